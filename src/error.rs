@@ -1,0 +1,110 @@
+//! The one error type of the library. Floors below `fs` never speak of errno: `fs/errno.rs` alone
+//! maps these to what the kernel is told.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+
+/// What went wrong, in three deep buckets (io, corrupt, unsupported) and three shallow ones.
+///
+/// It is `Clone` because one failed decode is handed to every reader that waited for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The operating system refused: its errno, and what was attempted.
+    Io {
+        /// The errno, `EIO` where the system gave none.
+        errno: i32,
+        /// What was attempted, for people.
+        what: Cow<'static, str>,
+    },
+    /// The file breaks its format.
+    Corrupt {
+        /// The structure's name in the specification and what is wrong with it.
+        what: Cow<'static, str>,
+        /// Absolute offset in the file, in bytes.
+        at: u64,
+    },
+    /// The file is right as far as is known, but uses what is not built.
+    Unsupported {
+        /// The structure's name in the specification and the number or name that is not known.
+        what: Cow<'static, str>,
+        /// Absolute offset in the file, in bytes; 0 where the feature has no one place.
+        at: u64,
+    },
+    /// The file asks for more than `limits.rs` grants.
+    Limit {
+        /// What was asked for.
+        what: Cow<'static, str>,
+        /// The most that is granted.
+        max: u64,
+    },
+    /// No such name.
+    NotFound,
+    /// The command line or a mount option is wrong.
+    Usage(String),
+}
+
+/// The library's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// `what` at absolute offset `at` breaks the format.
+    pub fn corrupt(what: impl Into<Cow<'static, str>>, at: u64) -> Self {
+        Error::Corrupt {
+            what: what.into(),
+            at,
+        }
+    }
+
+    /// `what` at absolute offset `at` is not built.
+    pub fn unsupported(what: impl Into<Cow<'static, str>>, at: u64) -> Self {
+        Error::Unsupported {
+            what: what.into(),
+            at,
+        }
+    }
+
+    /// `what` is over `max`.
+    pub fn limit(what: impl Into<Cow<'static, str>>, max: u64) -> Self {
+        Error::Limit {
+            what: what.into(),
+            max,
+        }
+    }
+
+    /// The system's error while doing `what`.
+    pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
+        const EIO: i32 = 5;
+        Error::Io {
+            errno: error.raw_os_error().unwrap_or(EIO),
+            what: what.into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { errno, what } => {
+                write!(f, "{what}: {}", system_text(*errno))
+            }
+            Error::Corrupt { what, at } => write!(f, "{what} (corrupt, at byte {at})"),
+            Error::Unsupported { what, at: 0 } => write!(f, "{what} is not supported"),
+            Error::Unsupported { what, at } => write!(f, "{what} is not supported (at byte {at})"),
+            Error::Limit { what, max } => write!(f, "{what} is over the limit of {max}"),
+            Error::NotFound => f.write_str("no such name"),
+            Error::Usage(text) => f.write_str(text),
+        }
+    }
+}
+
+/// The system's words for an errno, without the "(os error N)" that Rust appends.
+fn system_text(errno: i32) -> String {
+    let text = io::Error::from_raw_os_error(errno).to_string();
+    match text.rfind(" (os error") {
+        Some(end) => text.get(..end).unwrap_or(&text).to_owned(),
+        None => text,
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,180 @@
+//! The way to all metadata of one file: fetches each structure as one bounded block, has it
+//! verified once, and keeps it within a byte limit.
+//!
+//! Addresses in the file are relative to the superblock's base address (HDF5 3.0, II.A); here they become
+//! absolute file offsets as soon as they are read, so that nothing above has to know the base.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::{SharedSource, read_block};
+use crate::wire::checksum::lookup3;
+use crate::wire::{Cursor, to_u64};
+
+/// One file's metadata: where it is, and how wide its numbers are.
+#[derive(Debug)]
+pub struct Metadata {
+    source: SharedSource,
+    base: u64,
+    size_of_offsets: usize,
+    size_of_lengths: usize,
+    cache: Mutex<BlockCache>,
+}
+
+impl Metadata {
+    /// `base` is the absolute offset of address 0; the sizes are the superblock's, in bytes.
+    pub fn new(
+        source: SharedSource,
+        base: u64,
+        size_of_offsets: usize,
+        size_of_lengths: usize,
+    ) -> Self {
+        let cache = Mutex::new(BlockCache::new());
+        Metadata {
+            source,
+            base,
+            size_of_offsets,
+            size_of_lengths,
+            cache,
+        }
+    }
+
+    /// The file.
+    pub fn source(&self) -> &SharedSource {
+        &self.source
+    }
+
+    /// Absolute offset of address 0.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Bytes of an address.
+    pub fn size_of_offsets(&self) -> usize {
+        self.size_of_offsets
+    }
+
+    /// Bytes of a length.
+    pub fn size_of_lengths(&self) -> usize {
+        self.size_of_lengths
+    }
+
+    /// The next address as an absolute file offset; `None` for the undefined address (all bits one).
+    pub fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+        let mut ahead = cursor.clone();
+        if ahead
+            .take(self.size_of_offsets)?
+            .iter()
+            .all(|&byte| byte == 0xff)
+        {
+            *cursor = ahead;
+            return Ok(None);
+        }
+        let relative = cursor.uint(self.size_of_offsets)?;
+        let absolute = relative.checked_add(self.base);
+        absolute
+            .map(Some)
+            .ok_or_else(|| cursor.corrupt("an address is past all files"))
+    }
+
+    /// The next address, which must be defined.
+    pub fn defined_address(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
+        self.address(cursor)?
+            .ok_or_else(|| cursor.corrupt("an address is undefined"))
+    }
+
+    /// The next length in bytes.
+    pub fn length(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
+        cursor.uint(self.size_of_lengths)
+    }
+
+    /// The `length` bytes at absolute offset `at`, from the cache or from the file, where `verify` has to
+    /// accept them before they are kept.
+    ///
+    /// # Errors
+    /// `Limit` over `limits::METADATA_BLOCK`, `Corrupt` past the end of the file, or as `verify` says.
+    pub fn block(
+        &self,
+        at: u64,
+        length: u64,
+        what: &'static str,
+        verify: impl FnOnce(&[u8]) -> Result<()>,
+    ) -> Result<Arc<[u8]>> {
+        if length > limits::METADATA_BLOCK {
+            return Err(Error::limit(what, limits::METADATA_BLOCK));
+        }
+        if let Some(block) = self.cached(at, length) {
+            return Ok(block);
+        }
+        let block: Arc<[u8]> = read_block(&*self.source, at, length, what)?.into();
+        verify(&block)?;
+        self.keep(at, &block);
+        Ok(block)
+    }
+
+    /// As [`block`](Self::block), for a structure without a checksum.
+    pub fn plain_block(&self, at: u64, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
+        self.block(at, length, what, |_| Ok(()))
+    }
+
+    fn cached(&self, at: u64, length: u64) -> Option<Arc<[u8]>> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.blocks.get(&(at, length)).cloned()
+    }
+
+    fn keep(&self, at: u64, block: &Arc<[u8]>) {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.keep(at, block);
+    }
+}
+
+/// Blocks by place and length, the least recently used dropped first.
+#[derive(Debug)]
+struct BlockCache {
+    blocks: LruCache<(u64, u64), Arc<[u8]>>,
+    bytes: u64,
+}
+
+impl BlockCache {
+    /// What an entry costs beside its bytes.
+    const OVERHEAD: u64 = 128;
+
+    fn new() -> Self {
+        BlockCache {
+            blocks: LruCache::unbounded(),
+            bytes: 0,
+        }
+    }
+
+    fn keep(&mut self, at: u64, block: &Arc<[u8]>) {
+        let length = to_u64(block.len());
+        if self.blocks.put((at, length), Arc::clone(block)).is_none() {
+            self.bytes = self
+                .bytes
+                .saturating_add(length)
+                .saturating_add(Self::OVERHEAD);
+        }
+        while self.bytes > limits::METADATA_CACHE {
+            let Some((_, dropped)) = self.blocks.pop_lru() else {
+                break;
+            };
+            let cost = to_u64(dropped.len()).saturating_add(Self::OVERHEAD);
+            self.bytes = self.bytes.saturating_sub(cost);
+        }
+    }
+}
+
+/// Requires the last four bytes of `block` to be the lookup3 checksum of all before them.
+///
+/// # Errors
+/// `Corrupt`, naming `what` at absolute offset `at`.
+pub fn verify_checksum(block: &[u8], at: u64, what: &str) -> Result<()> {
+    let stored = block.split_last_chunk::<4>();
+    match stored {
+        Some((body, sum)) if lookup3(body) == u32::from_le_bytes(*sum) => Ok(()),
+        _ => Err(Error::corrupt(format!("{what}: wrong checksum"), at)),
+    }
+}

@@ -1,0 +1,60 @@
+//! Every number that bounds what a file may make the program do, in one place.
+//!
+//! A structure that asks for more is answered with [`Error::Limit`](crate::error::Error::Limit).
+
+/// Bytes of one metadata structure that is fetched in one piece (object header chunk, heap block, node).
+pub const METADATA_BLOCK: u64 = 64 << 20;
+
+/// Bytes of verified metadata blocks that a mounted file keeps.
+pub const METADATA_CACHE: u64 = 16 << 20;
+
+/// Parsed objects (group, dataset, committed datatype) that a mounted file keeps.
+pub const NODE_CACHE: usize = 4096;
+
+/// Blocks of one object header: its first chunk and all continuations.
+pub const HEADER_CHUNKS: usize = 4096;
+
+/// Bytes of one object header, all its blocks together.
+pub const HEADER_BYTES: u64 = 16 << 20;
+
+/// Levels of a tree of nodes (B-trees, doubling tables).
+pub const TREE_DEPTH: usize = 64;
+
+/// Datatypes within datatypes (compound, array, variable-length, enumeration).
+pub const DATATYPE_DEPTH: usize = 64;
+
+/// Members of one compound or enumeration datatype, and datatypes within one datatype message.
+pub const DATATYPE_MEMBERS: usize = 65_536;
+
+/// Dimensions of a dataspace.
+pub const RANK: usize = 32;
+
+/// Filters in one pipeline.
+pub const FILTERS: usize = 32;
+
+/// Bytes of one decoded chunk.
+pub const CHUNK_BYTES: u64 = 4 << 30;
+
+/// Bytes of one attribute's value.
+pub const ATTRIBUTE_BYTES: u64 = 256 << 20;
+
+/// Bytes of one variable-length element.
+pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
+
+/// Links that the search for canonical paths follows before it gives up.
+pub const PATH_INDEX_LINKS: usize = 1 << 20;
+
+/// Chunks that are counted for `st_blocks` and for holes; beyond them the rest is taken as data.
+pub const ALLOCATION_WALK: usize = 1 << 17;
+
+/// The default bounds of `cache_size`, in bytes: a quarter of memory, but not outside them.
+pub const CACHE_DEFAULT: std::ops::RangeInclusive<u64> = (64 << 20)..=(1 << 30);
+
+/// Bytes of a file name that the kernel's directory entries can hold.
+pub const NAME_BYTES: usize = 255;
+
+/// Bytes of one extended attribute's value, and of one object's list of names.
+pub const XATTR_BYTES: usize = 65_536;
+
+/// Bytes of a symbolic link's text.
+pub const SYMLINK_BYTES: usize = 4095;

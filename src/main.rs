@@ -1,0 +1,3 @@
+//! The h5fs command.
+
+fn main() {}

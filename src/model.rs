@@ -1,0 +1,84 @@
+//! What both formats speak: nodes, links, datatypes, shapes, storage, attributes.
+//!
+//! | term | HDF5 | ASDF |
+//! |---|---|---|
+//! | container | a file | a file |
+//! | node | object (group, dataset, committed datatype) | tree node |
+//! | group | group | mapping, sequence |
+//! | link | link | mapping entry, sequence item, alias, `$ref` |
+//! | array | dataset | ndarray |
+//! | attribute | attribute | none |
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::as_conversions
+    )
+)]
+
+pub mod array;
+pub mod attribute;
+pub mod datatype;
+pub mod link;
+pub mod node;
+pub mod shape;
+pub mod storage;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+pub use array::Array;
+pub use attribute::{Attribute, Reference};
+pub use datatype::Datatype;
+pub use link::{Link, LinkStream, LinkTarget};
+pub use node::{Node, NodeId, NodeKind};
+pub use shape::Shape;
+
+use crate::error::Result;
+
+/// One open file of either format: a graph of nodes, and the values that live outside arrays.
+pub trait Container: Send + Sync {
+    /// The node that the mount's root shows.
+    fn root(&self) -> NodeId;
+
+    /// The node itself, parsed; repeated calls are cheap.
+    ///
+    /// # Errors
+    /// As its header is damaged or of a kind that is not built.
+    fn node(&self, id: NodeId) -> Result<Arc<Node>>;
+
+    /// The link of `group` called `name` (bytes as in the file), the first in index order.
+    ///
+    /// # Errors
+    /// `NotFound` is never returned; absence is `None`.
+    fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>>;
+
+    /// The links of `group` in the file's index order, from the first.
+    fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>>;
+
+    /// Hands every attribute of the node to `visit` in the file's order until it breaks off.
+    ///
+    /// # Errors
+    /// As the list is damaged; an attribute that is itself damaged is handed on with its error as value.
+    fn attributes(
+        &self,
+        id: NodeId,
+        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// The attribute called `name` (bytes as in the file).
+    fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>>;
+
+    /// The bytes that one stored variable-length element points to: its base elements, one after
+    /// another, `base_size` bytes each. `None` for a null element.
+    ///
+    /// # Errors
+    /// `Corrupt` for a dangling element, `Limit` for one over the limit.
+    fn variable_length(&self, element: &[u8], base_size: u64) -> Result<Option<Vec<u8>>>;
+
+    /// What one stored reference element of `kind` points to.
+    fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
+}

@@ -1,0 +1,54 @@
+//! Attributes, and what a stored reference points to.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::model::{Datatype, NodeId, Shape};
+
+/// A small named value on a node.
+#[derive(Debug, Clone)]
+pub struct Attribute {
+    /// Bytes as in the file: any bytes, empty, with `/`, of any length.
+    pub name: Vec<u8>,
+    /// Its type, extent and elements, or why they cannot be read.
+    pub content: Result<AttributeContent>,
+}
+
+/// An attribute's value.
+#[derive(Debug, Clone)]
+pub struct AttributeContent {
+    /// The type of one stored element.
+    pub datatype: Datatype,
+    /// The extent.
+    pub shape: Shape,
+    /// The elements as stored, C order.
+    pub elements: Arc<[u8]>,
+}
+
+/// What a stored reference points to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// Nothing.
+    Null,
+    /// A node of this file.
+    Object(NodeId),
+    /// Some elements of an array of this file; the selection's own text for people.
+    Region {
+        /// The array.
+        node: NodeId,
+    },
+    /// An attribute of a node of this file.
+    Attribute {
+        /// The node.
+        node: NodeId,
+        /// The attribute's name, bytes as in the file.
+        name: Vec<u8>,
+    },
+    /// Something in another file.
+    External {
+        /// The file's name, bytes as in the file.
+        file: Vec<u8>,
+        /// The object's address there.
+        address: u64,
+    },
+}

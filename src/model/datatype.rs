@@ -1,0 +1,244 @@
+//! What one stored element is: class, size and layout of its bits.
+//!
+//! The classes are those of the HDF5 specification (3.0, IV.A.2.d); ASDF's datatypes are a subset, with
+//! two more (`Ucs4`, `Bool`).
+
+/// The type of one stored element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Datatype {
+    /// Bytes of one stored element. HDF5 variable-length types: of the stored reference.
+    pub size: u32,
+    /// What the bytes mean.
+    pub class: Class,
+}
+
+/// What the bytes of an element mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Class {
+    /// Fixed-point number.
+    Integer {
+        /// Order of the bytes.
+        order: ByteOrder,
+        /// Two's complement, or unsigned.
+        signed: bool,
+        /// Where the number's bits stand.
+        bits: Bits,
+    },
+    /// Floating-point number.
+    Float(Float),
+    /// HDF5 time: stored bytes without a defined meaning.
+    Time {
+        /// Order of the bytes.
+        order: ByteOrder,
+        /// Where the number's bits stand.
+        bits: Bits,
+    },
+    /// Text of fixed length, `size` bytes.
+    String {
+        /// What follows the text within its bytes.
+        padding: StringPadding,
+        /// How its characters are encoded.
+        charset: Charset,
+    },
+    /// ASDF: text of fixed length, four bytes a character, NUL-padded.
+    Ucs4(ByteOrder),
+    /// ASDF `bool8`: zero is false.
+    Bool,
+    /// An unsigned number that stands for its bits.
+    Bitfield {
+        /// Order of the bytes.
+        order: ByteOrder,
+        /// Where the bits stand.
+        bits: Bits,
+    },
+    /// Bytes that only their tag explains.
+    Opaque {
+        /// The tag, without its padding, bytes as in the file.
+        tag: Vec<u8>,
+    },
+    /// A record.
+    Compound(Vec<Member>),
+    /// A pointer to an object, a region or an attribute.
+    Reference(ReferenceKind),
+    /// Named numbers.
+    Enumeration {
+        /// The integer type of the values.
+        base: Box<Datatype>,
+        /// Names (bytes as in the file) with their values as stored, `base.size` bytes each, in file order.
+        members: Vec<(Vec<u8>, Vec<u8>)>,
+    },
+    /// A sequence of any length.
+    VariableLength(Box<Datatype>),
+    /// A string of any length.
+    VariableString {
+        /// What ends the text.
+        padding: StringPadding,
+        /// How its characters are encoded.
+        charset: Charset,
+    },
+    /// An array of fixed shape within each element, C order.
+    Array {
+        /// The type of its elements.
+        base: Box<Datatype>,
+        /// Its dimensions, slowest first.
+        dims: Vec<u32>,
+    },
+    /// Two numbers of the base type, the real part first.
+    Complex(Box<Datatype>),
+}
+
+/// One field of a compound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Bytes as in the file.
+    pub name: Vec<u8>,
+    /// Bytes from the record's start.
+    pub offset: u32,
+    /// The field's type.
+    pub datatype: Datatype,
+}
+
+/// The order of a number's bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// Least significant first.
+    Little,
+    /// Most significant first.
+    Big,
+    /// 16-bit little-endian words, the most significant first.
+    Vax,
+}
+
+/// The part of an element that a number fills; the rest is padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bits {
+    /// The lowest bit.
+    pub offset: u16,
+    /// The number of bits.
+    pub precision: u16,
+}
+
+/// A floating-point format, by the places of its fields, counted in bits from the element's lowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Float {
+    /// Order of the bytes.
+    pub order: ByteOrder,
+    /// Where the number's bits stand.
+    pub bits: Bits,
+    /// Place of the sign bit.
+    pub sign: u8,
+    /// Place of the exponent's lowest bit.
+    pub exponent: u8,
+    /// Bits of the exponent.
+    pub exponent_bits: u8,
+    /// Place of the mantissa's lowest bit.
+    pub mantissa: u8,
+    /// Bits of the mantissa.
+    pub mantissa_bits: u8,
+    /// What is added to the exponent before it is stored.
+    pub bias: u32,
+    /// Where the mantissa's leading one is.
+    pub normalization: Normalization,
+}
+
+/// Where the mantissa's leading one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Normalization {
+    /// Nowhere in particular: the mantissa is taken as it stands.
+    None,
+    /// It is always set and stored.
+    Stored,
+    /// It is implied and not stored (IEEE 754).
+    Implied,
+}
+
+/// What follows a string within its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StringPadding {
+    /// The text ends at the first NUL.
+    NullTerminated,
+    /// Trailing NULs are no text.
+    NullPadded,
+    /// Trailing blanks are no text.
+    SpacePadded,
+}
+
+/// How a string's characters are encoded, as the file claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charset {
+    /// ASCII; real files hold UTF-8 and Latin-1 too.
+    Ascii,
+    /// UTF-8.
+    Utf8,
+}
+
+/// What a reference element holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferenceKind {
+    /// An object's address.
+    Object,
+    /// An object and a selection of its elements, on the global heap.
+    Region,
+    /// HDF5 1.12's `H5T_STD_REF`: each element says which kind it is.
+    Standard,
+}
+
+impl Datatype {
+    /// An IEEE 754 number of 2, 4 or 8 bytes.
+    pub fn ieee(size: u8, order: ByteOrder) -> Self {
+        let (exponent_bits, mantissa_bits) = match size {
+            2 => (5, 10),
+            4 => (8, 23),
+            _ => (11, 52),
+        };
+        let precision = u16::from(size).saturating_mul(8);
+        let class = Class::Float(Float {
+            order,
+            bits: Bits {
+                offset: 0,
+                precision,
+            },
+            sign: size.saturating_mul(8).saturating_sub(1),
+            exponent: mantissa_bits,
+            exponent_bits,
+            mantissa: 0,
+            mantissa_bits,
+            bias: match size {
+                2 => 15,
+                4 => 127,
+                _ => 1023,
+            },
+            normalization: Normalization::Implied,
+        });
+        Datatype {
+            size: u32::from(size),
+            class,
+        }
+    }
+
+    /// A whole-element integer of `size` bytes.
+    pub fn integer(size: u16, signed: bool, order: ByteOrder) -> Self {
+        let bits = Bits {
+            offset: 0,
+            precision: size.saturating_mul(8),
+        };
+        Datatype {
+            size: u32::from(size),
+            class: Class::Integer {
+                order,
+                signed,
+                bits,
+            },
+        }
+    }
+
+    /// Whether an element holds a pointer to bytes elsewhere: a variable-length part or a reference.
+    pub fn has_pointers(&self) -> bool {
+        match &self.class {
+            Class::VariableLength(_) | Class::VariableString { .. } | Class::Reference(_) => true,
+            Class::Compound(members) => members.iter().any(|member| member.datatype.has_pointers()),
+            Class::Array { base, .. } => base.has_pointers(),
+            _ => false,
+        }
+    }
+}

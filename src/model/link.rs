@@ -1,0 +1,49 @@
+//! A name in a group, and where it leads.
+
+use crate::error::{Error, Result};
+use crate::model::NodeId;
+
+/// A name in a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Bytes as in the file: any bytes, valid UTF-8 or not.
+    pub name: Vec<u8>,
+    /// Where it leads.
+    pub target: LinkTarget,
+}
+
+/// Where a link leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkTarget {
+    /// To a node of this file.
+    Hard(NodeId),
+    /// HDF5: soft link, a path from the link's own group or, with a leading `/`, from the root.
+    /// Bytes as in the file; `..` is an ordinary name there.
+    Soft(Vec<u8>),
+    /// HDF5: external link, a path from the root of another file.
+    External {
+        /// The file's name, bytes as in the file.
+        file: Vec<u8>,
+        /// The object's path in it.
+        path: Vec<u8>,
+    },
+    /// HDF5: user-defined link of a class (65–255) that only its maker can follow.
+    UserDefined(u8),
+    /// The link is there, but what says where it leads cannot be read.
+    Damaged(Error),
+}
+
+/// The links of one group, in index order, one at a time, with bounded memory.
+pub trait LinkStream: Send {
+    /// The number of links before the next one.
+    fn position(&self) -> u64;
+
+    /// Makes the link at `position` the next one; past the last one, the stream is at its end.
+    fn seek(&mut self, position: u64) -> Result<()>;
+
+    /// The next link, `None` after the last.
+    ///
+    /// # Errors
+    /// As the index is damaged here; the stream is then at its end.
+    fn next(&mut self) -> Result<Option<Link>>;
+}

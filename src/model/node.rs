@@ -1,0 +1,40 @@
+//! An object of the file, whatever the number of its names.
+
+use std::sync::Arc;
+
+use crate::model::{Array, Datatype};
+
+/// A node's identity within its container; unique, stable from open to open of an unchanged file.
+///
+/// HDF5: the address of the object header. ASDF: the node's number in the tree, counted from 2.
+/// Always below 2^62, and never the inode number 1, so that it can serve as an inode number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u64);
+
+/// A parsed object.
+#[derive(Debug)]
+pub struct Node {
+    /// Its identity.
+    pub id: NodeId,
+    /// What it is.
+    pub kind: NodeKind,
+    /// The number of hard links that the file says lead here. ASDF: 1.
+    pub link_count: u32,
+    /// Modification time in seconds since 1970 UTC, where the file stores one.
+    pub modified: Option<i64>,
+    /// The comment, where there is one, bytes as in the file.
+    pub comment: Option<Vec<u8>>,
+}
+
+/// What a node is.
+#[derive(Debug)]
+pub enum NodeKind {
+    /// HDF5: group. ASDF: mapping or sequence.
+    Group,
+    /// HDF5: dataset. ASDF: ndarray.
+    Array(Arc<Array>),
+    /// HDF5: committed datatype. ASDF: none.
+    CommittedDatatype(Datatype),
+    /// HDF5: none. ASDF: a scalar's own text.
+    Text(Vec<u8>),
+}

@@ -1,0 +1,80 @@
+//! The extent of an array.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::wire::to_u64;
+
+/// Dataspace (HDF5) or `shape` (ASDF).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shape {
+    /// HDF5: null dataspace, no element at all.
+    Null,
+    /// A scalar (rank 0, one element) or an array in C order.
+    Simple {
+        /// Elements along each dimension, slowest first.
+        dims: Vec<u64>,
+        /// The most each dimension may grow to, `None` where unlimited. Same rank.
+        max: Vec<Option<u64>>,
+    },
+}
+
+impl Shape {
+    /// A shape that cannot grow.
+    pub fn fixed(dims: Vec<u64>) -> Self {
+        let max = dims.iter().copied().map(Some).collect();
+        Shape::Simple { dims, max }
+    }
+
+    /// The dimensions, slowest first; none for a scalar or a null dataspace.
+    pub fn dims(&self) -> &[u64] {
+        match self {
+            Shape::Null => &[],
+            Shape::Simple { dims, .. } => dims,
+        }
+    }
+
+    /// The number of elements.
+    ///
+    /// # Errors
+    /// `Limit` where the product does not fit 63 bits, or the rank is over the limit.
+    pub fn elements(&self) -> Result<u64> {
+        match self {
+            Shape::Null => Ok(0),
+            Shape::Simple { dims, .. } => {
+                if dims.len() > limits::RANK {
+                    return Err(Error::limit("rank", to_u64(limits::RANK)));
+                }
+                product(dims)
+            }
+        }
+    }
+}
+
+/// The product of `dims`; 1 for none.
+///
+/// # Errors
+/// `Limit` where it does not fit 63 bits (a file's size is a signed number).
+pub fn product(dims: &[u64]) -> Result<u64> {
+    const MOST: u64 = i64::MAX.unsigned_abs();
+    if dims.contains(&0) {
+        return Ok(0);
+    }
+    dims.iter()
+        .try_fold(1_u64, |product, &dim| product.checked_mul(dim))
+        .filter(|&product| product <= MOST)
+        .ok_or_else(|| Error::limit("number of elements", MOST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_the_product() {
+        assert_eq!(Shape::Null.elements(), Ok(0));
+        assert_eq!(Shape::fixed(vec![]).elements(), Ok(1));
+        assert_eq!(Shape::fixed(vec![3, 4]).elements(), Ok(12));
+        assert_eq!(Shape::fixed(vec![u64::MAX, u64::MAX, 0]).elements(), Ok(0));
+        assert!(Shape::fixed(vec![u64::MAX, 2]).elements().is_err());
+    }
+}

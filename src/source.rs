@@ -1,0 +1,60 @@
+//! Where bytes come from: files and memory.
+//!
+//! Nothing is mapped into memory: a file that is truncated under a mapping kills the process with
+//! SIGBUS, a `pread` beyond the end is an error like any other.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::as_conversions
+    )
+)]
+
+pub mod file;
+pub mod memory;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::wire::to_usize;
+
+/// Immutable bytes with a length, readable from any thread at any offset.
+pub trait Source: Send + Sync + fmt::Debug {
+    /// Length in bytes.
+    fn length(&self) -> u64;
+
+    /// Fills `buffer` from absolute offset `at`.
+    ///
+    /// # Errors
+    /// `Corrupt` where the source ends before the buffer is full: a format points past the end.
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()>;
+}
+
+/// A source that formats, arrays and readers share.
+pub type SharedSource = Arc<dyn Source>;
+
+/// Reads `length` bytes at `at`; a length that reaches past the end costs no allocation.
+///
+/// # Errors
+/// `Corrupt` where the source ends first, `what` being the structure that was to be read.
+pub fn read_block(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
+    check_range(source, at, length, what)?;
+    let mut block = vec![0; to_usize(length)?];
+    source.read_at(at, &mut block)?;
+    Ok(block)
+}
+
+/// `Corrupt` where `at..at + length` is not inside the source.
+pub fn check_range(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<()> {
+    match at.checked_add(length) {
+        Some(end) if end <= source.length() => Ok(()),
+        _ => Err(Error::corrupt(
+            format!("{what}: reaches past the end of the file"),
+            at,
+        )),
+    }
+}

@@ -1,0 +1,97 @@
+//! A file on disk, read with `pread`.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::source::Source;
+use crate::wire::to_u64;
+
+/// A regular file opened for reading; its length is the one it had then.
+#[derive(Debug)]
+pub struct FileSource {
+    file: File,
+    length: u64,
+}
+
+/// What tells one state of a file from another: device, inode, size, and both change times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl FileSource {
+    /// Opens the regular file at `path`.
+    ///
+    /// # Errors
+    /// `Io` as the system says; `EISDIR` for a directory, `EINVAL` for anything else that is no regular file.
+    pub fn open(path: &Path) -> Result<Self> {
+        // A FIFO without a writer would make a plain open wait for ever.
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
+            .open(path)
+            .map_err(|error| Error::io(&error, path.display().to_string()))?;
+        Self::new(file).map_err(|error| Error::io(&error, path.display().to_string()))
+    }
+
+    fn new(file: File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(nix::errno::Errno::EISDIR.into());
+        }
+        if !metadata.is_file() {
+            return Err(io::Error::from(nix::errno::Errno::EINVAL));
+        }
+        Ok(FileSource {
+            file,
+            length: metadata.len(),
+        })
+    }
+
+    /// The open file's metadata as it is now.
+    pub fn metadata(&self) -> Result<std::fs::Metadata> {
+        self.file
+            .metadata()
+            .map_err(|error| Error::io(&error, "stat of the source"))
+    }
+
+    /// The open file's state as it is now.
+    pub fn fingerprint(&self) -> Result<Fingerprint> {
+        let now = self.metadata()?;
+        Ok(Fingerprint {
+            device: now.dev(),
+            inode: now.ino(),
+            size: now.size(),
+            modified: (now.mtime(), now.mtime_nsec()),
+            changed: (now.ctime(), now.ctime_nsec()),
+        })
+    }
+}
+
+impl Source for FileSource {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file
+            .read_exact_at(buffer, at)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => Error::corrupt(
+                    format!(
+                        "{} bytes reach past the end of the file",
+                        to_u64(buffer.len())
+                    ),
+                    at,
+                ),
+                _ => Error::io(&error, format!("read of {} bytes at {at}", buffer.len())),
+            })
+    }
+}

@@ -1,0 +1,189 @@
+//! A read position in one structure that was fetched whole.
+//!
+//! It knows the structure's name and absolute offset, so that every error says where it was.
+
+use crate::error::{Error, Result};
+use crate::wire::to_u64;
+
+/// Walks a slice; every read is checked, every error names the structure and the absolute offset.
+#[derive(Debug, Clone)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    start: u64,
+    structure: &'static str,
+}
+
+impl<'a> Cursor<'a> {
+    /// `bytes` stand at absolute offset `start`; `structure` is its name in the specification.
+    pub fn new(bytes: &'a [u8], start: u64, structure: &'static str) -> Self {
+        Cursor {
+            bytes,
+            position: 0,
+            start,
+            structure,
+        }
+    }
+
+    /// Absolute offset of the next byte.
+    pub fn at(&self) -> u64 {
+        self.start.saturating_add(to_u64(self.position))
+    }
+
+    /// Bytes read so far.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Bytes not yet read.
+    pub fn remaining(&self) -> usize {
+        self.bytes.len().saturating_sub(self.position)
+    }
+
+    /// The structure's name in the specification.
+    pub fn structure(&self) -> &'static str {
+        self.structure
+    }
+
+    /// This structure is corrupt here, for the reason `why`.
+    pub fn corrupt(&self, why: &str) -> Error {
+        Error::corrupt(format!("{}: {why}", self.structure), self.at())
+    }
+
+    /// This structure uses `what`, which is not built.
+    pub fn unsupported(&self, what: &str) -> Error {
+        Error::unsupported(format!("{}: {what}", self.structure), self.at())
+    }
+
+    /// The next `count` bytes.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let end = self.position.checked_add(count);
+        let Some((end, taken)) =
+            end.and_then(|end| Some((end, self.bytes.get(self.position..end)?)))
+        else {
+            return Err(self.corrupt("ends too early"));
+        };
+        self.position = end;
+        Ok(taken)
+    }
+
+    /// All bytes not yet read, without moving.
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.position..).unwrap_or_default()
+    }
+
+    /// Passes over `count` bytes.
+    pub fn skip(&mut self, count: usize) -> Result<()> {
+        self.take(count).map(|_| ())
+    }
+
+    /// Passes over padding up to the next multiple of `unit` from the structure's start.
+    pub fn align(&mut self, unit: usize) -> Result<()> {
+        let over = self.position.checked_rem(unit).unwrap_or(0);
+        match over {
+            0 => Ok(()),
+            _ => self.skip(unit.saturating_sub(over)),
+        }
+    }
+
+    /// The next bytes must be `signature`.
+    pub fn signature(&mut self, signature: &[u8]) -> Result<()> {
+        if self.take(signature.len())? == signature {
+            return Ok(());
+        }
+        self.position = self.position.saturating_sub(signature.len());
+        Err(self.corrupt("wrong signature"))
+    }
+
+    /// The next byte.
+    pub fn u8(&mut self) -> Result<u8> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    /// The next two bytes, little-endian.
+    pub fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    /// The next four bytes, little-endian.
+    pub fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    /// The next eight bytes, little-endian.
+    pub fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// The next `N` bytes.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let taken = self.take(N)?;
+        taken.try_into().map_err(|_| self.corrupt("ends too early"))
+    }
+
+    /// The next `width` bytes as an unsigned little-endian number.
+    ///
+    /// # Errors
+    /// `Corrupt` where a byte past the eighth is not zero: the number does not fit.
+    pub fn uint(&mut self, width: usize) -> Result<u64> {
+        let taken = self.take(width)?;
+        let (low, high) = taken.split_at(width.min(8));
+        if high.iter().any(|&byte| byte != 0) {
+            return Err(self.corrupt("a number is wider than 64 bits"));
+        }
+        let mut number = [0; 8];
+        number
+            .iter_mut()
+            .zip(low)
+            .for_each(|(to, from)| *to = *from);
+        Ok(u64::from_le_bytes(number))
+    }
+
+    /// The bytes before the next NUL, which is passed over.
+    pub fn text(&mut self) -> Result<&'a [u8]> {
+        let Some(length) = self.rest().iter().position(|&byte| byte == 0) else {
+            return Err(self.corrupt("text without its NUL"));
+        };
+        let text = self.take(length)?;
+        self.skip(1)?;
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_little_endian_and_counted() {
+        let mut cursor = Cursor::new(&[1, 2, 3, 4, 5, 6, 7], 100, "test");
+        assert_eq!(cursor.u8(), Ok(1));
+        assert_eq!(cursor.u16(), Ok(0x0302));
+        assert_eq!(cursor.uint(3), Ok(0x06_0504));
+        assert_eq!((cursor.at(), cursor.remaining()), (106, 1));
+    }
+
+    #[test]
+    fn an_early_end_names_structure_and_place() {
+        let mut cursor = Cursor::new(&[1, 2, 3], 100, "superblock");
+        cursor.skip(1).unwrap();
+        let error = cursor.u32().unwrap_err();
+        assert_eq!(error, Error::corrupt("superblock: ends too early", 101));
+    }
+
+    #[test]
+    fn wide_numbers_must_fit() {
+        let mut bytes = [0; 16];
+        bytes[0] = 7;
+        assert_eq!(Cursor::new(&bytes, 0, "test").uint(16), Ok(7));
+        bytes[8] = 1;
+        assert!(Cursor::new(&bytes, 0, "test").uint(16).is_err());
+    }
+
+    #[test]
+    fn text_ends_at_its_nul() {
+        let mut cursor = Cursor::new(b"abc\0d", 0, "test");
+        assert_eq!(cursor.text(), Ok(&b"abc"[..]));
+        assert!(cursor.text().is_err());
+    }
+}
