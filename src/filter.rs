@@ -16,6 +16,7 @@
 pub mod deflate;
 pub mod fletcher32;
 pub mod length;
+mod scratch;
 pub mod shuffle;
 
 pub use length::Length;

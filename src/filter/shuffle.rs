@@ -2,6 +2,7 @@
 //! last whole element stand unchanged at the end. Parameter 0 is the size of an element.
 
 use crate::error::{Error, Result};
+use crate::filter::scratch;
 
 /// The bytes in the elements' order again.
 ///
@@ -17,8 +18,9 @@ pub fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
     if size == 1 || bytes.len().saturating_sub(size) < size {
         return Ok(bytes);
     }
-    let mut elements = vec![0; bytes.len()];
+    let mut elements = scratch::buffer(bytes.len());
     unshuffle(&bytes, size, &mut elements);
+    scratch::give_back(bytes);
     Ok(elements)
 }
 
