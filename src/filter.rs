@@ -13,11 +13,17 @@
     )
 )]
 
+mod blocks;
+pub mod bzip2;
 pub mod deflate;
 pub mod fletcher32;
+mod history;
 pub mod length;
+pub mod lz4;
+pub mod lzf;
 mod scratch;
 pub mod shuffle;
+pub mod zstd;
 
 pub use length::Length;
 
@@ -29,6 +35,10 @@ use crate::wire::to_u64;
 const DEFLATE: u16 = 1;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
+const BZIP2: u16 = 307;
+const LZF: u16 = 32000;
+const LZ4: u16 = 32004;
+const ZSTD: u16 = 32015;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
 type Decoder = fn(Vec<u8>, &[u32], Length) -> Result<Vec<u8>>;
@@ -39,6 +49,10 @@ fn decoder(id: u16) -> Option<Decoder> {
         DEFLATE => |bytes, _, length| deflate::decode(&bytes, length),
         SHUFFLE => |bytes, parameters, _| shuffle::decode(bytes, parameters),
         FLETCHER32 => |bytes, _, _| fletcher32::decode(bytes),
+        BZIP2 => |bytes, _, length| bzip2::decode(&bytes, length),
+        LZF => |bytes, _, length| lzf::decode(&bytes, length),
+        LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
+        ZSTD => |bytes, _, length| zstd::decode(&bytes, length),
         _ => return None,
     };
     Some(decoder)
@@ -137,12 +151,12 @@ pub fn name(id: u16) -> Option<&'static str> {
         5 => "nbit",
         6 => "scaleoffset",
         305 => "LZO",
-        307 => "bzip2",
-        32000 => "LZF",
+        BZIP2 => "bzip2",
+        LZF => "LZF",
         32001 => "Blosc",
         32002 => "MAFISC",
         32003 => "Snappy",
-        32004 => "LZ4",
+        LZ4 => "LZ4",
         32005 => "APAX",
         32006 => "CBF",
         32007 => "JPEG-XR",
@@ -153,7 +167,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         32012 => "JPEG-LS",
         32013 => "ZFP",
         32014 => "fpzip",
-        32015 => "Zstandard",
+        ZSTD => "Zstandard",
         32016 => "B3D",
         32017 => "SZ",
         32018 => "FCIDECOMP",
