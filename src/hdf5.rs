@@ -12,4 +12,5 @@
     )
 )]
 
+pub mod btree_v1;
 pub mod metadata;
