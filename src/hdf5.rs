@@ -13,4 +13,5 @@
 )]
 
 pub mod btree_v1;
+pub mod btree_v2;
 pub mod metadata;
