@@ -12,4 +12,6 @@
     )
 )]
 
+pub mod btree_v1;
+pub mod btree_v2;
 pub mod metadata;
