@@ -9,7 +9,7 @@ pub const METADATA_BLOCK: u64 = 64 << 20;
 pub const METADATA_CACHE: u64 = 16 << 20;
 
 /// Parsed objects (group, dataset, committed datatype) that a mounted file keeps.
-pub const NODE_CACHE: usize = 4096;
+pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
 
 /// Blocks of one object header: its first chunk and all continuations.
 pub const HEADER_CHUNKS: usize = 4096;
@@ -64,3 +64,16 @@ pub const XATTR_BYTES: usize = 65_536;
 
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
+
+/// Directories of global heap collections that a mounted file keeps.
+pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =
+    std::num::NonZeroUsize::new(256).unwrap();
+
+/// Attributes of one object.
+pub const ATTRIBUTES: u64 = 1 << 20;
+
+/// Member files of a family.
+pub const FAMILY_MEMBERS: u64 = 1000;
+
+/// Structures in a metadata cache image.
+pub const CACHE_IMAGE_ENTRIES: u32 = 1 << 20;
