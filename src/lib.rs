@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod detect;
 pub mod error;
 pub mod filter;
 pub mod hdf5;
