@@ -237,3 +237,69 @@ fn write_quoted(text: &[u8], out: &mut String) {
 fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
     let _infallible: std::fmt::Result = out.write_fmt(text);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::tests::{int, member, type_of};
+
+    #[test]
+    fn types_of_the_language() {
+        assert_eq!(ndl_type(&int(4)), "int32");
+        let single = Datatype::ieee(4, ByteOrder::Big);
+        assert_eq!(ndl_type(&single), "float32");
+        let record = Class::Compound(vec![member("x", 0, single), member("no", 4, int(4))]);
+        let record = type_of(8, record);
+        let expected = "{compound: [{x: float32}, {\"no\": int32}]}";
+        assert_eq!(ndl_type(&record), expected);
+        let base = Box::new(record);
+        let dims = vec![2, 3];
+        let array = type_of(48, Class::Array { base, dims });
+        let expected = format!("{{array: {{base: {expected}, shape: [2, 3]}}}}");
+        assert_eq!(ndl_type(&array), expected);
+        let members = vec![(b"FALSE".to_vec(), vec![0]), (b"a: b".to_vec(), vec![0xFF])];
+        let base = Box::new(int(1));
+        let boolean = type_of(1, Class::Enumeration { base, members });
+        let expected = "{enum: {base: int8, members: {\"FALSE\": 0, \"a: b\": -1}}}";
+        assert_eq!(ndl_type(&boolean), expected);
+    }
+
+    #[test]
+    fn types_without_a_word() {
+        let half = Datatype::ieee(2, ByteOrder::Little);
+        assert_eq!(ndl_type(&half), "{opaque: {size: 2, tag: float16}}");
+        let complex = type_of(4, Class::Complex(Box::new(half)));
+        let part = "{opaque: {size: 2, tag: float16}}";
+        let expected = format!("{{compound: [{{r: {part}}}, {{i: {part}}}]}}");
+        assert_eq!(ndl_type(&complex), expected);
+        assert_eq!(ndl_type(&int(3)), "{opaque: {size: 3, tag: int24}}");
+        let tag = b"15".to_vec();
+        let expected = "{opaque: {size: 7, tag: \"15\"}}";
+        assert_eq!(ndl_type(&type_of(7, Class::Opaque { tag })), expected);
+    }
+
+    #[test]
+    fn yaml_sees_text_in_text() {
+        let yaml = |text: &[u8]| {
+            let mut out = String::new();
+            write_yaml_text(text, &mut out);
+            out
+        };
+        assert_eq!(yaml(b"/run 1/temp.x"), "/run 1/temp.x");
+        for text in [
+            "",
+            "1",
+            "No",
+            "~",
+            "NULL",
+            "<<",
+            "a, b",
+            "x ",
+            "2008-12-31",
+            "é",
+        ] {
+            assert_eq!(yaml(text.as_bytes()), format!("\"{text}\""));
+        }
+        assert_eq!(yaml(b"a\"\\\n\x07\xe9"), r#""a\"\\\n\u0007\udce9""#);
+    }
+}

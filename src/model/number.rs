@@ -5,7 +5,8 @@
 //!
 //! Text is what Python and NumPy (2.4) print: the fewest digits that give the stored number back when
 //! read in its own format, `1.0`, `1e+300`, `nan`, `-inf`; exponents below 1e-4 and from 1e16
-//! (64 bits), 1e6 (32 bits), 1e3 (16 bits). A number with more than 53 significant bits is rounded to
+//! (64 bits), 1e6 (32 bits), 1e3 (16 bits). Where two such texts are equally near, the last digit may be
+//! the other one. A number with more than 53 significant bits is rounded to
 //! them; one that a 64-bit float cannot hold at all is written in C's exact notation, `0x1.8p+16000`.
 
 use std::fmt;
@@ -50,9 +51,9 @@ pub enum Real {
     Narrow {
         /// The number.
         value: f64,
-        /// Half the distance to the next number of the format towards zero.
+        /// What is nearer than this towards zero is read as this number.
         below: f64,
-        /// Half the distance to the next number of the format away from zero.
+        /// What is nearer than this away from zero is read as this number.
         above: f64,
         /// Significant bits of the format.
         bits: u32,
@@ -211,18 +212,22 @@ fn scaled(
         };
     };
     let value = value.copysign(sign);
-    match power_of_two(power.saturating_sub(2)) {
-        Some(quarter) if significant_bits < f64::MANTISSA_DIGITS => Real::Narrow {
-            value,
-            below: if spacing_halves_below {
-                quarter
-            } else {
-                quarter * 2.0
-            },
-            above: quarter * 2.0,
-            bits: significant_bits,
-        },
-        _ => Real::Double(value),
+    let Some(quarter) = power_of_two(power.saturating_sub(2)) else {
+        return Real::Double(value);
+    };
+    if significant_bits >= f64::MANTISSA_DIGITS {
+        return Real::Double(value);
+    }
+    let half = quarter * 2.0;
+    let below = if spacing_halves_below { quarter } else { half };
+    // What lies in the middle between two numbers is read as the even one.
+    let even = slice(mantissa, 0, 1) == 0;
+    let bound = |distance: f64| if even { distance.next_up() } else { distance };
+    Real::Narrow {
+        value,
+        below: bound(below),
+        above: bound(half),
+        bits: significant_bits,
     }
 }
 

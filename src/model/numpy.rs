@@ -183,3 +183,88 @@ fn python_text(text: &[u8]) -> String {
     out.push(quote);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::datatype::{Charset, ReferenceKind, StringPadding};
+    use crate::model::value::tests::{int, member, type_of};
+
+    fn descr_of(datatype: &Datatype) -> String {
+        numpy_descr(datatype).unwrap()
+    }
+
+    fn string(size: u32) -> Datatype {
+        let class = Class::String {
+            padding: StringPadding::SpacePadded,
+            charset: Charset::Utf8,
+        };
+        type_of(size, class)
+    }
+
+    /// Expected: `numpy.dtype(…).str`.
+    #[test]
+    fn simple_types() {
+        let single = Datatype::ieee(4, ByteOrder::Little);
+        assert_eq!(descr_of(&single), "<f4");
+        assert_eq!(numpy_literal(&single).unwrap(), "'<f4'");
+        assert_eq!(descr_of(&Datatype::ieee(2, ByteOrder::Big)), ">f2");
+        assert_eq!(
+            descr_of(&Datatype::integer(1, false, ByteOrder::Big)),
+            "|u1"
+        );
+        assert_eq!(descr_of(&string(10)), "|S10");
+        assert_eq!(descr_of(&type_of(20, Class::Ucs4(ByteOrder::Big))), ">U5");
+        assert_eq!(
+            descr_of(&type_of(16, Class::Opaque { tag: vec![] })),
+            "|V16"
+        );
+        assert_eq!(
+            descr_of(&type_of(8, Class::Complex(Box::new(single)))),
+            "<c8"
+        );
+    }
+
+    /// Expected: `numpy.lib.format.dtype_to_descr`, of `{'names': ['a', 'x'], 'formats': ['u1', '<f8'],
+    /// 'offsets': [0, 8], 'itemsize': 24}`, of `[('k', '<f4', (3, 3)), ("it's", 'S4')]`, and of
+    /// `('<f4', (3,))` as a field's type, whatever the members' order in the file.
+    #[test]
+    fn records_and_arrays() {
+        let double = Datatype::ieee(8, ByteOrder::Little);
+        let byte = Datatype::integer(1, false, ByteOrder::Little);
+        let members = vec![member("x", 8, double), member("a", 0, byte)];
+        let record = type_of(24, Class::Compound(members));
+        let expected = "[('a', '|u1'), ('', '|V7'), ('x', '<f8'), ('', '|V8')]";
+        assert_eq!(descr_of(&record), expected);
+
+        let array = |dims: Vec<u32>, base: Datatype| {
+            let size = base.size * dims.iter().product::<u32>();
+            let base = Box::new(base);
+            type_of(size, Class::Array { base, dims })
+        };
+        let rows = array(
+            vec![3],
+            array(vec![3], Datatype::ieee(4, ByteOrder::Little)),
+        );
+        let members = vec![member("k", 0, rows), member("it's", 36, string(4))];
+        let record = type_of(40, Class::Compound(members));
+        let expected = "[('k', '<f4', (3, 3)), (\"it's\", '|S4')]";
+        assert_eq!(descr_of(&record), expected);
+        assert_eq!(descr_of(&array(vec![3], int(2))), "('<i2', (3,))");
+    }
+
+    #[test]
+    fn what_numpy_cannot_say() {
+        assert_eq!(numpy_descr(&int(3)), None);
+        assert_eq!(
+            numpy_descr(&Datatype::integer(4, true, ByteOrder::Vax)),
+            None
+        );
+        let reference = type_of(8, Class::Reference(ReferenceKind::Object));
+        assert_eq!(numpy_descr(&reference), None);
+        let overlap = vec![member("a", 0, int(4)), member("b", 2, int(4))];
+        assert_eq!(numpy_descr(&type_of(8, Class::Compound(overlap))), None);
+        let twins = vec![member("a", 0, int(4)), member("a", 4, int(4))];
+        assert_eq!(numpy_descr(&type_of(8, Class::Compound(twins))), None);
+    }
+}

@@ -325,3 +325,133 @@ fn partial_bits(datatype: &Datatype) -> Option<Bits> {
     let whole = bits.offset == 0 && Some(u32::from(bits.precision)) == datatype.size.checked_mul(8);
     (!whole).then_some(bits)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::NodeId;
+    use crate::model::value::tests::{Heap, int, type_of};
+
+    fn integers(shape: Shape, elements: &[i16]) -> AttributeContent {
+        let bytes: Vec<u8> = elements.iter().flat_map(|e| e.to_le_bytes()).collect();
+        AttributeContent {
+            datatype: int(2),
+            shape,
+            elements: bytes.into(),
+        }
+    }
+
+    fn text(content: &AttributeContent, limit: usize) -> Result<Vec<u8>> {
+        value_text_within(&Heap(vec![]), &|_| None, content, limit)
+    }
+
+    #[test]
+    fn an_element_a_line() {
+        let content = integers(Shape::fixed(vec![2, 2]), &[1, -2, 3, 400]);
+        assert_eq!(text(&content, 10), Ok(b"1\n-2\n3\n400".to_vec()));
+        assert!(matches!(
+            text(&content, 9),
+            Err(Error::Limit { max: 9, .. })
+        ));
+        assert_eq!(
+            text(&integers(Shape::fixed(vec![]), &[7]), 9),
+            Ok(b"7".to_vec())
+        );
+        assert_eq!(text(&integers(Shape::Null, &[]), 9), Ok(vec![]));
+        let short = integers(Shape::fixed(vec![3]), &[1, 2]);
+        assert!(matches!(text(&short, 99), Err(Error::Corrupt { .. })));
+    }
+
+    fn filter(id: u16, name: Option<&str>, parameters: &[u32]) -> Filter {
+        Filter {
+            id,
+            name: name.map(str::to_owned),
+            parameters: parameters.to_vec(),
+        }
+    }
+
+    #[test]
+    fn an_array_is_described() {
+        let bitshuffle = "bitshuffle; see https://github.com/kiyo-masui/bitshuffle";
+        let pipeline = Pipeline(vec![
+            filter(2, Some("shuffle"), &[4]),
+            filter(1, None, &[4]),
+            filter(32008, Some(bitshuffle), &[]),
+            filter(32017, None, &[]),
+        ]);
+        let array = Array {
+            datatype: Datatype::ieee(4, ByteOrder::Big),
+            shape: Shape::Simple {
+                dims: vec![10, 20],
+                max: vec![None, Some(20)],
+            },
+            fill: Fill::Value(1.5_f32.to_be_bytes().as_slice().into()),
+            layout: Layout::Chunked,
+            chunk_shape: Some(vec![5, 20]),
+            pipeline,
+            storage: Err(Error::NotFound),
+        };
+        let node = Node {
+            id: NodeId(96),
+            kind: NodeKind::Array(Arc::new(array)),
+            link_count: 1,
+            modified: None,
+            comment: Some(b"why".to_vec()),
+        };
+        let expected = [
+            ("h5fs.type", "float32"),
+            ("h5fs.dtype", ">f4"),
+            ("h5fs.itemsize", "4"),
+            ("h5fs.shape", "[10, 20]"),
+            ("h5fs.maxshape", "[null, 20]"),
+            ("h5fs.byteorder", "big"),
+            ("h5fs.layout", "chunked"),
+            ("h5fs.chunks", "[5, 20]"),
+            (
+                "h5fs.filters",
+                "shuffle, deflate(4), bitshuffle(32008), filter(32017)",
+            ),
+            ("h5fs.fillvalue", "1.5"),
+            ("h5fs.path", "/a"),
+            ("h5fs.comment", "why"),
+        ];
+        let expected = expected.map(|(name, value)| (name, value.as_bytes().to_vec()));
+        assert_eq!(builtin(&node, b"/a"), expected);
+    }
+
+    #[test]
+    fn some_classes_say_more() {
+        let describe = |datatype: &Datatype| {
+            let mut list = List(Vec::new());
+            describe_class(&innermost(datatype).class, &mut list);
+            let text = |value| String::from_utf8(value).unwrap();
+            let pairs = list.0.into_iter();
+            pairs
+                .map(|(name, value)| format!("{name}: {}", text(value)))
+                .collect::<Vec<_>>()
+        };
+        let string = Class::String {
+            padding: StringPadding::SpacePadded,
+            charset: Charset::Utf8,
+        };
+        let expected = ["h5fs.strpad: spacepad", "h5fs.charset: utf-8"];
+        assert_eq!(describe(&type_of(4, string)), expected);
+        let members = vec![(b"FALSE".to_vec(), vec![0]), (b"TRUE".to_vec(), vec![1])];
+        let base = Box::new(int(1));
+        let boolean = type_of(1, Class::Enumeration { base, members });
+        assert_eq!(describe(&boolean), ["h5fs.enum: FALSE=0, TRUE=1"]);
+
+        let mut padded = int(4);
+        assert_eq!(partial_bits(&padded), None);
+        let bits = Bits {
+            offset: 8,
+            precision: 12,
+        };
+        if let Class::Integer { bits: place, .. } = &mut padded.class {
+            *place = bits;
+        }
+        assert_eq!(partial_bits(&padded), Some(bits));
+    }
+}
