@@ -29,6 +29,7 @@ pub mod number;
 pub mod numpy;
 pub mod shape;
 pub mod storage;
+pub mod text;
 pub mod value;
 
 use std::ops::ControlFlow;
