@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | 8 | `cli` | the command: arguments, supervisor, worker, commands without a mount, logging |
 //! | 7 | `fs` | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
-//! | 6 | `view` | what a file of the mount holds: a length and a `read_at` |
+//! | 6 | [`view`] | what a file of the mount holds: a length and a `read_at` |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
 //! | 4 | [`hdf5`], `asdf`, `detect` | the formats; they hand up descriptions, never import each other |
 //! | 3 | [`filter`] | codecs: bytes to bytes, output bounded |
@@ -27,4 +27,5 @@ pub mod hdf5;
 pub mod limits;
 pub mod model;
 pub mod source;
+pub mod view;
 pub mod wire;
