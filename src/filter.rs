@@ -13,6 +13,8 @@
     )
 )]
 
+mod bit_planes;
+pub mod bitshuffle;
 mod blocks;
 pub mod bzip2;
 pub mod deflate;
@@ -38,6 +40,7 @@ const FLETCHER32: u16 = 3;
 const BZIP2: u16 = 307;
 const LZF: u16 = 32000;
 const LZ4: u16 = 32004;
+const BITSHUFFLE: u16 = 32008;
 const ZSTD: u16 = 32015;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
@@ -52,6 +55,7 @@ fn decoder(id: u16) -> Option<Decoder> {
         BZIP2 => |bytes, _, length| bzip2::decode(&bytes, length),
         LZF => |bytes, _, length| lzf::decode(&bytes, length),
         LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
+        BITSHUFFLE => |bytes, parameters, length| bitshuffle::decode(&bytes, parameters, length),
         ZSTD => |bytes, _, length| zstd::decode(&bytes, length),
         _ => return None,
     };
@@ -160,7 +164,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         32005 => "APAX",
         32006 => "CBF",
         32007 => "JPEG-XR",
-        32008 => "bitshuffle",
+        BITSHUFFLE => "bitshuffle",
         32009 => "SPDP",
         32010 => "LPC-Rice",
         32011 => "CCSDS-123",
