@@ -14,6 +14,7 @@
 )]
 
 mod bit_planes;
+mod bits;
 pub mod bitshuffle;
 mod blocks;
 pub mod bzip2;
@@ -23,8 +24,11 @@ mod history;
 pub mod length;
 pub mod lz4;
 pub mod lzf;
+pub mod nbit;
+pub mod scaleoffset;
 mod scratch;
 pub mod shuffle;
+pub mod szip;
 pub mod zstd;
 
 pub use length::Length;
@@ -37,6 +41,9 @@ use crate::wire::to_u64;
 const DEFLATE: u16 = 1;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
+const SZIP: u16 = 4;
+const NBIT: u16 = 5;
+const SCALEOFFSET: u16 = 6;
 const BZIP2: u16 = 307;
 const LZF: u16 = 32000;
 const LZ4: u16 = 32004;
@@ -52,6 +59,9 @@ fn decoder(id: u16) -> Option<Decoder> {
         DEFLATE => |bytes, _, length| deflate::decode(&bytes, length),
         SHUFFLE => |bytes, parameters, _| shuffle::decode(bytes, parameters),
         FLETCHER32 => |bytes, _, _| fletcher32::decode(bytes),
+        SZIP => |bytes, parameters, length| szip::decode(&bytes, parameters, length),
+        NBIT => nbit::decode,
+        SCALEOFFSET => scaleoffset::decode,
         BZIP2 => |bytes, _, length| bzip2::decode(&bytes, length),
         LZF => |bytes, _, length| lzf::decode(&bytes, length),
         LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
@@ -151,9 +161,9 @@ pub fn name(id: u16) -> Option<&'static str> {
         DEFLATE => "deflate",
         SHUFFLE => "shuffle",
         FLETCHER32 => "fletcher32",
-        4 => "szip",
-        5 => "nbit",
-        6 => "scaleoffset",
+        SZIP => "szip",
+        NBIT => "nbit",
+        SCALEOFFSET => "scaleoffset",
         305 => "LZO",
         BZIP2 => "bzip2",
         LZF => "LZF",
