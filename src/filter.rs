@@ -13,6 +13,9 @@
     )
 )]
 
+mod bit_planes;
+mod bits;
+pub mod bitshuffle;
 mod blocks;
 pub mod bzip2;
 pub mod deflate;
@@ -21,8 +24,11 @@ mod history;
 pub mod length;
 pub mod lz4;
 pub mod lzf;
+pub mod nbit;
+pub mod scaleoffset;
 mod scratch;
 pub mod shuffle;
+pub mod szip;
 pub mod zstd;
 
 pub use length::Length;
@@ -35,9 +41,13 @@ use crate::wire::to_u64;
 const DEFLATE: u16 = 1;
 const SHUFFLE: u16 = 2;
 const FLETCHER32: u16 = 3;
+const SZIP: u16 = 4;
+const NBIT: u16 = 5;
+const SCALEOFFSET: u16 = 6;
 const BZIP2: u16 = 307;
 const LZF: u16 = 32000;
 const LZ4: u16 = 32004;
+const BITSHUFFLE: u16 = 32008;
 const ZSTD: u16 = 32015;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
@@ -49,9 +59,13 @@ fn decoder(id: u16) -> Option<Decoder> {
         DEFLATE => |bytes, _, length| deflate::decode(&bytes, length),
         SHUFFLE => |bytes, parameters, _| shuffle::decode(bytes, parameters),
         FLETCHER32 => |bytes, _, _| fletcher32::decode(bytes),
+        SZIP => |bytes, parameters, length| szip::decode(&bytes, parameters, length),
+        NBIT => nbit::decode,
+        SCALEOFFSET => scaleoffset::decode,
         BZIP2 => |bytes, _, length| bzip2::decode(&bytes, length),
         LZF => |bytes, _, length| lzf::decode(&bytes, length),
         LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
+        BITSHUFFLE => |bytes, parameters, length| bitshuffle::decode(&bytes, parameters, length),
         ZSTD => |bytes, _, length| zstd::decode(&bytes, length),
         _ => return None,
     };
@@ -147,9 +161,9 @@ pub fn name(id: u16) -> Option<&'static str> {
         DEFLATE => "deflate",
         SHUFFLE => "shuffle",
         FLETCHER32 => "fletcher32",
-        4 => "szip",
-        5 => "nbit",
-        6 => "scaleoffset",
+        SZIP => "szip",
+        NBIT => "nbit",
+        SCALEOFFSET => "scaleoffset",
         305 => "LZO",
         BZIP2 => "bzip2",
         LZF => "LZF",
@@ -160,7 +174,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         32005 => "APAX",
         32006 => "CBF",
         32007 => "JPEG-XR",
-        32008 => "bitshuffle",
+        BITSHUFFLE => "bitshuffle",
         32009 => "SPDP",
         32010 => "LPC-Rice",
         32011 => "CCSDS-123",

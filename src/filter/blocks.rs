@@ -35,4 +35,9 @@ impl<'a> Blocks<'a> {
         let length = self.length()?;
         self.cursor.take(length)
     }
+
+    /// The next `length` bytes, which no length precedes.
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8]> {
+        self.cursor.take(length)
+    }
 }

@@ -121,7 +121,7 @@ fn join1(elements: &mut [u8], size: usize, byte: usize, plane: &[u8]) {
 }
 
 /// Transposes a square of eight by eight bytes: swaps halves of words, then of half words, then bytes.
-fn transpose_bytes(rows: [u64; 8]) -> [u64; 8] {
+pub(crate) fn transpose_bytes(rows: [u64; 8]) -> [u64; 8] {
     const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
     const PAIRS: u64 = 0x0000_ffff_0000_ffff;
     const FOURS: u64 = 0x0000_0000_ffff_ffff;
