@@ -9,7 +9,7 @@
 //! | floor | modules | what |
 //! |---|---|---|
 //! | 8 | `cli` | the command: arguments, supervisor, worker, commands without a mount, logging |
-//! | 7 | `fs` | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
+//! | 7 | [`fs`] | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
 //! | 6 | [`view`] | what a file of the mount holds: a length and a `read_at` |
 //! | 5 | [`array`] | a byte range of an array: chunks, cache, prefetch, gather |
 //! | 4 | [`hdf5`], `asdf`, [`detect`] | the formats; they hand up descriptions, never import each other |
@@ -24,6 +24,7 @@ pub mod array;
 pub mod detect;
 pub mod error;
 pub mod filter;
+pub mod fs;
 pub mod hdf5;
 pub mod limits;
 pub mod model;

@@ -60,6 +60,30 @@ pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
 /// Links that the search for canonical paths follows before it gives up.
 pub const PATH_INDEX_LINKS: usize = 1 << 20;
 
+/// Bytes of all names together that the search for canonical paths keeps.
+pub const PATH_INDEX_NAMES: usize = 32 << 20;
+
+/// Steps from an object up to the root when its path is put together.
+pub const PATH_DEPTH: usize = 1 << 16;
+
+/// Links that are looked through for one whose name was too long to be shown whole.
+pub const CUT_NAME_LINKS: usize = 1 << 20;
+
+/// Names that were too long to be shown whole and are remembered once found.
+pub const CUT_NAMES: usize = 256;
+
+/// Arrays whose readers a mounted file keeps after the last handle is closed.
+pub const READERS: usize = 256;
+
+/// Objects whose last error a mounted file remembers.
+pub const OBJECT_ERRORS: usize = 1024;
+
+/// Chunks an array may have for its stored size to be worked out unasked, with a directory's listing.
+pub const LISTED_CHUNKS: u64 = 64;
+
+/// Symbolic links that are followed on the way of one path.
+pub const SYMLINK_HOPS: usize = 40;
+
 /// Chunks that are counted for `st_blocks` and for holes; beyond them the rest is taken as data.
 pub const ALLOCATION_WALK: usize = 1 << 17;
 

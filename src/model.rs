@@ -27,6 +27,7 @@ pub mod ndl;
 pub mod node;
 pub mod number;
 pub mod numpy;
+pub mod paths;
 pub mod shape;
 pub mod storage;
 pub mod text;
