@@ -58,3 +58,6 @@ pub const XATTR_BYTES: usize = 65_536;
 
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
+
+/// Threads that serve requests.
+pub const THREADS: usize = 256;
