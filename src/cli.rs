@@ -112,7 +112,7 @@ impl Call {
                 Role::Launcher if mount.foreground => {
                     Ok(supervisor::run_in_foreground(self, &mount))
                 }
-                Role::Launcher => self.launch(),
+                Role::Launcher => self.launch(&mount),
             },
         }
     }
@@ -132,7 +132,7 @@ impl Call {
 
     /// Starts the supervisor and waits for its word. The supervisor gets none of our own three streams: who
     /// reads them to their end must not wait for the unmount. It sees at its standard input when we die.
-    fn launch(&self) -> Result<ExitCode> {
+    fn launch(&self, mount: &Mount) -> Result<ExitCode> {
         let started = self.again(Role::Supervisor).and_then(|mut command| {
             command
                 .stdin(Stdio::piped())
@@ -147,7 +147,9 @@ impl Call {
             // A line that cannot be read is an empty one.
             let _ = BufReader::new(output).read_line(&mut line);
         }
-        match Report::parse(&line) {
+        let report = Report::parse(&line)
+            .unwrap_or_else(|| Report::failure(&mount.mountpoint, "the supervisor was killed"));
+        match report {
             Report::Ready(_) => Ok(ExitCode::SUCCESS),
             Report::Failed(text) => {
                 complain(&text);
@@ -174,6 +176,8 @@ impl Report {
 
     fn failure(file: &Path, reason: &str) -> Self {
         let file = file.display().to_string();
+        // Other programs' words end in a newline.
+        let reason = reason.trim_end();
         let text = match reason.strip_prefix(&file) {
             Some(rest) if rest.starts_with(": ") => reason.to_owned(),
             _ => format!("{file}: {reason}"),
@@ -181,15 +185,13 @@ impl Report {
         Report::Failed(printable(&text))
     }
 
-    fn parse(line: &str) -> Self {
-        let line = line.trim_end_matches('\n');
-        if let Some(device) = line.strip_prefix(Self::READY) {
-            Report::Ready(device.to_owned())
-        } else if let Some(text) = line.strip_prefix(Self::FAILED) {
-            Report::Failed(text.to_owned())
-        } else {
-            Report::Failed("the mount ended before it answered (the log may say why)".to_owned())
-        }
+    /// Understands one line; a broken one says nothing.
+    fn parse(line: &str) -> Option<Self> {
+        let line = line.strip_suffix('\n')?;
+        let ready = line.strip_prefix(Self::READY);
+        let failed = line.strip_prefix(Self::FAILED);
+        let ready = ready.map(|device| Report::Ready(device.to_owned()));
+        ready.or_else(|| failed.map(|text| Report::Failed(text.to_owned())))
     }
 
     /// Sends the line to standard output.

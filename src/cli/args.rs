@@ -1,9 +1,10 @@
 //! The command line: one definition, from which `--help`, the man page and the completions are made too.
 
+use std::error::Error as _;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -324,27 +325,46 @@ impl MountArguments {
 
 /// Help and version are output; everything else becomes one line.
 fn from_clap(program: Program, error: &clap::Error) -> Result<Task> {
-    let text = error.render().to_string();
+    let text = || error.render().to_string();
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Task::Print(text.into_bytes())),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(Task::Remind(text)),
-        _ => Err(Error::Usage(one_line(program, &text))),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Task::Print(text().into_bytes())),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(Task::Remind(text())),
+        _ => Err(Error::Usage(one_line(program, error))),
     }
 }
 
-/// clap's first paragraph; its others repeat the usage.
-fn one_line(program: Program, text: &str) -> String {
+/// What clap says, in one line and without the usage.
+fn one_line(program: Program, error: &clap::Error) -> String {
+    let line = match (error.source(), text_of(error, ContextKind::InvalidArg)) {
+        // A value that one of our own parsers refused.
+        (Some(reason), Some(argument)) => format!("{argument}: {reason}"),
+        _ => match text_of(error, ContextKind::InvalidSubcommand) {
+            // To clap, a word too many after the mount point might have been a subcommand.
+            Some(word) => format!("unexpected argument '{word}' found"),
+            None => first_paragraph(&error.render().to_string()),
+        },
+    };
+    match program {
+        Program::Command => format!("{line} (see `h5fs --help`)"),
+        Program::MountHelper => line,
+    }
+}
+
+fn text_of(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn first_paragraph(text: &str) -> String {
     let paragraph: Vec<&str> = text
         .lines()
         .map(str::trim)
         .take_while(|line| !line.is_empty())
         .collect();
     let line = paragraph.join(" ");
-    let line = line.strip_prefix("error: ").unwrap_or(&line);
-    match program {
-        Program::Command => format!("{line} (see `h5fs --help`)"),
-        Program::MountHelper => line.to_owned(),
-    }
+    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
 }
 
 fn completions(shell: Shell) -> Vec<u8> {

@@ -123,7 +123,7 @@ pub(crate) fn words(text: &str) -> Result<Words, String> {
     split(text)
         .iter()
         .filter(|word| !word.is_empty())
-        .map(|word| parse_word(word).map_err(|reason| format!("option `{word}`: {reason}")))
+        .map(|word| parse_word(word).map_err(|reason| format!("`{word}`: {reason}")))
         .collect::<Result<Vec<_>, _>>()
         .map(Words)
 }
@@ -179,7 +179,7 @@ fn parse_word(word: &str) -> Result<Word, String> {
         "comment" | "user" => Word::Ignored,
         _ if name.starts_with("x-") => Word::Ignored,
         _ => {
-            let parsed = flag(name).ok_or("not an option of h5fs")?;
+            let parsed = flag(name).ok_or("no such option")?;
             if value.is_some() {
                 return Err("takes no value".to_owned());
             }

@@ -33,13 +33,12 @@ pub(super) fn run_detached(call: &Call, mount: &Mount) -> ExitCode {
     close_inherited();
     // It fails only for the leader of a process group, and a child of the launcher leads none.
     let _ = nix::unistd::setsid();
-    let launcher = Launcher::Pipe;
-    supervise(call, mount, &launcher)
+    supervise(call, mount, Launcher::Pipe)
 }
 
 /// Supervises one mount until it ends, as the process that the user called.
 pub(super) fn run_in_foreground(call: &Call, mount: &Mount) -> ExitCode {
-    supervise(call, mount, &Launcher::User)
+    supervise(call, mount, Launcher::User)
 }
 
 /// Closes what the launcher inherited beyond the three standard streams: a caller that waits for the end of
@@ -95,15 +94,16 @@ enum Event {
     LauncherGone,
 }
 
-fn supervise(call: &Call, mount: &Mount, launcher: &Launcher) -> ExitCode {
-    let started = Supervisor::start(call, mount, *launcher);
-    match started {
+fn supervise(call: &Call, mount: &Mount, launcher: Launcher) -> ExitCode {
+    let code = match Supervisor::start(call, mount, launcher) {
         Ok(supervisor) => supervisor.run(),
         Err(report) => {
             let _ = launcher.tell(&report);
             ExitCode::FAILURE
         }
-    }
+    };
+    log::logger().flush();
+    code
 }
 
 struct Supervisor {
@@ -323,8 +323,10 @@ fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
     thread::spawn(move || {
         let mut output = BufReader::new(output);
         let mut line = String::new();
-        if matches!(output.read_line(&mut line), Ok(length) if length > 0) {
-            let _ = sender.send(Event::Report(Report::parse(&line)));
+        // What cannot be read, or is not a report, is as good as silence.
+        let _ = output.read_line(&mut line);
+        if let Some(report) = Report::parse(&line) {
+            let _ = sender.send(Event::Report(report));
         }
         let _ = io::copy(&mut output, &mut io::sink());
         let _ = sender.send(Event::WorkerGone);

@@ -3,7 +3,8 @@
 //! It tells its supervisor how the mount went in one line on standard output, and ends when the mount does.
 //! Its standard input is a leash: at its end the supervisor is gone, so the worker takes its mount away.
 
-use std::io::{self, Read};
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,7 +72,8 @@ fn start(mount: &Mount, stage: &SharedStage) -> std::result::Result<(Mounted, De
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
     set(stage, Stage::Mounting);
-    let mounted = fuse::mount(filesystem, &point, &mount_options(mount)).map_err(of_point)?;
+    let mounted =
+        fuse::mount(filesystem, &point, &mount_options(mount, &source)).map_err(of_point)?;
     let device = mounts::fuse_device(&point).map_err(of_point)?;
     if set(stage, Stage::Serving(device)) == Stage::Unwanted {
         leave(device);
@@ -112,9 +114,9 @@ fn filesystem_options(mount: &Mount) -> Options {
     }
 }
 
-fn mount_options(mount: &Mount) -> MountOptions {
+fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
     let settings = &mount.settings;
-    let name = || mount.source.display().to_string();
+    let name = || source.display().to_string();
     MountOptions {
         allow_other: settings.allow_other,
         fsname: settings.fsname.clone().unwrap_or_else(name),
@@ -125,10 +127,15 @@ fn mount_options(mount: &Mount) -> MountOptions {
 
 /// What a mount cannot do without, told apart before the kernel's one word for all of it.
 fn check_fuse() -> Result<()> {
-    if !Path::new("/dev/fuse").exists() {
-        let reason =
-            "no /dev/fuse (`modprobe fuse` makes it; `h5fs ls` and `h5fs cat` work without)";
-        return Err(Error::Usage(reason.to_owned()));
+    const DEVICE: &str = "/dev/fuse";
+    let opened = OpenOptions::new().read(true).write(true).open(DEVICE);
+    if let Err(error) = opened {
+        let reason = match error.kind() {
+            ErrorKind::PermissionDenied => "no permission to open /dev/fuse",
+            _ => "no /dev/fuse (is the kernel module loaded? try `modprobe fuse`)",
+        };
+        let remedy = "`h5fs ls` and `h5fs cat` work without";
+        return Err(Error::Usage(format!("{reason}; {remedy}")));
     }
     if !nix::unistd::geteuid().is_root() {
         mounts::find_fusermount()?;
