@@ -2,11 +2,13 @@
 
 use std::error::Error as _;
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use crate::cli::options::{self, Settings, Word, Words};
 use crate::error::{Error, Result};
@@ -53,7 +55,7 @@ struct Arguments {
 
 const AFTER_HELP: &str = "\
 Under -o the same options stand as allow_other, uid=N, gid=N, umask=OCTAL, cache_size=SIZE, threads=N, \
-direct_io, log_file=FILE; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-…) are accepted and \
+direct_io, noviews, log_file=FILE; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) are accepted and \
 change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= go to the kernel.
 
 Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOINT`. `mount -t fuse.h5fs` \
@@ -149,8 +151,8 @@ struct MountArguments {
     #[arg(long, hide = true)]
     force: bool,
 
-    /// Leave out the views under `.h5fs`
-    #[arg(long, hide = true)]
+    /// Leave out the directory `.h5fs`
+    #[arg(long)]
     noviews: bool,
 
     /// Append the log to this file
@@ -373,10 +375,60 @@ fn completions(shell: Shell) -> Vec<u8> {
     script
 }
 
+/// One page for all: the subcommands have too few options for pages of their own.
 fn manual() -> clap::error::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
-    Ok(page)
+    let mut command = Arguments::command();
+    command.build();
+    let page = Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render_title(&mut text)?;
+    page.render_name_section(&mut text)?;
+    text.extend(synopsis(&mut command).into_bytes());
+    page.render_description_section(&mut text)?;
+    page.render_options_section(&mut text)?;
+    for subcommand in command.get_subcommands() {
+        text.extend(subcommand_section(subcommand)?.into_bytes());
+    }
+    let mut notes = Vec::new();
+    page.render_extra_section(&mut notes)?;
+    text.extend(renamed(&notes, "EXTRA", "NOTES").into_bytes());
+    text.extend(b".SH \"SEE ALSO\"\nmount(8), umount(8), fusermount3(1), fstab(5)\n");
+    Ok(text)
+}
+
+fn synopsis(command: &mut clap::Command) -> String {
+    let mut usages = vec![command.render_usage().to_string()];
+    usages.extend(
+        command
+            .get_subcommands_mut()
+            .map(|subcommand| subcommand.render_usage().to_string()),
+    );
+    let lines = usages
+        .iter()
+        .flat_map(|usage| usage.lines())
+        .map(|line| line.trim_start_matches("Usage:").trim())
+        // The subcommands' own lines say more.
+        .filter(|line| !line.ends_with("<COMMAND>"));
+    lines.fold(".SH SYNOPSIS\n".to_owned(), |section, line| {
+        section + line + "\n.br\n"
+    })
+}
+
+fn subcommand_section(subcommand: &clap::Command) -> io::Result<String> {
+    let mut options = Vec::new();
+    Man::new(subcommand.clone()).render_options_section(&mut options)?;
+    let about = subcommand
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let heading = format!("\"h5fs {}\"\n{about}.", subcommand.get_name());
+    Ok(renamed(&options, "OPTIONS", &heading))
+}
+
+/// Gives a section of a manual page another heading.
+fn renamed(section: &[u8], from: &str, to: &str) -> String {
+    let section = String::from_utf8_lossy(section);
+    section.replacen(&format!(".SH {from}\n"), &format!(".SH {to}\n"), 1)
 }
 
 #[cfg(test)]

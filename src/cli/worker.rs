@@ -116,10 +116,10 @@ fn filesystem_options(mount: &Mount) -> Options {
 
 fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
     let settings = &mount.settings;
-    let name = || source.display().to_string();
+    let name = || source.as_os_str().to_owned();
     MountOptions {
         allow_other: settings.allow_other,
-        fsname: settings.fsname.clone().unwrap_or_else(name),
+        fsname: settings.fsname.clone().map_or_else(name, Into::into),
         kernel: settings.kernel.clone(),
         threads: settings.threads.unwrap_or_else(options::default_threads),
     }
