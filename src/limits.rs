@@ -9,7 +9,7 @@ pub const METADATA_BLOCK: u64 = 64 << 20;
 pub const METADATA_CACHE: u64 = 16 << 20;
 
 /// Parsed objects (group, dataset, committed datatype) that a mounted file keeps.
-pub const NODE_CACHE: usize = 4096;
+pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
 
 /// Blocks of one object header: its first chunk and all continuations.
 pub const HEADER_CHUNKS: usize = 4096;
@@ -32,6 +32,12 @@ pub const RANK: usize = 32;
 /// Filters in one pipeline.
 pub const FILTERS: usize = 32;
 
+/// Bytes that the filters of a pipeline may add to a chunk, besides an eighth of its length.
+pub const FILTER_OVERHEAD: usize = 64 << 10;
+
+/// Bytes of the spare buffer that each decoding thread keeps.
+pub const SCRATCH_BYTES: usize = 4 << 20;
+
 /// Bytes of one decoded chunk.
 pub const CHUNK_BYTES: u64 = 4 << 30;
 
@@ -43,6 +49,30 @@ pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
 
 /// Links that the search for canonical paths follows before it gives up.
 pub const PATH_INDEX_LINKS: usize = 1 << 20;
+
+/// Bytes of all names together that the search for canonical paths keeps.
+pub const PATH_INDEX_NAMES: usize = 32 << 20;
+
+/// Steps from an object up to the root when its path is put together.
+pub const PATH_DEPTH: usize = 1 << 16;
+
+/// Links that are looked through for one whose name was too long to be shown whole.
+pub const CUT_NAME_LINKS: usize = 1 << 20;
+
+/// Names that were too long to be shown whole and are remembered once found.
+pub const CUT_NAMES: usize = 256;
+
+/// Arrays whose readers a mounted file keeps after the last handle is closed.
+pub const READERS: usize = 256;
+
+/// Objects whose last error a mounted file remembers.
+pub const OBJECT_ERRORS: usize = 1024;
+
+/// Chunks an array may have for its stored size to be worked out unasked, with a directory's listing.
+pub const LISTED_CHUNKS: u64 = 64;
+
+/// Symbolic links that are followed on the way of one path.
+pub const SYMLINK_HOPS: usize = 40;
 
 /// Chunks that are counted for `st_blocks` and for holes; beyond them the rest is taken as data.
 pub const ALLOCATION_WALK: usize = 1 << 17;
@@ -61,3 +91,16 @@ pub const SYMLINK_BYTES: usize = 4095;
 
 /// Threads that serve requests.
 pub const THREADS: usize = 256;
+
+/// Directories of global heap collections that a mounted file keeps.
+pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =
+    std::num::NonZeroUsize::new(256).unwrap();
+
+/// Attributes of one object.
+pub const ATTRIBUTES: u64 = 1 << 20;
+
+/// Member files of a family.
+pub const FAMILY_MEMBERS: u64 = 1000;
+
+/// Structures in a metadata cache image.
+pub const CACHE_IMAGE_ENTRIES: u32 = 1 << 20;
