@@ -10,10 +10,11 @@ use std::str::FromStr;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
+use nix::sys::statvfs::statvfs;
 
 use crate::error::{Error, Result};
 
-/// The number of a filesystem: no two that are mounted share one.
+/// The number of a filesystem: no two share one as long as they are mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Device {
     major: u32,
@@ -123,24 +124,43 @@ fn is_fuse(mount: &Mount) -> bool {
     mount.kind == "fuse" || mount.kind.starts_with("fuse.")
 }
 
-/// The FUSE filesystem at `point`, if nobody serves it any more.
-pub(crate) fn dead_device(point: &Path) -> Option<Device> {
-    let dead = nix::sys::stat::stat(point) == Err(Errno::ENOTCONN);
-    dead.then(|| fuse_device(point).ok()).flatten()
+/// Asks the filesystem at `point` something that the kernel cannot answer from what it keeps.
+///
+/// # Errors
+/// `ENOTCONN` where nobody serves it any more.
+pub(crate) fn ask(point: &Path) -> nix::Result<()> {
+    statvfs(point).map(drop)
 }
 
-/// Takes away every mount of `device` that can be seen, lazily: who has a file open keeps it.
-///
-/// No mount is left of it afterwards, unless another one covers it, or the system refuses.
+/// Takes away every mount of `device`, which is being served, lazily: who has a file open keeps it.
 ///
 /// # Errors
 /// `Io` or `Usage` with the reason and the place.
 pub(crate) fn unmount(device: Device) -> Result<()> {
+    remove(|mount| mount.device == device)
+}
+
+/// Takes away every mount of `device` that nobody serves any more; without a number, the one at `point`.
+///
+/// Numbers are used again: once ours is gone, the same one may be that of somebody else's mount at the same
+/// place, but that one answers.
+///
+/// # Errors
+/// As [`unmount`].
+pub(crate) fn unmount_dead(device: Option<Device>, point: &Path) -> Result<()> {
+    remove(|mount| {
+        let ours = device.map_or(mount.point == point, |device| mount.device == device);
+        ours && ask(&mount.point) == Err(Errno::ENOTCONN)
+    })
+}
+
+/// Takes away the FUSE mounts that are `wanted` and can be reached.
+fn remove(wanted: impl Fn(&Mount) -> bool) -> Result<()> {
     let table = table()?;
     let mut outcome = Ok(());
-    for mount in table.iter().filter(|mount| mount.device == device) {
+    for mount in table.iter().filter(|mount| is_fuse(mount) && wanted(mount)) {
         let seen = topmost(&table, &mount.point);
-        let result = if seen.is_some_and(|seen| seen.device == device) {
+        let result = if seen.is_some_and(|seen| seen.device == mount.device) {
             detach(&mount.point)
         } else {
             let point = mount.point.display();

@@ -1,8 +1,9 @@
 //! The process that sees to it that a mount ends well.
 //!
 //! It starts the worker, waits, and takes the mount away when the worker ends for any reason or at SIGINT,
-//! SIGTERM or SIGHUP. It reads nothing of the source, so no source can make it fail. The mount is known by
-//! its device number: what somebody else mounts at the same place is left alone.
+//! SIGTERM or SIGHUP. It reads nothing of the source, so no source can make it fail. What somebody else
+//! mounts at the same place is left alone: our mount is known by its device number as long as it is served,
+//! and by not answering afterwards.
 //!
 //! The worker's standard output is a pipe to here: one line tells of the mount, and its end, that the worker
 //! is gone. The worker's standard input is a leash: its end tells the worker that the supervisor is gone.
@@ -204,10 +205,11 @@ impl Supervisor {
                 }
                 Event::WorkerGone => {
                     let status = self.wait();
-                    self.stop();
+                    // Only the end of the mount ends the worker well.
                     if matches!(&status, Ok(status) if status.success()) {
                         return ExitCode::SUCCESS;
                     }
+                    self.stop();
                     let end = describe(status);
                     log::error!("{}: unmounted: {end}", self.point.display());
                     return ExitCode::FAILURE;
@@ -226,13 +228,18 @@ impl Supervisor {
     fn ask(&self) {
         let (point, sender) = (self.point.clone(), self.sender.clone());
         thread::spawn(move || {
-            let _ = sender.send(Event::Answered(std::fs::metadata(point).map(drop)));
+            let answer = mounts::ask(&point).map_err(io::Error::from);
+            let _ = sender.send(Event::Answered(answer));
         });
     }
 
     /// Ends the worker and the mount, whatever state they are in.
     fn stop(&mut self) {
-        self.unmount();
+        if let Some(device) = self.device
+            && matches!(self.worker.try_wait(), Ok(None))
+        {
+            report_failure(mounts::unmount(device));
+        }
         // A worker that has not mounted yet ends by this.
         self.leash = None;
         if !self.gone_within(PATIENCE) {
@@ -241,17 +248,8 @@ impl Supervisor {
             let _ = killpg(group, Signal::SIGKILL);
         }
         let _ = self.wait();
-        // Killed in between, the worker may have mounted without a word.
-        self.device = self.device.or_else(|| mounts::dead_device(&self.point));
-        self.unmount();
-    }
-
-    fn unmount(&self) {
-        if let Some(device) = self.device
-            && let Err(error) = mounts::unmount(device)
-        {
-            log::error!("cannot unmount: {error}");
-        }
+        // Killed, the worker leaves its mount behind, perhaps without ever having told of it.
+        report_failure(mounts::unmount_dead(self.device, &self.point));
     }
 
     /// Whether the worker ended within this time.
@@ -283,6 +281,12 @@ impl Supervisor {
 
     fn wait(&mut self) -> io::Result<ExitStatus> {
         self.worker.wait()
+    }
+}
+
+fn report_failure(unmounted: Result<()>) {
+    if let Err(error) = unmounted {
+        log::error!("cannot unmount: {error}");
     }
 }
 
