@@ -15,3 +15,5 @@
 pub mod btree_v1;
 pub mod btree_v2;
 pub mod metadata;
+#[cfg(test)]
+pub(crate) mod testing;
