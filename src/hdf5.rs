@@ -14,6 +14,7 @@
 
 pub mod btree_v1;
 pub mod btree_v2;
+pub mod index;
 pub mod metadata;
 #[cfg(test)]
 pub(crate) mod testing;

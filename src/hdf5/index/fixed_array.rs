@@ -1,0 +1,218 @@
+//! The fixed array index: one entry for every chunk that the dataset can ever have.
+//!
+//! HDF5 3.0, VII.C. A data block of many entries is cut into pages of equal stride, of which a bitmap
+//! says which were ever written; what stands in the others is chance.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::hdf5::index::array::{Block, NumberedChunks, Paging, client};
+use crate::hdf5::index::entry::EntryForm;
+use crate::hdf5::index::numbering::Numbering;
+use crate::hdf5::index::{Geometry, bit_is_set};
+use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::wire::{Cursor, to_u64};
+
+const HEADER: &str = "fixed array header";
+const DATA_BLOCK: &str = "fixed array data block";
+const PAGE: &str = "fixed array data block page";
+
+/// A dataset whose chunks are in a fixed array; without one, no chunk is stored.
+#[derive(Debug)]
+pub struct FixedArray(Option<Array>);
+
+#[derive(Debug)]
+struct Array {
+    chunks: NumberedChunks,
+    paging: Paging,
+    data_block: Option<u64>,
+}
+
+impl FixedArray {
+    /// `address` is the absolute offset of the header; `filtered`, whether the dataset has filters.
+    ///
+    /// # Errors
+    /// `Corrupt` where the header is damaged or does not fit the dataset.
+    pub fn open(
+        meta: Arc<Metadata>,
+        address: Option<u64>,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Result<Self> {
+        let array = address.map(|at| Array::open(meta, at, geometry, filtered));
+        array.transpose().map(FixedArray)
+    }
+}
+
+impl ChunkIndex for FixedArray {
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        match &self.0 {
+            Some(array) => array.find(place),
+            None => Ok(None),
+        }
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        match &self.0 {
+            Some(array) => array.walk(visit),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Array {
+    fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
+        let widths = meta
+            .size_of_offsets()
+            .saturating_add(meta.size_of_lengths());
+        let length = to_u64(widths.saturating_add(12));
+        let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
+        let block = meta.block(at, length, HEADER, verify)?;
+        let mut cursor = Cursor::new(&block, at, HEADER);
+        cursor.signature(b"FAHD")?;
+        client(&mut cursor, filtered)?;
+        let entry_size = usize::from(cursor.u8()?);
+        let page_bits = cursor.u8()?;
+        let entries = meta.length(&mut cursor)?;
+        let data_block = meta.address(&mut cursor)?;
+
+        let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
+        let numbering = Numbering::limited(&geometry, at)?;
+        if entries < numbering.total() {
+            return Err(cursor.corrupt("fewer entries than chunks"));
+        }
+        Ok(Array {
+            chunks: NumberedChunks {
+                meta,
+                geometry,
+                numbering,
+                form,
+                header: at,
+            },
+            paging: Paging::new(entries, page_bits, PAGE),
+            data_block,
+        })
+    }
+
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        let (Some(number), Some(at)) = (self.chunks.number(place), self.data_block) else {
+            return Ok(None);
+        };
+        let data_block = self.data_block(at)?;
+        if self.paging.pages() == 0 {
+            return self.chunks.entry(&data_block, number);
+        }
+        let (page, i) = self.paging.locate(number);
+        match self.page(&data_block, page)? {
+            Some(page) => self.chunks.entry(&page, i),
+            None => Ok(None),
+        }
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let Some(at) = self.data_block else {
+            return Ok(());
+        };
+        let data_block = self.data_block(at)?;
+        if self.paging.pages() == 0 {
+            let all = self.paging.entries;
+            return self.chunks.visit(&data_block, 0, all, visit).map(|_| ());
+        }
+        for page in 0..self.paging.pages() {
+            let Some(block) = self.page(&data_block, page)? else {
+                continue;
+            };
+            let (first, count) = self.paging.span(page);
+            if let ControlFlow::Break(()) = self.chunks.visit(&block, first, count, visit)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The data block: with all entries, or with the bitmap of its pages.
+    fn data_block(&self, at: u64) -> Result<Block> {
+        let prefix = self.chunks.prefix();
+        let content = match self.paging.pages() {
+            0 => self.chunks.bytes(self.paging.entries),
+            pages => pages.div_ceil(8),
+        };
+        let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
+        self.chunks.owned(&block, b"FADB")?;
+        Ok(block)
+    }
+
+    /// Page `page`, `None` where it was never written.
+    fn page(&self, data_block: &Block, page: u64) -> Result<Option<Block>> {
+        if !bit_is_set(data_block.content()?.rest(), page) {
+            return Ok(None);
+        }
+        let pages = data_block.end()?;
+        self.chunks.page(pages, page, self.paging).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing::{file, sealed, walked, words};
+
+    const UNDEFINED: u64 = u64::MAX;
+
+    /// Five chunks of eight bytes in pages of two entries, of which only the second was written.
+    fn blocks() -> [(usize, Vec<u8>); 3] {
+        let header = [b"FAHD\0\0\x08\x01", &words(&[5, 100])[..]].concat();
+        let data_block = [b"FADB\0\0", &words(&[0])[..], &[0b0100_0000]].concat();
+        // The pages begin behind the checksum at 100 + 15 + 4; each has two entries and a checksum.
+        let page = sealed(words(&[UNDEFINED, 7000]));
+        [
+            (0, sealed(header)),
+            (100, sealed(data_block)),
+            (119 + 20, page),
+        ]
+    }
+
+    fn geometry() -> Geometry {
+        Geometry::new(vec![5], vec![Some(5)], vec![1], 8, 0).unwrap()
+    }
+
+    fn open(blocks: [(usize, Vec<u8>); 3]) -> Result<FixedArray> {
+        FixedArray::open(file(blocks), Some(0), geometry(), false)
+    }
+
+    #[test]
+    fn pages_never_written_hold_no_chunk() {
+        let array = open(blocks()).unwrap();
+        let chunk = StoredChunk {
+            offset: 7000,
+            length: 8,
+            filter_mask: 0,
+        };
+        assert_eq!(array.find(&[3]), Ok(Some(chunk)));
+        assert_eq!(array.find(&[2]), Ok(None));
+        // The bytes of its page are not even in the file.
+        assert_eq!(array.find(&[4]), Ok(None));
+        assert_eq!(walked(&array), Ok(vec![(vec![3], 7000)]));
+    }
+
+    #[test]
+    fn a_damaged_page_is_an_error_there_alone() {
+        let mut blocks = blocks();
+        blocks[2].1[3] ^= 1;
+        let array = open(blocks).unwrap();
+        assert!(array.find(&[3]).is_err());
+        assert_eq!(array.find(&[0]), Ok(None));
+        assert!(walked(&array).is_err());
+    }
+
+    #[test]
+    fn a_header_must_fit_the_dataset() {
+        let blocks = blocks();
+        let filtered = FixedArray::open(file(blocks.clone()), Some(0), geometry(), true);
+        assert!(filtered.is_err());
+        let six = Geometry::new(vec![6], vec![Some(6)], vec![1], 8, 0).unwrap();
+        assert!(FixedArray::open(file(blocks), Some(0), six, false).is_err());
+    }
+}
