@@ -154,8 +154,10 @@ impl Reader {
                 {
                     return Ok(Bytes::shared(Arc::clone(chunk), start..start + length));
                 }
-                // Not before: the usual read is answered without a buffer.
-                reply.resize(length, 0);
+                if reply.is_empty() {
+                    // Not before: the usual read is answered without a buffer.
+                    reply = vec![0; length];
+                }
                 for plan in &plans {
                     self.gather(chunks, &found, plan, offset, &mut reply)?;
                 }

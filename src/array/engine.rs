@@ -111,11 +111,7 @@ impl Shared {
     /// Chunk `number`, for a reader: from the cache, from whoever is decoding it, or decoded here and now.
     pub(super) fn chunk(&self, chunks: &Chunks, number: u64) -> Result<Found> {
         if !chunks.is_filtered() {
-            return Ok(match chunks.locate(number)? {
-                Located::Raw(offset) => Found::Raw(offset),
-                // Without filters there is nothing else.
-                Located::Absent | Located::Filtered(_) => Found::Absent,
-            });
+            return self.load(chunks, number);
         }
         let key = (chunks.array, number);
         if let Some(chunk) = self.cache.get(key) {
