@@ -99,6 +99,9 @@ pub const XATTR_BYTES: usize = 65_536;
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
 
+/// Threads that serve requests.
+pub const THREADS: usize = 256;
+
 /// Directories of global heap collections that a mounted file keeps.
 pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =
     std::num::NonZeroUsize::new(256).unwrap();
