@@ -1,7 +1,7 @@
 //! The corpus of real files, where there is one: `$H5FS_CORPUS`, by default `../shared/corpus` beside
 //! this crate, with its conformance script in `../tools` of that directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -13,9 +13,16 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 #[test]
 fn hdf5_files_conform() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
-    let corpus = std::env::var_os("H5FS_CORPUS").map_or(beside, Into::into);
+    let named = std::env::var_os("H5FS_CORPUS").map(PathBuf::from);
+    let asked_for = named.is_some();
+    let corpus = named.unwrap_or(beside);
     let conform = corpus.join("../tools/conform.py");
     if !corpus.join("hdf5").is_dir() || !conform.is_file() {
+        assert!(
+            !asked_for,
+            "$H5FS_CORPUS leads to no corpus: {}",
+            corpus.display()
+        );
         eprintln!("skipped: no corpus at {}", corpus.display());
         return;
     }

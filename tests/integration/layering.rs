@@ -56,6 +56,9 @@ fn imports(code: &str) -> Vec<String> {
             .collect()
     };
     for (at, _) in code.match_indices("crate::") {
+        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+            continue; // the end of a longer name
+        }
         let rest = &code[at + "crate::".len()..];
         let Some(list) = rest.strip_prefix('{') else {
             found.push(word(rest));
