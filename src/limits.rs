@@ -9,7 +9,7 @@ pub const METADATA_BLOCK: u64 = 64 << 20;
 pub const METADATA_CACHE: u64 = 16 << 20;
 
 /// Parsed objects (group, dataset, committed datatype) that a mounted file keeps.
-pub const NODE_CACHE: usize = 4096;
+pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
 
 /// Blocks of one object header: its first chunk and all continuations.
 pub const HEADER_CHUNKS: usize = 4096;
@@ -31,6 +31,12 @@ pub const RANK: usize = 32;
 
 /// Filters in one pipeline.
 pub const FILTERS: usize = 32;
+
+/// Bytes that the filters of a pipeline may add to a chunk, besides an eighth of its length.
+pub const FILTER_OVERHEAD: usize = 64 << 10;
+
+/// Bytes of the spare buffer that each decoding thread keeps.
+pub const SCRATCH_BYTES: usize = 4 << 20;
 
 /// Bytes of one decoded chunk.
 pub const CHUNK_BYTES: u64 = 4 << 30;
@@ -58,3 +64,16 @@ pub const XATTR_BYTES: usize = 65_536;
 
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
+
+/// Directories of global heap collections that a mounted file keeps.
+pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =
+    std::num::NonZeroUsize::new(256).unwrap();
+
+/// Attributes of one object.
+pub const ATTRIBUTES: u64 = 1 << 20;
+
+/// Member files of a family.
+pub const FAMILY_MEMBERS: u64 = 1000;
+
+/// Structures in a metadata cache image.
+pub const CACHE_IMAGE_ENTRIES: u32 = 1 << 20;

@@ -23,9 +23,14 @@ pub mod array;
 pub mod attribute;
 pub mod datatype;
 pub mod link;
+pub mod ndl;
 pub mod node;
+pub mod number;
+pub mod numpy;
 pub mod shape;
 pub mod storage;
+pub mod text;
+pub mod value;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -13,8 +13,11 @@
     )
 )]
 
+pub mod concatenation;
 pub mod file;
 pub mod memory;
+pub mod neighbours;
+pub mod overlay;
 
 use std::fmt;
 use std::sync::Arc;

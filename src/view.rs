@@ -1,0 +1,3 @@
+//! What the files of the mount hold, and the texts beside them.
+
+pub mod attributes;
