@@ -293,7 +293,7 @@ fn inspection_without_a_mount() {
         "/chunked",
         "group/n7",
         "group/soft",
-        "again/n3",
+        "second_name/n3",
         "text",
     ] {
         let cat = run(h5fs(["cat"]).arg(&source).arg(path), MOUNT_LIMIT)
