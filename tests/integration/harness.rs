@@ -345,22 +345,27 @@ fn clear(path: &Path) {
 
 /// Whether mountinfo names this path.
 pub(crate) fn is_mounted(path: &Path) -> bool {
-    let path = path.to_str().expect("test paths are text");
-    let mounts = fs::read("/proc/self/mountinfo").expect("mountinfo");
-    String::from_utf8_lossy(&mounts)
-        .lines()
-        .any(|l| l.split(' ').nth(4) == Some(path))
+    find_mount(path).is_some()
 }
 
 /// The mount's line in mountinfo.
 #[track_caller]
 pub(crate) fn mount_line(path: &Path) -> String {
+    find_mount(path).unwrap_or_else(|| panic!("{} is not mounted", path.display()))
+}
+
+/// Looks more than once before it says no: the table is read in pieces, and a line can slip between
+/// two of them while other tests mount and unmount.
+fn find_mount(path: &Path) -> Option<String> {
     let path = path.to_str().expect("test paths are text");
-    let mounts = fs::read("/proc/self/mountinfo").expect("mountinfo");
-    let mounts = String::from_utf8_lossy(&mounts).into_owned();
-    let line = mounts.lines().find(|l| l.split(' ').nth(4) == Some(path));
-    line.unwrap_or_else(|| panic!("{path} is not mounted"))
-        .to_owned()
+    (0..4).find_map(|_| {
+        let mounts = fs::read("/proc/self/mountinfo").expect("mountinfo");
+        let mounts = String::from_utf8_lossy(&mounts).into_owned();
+        mounts
+            .lines()
+            .find(|line| line.split(' ').nth(4) == Some(path))
+            .map(str::to_owned)
+    })
 }
 
 // ------------------------------------------------------------------ processes
