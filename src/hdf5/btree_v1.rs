@@ -62,11 +62,6 @@ impl BtreeV1 {
         }
     }
 
-    /// The file that the tree is in.
-    pub fn meta(&self) -> &Metadata {
-        &self.meta
-    }
-
     /// The root node.
     ///
     /// # Errors
