@@ -38,7 +38,7 @@ use crate::array::{Bytes, Engine};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::{Container, Node, NodeId};
+use crate::model::{Container, NodeId};
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
@@ -533,66 +533,6 @@ impl Filesystem {
     /// Closes a file or directory.
     pub fn release(&self, handle: Handle) {
         self.handles.remove(handle);
-    }
-
-    /// The names of the extended attributes, each with `user.`.
-    ///
-    /// # Errors
-    /// As the object's list of attributes is damaged.
-    pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        let live = self.live()?;
-        let entry = self.entry(&live, ino)?;
-        #[expect(
-            clippy::redundant_closure_for_method_calls,
-            reason = "the method alone is not general over the object's lifetime"
-        )]
-        self.with_attributes(&live, ino, &entry, |object| object.list())
-            .unwrap_or_else(|| Ok(Vec::new()))
-    }
-
-    /// The value of an extended attribute; `name` with `user.`.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
-    /// value that is too long.
-    pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        let name = xattr::user_name(name)?;
-        let live = self.live()?;
-        let entry = self.entry(&live, ino)?;
-        self.with_attributes(&live, ino, &entry, |object| object.get(name))
-            .unwrap_or_else(|| Err(xattr::absent()))
-    }
-
-    /// Calls `use_it` with the object as extended attributes show it; `None` where it can have none.
-    fn with_attributes<T>(
-        &self,
-        live: &Live,
-        ino: Ino,
-        entry: &inode::Entry,
-        use_it: impl FnOnce(&xattr::Object<'_>) -> T,
-    ) -> Option<T> {
-        let space = self.space(live);
-        let node: Option<Arc<Node>>;
-        let fault: Option<Error>;
-        match entry.what {
-            What::Group | What::Object => match live.container.node(entry.node) {
-                Ok(found) => {
-                    fault = object::fault(live, &found);
-                    node = Some(found);
-                }
-                Err(error) => (node, fault) = (None, Some(error)),
-            },
-            What::Damaged => (node, fault) = (None, Some(self.damage(live, entry))),
-            What::Link | What::Views | What::Status => return None,
-        }
-        let count = node.as_ref().map_or(1, |node| node.link_count);
-        let noted = lock(&self.faults).get(&ino).cloned();
-        Some(use_it(&xattr::Object {
-            space,
-            node: node.as_deref(),
-            path: space.file_path(entry, count).unwrap_or_default(),
-            error: fault.map(|error| error.to_string()).or(noted),
-        }))
     }
 }
 

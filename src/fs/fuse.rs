@@ -23,6 +23,9 @@ use crate::fs::stat::BLOCK_SIZE;
 use crate::fs::{Entry, Filesystem, Handle, Kind, Stat, Whence, errno};
 use crate::limits;
 
+#[cfg(test)]
+mod tests;
+
 /// How long the kernel may keep what it was told of an unchanged source.
 const TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// Requests of readahead and direct I/O that may wait at a time.
@@ -191,7 +194,11 @@ fn reply_xattr(reply: ReplyXattr, room: u32, value: Result<Vec<u8>>) {
 
 impl fuser::Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        // Without `AUTO`, the kernel makes an inode of each name that is listed: `ls -f` of a million
+        // names took 4 s and 190 MiB here instead of 0.5 s and 7 MiB; `find -size` on 100 000 files
+        // gains only 0.04 of 0.6 s.
         let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_CACHE_SYMLINKS;
