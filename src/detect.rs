@@ -16,7 +16,7 @@ use crate::source::neighbours::Neighbours;
 /// `Unsupported` for a file of neither format; else as the format says.
 pub fn open(
     source: SharedSource,
-    neighbours: &Neighbours,
+    neighbours: Arc<Neighbours>,
     force: bool,
 ) -> Result<Arc<dyn Container>> {
     if source.length() == 0 {

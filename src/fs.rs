@@ -543,7 +543,7 @@ fn open_container(
     options: &Options,
 ) -> Result<Arc<dyn Container>> {
     let neighbours = Neighbours::of(path, options.external)?;
-    detect::open(file, &neighbours, options.force)
+    detect::open(file, Arc::new(neighbours), options.force)
 }
 
 /// `.` and `..`, the first two entries of every directory.

@@ -22,6 +22,7 @@ pub mod dataset;
 pub mod driver_info;
 pub mod group;
 pub mod heap;
+pub mod index;
 
 pub mod message;
 pub mod metadata;
@@ -58,6 +59,7 @@ pub struct File {
     metadata: Arc<Metadata>,
     shared: SharedMessages,
     heap: GlobalHeap,
+    neighbours: Arc<Neighbours>,
     root: u64,
     objects: Mutex<LruCache<u64, Arc<Object>>>,
 }
@@ -68,20 +70,21 @@ impl File {
     ///
     /// # Errors
     /// As the superblock, its extension or the root group is damaged or not built.
-    pub fn open(source: SharedSource, neighbours: &Neighbours, force: bool) -> Result<Self> {
+    pub fn open(source: SharedSource, neighbours: Arc<Neighbours>, force: bool) -> Result<Self> {
         let at = superblock::find_signature(&*source)
             .ok_or_else(|| Error::corrupt("superblock: no HDF5 signature", 0))?;
         let superblock = Superblock::read(&*source, at)?;
         if !force {
             refuse_open_for_writing(&superblock)?;
         }
-        let source = assemble(source, &superblock, neighbours)?;
+        let source = assemble(source, &superblock, &neighbours)?;
         let metadata = Arc::new(superblock.metadata(source));
         let shared = read_shared_messages(&metadata, &superblock)?;
         let file = File {
             heap: GlobalHeap::new(Arc::clone(&metadata)),
             metadata,
             shared,
+            neighbours,
             root: superblock.root,
             objects: Mutex::new(LruCache::new(limits::NODE_CACHE)),
         };
@@ -102,7 +105,12 @@ impl File {
         if let Some(object) = kept {
             return Ok(object);
         }
-        let object = Arc::new(Object::read(&self.metadata, &self.shared, at)?);
+        let object = Arc::new(Object::read(
+            &self.metadata,
+            &self.shared,
+            &self.neighbours,
+            at,
+        )?);
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.put(at, Arc::clone(&object));
         Ok(object)

@@ -38,8 +38,18 @@ pub const FILTER_OVERHEAD: usize = 64 << 10;
 /// Bytes of the spare buffer that each decoding thread keeps.
 pub const SCRATCH_BYTES: usize = 4 << 20;
 
-/// Bytes of one decoded chunk.
-pub const CHUNK_BYTES: u64 = 4 << 30;
+/// Bytes of one filtered chunk, as stored and as decoded: it is in memory whole while it is decoded. Chunks
+/// without filters are read in parts and may be of any size.
+pub const CHUNK_BYTES: u64 = 1 << 30;
+
+/// Bytes that all decodes under way take together, one that needs more being alone.
+pub const DECODE_BYTES: u64 = 256 << 20;
+
+/// Chunks that wait to be decoded ahead of readers.
+pub const PREFETCH_CHUNKS: usize = 64;
+
+/// Bytes of small chunks that are decoded ahead of one reader.
+pub const PREFETCH_BYTES: u64 = 8 << 20;
 
 /// Bytes of one attribute's value.
 pub const ATTRIBUTE_BYTES: u64 = 256 << 20;
@@ -88,6 +98,9 @@ pub const XATTR_BYTES: usize = 65_536;
 
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
+
+/// Threads that serve requests.
+pub const THREADS: usize = 256;
 
 /// Directories of global heap collections that a mounted file keeps.
 pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =

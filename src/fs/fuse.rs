@@ -8,6 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -54,11 +56,12 @@ pub struct Mounted {
 /// Mounts `filesystem` at `mountpoint`; it answers when this returns.
 ///
 /// # Errors
-/// `Io` as the system refuses to mount.
+/// `Io` as the system refuses to mount, `Usage` as the helper does.
 pub fn mount(filesystem: Filesystem, mountpoint: &Path, options: &MountOptions) -> Result<Mounted> {
-    let failed = |error: std::io::Error| {
-        let what = format!("mounting at {}: {error}", mountpoint.display());
-        Error::io(&error, what)
+    // Without an errno the error is the text of the helper that mounts for users.
+    let failed = |error: std::io::Error| match error.raw_os_error() {
+        Some(_) => Error::io(&error, "mounting"),
+        None => Error::Usage(error.to_string()),
     };
     let adapter = Adapter {
         filesystem: Arc::new(filesystem),
@@ -75,8 +78,21 @@ impl Mounted {
     /// # Errors
     /// `Io` where the connection to the kernel broke.
     pub fn wait(self) -> Result<()> {
-        let ended = self.session.join();
-        ended.map_err(|error| Error::io(&error, "serving the mount"))
+        let session = self.session;
+        let (sender, ended) = channel();
+        // Dropped, fuser's session unmounts once more, by its place, where somebody may have mounted
+        // something else by then. So what is left of it after its end is kept for good.
+        thread::spawn(move || {
+            let session = session;
+            let _ = sender.send(session.guard.join());
+            loop {
+                thread::park();
+            }
+        });
+        match ended.recv() {
+            Ok(Ok(served)) => served.map_err(|error| Error::io(&error, "serving the mount")),
+            _ => Err(Error::Usage("a thread that serves panicked".to_owned())),
+        }
     }
 
     /// Unmounts, and waits until all requests are answered.
@@ -95,7 +111,7 @@ fn config(options: &MountOptions) -> Config {
         MountOption::RO,
         MountOption::NoSuid,
         MountOption::NoDev,
-        MountOption::FSName(options.fsname.to_string_lossy().into_owned()),
+        MountOption::FSName(source_name(&options.fsname)),
         // Not `MountOption::Subtype`: fuser keeps that from the kernel where it mounts without a helper.
         MountOption::CUSTOM("subtype=h5fs".to_owned()),
     ];
@@ -108,6 +124,15 @@ fn config(options: &MountOptions) -> Config {
     config.n_threads = Some(options.threads.max(1));
     config.clone_fd = true;
     config
+}
+
+/// The name that the table of mounts shows. The helper that mounts for users splits its options at commas.
+fn source_name(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    if nix::unistd::geteuid().is_root() {
+        return name.into_owned();
+    }
+    name.replace('\\', "\\\\").replace(',', "\\,")
 }
 
 /// The kernel reads 128 KiB ahead, but asks for up to 1 MiB at a time. Only root may raise it.

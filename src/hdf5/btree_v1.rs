@@ -83,15 +83,21 @@ impl BtreeV1 {
     }
 
     /// The address of child `i` of `node`: a node, or below a leaf what the tree is about.
-    pub fn child(&self, node: &Node, i: usize) -> Result<u64> {
+    pub fn child(&self, node: &Node, i: usize) -> Result<Option<u64>> {
         let mut cursor = node.entry(i, node.used)?;
         cursor.skip(node.key_size)?;
-        self.meta.defined_address(&mut cursor)
+        self.meta.address(&mut cursor)
+    }
+
+    /// As [`child`](Self::child), which must be defined.
+    pub fn defined_child(&self, node: &Node, i: usize) -> Result<u64> {
+        let child = self.child(node, i)?;
+        child.ok_or_else(|| Error::corrupt(format!("{NODE}: a child is undefined"), node.at))
     }
 
     /// The node that child `i` of `node` is. Its level is lower, so no way down is a circle.
     pub fn descend(&self, node: &Node, i: usize) -> Result<Node> {
-        let child = self.node(self.child(node, i)?)?;
+        let child = self.node(self.defined_child(node, i)?)?;
         match child.level < node.level {
             true => Ok(child),
             false => Err(Error::corrupt(
@@ -196,7 +202,7 @@ impl LeafEntry<'_> {
     }
 
     /// The address of what the tree is about.
-    pub fn child(&self) -> Result<u64> {
+    pub fn child(&self) -> Result<Option<u64>> {
         self.tree.child(self.node, self.i)
     }
 }
@@ -271,7 +277,9 @@ impl Leaves {
     /// As a node on the way is damaged; the tree is then at its end.
     pub fn next_leaf(&mut self) -> Result<Option<u64>> {
         let entry = self.0.next_entry()?;
-        entry.map(|entry| entry.child()).transpose()
+        entry
+            .map(|entry| entry.tree.defined_child(entry.node, entry.i))
+            .transpose()
     }
 }
 
@@ -299,7 +307,7 @@ pub fn find_group_leaf(
         };
         let i = key.saturating_sub(1);
         if node.level == 0 {
-            return tree.child(&node, i).map(Some);
+            return tree.defined_child(&node, i).map(Some);
         }
         node = tree.descend(&node, i)?;
     }

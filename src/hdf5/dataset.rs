@@ -3,14 +3,25 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::message::data_layout::{self, Chunks, DataLayout};
-use crate::hdf5::message::{dataspace, datatype, fill_value, filter_pipeline, kind};
+use crate::hdf5::index::Geometry;
+use crate::hdf5::index::btree_v1::BtreeV1Index;
+use crate::hdf5::index::btree_v2::BtreeV2Index;
+use crate::hdf5::index::extensible_array::ExtensibleArray;
+use crate::hdf5::index::fixed_array::FixedArray;
+use crate::hdf5::index::implicit::Implicit;
+use crate::hdf5::index::single::Single;
+use crate::hdf5::message::data_layout::{self, Chunks, DataLayout, Index};
+use crate::hdf5::message::{
+    dataspace, datatype, external_files, fill_value, filter_pipeline, kind,
+};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::shared::SharedMessages;
 use crate::model::array::{Fill, Layout};
-use crate::model::storage::{Extent, Pipeline, Storage};
+use crate::model::storage::{ChunkIndex, Chunked, Extent, Pipeline, Storage};
 use crate::model::{Array, Datatype, Shape};
+use crate::source::neighbours::Neighbours;
+use crate::source::raw_file::RawFile;
 
 /// Reads the messages of one dataset.
 pub struct DatasetReader<'a> {
@@ -18,6 +29,8 @@ pub struct DatasetReader<'a> {
     pub metadata: &'a Arc<Metadata>,
     /// Where shared messages are.
     pub shared: &'a SharedMessages,
+    /// Where files that the dataset names are.
+    pub neighbours: &'a Arc<Neighbours>,
     /// The dataset's header.
     pub header: &'a ObjectHeader,
 }
@@ -144,10 +157,7 @@ impl StorageParts<'_> {
         }
         match layout {
             DataLayout::Compact(elements) => self.compact(elements, bytes),
-            DataLayout::Contiguous { .. } if is_external => Err(Error::unsupported(
-                "external raw files",
-                self.reader.header.at,
-            )),
+            DataLayout::Contiguous { .. } if is_external => self.external(bytes),
             DataLayout::Contiguous { address, size } => self.contiguous(*address, *size, bytes),
             DataLayout::Chunked(chunks) => self.chunked(chunks, pipeline),
             DataLayout::Virtual { .. } => {
@@ -182,6 +192,34 @@ impl StorageParts<'_> {
         }]))
     }
 
+    /// Raw files whose parts follow each other until all elements are there.
+    fn external(&self, bytes: u64) -> Result<Storage> {
+        let message = self
+            .reader
+            .required(kind::EXTERNAL_FILES, "external data files message")?;
+        let body = self.reader.shared.resolve(&message)?;
+        let mut cursor = body.cursor("external data files message");
+        let mut missing = bytes;
+        let mut extents = Vec::new();
+        for slot in external_files::read(self.reader.metadata, &mut cursor)? {
+            let length = slot.size.min(missing);
+            missing = missing.saturating_sub(length);
+            let source = Arc::new(RawFile::new(Arc::clone(self.reader.neighbours), slot.name));
+            extents.push(Extent {
+                source,
+                offset: slot.offset,
+                length,
+            });
+        }
+        match missing {
+            0 => Ok(Storage::Extents(extents)),
+            _ => Err(Error::corrupt(
+                "external data files: fewer bytes than elements",
+                message.at,
+            )),
+        }
+    }
+
     fn chunked(&self, chunks: &Chunks, pipeline: &Pipeline) -> Result<Storage> {
         let at = self.reader.header.at;
         let Shape::Simple { dims, max } = self.shape else {
@@ -199,7 +237,46 @@ impl StorageParts<'_> {
                 at,
             ));
         }
-        let _ = (dims, max, pipeline);
-        Err(Error::unsupported("chunks", at))
+        let chunk_bytes = chunks
+            .shape
+            .iter()
+            .try_fold(chunks.element_size, |bytes, &extent| {
+                bytes.checked_mul(extent)
+            })
+            .ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
+        let shape = chunks.shape.clone();
+        let geometry = Geometry::new(dims.clone(), max.clone(), shape, chunk_bytes, at)?;
+        Ok(Storage::Chunked(Chunked {
+            source: Arc::clone(self.reader.metadata.source()),
+            chunk_shape: chunks.shape.clone(),
+            index: self.index(chunks, geometry, !pipeline.0.is_empty())?,
+            pipeline: pipeline.clone(),
+            partial_unfiltered: chunks.partial_unfiltered,
+        }))
+    }
+
+    fn index(
+        &self,
+        chunks: &Chunks,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Result<Arc<dyn ChunkIndex>> {
+        let metadata = Arc::clone(self.reader.metadata);
+        let address = chunks.address;
+        Ok(match chunks.index {
+            Index::BtreeV1 => Arc::new(BtreeV1Index::new(metadata, address, geometry, filtered)),
+            Index::Single(chunk) => Arc::new(Single::new(
+                address,
+                chunk,
+                geometry,
+                self.reader.header.at,
+            )?),
+            Index::Implicit => Arc::new(Implicit::new(metadata, address, geometry)?),
+            Index::FixedArray => Arc::new(FixedArray::open(metadata, address, geometry, filtered)?),
+            Index::ExtensibleArray => Arc::new(ExtensibleArray::open(
+                metadata, address, geometry, filtered,
+            )?),
+            Index::BtreeV2 => Arc::new(BtreeV2Index::open(metadata, address, geometry, filtered)?),
+        })
     }
 }

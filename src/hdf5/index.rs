@@ -4,6 +4,7 @@
 //! is opened by its header at most; what lies below is fetched on need, one node, block or page at a time.
 //! An index whose address is undefined holds no chunk: nothing was ever written.
 
+mod array;
 pub mod btree_v1;
 pub mod btree_v2;
 mod entry;
@@ -45,7 +46,10 @@ impl Geometry {
             return Err(Error::limit("rank", to_u64(limits::RANK)));
         }
         if dims.len() != chunk_shape.len() || dims.len() != max.len() {
-            return Err(Error::corrupt("chunk has another rank than its dataset", at));
+            return Err(Error::corrupt(
+                "chunk has another rank than its dataset",
+                at,
+            ));
         }
         if chunk_shape.contains(&0) || chunk_bytes == 0 {
             return Err(Error::corrupt("chunk without elements", at));
@@ -64,7 +68,7 @@ impl Geometry {
     }
 
     /// Chunks along each dimension of the current extent.
-    fn grid(&self) -> impl Iterator<Item = u64> {
+    fn grid(&self) -> impl DoubleEndedIterator<Item = u64> {
         let dims = self.dims.iter().zip(&self.chunk_shape);
         dims.map(|(&dim, &chunk)| chunks_along(dim, chunk))
     }
@@ -73,6 +77,18 @@ impl Geometry {
     fn holds(&self, place: &[u64]) -> bool {
         place.len() == self.rank() && place.iter().zip(self.grid()).all(|(&at, count)| at < count)
     }
+}
+
+/// Moves `place` to the next of `grid`, row by row; `false` after the last.
+fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
+    for (along, count) in place.iter_mut().rev().zip(grid.rev()) {
+        *along = along.saturating_add(1);
+        if *along < count {
+            return true;
+        }
+        *along = 0;
+    }
+    false
 }
 
 /// Chunks of `chunk` elements that cover `dim` elements.

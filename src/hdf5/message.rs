@@ -6,6 +6,7 @@ pub mod attribute_info;
 pub mod data_layout;
 pub mod dataspace;
 pub mod datatype;
+pub mod external_files;
 pub mod fill_value;
 pub mod filter_pipeline;
 pub mod link;

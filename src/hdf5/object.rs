@@ -10,6 +10,7 @@ use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::ObjectHeader;
 use crate::hdf5::shared::SharedMessages;
 use crate::model::{Node, NodeId, NodeKind};
+use crate::source::neighbours::Neighbours;
 use crate::wire::Cursor;
 
 /// A parsed object: the node, and where its links are if it is a group.
@@ -26,12 +27,18 @@ impl Object {
     ///
     /// # Errors
     /// As the header or one of the messages that make the object is damaged or not built.
-    pub fn read(metadata: &Arc<Metadata>, shared: &SharedMessages, at: u64) -> Result<Self> {
+    pub fn read(
+        metadata: &Arc<Metadata>,
+        shared: &SharedMessages,
+        neighbours: &Arc<Neighbours>,
+        at: u64,
+    ) -> Result<Self> {
         let header = ObjectHeader::read(metadata, at)?;
         let group = Group::read(metadata, &header)?;
         let reader = DatasetReader {
             metadata,
             shared,
+            neighbours,
             header: &header,
         };
         let kind = match group {
