@@ -390,14 +390,10 @@ impl Filesystem {
         cookie: u64,
         visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
     ) -> Result<()> {
-        let open = self.handles.get(handle)?;
-        let live = self.live()?;
+        let (live, open) = self.opened(handle)?;
         let handle::What::Directory(cursor) = &open.what else {
             return Err(refusal(Errno::ENOTDIR, "readdir"));
         };
-        if open.generation != live.generation {
-            return Err(stale());
-        }
         let entry = self.entry(&live, open.ino)?;
         let dots = [(&b"."[..], open.ino), (&b".."[..], entry.parent)];
         for (next, (name, ino)) in (1_u64..).zip(dots) {
@@ -478,6 +474,17 @@ impl Filesystem {
         Ok(self.file(&*self.handles.get(handle)?)?.length().is_none())
     }
 
+    /// What a handle stands for, which must be of the state of the source that is shown now.
+    fn opened(&self, handle: Handle) -> Result<(Arc<Live>, Arc<Open>)> {
+        let open = self.handles.get(handle)?;
+        let live = self.live()?;
+        if open.generation == live.generation {
+            Ok((live, open))
+        } else {
+            Err(stale())
+        }
+    }
+
     fn file<'a>(&self, open: &'a Open) -> Result<&'a dyn View> {
         match &open.what {
             handle::What::File(view) => Ok(&**view),
@@ -490,11 +497,7 @@ impl Filesystem {
     /// # Errors
     /// As a part that the range touches cannot be read; `ESTALE` once the source has changed.
     pub fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
-        let open = self.handles.get(handle)?;
-        let live = self.live()?;
-        if open.generation != live.generation {
-            return Err(stale());
-        }
+        let (live, open) = self.opened(handle)?;
         let read = self.file(&open)?.read_at(offset, length);
         // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged one.
         if self.watch.as_ref().is_some_and(Watch::is_changed_now) {
@@ -518,7 +521,7 @@ impl Filesystem {
     /// # Errors
     /// `ENXIO` where there is none.
     pub fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
-        let open = self.handles.get(handle)?;
+        let (_, open) = self.opened(handle)?;
         let view = self.file(&open)?;
         let none = || refusal(Errno::ENXIO, "seek");
         if view.length().is_some_and(|length| offset >= length) {
