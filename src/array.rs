@@ -18,6 +18,7 @@ mod flight;
 mod gather;
 mod grid;
 mod prefetch;
+mod strided;
 
 use std::sync::{Arc, OnceLock};
 
@@ -35,6 +36,7 @@ use engine::{Found, Shared};
 use gather::Plan;
 use grid::Slab;
 use prefetch::Wishes;
+use strided::Strided;
 
 /// The bytes of one array; shared by all who have it open.
 #[derive(Debug)]
@@ -56,6 +58,7 @@ enum Place {
     /// Each extent with the offset of its first byte in the array.
     Extents(Vec<(u64, Extent)>),
     Chunks(Arc<Chunks>),
+    Strided(Box<Strided>),
 }
 
 impl Reader {
@@ -102,6 +105,7 @@ impl Reader {
             Place::Memory(bytes) => Ok(bytes[offset as usize..end as usize].to_vec().into()),
             Place::Extents(extents) => Ok(read_extents(extents, offset, end)?.into()),
             Place::Chunks(chunks) => self.read_chunks(chunks, offset, end),
+            Place::Strided(strided) => strided.read(offset, end),
         }
     }
 
@@ -122,7 +126,15 @@ impl Reader {
         Ok(match &self.bytes {
             Place::Nowhere => Allocation::nothing(zero_fill, self.length),
             Place::Memory(_) | Place::Extents(_) => Allocation::dense(self.length, self.length),
-            Place::Chunks(chunks) => Allocation::of_chunks(chunks, zero_fill, self.length)?,
+            Place::Chunks(chunks) => match chunks.chunked() {
+                Some(chunked) => {
+                    Allocation::of_chunks(&chunks.grid, chunked, zero_fill, self.length)?
+                }
+                None => Allocation::dense(chunks.stored_bytes().unwrap_or(0), self.length),
+            },
+            Place::Strided(strided) => {
+                Allocation::dense(strided.stored_bytes(self.length)?, self.length)
+            }
         })
     }
 
@@ -154,10 +166,12 @@ impl Reader {
                 {
                     return Ok(Bytes::shared(Arc::clone(chunk), start..start + length));
                 }
-                // Not before: the usual read is answered without a buffer.
-                reply.resize(length, 0);
+                if reply.is_empty() {
+                    // Not before: the usual read is answered without a buffer.
+                    reply = vec![0; length];
+                }
                 for plan in &plans {
-                    self.gather(chunks, &found, plan, offset, &mut reply)?;
+                    self.gather(&found, plan, offset, &mut reply)?;
                 }
             }
         }
@@ -165,17 +179,10 @@ impl Reader {
     }
 
     /// Puts the part of a chunk into the reply, which begins at byte `offset` of the array and holds zeros.
-    fn gather(
-        &self,
-        chunks: &Chunks,
-        found: &Found,
-        plan: &Plan,
-        offset: u64,
-        reply: &mut [u8],
-    ) -> Result<()> {
+    fn gather(&self, found: &Found, plan: &Plan, offset: u64, reply: &mut [u8]) -> Result<()> {
         match found {
             Found::Decoded(chunk) => plan.copy(chunk, reply),
-            Found::Raw(base) => plan.read(&*chunks.source, *base, reply)?,
+            Found::Raw(source, base) => plan.read(&**source, *base, reply)?,
             Found::Absent => {
                 if let Some(element) = &self.fill {
                     plan.fill(element, offset, reply);
@@ -216,6 +223,14 @@ impl Reader {
         &self.engine.shared
     }
 
+    /// The block and the array's offset in it, where the array is a part of one as it stands there.
+    fn packed(&self) -> Option<(&Reader, u64)> {
+        match &self.bytes {
+            Place::Strided(strided) => strided.packed(),
+            _ => None,
+        }
+    }
+
     /// The chunks, where there are any.
     fn chunks(&self) -> Option<&Arc<Chunks>> {
         match &self.bytes {
@@ -226,7 +241,12 @@ impl Reader {
 }
 
 impl Place {
-    fn new(engine: &Engine, array: &Array, storage: &Storage, length: u64) -> Result<Self> {
+    fn new(
+        engine: &Arc<Engine>,
+        array: &Arc<Array>,
+        storage: &Storage,
+        length: u64,
+    ) -> Result<Self> {
         if length == 0 {
             return Ok(Place::Nowhere);
         }
@@ -240,8 +260,16 @@ impl Place {
             Storage::Inline(bytes) => Ok(Place::Memory(Arc::clone(bytes))),
             Storage::Extents(extents) => Ok(Place::Extents(with_starts(extents))),
             Storage::Chunked(chunked) => {
-                let chunks = Chunks::new(engine.number_array(), array, chunked)?;
+                let chunks = Chunks::of_grid(engine.number(array), array, chunked)?;
                 Ok(Place::Chunks(Arc::new(chunks)))
+            }
+            Storage::Encoded(pieces) => {
+                let chunks = Chunks::of_block(engine.number(array), pieces, length)?;
+                Ok(Place::Chunks(Arc::new(chunks)))
+            }
+            Storage::Strided(strided) => {
+                let strided = Strided::new(engine, array, strided)?;
+                Ok(Place::Strided(Box::new(strided)))
             }
         }
     }
@@ -251,16 +279,14 @@ impl Place {
 fn fill_element(array: &Array, storage: &Storage) -> Result<Option<Arc<[u8]>>> {
     let size = array.datatype.size;
     match (&array.fill, storage) {
-        (_, Storage::Empty | Storage::Inline(_) | Storage::Extents(_)) => Ok(None),
-        (fill, _) if fill.is_zero() => Ok(None),
-        (Fill::Value(element), _) if element.len() as u64 == u64::from(size) => {
-            Ok(Some(Arc::clone(element)))
+        (Fill::Value(element), Storage::Fill | Storage::Chunked(_)) => {
+            if element.len() as u64 != u64::from(size) {
+                let what = format!("fill value of {} bytes, elements of {size}", element.len());
+                return Err(Error::corrupt(what, 0));
+            }
+            Ok((!array.fill.is_zero()).then(|| Arc::clone(element)))
         }
-        (Fill::Value(element), _) => Err(Error::corrupt(
-            format!("fill value of {} bytes, elements of {size}", element.len()),
-            0,
-        )),
-        (Fill::Zero, _) => Ok(None),
+        _ => Ok(None),
     }
 }
 

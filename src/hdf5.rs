@@ -31,6 +31,8 @@ pub mod object_header;
 pub mod reference;
 pub mod shared;
 pub mod superblock;
+#[cfg(test)]
+mod testing;
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,39 +1,51 @@
-//! The chunks of one array: finding one, and decoding it.
+//! The chunks of one array: finding one, and decoding it. An encoded block is a row of chunks here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::array::cache::Key;
 use crate::array::grid::Grid;
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::model::Array;
-use crate::model::storage::{ChunkIndex, Chunked, Pipeline, StoredChunk};
+use crate::model::storage::{Chunked, Pieces, StoredChunk};
 use crate::source::{SharedSource, check_range, read_block};
 
 const EIO: i32 = 5;
 
-/// One chunked array.
+/// One array that is stored in chunks.
 #[derive(Debug)]
 pub(super) struct Chunks {
-    /// The array's number, unique in its engine.
-    pub(super) array: u64,
+    /// The array's number in its engine.
+    array: u64,
     pub(super) grid: Grid,
-    pub(super) source: SharedSource,
-    pub(super) index: Arc<dyn ChunkIndex>,
-    pipeline: Pipeline,
-    partial_unfiltered: bool,
+    origin: Origin,
+}
+
+#[derive(Debug)]
+enum Origin {
+    Grid(Chunked),
+    Block(Arc<dyn Pieces>),
 }
 
 /// A chunk as the file has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Located {
     /// Nowhere: all of it is the fill value.
     Absent,
     /// As it is, from this offset of the source.
-    Raw(u64),
-    /// Behind filters.
-    Filtered(StoredChunk),
+    Raw(SharedSource, u64),
+    /// To be decoded.
+    Encoded(Encoded),
+}
+
+/// A chunk to be decoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Encoded {
+    number: u64,
+    /// Where it is, unless the block knows that itself.
+    stored: Option<StoredChunk>,
 }
 
 impl Chunks {
@@ -42,7 +54,7 @@ impl Chunks {
     /// # Errors
     /// `Corrupt` for a chunk shape that cannot be, `Unsupported` for a filter that cannot be undone, `Limit`
     /// for filtered chunks over the limit.
-    pub(super) fn new(number: u64, array: &Array, chunked: &Chunked) -> Result<Self> {
+    pub(super) fn of_grid(number: u64, array: &Array, chunked: &Chunked) -> Result<Self> {
         let element = u64::from(array.datatype.size);
         let grid = Grid::new(array.shape.dims(), &chunked.chunk_shape, element)?;
         if !chunked.pipeline.0.is_empty() {
@@ -52,16 +64,54 @@ impl Chunks {
         Ok(Chunks {
             array: number,
             grid,
-            source: Arc::clone(&chunked.source),
-            index: Arc::clone(&chunked.index),
-            pipeline: chunked.pipeline.clone(),
-            partial_unfiltered: chunked.partial_unfiltered,
+            origin: Origin::Grid(chunked.clone()),
         })
     }
 
+    /// The pieces of a block of which the first `length` bytes, not zero, are to be read.
+    ///
+    /// # Errors
+    /// `Corrupt` where the block is shorter, `Limit` for pieces over the limit.
+    pub(super) fn of_block(number: u64, pieces: &Arc<dyn Pieces>, length: u64) -> Result<Self> {
+        if pieces.bytes() < length {
+            let what = format!("array of {length} bytes in a block of {}", pieces.bytes());
+            return Err(Error::corrupt(what, 0));
+        }
+        limit_chunk(pieces.piece_bytes())?;
+        Ok(Chunks {
+            array: number,
+            grid: Grid::new(&[length], &[pieces.piece_bytes()], 1)?,
+            origin: Origin::Block(Arc::clone(pieces)),
+        })
+    }
+
+    /// Under what the cache has chunk `number`.
+    pub(super) fn key(&self, number: u64) -> Key {
+        (self.array, number)
+    }
+
+    /// Where the chunks are, unless in an encoded block.
+    pub(super) fn chunked(&self) -> Option<&Chunked> {
+        match &self.origin {
+            Origin::Grid(chunked) => Some(chunked),
+            Origin::Block(_) => None,
+        }
+    }
+
+    /// Bytes in the file, where that takes no search.
+    pub(super) fn stored_bytes(&self) -> Option<u64> {
+        match &self.origin {
+            Origin::Grid(_) => None,
+            Origin::Block(pieces) => Some(pieces.stored_bytes()),
+        }
+    }
+
     /// Whether decoding is ever needed.
-    pub(super) fn is_filtered(&self) -> bool {
-        !self.pipeline.0.is_empty()
+    pub(super) fn is_encoded(&self) -> bool {
+        match &self.origin {
+            Origin::Grid(chunked) => !chunked.pipeline.0.is_empty(),
+            Origin::Block(_) => true,
+        }
     }
 
     /// Where chunk `number` is.
@@ -69,16 +119,28 @@ impl Chunks {
     /// # Errors
     /// `Corrupt` where the index is damaged or points outside the source, `Limit` for a chunk over the limit.
     pub(super) fn locate(&self, number: u64) -> Result<Located> {
+        match &self.origin {
+            Origin::Grid(chunked) => self.locate_in(chunked, number),
+            Origin::Block(_) => Ok(Located::Encoded(Encoded {
+                number,
+                stored: None,
+            })),
+        }
+    }
+
+    fn locate_in(&self, chunked: &Chunked, number: u64) -> Result<Located> {
         let place = self.grid.place(number);
-        let Some(stored) = self.index.find(&place)? else {
+        let Some(stored) = chunked.index.find(&place)? else {
             return Ok(Located::Absent);
         };
-        let raw = self.passes_all(stored.filter_mask)
-            || self.partial_unfiltered && self.grid.sticks_out(&place);
+        let source = &chunked.source;
+        let raw = skips_all(stored.filter_mask, chunked.pipeline.0.len())
+            || chunked.partial_unfiltered && self.grid.sticks_out(&place);
         if !raw {
             limit_chunk(stored.length)?;
-            check_range(&*self.source, stored.offset, stored.length, "stored chunk")?;
-            return Ok(Located::Filtered(stored));
+            check_range(&**source, stored.offset, stored.length, "stored chunk")?;
+            let stored = Some(stored);
+            return Ok(Located::Encoded(Encoded { number, stored }));
         }
         let bytes = self.grid.chunk_bytes();
         if stored.length < bytes {
@@ -88,52 +150,70 @@ impl Chunks {
             );
             return Err(Error::corrupt(what, stored.offset));
         }
-        check_range(&*self.source, stored.offset, bytes, "stored chunk")?;
-        Ok(Located::Raw(stored.offset))
+        check_range(&**source, stored.offset, bytes, "stored chunk")?;
+        Ok(Located::Raw(Arc::clone(source), stored.offset))
     }
 
-    /// Whether `filter_mask` leaves out every filter.
-    fn passes_all(&self, filter_mask: u32) -> bool {
-        (0..self.pipeline.0.len()).all(|i| i < 32 && filter_mask >> i & 1 == 1)
+    /// Bytes that decoding a chunk may take: as stored, and twice as decoded (from one filter to the next).
+    pub(super) fn decode_bytes(&self, encoded: Option<Encoded>) -> u64 {
+        let decoded = self.grid.chunk_bytes();
+        let stored = encoded.and_then(|encoded| encoded.stored);
+        let stored = stored.map_or(decoded, |stored| stored.length);
+        stored.saturating_add(decoded.saturating_mul(2))
     }
 
-    /// Bytes that decoding `stored` may take: as stored, and twice as decoded (from one filter to the next).
-    pub(super) fn decode_bytes(&self, stored: u64) -> u64 {
-        stored.saturating_add(self.grid.chunk_bytes().saturating_mul(2))
-    }
-
-    /// Reads and decodes chunk `number`.
+    /// Reads and decodes a chunk.
     ///
     /// # Errors
     /// `Corrupt` where filters refuse it or make less of it than a chunk; the chunk is named.
-    pub(super) fn decode(&self, number: u64, stored: StoredChunk) -> Result<Vec<u8>> {
-        let bytes = self.grid.chunk_bytes() as usize;
-        let block = read_block(&*self.source, stored.offset, stored.length, "stored chunk")?;
+    pub(super) fn decode(&self, encoded: Encoded) -> Result<Vec<u8>> {
         // A panic in somebody else's codec is an error of this chunk, not the end of a thread.
-        let decoded = catch_unwind(AssertUnwindSafe(|| {
-            filter::decode(&self.pipeline, stored.filter_mask, block, bytes)
+        let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
+            (Origin::Grid(chunked), Some(stored)) => self.undo_filters(chunked, stored),
+            (Origin::Block(pieces), _) => pieces.decode(encoded.number),
+            (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
         let broken = |_| {
             Err(Error::Io {
                 errno: EIO,
-                what: "a filter broke off".into(),
+                what: "a decoder broke off".into(),
             })
         };
         let mut decoded = decoded
             .unwrap_or_else(broken)
-            .map_err(|error| self.in_chunk(number, stored, error))?;
+            .map_err(|error| self.in_chunk(encoded, error))?;
+        let bytes = self.bytes_of(encoded.number) as usize;
         if decoded.len() < bytes {
             let what = format!("decodes to {} bytes, {bytes} needed", decoded.len());
-            return Err(self.in_chunk(number, stored, Error::corrupt(what, 0)));
+            return Err(self.in_chunk(encoded, Error::corrupt(what, 0)));
         }
-        decoded.truncate(bytes);
+        decoded.truncate(self.grid.chunk_bytes() as usize);
         Ok(decoded)
     }
 
+    fn undo_filters(&self, chunked: &Chunked, stored: StoredChunk) -> Result<Vec<u8>> {
+        let StoredChunk { offset, length, .. } = stored;
+        let bytes = self.grid.chunk_bytes() as usize;
+        let block = read_block(&*chunked.source, offset, length, "stored chunk")?;
+        filter::decode(&chunked.pipeline, stored.filter_mask, block, bytes)
+    }
+
+    /// Bytes that chunk `number` has at least: of a block's last piece, those within the array.
+    fn bytes_of(&self, number: u64) -> u64 {
+        let bytes = self.grid.chunk_bytes();
+        match (&self.origin, self.grid.dims()) {
+            (Origin::Block(_), &[length]) => bytes.min(length - number * bytes),
+            _ => bytes,
+        }
+    }
+
     /// The error with the chunk's place and file offset.
-    fn in_chunk(&self, number: u64, stored: StoredChunk, error: Error) -> Error {
-        let name = |what| format!("chunk {:?}: {what}", self.grid.place(number)).into();
-        let at = stored.offset;
+    fn in_chunk(&self, encoded: Encoded, error: Error) -> Error {
+        let Some(StoredChunk { offset: at, .. }) = encoded.stored else {
+            return error;
+        };
+        let place = self.grid.place(encoded.number);
+        let name = |what| format!("chunk {place:?}: {what}").into();
         match error {
             Error::Corrupt { what, .. } => Error::Corrupt {
                 what: name(what),
@@ -154,6 +234,11 @@ impl Chunks {
             other => other,
         }
     }
+}
+
+/// Whether `filter_mask` leaves out every one of `filters` filters.
+fn skips_all(filter_mask: u32, filters: usize) -> bool {
+    (0..filters).all(|i| i < 32 && filter_mask >> i & 1 == 1)
 }
 
 fn limit_chunk(bytes: u64) -> Result<()> {

@@ -1,0 +1,267 @@
+//! An array whose elements stand at strides over the bytes of a block.
+
+use std::sync::Arc;
+
+use crate::array::gather::Plan;
+use crate::array::grid::Grid;
+use crate::array::{Bytes, Engine, Reader};
+use crate::error::{Error, Result};
+use crate::model::Array;
+use crate::model::storage::{Storage, Strided as Description};
+
+/// Bytes of a block that are fetched in one piece where it has no pieces of its own.
+const PIECE: u64 = 64 << 10;
+
+/// An array over a block.
+#[derive(Debug)]
+pub(super) struct Strided {
+    /// The array as one "chunk" with gaps.
+    grid: Grid,
+    /// Where that begins in the block, in bytes.
+    offset: i64,
+    base: Reader,
+}
+
+/// The piece of the block that was needed last.
+struct Held {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl Strided {
+    /// The array over its block; it must not be empty.
+    ///
+    /// # Errors
+    /// `Corrupt` where elements lie outside the block; otherwise as the block is not readable.
+    pub(super) fn new(
+        engine: &Arc<Engine>,
+        array: &Array,
+        description: &Description,
+    ) -> Result<Self> {
+        if matches!(description.base.storage, Ok(Storage::Strided(_))) {
+            return Err(Error::corrupt("strides over strides", 0));
+        }
+        let base = Reader::new(engine, Arc::clone(&description.base))?;
+        let (dims, element) = (array.shape.dims(), u64::from(array.datatype.size));
+        let Description {
+            offset, strides, ..
+        } = description;
+        let grid = Grid::strided(dims, strides, element)?;
+        let reach = |sign: i128| {
+            let steps = dims.iter().zip(strides).map(|(&dim, &stride)| {
+                let furthest = (i128::from(dim) - 1) * i128::from(stride);
+                if furthest * sign > 0 { furthest } else { 0 }
+            });
+            i128::from(*offset) + steps.sum::<i128>()
+        };
+        let (first, end) = (reach(-1), reach(1) + i128::from(element));
+        if first < 0 || end > i128::from(base.length()) {
+            let what = format!(
+                "elements from byte {first} to {end} of a block of {} bytes",
+                base.length()
+            );
+            return Err(Error::corrupt(what, 0));
+        }
+        Ok(Strided {
+            grid,
+            offset: offset.cast_signed(),
+            base,
+        })
+    }
+
+    /// The block, and where the array begins in it, if its elements follow each other there.
+    pub(super) fn packed(&self) -> Option<(&Reader, u64)> {
+        let packed = matches!(self.grid.axes(), [axis] if axis.chunk_stride == 1);
+        packed.then(|| (&self.base, self.offset.cast_unsigned()))
+    }
+
+    /// Bytes in the file: the array's share of the block's.
+    pub(super) fn stored_bytes(&self, length: u64) -> Result<u64> {
+        let stored = u128::from(self.base.allocation()?.stored_bytes);
+        let share = stored * u128::from(length) / u128::from(self.base.length().max(1));
+        Ok(share.min(stored) as u64)
+    }
+
+    /// Bytes `offset..end`, inside the array.
+    pub(super) fn read(&self, offset: u64, end: u64) -> Result<Bytes> {
+        let length = (end - offset) as usize;
+        if let Some((base, start)) = self.packed() {
+            return base.read(start + offset, length);
+        }
+        let mut reply = vec![0; length];
+        let mut held = None;
+        let origin = vec![0; self.grid.axes().len()];
+        for slab in self.grid.slabs(offset, end) {
+            let plan = Plan::new(&self.grid, &slab, &origin);
+            plan.each_run(|from, to| {
+                let at = (self.offset + from).cast_unsigned();
+                self.copy(at, &mut held, &mut reply[to..to + plan.run()])
+            })?;
+        }
+        Ok(reply.into())
+    }
+
+    /// Copies from byte `at` of the block.
+    fn copy(&self, mut at: u64, held: &mut Option<Held>, mut target: &mut [u8]) -> Result<()> {
+        while !target.is_empty() {
+            let rest = match held {
+                Some(held) if held.has(at) => &held.bytes[(at - held.start) as usize..],
+                _ => {
+                    *held = Some(self.piece(at)?);
+                    continue;
+                }
+            };
+            let count = rest.len().min(target.len());
+            let (now, later) = target.split_at_mut(count);
+            now.copy_from_slice(&rest[..count]);
+            at += count as u64;
+            target = later;
+        }
+        Ok(())
+    }
+
+    /// The piece of the block that holds byte `at`.
+    fn piece(&self, at: u64) -> Result<Held> {
+        let chunks = self.base.chunks();
+        let length = chunks.map_or(PIECE, |chunks| chunks.grid.chunk_bytes());
+        let start = at / length * length;
+        let bytes = self.base.read(start, length as usize)?;
+        if bytes.len() as u64 <= at - start {
+            return Err(Error::corrupt("block under an array: too short", 0));
+        }
+        Ok(Held { start, bytes })
+    }
+}
+
+impl Held {
+    fn has(&self, at: u64) -> bool {
+        at >= self.start && at - self.start < self.bytes.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::grid::tests::range;
+    use crate::array::tests::sample::{byte, plain};
+    use crate::model::storage::Pieces;
+
+    /// A block whose byte number i is `byte(i)`; it counts what is decoded.
+    #[derive(Debug)]
+    struct Block {
+        bytes: u64,
+        piece: u64,
+        decoded: AtomicU64,
+    }
+
+    impl Pieces for Block {
+        fn bytes(&self) -> u64 {
+            self.bytes
+        }
+
+        fn piece_bytes(&self) -> u64 {
+            self.piece
+        }
+
+        fn stored_bytes(&self) -> u64 {
+            self.bytes / 2
+        }
+
+        fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+            self.decoded.fetch_add(1, Ordering::SeqCst);
+            let start = piece * self.piece;
+            Ok((start..self.bytes.min(start + self.piece))
+                .map(byte)
+                .collect())
+        }
+    }
+
+    fn block(bytes: u64, piece: u64) -> (Arc<Array>, Arc<Block>) {
+        let block = Arc::new(Block {
+            bytes,
+            piece,
+            decoded: AtomicU64::new(0),
+        });
+        let storage = Storage::Encoded(Arc::clone(&block) as Arc<dyn Pieces>);
+        (Arc::new(plain(&[bytes], 1, storage)), block)
+    }
+
+    fn over(
+        base: &Arc<Array>,
+        dims: &[u64],
+        strides: &[i64],
+        element: u64,
+        offset: u64,
+    ) -> Arc<Array> {
+        let strided = Description {
+            base: Arc::clone(base),
+            offset,
+            strides: strides.to_vec(),
+        };
+        Arc::new(plain(dims, element, Storage::Strided(strided)))
+    }
+
+    /// The block's byte at which each byte of the array stands.
+    fn places(dims: &[u64], strides: &[i64], element: u64, offset: u64) -> Vec<u64> {
+        let mut starts = vec![offset.cast_signed()];
+        for (&dim, &stride) in dims.iter().zip(strides) {
+            let along = |&start: &i64| (0..dim.cast_signed()).map(move |i| start + i * stride);
+            starts = starts.iter().flat_map(along).collect();
+        }
+        let bytes = |start: i64| (0..element).map(move |i| start.cast_unsigned() + i);
+        starts.into_iter().flat_map(bytes).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_strides_read_as_their_elements(
+            axes in prop::collection::vec((1_u64..5, -12_i64..12), 0..4),
+            element in 1_u64..4,
+            piece in 1_u64..40,
+            ends in any::<(u64, u64)>(),
+        ) {
+            let (dims, strides): (Vec<u64>, Vec<i64>) = axes.into_iter().unzip();
+            let (base, _) = block(300, piece);
+            let array = over(&base, &dims, &strides, element, 145);
+            let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
+            let expected: Vec<u8> = places(&dims, &strides, element, 145).into_iter().map(byte).collect();
+            let (start, end) = range(expected.len() as u64, ends);
+            let read = reader.read(start, (end - start) as usize).unwrap();
+            prop_assert_eq!(&*read, &expected[start as usize..end as usize]);
+        }
+    }
+
+    #[test]
+    fn arrays_over_one_block_share_what_is_decoded() {
+        let engine = Engine::new(1 << 20, 1);
+        let (base, block) = block(1000, 300);
+        // The last piece is shorter; the array is read as it stands there, without a copy.
+        let tail = Reader::new(&engine, over(&base, &[50], &[2], 2, 900)).unwrap();
+        let read = tail.read(0, 100).unwrap();
+        assert!(read.is_shared());
+        assert_eq!(&*read, (900..1000).map(byte).collect::<Vec<_>>());
+        let back = Reader::new(&engine, over(&base, &[50], &[-2], 1, 999)).unwrap();
+        let odd: Vec<u8> = (450..500).rev().map(|i| byte(2 * i + 1)).collect();
+        assert_eq!(&*back.read(0, 50).unwrap(), odd);
+        assert_eq!(block.decoded.load(Ordering::SeqCst), 1);
+        // 50 of 1000 bytes, which are stored in 500.
+        assert_eq!(back.allocation().unwrap().stored_bytes, 25);
+    }
+
+    #[test]
+    fn elements_outside_the_block_are_refused() {
+        let engine = Engine::new(0, 1);
+        let (base, _) = block(100, 10);
+        for (strides, offset) in [(10, 8), (-10, 89), (10, u64::MAX), (i64::MIN, 50)] {
+            let array = over(&base, &[10], &[strides], 3, offset);
+            let refused = Reader::new(&engine, array);
+            assert!(matches!(refused, Err(Error::Corrupt { .. })));
+        }
+        assert!(Reader::new(&engine, over(&base, &[10], &[10], 3, 7)).is_ok());
+        assert!(Reader::new(&engine, over(&base, &[10], &[-10], 3, 90)).is_ok());
+    }
+}
