@@ -13,12 +13,14 @@ mod budget;
 mod bytes;
 mod cache;
 mod chunks;
+mod convert;
 mod engine;
 mod flight;
 mod gather;
 mod grid;
 mod prefetch;
 mod strided;
+mod virtual_array;
 
 use std::sync::{Arc, OnceLock};
 
@@ -37,6 +39,7 @@ use gather::Plan;
 use grid::Slab;
 use prefetch::Wishes;
 use strided::Strided;
+use virtual_array::VirtualArray;
 
 /// The bytes of one array; shared by all who have it open.
 #[derive(Debug)]
@@ -59,6 +62,7 @@ enum Place {
     Extents(Vec<(u64, Extent)>),
     Chunks(Arc<Chunks>),
     Strided(Box<Strided>),
+    Virtual(Box<VirtualArray>),
 }
 
 impl Reader {
@@ -69,13 +73,18 @@ impl Reader {
     /// be undone; `Corrupt` where the description contradicts itself; `Limit` for filtered chunks over
     /// the limit.
     pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
+        Self::at_depth(engine, array, 0)
+    }
+
+    /// The bytes of an array that is a source of `depth` virtual arrays, one for the other.
+    fn at_depth(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
         let length = array.bytes()?;
         let storage = array.storage.as_ref().map_err(Clone::clone)?;
         Ok(Reader {
             engine: Arc::clone(engine),
             length,
             fill: fill_element(&array, storage)?,
-            bytes: Place::new(engine, &array, storage, length)?,
+            bytes: Place::new(engine, &array, storage, length, depth)?,
             allocation: OnceLock::new(),
             array,
         })
@@ -106,6 +115,7 @@ impl Reader {
             Place::Extents(extents) => Ok(read_extents(extents, offset, end)?.into()),
             Place::Chunks(chunks) => self.read_chunks(chunks, offset, end),
             Place::Strided(strided) => strided.read(offset, end),
+            Place::Virtual(parts) => self.read_virtual(parts, offset, end),
         }
     }
 
@@ -125,7 +135,9 @@ impl Reader {
         let zero_fill = self.fill.is_none();
         Ok(match &self.bytes {
             Place::Nowhere => Allocation::nothing(zero_fill, self.length),
-            Place::Memory(_) | Place::Extents(_) => Allocation::dense(self.length, self.length),
+            Place::Memory(_) | Place::Extents(_) | Place::Virtual(_) => {
+                Allocation::dense(self.length, self.length)
+            }
             Place::Chunks(chunks) => match chunks.chunked() {
                 Some(chunked) => {
                     Allocation::of_chunks(&chunks.grid, chunked, zero_fill, self.length)?
@@ -144,6 +156,16 @@ impl Reader {
             gather::fill(element, offset % element.len() as u64, &mut reply);
         }
         reply
+    }
+
+    fn read_virtual(&self, parts: &VirtualArray, offset: u64, end: u64) -> Result<Bytes> {
+        let size = u64::from(self.array.datatype.size);
+        let first = offset / size;
+        let mut elements = self.read_fill(first * size, end.next_multiple_of(size));
+        parts.read(first, &mut elements)?;
+        elements.drain(..(offset - first * size) as usize);
+        elements.truncate((end - offset) as usize);
+        Ok(elements.into())
     }
 
     fn read_chunks(&self, chunks: &Arc<Chunks>, offset: u64, end: u64) -> Result<Bytes> {
@@ -246,6 +268,7 @@ impl Place {
         array: &Arc<Array>,
         storage: &Storage,
         length: u64,
+        depth: usize,
     ) -> Result<Self> {
         if length == 0 {
             return Ok(Place::Nowhere);
@@ -270,6 +293,10 @@ impl Place {
             Storage::Strided(strided) => {
                 let strided = Strided::new(engine, array, strided)?;
                 Ok(Place::Strided(Box::new(strided)))
+            }
+            Storage::Virtual(mappings) => {
+                let parts = VirtualArray::new(engine, array, mappings, depth)?;
+                Ok(Place::Virtual(Box::new(parts)))
             }
         }
     }

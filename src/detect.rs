@@ -23,7 +23,7 @@ pub fn open(
         return Err(Error::corrupt("the file is empty", 0));
     }
     if find_signature(&*source).is_some() {
-        return Ok(Arc::new(hdf5::File::open(source, neighbours, force)?));
+        return Ok(hdf5::File::open(source, neighbours, force)?);
     }
     Err(Error::Usage("neither an HDF5 nor an ASDF file".to_owned()))
 }
