@@ -306,7 +306,7 @@ impl Place {
 fn fill_element(array: &Array, storage: &Storage) -> Result<Option<Arc<[u8]>>> {
     let size = array.datatype.size;
     match (&array.fill, storage) {
-        (Fill::Value(element), Storage::Fill | Storage::Chunked(_)) => {
+        (Fill::Value(element), Storage::Fill | Storage::Chunked(_) | Storage::Virtual(_)) => {
             if element.len() as u64 != u64::from(size) {
                 let what = format!("fill value of {} bytes, elements of {size}", element.len());
                 return Err(Error::corrupt(what, 0));
