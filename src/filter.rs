@@ -31,6 +31,7 @@ pub mod scaleoffset;
 mod scratch;
 pub mod shuffle;
 pub mod szip;
+pub mod zfp;
 pub mod zstd;
 
 pub use length::Length;
@@ -51,6 +52,7 @@ const LZF: u16 = 32000;
 const BLOSC: u16 = 32001;
 const LZ4: u16 = 32004;
 const BITSHUFFLE: u16 = 32008;
+const ZFP: u16 = 32013;
 const ZSTD: u16 = 32015;
 const BLOSC2: u16 = 32026;
 
@@ -72,6 +74,7 @@ fn decoder(id: u16) -> Option<Decoder> {
         BLOSC2 => |bytes, _, length| blosc2::decode(&bytes, length),
         LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
         BITSHUFFLE => |bytes, parameters, length| bitshuffle::decode(&bytes, parameters, length),
+        ZFP => |bytes, parameters, length| zfp::decode(&bytes, parameters, length),
         ZSTD => |bytes, _, length| zstd::decode(&bytes, length),
         _ => return None,
     };
@@ -185,7 +188,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         32010 => "LPC-Rice",
         32011 => "CCSDS-123",
         32012 => "JPEG-LS",
-        32013 => "ZFP",
+        ZFP => "ZFP",
         32014 => "fpzip",
         ZSTD => "Zstandard",
         32016 => "B3D",
