@@ -129,3 +129,6 @@ pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(
 
 /// Links that one path within a file may lead over.
 pub const PATH_LINKS: usize = 4096;
+
+/// Elements of a variable-length dataset that is served as a file: its size takes a walk over all of them.
+pub const VARIABLE_LENGTH_ELEMENTS: u64 = 1 << 28;
