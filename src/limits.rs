@@ -58,3 +58,24 @@ pub const XATTR_BYTES: usize = 65_536;
 
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
+
+/// Bytes of an ASDF tree's text.
+pub const TREE_BYTES: u64 = 64 << 20;
+
+/// Nodes of an ASDF tree, keys included, aliases counted each time.
+pub const TREE_NODES: usize = 1 << 20;
+
+/// Levels of an ASDF tree.
+pub const TREE_LEVELS: usize = 1000;
+
+/// Mapping entries that the merge keys of an ASDF tree bring in or pass over, all together.
+pub const TREE_MERGED: usize = 1 << 20;
+
+/// Bytes that are searched for the first block of an ASDF file.
+pub const BLOCK_SEARCH: u64 = 64 << 20;
+
+/// Blocks of one ASDF file.
+pub const BLOCKS: usize = 1 << 20;
+
+/// Bytes at the end of an ASDF file that are searched for the block index.
+pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;

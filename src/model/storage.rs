@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::model::Array;
 use crate::source::SharedSource;
 
 /// Where an array's bytes stand, in C order of its elements.
@@ -20,6 +21,41 @@ pub enum Storage {
     Extents(Vec<Extent>),
     /// A grid of chunks.
     Chunked(Chunked),
+    /// ASDF: a block that has to be decoded, as one-dimensional bytes.
+    Encoded(Arc<dyn Pieces>),
+    /// ASDF: elements at strides over the bytes of a block.
+    Strided(Strided),
+}
+
+/// The bytes of an encoded block, cut into pieces of equal length that are decoded one by one.
+pub trait Pieces: Send + Sync + fmt::Debug {
+    /// Decoded bytes of all pieces together.
+    fn bytes(&self) -> u64;
+
+    /// Decoded bytes of every piece but the last, which may be shorter. Never zero.
+    fn piece_bytes(&self) -> u64;
+
+    /// Stored bytes of the whole block.
+    fn stored_bytes(&self) -> u64;
+
+    /// The decoded bytes of a piece, exactly as many as it has.
+    ///
+    /// # Errors
+    /// As the stored bytes are damaged or of a kind that is not built; `NotFound` past the last piece.
+    fn decode(&self, piece: u64) -> Result<Vec<u8>>;
+}
+
+/// Elements that stand at strides over the bytes of another array, which several may share.
+#[derive(Debug, Clone)]
+pub struct Strided {
+    /// The block's decoded bytes: rank 1, one byte an element. The same allocation for all arrays
+    /// over one block, so that what is decoded for one serves the others.
+    pub base: Arc<Array>,
+    /// Where the first element is, in bytes from the base's start.
+    pub offset: u64,
+    /// Bytes from one element to the next along each dimension, slowest first; may be zero or
+    /// negative. Same rank as the array. Every element lies within the base.
+    pub strides: Vec<i64>,
 }
 
 /// A run of the array's bytes, as they are in a source.
