@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod asdf;
 pub mod error;
 pub mod hdf5;
 pub mod limits;

@@ -79,3 +79,6 @@ pub const BLOCKS: usize = 1 << 20;
 
 /// Bytes at the end of an ASDF file that are searched for the block index.
 pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
+
+/// Bytes of one ASDF ndarray's inline data.
+pub const INLINE_BYTES: u64 = 64 << 20;
