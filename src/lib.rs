@@ -13,7 +13,7 @@
 //! | 6 | `view` | what a file of the mount holds: a length and a `read_at` |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
 //! | 4 | [`hdf5`], `asdf`, `detect` | the formats; they hand up descriptions, never import each other |
-//! | 3 | `filter` | codecs: bytes to bytes, output bounded |
+//! | 3 | [`filter`] | codecs: bytes to bytes, output bounded |
 //! | 2 | [`model`] | what both formats speak |
 //! | 1 | [`source`], [`wire`] | bytes, cursor, checksums |
 //! | 0 | [`error`], [`limits`] | the error type; every bound |
@@ -22,6 +22,7 @@
 
 pub mod asdf;
 pub mod error;
+pub mod filter;
 pub mod hdf5;
 pub mod limits;
 pub mod model;

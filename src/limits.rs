@@ -32,6 +32,12 @@ pub const RANK: usize = 32;
 /// Filters in one pipeline.
 pub const FILTERS: usize = 32;
 
+/// Bytes that the filters of a pipeline may add to a chunk, besides an eighth of its length.
+pub const FILTER_OVERHEAD: usize = 64 << 10;
+
+/// Bytes of the spare buffer that each decoding thread keeps.
+pub const SCRATCH_BYTES: usize = 4 << 20;
+
 /// Bytes of one decoded chunk.
 pub const CHUNK_BYTES: u64 = 4 << 30;
 

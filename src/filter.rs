@@ -1,0 +1,269 @@
+//! Filters: what was done to a chunk when it was written, undone (HDF5 3.0, IV.A.2.l "Filter Pipeline").
+//!
+//! Every decoder is told how long its result must be, or may be at most, before it begins; none can be
+//! made to give more. Errors say `at: 0`: only the caller knows where the chunk stands in the file.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::as_conversions
+    )
+)]
+
+mod bit_planes;
+mod bits;
+pub mod bitshuffle;
+mod blocks;
+pub mod bzip2;
+pub mod deflate;
+pub mod fletcher32;
+mod history;
+pub mod length;
+pub mod lz4;
+pub mod lzf;
+pub mod nbit;
+pub mod scaleoffset;
+mod scratch;
+pub mod shuffle;
+pub mod szip;
+pub mod zstd;
+
+pub use length::Length;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::storage::{Filter, Pipeline};
+use crate::wire::to_u64;
+
+const DEFLATE: u16 = 1;
+const SHUFFLE: u16 = 2;
+const FLETCHER32: u16 = 3;
+const SZIP: u16 = 4;
+const NBIT: u16 = 5;
+const SCALEOFFSET: u16 = 6;
+const BZIP2: u16 = 307;
+const LZF: u16 = 32000;
+const LZ4: u16 = 32004;
+const BITSHUFFLE: u16 = 32008;
+const ZSTD: u16 = 32015;
+
+/// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
+type Decoder = fn(Vec<u8>, &[u32], Length) -> Result<Vec<u8>>;
+
+/// The decoder of the filter registered as `id`.
+fn decoder(id: u16) -> Option<Decoder> {
+    let decoder: Decoder = match id {
+        DEFLATE => |bytes, _, length| deflate::decode(&bytes, length),
+        SHUFFLE => |bytes, parameters, _| shuffle::decode(bytes, parameters),
+        FLETCHER32 => |bytes, _, _| fletcher32::decode(bytes),
+        SZIP => |bytes, parameters, length| szip::decode(&bytes, parameters, length),
+        NBIT => nbit::decode,
+        SCALEOFFSET => scaleoffset::decode,
+        BZIP2 => |bytes, _, length| bzip2::decode(&bytes, length),
+        LZF => |bytes, _, length| lzf::decode(&bytes, length),
+        LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
+        BITSHUFFLE => |bytes, parameters, length| bitshuffle::decode(&bytes, parameters, length),
+        ZSTD => |bytes, _, length| zstd::decode(&bytes, length),
+        _ => return None,
+    };
+    Some(decoder)
+}
+
+/// Whether all filters of `pipeline` can be undone.
+///
+/// # Errors
+/// `Unsupported` names the first one that cannot, `Limit` says that there are too many.
+pub fn check(pipeline: &Pipeline) -> Result<()> {
+    if pipeline.0.len() > limits::FILTERS {
+        return Err(Error::limit("filters", to_u64(limits::FILTERS)));
+    }
+    match pipeline
+        .0
+        .iter()
+        .find(|filter| decoder(filter.id).is_none())
+    {
+        Some(filter) => Err(unknown(filter)),
+        None => Ok(()),
+    }
+}
+
+/// Undoes the filters of one chunk, the last one first. Bit i of `filter_mask` set: filter i was not
+/// applied. The result is exactly `chunk_bytes` long.
+///
+/// # Errors
+/// `Corrupt` as the bytes are damaged or give another length; `Unsupported` for a filter, or a mode of
+/// one, that is not built; `Limit` for a chunk over the limit.
+pub fn decode(
+    pipeline: &Pipeline,
+    filter_mask: u32,
+    stored: Vec<u8>,
+    chunk_bytes: usize,
+) -> Result<Vec<u8>> {
+    if to_u64(chunk_bytes) > limits::CHUNK_BYTES {
+        return Err(Error::limit("bytes of a chunk", limits::CHUNK_BYTES));
+    }
+    if pipeline.0.len() > limits::FILTERS {
+        return Err(Error::limit("filters", to_u64(limits::FILTERS)));
+    }
+    let applied: Vec<&Filter> = (0..32)
+        .zip(&pipeline.0)
+        .filter(|(place, _)| filter_mask.unbounded_shr(*place) & 1 == 0)
+        .map(|(_, filter)| filter)
+        .collect();
+    let mut bytes = stored;
+    let mut before = applied.as_slice();
+    while let Some((filter, earlier)) = before.split_last() {
+        before = earlier;
+        let decoder = decoder(filter.id).ok_or_else(|| unknown(filter))?;
+        let length = encoded_length(before, chunk_bytes);
+        bytes = decoder(bytes, &filter.parameters, length)?;
+        length.check("filter pipeline", bytes.len())?;
+    }
+    Length::Exactly(chunk_bytes).check("chunk", bytes.len())?;
+    Ok(bytes)
+}
+
+/// What is left of a chunk's length after `filters` were applied to it.
+fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> Length {
+    let mut length = Length::Exactly(chunk_bytes);
+    for filter in filters {
+        length = match (filter.id, length) {
+            (SHUFFLE, same) => same,
+            (FLETCHER32, Length::Exactly(bytes)) => {
+                Length::Exactly(bytes.saturating_add(fletcher32::CHECKSUM_BYTES))
+            }
+            // What encoders add where they fail to compress is small: headers, and a few bytes for each
+            // of their blocks.
+            _ => Length::AtMost(
+                chunk_bytes
+                    .saturating_add(chunk_bytes.wrapping_shr(3))
+                    .saturating_add(limits::FILTER_OVERHEAD),
+            ),
+        };
+    }
+    length
+}
+
+fn unknown(filter: &Filter) -> Error {
+    let id = filter.id;
+    match name(id).or(filter.name.as_deref()) {
+        Some(name) => Error::unsupported(format!("filter {id} ({name})"), 0),
+        None => Error::unsupported(format!("filter {id}"), 0),
+    }
+}
+
+/// The name under which filter `id` is registered with The HDF Group.
+pub fn name(id: u16) -> Option<&'static str> {
+    let name = match id {
+        DEFLATE => "deflate",
+        SHUFFLE => "shuffle",
+        FLETCHER32 => "fletcher32",
+        SZIP => "szip",
+        NBIT => "nbit",
+        SCALEOFFSET => "scaleoffset",
+        305 => "LZO",
+        BZIP2 => "bzip2",
+        LZF => "LZF",
+        32001 => "Blosc",
+        32002 => "MAFISC",
+        32003 => "Snappy",
+        LZ4 => "LZ4",
+        32005 => "APAX",
+        32006 => "CBF",
+        32007 => "JPEG-XR",
+        BITSHUFFLE => "bitshuffle",
+        32009 => "SPDP",
+        32010 => "LPC-Rice",
+        32011 => "CCSDS-123",
+        32012 => "JPEG-LS",
+        32013 => "ZFP",
+        32014 => "fpzip",
+        ZSTD => "Zstandard",
+        32016 => "B3D",
+        32017 => "SZ",
+        32018 => "FCIDECOMP",
+        32019 => "JPEG",
+        32020 => "VBZ",
+        32021 => "FAPEC",
+        32022 => "BITGROOM",
+        32023 => "Granular BitRound",
+        32024 => "SZ3",
+        32025 => "Delta-Rice",
+        32026 => "Blosc2",
+        32027 => "FLAC",
+        32028 => "SPERR",
+        _ => return None,
+    };
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(id: u16, parameters: &[u32]) -> Filter {
+        Filter {
+            id,
+            name: None,
+            parameters: parameters.to_vec(),
+        }
+    }
+
+    /// What `h5py.Dataset.id.read_direct_chunk` gives for `np.arange(6, dtype='<u2')` with
+    /// `shuffle=True, compression='gzip', fletcher32=True`.
+    fn arange6() -> (Pipeline, Vec<u8>) {
+        let pipeline = Pipeline(vec![
+            filter(SHUFFLE, &[2]),
+            filter(DEFLATE, &[4]),
+            filter(FLETCHER32, &[]),
+        ]);
+        let stored = b"\x78\x5e\x63\x60\x64\x62\x66\x61\x65\0\x03\0\0\x89\0\x10\x1c\x0f\xef\x72";
+        (pipeline, stored.to_vec())
+    }
+
+    #[test]
+    fn filters_are_undone_from_last_to_first() {
+        let (pipeline, stored) = arange6();
+        let expected = [0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0];
+        assert_eq!(check(&pipeline), Ok(()));
+        assert_eq!(decode(&pipeline, 0, stored, 12), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_masked_filter_was_not_applied() {
+        let pipeline = Pipeline(vec![filter(32017, &[]), filter(SHUFFLE, &[2])]);
+        let decoded = decode(&pipeline, 0b01, vec![1, 2, 0, 0], 4);
+        assert_eq!(decoded, Ok(vec![1, 0, 2, 0]));
+        let decoded = decode(&pipeline, 0b11, vec![1, 2, 0, 0], 4);
+        assert_eq!(decoded, Ok(vec![1, 2, 0, 0]));
+    }
+
+    #[test]
+    fn the_result_has_the_length_of_a_chunk() {
+        let (pipeline, stored) = arange6();
+        for wrong in [0, 11, 13] {
+            assert!(decode(&pipeline, 0, stored.clone(), wrong).is_err());
+        }
+        assert!(decode(&Pipeline::default(), 0, vec![1, 2], 3).is_err());
+        assert_eq!(
+            decode(&Pipeline::default(), 0, vec![1, 2], 2),
+            Ok(vec![1, 2])
+        );
+    }
+
+    #[test]
+    fn an_unknown_filter_is_named() {
+        let mut unregistered = filter(300, &[]);
+        unregistered.name = Some("mine".to_owned());
+        let text = |filter| check(&Pipeline(vec![filter])).unwrap_err().to_string();
+        assert_eq!(
+            text(filter(32017, &[])),
+            "filter 32017 (SZ) is not supported"
+        );
+        assert_eq!(text(unregistered), "filter 300 (mine) is not supported");
+        assert_eq!(text(filter(300, &[])), "filter 300 is not supported");
+    }
+}

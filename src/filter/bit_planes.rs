@@ -1,0 +1,119 @@
+//! Bit-shuffled bytes, as bitshuffle and Blosc make them: the lowest bits of the first bytes of all elements,
+//! then their second bits, and so on to the highest bits of the last bytes. Within such a run, bit k of
+//! byte m belongs to element 8 m + k.
+
+use crate::filter::shuffle::{transpose_bytes, unshuffle};
+
+/// Writes the bytes of `planes` into `elements`, which is as long, in the order of the elements of
+/// `size` bytes. Their number is a multiple of 8; bytes after the last such element stay where they are.
+pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, elements: &mut [u8]) {
+    if size == 1 {
+        return join_bits(planes, elements);
+    }
+    let unit = size.saturating_mul(8);
+    let left = planes.len().checked_rem(unit).unwrap_or(0);
+    let whole = planes.len().saturating_sub(left);
+    let (Some((planes, rest)), Some((elements, after))) = (
+        planes.split_at_checked(whole),
+        elements.split_at_mut_checked(whole),
+    ) else {
+        return;
+    };
+    after
+        .iter_mut()
+        .zip(rest)
+        .for_each(|(to, from)| *to = *from);
+    let plane_bytes = whole.checked_div(size).unwrap_or(0).max(1);
+    scratch.resize(whole, 0);
+    let bits = planes.chunks_exact(plane_bytes);
+    for (bits, bytes) in bits.zip(scratch.chunks_exact_mut(plane_bytes)) {
+        join_bits(bits, bytes);
+    }
+    unshuffle(scratch, size, elements);
+}
+
+/// Makes bytes of eight runs of bits, a run an eighth of `bits`.
+///
+/// Eight bytes of eight runs are a square whose transposed rows hold, each in one word, the 64 bits of eight
+/// bytes of the result; transposed as bits, the word is that result.
+fn join_bits(bits: &[u8], bytes: &mut [u8]) {
+    let run = bits.len().wrapping_shr(3);
+    let mut runs = bits.chunks_exact(run.max(1));
+    let runs = [(); 8].map(|()| runs.next().unwrap_or_default());
+    let [a, b, c, d, e, f, g, h] = runs.map(|run| run.as_chunks::<8>().0);
+    let low = a.iter().zip(b).zip(c).zip(d);
+    let high = e.iter().zip(f).zip(g).zip(h);
+    let (squares, _) = bytes.as_chunks_mut::<64>();
+    for (square, ((((a, b), c), d), (((e, f), g), h))) in squares.iter_mut().zip(low.zip(high)) {
+        let rows = [a, b, c, d, e, f, g, h].map(|row| u64::from_le_bytes(*row));
+        let (words, _) = square.as_chunks_mut::<8>();
+        for (word, row) in words.iter_mut().zip(transpose_bytes(rows)) {
+            *word = transpose_bits(row).to_le_bytes();
+        }
+    }
+    // The runs' last bytes, less than eight of them.
+    let whole = run & !7;
+    let (words, _) = bytes.as_chunks_mut::<8>();
+    for (place, word) in words.iter_mut().enumerate().skip(whole) {
+        let row = runs.map(|run| run.get(place).copied().unwrap_or(0));
+        *word = transpose_bits(u64::from_le_bytes(row)).to_le_bytes();
+    }
+}
+
+/// Transposes a square of eight by eight bits, a row a byte: bit k of byte b becomes bit b of byte k.
+fn transpose_bits(square: u64) -> u64 {
+    let swap = |square: u64, mask: u64, bits: u32| {
+        let differ = (square ^ square.wrapping_shr(bits)) & mask;
+        square ^ differ ^ differ.wrapping_shl(bits)
+    };
+    let square = swap(square, 0x00aa_00aa_00aa_00aa, 7);
+    let square = swap(square, 0x0000_cccc_0000_cccc, 14);
+    swap(square, 0x0000_0000_f0f0_f0f0, 28)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition, a bit at a time.
+    fn bitshuffle(elements: &[u8], size: usize) -> Vec<u8> {
+        let count = elements.len() / size / 8 * 8;
+        let mut planes = elements.to_vec();
+        planes[..count * size].fill(0);
+        for (place, byte) in elements[..count * size].iter().enumerate() {
+            let (element, j) = (place / size, place % size);
+            for bit in 0..8 {
+                let run = (j * 8 + bit) * count / 8;
+                planes[run + element / 8] |= (byte >> bit & 1) << (element % 8);
+            }
+        }
+        planes
+    }
+
+    /// Eight `u2` numbers 0..8: the example of the bitshuffle paper's layout.
+    #[test]
+    fn bits_of_one_weight_are_neighbours() {
+        let numbers: Vec<u8> = (0..8_u16).flat_map(u16::to_le_bytes).collect();
+        let mut planes = vec![0xaa, 0xcc, 0xf0];
+        planes.resize(16, 0);
+        let mut elements = vec![0; 16];
+        unbitshuffle(&planes, 2, &mut Vec::new(), &mut elements);
+        assert_eq!(elements, numbers);
+    }
+
+    #[test]
+    fn every_size_agrees_with_the_definition() {
+        let mut scratch = Vec::new();
+        for size in [1, 2, 3, 4, 7, 8, 16, 17, 300] {
+            for count in [0, 8, 16, 56, 64, 72, 136, 1024] {
+                let length = count * size;
+                let elements: Vec<u8> =
+                    (0..length).map(|place| ((place * 77) >> 3) as u8).collect();
+                let mut decoded = vec![0; length];
+                let planes = bitshuffle(&elements, size);
+                unbitshuffle(&planes, size, &mut scratch, &mut decoded);
+                assert_eq!(decoded, elements, "{size} {count}");
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Numbers of any width out of a stream of bits, the most significant bit of each byte first.
+
+/// Reads from the start of some bytes.
+#[derive(Debug)]
+pub(crate) struct BitReader<'a> {
+    rest: &'a [u8],
+    /// The next bits, the first one highest; those below `ready` are zero or will be read again.
+    window: u64,
+    ready: u32,
+}
+
+impl<'a> BitReader<'a> {
+    /// Bits that are at hand after a refill that met no end.
+    const AT_HAND: u32 = 56;
+
+    /// Reads `bytes`.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        BitReader {
+            rest: bytes,
+            window: 0,
+            ready: 0,
+        }
+    }
+
+    /// Fills the window: one load of eight bytes wherever there are as many, of which as many whole bytes
+    /// count as have room.
+    fn refill(&mut self) {
+        if let Some(next) = self.rest.first_chunk::<8>() {
+            self.window |= u64::from_be_bytes(*next).wrapping_shr(self.ready);
+            let bytes = 63_u32.wrapping_sub(self.ready).wrapping_shr(3);
+            self.ready = self.ready.wrapping_add(bytes.wrapping_shl(3));
+            let bytes = usize::try_from(bytes).unwrap_or(0);
+            self.rest = self.rest.get(bytes..).unwrap_or_default();
+            return;
+        }
+        while self.ready <= Self::AT_HAND {
+            let Some((&byte, rest)) = self.rest.split_first() else {
+                return;
+            };
+            let place = Self::AT_HAND.wrapping_sub(self.ready);
+            self.window |= u64::from(byte).wrapping_shl(place);
+            self.ready = self.ready.wrapping_add(8);
+            self.rest = rest;
+        }
+    }
+
+    /// Passes over `count` bits of the window, at most as many as are ready.
+    fn pass(&mut self, count: u32) {
+        self.window = self.window.unbounded_shl(count);
+        self.ready = self.ready.wrapping_sub(count);
+    }
+
+    /// The next `width` bits as a number, at most 56; `None` where there are fewer.
+    #[inline]
+    pub(crate) fn read(&mut self, width: u32) -> Option<u64> {
+        if self.ready < width {
+            self.refill();
+            if self.ready < width || width > Self::AT_HAND {
+                return None;
+            }
+        }
+        let number = self.window.unbounded_shr(64_u32.wrapping_sub(width));
+        self.pass(width);
+        Some(number)
+    }
+
+    /// The next `width` bits as a number, at most 64; `None` where there are fewer.
+    #[inline]
+    pub(crate) fn read_wide(&mut self, width: u32) -> Option<u64> {
+        let Some(high) = width.checked_sub(32) else {
+            return self.read(width);
+        };
+        let high = self.read(high)?;
+        Some(high.wrapping_shl(32) | self.read(32)?)
+    }
+
+    /// The number of zero bits before the next one bit, which is passed over; `None` where there is none.
+    #[inline]
+    pub(crate) fn zeros(&mut self) -> Option<u32> {
+        let mut zeros = 0_u32;
+        loop {
+            let run = self.window.leading_zeros();
+            if run < self.ready {
+                self.pass(run.wrapping_add(1));
+                return zeros.checked_add(run);
+            }
+            zeros = zeros.checked_add(self.ready)?;
+            self.window = 0;
+            self.ready = 0;
+            self.refill();
+            if self.ready == 0 {
+                return None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_cross_bytes_and_refills() {
+        // 1, 23, 456, 7890 in 3, 7, 13, 17 bits, again and again, spelled out as text.
+        let numbers = [(1, 3), (23, 7), (456, 13), (7890, 17), (u64::MAX - 5, 64)];
+        let text: String = (0..20)
+            .flat_map(|_| numbers)
+            .map(|(number, width)| format!("{number:0width$b}"))
+            .collect();
+        let bytes: Vec<u8> = text
+            .as_bytes()
+            .chunks(8)
+            .map(|bits| u8::from_str_radix(str::from_utf8(bits).unwrap(), 2).unwrap())
+            .collect();
+        let mut reader = BitReader::new(&bytes);
+        for (number, width) in (0..20).flat_map(|_| numbers) {
+            assert_eq!(reader.read_wide(width as u32), Some(number));
+        }
+        assert_eq!(reader.read(1), None);
+        assert_eq!(reader.read(0), Some(0));
+    }
+
+    #[test]
+    fn zeros_are_counted_across_refills() {
+        let mut bytes = vec![0; 30];
+        bytes[0] = 0b0010_1000;
+        bytes[29] = 1;
+        let mut reader = BitReader::new(&bytes);
+        let counts = [reader.zeros(), reader.zeros(), reader.zeros()];
+        assert_eq!(counts, [Some(2), Some(1), Some(3 + 28 * 8 + 7)]);
+        assert_eq!(reader.zeros(), None);
+        assert_eq!(BitReader::new(&[0; 3]).zeros(), None);
+    }
+}

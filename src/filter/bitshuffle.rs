@@ -1,0 +1,174 @@
+//! Filter 32008, bitshuffle: blocks of elements, bit-shuffled and each compressed with LZ4 or Zstandard, or all
+//! of them not at all.
+//!
+//! Parameters: two numbers of a version, bytes of an element, elements of a block, codec. The last block is
+//! shorter, a multiple of 8 elements; the less than 8 elements after it are stored as they are.
+
+use crate::error::{Error, Result};
+use crate::filter::bit_planes::unbitshuffle;
+use crate::filter::blocks::Blocks;
+use crate::filter::{Length, lz4, zstd};
+use crate::wire::to_usize;
+
+/// What was done to a block after it was bit-shuffled.
+#[derive(Debug, Clone, Copy)]
+enum Codec {
+    Lz4,
+    Zstd,
+}
+
+/// The bytes of a chunk.
+///
+/// # Errors
+/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for another codec.
+pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+    let parameter = |place: usize| to_usize(parameters.get(place).copied().unwrap_or(0).into());
+    let size = parameter(2)?;
+    if size == 0 {
+        return Err(Error::corrupt("bitshuffle: no element size", 0));
+    }
+    match parameter(4)? {
+        0 => uncompressed(stored, size, parameter(3)?, length),
+        2 => compressed(stored, size, Codec::Lz4, length),
+        3 => compressed(stored, size, Codec::Zstd, length),
+        codec => Err(Error::unsupported(format!("bitshuffle: codec {codec}"), 0)),
+    }
+}
+
+fn uncompressed(stored: &[u8], size: usize, block: usize, length: Length) -> Result<Vec<u8>> {
+    let mut output = vec![0; length.check("bitshuffle", stored.len())?];
+    let block = match block {
+        0 => default_block(size),
+        block => block,
+    };
+    let shape = Shape::new(output.len(), size, block.saturating_mul(size))?;
+    let mut scratch = Vec::new();
+    let (elements, after) = output
+        .split_at_mut_checked(shape.shuffled)
+        .unwrap_or_default();
+    let (planes, rest) = stored.split_at_checked(shape.shuffled).unwrap_or_default();
+    let blocks = elements.chunks_mut(shape.block);
+    for (elements, planes) in blocks.zip(planes.chunks(shape.block)) {
+        unbitshuffle(planes, size, &mut scratch, elements);
+    }
+    after.copy_from_slice(rest);
+    Ok(output)
+}
+
+/// The elements of a block where the parameters leave it open: 8 KiB, a multiple of 8, but at least 128.
+fn default_block(size: usize) -> usize {
+    let elements = 8192_usize.checked_div(size).unwrap_or(0) & !7;
+    elements.max(128)
+}
+
+fn compressed(stored: &[u8], size: usize, codec: Codec, length: Length) -> Result<Vec<u8>> {
+    let mut blocks = Blocks::new("bitshuffle", stored);
+    let total = length.check("bitshuffle", blocks.total()?)?;
+    let shape = Shape::new(total, size, blocks.length()?)?;
+    let mut output = vec![0; total];
+    let mut scratch = Vec::new();
+    let mut planes = vec![0; shape.block.min(total)];
+    let (elements, after) = output
+        .split_at_mut_checked(shape.shuffled)
+        .unwrap_or_default();
+    for elements in elements.chunks_mut(shape.block) {
+        let planes = planes.get_mut(..elements.len()).unwrap_or_default();
+        let block = blocks.next()?;
+        match codec {
+            Codec::Lz4 => lz4::block_into(block, planes)?,
+            Codec::Zstd => {
+                let written = zstd::decode_into(block, planes)?;
+                Length::Exactly(planes.len()).check("bitshuffle", written)?;
+            }
+        }
+        unbitshuffle(planes, size, &mut scratch, elements);
+    }
+    after.copy_from_slice(blocks.take(after.len())?);
+    Ok(output)
+}
+
+/// How a chunk is cut.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    /// Bytes of a block, not 0.
+    block: usize,
+    /// Bytes of all blocks; what follows them is stored as it is.
+    shuffled: usize,
+}
+
+impl Shape {
+    fn new(total: usize, size: usize, block: usize) -> Result<Self> {
+        let unit = size.saturating_mul(8);
+        let rest = |bytes: usize| bytes.checked_rem(unit).unwrap_or(0);
+        if block == 0 || rest(block) != 0 {
+            return Err(Error::corrupt("bitshuffle: no block of 8 n elements", 0));
+        }
+        Ok(Shape {
+            block,
+            shuffled: total.saturating_sub(rest(total)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What hdf5plugin 7.1 stored for 21 `u2` numbers, `np.arange(21) * 100`, in blocks of 16 elements:
+    /// the parameters, then the bytes.
+    const STORED: [(&[u32], &[u8]); 3] = [
+        (
+            &[0, 4, 2, 16, 0],
+            &[
+                0, 0, 0, 0, 170, 170, 204, 204, 240, 240, 170, 85, 102, 204, 180, 150, 56, 231,
+                192, 7, 0, 248, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 6, 164, 6, 8, 7, 108, 7, 208, 7,
+            ],
+        ),
+        (
+            &[0, 4, 2, 16, 2],
+            &[
+                0, 0, 0, 0, 0, 0, 0, 42, 0, 0, 0, 32, 0, 0, 0, 34, 240, 17, 0, 0, 0, 0, 170, 170,
+                204, 204, 240, 240, 170, 85, 102, 204, 180, 150, 56, 231, 192, 7, 0, 248, 0, 0, 0,
+                0, 0, 0, 0, 0, 0, 0, 64, 6, 164, 6, 8, 7, 108, 7, 208, 7,
+            ],
+        ),
+        (
+            &[0, 4, 2, 16, 3, 3],
+            &[
+                0, 0, 0, 0, 0, 0, 0, 42, 0, 0, 0, 32, 0, 0, 0, 38, 40, 181, 47, 253, 32, 32, 237,
+                0, 0, 184, 0, 0, 0, 0, 170, 170, 204, 204, 240, 240, 170, 85, 102, 204, 180, 150,
+                56, 231, 192, 7, 0, 248, 0, 1, 0, 11, 208, 4, 64, 6, 164, 6, 8, 7, 108, 7, 208, 7,
+            ],
+        ),
+    ];
+
+    #[test]
+    fn every_codec_and_the_short_blocks() {
+        let expected: Vec<u8> = (0..21_u16)
+            .flat_map(|number| (number * 100).to_le_bytes())
+            .collect();
+        for (parameters, stored) in STORED {
+            let decoded = decode(stored, parameters, Length::Exactly(42));
+            assert_eq!(decoded.as_ref(), Ok(&expected), "{parameters:?}");
+            assert!(decode(stored, parameters, Length::Exactly(40)).is_err());
+            for end in 0..stored.len() {
+                assert!(
+                    decode(&stored[..end], parameters, Length::Exactly(42)).is_err(),
+                    "{end}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_that_are_no_blocks_are_damage() {
+        let (parameters, stored) = STORED[1];
+        for block in [0_u32, 1, 15] {
+            let mut stored = stored.to_vec();
+            stored[8..12].copy_from_slice(&block.to_be_bytes());
+            assert!(decode(&stored, parameters, Length::Exactly(42)).is_err());
+        }
+        assert!(decode(stored, &[0, 2, 0, 0, 2], Length::Exactly(42)).is_err());
+        assert!(decode(stored, &[0, 2, 2, 0, 9], Length::Exactly(42)).is_err());
+    }
+}

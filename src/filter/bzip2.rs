@@ -1,0 +1,56 @@
+//! Filter 307, bzip2: one .bz2 stream. Bytes after its end are tolerated, as the filter's own code does.
+
+use bzip2::{Decompress, Status};
+
+use crate::error::{Error, Result};
+use crate::filter::Length;
+
+/// The bytes of the bzip2 stream at the start of `stream`.
+///
+/// # Errors
+/// `Corrupt` for a damaged or truncated stream, or one of another length.
+pub fn decode(stream: &[u8], length: Length) -> Result<Vec<u8>> {
+    length.fill("bzip2", |output| {
+        let mut decoder = Decompress::new(false);
+        let status = decoder
+            .decompress(stream, output)
+            .map_err(|error| Error::corrupt(format!("bzip2: {error}"), 0))?;
+        let written = usize::try_from(decoder.total_out()).unwrap_or(usize::MAX);
+        match status {
+            Status::StreamEnd => Ok(written),
+            _ if written == output.len() => Err(Error::corrupt("bzip2: longer than the chunk", 0)),
+            _ => Err(Error::corrupt("bzip2: ends too early", 0)),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Python's `bz2.compress(b'abc' * 100)`.
+    const ABC: &[u8] = &[
+        66, 90, 104, 57, 49, 65, 89, 38, 83, 89, 139, 157, 174, 165, 0, 0, 49, 129, 0, 56, 0, 32,
+        0, 48, 204, 5, 41, 166, 34, 226, 44, 69, 226, 238, 72, 167, 10, 18, 17, 115, 181, 212, 160,
+    ];
+
+    #[test]
+    fn the_stream_may_be_followed_by_anything() {
+        let stream = [ABC, &[1, 2, 3]].concat();
+        assert_eq!(
+            decode(&stream, Length::Exactly(300)),
+            Ok(b"abc".repeat(100))
+        );
+        assert_eq!(decode(ABC, Length::AtMost(400)), Ok(b"abc".repeat(100)));
+    }
+
+    #[test]
+    fn damage_and_excess_are_seen() {
+        for length in [0, 299, 301] {
+            assert!(decode(ABC, Length::Exactly(length)).is_err(), "{length}");
+        }
+        for end in 0..ABC.len() {
+            assert!(decode(&ABC[..end], Length::AtMost(300)).is_err(), "{end}");
+        }
+    }
+}

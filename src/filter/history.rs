@@ -1,0 +1,76 @@
+//! The output of a Lempel-Ziv decoder, which is its history too: literals are appended, matches repeat
+//! what was written before.
+
+/// A buffer that is being filled from its start.
+#[derive(Debug)]
+pub(crate) struct History<'a> {
+    buffer: &'a mut [u8],
+    written: usize,
+}
+
+impl<'a> History<'a> {
+    /// Fills `buffer`.
+    pub(crate) fn new(buffer: &'a mut [u8]) -> Self {
+        History { buffer, written: 0 }
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn written(&self) -> usize {
+        self.written
+    }
+
+    /// Appends `bytes`; `None` where there is no room for them.
+    pub(crate) fn literals(&mut self, bytes: &[u8]) -> Option<()> {
+        let end = self.written.checked_add(bytes.len())?;
+        self.buffer
+            .get_mut(self.written..end)?
+            .copy_from_slice(bytes);
+        self.written = end;
+        Some(())
+    }
+
+    /// Appends `length` bytes, each equal to the one `distance` before it; `None` where there is no room
+    /// for them, or nothing so far back.
+    pub(crate) fn repeat(&mut self, distance: usize, length: usize) -> Option<()> {
+        let start = self.written.checked_sub(distance)?;
+        let end = self.written.checked_add(length)?;
+        let window = self.buffer.get_mut(start..end)?;
+        // A match may overlap itself: then what stands in the window is a period, and it doubles with
+        // each copy, so that even a run of one byte takes few of them.
+        let mut done = distance;
+        while (1..window.len()).contains(&done) {
+            let step = done.min(window.len().saturating_sub(done));
+            window.copy_within(..step, done);
+            done = done.saturating_add(step);
+        }
+        self.written = end;
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_may_overlap_themselves() {
+        let mut buffer = [0; 12];
+        let mut history = History::new(&mut buffer);
+        history.literals(b"abc").unwrap();
+        history.repeat(3, 7).unwrap();
+        history.repeat(1, 2).unwrap();
+        assert_eq!(history.written(), 12);
+        assert_eq!(&buffer, b"abcabcabcaaa");
+    }
+
+    #[test]
+    fn nothing_outside_the_buffer_is_touched() {
+        let mut buffer = [0; 4];
+        let mut history = History::new(&mut buffer);
+        history.literals(b"ab").unwrap();
+        assert_eq!(history.repeat(3, 1), None);
+        assert_eq!(history.repeat(1, 3), None);
+        assert_eq!(history.repeat(1, usize::MAX), None);
+        assert_eq!(history.literals(b"abc"), None);
+    }
+}

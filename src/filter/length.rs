@@ -1,0 +1,54 @@
+//! How long a decoder's result is: the bound that is set before it begins.
+
+use crate::error::{Error, Result};
+use crate::filter::scratch;
+
+/// How many bytes a decoder has to give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// So many: the result is the chunk itself.
+    Exactly(usize),
+    /// No more than so many: the result is the input of another decoder.
+    AtMost(usize),
+}
+
+impl Length {
+    /// The most bytes that are granted.
+    pub fn most(self) -> usize {
+        match self {
+            Length::Exactly(bytes) | Length::AtMost(bytes) => bytes,
+        }
+    }
+
+    /// Whether `bytes` bytes are what was asked for; gives them back.
+    ///
+    /// # Errors
+    /// `Corrupt` where they are not, `codec` being the decoder that gave or announced them.
+    pub fn check(self, codec: &str, bytes: usize) -> Result<usize> {
+        let why = match self {
+            Length::Exactly(exactly) if bytes != exactly => {
+                format!("{codec}: {bytes} bytes where {exactly} belong")
+            }
+            Length::AtMost(most) if bytes > most => {
+                format!("{codec}: {bytes} bytes where {most} are the most")
+            }
+            _ => return Ok(bytes),
+        };
+        Err(Error::corrupt(why, 0))
+    }
+
+    /// Lets `decode` write into a buffer as long as is granted and say how much it wrote.
+    ///
+    /// # Errors
+    /// Those of `decode`, and `Corrupt` where it wrote too little.
+    pub fn fill(
+        self,
+        codec: &str,
+        decode: impl FnOnce(&mut [u8]) -> Result<usize>,
+    ) -> Result<Vec<u8>> {
+        let mut buffer = scratch::buffer(self.most());
+        let written = decode(&mut buffer)?;
+        buffer.truncate(self.check(codec, written)?);
+        Ok(buffer)
+    }
+}

@@ -1,0 +1,137 @@
+//! Filter 32004, LZ4: a header, then blocks of the LZ4 block format, each with its length; the same block
+//! format serves other filters.
+
+use std::io::Read;
+
+use crate::error::{Error, Result};
+use crate::filter::Length;
+use crate::filter::blocks::Blocks;
+
+/// The bytes of a chunk of filter 32004: u64 total, u32 block size, then for each block u32 stored length
+/// and the block, raw where the lengths are equal; all numbers big-endian.
+///
+/// # Errors
+/// `Corrupt` for damaged or truncated bytes, or another length.
+pub fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+    let mut blocks = Blocks::new("LZ4", stored);
+    let total = length.check("LZ4", blocks.total()?)?;
+    let block_bytes = blocks.length()?;
+    if block_bytes == 0 && total > 0 {
+        return Err(Error::corrupt("LZ4: block size is 0", 0));
+    }
+    let mut output = vec![0; total];
+    for block in output.chunks_mut(block_bytes.max(1)) {
+        let stored = blocks.next()?;
+        if stored.len() == block.len() {
+            block.copy_from_slice(stored);
+        } else {
+            block_into(stored, block)?;
+        }
+    }
+    Ok(output)
+}
+
+/// Decodes one LZ4 block, which must fill `output`.
+pub(crate) fn block_into(block: &[u8], output: &mut [u8]) -> Result<()> {
+    let written = lz4_flex::block::decompress_into(block, output)
+        .map_err(|error| Error::corrupt(format!("LZ4: {error}"), 0))?;
+    Length::Exactly(output.len()).check("LZ4", written)?;
+    Ok(())
+}
+
+/// The bytes of one raw LZ4 block.
+///
+/// # Errors
+/// `Corrupt` for a damaged block or one of another length.
+pub fn block(block: &[u8], length: Length) -> Result<Vec<u8>> {
+    length.fill("LZ4", |output| {
+        lz4_flex::block::decompress_into(block, output)
+            .map_err(|error| Error::corrupt(format!("LZ4: {error}"), 0))
+    })
+}
+
+/// The bytes of one LZ4 frame (magic number `04 22 4d 18`).
+///
+/// # Errors
+/// `Corrupt` for a damaged or truncated frame, or one of another length.
+pub fn frame(frame: &[u8], length: Length) -> Result<Vec<u8>> {
+    let damaged = |error| Error::corrupt(format!("LZ4 frame: {error}"), 0);
+    length.fill("LZ4 frame", |output| {
+        let mut decoder = lz4_flex::frame::FrameDecoder::new(frame);
+        let mut written = 0_usize;
+        loop {
+            // Past the end of the output, a byte of room tells the frame's end from too long a frame.
+            let mut excess = [0];
+            let room = match output.get_mut(written..) {
+                Some(room) if !room.is_empty() => room,
+                _ => &mut excess,
+            };
+            let read = decoder.read(room).map_err(damaged)?;
+            if read == 0 {
+                return Ok(written);
+            }
+            written = written.saturating_add(read);
+            Length::AtMost(output.len()).check("LZ4 frame", written)?;
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `hdf5plugin.LZ4(nbytes=16)` of hdf5plugin 7.1 stored for `DATA`: LZ4 blocks of 16 bytes,
+    /// one that does not compress, and a short last one.
+    const STORED: &[u8] = &[
+        0, 0, 0, 0, 0, 0, 0, 35, 0, 0, 0, 16, 0, 0, 0, 10, 22, 97, 1, 0, 80, 97, 97, 97, 97, 97, 0,
+        0, 0, 16, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 0,
+        0, 0, 3, 120, 121, 122,
+    ];
+    const DATA: &[u8] = b"aaaaaaaaaaaaaaaaabcdefghijklmnopxyz";
+    /// `lz4.frame.compress(b'abc' * 100)` of Python's lz4 4.4.
+    const FRAME: &[u8] = &[
+        4, 34, 77, 24, 104, 64, 44, 1, 0, 0, 0, 0, 0, 0, 132, 14, 0, 0, 0, 63, 97, 98, 99, 3, 0,
+        255, 18, 80, 98, 99, 97, 98, 99, 0, 0, 0, 0,
+    ];
+    /// `lz4.block.compress(b'abc' * 100, store_size=False)`.
+    const BLOCK: &[u8] = &[63, 97, 98, 99, 3, 0, 255, 18, 80, 98, 99, 97, 98, 99];
+
+    #[test]
+    fn blocks_are_compressed_or_raw() {
+        assert_eq!(
+            decode(STORED, Length::Exactly(DATA.len())),
+            Ok(DATA.to_vec())
+        );
+    }
+
+    #[test]
+    fn damage_and_excess_are_seen() {
+        assert!(decode(STORED, Length::AtMost(DATA.len() - 1)).is_err());
+        for end in 0..STORED.len() {
+            assert!(
+                decode(&STORED[..end], Length::AtMost(1000)).is_err(),
+                "{end}"
+            );
+        }
+        let mut endless = STORED.to_vec();
+        endless[..8].fill(0xff);
+        assert!(decode(&endless, Length::AtMost(1000)).is_err());
+        let mut blockless = STORED.to_vec();
+        blockless[8..12].fill(0);
+        assert!(decode(&blockless, Length::AtMost(1000)).is_err());
+    }
+
+    #[test]
+    fn a_frame_and_a_bare_block_give_their_bytes() {
+        for decode in [|length| frame(FRAME, length), |length| block(BLOCK, length)] {
+            assert_eq!(decode(Length::Exactly(300)), Ok(b"abc".repeat(100)));
+            for length in [0, 299, 301] {
+                assert!(decode(Length::Exactly(length)).is_err(), "{length}");
+            }
+        }
+        // Four zeros are the frame's end mark; the decoder takes the end of the bytes for it too.
+        for end in 0..FRAME.len() - 4 {
+            assert!(frame(&FRAME[..end], Length::Exactly(300)).is_err(), "{end}");
+        }
+    }
+}

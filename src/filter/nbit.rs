@@ -1,0 +1,258 @@
+//! Filter 5, nbit: only the bits of each element that its datatype calls significant, packed without gaps.
+//!
+//! Parameters: their number, whether the data were stored as they are, elements of the chunk, and the
+//! datatype as a tree: 1 atomic (size, byte order, precision, offset), 2 array (size, element type),
+//! 3 compound (size, members, each an offset and a type), 4 anything else (size). Bits that are not stored are 0.
+
+use crate::error::{Error, Result};
+use crate::filter::Length;
+use crate::filter::bits::BitReader;
+use crate::limits;
+use crate::wire::to_usize;
+
+/// The bytes of a chunk.
+///
+/// # Errors
+/// `Corrupt` for truncated bytes, parameters that make no sense, or another length.
+pub fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+    let mut numbers = Numbers(parameters.iter());
+    let (_, as_is, elements) = (numbers.next()?, numbers.next()?, numbers.next()?);
+    if as_is == 1 {
+        return Ok(stored);
+    }
+    let datatype = Type::read(&mut numbers, limits::DATATYPE_DEPTH)?;
+    let size = datatype.size();
+    let total = elements.saturating_mul(size);
+    let total = length.check("nbit", total)?;
+    let mut output = vec![0; total];
+    let mut bits = BitReader::new(&stored);
+    for element in output.chunks_exact_mut(size) {
+        datatype
+            .unpack(&mut bits, element)
+            .ok_or_else(|| Error::corrupt("nbit: ends too early", 0))?;
+    }
+    Ok(output)
+}
+
+fn damaged() -> Error {
+    Error::corrupt("nbit: parameters make no sense", 0)
+}
+
+/// The parameters, one after another.
+struct Numbers<'a>(std::slice::Iter<'a, u32>);
+
+impl Numbers<'_> {
+    fn next(&mut self) -> Result<usize> {
+        let number = self.0.next().copied().ok_or_else(damaged)?;
+        to_usize(number.into())
+    }
+
+    /// A size, which is not 0.
+    fn size(&mut self) -> Result<usize> {
+        match self.next()? {
+            0 => Err(damaged()),
+            size => Ok(size),
+        }
+    }
+}
+
+/// A datatype, as far as packing goes.
+#[derive(Debug)]
+enum Type {
+    Atomic(Atomic),
+    /// The size of the whole, a multiple of the element's.
+    Array(usize, Box<Type>),
+    /// The size of the whole, and members with their offsets.
+    Compound(usize, Vec<(usize, Type)>),
+    /// So many bytes as they are.
+    Bytes(usize),
+}
+
+/// A number whose significant bits stand somewhere in its bytes.
+#[derive(Debug)]
+struct Atomic {
+    size: usize,
+    big_endian: bool,
+    precision: u32,
+    offset: u32,
+}
+
+impl Type {
+    fn read(numbers: &mut Numbers<'_>, depth: usize) -> Result<Self> {
+        let depth = depth.checked_sub(1).ok_or_else(damaged)?;
+        let class = numbers.next()?;
+        let size = numbers.size()?;
+        match class {
+            1 => Atomic::read(numbers, size).map(Type::Atomic),
+            2 => match Type::read(numbers, depth)? {
+                // The inner size is that of a whole element, or of part of it, but all is bytes.
+                Type::Bytes(_) => Ok(Type::Bytes(size)),
+                base if size.is_multiple_of(base.size()) => Ok(Type::Array(size, Box::new(base))),
+                _ => Err(damaged()),
+            },
+            3 => {
+                let count = numbers.next()?;
+                let mut members = Vec::new();
+                for _ in 0..count {
+                    let offset = numbers.next()?;
+                    let member = Type::read(numbers, depth)?;
+                    let end = offset.checked_add(member.size());
+                    if end.is_none_or(|end| end > size) {
+                        return Err(damaged());
+                    }
+                    members.push((offset, member));
+                }
+                Ok(Type::Compound(size, members))
+            }
+            4 => Ok(Type::Bytes(size)),
+            _ => Err(damaged()),
+        }
+    }
+
+    /// Bytes of an element, not 0.
+    fn size(&self) -> usize {
+        match self {
+            Type::Atomic(atomic) => atomic.size,
+            Type::Array(size, _) | Type::Compound(size, _) | Type::Bytes(size) => *size,
+        }
+    }
+
+    /// Writes one element into `output`, which holds zeros; `None` where the bits end.
+    fn unpack(&self, bits: &mut BitReader<'_>, output: &mut [u8]) -> Option<()> {
+        match self {
+            Type::Atomic(atomic) => atomic.unpack(bits, output),
+            Type::Array(_, base) => output
+                .chunks_exact_mut(base.size())
+                .try_for_each(|element| base.unpack(bits, element)),
+            Type::Compound(_, members) => members.iter().try_for_each(|(offset, member)| {
+                let place = output.get_mut(*offset..)?.get_mut(..member.size())?;
+                member.unpack(bits, place)
+            }),
+            Type::Bytes(_) => output.iter_mut().try_for_each(|byte| {
+                *byte = u8::try_from(bits.read(8)?).ok()?;
+                Some(())
+            }),
+        }
+    }
+}
+
+impl Atomic {
+    /// The widest number: a quadruple-precision float.
+    const MOST_BYTES: usize = 16;
+
+    fn read(numbers: &mut Numbers<'_>, size: usize) -> Result<Self> {
+        let order = numbers.next()?;
+        let (precision, offset) = (numbers.size()?, numbers.next()?);
+        let end = precision.checked_add(offset);
+        let room = size.saturating_mul(8);
+        if size > Self::MOST_BYTES || order > 1 || end.is_none_or(|end| end > room) {
+            return Err(damaged());
+        }
+        Ok(Atomic {
+            size,
+            big_endian: order == 1,
+            precision: u32::try_from(precision).map_err(|_| damaged())?,
+            offset: u32::try_from(offset).map_err(|_| damaged())?,
+        })
+    }
+
+    fn unpack(&self, bits: &mut BitReader<'_>, output: &mut [u8]) -> Option<()> {
+        let Some(high_bits) = self.precision.checked_sub(64) else {
+            // Nearly all numbers: they and their offset fit one word unless they have more than 8 bytes.
+            let number = bits.read_wide(self.precision)?;
+            if self.size <= 8 {
+                self.store(number.wrapping_shl(self.offset).to_le_bytes(), output);
+            } else {
+                self.store(
+                    u128::from(number).wrapping_shl(self.offset).to_le_bytes(),
+                    output,
+                );
+            }
+            return Some(());
+        };
+        let high = u128::from(bits.read_wide(high_bits)?);
+        let number = high.wrapping_shl(64) | u128::from(bits.read_wide(64)?);
+        self.store(number.wrapping_shl(self.offset).to_le_bytes(), output);
+        Some(())
+    }
+
+    fn store<const N: usize>(&self, little_endian: [u8; N], output: &mut [u8]) {
+        if self.big_endian {
+            let places = output.iter_mut().rev();
+            places.zip(little_endian).for_each(|(to, from)| *to = from);
+        } else {
+            let places = output.iter_mut();
+            places.zip(little_endian).for_each(|(to, from)| *to = from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What libhdf5 (h5py 3.16, `set_nbit`) stored for numbers of 12 bits at offset 4 in `<u4` and `>u4`.
+    #[test]
+    fn bits_go_back_to_their_offset() {
+        let stored = vec![18, 31, 255, 0, 80];
+        let little = [[0x10, 0x12, 0, 0], [0xf0, 0xff, 0, 0], [0x50, 0, 0, 0]].concat();
+        let decoded = decode(
+            stored.clone(),
+            &[8, 0, 3, 1, 4, 0, 12, 4],
+            Length::Exactly(12),
+        );
+        assert_eq!(decoded, Ok(little.clone()));
+        let big: Vec<u8> = little
+            .chunks(4)
+            .flat_map(|bytes| bytes.iter().rev().copied())
+            .collect();
+        let decoded = decode(
+            stored.clone(),
+            &[8, 0, 3, 1, 4, 1, 12, 4],
+            Length::Exactly(12),
+        );
+        assert_eq!(decoded, Ok(big));
+        for end in 0..5 {
+            let short = stored[..end].to_vec();
+            assert!(decode(short, &[8, 0, 3, 1, 4, 0, 12, 4], Length::Exactly(12)).is_err());
+        }
+    }
+
+    #[test]
+    fn data_may_be_stored_as_they_are() {
+        assert_eq!(
+            decode(vec![1, 2], &[3, 1, 2], Length::Exactly(2)),
+            Ok(vec![1, 2])
+        );
+    }
+
+    /// Compound of 8 bytes: at 1 an array of two 4-bit numbers, at 4 three bytes.
+    #[test]
+    fn members_follow_each_other_without_gaps() {
+        let parameters = [17, 0, 1, 3, 8, 2, 1, 2, 2, 1, 1, 0, 4, 0, 4, 4, 3];
+        let decoded = decode(vec![0xab, 1, 2, 3], &parameters, Length::Exactly(8));
+        assert_eq!(decoded, Ok(vec![0, 0xa, 0xb, 0, 1, 2, 3, 0]));
+    }
+
+    #[test]
+    fn parameters_are_not_believed() {
+        let bombs: [&[u32]; 7] = [
+            &[],
+            &[8, 0, u32::MAX, 1, 4, 0, 12, 4],
+            &[8, 0, 3, 1, 4, 0, 30, 4],
+            &[8, 0, 3, 1, 4, 2, 12, 4],
+            &[5, 0, 3, 4, 0],
+            &[8, 0, 1, 3, 4, 1, 2, 4, 3],
+            &[0, 0, 1, 9, 1],
+        ];
+        for parameters in bombs {
+            assert!(
+                decode(vec![0; 99], parameters, Length::Exactly(12)).is_err(),
+                "{parameters:?}"
+            );
+        }
+        let mut deep = vec![0, 0, 1];
+        deep.extend([2, 12].repeat(100_000));
+        assert!(decode(vec![0; 99], &deep, Length::Exactly(12)).is_err());
+    }
+}

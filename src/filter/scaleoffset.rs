@@ -1,0 +1,275 @@
+//! Filter 6, scaleoffset: the smallest number of the chunk, and what is to be added to it, in as few bits as
+//! the largest needs; floats are scaled by a power of ten first.
+//!
+//! Twenty parameters: 0 kind of scaling (0 decimal, 1 binary, 2 integer), 1 its factor, 2 elements,
+//! 3 class (0 integer, 1 float), 4 size, 5 signed, 6 order (0 little), 7 whether there is a fill value, 8 and on
+//! the fill value in little-endian words. A chunk: u32 bits of a code, u8 8, u64 minimum, eight
+//! bytes, then the codes, the most significant bit first. All bits set: the fill value.
+
+use crate::error::{Error, Result};
+use crate::filter::Length;
+use crate::filter::bits::BitReader;
+use crate::wire::{Cursor, to_usize};
+
+/// The bytes of a chunk.
+///
+/// # Errors
+/// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported` for
+/// the binary scaling, which no library writes.
+pub fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+    let scheme = Scheme::new(parameters)?;
+    if scheme.as_is {
+        return Ok(stored);
+    }
+    let total = scheme.elements.saturating_mul(scheme.size);
+    let mut output = vec![0; length.check("scaleoffset", total)?];
+    let mut cursor = Cursor::new(&stored, 0, "scaleoffset");
+    let code_bits = cursor.u32()?;
+    let minimum_bytes = usize::from(cursor.u8()?).min(8);
+    let minimum = cursor.clone().uint(minimum_bytes)?;
+    cursor.skip(16)?;
+    let code_bytes = code_bits.wrapping_shr(3);
+    if to_usize(code_bytes.into())? >= scheme.size {
+        scheme.copy(code_bits, cursor.rest(), &mut output)?;
+        return Ok(output);
+    }
+    let mut bits = BitReader::new(cursor.rest());
+    let all_ones = 1_u64.wrapping_shl(code_bits).wrapping_sub(1);
+    let numbers = output.chunks_exact_mut(scheme.size);
+    match scheme.class {
+        // Every sum is taken modulo 2^64, of which the element keeps the low bytes.
+        Class::Integer => scheme.unpack(&mut bits, code_bits, all_ones, numbers, |code| {
+            minimum.wrapping_add(code)
+        }),
+        Class::Float(decimals) => {
+            let scale = 10_f64.powf(decimals.into());
+            let number: &dyn Fn(u64) -> u64 = match scheme.size {
+                4 => &|code| unscale_single(code, scale, minimum),
+                _ => &|code| unscale_double(code, scale, minimum),
+            };
+            scheme.unpack(&mut bits, code_bits, all_ones, numbers, number)
+        }
+    }
+    .ok_or_else(|| Error::corrupt("scaleoffset: ends too early", 0))?;
+    Ok(output)
+}
+
+/// code / scale + minimum in single precision, as the library computes it; all are bit patterns.
+#[expect(
+    clippy::as_conversions,
+    reason = "rounding to the nearest float is meant, and there is no other conversion"
+)]
+fn unscale_single(code: u64, scale: f64, minimum: u64) -> u64 {
+    let minimum = f32::from_bits((minimum & 0xffff_ffff) as u32);
+    (code as f32 / scale as f32 + minimum).to_bits().into()
+}
+
+/// code / scale + minimum in double precision.
+#[expect(
+    clippy::as_conversions,
+    reason = "rounding to the nearest float is meant, and there is no other conversion"
+)]
+fn unscale_double(code: u64, scale: f64, minimum: u64) -> u64 {
+    (code as f64 / scale + f64::from_bits(minimum)).to_bits()
+}
+
+/// What the parameters say.
+#[derive(Debug)]
+struct Scheme {
+    /// The filter did nothing.
+    as_is: bool,
+    class: Class,
+    elements: usize,
+    /// Bytes of an element: 1, 2, 4 or 8.
+    size: usize,
+    big_endian: bool,
+    /// The fill value's bits, if there is one.
+    fill: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Class {
+    Integer,
+    /// Decimal digits that were kept.
+    Float(i32),
+}
+
+impl Scheme {
+    fn new(parameters: &[u32]) -> Result<Self> {
+        let damaged = || Error::corrupt("scaleoffset: parameters make no sense", 0);
+        let &[
+            kind,
+            factor,
+            elements,
+            class,
+            size,
+            _,
+            order,
+            filled,
+            ref fill @ ..,
+        ] = parameters
+        else {
+            return Err(damaged());
+        };
+        if !matches!(size, 1 | 2 | 4 | 8) || order > 1 {
+            return Err(damaged());
+        }
+        let class = match (class, kind, size) {
+            (0, 2, _) => Class::Integer,
+            (1, 0, 4 | 8) => Class::Float(i32::from_le_bytes(factor.to_le_bytes())),
+            (1, 1, _) => return Err(Error::unsupported("scaleoffset: binary scaling", 0)),
+            _ => return Err(damaged()),
+        };
+        let word = |place: usize| u64::from(fill.get(place).copied().unwrap_or(0));
+        Ok(Scheme {
+            as_is: matches!(class, Class::Integer) && factor == size.wrapping_mul(8),
+            class,
+            elements: to_usize(elements.into())?,
+            size: to_usize(size.into())?,
+            big_endian: order == 1,
+            fill: (filled != 0).then(|| word(0) | word(1).wrapping_shl(32)),
+        })
+    }
+
+    /// Decodes `numbers`, `number` making the bits of one from its code; `None` where the codes end.
+    fn unpack<'a>(
+        &self,
+        bits: &mut BitReader<'_>,
+        code_bits: u32,
+        all_ones: u64,
+        numbers: impl Iterator<Item = &'a mut [u8]>,
+        number: impl Fn(u64) -> u64,
+    ) -> Option<()> {
+        for place in numbers {
+            let code = bits.read_wide(code_bits)?;
+            let number = match self.fill {
+                Some(fill) if code == all_ones => fill,
+                _ => number(code),
+            };
+            self.store(number, place);
+        }
+        Some(())
+    }
+
+    /// Elements that did not fit any code: they follow as they were, but in the writer's byte order, which
+    /// was little-endian (no big-endian writer's file is known).
+    fn copy(&self, code_bits: u32, elements: &[u8], output: &mut [u8]) -> Result<()> {
+        let whole = to_usize(code_bits.into())? == self.size.saturating_mul(8);
+        match elements.get(..output.len()) {
+            Some(elements) if whole => output.copy_from_slice(elements),
+            _ => return Err(Error::corrupt("scaleoffset: ends too early", 0)),
+        }
+        if self.big_endian {
+            output.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
+        }
+        Ok(())
+    }
+
+    fn store(&self, number: u64, place: &mut [u8]) {
+        let bytes = number.to_le_bytes();
+        if self.big_endian {
+            place
+                .iter_mut()
+                .rev()
+                .zip(bytes)
+                .for_each(|(to, from)| *to = from);
+        } else {
+            place
+                .iter_mut()
+                .zip(bytes)
+                .for_each(|(to, from)| *to = from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // What h5py 3.16 stored with `scaleoffset=0` for integers, `scaleoffset=2` for floats: parameters and chunk.
+    /// `np.array([-300, -299, -290, 7], '>i2')`.
+    const INTEGERS: (&[u32], &[u8]) = (
+        &[2, 0, 4, 0, 2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[
+            9, 0, 0, 0, 8, 212, 254, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            65, 83, 48,
+        ],
+    );
+    /// `np.array([99, 3, 4, 99], 'u1')`, `fillvalue=99`.
+    const FILLED: (&[u32], &[u8]) = (
+        &[2, 0, 4, 0, 1, 0, 0, 1, 99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[
+            2, 0, 0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 199, 0,
+        ],
+    );
+    /// `np.array([1.234, -5.5, 100.017], '<f4')`, and as h5py reads them back.
+    const FLOATS: (&[u32], &[u8]) = (
+        &[0, 2, 3, 1, 4, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[
+            14, 0, 0, 0, 8, 0, 0, 176, 192, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 132, 0, 10, 78,
+            0,
+        ],
+    );
+    const FLOATS_READ: [f32; 3] = [1.23, -5.5, 100.02];
+    /// `np.array([255, 0, 128, 127], 'u1')`.
+    const WIDE: (&[u32], &[u8]) = (
+        &[2, 0, 4, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[
+            8, 0, 0, 0, 8, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 128, 127,
+        ],
+    );
+
+    #[test]
+    fn integers_are_minimum_and_code() {
+        let (parameters, stored) = INTEGERS;
+        let expected: Vec<u8> = [-300_i16, -299, -290, 7]
+            .iter()
+            .flat_map(|number| number.to_be_bytes())
+            .collect();
+        assert_eq!(
+            decode(stored.to_vec(), parameters, Length::Exactly(8)),
+            Ok(expected)
+        );
+        for end in 0..stored.len() - 1 {
+            assert!(
+                decode(stored[..end].to_vec(), parameters, Length::Exactly(8)).is_err(),
+                "{end}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_ones_are_the_fill_value() {
+        let (parameters, stored) = FILLED;
+        assert_eq!(
+            decode(stored.to_vec(), parameters, Length::Exactly(4)),
+            Ok(vec![99, 3, 4, 99])
+        );
+    }
+
+    #[test]
+    fn floats_keep_decimals() {
+        let (parameters, stored) = FLOATS;
+        let decoded = decode(stored.to_vec(), parameters, Length::Exactly(12)).unwrap();
+        let numbers: Vec<f32> = decoded
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| f32::from_le_bytes(*bytes))
+            .collect();
+        assert_eq!(numbers, FLOATS_READ);
+    }
+
+    #[test]
+    fn codes_as_wide_as_the_elements_are_the_elements() {
+        let (parameters, stored) = WIDE;
+        let expected = [0xff, 0, 0x80, 0x7f];
+        assert_eq!(
+            decode(stored.to_vec(), parameters, Length::Exactly(4)),
+            Ok(expected.to_vec())
+        );
+        let mut wider = stored.to_vec();
+        wider[0] = 9;
+        assert!(decode(wider, parameters, Length::Exactly(4)).is_err());
+    }
+}

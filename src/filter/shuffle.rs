@@ -1,0 +1,184 @@
+//! Filter 2, shuffle: the first bytes of all elements, then all second bytes, and so on; bytes after the
+//! last whole element stand unchanged at the end. Parameter 0 is the size of an element.
+
+use crate::error::{Error, Result};
+use crate::filter::scratch;
+
+/// The bytes in the elements' order again.
+///
+/// # Errors
+/// `Corrupt` where the parameter is missing or zero.
+pub fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
+    let size = parameters
+        .first()
+        .and_then(|&size| usize::try_from(size).ok());
+    let Some(size) = size.filter(|&size| size > 0) else {
+        return Err(Error::corrupt("shuffle: no element size", 0));
+    };
+    if size == 1 || bytes.len().saturating_sub(size) < size {
+        return Ok(bytes);
+    }
+    let mut elements = scratch::buffer(bytes.len());
+    unshuffle(&bytes, size, &mut elements);
+    scratch::give_back(bytes);
+    Ok(elements)
+}
+
+/// Writes the bytes of `shuffled` into `elements`, which is as long, in the order of the elements of
+/// `size` bytes.
+pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
+    let count = elements.len().checked_div(size).unwrap_or(0);
+    let whole = count.saturating_mul(size);
+    let (Some((planes, rest)), Some((elements, after))) = (
+        shuffled.split_at_checked(whole),
+        elements.split_at_mut_checked(whole),
+    ) else {
+        return;
+    };
+    after
+        .iter_mut()
+        .zip(rest)
+        .for_each(|(to, from)| *to = *from);
+    // An element is written in several passes; a tile of them stays in the first-level cache meanwhile.
+    const TILE_BYTES: usize = 16 << 10;
+    let tile = TILE_BYTES.checked_div(size).unwrap_or(1).max(64);
+    let tile_bytes = tile.saturating_mul(size).max(1);
+    for (number, tile_elements) in elements.chunks_mut(tile_bytes).enumerate() {
+        let first = number.saturating_mul(tile);
+        let plane = |byte: usize| -> &[u8] {
+            let start = byte.saturating_mul(count).saturating_add(first);
+            let length = tile.min(count.saturating_sub(first));
+            let plane = planes.get(start..).unwrap_or_default();
+            plane.get(..length).unwrap_or_default()
+        };
+        unshuffle_tile(plane, size, tile_elements);
+    }
+}
+
+/// Writes whole elements, `plane(j)` beginning with byte j of each.
+fn unshuffle_tile<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut [u8]) {
+    match size {
+        2 => return join2(elements, [plane(0), plane(1)]),
+        4 => return join4(elements, [plane(0), plane(1), plane(2), plane(3)]),
+        _ => {}
+    }
+    let mut byte = 0_usize;
+    while size.saturating_sub(byte) >= 8 {
+        let planes = [0, 1, 2, 3, 4, 5, 6, 7].map(|next| plane(byte.wrapping_add(next)));
+        join8(elements, size, byte, planes);
+        byte = byte.wrapping_add(8);
+    }
+    for byte in byte..size {
+        join1(elements, size, byte, plane(byte));
+    }
+}
+
+/// Elements of two bytes. Arrays and zips leave no bounds check in the loop, so that it becomes vector
+/// instructions; the same holds for `join4`.
+fn join2(elements: &mut [u8], [a, b]: [&[u8]; 2]) {
+    let (elements, _) = elements.as_chunks_mut::<2>();
+    for ((element, &a), &b) in elements.iter_mut().zip(a).zip(b) {
+        *element = [a, b];
+    }
+}
+
+/// Elements of four bytes.
+fn join4(elements: &mut [u8], [a, b, c, d]: [&[u8]; 4]) {
+    let (elements, _) = elements.as_chunks_mut::<4>();
+    for ((((element, &a), &b), &c), &d) in elements.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+        *element = [a, b, c, d];
+    }
+}
+
+/// Bytes `byte..byte + 8` of every element. Eight bytes of eight planes are a square that is transposed in
+/// registers: an eighth of the loads and stores of single bytes, whatever the element's size.
+fn join8(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
+    let [a, b, c, d, e, f, g, h] = planes.map(|plane| plane.as_chunks::<8>().0);
+    let low = a.iter().zip(b).zip(c).zip(d);
+    let high = e.iter().zip(f).zip(g).zip(h);
+    let mut squares = elements.chunks_exact_mut(size.saturating_mul(8));
+    for (square, ((((a, b), c), d), (((e, f), g), h))) in squares.by_ref().zip(low.zip(high)) {
+        let rows = [a, b, c, d, e, f, g, h].map(|row| u64::from_le_bytes(*row));
+        let columns = transpose_bytes(rows);
+        for (element, column) in square.chunks_exact_mut(size).zip(columns) {
+            let place = element.get_mut(byte..);
+            if let Some(place) = place.and_then(|place| place.first_chunk_mut::<8>()) {
+                *place = column.to_le_bytes();
+            }
+        }
+    }
+    let after = squares.into_remainder();
+    for (byte, plane) in (byte..).zip(planes) {
+        join1(after, size, byte, plane.as_chunks::<8>().1);
+    }
+}
+
+/// Byte `byte` of every element.
+fn join1(elements: &mut [u8], size: usize, byte: usize, plane: &[u8]) {
+    for (to, from) in elements.iter_mut().skip(byte).step_by(size).zip(plane) {
+        *to = *from;
+    }
+}
+
+/// Transposes a square of eight by eight bytes: swaps halves of words, then of half words, then bytes.
+pub(crate) fn transpose_bytes(rows: [u64; 8]) -> [u64; 8] {
+    const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
+    const PAIRS: u64 = 0x0000_ffff_0000_ffff;
+    const FOURS: u64 = 0x0000_0000_ffff_ffff;
+    let swap = |low: u64, high: u64, bits: u32, mask: u64| {
+        let differ = (low.wrapping_shr(bits) ^ high) & mask;
+        (low ^ differ.wrapping_shl(bits), high ^ differ)
+    };
+    let [a, b, c, d, e, f, g, h] = rows;
+    let ((a, e), (b, f)) = (swap(a, e, 32, FOURS), swap(b, f, 32, FOURS));
+    let ((c, g), (d, h)) = (swap(c, g, 32, FOURS), swap(d, h, 32, FOURS));
+    let ((a, c), (b, d)) = (swap(a, c, 16, PAIRS), swap(b, d, 16, PAIRS));
+    let ((e, g), (f, h)) = (swap(e, g, 16, PAIRS), swap(f, h, 16, PAIRS));
+    let ((a, b), (c, d)) = (swap(a, b, 8, BYTES), swap(c, d, 8, BYTES));
+    let ((e, f), (g, h)) = (swap(e, f, 8, BYTES), swap(g, h, 8, BYTES));
+    [a, b, c, d, e, f, g, h]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition: byte j of element i stands at `j * count + i`.
+    fn shuffle(elements: &[u8], size: usize) -> Vec<u8> {
+        let count = elements.len() / size;
+        let (whole, rest) = elements.split_at(count * size);
+        let plane = |byte| whole.iter().skip(byte).step_by(size);
+        (0..size).flat_map(plane).chain(rest).copied().collect()
+    }
+
+    #[test]
+    fn planes_become_elements_and_the_rest_stays() {
+        let decoded = decode(vec![1, 4, 2, 5, 3, 6, 7, 8], &[3]);
+        assert_eq!(decoded, Ok(vec![1, 2, 3, 4, 5, 6, 7, 8]));
+    }
+
+    #[test]
+    fn every_size_agrees_with_the_definition() {
+        for size in [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 100, 20_000] {
+            for length in [0, 1, size, 2 * size + 1, 8 * size, 77 * size + size / 2] {
+                let elements: Vec<u8> =
+                    (0..length).map(|place| ((place * 31) >> 3) as u8).collect();
+                let decoded = decode(shuffle(&elements, size), &[size as u32]);
+                assert_eq!(decoded.as_ref(), Ok(&elements), "{size} {length}");
+            }
+        }
+        let elements: Vec<u8> = (0..100_003_u32)
+            .map(|place| ((place * 77) >> 5) as u8)
+            .collect();
+        for size in [2, 4, 8, 12] {
+            let decoded = decode(shuffle(&elements, size), &[size as u32]);
+            assert_eq!(decoded.as_ref(), Ok(&elements), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_size_is_needed() {
+        assert!(decode(vec![1, 2], &[]).is_err());
+        assert!(decode(vec![1, 2], &[0]).is_err());
+    }
+}
