@@ -15,6 +15,9 @@
 
 pub mod block;
 pub mod block_index;
+pub mod compression;
+pub mod container;
+pub mod content;
 pub mod datatype;
 pub mod fields;
 pub mod header;
@@ -25,4 +28,5 @@ pub mod scan;
 pub mod tree;
 pub mod yaml;
 
+pub use container::File;
 pub use header::is_asdf;

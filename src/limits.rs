@@ -88,3 +88,15 @@ pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
 
 /// Bytes of one ASDF ndarray's inline data.
 pub const INLINE_BYTES: u64 = 64 << 20;
+
+/// Decoded bytes of a compressed ASDF block that is always decoded at once.
+pub const WHOLE_BLOCK: u64 = 16 << 20;
+
+/// Bytes of a piece of a compressed ASDF block that is one long stream.
+pub const BLOCK_PIECE: u64 = 1 << 20;
+
+/// Separately compressed chunks of one ASDF block.
+pub const BLOCK_CHUNKS: usize = 1 << 20;
+
+/// ASDF blocks of one file for which is kept what it takes to decode a stream on.
+pub const RESUMABLE_BLOCKS: usize = 2;

@@ -57,6 +57,10 @@ pub fn implicit(text: &str) -> CoreTag {
     }
 }
 
+/// The NaN that the reference library makes of `.nan`: what infinity by infinity gives on most
+/// machines, its sign set.
+const NAN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
+
 /// The value of a scalar of type `Bool`.
 pub fn boolean(text: &str) -> Option<bool> {
     match text {
@@ -96,7 +100,7 @@ pub fn float(text: &str) -> Option<f64> {
     let (negative, digits) = signed(&plain);
     let value = match digits {
         ".inf" => f64::INFINITY,
-        ".nan" => f64::NAN,
+        ".nan" => NAN,
         _ => digits.split(':').try_fold(0.0, |value: f64, part| {
             part.parse::<f64>().ok().map(|part| value * 60.0 + part)
         })?,
