@@ -19,6 +19,7 @@ pub mod compression;
 pub mod container;
 pub mod content;
 pub mod datatype;
+pub mod external;
 pub mod fields;
 pub mod header;
 pub mod inline;

@@ -1,6 +1,8 @@
 //! HDF5 files: one file per structure of the specification, under the specification's name.
 //!
-//! Sections are those of "HDF5 File Format Specification Version 3.0".
+//! Sections are those of "HDF5 File Format Specification Version 3.0". The way in:
+//! [`superblock`] → [`object_header`] → [`message`] → [`group`], [`dataset`], [`attributes`];
+//! what these stand on is in [`heap`], [`btree_v1`], [`btree_v2`] and [`index`].
 
 #![cfg_attr(
     not(test),
@@ -12,4 +14,240 @@
     )
 )]
 
+pub mod attributes;
+pub mod btree_v1;
+pub mod btree_v2;
+pub mod cache_image;
+pub mod dataset;
+pub mod driver_info;
+pub mod group;
+pub mod heap;
+pub mod index;
+
+pub mod message;
 pub mod metadata;
+pub mod object;
+pub mod object_header;
+pub mod reference;
+pub mod shared;
+pub mod superblock;
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+
+use crate::error::{Error, Result};
+use crate::hdf5::attributes::Attributes;
+use crate::hdf5::heap::global::GlobalHeap;
+use crate::hdf5::message::kind;
+use crate::hdf5::metadata::Metadata;
+use crate::hdf5::object::Object;
+use crate::hdf5::object_header::ObjectHeader;
+use crate::hdf5::reference::Pointers;
+use crate::hdf5::shared::SharedMessages;
+use crate::hdf5::superblock::Superblock;
+use crate::limits;
+use crate::model::datatype::ReferenceKind;
+use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
+use crate::source::SharedSource;
+use crate::source::neighbours::Neighbours;
+
+/// One open HDF5 file.
+#[derive(Debug)]
+pub struct File {
+    metadata: Arc<Metadata>,
+    shared: SharedMessages,
+    heap: GlobalHeap,
+    neighbours: Arc<Neighbours>,
+    root: u64,
+    objects: Mutex<LruCache<u64, Arc<Object>>>,
+}
+
+impl File {
+    /// Opens the HDF5 file in `source`; what it names is sought among the `neighbours`. `force` opens one that
+    /// a writer has not closed, too.
+    ///
+    /// # Errors
+    /// As the superblock, its extension or the root group is damaged or not built.
+    pub fn open(source: SharedSource, neighbours: Arc<Neighbours>, force: bool) -> Result<Self> {
+        let at = superblock::find_signature(&*source)
+            .ok_or_else(|| Error::corrupt("superblock: no HDF5 signature", 0))?;
+        let superblock = Superblock::read(&*source, at)?;
+        if !force {
+            refuse_open_for_writing(&superblock)?;
+        }
+        let source = assemble(source, &superblock, &neighbours)?;
+        let metadata = Arc::new(superblock.metadata(source));
+        let shared = read_shared_messages(&metadata, &superblock)?;
+        let file = File {
+            heap: GlobalHeap::new(Arc::clone(&metadata)),
+            metadata,
+            shared,
+            neighbours,
+            root: superblock.root,
+            objects: Mutex::new(LruCache::new(limits::NODE_CACHE)),
+        };
+        match file.object(superblock.root)?.node.kind {
+            NodeKind::Group => Ok(file),
+            _ => Err(Error::corrupt("root group: is no group", superblock.root)),
+        }
+    }
+
+    /// The object whose header is at absolute offset `at`.
+    fn object(&self, at: u64) -> Result<Arc<Object>> {
+        let kept = self
+            .objects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&at)
+            .cloned();
+        if let Some(object) = kept {
+            return Ok(object);
+        }
+        let object = Arc::new(Object::read(
+            &self.metadata,
+            &self.shared,
+            &self.neighbours,
+            at,
+        )?);
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.put(at, Arc::clone(&object));
+        Ok(object)
+    }
+
+    /// Hands `then` the links of the group at `id`.
+    fn with_group<T>(
+        &self,
+        id: NodeId,
+        then: impl FnOnce(&group::Group) -> Result<T>,
+    ) -> Result<T> {
+        let object = self.object(id.0)?;
+        match &object.group {
+            Some(group) => then(group),
+            None => Err(Error::corrupt("object header: no group", id.0)),
+        }
+    }
+
+    fn with_attributes<T>(
+        &self,
+        id: NodeId,
+        then: impl FnOnce(Attributes<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let header = ObjectHeader::read(&self.metadata, id.0)?;
+        then(Attributes::open(&self.metadata, &self.shared, &header)?)
+    }
+
+    fn pointers(&self) -> Pointers<'_> {
+        Pointers {
+            metadata: &self.metadata,
+            heap: &self.heap,
+        }
+    }
+}
+
+impl Container for File {
+    fn root(&self) -> NodeId {
+        NodeId(self.root)
+    }
+
+    fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        self.object(id.0).map(|object| Arc::clone(&object.node))
+    }
+
+    fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
+        self.with_group(group, |group| group.link(name))
+    }
+
+    fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
+        self.with_group(group, group::Group::links)
+    }
+
+    fn attributes(
+        &self,
+        id: NodeId,
+        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.with_attributes(id, |attributes| attributes.visit(visit))
+    }
+
+    fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>> {
+        self.with_attributes(id, |attributes| attributes.find(name))
+    }
+
+    fn variable_length(&self, element: &[u8], base_size: u64) -> Result<Option<Vec<u8>>> {
+        self.pointers().variable_length(element, base_size)
+    }
+
+    fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
+        self.pointers().reference(kind, element)
+    }
+}
+
+/// Refuses a file that says it is open for writing: what is on disk may not fit together.
+fn refuse_open_for_writing(superblock: &Superblock) -> Result<()> {
+    const WRITE_ACCESS: u8 = 0b001;
+    const SWMR_WRITE: u8 = 0b100;
+    let marked = superblock.consistency_flags & (WRITE_ACCESS | SWMR_WRITE) != 0;
+    match superblock.version >= 3 && marked {
+        true => Err(Error::Usage(
+            "the file is marked as open for writing; if no program writes it, \
+             'h5clear -s FILE' clears the mark, '-o force' mounts it as it is"
+                .to_owned(),
+        )),
+        false => Ok(()),
+    }
+}
+
+/// The whole file, where `first` is but the part that was opened: with the other members of its family, or
+/// with the metadata of its cache image in place.
+fn assemble(
+    first: SharedSource,
+    superblock: &Superblock,
+    neighbours: &Neighbours,
+) -> Result<SharedSource> {
+    let metadata = superblock.metadata(Arc::clone(&first));
+    if let Some(at) = superblock.driver_information {
+        return driver_info::open_block(&metadata, at, neighbours);
+    }
+    let Some(at) = superblock.extension else {
+        return unmarked(first, superblock, neighbours);
+    };
+    let header = ObjectHeader::read(&metadata, at)?;
+    if let Some(message) = header.find(kind::DRIVER_INFO) {
+        return driver_info::open_message(&metadata, &message, neighbours);
+    }
+    match header.find(kind::CACHE_IMAGE) {
+        Some(message) => cache_image::overlay(&metadata, &message),
+        None => Ok(first),
+    }
+}
+
+/// A file that is shorter than it says may be the first member of a family; if not, it is cut off.
+fn unmarked(
+    first: SharedSource,
+    superblock: &Superblock,
+    neighbours: &Neighbours,
+) -> Result<SharedSource> {
+    if first.length() >= superblock.end_of_file {
+        return Ok(first);
+    }
+    let family = driver_info::open_unmarked_family(&first, neighbours).unwrap_or(None);
+    Ok(family.unwrap_or(first))
+}
+
+/// Where shared messages are, as the superblock extension says.
+fn read_shared_messages(
+    metadata: &Arc<Metadata>,
+    superblock: &Superblock,
+) -> Result<SharedMessages> {
+    let none = || SharedMessages::without_table(Arc::clone(metadata));
+    let Some(at) = superblock.extension else {
+        return Ok(none());
+    };
+    let header = ObjectHeader::read(metadata, at)?;
+    match header.find(kind::SHARED_MESSAGE_TABLE) {
+        Some(message) => SharedMessages::with_table(Arc::clone(metadata), &message),
+        None => Ok(none()),
+    }
+}

@@ -8,11 +8,11 @@
 //!
 //! | floor | modules | what |
 //! |---|---|---|
-//! | 8 | `cli` | the command: arguments, supervisor, worker, commands without a mount, logging |
-//! | 7 | `fs` | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
-//! | 6 | `view` | what a file of the mount holds: a length and a `read_at` |
-//! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
-//! | 4 | [`hdf5`], `asdf`, `detect` | the formats; they hand up descriptions, never import each other |
+//! | 8 | [`cli`] | the command: arguments, supervisor, worker, commands without a mount, logging |
+//! | 7 | [`fs`] | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
+//! | 6 | [`view`] | what a file of the mount holds: a length and a `read_at` |
+//! | 5 | [`array`] | a byte range of an array: chunks, cache, prefetch, gather |
+//! | 4 | [`hdf5`], `asdf`, [`detect`] | the formats; they hand up descriptions, never import each other |
 //! | 3 | [`filter`] | codecs: bytes to bytes, output bounded |
 //! | 2 | [`model`] | what both formats speak |
 //! | 1 | [`source`], [`wire`] | bytes, cursor, checksums |
@@ -20,11 +20,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod array;
 pub mod asdf;
+pub mod cli;
+pub mod detect;
 pub mod error;
 pub mod filter;
+pub mod fs;
 pub mod hdf5;
 pub mod limits;
 pub mod model;
 pub mod source;
+pub mod view;
 pub mod wire;

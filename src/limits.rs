@@ -9,7 +9,7 @@ pub const METADATA_BLOCK: u64 = 64 << 20;
 pub const METADATA_CACHE: u64 = 16 << 20;
 
 /// Parsed objects (group, dataset, committed datatype) that a mounted file keeps.
-pub const NODE_CACHE: usize = 4096;
+pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
 
 /// Blocks of one object header: its first chunk and all continuations.
 pub const HEADER_CHUNKS: usize = 4096;
@@ -38,8 +38,18 @@ pub const FILTER_OVERHEAD: usize = 64 << 10;
 /// Bytes of the spare buffer that each decoding thread keeps.
 pub const SCRATCH_BYTES: usize = 4 << 20;
 
-/// Bytes of one decoded chunk.
-pub const CHUNK_BYTES: u64 = 4 << 30;
+/// Bytes of one filtered chunk, as stored and as decoded: it is in memory whole while it is decoded. Chunks
+/// without filters are read in parts and may be of any size.
+pub const CHUNK_BYTES: u64 = 1 << 30;
+
+/// Bytes that all decodes under way take together, one that needs more being alone.
+pub const DECODE_BYTES: u64 = 256 << 20;
+
+/// Chunks that wait to be decoded ahead of readers.
+pub const PREFETCH_CHUNKS: usize = 64;
+
+/// Bytes of small chunks that are decoded ahead of one reader.
+pub const PREFETCH_BYTES: u64 = 8 << 20;
 
 /// Bytes of one attribute's value.
 pub const ATTRIBUTE_BYTES: u64 = 256 << 20;
@@ -49,6 +59,30 @@ pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
 
 /// Links that the search for canonical paths follows before it gives up.
 pub const PATH_INDEX_LINKS: usize = 1 << 20;
+
+/// Bytes of all names together that the search for canonical paths keeps.
+pub const PATH_INDEX_NAMES: usize = 32 << 20;
+
+/// Steps from an object up to the root when its path is put together.
+pub const PATH_DEPTH: usize = 1 << 16;
+
+/// Links that are looked through for one whose name was too long to be shown whole.
+pub const CUT_NAME_LINKS: usize = 1 << 20;
+
+/// Names that were too long to be shown whole and are remembered once found.
+pub const CUT_NAMES: usize = 256;
+
+/// Arrays whose readers a mounted file keeps after the last handle is closed.
+pub const READERS: usize = 256;
+
+/// Objects whose last error a mounted file remembers.
+pub const OBJECT_ERRORS: usize = 1024;
+
+/// Chunks an array may have for its stored size to be worked out unasked, with a directory's listing.
+pub const LISTED_CHUNKS: u64 = 64;
+
+/// Symbolic links that are followed on the way of one path.
+pub const SYMLINK_HOPS: usize = 40;
 
 /// Chunks that are counted for `st_blocks` and for holes; beyond them the rest is taken as data.
 pub const ALLOCATION_WALK: usize = 1 << 17;
@@ -100,3 +134,22 @@ pub const BLOCK_CHUNKS: usize = 1 << 20;
 
 /// ASDF blocks of one file for which is kept what it takes to decode a stream on.
 pub const RESUMABLE_BLOCKS: usize = 2;
+
+/// Threads that serve requests.
+pub const THREADS: usize = 256;
+
+/// Directories of global heap collections that a mounted file keeps.
+pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =
+    std::num::NonZeroUsize::new(256).unwrap();
+
+/// Attributes of one object.
+pub const ATTRIBUTES: u64 = 1 << 20;
+
+/// Member files of a family.
+pub const FAMILY_MEMBERS: u64 = 1000;
+
+/// Structures in a metadata cache image.
+pub const CACHE_IMAGE_ENTRIES: u32 = 1 << 20;
+
+/// Other files that one ASDF file may take arrays from.
+pub const EXTERNAL_FILES: usize = 1024;

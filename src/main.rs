@@ -1,3 +1,5 @@
 //! The h5fs command.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    h5fs::cli::run(std::env::args_os())
+}

@@ -24,9 +24,15 @@ pub mod attribute;
 pub mod datatype;
 pub mod extras;
 pub mod link;
+pub mod ndl;
 pub mod node;
+pub mod number;
+pub mod numpy;
+pub mod paths;
 pub mod shape;
 pub mod storage;
+pub mod text;
+pub mod value;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -13,8 +13,12 @@
     )
 )]
 
+pub mod concatenation;
 pub mod file;
 pub mod memory;
+pub mod neighbours;
+pub mod overlay;
+pub mod raw_file;
 
 use std::fmt;
 use std::sync::Arc;

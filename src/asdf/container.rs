@@ -1,12 +1,12 @@
 //! An open ASDF file as the model's container.
 
-use std::num::NonZeroUsize;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 
 use crate::asdf::content::Contents;
+use crate::asdf::external::Externals;
 use crate::asdf::fields::Fields;
 use crate::asdf::header::{self, Header};
 use crate::asdf::ndarray::{self, Ndarray};
@@ -25,6 +25,7 @@ use crate::model::link::{Link, LinkStream, LinkTarget};
 use crate::model::storage::{Extent, Storage};
 use crate::model::{Array, Container, Node, NodeId, NodeKind};
 use crate::source::SharedSource;
+use crate::source::neighbours::Neighbours;
 use crate::wire::{to_u64, to_usize};
 
 /// Nodes are counted from 2: 1 is the inode number of the mount's root.
@@ -42,6 +43,7 @@ pub struct File {
     error: Option<Error>,
     tree: Arc<Tree>,
     contents: Contents,
+    externals: Externals,
     nodes: Mutex<LruCache<NodeId, Known>>,
 }
 
@@ -53,14 +55,15 @@ struct Known {
 }
 
 impl File {
-    /// Opens a file: reads its header and tree, and walks its blocks.
+    /// Opens a file: reads its header and tree, and walks its blocks. The files that ndarrays take
+    /// their data from are sought among the `neighbours`, once they are asked for.
     ///
     /// A tree that cannot be read leaves an empty root with the error on it, and the blocks.
     ///
     /// # Errors
     /// `Corrupt` or `Unsupported` where the header line is not that of an ASDF file of version 0 or
     /// 1, `Io` where the source cannot be read.
-    pub fn open(source: SharedSource) -> Result<Self> {
+    pub fn open(source: SharedSource, neighbours: Arc<Neighbours>) -> Result<Self> {
         let header = header::read(&*source)?;
         let document = match (&header.tree, &header.error) {
             (_, Some(error)) => Err(error.clone()),
@@ -80,14 +83,14 @@ impl File {
             error = Some(Error::corrupt("tree: its root is a scalar", at));
         }
         let blocks = block::walk(&*source, header.end)?;
-        let most = NonZeroUsize::new(limits::NODE_CACHE).unwrap_or(NonZeroUsize::MIN);
         Ok(File {
             contents: Contents::new(Arc::clone(&source), blocks),
+            externals: Externals::new(neighbours),
             source,
             header,
             error,
             tree: Arc::new(Tree::new(document)),
-            nodes: Mutex::new(LruCache::new(most)),
+            nodes: Mutex::new(LruCache::new(limits::NODE_CACHE)),
         })
     }
 
@@ -104,12 +107,6 @@ impl File {
     /// Why there may be blocks that were not found.
     pub fn blocks_error(&self) -> Option<&Error> {
         self.contents.blocks().broken.as_ref()
-    }
-
-    /// The other file that an ndarray takes its data from, as its `source` names it, percent-decoded
-    /// where it is a relative path; its elements are in that file's first block.
-    pub fn external_source(&self, id: NodeId) -> Option<Vec<u8>> {
-        ndarray::external_source(self.tree.document(), self.index(id).ok()?)
     }
 
     fn index(&self, id: NodeId) -> Result<Index> {
@@ -146,7 +143,7 @@ impl File {
             Kind::Text => (NodeKind::Text(scalar(document, index)), None),
             Kind::Ndarray => {
                 let Ndarray { array, block: of } =
-                    ndarray::describe(document, &self.contents, index);
+                    ndarray::describe(document, &self.contents, &self.externals, index);
                 block = of;
                 let error = array.storage.as_ref().err().cloned();
                 (NodeKind::Array(Arc::new(array)), error)

@@ -29,10 +29,14 @@ pub struct Header {
     pub end: u64,
 }
 
-/// Whether a file that begins with `bytes` calls itself ASDF.
-pub fn is_asdf(bytes: &[u8]) -> bool {
-    let rest = bytes.strip_prefix(MAGIC);
-    rest.is_some_and(|rest| rest.first().is_some_and(|&byte| is_blank(byte)))
+/// Whether a file calls itself ASDF, by its first bytes.
+///
+/// # Errors
+/// `Io` as the source cannot be read.
+pub fn is_asdf(source: &dyn Source) -> Result<bool> {
+    let first = scan::piece(source, 0..6)?;
+    let rest = first.strip_prefix(MAGIC).unwrap_or_default();
+    Ok(rest.first().is_some_and(|&byte| is_blank(byte)))
 }
 
 /// Reads the header and finds the tree.

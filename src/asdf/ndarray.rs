@@ -5,6 +5,7 @@
 
 use crate::asdf::content::Contents;
 use crate::asdf::datatype;
+use crate::asdf::external::Externals;
 use crate::asdf::fields::{self, Fields};
 use crate::asdf::inline;
 use crate::asdf::yaml::{Document, Index, pointer};
@@ -15,6 +16,9 @@ use crate::model::datatype::{ByteOrder, Class, Datatype};
 use crate::model::storage::{Pipeline, Storage, Strided};
 use crate::model::{Shape, shape};
 use crate::wire::to_u64;
+
+/// Bytes that follow each other in a plain block from which on they are read where they stand.
+const LONG_RUN: u64 = 4096;
 
 /// What a node with an ndarray's tag describes.
 #[derive(Debug)]
@@ -39,21 +43,26 @@ pub fn is_tag(tag: &str) -> bool {
 }
 
 /// Describes the ndarray at `node`. What is wrong is an error of the array's storage.
-pub fn describe(document: &Document, contents: &Contents, node: Index) -> Ndarray {
+pub fn describe(
+    document: &Document,
+    contents: &Contents,
+    externals: &Externals,
+    node: Index,
+) -> Ndarray {
     let mut block = None;
-    let array = Parser { document, contents }.array(node, &mut block);
+    let parser = Parser {
+        document,
+        contents,
+        externals,
+    };
+    let array = parser.array(node, &mut block);
     Ndarray {
         array: array.unwrap_or_else(|error| damaged(Layout::Block, error)),
         block,
     }
 }
 
-/// The other file that the ndarray at `node` takes its data from, as its `source` names it.
-pub fn external_source(document: &Document, node: Index) -> Option<Vec<u8>> {
-    let source = Fields::new(document, node).ok()?.get("source")?;
-    external_name(document, source)
-}
-
+/// The other file that a `source` names; none for this file's own blocks.
 fn external_name(document: &Document, source: Index) -> Option<Vec<u8>> {
     let uri = document.text(source).filter(|_| document.is_text(source))?;
     let file = uri.strip_suffix('#').unwrap_or(uri);
@@ -78,6 +87,7 @@ fn damaged(layout: Layout, error: Error) -> Array {
 struct Parser<'a> {
     document: &'a Document,
     contents: &'a Contents,
+    externals: &'a Externals,
 }
 
 /// A length along a dimension.
@@ -180,12 +190,12 @@ impl Parser<'_> {
             strides: strides.transpose()?,
         };
         if let Some(file) = external_name(self.document, source) {
-            let name = String::from_utf8_lossy(&file);
-            let error = Error::unsupported(format!("ndarray in another file, {name:?}"), 0);
-            return Ok(view.unreadable(Layout::External, error));
+            let other = self.externals.open(&file);
+            let array = other.and_then(|other| view.over(&other, 0, Layout::External));
+            return Ok(array.unwrap_or_else(|error| view.unreadable(Layout::External, error)));
         }
         let place = self.place(source).inspect(|&place| *block = Some(place));
-        let array = place.and_then(|place| self.over(&view, place));
+        let array = place.and_then(|place| view.over(self.contents, place, Layout::Block));
         Ok(array.unwrap_or_else(|error| view.unreadable(Layout::Block, error)))
     }
 
@@ -197,32 +207,6 @@ impl Parser<'_> {
         let number = fields::integer(self.document, source);
         let number = number.ok_or_else(|| self.corrupt(source, "source"))?;
         self.contents.blocks().place(number)
-    }
-
-    fn over(&self, view: &View, place: usize) -> Result<Array> {
-        let block = self.contents.blocks().get(place)?;
-        let size = block.size()?;
-        let dims = view.dims(size)?;
-        let shape = view.shape(&dims);
-        let bytes = shape::product(&dims)?.checked_mul(u64::from(view.datatype.size));
-        let bytes = bytes.ok_or_else(|| Error::limit("size of an array", u64::MAX))?;
-        let storage = if bytes == 0 {
-            Ok(Storage::Empty)
-        } else {
-            view.strides_for(&dims).and_then(|strides| {
-                view.check(&dims, &strides, size, block.at)?;
-                if block.is_plain() && strides_are_packed(view, &dims, &strides) {
-                    let extent = self.contents.extent(block, view.offset, bytes);
-                    return Ok(Storage::Extents(vec![extent]));
-                }
-                Ok(Storage::Strided(Strided {
-                    base: self.contents.base(place)?,
-                    offset: view.offset,
-                    strides,
-                }))
-            })
-        };
-        Ok(view.array(shape, Layout::Block, storage))
     }
 
     fn shape(&self, node: Index) -> Result<Vec<Length>> {
@@ -282,6 +266,54 @@ struct View {
 }
 
 impl View {
+    /// The array over the block at `place`.
+    fn over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
+        let block = contents.blocks().get(place)?;
+        let size = block.size()?;
+        let dims = self.dims(size)?;
+        let storage = self.storage(contents, place, &dims);
+        Ok(self.array(self.shape(&dims), layout, storage))
+    }
+
+    fn storage(&self, contents: &Contents, place: usize, dims: &[u64]) -> Result<Storage> {
+        let block = contents.blocks().get(place)?;
+        let bytes = shape::product(dims)?.checked_mul(u64::from(self.datatype.size));
+        let bytes = bytes.ok_or_else(|| Error::limit("size of an array", u64::MAX))?;
+        if bytes == 0 {
+            return Ok(Storage::Empty);
+        }
+        let strides = self.strides_for(dims)?;
+        self.check(dims, &strides, block.size()?, block.at)?;
+        let run = self.run(dims, &strides)?;
+        if block.is_plain() && run == bytes {
+            let extent = contents.extent(block, self.offset, bytes);
+            return Ok(Storage::Extents(vec![extent]));
+        }
+        let base = match block.is_plain() && run >= LONG_RUN {
+            true => contents.array(place)?,
+            false => contents.base(place)?,
+        };
+        Ok(Storage::Strided(Strided {
+            base,
+            offset: self.offset,
+            strides,
+        }))
+    }
+
+    /// Bytes of elements that follow each other, from the fastest dimensions on. A dimension of one
+    /// element has no stride.
+    fn run(&self, dims: &[u64], strides: &[i64]) -> Result<u64> {
+        let packed = packed(dims, self.datatype.size)?;
+        let mut run = u64::from(self.datatype.size);
+        for ((&dim, stride), packed) in dims.iter().zip(strides).zip(&packed).rev() {
+            if dim != 1 && stride != packed {
+                break;
+            }
+            run = run.saturating_mul(dim);
+        }
+        Ok(run)
+    }
+
     /// The dimensions over a block of `size` bytes. A row that is not whole does not count.
     fn dims(&self, size: u64) -> Result<Vec<u64>> {
         let Some((Length::Open, inner)) = self.lengths.split_first() else {
@@ -373,12 +405,4 @@ fn packed(dims: &[u64], size: u32) -> Result<Vec<i64>> {
     }
     strides.reverse();
     Ok(strides)
-}
-
-/// Whether the elements follow each other in C order. A dimension of one element has no stride.
-fn strides_are_packed(view: &View, dims: &[u64], strides: &[i64]) -> bool {
-    packed(dims, view.datatype.size).is_ok_and(|packed| {
-        let mut lengths = dims.iter().zip(strides.iter().zip(&packed));
-        lengths.all(|(&dim, (stride, packed))| dim == 1 || stride == packed)
-    })
 }

@@ -38,6 +38,11 @@ impl FileSource {
             .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
             .open(path)
             .map_err(|error| Error::io(&error, path.display().to_string()))?;
+        Self::from_file(file, path)
+    }
+
+    /// The regular file that is open as `file`, opened as `path`.
+    pub fn from_file(file: File, path: &Path) -> Result<Self> {
         Self::new(file).map_err(|error| Error::io(&error, path.display().to_string()))
     }
 

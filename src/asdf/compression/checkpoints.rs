@@ -203,6 +203,10 @@ impl Pieces for Checkpointed {
         self.0.encoded.stored
     }
 
+    fn is_sequential(&self) -> bool {
+        true
+    }
+
     fn decode(&self, piece: u64) -> Result<Vec<u8>> {
         if piece.saturating_mul(limits::BLOCK_PIECE) >= self.0.encoded.decoded {
             return Err(Error::NotFound);

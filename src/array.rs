@@ -1,0 +1,333 @@
+//! Arrays as bytes: turns the description of an array into the bytes of its elements, C order, in the
+//! stored datatype. Alone here filters are undone and fill values put in.
+//!
+//! A read goes from a byte range to boxes and chunks (`grid`), gets each chunk from the cache, from whoever
+//! is decoding it, or decodes it (`engine`, `cache`, `flight`, `chunks`), and copies what it needs
+//! into the reply (`gather`). One chunk that holds the whole answer is handed out without a copy.
+//!
+//! Memory: the cache's capacity, and for each decode under way the stored and twice the decoded bytes of its
+//! chunk (`budget`). No lock is held while bytes are read or decoded.
+
+mod allocation;
+mod budget;
+mod bytes;
+mod cache;
+mod chunks;
+mod engine;
+mod flight;
+mod gather;
+mod grid;
+mod prefetch;
+mod strided;
+
+use std::sync::{Arc, OnceLock};
+
+pub use allocation::Allocation;
+pub use bytes::Bytes;
+pub use engine::{Engine, Statistics};
+pub use prefetch::Stream;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::storage::{Extent, Storage};
+use crate::model::{Array, array::Fill};
+use chunks::{Chunks, Origin};
+use engine::{Found, Shared};
+use gather::Plan;
+use grid::Slab;
+use prefetch::Wishes;
+use strided::Gather;
+
+/// The bytes of one array; shared by all who have it open.
+#[derive(Debug)]
+pub struct Reader {
+    engine: Arc<Engine>,
+    array: Arc<Array>,
+    length: u64,
+    /// One element of the fill value, where that is not zero.
+    fill: Option<Arc<[u8]>>,
+    bytes: Place,
+    allocation: OnceLock<Allocation>,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Place {
+    Nowhere,
+    Memory(Arc<[u8]>),
+    /// Each extent with the offset of its first byte in the array.
+    Extents(Vec<(u64, Extent)>),
+    Chunks(Arc<Chunks>),
+    Strided(Box<Gather>),
+}
+
+impl Reader {
+    /// The bytes of `array`.
+    ///
+    /// # Errors
+    /// Why the storage is not readable, as the description says; `Unsupported` for a filter that cannot
+    /// be undone; `Corrupt` where the description contradicts itself; `Limit` for filtered chunks over
+    /// the limit.
+    pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
+        let length = array.bytes()?;
+        let storage = array.storage.as_ref().map_err(Clone::clone)?;
+        Ok(Reader {
+            engine: Arc::clone(engine),
+            length,
+            fill: fill_element(&array, storage)?,
+            bytes: Place::new(engine, &array, storage, length)?,
+            allocation: OnceLock::new(),
+            array,
+        })
+    }
+
+    /// The description.
+    pub fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    /// Bytes of all elements.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The `length` bytes at `offset`; fewer only where the array ends.
+    ///
+    /// # Errors
+    /// As a part of them cannot be read or decoded; never zeros in its stead.
+    pub fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let end = offset.saturating_add(length as u64).min(self.length);
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        match &self.bytes {
+            Place::Nowhere => Ok(self.read_fill(offset, end).into()),
+            Place::Memory(bytes) => Ok(bytes[offset as usize..end as usize].to_vec().into()),
+            Place::Extents(extents) => Ok(read_extents(extents, offset, end)?.into()),
+            Place::Chunks(chunks) => self.read_chunks(chunks, offset, end),
+            Place::Strided(gather) => gather.read(offset, end),
+        }
+    }
+
+    /// What of the array is stored; found once, by a walk over the chunk index within limits.
+    ///
+    /// # Errors
+    /// As the chunk index is damaged.
+    pub fn allocation(&self) -> Result<Allocation> {
+        if let Some(known) = self.allocation.get() {
+            return Ok(known.clone());
+        }
+        let found = self.find_allocation()?;
+        Ok(self.allocation.get_or_init(|| found).clone())
+    }
+
+    fn find_allocation(&self) -> Result<Allocation> {
+        let zero_fill = self.fill.is_none();
+        Ok(match &self.bytes {
+            Place::Nowhere => Allocation::nothing(zero_fill, self.length),
+            Place::Memory(_) | Place::Extents(_) => Allocation::dense(self.length, self.length),
+            Place::Chunks(chunks) => Allocation::of_chunks(chunks, zero_fill, self.length)?,
+            Place::Strided(gather) => {
+                let stored = gather.base().allocation()?.stored_bytes;
+                Allocation::dense(stored.min(self.length), self.length)
+            }
+        })
+    }
+
+    fn read_fill(&self, offset: u64, end: u64) -> Vec<u8> {
+        let mut reply = vec![0; (end - offset) as usize];
+        if let Some(element) = &self.fill {
+            gather::fill(element, offset % element.len() as u64, &mut reply);
+        }
+        reply
+    }
+
+    fn read_chunks(&self, chunks: &Arc<Chunks>, offset: u64, end: u64) -> Result<Bytes> {
+        let grid = &chunks.grid;
+        let slabs = grid.slabs(offset, end);
+        let length = (end - offset) as usize;
+        let _helped = self.spread(chunks, &slabs);
+        let mut reply = Vec::new();
+        for (i, slab) in slabs.iter().enumerate() {
+            let (earlier, rest) = slabs.split_at(i);
+            for place in grid.places(slab) {
+                if earlier.iter().any(|earlier| grid.meets(earlier, &place)) {
+                    continue;
+                }
+                let found = self.shared().chunk(chunks, grid.number(&place))?;
+                let met = rest.iter().filter(|slab| grid.meets(slab, &place));
+                let plans: Vec<Plan> = met.map(|slab| Plan::new(grid, slab, &place)).collect();
+                if let (Found::Decoded(chunk), Some(start)) =
+                    (&found, gather::one_run(&plans, length))
+                {
+                    return Ok(Bytes::shared(Arc::clone(chunk), start..start + length));
+                }
+                // Not before: the usual read is answered without a buffer.
+                reply.resize(length, 0);
+                for plan in &plans {
+                    self.gather(chunks, &found, plan, offset, &mut reply)?;
+                }
+            }
+        }
+        Ok(reply.into())
+    }
+
+    /// Puts the part of a chunk into the reply, which begins at byte `offset` of the array and holds zeros.
+    fn gather(
+        &self,
+        chunks: &Chunks,
+        found: &Found,
+        plan: &Plan,
+        offset: u64,
+        reply: &mut [u8],
+    ) -> Result<()> {
+        match found {
+            Found::Decoded(chunk) => plan.copy(chunk, reply),
+            Found::Raw(base) => {
+                if let Origin::Stored(stored) = &chunks.origin {
+                    plan.read(&*stored.source, *base, reply)?;
+                }
+            }
+            Found::Absent => {
+                if let Some(element) = &self.fill {
+                    plan.fill(element, offset, reply);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the decode threads help with a read of several chunks, until what is returned is dropped.
+    fn spread(&self, chunks: &Arc<Chunks>, slabs: &[Slab]) -> Option<Wishes> {
+        let grid = &chunks.grid;
+        let depth = self.shared().depth(chunks) as usize;
+        let several = slabs.len() > 1 || grid.places(&slabs[0]).only().is_none();
+        if depth < 2 || !several {
+            return None;
+        }
+        let places = slabs.iter().flat_map(|slab| grid.places(slab));
+        let mut numbers: Vec<u64> = Vec::new();
+        for number in places
+            .map(|place| grid.number(&place))
+            .take(limits::PREFETCH_CHUNKS)
+        {
+            if !numbers.contains(&number) {
+                numbers.push(number);
+            }
+        }
+        numbers.retain(|&number| !self.shared().has(chunks, number));
+        numbers.truncate(depth);
+        // The first is for the reader itself.
+        let others = numbers.get(1..).filter(|others| !others.is_empty())?;
+        let wishes = Wishes::default();
+        self.shared().queue.push_urgent(chunks, others, &wishes);
+        Some(wishes)
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.engine.shared
+    }
+
+    /// The chunks, where there are any.
+    fn chunks(&self) -> Option<&Arc<Chunks>> {
+        match &self.bytes {
+            Place::Chunks(chunks) => Some(chunks),
+            _ => None,
+        }
+    }
+}
+
+impl Place {
+    fn new(
+        engine: &Arc<Engine>,
+        array: &Arc<Array>,
+        storage: &Storage,
+        length: u64,
+    ) -> Result<Self> {
+        if length == 0 {
+            return Ok(Place::Nowhere);
+        }
+        match storage {
+            Storage::Empty => Err(Error::corrupt("storage of an array: none", 0)),
+            Storage::Fill => Ok(Place::Nowhere),
+            Storage::Inline(bytes) if (bytes.len() as u64) < length => Err(Error::corrupt(
+                format!("array of {length} bytes in storage of {}", bytes.len()),
+                0,
+            )),
+            Storage::Inline(bytes) => Ok(Place::Memory(Arc::clone(bytes))),
+            Storage::Extents(extents) => Ok(Place::Extents(with_starts(extents))),
+            Storage::Chunked(chunked) => {
+                let chunks = Chunks::new(engine.number_array(), array, chunked)?;
+                Ok(Place::Chunks(Arc::new(chunks)))
+            }
+            Storage::Encoded(pieces) => {
+                let chunks = Chunks::of_pieces(engine.number_of(array), array, pieces)?;
+                Ok(Place::Chunks(Arc::new(chunks)))
+            }
+            Storage::Strided(strided) => {
+                let gather = Gather::new(engine, array, strided)?;
+                Ok(Place::Strided(Box::new(gather)))
+            }
+        }
+    }
+}
+
+/// One element of the fill value, `None` for zero.
+fn fill_element(array: &Array, storage: &Storage) -> Result<Option<Arc<[u8]>>> {
+    let size = array.datatype.size;
+    match (&array.fill, storage) {
+        (
+            _,
+            Storage::Empty
+            | Storage::Inline(_)
+            | Storage::Extents(_)
+            | Storage::Encoded(_)
+            | Storage::Strided(_),
+        ) => Ok(None),
+        (fill, _) if fill.is_zero() => Ok(None),
+        (Fill::Value(element), _) if element.len() as u64 == u64::from(size) => {
+            Ok(Some(Arc::clone(element)))
+        }
+        (Fill::Value(element), _) => Err(Error::corrupt(
+            format!("fill value of {} bytes, elements of {size}", element.len()),
+            0,
+        )),
+        (Fill::Zero, _) => Ok(None),
+    }
+}
+
+fn with_starts(extents: &[Extent]) -> Vec<(u64, Extent)> {
+    let mut next = 0_u64;
+    let place = |extent: &Extent| {
+        let start = next;
+        next = next.saturating_add(extent.length);
+        (start, extent.clone())
+    };
+    extents.iter().map(place).collect()
+}
+
+fn read_extents(extents: &[(u64, Extent)], offset: u64, end: u64) -> Result<Vec<u8>> {
+    let mut reply = vec![0; (end - offset) as usize];
+    let mut next = offset;
+    let first =
+        extents.partition_point(|(start, extent)| start.saturating_add(extent.length) <= offset);
+    for (start, extent) in &extents[first..] {
+        let stop = start.saturating_add(extent.length).min(end);
+        if next >= stop {
+            continue;
+        }
+        let target = &mut reply[(next - offset) as usize..(stop - offset) as usize];
+        let at = extent.offset.checked_add(next - start);
+        let at = at.ok_or_else(|| Error::corrupt("address of an array", extent.offset))?;
+        extent.source.read_at(at, target)?;
+        next = stop;
+    }
+    if next < end {
+        let what = format!("array's storage ends at its byte {next}");
+        return Err(Error::corrupt(what, 0));
+    }
+    Ok(reply)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! What of an array is stored: for `st_blocks`, SEEK_DATA and SEEK_HOLE.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use crate::array::chunks::{Chunks, Origin};
+use crate::array::grid::Grid;
+use crate::error::Result;
+use crate::limits;
+
+/// How much of an array is stored, and which of its bytes.
+///
+/// A hole is where every byte is known to read as zero: nothing is stored there and the fill value is zero.
+#[derive(Debug, Clone)]
+pub struct Allocation {
+    /// Bytes in the file, after all filters.
+    pub stored_bytes: u64,
+    /// Whether `stored_bytes` is extrapolated, the array having more chunks than are counted.
+    pub estimated: bool,
+    /// Ranges of the array's bytes outside of which are holes: sorted, none empty, none touching.
+    data: Arc<[Range<u64>]>,
+    length: u64,
+}
+
+impl Allocation {
+    /// An array of `length` bytes without holes.
+    pub(super) fn dense(stored_bytes: u64, length: u64) -> Self {
+        Allocation {
+            stored_bytes,
+            estimated: false,
+            data: whole(length),
+            length,
+        }
+    }
+
+    /// An array of `length` bytes that are all stored nowhere.
+    pub(super) fn nothing(zero_fill: bool, length: u64) -> Self {
+        Allocation {
+            stored_bytes: 0,
+            estimated: false,
+            data: if zero_fill { [].into() } else { whole(length) },
+            length,
+        }
+    }
+
+    /// The array of `length` bytes in `chunks`.
+    ///
+    /// # Errors
+    /// As the chunk index is damaged.
+    pub(super) fn of_chunks(chunks: &Chunks, zero_fill: bool, length: u64) -> Result<Self> {
+        let stored = match &chunks.origin {
+            Origin::Stored(stored) => stored,
+            Origin::Pieces(pieces) => return Ok(Self::dense(pieces.stored_bytes(), length)),
+        };
+        let mut walked = Walked::default();
+        let bands = Bands::of(&chunks.grid);
+        stored.index.walk(&mut |place, stored| {
+            if !chunks.grid.is_inside(place) {
+                return ControlFlow::Continue(());
+            }
+            if walked.chunks == limits::ALLOCATION_WALK as u64 {
+                walked.cut_off = true;
+                return ControlFlow::Break(());
+            }
+            walked.chunks += 1;
+            walked.bytes = walked.bytes.saturating_add(stored.length);
+            walked.bands.push(bands.band(place));
+            ControlFlow::Continue(())
+        })?;
+        if walked.cut_off {
+            return Ok(Allocation {
+                stored_bytes: walked.extrapolate(&chunks.grid).min(stored.source.length()),
+                estimated: true,
+                data: whole(length),
+                length,
+            });
+        }
+        let data = if zero_fill {
+            bands.ranges(walked.bands, length)
+        } else {
+            whole(length)
+        };
+        Ok(Allocation {
+            stored_bytes: walked.bytes,
+            estimated: false,
+            data,
+            length,
+        })
+    }
+
+    /// The first offset, from `offset` on, that may hold anything but zero; `None` if there is none.
+    pub fn data_at(&self, offset: u64) -> Option<u64> {
+        let next = self.data.partition_point(|range| range.end <= offset);
+        self.data.get(next).map(|range| range.start.max(offset))
+    }
+
+    /// The first offset, from `offset` on, that lies in a hole; the array's end counts as one.
+    pub fn hole_at(&self, offset: u64) -> u64 {
+        let next = self.data.partition_point(|range| range.end <= offset);
+        match self.data.get(next) {
+            Some(range) if range.start <= offset => range.end,
+            _ => offset.min(self.length),
+        }
+    }
+
+    /// Whether every byte is known to be zero.
+    pub fn is_hole(&self) -> bool {
+        self.data.is_empty()
+    }
+}
+
+fn whole(length: u64) -> Arc<[Range<u64>]> {
+    let whole = 0..length;
+    if whole.is_empty() {
+        [].into()
+    } else {
+        [whole].into()
+    }
+}
+
+/// What a walk over the index found.
+#[derive(Default)]
+struct Walked {
+    chunks: u64,
+    bytes: u64,
+    bands: Vec<u64>,
+    cut_off: bool,
+}
+
+impl Walked {
+    /// The bytes of all chunks, should the rest be like those that were counted.
+    fn extrapolate(&self, grid: &Grid) -> u64 {
+        let all = u128::from(self.bytes) * u128::from(grid.chunks());
+        u64::try_from(all / u128::from(self.chunks.max(1))).unwrap_or(u64::MAX)
+    }
+}
+
+/// Rows of chunks along the slowest dimension that has more than one element: contiguous in the array.
+struct Bands {
+    axis: usize,
+    /// Bytes of a band; the array's last one may be shorter.
+    bytes: u64,
+}
+
+impl Bands {
+    fn of(grid: &Grid) -> Self {
+        let dims = grid.dims();
+        let axis = dims.iter().position(|&dim| dim > 1).unwrap_or(0);
+        let row: u64 = dims.iter().skip(axis + 1).product::<u64>() * grid.element();
+        let rows = grid.chunk_shape().get(axis).copied().unwrap_or(1);
+        Bands {
+            axis,
+            bytes: row.saturating_mul(rows),
+        }
+    }
+
+    fn band(&self, place: &[u64]) -> u64 {
+        place.get(self.axis).copied().unwrap_or(0)
+    }
+
+    fn ranges(&self, mut bands: Vec<u64>, length: u64) -> Arc<[Range<u64>]> {
+        bands.sort_unstable();
+        bands.dedup();
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for band in bands {
+            let start = band * self.bytes;
+            let end = start.saturating_add(self.bytes).min(length);
+            match ranges.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => ranges.push(start..end),
+            }
+        }
+        ranges.into()
+    }
+}

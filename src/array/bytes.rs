@@ -1,0 +1,58 @@
+//! What a read answers with.
+
+use std::ops::{Deref, Range};
+
+use crate::array::cache::Decoded;
+
+/// Bytes of an array: a buffer of their own, or a part of a decoded chunk that is shared with the cache.
+#[derive(Debug, Clone)]
+pub struct Bytes(Holder);
+
+#[derive(Debug, Clone)]
+enum Holder {
+    Owned(Vec<u8>),
+    Shared { chunk: Decoded, range: Range<usize> },
+}
+
+impl Bytes {
+    /// The part `range` of `chunk`, which holds it, without a copy.
+    pub(super) fn shared(chunk: Decoded, range: Range<usize>) -> Self {
+        Bytes(Holder::Shared { chunk, range })
+    }
+
+    /// The bytes as a vector; copied where they are shared.
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.0 {
+            Holder::Owned(bytes) => bytes,
+            Holder::Shared { chunk, range } => chunk[range].to_vec(),
+        }
+    }
+
+    /// Whether no copy was made of a cached chunk.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.0, Holder::Shared { .. })
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Bytes(Holder::Owned(bytes))
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Holder::Owned(bytes) => bytes,
+            Holder::Shared { chunk, range } => &chunk[range.clone()],
+        }
+    }
+}
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}

@@ -1,0 +1,202 @@
+//! What all arrays of a mount share: the cache, the decodes under way, and the threads that decode ahead.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::array::budget::Budget;
+use crate::array::cache::{Cache, Decoded};
+use crate::array::chunks::{Chunks, Located};
+use crate::array::flight::{Entry, Flights, Lead};
+use crate::array::prefetch::{self, Queue};
+use crate::error::Result;
+use crate::limits;
+use crate::model::Array;
+use crate::model::storage::StoredChunk;
+
+/// Cache and decode threads, one for each mount. The threads end when it is dropped.
+pub struct Engine {
+    pub(super) shared: Arc<Shared>,
+    arrays: AtomicU64,
+    numbered: Mutex<HashMap<usize, (Weak<Array>, u64)>>,
+}
+
+/// What the decode threads hold too.
+pub(super) struct Shared {
+    pub(super) cache: Cache,
+    pub(super) queue: Queue,
+    pub(super) threads: usize,
+    flights: Flights<Found>,
+    budget: Budget,
+    decoded: AtomicU64,
+}
+
+/// A chunk as a reader gets it.
+#[derive(Debug, Clone)]
+pub(super) enum Found {
+    /// All of it is the fill value.
+    Absent,
+    /// As it is, from this offset of the source.
+    Raw(u64),
+    Decoded(Decoded),
+}
+
+/// What the engine has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statistics {
+    /// Bytes of decoded chunks that are kept.
+    pub cache_bytes: u64,
+    /// The most that are kept.
+    pub cache_capacity: u64,
+    /// Chunks that a reader found decoded.
+    pub hits: u64,
+    /// Chunks that a reader did not.
+    pub misses: u64,
+    /// Chunks that made room for others.
+    pub evictions: u64,
+    /// Chunks that were decoded, for a reader or ahead of one.
+    pub chunks_decoded: u64,
+}
+
+impl Engine {
+    /// An engine that keeps at most `cache_bytes` of decoded chunks, with `threads` (one at least) threads
+    /// that decode ahead; never more chunks than that are being decoded at a time.
+    pub fn new(cache_bytes: u64, threads: usize) -> Arc<Engine> {
+        let threads = threads.max(1);
+        let shared = Arc::new(Shared {
+            cache: Cache::new(cache_bytes),
+            queue: Queue::new(),
+            threads,
+            flights: Flights::new(),
+            budget: Budget::new(limits::DECODE_BYTES, threads),
+            decoded: AtomicU64::new(0),
+        });
+        prefetch::spawn(&shared, threads);
+        Arc::new(Engine {
+            shared,
+            arrays: AtomicU64::new(0),
+            numbered: Mutex::default(),
+        })
+    }
+
+    /// What has been done so far.
+    pub fn statistics(&self) -> Statistics {
+        let counts = self.shared.cache.counts();
+        Statistics {
+            cache_bytes: counts.bytes,
+            cache_capacity: self.shared.cache.capacity(),
+            hits: counts.hits,
+            misses: counts.misses,
+            evictions: counts.evictions,
+            chunks_decoded: self.shared.decoded.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A number that no other array has.
+    pub(super) fn number_array(&self) -> u64 {
+        self.arrays.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The number of `array` itself, the same for all who read this very allocation, so that what is
+    /// decoded for one serves the others.
+    pub(super) fn number_of(&self, array: &Arc<Array>) -> u64 {
+        let mut numbered = self.numbered.lock().unwrap_or_else(PoisonError::into_inner);
+        numbered.retain(|_, (array, _)| array.strong_count() > 0);
+        // While it is kept here, even as a weak reference, no other array has this address.
+        let address = Arc::as_ptr(array).addr();
+        let number = || (Arc::downgrade(array), self.number_array());
+        numbered.entry(address).or_insert_with(number).1
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Not joined: a thread may be waiting for a disk that does not answer, an unmount must not.
+        self.shared.queue.close();
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Engine").field(&self.statistics()).finish()
+    }
+}
+
+impl Shared {
+    /// Chunk `number`, for a reader: from the cache, from whoever is decoding it, or decoded here and now.
+    pub(super) fn chunk(&self, chunks: &Chunks, number: u64) -> Result<Found> {
+        if !chunks.is_filtered() {
+            return Ok(match chunks.locate(number)? {
+                Located::Raw(offset) => Found::Raw(offset),
+                // Without filters there is nothing else.
+                Located::Absent | Located::Filtered(_) => Found::Absent,
+            });
+        }
+        let key = (chunks.array, number);
+        if let Some(chunk) = self.cache.get(key) {
+            return Ok(Found::Decoded(chunk));
+        }
+        self.queue.take_over(key);
+        match self.flights.enter(key, || self.kept(key)) {
+            Entry::Ready(found) => Ok(found),
+            Entry::Wait(flight) => flight.wait(),
+            Entry::Lead(lead) => self.lead(lead, chunks, number),
+        }
+    }
+
+    /// Decodes chunk `number` into the cache, unless it is there or on its way.
+    pub(super) fn decode_ahead(&self, chunks: &Chunks, number: u64) {
+        let key = (chunks.array, number);
+        if let Entry::Lead(lead) = self.flights.enter(key, || self.kept(key)) {
+            // The reader that needs it will meet the error again.
+            let _ = self.lead(lead, chunks, number);
+        }
+    }
+
+    /// Whether chunk `number` is in the cache or on its way there.
+    pub(super) fn has(&self, chunks: &Chunks, number: u64) -> bool {
+        let key = (chunks.array, number);
+        self.cache.peek(key).is_some() || self.flights.contains(key)
+    }
+
+    /// How many chunks may be decoded ahead of one reader.
+    pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
+        let bytes = chunks.grid.chunk_bytes();
+        let is_ahead = chunks.is_filtered() && !chunks.is_sequential();
+        if !is_ahead || !self.budget.holds_twice(chunks.decode_bytes(bytes)) {
+            return 0;
+        }
+        let least = (2 * self.threads as u64).clamp(4, 8);
+        let wanted = (limits::PREFETCH_BYTES / bytes).clamp(least, limits::PREFETCH_CHUNKS as u64);
+        wanted.min(self.cache.capacity() / 4 / bytes)
+    }
+
+    fn kept(&self, key: (u64, u64)) -> Option<Found> {
+        self.cache.peek(key).map(Found::Decoded)
+    }
+
+    fn lead(&self, lead: Lead<'_, Found>, chunks: &Chunks, number: u64) -> Result<Found> {
+        let found = self.load(chunks, number);
+        lead.finish(found.clone());
+        found
+    }
+
+    fn load(&self, chunks: &Chunks, number: u64) -> Result<Found> {
+        match chunks.locate(number)? {
+            Located::Absent => Ok(Found::Absent),
+            Located::Raw(offset) => Ok(Found::Raw(offset)),
+            Located::Filtered(stored) => {
+                let chunk = Arc::new(self.decode(chunks, number, stored)?);
+                self.cache.put((chunks.array, number), &chunk);
+                Ok(Found::Decoded(chunk))
+            }
+        }
+    }
+
+    fn decode(&self, chunks: &Chunks, number: u64, stored: StoredChunk) -> Result<Vec<u8>> {
+        let _permit = self.budget.acquire(chunks.decode_bytes(stored.length));
+        let decoded = chunks.decode(number, stored)?;
+        self.decoded.fetch_add(1, Ordering::Relaxed);
+        Ok(decoded)
+    }
+}

@@ -1,0 +1,162 @@
+//! One decode of a chunk, however many readers wait for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::array::cache::Key;
+use crate::error::{Error, Result};
+
+const EIO: i32 = 5;
+
+/// The decodes under way.
+pub(super) struct Flights<T> {
+    table: Mutex<HashMap<Key, Arc<Flight<T>>>>,
+}
+
+/// One decode under way.
+pub(super) struct Flight<T> {
+    outcome: Mutex<Option<Result<T>>>,
+    landed: Condvar,
+}
+
+/// What a reader has to do.
+pub(super) enum Entry<'a, T: Clone> {
+    /// Nothing: another reader has finished meanwhile.
+    Ready(T),
+    /// Wait for the reader that came first.
+    Wait(Arc<Flight<T>>),
+    /// Do the work, being the first.
+    Lead(Lead<'a, T>),
+}
+
+/// The duty to finish a flight; dropped without an outcome, it lands with an error.
+pub(super) struct Lead<'a, T: Clone> {
+    flights: &'a Flights<T>,
+    flight: Arc<Flight<T>>,
+    key: Key,
+}
+
+impl<T: Clone> Flights<T> {
+    pub(super) fn new() -> Self {
+        Flights {
+            table: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// Joins the flight of `key` or begins it, unless `ready` has the outcome of one that has just ended:
+    /// an outcome must be where `ready` finds it before its flight lands.
+    pub(super) fn enter(&self, key: Key, ready: impl FnOnce() -> Option<T>) -> Entry<'_, T> {
+        let mut table = self.table();
+        if let Some(flight) = table.get(&key) {
+            return Entry::Wait(Arc::clone(flight));
+        }
+        if let Some(outcome) = ready() {
+            return Entry::Ready(outcome);
+        }
+        let flight = Arc::new(Flight {
+            outcome: Mutex::new(None),
+            landed: Condvar::new(),
+        });
+        table.insert(key, Arc::clone(&flight));
+        Entry::Lead(Lead {
+            flights: self,
+            flight,
+            key,
+        })
+    }
+
+    /// Whether `key` is under way.
+    pub(super) fn contains(&self, key: Key) -> bool {
+        self.table().contains_key(&key)
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<Key, Arc<Flight<T>>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Clone> Flight<T> {
+    /// The outcome, as soon as there is one.
+    pub(super) fn wait(&self) -> Result<T> {
+        let mut outcome = self.outcome();
+        loop {
+            if let Some(outcome) = &*outcome {
+                return outcome.clone();
+            }
+            outcome = self
+                .landed
+                .wait(outcome)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn outcome(&self) -> MutexGuard<'_, Option<Result<T>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Clone> Lead<'_, T> {
+    /// Hands `outcome` to all who wait.
+    pub(super) fn finish(self, outcome: Result<T>) {
+        *self.flight.outcome() = Some(outcome);
+    }
+}
+
+impl<T: Clone> Drop for Lead<'_, T> {
+    fn drop(&mut self) {
+        self.flights.table().remove(&self.key);
+        self.flight.outcome().get_or_insert_with(|| {
+            Err(Error::Io {
+                errno: EIO,
+                what: "decoding of a chunk broke off".into(),
+            })
+        });
+        self.flight.landed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_come_later_wait_for_the_first() {
+        let flights = Flights::<u32>::new();
+        let Entry::Lead(lead) = flights.enter((0, 0), || None) else {
+            panic!("nobody was there before");
+        };
+        std::thread::scope(|scope| {
+            let waiters: Vec<_> = (0..4)
+                .map(|_| {
+                    let Entry::Wait(flight) = flights.enter((0, 0), || None) else {
+                        panic!("a flight is under way");
+                    };
+                    scope.spawn(move || flight.wait())
+                })
+                .collect();
+            lead.finish(Ok(7));
+            for waiter in waiters {
+                assert_eq!(waiter.join().unwrap(), Ok(7));
+            }
+        });
+        assert!(!flights.contains((0, 0)));
+    }
+
+    #[test]
+    fn a_panic_of_the_first_wakes_the_others() {
+        let flights = Flights::<u32>::new();
+        let Entry::Lead(lead) = flights.enter((0, 0), || None) else {
+            panic!("nobody was there before");
+        };
+        let Entry::Wait(flight) = flights.enter((0, 0), || None) else {
+            panic!("a flight is under way");
+        };
+        let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+            let _lead = lead;
+            panic!("as a codec might");
+        }));
+        assert!(broken.is_err());
+        assert!(flight.wait().is_err());
+        assert!(matches!(flights.enter((0, 0), || None), Entry::Lead(_)));
+    }
+}

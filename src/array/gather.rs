@@ -1,0 +1,278 @@
+//! The way from a chunk into the reply: which runs of bytes go where.
+
+use crate::array::grid::{Grid, Slab};
+use crate::error::Result;
+use crate::source::Source;
+
+/// Bytes between two runs that are read along rather than skipped: about what one more system call costs.
+const GAP: u64 = 16 << 10;
+
+/// Bytes and runs that one read from an unfiltered chunk collects at most.
+const WINDOW_BYTES: u64 = 1 << 20;
+const WINDOW_RUNS: usize = 4096;
+
+/// The part of one chunk that lies in one box: runs of equal length, each contiguous in the chunk and
+/// in the reply. Both offsets grow from run to run.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Offset of the first run in the chunk, in bytes.
+    from: u64,
+    /// Offset of the first run in the reply, in bytes.
+    to: usize,
+    /// Bytes of a run.
+    run: usize,
+    /// How runs repeat, fastest first.
+    loops: Vec<Loop>,
+}
+
+#[derive(Debug)]
+struct Loop {
+    count: u64,
+    from: u64,
+    to: usize,
+}
+
+impl Plan {
+    /// The part of the chunk at `place` (in merged dimensions) that lies in `slab`, which it meets.
+    pub(super) fn new(grid: &Grid, slab: &Slab, place: &[u64]) -> Plan {
+        let mut plan = Plan {
+            from: 0,
+            to: index(slab.at),
+            run: 1,
+            loops: Vec::new(),
+        };
+        let mut slab_stride = 1;
+        for (i, axis) in grid.axes().iter().enumerate().rev() {
+            let chunk_start = place[i] * axis.chunk;
+            let slab_end = slab.start[i] + slab.count[i];
+            let first = slab.start[i].max(chunk_start);
+            let count = slab_end.min(chunk_start + axis.chunk) - first;
+            plan.from += (first - chunk_start) * axis.chunk_stride;
+            plan.to += index((first - slab.start[i]) * slab_stride);
+            plan.repeat(count, axis.chunk_stride, index(slab_stride));
+            slab_stride *= slab.count[i];
+        }
+        plan
+    }
+
+    /// Lets all that is planned so far happen `count` times, in steps of `from` and `to` bytes.
+    fn repeat(&mut self, count: u64, from: u64, to: usize) {
+        if count == 1 {
+            return;
+        }
+        match self.loops.last_mut() {
+            None if index(from) == self.run && to == self.run => self.run *= index(count),
+            Some(inner)
+                if inner.from * inner.count == from && inner.to * index(inner.count) == to =>
+            {
+                inner.count *= count;
+            }
+            _ => self.loops.push(Loop { count, from, to }),
+        }
+    }
+
+    /// Offset of the first byte in the chunk.
+    fn first(&self) -> u64 {
+        self.from
+    }
+
+    /// Offset of the last byte in the chunk.
+    fn last(&self) -> u64 {
+        let steps = self.loops.iter().map(|step| (step.count - 1) * step.from);
+        self.from + steps.sum::<u64>() + (self.run - 1) as u64
+    }
+
+    /// Bytes that it brings.
+    fn bytes(&self) -> u64 {
+        let runs: u64 = self.loops.iter().map(|step| step.count).product();
+        runs * self.run as u64
+    }
+
+    /// Copies from the decoded `chunk`.
+    pub(super) fn copy(&self, chunk: &[u8], reply: &mut [u8]) {
+        // Short runs are worth a copy of known length.
+        match self.run {
+            1 => self.copy_short::<1>(chunk, reply),
+            2 => self.copy_short::<2>(chunk, reply),
+            4 => self.copy_short::<4>(chunk, reply),
+            8 => self.copy_short::<8>(chunk, reply),
+            16 => self.copy_short::<16>(chunk, reply),
+            run => self.each_run(|from, to| {
+                let from = index(from);
+                reply[to..to + run].copy_from_slice(&chunk[from..from + run]);
+            }),
+        }
+    }
+
+    fn copy_short<const RUN: usize>(&self, chunk: &[u8], reply: &mut [u8]) {
+        self.each_run(|from, to| {
+            let from = index(from);
+            reply[to..to + RUN].copy_from_slice(&chunk[from..from + RUN]);
+        });
+    }
+
+    /// Fills with the element `value`; the reply begins at byte `offset` of the array.
+    pub(super) fn fill(&self, value: &[u8], offset: u64, reply: &mut [u8]) {
+        self.each_run(|_, to| {
+            let phase = (offset + to as u64) % value.len() as u64;
+            fill(value, phase, &mut reply[to..to + self.run]);
+        });
+    }
+
+    /// Copies from a chunk that stands unfiltered at `base` in `source`, reading little more than is needed.
+    pub(super) fn read(&self, source: &dyn Source, base: u64, reply: &mut [u8]) -> Result<()> {
+        let mut window = Window {
+            source,
+            base,
+            run: self.run,
+            runs: Vec::new(),
+            scratch: Vec::new(),
+        };
+        let mut outcome = Ok(());
+        self.each_run(|from, to| {
+            if outcome.is_ok() && !window.takes(from) {
+                outcome = window.flush(reply);
+            }
+            window.runs.push((from, to));
+        });
+        outcome?;
+        window.flush(reply)
+    }
+
+    /// Hands the offset in the chunk and in the reply of every run to `visit`.
+    fn each_run(&self, mut visit: impl FnMut(u64, usize)) {
+        let mut done = vec![0; self.loops.len()];
+        let (mut from, mut to) = (self.from, self.to);
+        'runs: loop {
+            visit(from, to);
+            for (done, step) in done.iter_mut().zip(&self.loops) {
+                *done += 1;
+                from += step.from;
+                to += step.to;
+                if *done < step.count {
+                    continue 'runs;
+                }
+                from -= step.from * step.count;
+                to -= step.to * index(step.count);
+                *done = 0;
+            }
+            return;
+        }
+    }
+}
+
+/// Runs that are read with one call.
+struct Window<'a> {
+    source: &'a dyn Source,
+    base: u64,
+    run: usize,
+    runs: Vec<(u64, usize)>,
+    scratch: Vec<u8>,
+}
+
+impl Window<'_> {
+    /// Whether the run at `from` is better read along with those before.
+    fn takes(&self, from: u64) -> bool {
+        let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) else {
+            return true;
+        };
+        let run = self.run as u64;
+        from - (last.0 + run) <= GAP
+            && from + run - first.0 <= WINDOW_BYTES
+            && self.runs.len() < WINDOW_RUNS
+    }
+
+    fn flush(&mut self, reply: &mut [u8]) -> Result<()> {
+        let (Some(&(first, to)), Some(&(last, _))) = (self.runs.first(), self.runs.last()) else {
+            return Ok(());
+        };
+        let run = self.run;
+        let at = self.base + first;
+        if self.runs.len() == 1 {
+            self.source.read_at(at, &mut reply[to..to + run])?;
+        } else {
+            self.scratch.resize(index(last - first) + run, 0);
+            self.source.read_at(at, &mut self.scratch)?;
+            for &(from, to) in &self.runs {
+                let from = index(from - first);
+                reply[to..to + run].copy_from_slice(&self.scratch[from..from + run]);
+            }
+        }
+        self.runs.clear();
+        Ok(())
+    }
+}
+
+/// Where a chunk holds all `length` bytes of a reply in one run, if it does, given its `plans` for the
+/// boxes that it meets: then as many of its bytes lie from the first to the last as the reply has,
+/// and the plans bring that many.
+pub(super) fn one_run(plans: &[Plan], length: usize) -> Option<usize> {
+    let (first, last) = (plans.first()?.first(), plans.last()?.last());
+    let brought: u64 = plans.iter().map(Plan::bytes).sum();
+    (brought == length as u64 && last - first + 1 == brought).then(|| index(first))
+}
+
+/// Fills `target` with the element `value`, beginning at byte `phase` of it.
+pub(super) fn fill(value: &[u8], phase: u64, target: &mut [u8]) {
+    let phase = index(phase);
+    let head = target.len().min(value.len() - phase);
+    let (first, rest) = target.split_at_mut(head);
+    first.copy_from_slice(&value[phase..phase + head]);
+    let mut rest = rest.chunks_exact_mut(value.len());
+    for element in &mut rest {
+        element.copy_from_slice(value);
+    }
+    let tail = rest.into_remainder();
+    tail.copy_from_slice(&value[..tail.len()]);
+}
+
+/// An offset that is known to lie within memory.
+fn index(offset: u64) -> usize {
+    offset as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::memory::MemorySource;
+
+    /// 4 x 6 bytes in chunks of 2 x 3: the chunk at (1, 1) holds columns 3 to 5 of rows 2 and 3.
+    fn grid() -> Grid {
+        Grid::new(&[4, 6], &[2, 3], 1).unwrap()
+    }
+
+    #[test]
+    fn a_chunk_goes_to_its_columns() {
+        let grid = grid();
+        // Rows 2 and 3, from byte 12 to the end.
+        let slabs = grid.slabs(12, 24);
+        let plan = Plan::new(&grid, &slabs[0], &[1, 1]);
+        let mut reply = [0; 12];
+        plan.copy(&[1, 2, 3, 4, 5, 6], &mut reply);
+        assert_eq!(reply, [0, 0, 0, 1, 2, 3, 0, 0, 0, 4, 5, 6]);
+        assert_eq!((plan.first(), plan.last()), (0, 5));
+
+        let source = MemorySource::new(vec![9, 9, 1, 2, 3, 4, 5, 6]);
+        let mut read = [0; 12];
+        plan.read(&source, 2, &mut read).unwrap();
+        assert_eq!(read, reply);
+    }
+
+    #[test]
+    fn contiguous_rows_are_one_run() {
+        let grid = Grid::new(&[4, 6], &[2, 6], 2).unwrap();
+        let slabs = grid.slabs(24, 48);
+        let plan = Plan::new(&grid, &slabs[0], &[1]);
+        assert_eq!((plan.run, plan.loops.len()), (24, 0));
+    }
+
+    #[test]
+    fn fill_begins_inside_an_element() {
+        let mut target = [0; 8];
+        fill(b"abc", 2, &mut target);
+        assert_eq!(&target, b"cabcabca");
+        let mut short = [0; 1];
+        fill(b"abc", 1, &mut short);
+        assert_eq!(&short, b"b");
+    }
+}

@@ -1,0 +1,253 @@
+//! Decoding ahead: the threads that do it, the queue before them, and what sequential readers put there.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use crate::array::Reader;
+use crate::array::cache::Key;
+use crate::array::chunks::Chunks;
+use crate::array::engine::Shared;
+use crate::limits;
+
+/// Chunks that wait for a decode thread.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+/// One chunk to decode, as long as whoever asked for it wants it.
+struct Job {
+    chunks: Arc<Chunks>,
+    number: u64,
+    wish: Wish,
+}
+
+impl Job {
+    fn key(&self) -> Key {
+        (self.chunks.array, self.number)
+    }
+}
+
+/// Whether queued chunks are still wanted: they are until the asker asks for others or goes away.
+#[derive(Debug, Clone)]
+struct Wish {
+    current: Arc<AtomicU64>,
+    made: u64,
+}
+
+/// The asker's side of its wishes.
+#[derive(Debug, Default)]
+pub(super) struct Wishes(Arc<AtomicU64>);
+
+impl Wishes {
+    fn wish(&self) -> Wish {
+        Wish {
+            current: Arc::clone(&self.0),
+            made: self.0.load(Ordering::Relaxed),
+        }
+    }
+
+    fn forget(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Wishes {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+impl Wish {
+    fn holds(&self) -> bool {
+        self.current.load(Ordering::Relaxed) == self.made
+    }
+}
+
+impl Queue {
+    pub(super) fn new() -> Self {
+        Queue {
+            state: Mutex::default(),
+            ready: Condvar::new(),
+        }
+    }
+
+    /// Queues chunks of which a reader waits for the first: before all that is only expected.
+    pub(super) fn push_urgent(&self, chunks: &Arc<Chunks>, numbers: &[u64], wishes: &Wishes) {
+        let mut state = self.state();
+        for &number in numbers.iter().rev() {
+            state.jobs.push_front(job(chunks, number, wishes));
+        }
+        state.trim();
+        drop(state);
+        self.ready.notify_all();
+    }
+
+    /// Queues chunks that will be needed; as many of the first as there is room for are taken.
+    fn push_expected(&self, chunks: &Arc<Chunks>, numbers: &[u64], wishes: &Wishes) -> usize {
+        let mut state = self.state();
+        state.jobs.retain(|job| job.wish.holds());
+        let room = limits::PREFETCH_CHUNKS.saturating_sub(state.jobs.len());
+        let taken = room.min(numbers.len());
+        let jobs = numbers.iter().take(taken);
+        state
+            .jobs
+            .extend(jobs.map(|&number| job(chunks, number, wishes)));
+        drop(state);
+        self.ready.notify_all();
+        taken
+    }
+
+    /// Removes a chunk that a reader decodes itself.
+    pub(super) fn take_over(&self, key: Key) {
+        self.state().jobs.retain(|job| job.key() != key);
+    }
+
+    /// Ends the threads once they are done with what they are doing.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        state.jobs.clear();
+        drop(state);
+        self.ready.notify_all();
+    }
+
+    /// The next chunk that is still wanted, as soon as there is one; `None` when the queue is closed.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state();
+        loop {
+            if state.closed {
+                return None;
+            }
+            match state.jobs.pop_front() {
+                Some(job) if job.wish.holds() => return Some(job),
+                Some(_) => {}
+                None => {
+                    state = self
+                        .ready
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn trim(&mut self) {
+        self.jobs.retain(|job| job.wish.holds());
+        self.jobs.truncate(limits::PREFETCH_CHUNKS);
+    }
+}
+
+fn job(chunks: &Arc<Chunks>, number: u64, wishes: &Wishes) -> Job {
+    Job {
+        chunks: Arc::clone(chunks),
+        number,
+        wish: wishes.wish(),
+    }
+}
+
+/// Starts the decode threads.
+pub(super) fn spawn(shared: &Arc<Shared>, threads: usize) {
+    for _ in 0..threads {
+        let shared = Arc::clone(shared);
+        let thread = thread::Builder::new().name("decode".to_owned());
+        let work = move || {
+            while let Some(job) = shared.queue.next() {
+                shared.decode_ahead(&job.chunks, job.number);
+            }
+        };
+        if let Err(error) = thread.spawn(work) {
+            // Readers decode for themselves then.
+            log::warn!("no thread to decode ahead: {error}");
+        }
+    }
+}
+
+/// Watches the reads of one open file, and has the chunks decoded that a sequential reader needs next.
+///
+/// The kernel sends the requests of one sequential reader in parallel, so they may arrive a little out of order.
+#[derive(Debug, Default)]
+pub struct Stream {
+    progress: Mutex<Progress>,
+    wishes: Wishes,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// The furthest end of a read so far.
+    end: u64,
+    /// Whether the next read, should it go on here, is the second of a run.
+    sequential: bool,
+    /// The first chunk that no read of this run has touched.
+    untouched: u64,
+    /// The first chunk that was not queued.
+    unqueued: u64,
+}
+
+/// A read this many times its own length away from the end of those before still belongs to them.
+const DISORDER: u64 = 4;
+
+impl Stream {
+    /// A file that has just been opened.
+    pub fn new() -> Self {
+        Stream::default()
+    }
+
+    /// To be told before each read, always with the same reader: where the reads are sequential, the
+    /// chunks behind this one are queued; a seek drops what is queued.
+    pub fn advise(&self, reader: &Reader, offset: u64, length: usize) {
+        let end = offset.saturating_add(length as u64).min(reader.length());
+        let (Some(chunks), true) = (reader.chunks(), offset < end) else {
+            return;
+        };
+        let shared = reader.shared();
+        let depth = shared.depth(chunks);
+        if depth == 0 {
+            return;
+        }
+        let mut progress = self.progress();
+        if !progress.goes_on(offset, end) {
+            self.wishes.forget();
+            *progress = Progress::default();
+        }
+        progress.end = progress.end.max(end);
+        let touched = chunks.grid.last_number(&chunks.grid.slabs(offset, end)) + 1;
+        progress.untouched = progress.untouched.max(touched);
+        if !std::mem::replace(&mut progress.sequential, true) {
+            return;
+        }
+        let from = progress.untouched.max(progress.unqueued);
+        let to = (progress.untouched + depth).min(chunks.grid.chunks());
+        if from < to {
+            let numbers: Vec<u64> = (from..to).collect();
+            let taken = shared.queue.push_expected(chunks, &numbers, &self.wishes);
+            progress.unqueued = from + taken as u64;
+        }
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Progress {
+    /// Whether a read of `offset..end` belongs to the run of those before.
+    fn goes_on(&self, offset: u64, end: u64) -> bool {
+        let disorder = (end - offset).saturating_mul(DISORDER);
+        self.end != 0 && offset.abs_diff(self.end) <= disorder
+    }
+}

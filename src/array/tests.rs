@@ -1,0 +1,627 @@
+//! Arrays in memory, read in every way and compared with their elements.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use proptest::prelude::*;
+
+use super::*;
+use crate::array::grid::tests::{range, shapes};
+use crate::model::Shape;
+use crate::model::array::Layout;
+use crate::model::datatype::{Class, Datatype};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, Chunked, Filter, Pipeline, StoredChunk};
+use crate::source::memory::MemorySource;
+use crate::source::{SharedSource, Source};
+
+/// An index that is a table.
+#[derive(Debug, Default)]
+struct Table(HashMap<Vec<u64>, StoredChunk>);
+
+impl ChunkIndex for Table {
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        Ok(self.0.get(place).copied())
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        for (place, &stored) in &self.0 {
+            if visit(place, stored) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A source that counts its reads and takes its time for each.
+#[derive(Debug)]
+struct Counting {
+    bytes: MemorySource,
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    pause: Duration,
+}
+
+impl Source for Counting {
+    fn length(&self) -> u64 {
+        self.bytes.length()
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.read_bytes
+            .fetch_add(buffer.len() as u64, Ordering::SeqCst);
+        std::thread::sleep(self.pause);
+        self.bytes.read_at(at, buffer)
+    }
+}
+
+/// An array whose byte number i is `byte(i)`, as a file would hold it.
+struct Sample {
+    dims: Vec<u64>,
+    chunk: Vec<u64>,
+    element: u64,
+    /// Which chunks are left out, by number.
+    absent: fn(u64) -> bool,
+    deflate: bool,
+    partial_unfiltered: bool,
+    /// Filters were skipped for chunks of odd number.
+    odd_masked: bool,
+    fill: Vec<u8>,
+    pause: Duration,
+}
+
+fn byte(i: u64) -> u8 {
+    (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8
+}
+
+impl Sample {
+    fn new(dims: &[u64], chunk: &[u64], element: u64) -> Self {
+        Sample {
+            dims: dims.to_vec(),
+            chunk: chunk.to_vec(),
+            element,
+            absent: |_| false,
+            deflate: true,
+            partial_unfiltered: false,
+            odd_masked: false,
+            fill: vec![0; element as usize],
+            pause: Duration::ZERO,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.dims.iter().product::<u64>() * self.element
+    }
+
+    fn counts(&self) -> Vec<u64> {
+        let sizes = self.dims.iter().zip(&self.chunk);
+        sizes.map(|(d, c)| d.div_ceil(*c)).collect()
+    }
+
+    /// All bytes, element by element: the model that reads are compared with.
+    fn expected(&self) -> Vec<u8> {
+        let counts = self.counts();
+        let mut bytes = Vec::new();
+        for element in 0..self.dims.iter().product::<u64>() {
+            let place = unravel(element, &self.dims).into_iter().zip(&self.chunk);
+            let place: Vec<u64> = place.map(|(i, c)| i / c).collect();
+            let absent = (self.absent)(ravel(&place, &counts));
+            for i in 0..self.element {
+                let stored = byte(element * self.element + i);
+                bytes.push(if absent {
+                    self.fill[i as usize]
+                } else {
+                    stored
+                });
+            }
+        }
+        bytes
+    }
+
+    /// The stored chunks, and where they are.
+    fn file(&self) -> (Vec<u8>, Table) {
+        let counts = self.counts();
+        let mut file = b"something else first".to_vec();
+        let mut table = Table::default();
+        for number in 0..counts.iter().product() {
+            if (self.absent)(number) {
+                continue;
+            }
+            let place = unravel(number, &counts);
+            let raw = !self.deflate
+                || self.odd_masked && number % 2 == 1
+                || self.partial_unfiltered && self.sticks_out(&place);
+            let elements = self.chunk_elements(&place);
+            let stored = if raw { elements } else { deflate(&elements) };
+            let chunk = StoredChunk {
+                offset: file.len() as u64,
+                length: stored.len() as u64,
+                filter_mask: u32::from(self.odd_masked && number % 2 == 1),
+            };
+            table.0.insert(place, chunk);
+            file.extend(stored);
+        }
+        (file, table)
+    }
+
+    fn sticks_out(&self, place: &[u64]) -> bool {
+        let sizes = self.dims.iter().zip(&self.chunk);
+        place.iter().zip(sizes).any(|(p, (d, c))| (p + 1) * c > *d)
+    }
+
+    /// A chunk's elements; 0xee where it sticks out of the array.
+    fn chunk_elements(&self, place: &[u64]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for inner in 0..self.chunk.iter().product() {
+            let within = unravel(inner, &self.chunk).into_iter().zip(&self.chunk);
+            let at: Vec<u64> = within.zip(place).map(|((i, c), p)| p * c + i).collect();
+            let outside = at.iter().zip(&self.dims).any(|(i, d)| i >= d);
+            let element = ravel(&at, &self.dims) * self.element;
+            let byte = |i| if outside { 0xee } else { byte(element + i) };
+            bytes.extend((0..self.element).map(byte));
+        }
+        bytes
+    }
+
+    fn array(&self) -> (Arc<Array>, Arc<Counting>) {
+        let (file, table) = self.file();
+        let source = Arc::new(Counting {
+            bytes: MemorySource::new(file),
+            reads: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
+            pause: self.pause,
+        });
+        let shared: SharedSource = Arc::clone(&source) as SharedSource;
+        let filters = vec![Filter {
+            id: 1,
+            name: None,
+            parameters: vec![],
+        }];
+        let storage = Storage::Chunked(Chunked {
+            source: shared,
+            chunk_shape: self.chunk.clone(),
+            index: Arc::new(table),
+            pipeline: Pipeline(if self.deflate { filters } else { vec![] }),
+            partial_unfiltered: self.partial_unfiltered,
+        });
+        let array = Array {
+            fill: Fill::Value(self.fill.clone().into()),
+            ..plain(&self.dims, self.element, storage)
+        };
+        (Arc::new(array), source)
+    }
+
+    fn reader(&self, engine: &Arc<Engine>) -> (Reader, Arc<Counting>) {
+        let (array, source) = self.array();
+        (Reader::new(engine, array).unwrap(), source)
+    }
+}
+
+fn plain(dims: &[u64], element: u64, storage: Storage) -> Array {
+    Array {
+        datatype: Datatype {
+            size: element as u32,
+            class: Class::Opaque { tag: vec![] },
+        },
+        shape: Shape::fixed(dims.to_vec()),
+        fill: Fill::Zero,
+        layout: Layout::Chunked,
+        chunk_shape: None,
+        pipeline: Pipeline::default(),
+        storage: Ok(storage),
+    }
+}
+
+fn unravel(mut number: u64, sizes: &[u64]) -> Vec<u64> {
+    let mut place = vec![0; sizes.len()];
+    for (place, size) in place.iter_mut().zip(sizes).rev() {
+        *place = number % size;
+        number /= size;
+    }
+    place
+}
+
+fn ravel(place: &[u64], sizes: &[u64]) -> u64 {
+    place.iter().zip(sizes).fold(0, |n, (p, size)| n * size + p)
+}
+
+fn deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Waits until `done`, for as long as a loaded machine may take.
+fn eventually(what: &str, done: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn any_range_reads_as_its_elements(
+        (dims, chunk, element) in shapes(),
+        ends in prop::collection::vec(any::<(u64, u64)>(), 1..4),
+        (deflate, partial_unfiltered, odd_masked) in any::<(bool, bool, bool)>(),
+        some_absent in any::<bool>(),
+        cache in prop::sample::select(vec![0, 1000, 1 << 20]),
+    ) {
+        let sample = Sample {
+            deflate,
+            partial_unfiltered: deflate && partial_unfiltered,
+            odd_masked: deflate && odd_masked,
+            absent: if some_absent { |number| number % 3 == 1 } else { |_| false },
+            fill: (1..=element as u8).collect(),
+            ..Sample::new(&dims, &chunk, element)
+        };
+        let engine = Engine::new(cache, 2);
+        let (reader, _) = sample.reader(&engine);
+        let expected = sample.expected();
+        prop_assert_eq!(&*reader.read(0, expected.len() + 10).unwrap(), &expected[..]);
+        for ends in ends {
+            let (start, end) = range(sample.bytes(), ends);
+            let read = reader.read(start, (end - start) as usize).unwrap();
+            prop_assert_eq!(&*read, &expected[start as usize..end as usize]);
+        }
+    }
+}
+
+#[test]
+fn reads_end_with_the_array() {
+    let sample = Sample::new(&[10], &[4], 2);
+    let (reader, _) = sample.reader(&Engine::new(1 << 20, 1));
+    assert_eq!(reader.length(), 20);
+    assert_eq!(&*reader.read(18, 100).unwrap(), &sample.expected()[18..]);
+    assert!(reader.read(20, 100).unwrap().is_empty());
+    assert!(reader.read(u64::MAX, usize::MAX).unwrap().is_empty());
+}
+
+#[test]
+fn one_chunk_answers_without_a_copy() {
+    let sample = Sample::new(&[64, 64], &[16, 64], 4);
+    let (reader, _) = sample.reader(&Engine::new(1 << 20, 1));
+    // From the middle of a row to the middle of another, all in the second chunk.
+    let read = reader.read(16 * 256 + 100, 1000).unwrap();
+    assert!(read.is_shared());
+    assert_eq!(&*read, &sample.expected()[16 * 256 + 100..][..1000]);
+    assert!(!reader.read(16 * 256 - 1, 2).unwrap().is_shared());
+
+    // Whole columns in one chunk, but the chunk's rows are longer than the array's.
+    let sample = Sample::new(&[8, 3], &[8, 5], 1);
+    let (reader, _) = sample.reader(&Engine::new(1 << 20, 1));
+    let read = reader.read(1, 10).unwrap();
+    assert!(!read.is_shared());
+    assert_eq!(&*read, &sample.expected()[1..11]);
+}
+
+#[test]
+fn a_chunk_is_decoded_once_for_all_who_wait() {
+    let sample = Sample {
+        pause: Duration::from_millis(50),
+        ..Sample::new(&[4096], &[4096], 1)
+    };
+    let engine = Engine::new(1 << 20, 2);
+    let (reader, source) = sample.reader(&engine);
+    let expected = sample.expected();
+    std::thread::scope(|scope| {
+        for i in 0..32 {
+            let (reader, expected) = (&reader, &expected);
+            scope.spawn(move || {
+                assert_eq!(
+                    &*reader.read(i * 100, 50).unwrap(),
+                    &expected[i as usize * 100..][..50]
+                );
+            });
+        }
+    });
+    assert_eq!(source.reads.load(Ordering::SeqCst), 1);
+    assert_eq!(engine.statistics().chunks_decoded, 1);
+}
+
+#[test]
+fn the_cache_keeps_within_its_bytes() {
+    let sample = Sample::new(&[100_000], &[1000], 1);
+    let engine = Engine::new(10_000, 1);
+    let (reader, _) = sample.reader(&engine);
+    let expected = sample.expected();
+    assert_eq!(&*reader.read(0, 100_000).unwrap(), &expected[..]);
+    let statistics = engine.statistics();
+    assert!(statistics.cache_bytes <= 10_000 && statistics.cache_bytes > 5_000);
+    assert!(statistics.evictions > 80);
+}
+
+#[test]
+fn damage_is_an_error_of_its_chunk_alone() {
+    let sample = Sample::new(&[30], &[10], 1);
+    let (mut file, mut table) = sample.file();
+    let middle = table.0[&vec![1]];
+    file[middle.offset as usize..][..2].fill(0xff);
+    // The last chunk ends behind the file.
+    table.0.get_mut(&vec![2]).unwrap().length += 1;
+    let (array, _) = sample.array();
+    let mut array = Arc::into_inner(array).unwrap();
+    let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
+        panic!("a sample is chunked");
+    };
+    chunked.source = Arc::new(MemorySource::new(file));
+    chunked.index = Arc::new(table);
+    let reader = Reader::new(&Engine::new(1 << 20, 1), Arc::new(array)).unwrap();
+    assert_eq!(&*reader.read(0, 10).unwrap(), &sample.expected()[..10]);
+    for _ in 0..2 {
+        match reader.read(10, 1) {
+            Err(Error::Corrupt { what, at }) => {
+                assert!(what.starts_with("chunk [1]: "), "{what}");
+                assert_eq!(at, middle.offset);
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(reader.read(29, 1), Err(Error::Corrupt { .. })));
+        assert!(reader.read(0, 30).is_err());
+    }
+}
+
+#[test]
+fn a_large_unfiltered_chunk_is_read_in_parts() {
+    let sample = Sample {
+        deflate: false,
+        ..Sample::new(&[512, 512], &[512, 512], 4)
+    };
+    let (reader, source) = sample.reader(&Engine::new(1 << 20, 1));
+    assert_eq!(
+        &*reader.read(5000, 100).unwrap(),
+        &sample.expected()[5000..5100]
+    );
+    assert_eq!(source.read_bytes.load(Ordering::SeqCst), 100);
+
+    // Two columns of chunks: rows of 1 KiB, of which a reader of one row needs no more.
+    let sample = Sample {
+        deflate: false,
+        ..Sample::new(&[512, 512], &[512, 256], 4)
+    };
+    let (reader, source) = sample.reader(&Engine::new(1 << 20, 1));
+    assert_eq!(
+        &*reader.read(2048, 2048).unwrap(),
+        &sample.expected()[2048..4096]
+    );
+    assert_eq!(source.read_bytes.load(Ordering::SeqCst), 2048);
+}
+
+#[test]
+fn extents_follow_each_other() {
+    let extent = |bytes: &[u8], offset, length| Extent {
+        source: Arc::new(MemorySource::new(bytes.to_vec())),
+        offset,
+        length,
+    };
+    let extents = vec![
+        extent(b"xxabc", 2, 3),
+        extent(b"", 0, 0),
+        extent(b"defx", 0, 3),
+        extent(b"gh", 0, 3),
+    ];
+    let array = plain(&[5], 2, Storage::Extents(extents));
+    let reader = Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap();
+    assert_eq!(&*reader.read(0, 8).unwrap(), b"abcdefgh");
+    assert_eq!(&*reader.read(2, 2).unwrap(), b"cd");
+    assert_eq!(&*reader.read(5, 1).unwrap(), b"f");
+    // The third source is too short, then there are no more extents.
+    assert!(reader.read(8, 1).is_err());
+    assert!(reader.read(9, 1).is_err());
+    assert_eq!(reader.allocation().unwrap().data_at(3), Some(3));
+}
+
+#[test]
+fn fill_inline_and_nothing() {
+    let engine = Engine::new(0, 1);
+    let mut array = plain(&[1 << 40], 3, Storage::Fill);
+    array.fill = Fill::Value(b"abc"[..].into());
+    let reader = Reader::new(&engine, Arc::new(array)).unwrap();
+    assert_eq!(&*reader.read(3 * (1 << 39) + 1, 6).unwrap(), b"bcabca");
+    assert_eq!(reader.allocation().unwrap().data_at(7), Some(7));
+
+    let zeros = plain(&[1 << 40], 3, Storage::Fill);
+    let reader = Reader::new(&engine, Arc::new(zeros)).unwrap();
+    assert_eq!(&*reader.read(5, 4).unwrap(), [0; 4]);
+    assert!(reader.allocation().unwrap().is_hole());
+
+    let inline = plain(&[2], 2, Storage::Inline(b"wxyz"[..].into()));
+    let reader = Reader::new(&engine, Arc::new(inline)).unwrap();
+    assert_eq!(&*reader.read(1, 9).unwrap(), b"xyz");
+
+    let empty = plain(&[0, 7], 2, Storage::Empty);
+    let reader = Reader::new(&engine, Arc::new(empty)).unwrap();
+    assert_eq!((reader.length(), reader.read(0, 9).unwrap().len()), (0, 0));
+
+    let mut odd = plain(&[2], 2, Storage::Fill);
+    odd.fill = Fill::Value(b"abc"[..].into());
+    assert!(Reader::new(&engine, Arc::new(odd)).is_err());
+}
+
+#[test]
+fn what_cannot_be_undone_is_refused_at_once() {
+    let engine = Engine::new(0, 1);
+    let (array, _) = Sample::new(&[10], &[5], 1).array();
+    let mut array = Arc::into_inner(array).unwrap();
+    let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
+        panic!("a sample is chunked");
+    };
+    chunked.pipeline.0[0].id = 60_000;
+    let refused = Reader::new(&engine, Arc::new(array)).err();
+    assert!(matches!(refused, Some(Error::Unsupported { .. })));
+
+    let mut huge = Sample::new(&[10], &[5], 1);
+    huge.absent = |_| true;
+    huge.chunk = vec![limits::CHUNK_BYTES + 1];
+    let refused = Reader::new(&engine, huge.array().0).err();
+    assert!(matches!(refused, Some(Error::Limit { .. })));
+    huge.deflate = false;
+    assert!(Reader::new(&engine, huge.array().0).is_ok());
+
+    let mut array = plain(&[10], 1, Storage::Fill);
+    array.storage = Err(Error::unsupported("virtual storage", 7));
+    let refused = Reader::new(&engine, Arc::new(array)).err();
+    assert_eq!(refused, Some(Error::unsupported("virtual storage", 7)));
+}
+
+#[test]
+fn holes_are_bands_without_a_chunk() {
+    // Five bands of two chunks; only the chunks 2, 3 and 9 are stored: bands 1 and 4.
+    let sample = Sample {
+        absent: |number| ![2, 3, 9].contains(&number),
+        ..Sample::new(&[1, 10, 6], &[1, 2, 4], 2)
+    };
+    let (reader, _) = sample.reader(&Engine::new(1 << 20, 1));
+    let allocation = reader.allocation().unwrap();
+    assert_eq!(allocation.data_at(0), Some(24));
+    assert_eq!(allocation.data_at(30), Some(30));
+    assert_eq!(allocation.hole_at(30), 48);
+    assert_eq!(allocation.data_at(48), Some(96));
+    assert_eq!(allocation.hole_at(10), 10);
+    assert_eq!(allocation.hole_at(96), 120);
+    assert_eq!(allocation.data_at(120), None);
+    let expected = sample.expected();
+    assert!(
+        expected[..24]
+            .iter()
+            .chain(&expected[48..96])
+            .all(|&b| b == 0)
+    );
+    let (file, _) = sample.file();
+    let before = b"something else first".len() as u64;
+    assert_eq!(allocation.stored_bytes, file.len() as u64 - before);
+
+    let filled = Sample {
+        fill: vec![0, 1],
+        ..sample
+    };
+    let (reader, _) = filled.reader(&Engine::new(1 << 20, 1));
+    assert_eq!(reader.allocation().unwrap().data_at(0), Some(0));
+}
+
+/// An index that claims all chunks of a huge array, 7 bytes each.
+#[derive(Debug)]
+struct Endless;
+
+impl ChunkIndex for Endless {
+    fn find(&self, _: &[u64]) -> Result<Option<StoredChunk>> {
+        Ok(None)
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let stored = StoredChunk {
+            offset: 0,
+            length: 7,
+            filter_mask: 0,
+        };
+        let broken_off = (0..).any(|i| visit(&[i], stored) == ControlFlow::Break(()));
+        assert!(broken_off);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_walk_that_is_cut_off_is_extrapolated() {
+    let mut sample = Sample::new(&[1 << 40], &[1 << 20], 1);
+    sample.absent = |_| true;
+    let (array, _) = sample.array();
+    let mut array = Arc::into_inner(array).unwrap();
+    let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
+        panic!("a sample is chunked");
+    };
+    chunked.index = Arc::new(Endless);
+    chunked.source = Arc::new(MemorySource::new(vec![0; 8 << 20]));
+    let reader = Reader::new(&Engine::new(0, 1), Arc::new(array)).unwrap();
+    let allocation = reader.allocation().unwrap();
+    assert!(allocation.estimated);
+    assert_eq!(allocation.stored_bytes, 7 << 20);
+    assert_eq!(allocation.hole_at(5), 1 << 40);
+}
+
+#[test]
+fn a_sequential_reader_finds_its_chunks_decoded() {
+    let sample = Sample::new(&[64, 1000], &[1, 1000], 1);
+    let engine = Engine::new(1 << 20, 2);
+    let (reader, _) = sample.reader(&engine);
+    let stream = Stream::new();
+    // The requests of one reader, two of them in the wrong order.
+    for offset in [0, 200, 600, 400] {
+        stream.advise(&reader, offset, 200);
+        reader.read(offset, 200).unwrap();
+    }
+    eventually("all 64 chunks decoded", || {
+        engine.statistics().chunks_decoded == 64
+    });
+    let before = engine.statistics();
+    assert_eq!(
+        &*reader.read(1000, 63_000).unwrap(),
+        &sample.expected()[1000..]
+    );
+    let after = engine.statistics();
+    assert_eq!(after.misses, before.misses);
+    assert_eq!(after.chunks_decoded, 64);
+}
+
+#[test]
+fn a_random_reader_causes_no_other_decodes() {
+    let sample = Sample::new(&[64_000], &[1000], 1);
+    let engine = Engine::new(1 << 20, 2);
+    let (reader, _) = sample.reader(&engine);
+    let stream = Stream::new();
+    for i in 0..16 {
+        let offset = i * 37 % 64 * 1000;
+        stream.advise(&reader, offset, 100);
+        reader.read(offset, 100).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(engine.statistics().chunks_decoded, 16);
+}
+
+#[test]
+fn a_seek_drops_what_is_queued() {
+    let sample = Sample {
+        pause: Duration::from_millis(20),
+        ..Sample::new(&[64_000], &[1000], 1)
+    };
+    let engine = Engine::new(1 << 20, 2);
+    let (reader, _) = sample.reader(&engine);
+    let stream = Stream::new();
+    for offset in [0, 500] {
+        stream.advise(&reader, offset, 500);
+    }
+    drop(stream);
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(engine.statistics().chunks_decoded <= 3);
+}
+
+#[test]
+fn one_read_of_many_chunks_is_decoded_by_all_threads() {
+    let sample = Sample {
+        pause: Duration::from_millis(30),
+        ..Sample::new(&[8, 1000], &[1, 1000], 1)
+    };
+    let engine = Engine::new(1 << 20, 4);
+    let (reader, _) = sample.reader(&engine);
+    let begin = Instant::now();
+    assert_eq!(&*reader.read(0, 8000).unwrap(), &sample.expected()[..]);
+    // One after another they would take 240 ms.
+    assert!(begin.elapsed() < Duration::from_millis(200));
+    assert_eq!(engine.statistics().chunks_decoded, 8);
+}
+
+#[test]
+fn the_threads_end_with_the_engine() {
+    let engine = Engine::new(0, 3);
+    let shared = Arc::downgrade(&engine.shared);
+    drop(engine);
+    eventually("threads ended", || shared.strong_count() == 0);
+}

@@ -1,0 +1,533 @@
+//! The command line: one definition, from which `--help`, the man page and the completions are made too.
+
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::cli::options::{self, Settings, Word, Words};
+use crate::error::{Error, Result};
+use crate::fs::External;
+
+/// Mount an HDF5 or ASDF file as a read-only filesystem
+///
+/// Groups are directories, datasets are regular files that hold the elements as raw bytes, attributes are
+/// extended attributes. The file is recognised by its content. A source whose name is that of a subcommand
+/// is written `./ls`.
+///
+/// The command returns when the mount answers; `umount MOUNTPOINT` (or `fusermount3 -u MOUNTPOINT`) ends it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "h5fs",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    after_help = "H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace.",
+    after_long_help = AFTER_HELP
+)]
+struct Arguments {
+    #[command(subcommand)]
+    inspect: Option<Inspect>,
+
+    #[command(flatten)]
+    mount: MountArguments,
+
+    /// Print a completion script for the shell and exit
+    #[arg(
+        long,
+        value_name = "SHELL",
+        exclusive = true,
+        help_heading = "Printing"
+    )]
+    completions: Option<Shell>,
+
+    /// Print the manual page (roff) and exit
+    #[arg(long, exclusive = true, help_heading = "Printing")]
+    man: bool,
+}
+
+const AFTER_HELP: &str = "\
+Under -o the same options stand as allow_other, uid=N, gid=N, umask=OCTAL, cache_size=SIZE, threads=N, \
+direct_io, noviews, log_file=FILE; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) are accepted and \
+change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= go to the kernel.
+
+Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOINT`. `mount -t fuse.h5fs` \
+works with h5fs on the PATH.
+
+H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace. Without --foreground and \
+--log-file the log goes to syslog.";
+
+/// The commands that need no mount.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub(crate) enum Inspect {
+    /// List what a mount would show
+    Ls {
+        /// Show type and permissions, and the size in bytes
+        #[arg(short, long)]
+        long: bool,
+        /// Descend into directories
+        #[arg(short = 'R', long)]
+        recursive: bool,
+        /// The HDF5 or ASDF file
+        source: PathBuf,
+        /// A path as beneath the mount point; the root without it
+        path: Option<OsString>,
+    },
+    /// Write the bytes of a file that a mount would show
+    Cat {
+        /// The HDF5 or ASDF file
+        source: PathBuf,
+        /// A path as beneath the mount point
+        path: OsString,
+    },
+}
+
+#[derive(Debug, Args)]
+struct MountArguments {
+    /// The HDF5 or ASDF file
+    #[arg(required = true)]
+    source: Option<PathBuf>,
+
+    /// The directory to mount it on
+    #[arg(required = true)]
+    mountpoint: Option<PathBuf>,
+
+    /// Stay in the foreground and log to standard error
+    #[arg(short, long)]
+    foreground: bool,
+
+    /// Mount options, separated by commas
+    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
+    words: Vec<Words>,
+
+    /// Let other users in, as far as the permission bits allow
+    #[arg(long)]
+    allow_other: bool,
+
+    /// Show this user as the owner instead of the source's
+    #[arg(long, value_name = "N", value_parser = options::id)]
+    uid: Option<u32>,
+
+    /// Show this group instead of the source's
+    #[arg(long, value_name = "N", value_parser = options::id)]
+    gid: Option<u32>,
+
+    /// Permission bits to take away
+    #[arg(long, value_name = "OCTAL", value_parser = options::umask)]
+    umask: Option<u32>,
+
+    /// Memory for decoded chunks: bytes, or a number and K, M, G [default: a quarter of memory, 64M to 1G]
+    #[arg(long, value_name = "SIZE", value_parser = options::size)]
+    cache_size: Option<u64>,
+
+    /// Requests served at a time [default: the number of cores, at least 2]
+    #[arg(long, value_name = "N", value_parser = options::threads)]
+    threads: Option<usize>,
+
+    /// Stream past the kernel's page cache
+    #[arg(long)]
+    direct_io: bool,
+
+    /// Which other files the source may refer to: none, within (its own directory), any
+    #[arg(long, value_name = "POLICY", value_parser = options::external, hide = true)]
+    external: Option<External>,
+
+    /// Check the checksums of ASDF blocks before they are served: on, off
+    #[arg(long, value_name = "SWITCH", value_parser = options::switch, hide = true)]
+    verify: Option<bool>,
+
+    /// Cage the serving process: on, off
+    #[arg(long, value_name = "SWITCH", value_parser = options::switch, hide = true)]
+    sandbox: Option<bool>,
+
+    /// Mount a file that is marked as open for writing
+    #[arg(long, hide = true)]
+    force: bool,
+
+    /// Leave out the directory `.h5fs`
+    #[arg(long)]
+    noviews: bool,
+
+    /// Append the log to this file
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+}
+
+/// The line with which mount(8) calls its helper; see mount(8), "External helpers".
+#[derive(Debug, Parser)]
+#[command(name = "mount.h5fs", version)]
+struct HelperArguments {
+    /// The HDF5 or ASDF file
+    source: PathBuf,
+
+    /// The directory to mount it on
+    mountpoint: PathBuf,
+
+    /// Fake: check the arguments, mount nothing
+    #[arg(short)]
+    fake: bool,
+
+    /// Mount options, separated by commas
+    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
+    words: Vec<Words>,
+
+    /// Accepted and ignored
+    #[arg(short = 'n', action = clap::ArgAction::Count)]
+    no_mtab: u8,
+
+    /// Accepted and ignored
+    #[arg(short = 's', action = clap::ArgAction::Count)]
+    sloppy: u8,
+
+    /// Accepted and ignored
+    #[arg(short = 'v', action = clap::ArgAction::Count)]
+    verbose: u8,
+
+    /// Accepted: the mount is read-only
+    #[arg(short = 'r', action = clap::ArgAction::Count)]
+    read_only: u8,
+
+    /// Accepted and ignored: the mount is read-only
+    #[arg(short = 'w', action = clap::ArgAction::Count)]
+    writable: u8,
+
+    /// Accepted and ignored
+    #[arg(short = 'N', value_name = "NAMESPACE")]
+    namespace: Option<OsString>,
+
+    /// Accepted and ignored
+    #[arg(short = 't', value_name = "TYPE")]
+    kind: Option<OsString>,
+}
+
+/// By which of its names the program was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// `h5fs`.
+    Command,
+    /// `mount.h5fs`, called by mount(8).
+    MountHelper,
+}
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Mount, and return when the mount answers.
+    Mount(Mount),
+    /// Nothing: the arguments of a fake mount are right.
+    Fake,
+    /// List or read without a mount.
+    Inspect(Inspect),
+    /// Print this: help, version, the man page or a completion script.
+    Print(Vec<u8>),
+    /// Print this help and fail: there were no arguments.
+    Remind(String),
+}
+
+/// What is to be mounted, where and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// As the user wrote it.
+    pub(crate) source: PathBuf,
+    /// As the user wrote it.
+    pub(crate) mountpoint: PathBuf,
+    pub(crate) foreground: bool,
+    pub(crate) settings: Settings,
+}
+
+/// Reads the command line, `arguments` being all but the program's own name.
+///
+/// # Errors
+/// `Usage` with one line of text.
+pub(crate) fn parse(program: Program, arguments: &[OsString]) -> Result<Task> {
+    let line = |name: &str| {
+        std::iter::once(name.into())
+            .chain(arguments.iter().cloned())
+            .collect()
+    };
+    let parsed = match program {
+        Program::Command => command_task(line("h5fs")),
+        Program::MountHelper => helper_task(line("mount.h5fs")),
+    };
+    parsed.or_else(|error| from_clap(program, &error))
+}
+
+fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
+    let arguments = Arguments::try_parse_from(line)?;
+    if let Some(inspect) = arguments.inspect {
+        return Ok(Task::Inspect(inspect));
+    }
+    if let Some(shell) = arguments.completions {
+        return Ok(Task::Print(completions(shell)));
+    }
+    if arguments.man {
+        return Ok(Task::Print(manual()?));
+    }
+    let settings = arguments.mount.settings();
+    match (arguments.mount.source, arguments.mount.mountpoint) {
+        (Some(source), Some(mountpoint)) => Ok(Task::Mount(Mount {
+            source,
+            mountpoint,
+            foreground: arguments.mount.foreground,
+            settings,
+        })),
+        _ => Err(Arguments::command().error(
+            ErrorKind::MissingRequiredArgument,
+            "SOURCE and MOUNTPOINT are needed",
+        )),
+    }
+}
+
+fn helper_task(line: Vec<OsString>) -> clap::error::Result<Task> {
+    let arguments = HelperArguments::try_parse_from(line)?;
+    if arguments.fake {
+        return Ok(Task::Fake);
+    }
+    Ok(Task::Mount(Mount {
+        source: arguments.source,
+        mountpoint: arguments.mountpoint,
+        foreground: false,
+        settings: arguments
+            .words
+            .into_iter()
+            .flat_map(|words| words.0)
+            .collect(),
+    }))
+}
+
+impl MountArguments {
+    /// The words of `-o` and the flags together; a flag wins over a word.
+    fn settings(&self) -> Settings {
+        let words = self.words.iter().flat_map(|words| words.0.iter().cloned());
+        let flags = [
+            self.allow_other.then_some(Word::AllowOther),
+            self.uid.map(Word::Uid),
+            self.gid.map(Word::Gid),
+            self.umask.map(Word::Umask),
+            self.cache_size.map(Word::CacheSize),
+            self.threads.map(Word::Threads),
+            self.direct_io.then_some(Word::DirectIo),
+            self.external.map(Word::External),
+            self.verify.map(Word::Verify),
+            self.sandbox.map(Word::Sandbox),
+            self.force.then_some(Word::Force),
+            self.noviews.then_some(Word::NoViews),
+            self.log_file.clone().map(Word::LogFile),
+        ];
+        words.chain(flags.into_iter().flatten()).collect()
+    }
+}
+
+/// Help and version are output; everything else becomes one line.
+fn from_clap(program: Program, error: &clap::Error) -> Result<Task> {
+    let text = || error.render().to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(Task::Print(text().into_bytes())),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Ok(Task::Remind(text())),
+        _ => Err(Error::Usage(one_line(program, error))),
+    }
+}
+
+/// What clap says, in one line and without the usage.
+fn one_line(program: Program, error: &clap::Error) -> String {
+    let line = match (error.source(), text_of(error, ContextKind::InvalidArg)) {
+        // A value that one of our own parsers refused.
+        (Some(reason), Some(argument)) => format!("{argument}: {reason}"),
+        _ => match text_of(error, ContextKind::InvalidSubcommand) {
+            // To clap, a word too many after the mount point might have been a subcommand.
+            Some(word) => format!("unexpected argument '{word}' found"),
+            None => first_paragraph(&error.render().to_string()),
+        },
+    };
+    match program {
+        Program::Command => format!("{line} (see `h5fs --help`)"),
+        Program::MountHelper => line,
+    }
+}
+
+fn text_of(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+fn first_paragraph(text: &str) -> String {
+    let paragraph: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let line = paragraph.join(" ");
+    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
+}
+
+fn completions(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "h5fs", &mut script);
+    script
+}
+
+/// One page for all: the subcommands have too few options for pages of their own.
+fn manual() -> clap::error::Result<Vec<u8>> {
+    let mut command = Arguments::command();
+    command.build();
+    let page = Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render_title(&mut text)?;
+    page.render_name_section(&mut text)?;
+    text.extend(synopsis(&mut command).into_bytes());
+    page.render_description_section(&mut text)?;
+    page.render_options_section(&mut text)?;
+    for subcommand in command.get_subcommands() {
+        text.extend(subcommand_section(subcommand)?.into_bytes());
+    }
+    let mut notes = Vec::new();
+    page.render_extra_section(&mut notes)?;
+    text.extend(renamed(&notes, "EXTRA", "NOTES").into_bytes());
+    text.extend(b".SH \"SEE ALSO\"\nmount(8), umount(8), fusermount3(1), fstab(5)\n");
+    Ok(text)
+}
+
+fn synopsis(command: &mut clap::Command) -> String {
+    let mut usages = vec![command.render_usage().to_string()];
+    usages.extend(
+        command
+            .get_subcommands_mut()
+            .map(|subcommand| subcommand.render_usage().to_string()),
+    );
+    let lines = usages
+        .iter()
+        .flat_map(|usage| usage.lines())
+        .map(|line| line.trim_start_matches("Usage:").trim())
+        // The subcommands' own lines say more.
+        .filter(|line| !line.ends_with("<COMMAND>"));
+    lines.fold(".SH SYNOPSIS\n".to_owned(), |section, line| {
+        section + line + "\n.br\n"
+    })
+}
+
+fn subcommand_section(subcommand: &clap::Command) -> io::Result<String> {
+    let mut options = Vec::new();
+    Man::new(subcommand.clone()).render_options_section(&mut options)?;
+    let about = subcommand
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let heading = format!("\"h5fs {}\"\n{about}.", subcommand.get_name());
+    Ok(renamed(&options, "OPTIONS", &heading))
+}
+
+/// Gives a section of a manual page another heading.
+fn renamed(section: &[u8], from: &str, to: &str) -> String {
+    let section = String::from_utf8_lossy(section);
+    section.replacen(&format!(".SH {from}\n"), &format!(".SH {to}\n"), 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(program: Program, line: &str) -> Result<Task> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+        parse(program, &arguments)
+    }
+
+    fn mount(program: Program, line: &str) -> Mount {
+        match task(program, line) {
+            Ok(Task::Mount(mount)) => mount,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+        HelperArguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_first_word_selects_a_subcommand() {
+        let listed = task(Program::Command, "ls -lR data.h5 group").unwrap();
+        let expected = Inspect::Ls {
+            long: true,
+            recursive: true,
+            source: "data.h5".into(),
+            path: Some("group".into()),
+        };
+        assert_eq!(listed, Task::Inspect(expected));
+        assert_eq!(
+            mount(Program::Command, "./ls mnt").source,
+            PathBuf::from("./ls")
+        );
+        assert_eq!(
+            mount(Program::Command, "data.h5 ls").mountpoint,
+            PathBuf::from("ls")
+        );
+    }
+
+    #[test]
+    fn options_may_stand_anywhere_and_flags_win() {
+        let mounted = mount(
+            Program::Command,
+            "data.h5 mnt -o rw,uid=7,dev,suid --uid 8 -f -o umask=077 --cache-size 1G",
+        );
+        assert!(mounted.foreground);
+        assert_eq!(mounted.settings.uid, Some(8));
+        assert_eq!(mounted.settings.umask, Some(0o077));
+        assert_eq!(mounted.settings.cache_size, Some(1 << 30));
+    }
+
+    #[test]
+    fn the_mount_helper_knows_no_subcommands() {
+        let line = "/data/a.h5 /mnt -o rw,allow_other -t h5fs -nsv -N /proc/1/ns/mnt";
+        let mounted = mount(Program::MountHelper, line);
+        assert!(mounted.settings.allow_other);
+        assert!(!mounted.foreground);
+        let named = mount(Program::MountHelper, "ls /mnt -r");
+        assert_eq!(named.source, PathBuf::from("ls"));
+        assert_eq!(
+            task(Program::MountHelper, "a.h5 /mnt -f").unwrap(),
+            Task::Fake
+        );
+        assert!(task(Program::MountHelper, "a.h5 /mnt -f -o bogus").is_err());
+    }
+
+    #[test]
+    fn an_error_is_one_line() {
+        for line in [
+            "data.h5",
+            "data.h5 mnt --nonsense",
+            "data.h5 mnt -o ro,nonsense",
+            "cat a.h5",
+        ] {
+            match task(Program::Command, line) {
+                Err(Error::Usage(text)) => assert!(!text.contains('\n'), "{text}"),
+                other => panic!("{line}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn one_definition_prints_everything() {
+        for line in [
+            "--help",
+            "--version",
+            "--man",
+            "--completions bash",
+            "ls --help",
+        ] {
+            assert!(
+                matches!(task(Program::Command, line), Ok(Task::Print(_))),
+                "{line}"
+            );
+        }
+    }
+}

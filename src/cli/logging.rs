@@ -1,0 +1,253 @@
+//! Where log lines go: standard error in the foreground, else a file, else syslog.
+//!
+//! The environment variable H5FS_LOG holds the level, in env_logger's syntax. A damaged file that is read
+//! over and over must not fill a disk, so lines are rationed; how many were left out is said.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use env_logger::{Builder, Env, Target, WriteStyle};
+use log::{Level, Log, Metadata, Record};
+
+use crate::cli::printable::printable;
+use crate::error::{Error, Result};
+
+/// Where log lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// Standard error.
+    Terminal,
+    /// The end of this file.
+    File(PathBuf),
+    /// The socket of the system's log.
+    System,
+}
+
+/// Starts logging; a panic is logged from then on too.
+///
+/// # Errors
+/// `Io` where the log file cannot be opened.
+pub(crate) fn start(destination: &Destination) -> Result<()> {
+    // fuser warns of each mount that somebody else took away first, which is the ordinary way to end one.
+    let levels = Env::new().filter_or("H5FS_LOG", "warn,fuser::mnt=off,fuser::session=error");
+    let mut builder = Builder::from_env(levels);
+    builder.write_style(WriteStyle::Never);
+    match destination {
+        Destination::Terminal => {
+            builder.target(Target::Stderr).format(format_plain);
+        }
+        Destination::File(path) => {
+            let file = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(|error| Error::io(&error, path.display().to_string()))?;
+            builder
+                .target(Target::Pipe(Box::new(file)))
+                .format(format_dated);
+        }
+        Destination::System => {
+            builder
+                .target(Target::Pipe(Box::new(Syslog(None))))
+                .format(format_syslog);
+        }
+    }
+    install(builder.build());
+    std::panic::set_hook(Box::new(|panic| log::error!("{panic}")));
+    Ok(())
+}
+
+fn install(inner: env_logger::Logger) {
+    let level = inner.filter();
+    let rationed = Rationed {
+        inner,
+        ration: Mutex::new(Ration::new(Instant::now())),
+    };
+    // It fails only where a logger stands already; then that one serves.
+    if log::set_boxed_logger(Box::new(rationed)).is_ok() {
+        log::set_max_level(level);
+    }
+}
+
+fn format_plain(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> io::Result<()> {
+    let text = printable(&record.args().to_string());
+    writeln!(out, "h5fs: {}: {text}", name(record.level()))
+}
+
+fn format_dated(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> io::Result<()> {
+    let text = printable(&record.args().to_string());
+    let (time, process) = (out.timestamp(), std::process::id());
+    writeln!(
+        out,
+        "{time} h5fs[{process}]: {}: {text}",
+        name(record.level())
+    )
+}
+
+/// RFC 3164 without the date, which whoever receives the line sets (section 4.3.2): it knows the time zone.
+fn format_syslog(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> io::Result<()> {
+    const FACILITY_DAEMON: u8 = 3;
+    let severity = match record.level() {
+        Level::Error => 3,
+        Level::Warn => 4,
+        Level::Info => 6,
+        Level::Debug | Level::Trace => 7,
+    };
+    let text = printable(&record.args().to_string());
+    let priority = FACILITY_DAEMON * 8 + severity;
+    write!(out, "<{priority}>h5fs[{}]: {text}", std::process::id())
+}
+
+fn name(level: Level) -> &'static str {
+    match level {
+        Level::Error => "error",
+        Level::Warn => "warning",
+        Level::Info => "info",
+        Level::Debug => "debug",
+        Level::Trace => "trace",
+    }
+}
+
+/// The connection to /dev/log. Each `write` is one datagram; without a listener it goes nowhere.
+struct Syslog(Option<UnixDatagram>);
+
+impl Syslog {
+    fn connect() -> io::Result<UnixDatagram> {
+        let socket = UnixDatagram::unbound()?;
+        socket.connect("/dev/log")?;
+        // A listener that hangs must not make the filesystem hang.
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    }
+}
+
+impl Write for Syslog {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let sent = self
+            .0
+            .as_ref()
+            .is_some_and(|socket| socket.send(line).is_ok());
+        if !sent {
+            // The listener may have been restarted.
+            self.0 = Self::connect().ok();
+            if let Some(socket) = &self.0 {
+                let _ = socket.send(line);
+            }
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A logger that lets lines through as far as the ration goes.
+struct Rationed {
+    inner: env_logger::Logger,
+    ration: Mutex<Ration>,
+}
+
+impl Log for Rationed {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.inner.enabled(metadata)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if !self.inner.matches(record) {
+            return;
+        }
+        let admitted = self
+            .ration
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .admit(Instant::now());
+        if let Some(left_out) = admitted {
+            self.tell(left_out);
+            self.inner.log(record);
+        }
+    }
+
+    fn flush(&self) {
+        let left_out = std::mem::take(
+            &mut self
+                .ration
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .left_out,
+        );
+        self.tell(left_out);
+        self.inner.flush();
+    }
+}
+
+impl Rationed {
+    fn tell(&self, left_out: u64) {
+        if left_out > 0 {
+            let text = format_args!("{left_out} lines were left out here");
+            let record = Record::builder()
+                .level(Level::Warn)
+                .target("h5fs::log")
+                .args(text)
+                .build();
+            self.inner.log(&record);
+        }
+    }
+}
+
+/// A token bucket: so many lines at once, then so many a second.
+#[derive(Debug)]
+struct Ration {
+    tokens: f64,
+    filled: Instant,
+    left_out: u64,
+}
+
+impl Ration {
+    const AT_ONCE: f64 = 100.0;
+    const A_SECOND: f64 = 10.0;
+
+    fn new(now: Instant) -> Self {
+        Ration {
+            tokens: Self::AT_ONCE,
+            filled: now,
+            left_out: 0,
+        }
+    }
+
+    /// Whether a line may pass now; if so, how many were left out since the last one.
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.tokens = (self.tokens + passed * Self::A_SECOND).min(Self::AT_ONCE);
+        self.filled = now;
+        if self.tokens < 1.0 {
+            self.left_out += 1;
+            return None;
+        }
+        self.tokens -= 1.0;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_rationed_and_the_rest_is_counted() {
+        let start = Instant::now();
+        let mut ration = Ration::new(start);
+        let passed = (0..150).filter(|_| ration.admit(start).is_some()).count();
+        assert_eq!(passed, 100);
+        // A tenth of a second later there is room for one more line.
+        let later = start + Duration::from_millis(150);
+        assert_eq!(ration.admit(later), Some(50));
+        assert_eq!(ration.admit(later), None);
+    }
+}

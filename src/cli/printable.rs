@@ -1,0 +1,54 @@
+//! How text that a stranger chose (a name in a file, a path) is shown on a terminal or in a log line.
+
+use std::fmt::Write;
+
+/// `text` on one line and without power over a terminal: control characters and those that turn the
+/// writing direction become escapes (`\n`, `\u{1b}`), and so does the backslash that would read as one.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        push(&mut shown, character);
+    }
+    shown
+}
+
+/// The same for bytes that need not be UTF-8: those that are not become `\xNN`.
+pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
+    let mut shown = String::with_capacity(bytes.len());
+    for piece in bytes.utf8_chunks() {
+        for character in piece.valid().chars() {
+            push(&mut shown, character);
+        }
+        for byte in piece.invalid() {
+            // Writing to a String cannot fail.
+            let _ = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    shown
+}
+
+fn push(shown: &mut String, character: char) {
+    if character.is_control() || turns_direction(character) || character == '\\' {
+        shown.extend(character.escape_default());
+    } else {
+        shown.push(character);
+    }
+}
+
+/// The marks of the bidirectional algorithm, with which a name can be made to read as another.
+fn turns_direction(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_reaches_the_terminal_raw() {
+        assert_eq!(printable("plain ü 数"), "plain ü 数");
+        assert_eq!(printable("a\nb\x1b[2J"), "a\\nb\\u{1b}[2J");
+        assert_eq!(printable("gnp\u{202e}exe"), "gnp\\u{202e}exe");
+        assert_eq!(printable_bytes(b"a\xff\\b"), "a\\xff\\\\b");
+    }
+}

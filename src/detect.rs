@@ -1,0 +1,33 @@
+//! Which format a file has, by its content: the one file that names both formats.
+
+use std::sync::Arc;
+
+use crate::asdf;
+use crate::error::{Error, Result};
+use crate::hdf5;
+use crate::hdf5::superblock::find_signature;
+use crate::model::Container;
+use crate::source::SharedSource;
+use crate::source::neighbours::Neighbours;
+
+/// Opens the file in `source`, whatever its name; what it names is sought among the
+/// `neighbours`; `force` opens one that is marked as being written, too.
+///
+/// # Errors
+/// `Unsupported` for a file of neither format; else as the format says.
+pub fn open(
+    source: SharedSource,
+    neighbours: Arc<Neighbours>,
+    force: bool,
+) -> Result<Arc<dyn Container>> {
+    if source.length() == 0 {
+        return Err(Error::corrupt("the file is empty", 0));
+    }
+    if find_signature(&*source).is_some() {
+        return Ok(Arc::new(hdf5::File::open(source, neighbours, force)?));
+    }
+    if asdf::is_asdf(&*source)? {
+        return Ok(Arc::new(asdf::File::open(source, neighbours)?));
+    }
+    Err(Error::Usage("neither an HDF5 nor an ASDF file".to_owned()))
+}

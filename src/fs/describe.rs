@@ -1,0 +1,192 @@
+//! From what stands under a name to what is told of it; and what is told of the source itself.
+
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::fs::errno::{is_fault, stale};
+use crate::fs::inode::{self, What};
+use crate::fs::live::Live;
+use crate::fs::namespace::{Directory, Found, Namespace};
+use crate::fs::object::{self, Stored};
+use crate::fs::watch::Watch;
+use crate::fs::{Entry, Filesystem, Ino, Kind, Origin, Stat, kind_of, lock, open_container};
+use crate::model::{LinkTarget, Node};
+
+/// How long a source that cannot be opened again is left alone.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl Filesystem {
+    /// The state of the source that is shown now.
+    pub(super) fn live(&self) -> Result<Arc<Live>> {
+        if self.watch.as_ref().is_some_and(Watch::is_changed) {
+            self.renew();
+        }
+        self.current().ok_or_else(stale)
+    }
+
+    fn current(&self) -> Option<Arc<Live>> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.clone()
+    }
+
+    /// Opens the changed source anew; what was opened before stays stale.
+    fn renew(&self) {
+        let Some(watch) = &self.watch else { return };
+        let mut renewed = lock(&self.renewed);
+        let live = self.current();
+        if !watch.is_changed() || (live.is_none() && renewed.elapsed() < RETRY) {
+            return;
+        }
+        let generation = self
+            .generation
+            .fetch_add(1, Ordering::Relaxed)
+            .wrapping_add(1);
+        match watch.renew(|file| open_container(file, watch.path(), &self.options)) {
+            Ok(container) => {
+                if let Ok(metadata) = watch.metadata() {
+                    let origin = Origin::new(watch.path().to_path_buf(), &metadata);
+                    let mut old = self.origin.write().unwrap_or_else(PoisonError::into_inner);
+                    *old = Arc::new(origin);
+                }
+                self.enliven(container, generation);
+                log::warn!("{}: has changed; opened anew", watch.path().display());
+            }
+            Err(error) => {
+                if live.is_some() {
+                    log::warn!("{}: has changed: {error}", watch.path().display());
+                }
+                *self.live.write().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+        }
+        *renewed = Instant::now();
+    }
+
+    pub(super) fn space<'a>(&'a self, live: &'a Live) -> Namespace<'a> {
+        Namespace {
+            live,
+            inodes: &self.inodes,
+        }
+    }
+
+    /// What a number stands for.
+    pub(super) fn entry(&self, live: &Live, ino: Ino) -> Result<inode::Entry> {
+        let entry = self.inodes.get(ino);
+        entry
+            .filter(|entry| entry.generation == live.generation)
+            .ok_or_else(stale)
+    }
+
+    /// Counts a lookup of `found` and describes it.
+    pub(super) fn enter(
+        &self,
+        directory: &Directory<'_>,
+        found: &Found,
+        at_any_cost: bool,
+    ) -> Entry {
+        let ino = self.inodes.enter(found.ino, found.entry.clone());
+        self.describe(directory, ino, found, at_any_cost)
+    }
+
+    /// What `stat` tells of `found`, which stands in `directory` if it is a link; what is costly is left
+    /// out unless it is wanted `at_any_cost`.
+    pub(super) fn describe(
+        &self,
+        directory: &Directory<'_>,
+        ino: Ino,
+        found: &Found,
+        at_any_cost: bool,
+    ) -> Entry {
+        let mut stat = self.bare(ino, kind_of(found.entry.what));
+        let mut cacheable = true;
+        match (&found.object, found.entry.what) {
+            (Some(Ok(node)), what) => {
+                stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));
+                if what == What::Object {
+                    let live = directory.space.live;
+                    (stat, cacheable) = with_content(live, node, stat, at_any_cost);
+                }
+            }
+            (Some(Err(error)), _) => self.note(&directory.space, ino, &found.entry, error),
+            (None, What::Link) => {
+                let length = directory.text(&found.target).map_or(0, |text| text.len());
+                stat = stat.sized(crate::wire::to_u64(length), None);
+            }
+            (None, _) => {
+                if let LinkTarget::Damaged(error) = &found.target {
+                    self.note(&directory.space, ino, &found.entry, error);
+                }
+            }
+        }
+        Entry {
+            ino,
+            generation: found.entry.generation,
+            attributes: stat,
+            cacheable,
+        }
+    }
+
+    /// What `stat` tells of what is not in the file.
+    pub(super) fn fixed(&self, live: &Live, ino: Ino) -> Result<Entry> {
+        let entry = self.entry(live, ino)?;
+        Ok(Entry {
+            ino,
+            generation: 0,
+            attributes: self.bare(ino, kind_of(entry.what)),
+            cacheable: true,
+        })
+    }
+
+    /// What `stat` tells of a directory as far as `.` and `..` need it.
+    pub(super) fn directory_entry(&self, live: &Live, ino: Ino) -> Result<Entry> {
+        Ok(Entry {
+            cacheable: false,
+            ..self.fixed(live, ino)?
+        })
+    }
+
+    fn bare(&self, ino: Ino, kind: Kind) -> Stat {
+        self.origin().stat(ino, kind, &self.options)
+    }
+
+    /// Remembers what is wrong with an object, and logs it once.
+    pub(super) fn note(
+        &self,
+        space: &Namespace<'_>,
+        ino: Ino,
+        entry: &inode::Entry,
+        error: &Error,
+    ) {
+        if !is_fault(error) {
+            return;
+        }
+        let text = error.to_string();
+        let known = lock(&self.faults).put(ino, text.clone());
+        if known.as_ref() != Some(&text) {
+            let path = space.file_path(entry, 1).unwrap_or_default();
+            log::warn!("{}: {text}", path.escape_ascii());
+        }
+    }
+
+    /// What is wrong with a damaged link.
+    pub(super) fn damage(&self, live: &Live, entry: &inode::Entry) -> Error {
+        let directory = self.space(live).directory(entry.node);
+        match directory.find(&entry.name).map(|found| found.target) {
+            Ok(LinkTarget::Damaged(error)) | Err(error) => error,
+            Ok(_) => Error::corrupt("link: leads to no object", 0),
+        }
+    }
+}
+
+fn with_content(live: &Live, node: &Node, stat: Stat, at_any_cost: bool) -> (Stat, bool) {
+    let size = object::size(node);
+    let (stored, cacheable) = match object::stored(live, node, at_any_cost) {
+        Stored::Known(stored) => (stored, true),
+        Stored::Costly => (Some(size), false),
+    };
+    let mut stat = stat.sized(size, stored);
+    stat.links = node.link_count.max(1);
+    (stat, cacheable)
+}

@@ -1,0 +1,46 @@
+//! Errors as the numbers that the kernel is told: the one place that maps them.
+
+use nix::errno::Errno;
+
+use crate::error::Error;
+
+/// What a call is answered, except a read.
+pub fn of(error: &Error) -> i32 {
+    match error {
+        Error::Io { errno, .. } => *errno,
+        Error::Corrupt { .. } | Error::Limit { .. } => Errno::EIO as i32,
+        Error::Unsupported { .. } => Errno::EOPNOTSUPP as i32,
+        Error::NotFound => Errno::ENOENT as i32,
+        Error::Usage(_) => Errno::EINVAL as i32,
+    }
+}
+
+/// What a read is answered: `EOPNOTSUPP` is for what is known at open, a read's own failure is `EIO`.
+pub fn of_read(error: &Error) -> i32 {
+    match error {
+        Error::Unsupported { .. } => Errno::EIO as i32,
+        _ => of(error),
+    }
+}
+
+/// An answer that is no fault of the file: the call does not fit the object.
+pub(super) fn refusal(errno: Errno, what: &'static str) -> Error {
+    Error::Io {
+        errno: errno as i32,
+        what: what.into(),
+    }
+}
+
+/// Whether the error tells of a fault of the file, which its `user.h5fs.error` names.
+pub(super) fn is_fault(error: &Error) -> bool {
+    match error {
+        Error::Corrupt { .. } | Error::Unsupported { .. } | Error::Limit { .. } => true,
+        Error::Io { errno, .. } => *errno == Errno::EIO as i32,
+        Error::NotFound | Error::Usage(_) => false,
+    }
+}
+
+/// The source is not what it was.
+pub(super) fn stale() -> Error {
+    refusal(Errno::ESTALE, "the source has changed")
+}

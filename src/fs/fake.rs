@@ -1,0 +1,236 @@
+//! A small graph in memory, for tests of the tree without a file format.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::{Filesystem, Options, Origin};
+use crate::model::array::{Fill, Layout};
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::{ByteOrder, Charset, Class, ReferenceKind, StringPadding};
+use crate::model::storage::{Pipeline, Storage};
+use crate::model::{
+    Array, Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
+    Reference, Shape,
+};
+
+/// The root's identity in every fake.
+pub(super) const ROOT: u64 = 96;
+
+/// A graph that is built by the test.
+#[derive(Default)]
+pub(super) struct Fake {
+    objects: BTreeMap<u64, Object>,
+}
+
+struct Object {
+    node: Result<Arc<Node>>,
+    links: Vec<Link>,
+    attributes: Vec<Attribute>,
+    /// The links' index is damaged before this one.
+    torn: Option<usize>,
+}
+
+impl Fake {
+    /// A graph with an empty root.
+    pub(super) fn new() -> Self {
+        let mut fake = Fake::default();
+        fake.group(ROOT, 1);
+        fake
+    }
+
+    pub(super) fn group(&mut self, id: u64, link_count: u32) {
+        self.object(id, link_count, NodeKind::Group);
+    }
+
+    /// A dataset of bytes.
+    pub(super) fn bytes(&mut self, id: u64, link_count: u32, bytes: &[u8]) {
+        let storage = Ok(Storage::Inline(bytes.into()));
+        let length = bytes.len() as u64;
+        self.array(id, link_count, byte_type(), length, storage);
+    }
+
+    pub(super) fn array(
+        &mut self,
+        id: u64,
+        link_count: u32,
+        datatype: Datatype,
+        length: u64,
+        storage: Result<Storage>,
+    ) {
+        let array = Array {
+            datatype,
+            shape: Shape::fixed(vec![length]),
+            fill: Fill::Zero,
+            layout: Layout::Compact,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage,
+        };
+        self.object(id, link_count, NodeKind::Array(Arc::new(array)));
+    }
+
+    /// An object whose header is damaged.
+    pub(super) fn broken(&mut self, id: u64) {
+        self.group(id, 1);
+        let object = self.objects.get_mut(&id).unwrap();
+        object.node = Err(Error::corrupt("object header: bad signature", id));
+    }
+
+    fn object(&mut self, id: u64, link_count: u32, kind: NodeKind) {
+        let node = Node {
+            id: NodeId(id),
+            kind,
+            link_count,
+            modified: None,
+            comment: None,
+            tag: None,
+            error: None,
+        };
+        let object = Object {
+            node: Ok(Arc::new(node)),
+            links: Vec::new(),
+            attributes: Vec::new(),
+            torn: None,
+        };
+        self.objects.insert(id, object);
+    }
+
+    pub(super) fn hard(&mut self, group: u64, name: impl AsRef<[u8]>, node: u64) {
+        self.link(group, name, LinkTarget::Hard(NodeId(node)));
+    }
+
+    pub(super) fn soft(&mut self, group: u64, name: &str, path: &str) {
+        self.link(group, name, LinkTarget::Soft(path.into()));
+    }
+
+    pub(super) fn link(&mut self, group: u64, name: impl AsRef<[u8]>, target: LinkTarget) {
+        let name = name.as_ref().to_vec();
+        let links = &mut self.objects.get_mut(&group).unwrap().links;
+        links.push(Link { name, target });
+    }
+
+    pub(super) fn tear(&mut self, group: u64, before: usize) {
+        self.objects.get_mut(&group).unwrap().torn = Some(before);
+    }
+
+    pub(super) fn attribute(&mut self, node: u64, name: &[u8], text: &[u8]) {
+        let content = AttributeContent {
+            datatype: Datatype {
+                size: text.len() as u32,
+                class: Class::String {
+                    padding: StringPadding::NullPadded,
+                    charset: Charset::Utf8,
+                },
+            },
+            shape: Shape::fixed(vec![]),
+            elements: text.into(),
+        };
+        let name = name.to_vec();
+        let content = Ok(content);
+        let attributes = &mut self.objects.get_mut(&node).unwrap().attributes;
+        attributes.push(Attribute { name, content });
+    }
+
+    /// The graph as a filesystem, owned by 1000:100, mode 0640.
+    pub(super) fn mounted(self) -> Filesystem {
+        self.mounted_with(&Options::default())
+    }
+
+    pub(super) fn mounted_with(self, options: &Options) -> Filesystem {
+        let origin = Origin {
+            path: PathBuf::from("fake.h5"),
+            size: 4096,
+            uid: 1000,
+            gid: 100,
+            mode: 0o100_640,
+            modified: (1_000_000_000, 5),
+        };
+        Filesystem::new(Arc::new(self), origin, options)
+    }
+
+    fn get(&self, id: NodeId) -> Result<&Object> {
+        let object = self.objects.get(&id.0);
+        object.ok_or_else(|| Error::corrupt("object header: absent", id.0))
+    }
+}
+
+pub(super) fn byte_type() -> Datatype {
+    Datatype::integer(1, false, ByteOrder::Little)
+}
+
+impl Container for Fake {
+    fn root(&self) -> NodeId {
+        NodeId(ROOT)
+    }
+
+    fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        self.get(id)?.node.clone()
+    }
+
+    fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
+        let links = &self.get(group)?.links;
+        Ok(links.iter().find(|link| link.name == name).cloned())
+    }
+
+    fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
+        let object = self.get(group)?;
+        Ok(Box::new(Listing {
+            links: object.links.clone(),
+            torn: object.torn,
+            position: 0,
+        }))
+    }
+
+    fn attributes(
+        &self,
+        id: NodeId,
+        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut attributes = self.get(id)?.attributes.iter().cloned();
+        let _ = attributes.try_for_each(visit);
+        Ok(())
+    }
+
+    fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>> {
+        let attributes = &self.get(id)?.attributes;
+        let found = attributes.iter().find(|attribute| attribute.name == name);
+        Ok(found.cloned())
+    }
+
+    fn variable_length(&self, _: &[u8], _: u64) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    fn reference(&self, _: ReferenceKind, _: &[u8]) -> Result<Reference> {
+        Ok(Reference::Null)
+    }
+}
+
+struct Listing {
+    links: Vec<Link>,
+    torn: Option<usize>,
+    position: usize,
+}
+
+impl LinkStream for Listing {
+    fn position(&self) -> u64 {
+        self.position as u64
+    }
+
+    fn seek(&mut self, position: u64) -> Result<()> {
+        self.position = position as usize;
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Link>> {
+        if self.torn == Some(self.position) {
+            return Err(Error::corrupt("symbol table node: bad signature", 2048));
+        }
+        let link = self.links.get(self.position).cloned();
+        self.position += usize::from(link.is_some());
+        Ok(link)
+    }
+}

@@ -1,0 +1,597 @@
+//! The kernel's side: the only file that knows fuser. Unpack, call, reply.
+//!
+//! A handler that panics answers `EIO`: fuser sends that when a reply is dropped unsent.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    AccessFlags, BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType,
+    FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, Session,
+    SessionACL, TimeOrNow, WriteFlags,
+};
+
+use crate::error::{Error, Result};
+use crate::fs::stat::BLOCK_SIZE;
+use crate::fs::{Entry, Filesystem, Handle, Kind, Stat, Whence, errno};
+use crate::limits;
+
+/// How long the kernel may keep what it was told of an unchanged source.
+const TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// Requests of readahead and direct I/O that may wait at a time.
+const MAX_BACKGROUND: u16 = 64;
+/// KiB that the kernel reads ahead, where it may be told so.
+const READ_AHEAD_KIB: u32 = 1024;
+
+/// How to mount.
+#[derive(Debug, Clone, Default)]
+pub struct MountOptions {
+    /// Whether other users may enter; the kernel then checks permission bits.
+    pub allow_other: bool,
+    /// The source's name in the table of mounts.
+    pub fsname: OsString,
+    /// Options that go to the kernel as they are (`context=…`).
+    pub kernel: Vec<String>,
+    /// Threads that take requests, at least one.
+    pub threads: usize,
+}
+
+/// A mounted filesystem; dropping it unmounts.
+pub struct Mounted {
+    session: BackgroundSession,
+}
+
+/// Mounts `filesystem` at `mountpoint`; it answers when this returns.
+///
+/// # Errors
+/// `Io` as the system refuses to mount, `Usage` as the helper does.
+pub fn mount(filesystem: Filesystem, mountpoint: &Path, options: &MountOptions) -> Result<Mounted> {
+    // Without an errno the error is the text of the helper that mounts for users.
+    let failed = |error: std::io::Error| match error.raw_os_error() {
+        Some(_) => Error::io(&error, "mounting"),
+        None => Error::Usage(error.to_string()),
+    };
+    let adapter = Adapter {
+        filesystem: Arc::new(filesystem),
+    };
+    let session = Session::new(adapter, mountpoint, &config(options)).map_err(failed)?;
+    let session = session.spawn().map_err(failed)?;
+    raise_read_ahead(mountpoint);
+    Ok(Mounted { session })
+}
+
+impl Mounted {
+    /// Blocks until somebody unmounts.
+    ///
+    /// # Errors
+    /// `Io` where the connection to the kernel broke.
+    pub fn wait(self) -> Result<()> {
+        let session = self.session;
+        let (sender, ended) = channel();
+        // Dropped, fuser's session unmounts once more, by its place, where somebody may have mounted
+        // something else by then. So what is left of it after its end is kept for good.
+        thread::spawn(move || {
+            let session = session;
+            let _ = sender.send(session.guard.join());
+            loop {
+                thread::park();
+            }
+        });
+        match ended.recv() {
+            Ok(Ok(served)) => served.map_err(|error| Error::io(&error, "serving the mount")),
+            _ => Err(Error::Usage("a thread that serves panicked".to_owned())),
+        }
+    }
+
+    /// Unmounts, and waits until all requests are answered.
+    ///
+    /// # Errors
+    /// `Io` as the system refuses, `EBUSY` while something in the mount is in use.
+    pub fn unmount(self) -> Result<()> {
+        let ended = self.session.umount_and_join();
+        ended.map_err(|error| Error::io(&error, "unmounting"))
+    }
+}
+
+fn config(options: &MountOptions) -> Config {
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::RO,
+        MountOption::NoSuid,
+        MountOption::NoDev,
+        MountOption::FSName(source_name(&options.fsname)),
+        // Not `MountOption::Subtype`: fuser keeps that from the kernel where it mounts without a helper.
+        MountOption::CUSTOM("subtype=h5fs".to_owned()),
+    ];
+    if options.allow_other {
+        config.acl = SessionACL::All;
+        config.mount_options.push(MountOption::DefaultPermissions);
+    }
+    let kernel = options.kernel.iter().cloned().map(MountOption::CUSTOM);
+    config.mount_options.extend(kernel);
+    config.n_threads = Some(options.threads.max(1));
+    config.clone_fd = true;
+    config
+}
+
+/// The name that the table of mounts shows. The helper that mounts for users splits its options at commas.
+fn source_name(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    if nix::unistd::geteuid().is_root() {
+        return name.into_owned();
+    }
+    name.replace('\\', "\\\\").replace(',', "\\,")
+}
+
+/// The kernel reads 128 KiB ahead, but asks for up to 1 MiB at a time. Only root may raise it.
+fn raise_read_ahead(mountpoint: &Path) {
+    let Ok(metadata) = std::fs::metadata(mountpoint) else {
+        return;
+    };
+    let device = metadata.dev();
+    let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
+    let setting = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
+    if let Err(error) = std::fs::write(&setting, READ_AHEAD_KIB.to_string()) {
+        log::debug!("{}: {error}", setting.display());
+    }
+}
+
+struct Adapter {
+    filesystem: Arc<Filesystem>,
+}
+
+fn guarded(call: &str, handler: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(handler)).is_err() {
+        log::error!("{call}: a defect of this program; the call answers with an I/O error");
+    }
+}
+
+fn number(error: &Error) -> Errno {
+    Errno::from_i32(errno::of(error))
+}
+
+fn ttl(entry: &Entry) -> Duration {
+    if entry.cacheable { TTL } else { Duration::ZERO }
+}
+
+fn file_type(kind: Kind) -> FileType {
+    match kind {
+        Kind::Directory => FileType::Directory,
+        Kind::File => FileType::RegularFile,
+        Kind::Symlink => FileType::Symlink,
+    }
+}
+
+fn attributes(stat: &Stat) -> FileAttr {
+    let (seconds, nanoseconds) = stat.modified;
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let time = if seconds < 0 {
+        SystemTime::UNIX_EPOCH.checked_sub(whole)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_add(whole)
+    };
+    let part = Duration::from_nanos(u64::from(nanoseconds));
+    let time = time.and_then(|time| time.checked_add(part));
+    let time = time.unwrap_or(SystemTime::UNIX_EPOCH);
+    FileAttr {
+        ino: INodeNo(stat.ino),
+        size: stat.size,
+        blocks: stat.blocks,
+        atime: time,
+        mtime: time,
+        ctime: time,
+        crtime: time,
+        kind: file_type(stat.kind),
+        perm: stat.permissions,
+        nlink: stat.links,
+        uid: stat.uid,
+        gid: stat.gid,
+        rdev: 0,
+        blksize: BLOCK_SIZE,
+        flags: 0,
+    }
+}
+
+/// Answers an extended attribute or a list of names: its size where `room` is 0, else itself.
+fn reply_xattr(reply: ReplyXattr, room: u32, value: Result<Vec<u8>>) {
+    let value = match value {
+        Ok(value) => value,
+        Err(error) => return reply.error(number(&error)),
+    };
+    match u32::try_from(value.len()) {
+        Ok(length) if room == 0 => reply.size(length),
+        Ok(length) if length <= room => reply.data(&value),
+        _ => reply.error(Errno::ERANGE),
+    }
+}
+
+impl fuser::Filesystem for Adapter {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_ASYNC_DIO
+            | InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_CACHE_SYMLINKS;
+        if self.filesystem.options().direct_io {
+            // Without it, `mmap` of a file that is opened for direct I/O fails.
+            wanted |= InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
+        }
+        for flag in wanted.iter() {
+            if config.add_capabilities(flag).is_err() {
+                log::debug!("the kernel does not offer {flag:?}");
+            }
+        }
+        let asked = config.set_max_background(MAX_BACKGROUND);
+        debug_assert!(asked.is_ok());
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        guarded("lookup", || {
+            match self.filesystem.lookup(parent.0, name.as_bytes()) {
+                Ok(entry) => reply.entry(
+                    &ttl(&entry),
+                    &attributes(&entry.attributes),
+                    Generation(u64::from(entry.generation)),
+                ),
+                Err(error) => reply.error(number(&error)),
+            }
+        });
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
+        guarded("forget", || self.filesystem.forget(ino.0, lookups));
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        guarded("getattr", || match self.filesystem.getattr(ino.0) {
+            Ok(entry) => reply.attr(&ttl(&entry), &attributes(&entry.attributes)),
+            Err(error) => reply.error(number(&error)),
+        });
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        guarded("readlink", || match self.filesystem.readlink(ino.0) {
+            Ok(text) => reply.data(&text),
+            Err(error) => reply.error(number(&error)),
+        });
+    }
+
+    fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        guarded("open", || {
+            let filesystem = &self.filesystem;
+            let opened = filesystem.open_file(ino.0);
+            match opened.and_then(|handle| Ok((handle, filesystem.is_streamed(handle)?))) {
+                Ok((handle, streamed)) if streamed || filesystem.options().direct_io => {
+                    let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH;
+                    reply.opened(FileHandle(handle.0), flags);
+                }
+                Ok((handle, _)) => {
+                    let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
+                    reply.opened(FileHandle(handle.0), flags);
+                }
+                Err(error) => reply.error(number(&error)),
+            }
+        });
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        guarded("read", || {
+            let length = usize::try_from(size).unwrap_or(usize::MAX);
+            match self.filesystem.read(Handle(handle.0), offset, length) {
+                Ok(bytes) => reply.data(&bytes),
+                Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
+            }
+        });
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        guarded("lseek", || {
+            let whence = match whence {
+                nix::libc::SEEK_DATA => Whence::Data,
+                nix::libc::SEEK_HOLE => Whence::Hole,
+                _ => return reply.error(Errno::EINVAL),
+            };
+            let Ok(offset) = u64::try_from(offset) else {
+                return reply.error(Errno::ENXIO);
+            };
+            match self.filesystem.lseek(Handle(handle.0), offset, whence) {
+                Ok(place) => reply.offset(i64::try_from(place).unwrap_or(i64::MAX)),
+                Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
+            }
+        });
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        guarded("release", || {
+            self.filesystem.release(Handle(handle.0));
+            reply.ok();
+        });
+    }
+
+    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        guarded("opendir", || match self.filesystem.opendir(ino.0) {
+            Ok(handle) => {
+                let flags = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
+                reply.opened(FileHandle(handle.0), flags);
+            }
+            Err(error) => reply.error(number(&error)),
+        });
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        cookie: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        guarded("readdir", || {
+            let read = self
+                .filesystem
+                .readdir(Handle(handle.0), cookie, &mut |entry| {
+                    let name = OsStr::from_bytes(entry.name);
+                    reply.add(INodeNo(entry.ino), entry.next, file_type(entry.kind), name)
+                });
+            match read {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(number(&error)),
+            }
+        });
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        cookie: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        guarded("readdirplus", || {
+            let read =
+                self.filesystem
+                    .readdir_plus(Handle(handle.0), cookie, &mut |listed, entry| {
+                        reply.add(
+                            INodeNo(listed.ino),
+                            listed.next,
+                            OsStr::from_bytes(listed.name),
+                            &ttl(entry),
+                            &attributes(&entry.attributes),
+                            Generation(u64::from(entry.generation)),
+                        )
+                    });
+            match read {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(number(&error)),
+            }
+        });
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        guarded("releasedir", || {
+            self.filesystem.release(Handle(handle.0));
+            reply.ok();
+        });
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        const UNIT: u32 = 512;
+        guarded("statfs", || {
+            let blocks = self.filesystem.origin().size.div_ceil(u64::from(UNIT));
+            let names = u32::try_from(limits::NAME_BYTES).unwrap_or(u32::MAX);
+            reply.statfs(blocks, 0, 0, 0, 0, BLOCK_SIZE, names, UNIT);
+        });
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
+        guarded("getxattr", || {
+            let value = self.filesystem.getxattr(ino.0, name.as_bytes());
+            reply_xattr(reply, room, value);
+        });
+    }
+
+    fn listxattr(&self, _: &Request, ino: INodeNo, room: u32, reply: ReplyXattr) {
+        guarded("listxattr", || {
+            let names = self.filesystem.listxattr(ino.0);
+            let list = names.map(|names| {
+                names
+                    .iter()
+                    .flat_map(|n| [n, &b"\0"[..]].concat())
+                    .collect()
+            });
+            reply_xattr(reply, room, list);
+        });
+    }
+
+    fn access(&self, _: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        guarded("access", || {
+            if mask.contains(AccessFlags::W_OK) {
+                return reply.error(Errno::EROFS);
+            }
+            let permissions = match self.filesystem.getattr(ino.0) {
+                Ok(entry) => entry.attributes.permissions,
+                Err(error) => return reply.error(number(&error)),
+            };
+            let may = |flag, bits| !mask.contains(flag) || permissions & bits != 0;
+            if may(AccessFlags::R_OK, 0o444) && may(AccessFlags::X_OK, 0o111) {
+                reply.ok();
+            } else {
+                reply.error(Errno::EACCES);
+            }
+        });
+    }
+
+    // The kernel answers these itself for a mount that is read-only, unless it is remounted.
+
+    fn setattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u64>,
+        _: Option<TimeOrNow>,
+        _: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn mkdir(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn unlink(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn rmdir(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn symlink(&self, _: &Request, _: INodeNo, _: &OsStr, _: &Path, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: INodeNo,
+        _: &OsStr,
+        _: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: u64,
+        _: i32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: &[u8],
+        _: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EROFS);
+    }
+
+    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EROFS);
+    }
+}

@@ -1,0 +1,100 @@
+//! Open files and directories.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::refusal;
+use crate::fs::lock;
+use crate::model::{Link, LinkStream};
+use crate::view::View;
+
+/// An open file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Handle(pub u64);
+
+/// What a handle stands for.
+pub(super) struct Open {
+    /// The inode it was opened on.
+    pub(super) ino: u64,
+    /// The state of the source that it reads.
+    pub(super) generation: u32,
+    pub(super) what: What,
+}
+
+pub(super) enum What {
+    File(Box<dyn View>),
+    Directory(Mutex<Option<Cursor>>),
+}
+
+/// The place in a group's links where a listing has come to.
+pub(super) struct Cursor {
+    links: Box<dyn LinkStream>,
+    /// A link that was fetched and not yet taken, with its position.
+    next: Option<(u64, Link)>,
+    /// Where and why the listing ended early.
+    failed: Option<(u64, Error)>,
+}
+
+impl Cursor {
+    pub(super) fn new(links: Box<dyn LinkStream>) -> Self {
+        Cursor {
+            links,
+            next: None,
+            failed: None,
+        }
+    }
+
+    /// The link at `position`, `None` past the last.
+    pub(super) fn at(&mut self, position: u64) -> Result<Option<&Link>> {
+        if let Some((at, error)) = &self.failed
+            && *at == position
+        {
+            return Err(error.clone());
+        }
+        if self.next.as_ref().is_none_or(|(at, _)| *at != position) {
+            self.next = None;
+            let fetched = self.fetch(position);
+            self.next = fetched
+                .inspect_err(|error| self.failed = Some((position, error.clone())))?
+                .map(|link| (position, link));
+        }
+        Ok(self.next.as_ref().map(|(_, link)| link))
+    }
+
+    fn fetch(&mut self, position: u64) -> Result<Option<Link>> {
+        if self.links.position() != position {
+            self.links.seek(position)?;
+        }
+        self.links.next()
+    }
+}
+
+/// All open files and directories.
+#[derive(Default)]
+pub(super) struct Handles {
+    open: Mutex<HashMap<u64, Arc<Open>>>,
+    last: AtomicU64,
+}
+
+impl Handles {
+    pub(super) fn insert(&self, open: Open) -> Handle {
+        let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        lock(&self.open).insert(number, Arc::new(open));
+        Handle(number)
+    }
+
+    pub(super) fn get(&self, handle: Handle) -> Result<Arc<Open>> {
+        let open = lock(&self.open).get(&handle.0).cloned();
+        open.ok_or_else(|| refusal(Errno::EBADF, "no such handle"))
+    }
+
+    pub(super) fn remove(&self, handle: Handle) {
+        let removed = lock(&self.open).remove(&handle.0);
+        // What a handle holds may take time to drop; others need not wait for it.
+        drop(removed);
+    }
+}

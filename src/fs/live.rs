@@ -1,0 +1,95 @@
+//! One state of the source: the open container, and what was worked out from it.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use lru::LruCache;
+
+use crate::array::{Engine, Reader};
+use crate::error::Result;
+use crate::fs::{lock, name};
+use crate::limits;
+use crate::model::paths::PathIndex;
+use crate::model::{Array, Container, NodeId};
+
+/// What a directory shows a cut name for: its group, and the name as shown.
+type CutName = (NodeId, Box<[u8]>);
+
+/// One state of the source.
+pub(super) struct Live {
+    /// Counts the states.
+    pub(super) generation: u32,
+    pub(super) container: Arc<dyn Container>,
+    pub(super) engine: Arc<Engine>,
+    index: OnceLock<PathIndex>,
+    readers: Mutex<LruCache<NodeId, Arc<Reader>>>,
+    cut_names: Mutex<LruCache<CutName, Option<Box<[u8]>>>>,
+}
+
+impl Live {
+    pub(super) fn new(generation: u32, container: Arc<dyn Container>, engine: Arc<Engine>) -> Self {
+        Live {
+            generation,
+            container,
+            engine,
+            index: OnceLock::new(),
+            readers: Mutex::new(LruCache::new(at_least_one(limits::READERS))),
+            cut_names: Mutex::new(LruCache::new(at_least_one(limits::CUT_NAMES))),
+        }
+    }
+
+    /// The object-to-path index; the first call walks the file.
+    pub(super) fn index(&self) -> &PathIndex {
+        self.index.get_or_init(|| {
+            let index = PathIndex::build(&*self.container);
+            if !index.is_complete() {
+                log::warn!("the file has too many links: not every group's own path is known");
+            }
+            index
+        })
+    }
+
+    /// The reader of the array of `node`; handles that are open at a time share one.
+    pub(super) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
+        if let Some(reader) = lock(&self.readers).get(&node) {
+            return Ok(Arc::clone(reader));
+        }
+        let reader = Arc::new(Reader::new(&self.engine, Arc::clone(array))?);
+        let mut readers = lock(&self.readers);
+        Ok(Arc::clone(readers.get_or_insert(node, || reader)))
+    }
+
+    /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows none.
+    pub(super) fn real_name(&self, group: NodeId, shown: &[u8]) -> Result<Option<Vec<u8>>> {
+        let at_root = group == self.container.root();
+        if !name::is_cut(shown) {
+            return Ok(name::unescape(shown, at_root));
+        }
+        let key: CutName = (group, shown.into());
+        if let Some(found) = lock(&self.cut_names).get(&key) {
+            return Ok(found.as_deref().map(<[u8]>::to_vec));
+        }
+        let found = self.find_cut(group, shown, at_root)?;
+        lock(&self.cut_names).put(key, found.as_deref().map(Into::into));
+        Ok(found)
+    }
+
+    fn find_cut(&self, group: NodeId, shown: &[u8], at_root: bool) -> Result<Option<Vec<u8>>> {
+        let mut links = self.container.links(group)?;
+        for _ in 0..limits::CUT_NAME_LINKS {
+            match links.next()? {
+                Some(link) if name::escape(&link.name, at_root) == shown => {
+                    return Ok(Some(link.name));
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A cache's capacity.
+pub(super) fn at_least_one(count: usize) -> NonZeroUsize {
+    NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
+}

@@ -1,0 +1,187 @@
+//! Names of the file as names of the mount.
+//!
+//! Bytes are kept, valid UTF-8 or not; what POSIX cannot hold is escaped, and a shown name leads back
+//! to one name only:
+//!
+//! | in the file | shown |
+//! |---|---|
+//! | `/` | `%2F` |
+//! | NUL | `%00` |
+//! | the names `.`, `..` | `%2E`, `%2E%2E` |
+//! | the empty name | `%` |
+//! | `.h5fs` at the root | `%2Eh5fs` |
+//! | `%` before two hex digits, or as the whole name | `%25` |
+//! | over 255 bytes when shown | the first 246, `~`, 8 hex digits of the name's hash |
+//!
+//! A name of 255 bytes that ends as the cut ones do is cut too, so that it cannot be taken for one.
+
+use crate::limits;
+use crate::wire::checksum::lookup3;
+
+/// The directory of views at the mount's root.
+pub const VIEWS: &[u8] = b".h5fs";
+
+/// What a cut name ends in: `~` and 8 hex digits.
+const CUT_SUFFIX: usize = 9;
+
+/// The name as it is shown in a directory; `at_root` where that is the mount's root.
+pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
+    let shown = escape_whole(name, at_root);
+    if shown.len() > limits::NAME_BYTES || is_cut(&shown) {
+        cut(shown, name)
+    } else {
+        shown
+    }
+}
+
+/// The name of the file that is shown as `shown`; `None` where no name is shown so, or a cut one.
+pub fn unescape(shown: &[u8], at_root: bool) -> Option<Vec<u8>> {
+    if is_cut(shown) {
+        return None;
+    }
+    let name = decode(shown);
+    (escape(&name, at_root) == shown).then_some(name)
+}
+
+/// Whether `shown` stands for a name that is too long to be shown whole.
+pub fn is_cut(shown: &[u8]) -> bool {
+    let Some((_, suffix)) = shown.split_at_checked(limits::NAME_BYTES - CUT_SUFFIX) else {
+        return false;
+    };
+    let [b'~', digits @ ..] = suffix else {
+        return false;
+    };
+    let hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    digits.len() == CUT_SUFFIX - 1 && digits.iter().all(hex)
+}
+
+fn escape_whole(name: &[u8], at_root: bool) -> Vec<u8> {
+    match name {
+        b"" => return b"%".to_vec(),
+        b"%" => return b"%25".to_vec(),
+        b"." => return b"%2E".to_vec(),
+        b".." => return b"%2E%2E".to_vec(),
+        VIEWS if at_root => return b"%2Eh5fs".to_vec(),
+        _ => {}
+    }
+    let mut shown = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let [byte, after @ ..] = rest {
+        match byte {
+            b'/' => shown.extend_from_slice(b"%2F"),
+            0 => shown.extend_from_slice(b"%00"),
+            b'%' if hex_byte(after).is_some() => shown.extend_from_slice(b"%25"),
+            _ => shown.push(*byte),
+        }
+        rest = after;
+    }
+    shown
+}
+
+fn cut(mut shown: Vec<u8>, name: &[u8]) -> Vec<u8> {
+    shown.truncate(limits::NAME_BYTES - CUT_SUFFIX);
+    shown.extend_from_slice(format!("~{:08x}", lookup3(name)).as_bytes());
+    shown
+}
+
+fn decode(shown: &[u8]) -> Vec<u8> {
+    if shown == b"%" {
+        return Vec::new();
+    }
+    let mut name = Vec::with_capacity(shown.len());
+    let mut rest = shown;
+    while let [byte, after @ ..] = rest {
+        match hex_byte(after) {
+            Some(decoded) if *byte == b'%' => {
+                name.push(decoded);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                name.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    name
+}
+
+/// The byte that the first two bytes spell in hexadecimal.
+fn hex_byte(bytes: &[u8]) -> Option<u8> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let [high, low, ..] = bytes else { return None };
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn shows_what_posix_cannot_hold() {
+        let shown = |name: &[u8]| String::from_utf8(escape(name, false)).unwrap();
+        assert_eq!(shown(b"a/b"), "a%2Fb");
+        assert_eq!(shown(b"a\0"), "a%00");
+        assert_eq!(shown(b"."), "%2E");
+        assert_eq!(shown(b".."), "%2E%2E");
+        assert_eq!(shown(b"..."), "...");
+        assert_eq!(shown(b""), "%");
+        assert_eq!(shown(b"%"), "%25");
+        assert_eq!(shown(b"100%"), "100%");
+        assert_eq!(shown(b"%2F"), "%252F");
+        assert_eq!(shown(b"%zz"), "%zz");
+        assert_eq!(shown(b".h5fs"), ".h5fs");
+        assert_eq!(escape(b".h5fs", true), b"%2Eh5fs");
+        assert_eq!(unescape(b"%2Eh5fs", true).unwrap(), b".h5fs");
+        assert_eq!(unescape(b".h5fs", true), None);
+        assert_eq!(unescape(b"%2Eh5fs", false), None);
+        assert_eq!(unescape(b"%2fx", false), None);
+    }
+
+    #[test]
+    fn cuts_long_names() {
+        let shown = escape(&[b'n'; 256], false);
+        assert_eq!(shown.len(), 255);
+        assert!(is_cut(&shown) && unescape(&shown, false).is_none());
+        assert_ne!(shown, escape(&[b'n'; 257], false));
+        // A real name that looks cut is cut as well.
+        assert_ne!(escape(&shown, false), shown);
+        assert_eq!(escape(&[b'n'; 255], false), [b'n'; 255]);
+    }
+
+    fn names() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![
+            Just(b'%'),
+            Just(b'/'),
+            Just(0),
+            Just(b'.'),
+            Just(b'2'),
+            Just(b'F'),
+            any::<u8>()
+        ];
+        prop_oneof![
+            prop::collection::vec(byte.clone(), 0..12),
+            prop::collection::vec(byte, 80..300)
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_shown_name_leads_back(name in names(), at_root: bool) {
+            let shown = escape(&name, at_root);
+            prop_assert!(!shown.is_empty() && shown.len() <= 255);
+            prop_assert!(!shown.contains(&b'/') && !shown.contains(&0));
+            prop_assert!(shown != b"." && shown != b"..");
+            if !is_cut(&shown) {
+                prop_assert_eq!(unescape(&shown, at_root), Some(name));
+            }
+        }
+
+        #[test]
+        fn a_lookup_accepts_only_what_is_shown(shown in names(), at_root: bool) {
+            if let Some(name) = unescape(&shown, at_root) {
+                prop_assert_eq!(escape(&name, at_root), shown);
+            }
+        }
+    }
+}

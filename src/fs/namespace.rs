@@ -1,0 +1,285 @@
+//! The main tree: what a link of a group is in the mount, and where a group is a directory.
+//!
+//! A group may have many hard links and may hold itself, but the kernel knows a directory in one place
+//! only: one that turns up under a second parent is moved, one that is its own ancestor is `ELOOP`. So a
+//! group's directory stands at one of its names, and every other name is a symbolic link to it. With a
+//! link count of 1 that name is the one it is met under; otherwise the object-to-path index says;
+//! and where neither knows, the first name that is looked up keeps it for the life of the mount.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::refusal;
+use crate::fs::inode::{self, Entry, Inodes, What};
+use crate::fs::live::Live;
+use crate::fs::{name, symlink};
+use crate::limits;
+use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
+
+/// The main tree of one state of the source.
+#[derive(Clone, Copy)]
+pub(super) struct Namespace<'a> {
+    pub(super) live: &'a Live,
+    pub(super) inodes: &'a Inodes,
+}
+
+/// A name in a directory, and what stands there.
+pub(super) struct Found {
+    /// The number it has unless another link has the same hash.
+    pub(super) ino: u64,
+    pub(super) entry: Entry,
+    /// The object, where it is one that was asked for.
+    pub(super) object: Option<Result<Arc<Node>>>,
+    /// Where the link leads.
+    pub(super) target: LinkTarget,
+}
+
+/// A group whose links are shown.
+pub(super) struct Directory<'a> {
+    pub(super) space: Namespace<'a>,
+    pub(super) group: NodeId,
+    path: OnceCell<Option<Vec<Box<[u8]>>>>,
+}
+
+impl<'a> Namespace<'a> {
+    pub(super) fn root(&self) -> NodeId {
+        self.live.container.root()
+    }
+
+    /// The number of an object.
+    pub(super) fn ino(&self, node: NodeId) -> u64 {
+        if node == self.root() {
+            inode::ROOT
+        } else {
+            node.0
+        }
+    }
+
+    /// The object of a number; the reverse of `ino`.
+    fn node(&self, ino: u64) -> NodeId {
+        if ino == inode::ROOT {
+            self.root()
+        } else {
+            NodeId(ino)
+        }
+    }
+
+    pub(super) fn directory(self, group: NodeId) -> Directory<'a> {
+        Directory {
+            space: self,
+            group,
+            path: OnceCell::new(),
+        }
+    }
+
+    /// The names, as shown, that lead from the root to a group's directory. `None` where it has no
+    /// place yet, or is too deep for the text of a symbolic link.
+    pub(super) fn path(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
+        let steps = self.steps(group, limits::SYMLINK_BYTES / 2)?;
+        Some(steps.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// The groups, and the names shown in them, that lead from the root to a group's directory.
+    fn steps(&self, group: NodeId, most: usize) -> Option<Vec<(NodeId, Box<[u8]>)>> {
+        let mut steps = Vec::new();
+        let mut at = group;
+        while at != self.root() {
+            if steps.len() >= most {
+                return None;
+            }
+            let step = self.home(at)?;
+            at = step.0;
+            steps.push(step);
+        }
+        steps.reverse();
+        Some(steps)
+    }
+
+    /// The group and the shown name where a group's directory stands.
+    fn home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
+        if let Some((parent, name)) = self.inodes.home(group.0, self.live.generation) {
+            return Some((self.node(parent), name));
+        }
+        self.indexed_home(group)
+    }
+
+    fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
+        let (parent, name) = self.live.index().place(group)?;
+        let shown = name::escape(name, parent == self.root());
+        Some((parent, shown.into()))
+    }
+
+    /// The path of an object, names as in the file: the canonical one of an object with several names,
+    /// else the one that it was met under. `None` where none is known, or it is over the limit.
+    pub(super) fn file_path(&self, entry: &Entry, link_count: u32) -> Option<Vec<u8>> {
+        if entry.what == What::Object && link_count > 1 {
+            let canonical = self.live.index().path(entry.node);
+            if canonical.is_some() {
+                return canonical;
+            }
+        }
+        if entry.node == self.root() && entry.what == What::Group {
+            return Some(b"/".to_vec());
+        }
+        self.path_of_name(self.node(entry.parent), &entry.name)
+    }
+
+    /// The path of any object by its identity alone, for texts that name it.
+    pub(super) fn path_of(&self, node: NodeId) -> Option<Vec<u8>> {
+        self.live.index().path(node)
+    }
+
+    /// The path, names as in the file, of what `group` shows as `shown`.
+    fn path_of_name(&self, group: NodeId, shown: &[u8]) -> Option<Vec<u8>> {
+        let mut steps = self.steps(group, limits::PATH_DEPTH)?;
+        steps.push((group, shown.into()));
+        let mut path = Vec::new();
+        for (parent, name) in steps {
+            path.push(b'/');
+            path.extend_from_slice(&self.live.real_name(parent, &name).ok()??);
+        }
+        Some(path)
+    }
+}
+
+impl Directory<'_> {
+    /// The names, as shown, that lead to this directory.
+    pub(super) fn path(&self) -> Option<&[Box<[u8]>]> {
+        self.path
+            .get_or_init(|| self.space.path(self.group))
+            .as_deref()
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.group == self.space.root()
+    }
+
+    /// What stands under the shown name.
+    pub(super) fn find(&self, shown: &[u8]) -> Result<Found> {
+        if shown.len() > limits::NAME_BYTES {
+            return Err(refusal(Errno::ENAMETOOLONG, "name"));
+        }
+        let live = self.space.live;
+        let real = live.real_name(self.group, shown)?.ok_or(Error::NotFound)?;
+        let link = live.container.link(self.group, &real)?;
+        Ok(self.show(link.ok_or(Error::NotFound)?))
+    }
+
+    /// The name of a link as it is shown here.
+    pub(super) fn shown(&self, link: &Link) -> Vec<u8> {
+        name::escape(&link.name, self.is_root())
+    }
+
+    /// What a link of this group is in the mount.
+    pub(super) fn show(&self, link: Link) -> Found {
+        let shown = self.shown(&link);
+        let mut object = None;
+        let (what, node) = match &link.target {
+            LinkTarget::Hard(node) if *node == self.space.root() => (What::Link, self.group),
+            LinkTarget::Hard(node) if inode::is_object(*node) => {
+                let found = self.space.live.container.node(*node);
+                let what = match &found {
+                    Ok(found) if matches!(found.kind, NodeKind::Group) => {
+                        self.place(*node, found.link_count, &shown)
+                    }
+                    _ => What::Object,
+                };
+                object = (what != What::Link).then_some(found);
+                (
+                    what,
+                    if what == What::Link {
+                        self.group
+                    } else {
+                        *node
+                    },
+                )
+            }
+            LinkTarget::Hard(_) | LinkTarget::Damaged(_) => (What::Damaged, self.group),
+            _ => (What::Link, self.group),
+        };
+        let ino = match what {
+            What::Link | What::Damaged => inode::of_link(self.group, &shown),
+            _ => node.0,
+        };
+        Found {
+            ino,
+            entry: self.entry(what, node, &shown),
+            object,
+            target: link.target,
+        }
+    }
+
+    fn entry(&self, what: What, node: NodeId, shown: &[u8]) -> Entry {
+        Entry {
+            what,
+            generation: self.space.live.generation,
+            node,
+            parent: self.space.ino(self.group),
+            name: shown.into(),
+        }
+    }
+
+    /// Whether the group `node`, met here as `shown`, is a directory here or a symbolic link.
+    fn place(&self, node: NodeId, link_count: u32, shown: &[u8]) -> What {
+        let space = self.space;
+        let here = self.entry(What::Group, node, shown);
+        let home = space.inodes.home(node.0, here.generation);
+        let (parent, name) = home.unwrap_or_else(|| {
+            let indexed = (link_count > 1).then(|| space.indexed_home(node)).flatten();
+            let place = match indexed {
+                Some((parent, name)) => Entry {
+                    parent: space.ino(parent),
+                    name,
+                    ..here.clone()
+                },
+                None => here.clone(),
+            };
+            space.inodes.settle(node.0, place)
+        });
+        if parent == here.parent && *name == *shown {
+            What::Group
+        } else {
+            What::Link
+        }
+    }
+
+    /// The text of the symbolic link that stands for `target` here.
+    pub(super) fn text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+        let text = match target {
+            LinkTarget::Hard(node) => {
+                let path = self.path().zip(self.space.path(*node));
+                path.map(|(from, to)| symlink::relative(from, &to))
+            }
+            LinkTarget::Soft(path) if path.starts_with(b"/") => {
+                let depth = self.path().map(<[_]>::len);
+                depth.map(|depth| symlink::absolute(depth, path))
+            }
+            LinkTarget::Soft(path) => Some(symlink::beneath(path, self.is_root())),
+            LinkTarget::External { file, path } => Some([file, &b":"[..], path].concat()),
+            LinkTarget::Path { file: None, names } => {
+                let escaped = names.iter().enumerate();
+                let to: Vec<Box<[u8]>> = escaped
+                    .map(|(place, name)| name::escape(name, place == 0).into())
+                    .collect();
+                self.path().map(|from| symlink::relative(from, &to))
+            }
+            LinkTarget::Path {
+                file: Some(file),
+                names,
+            } => {
+                let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
+                let path: Vec<u8> = steps.flatten().copied().collect();
+                Some([file, &b":"[..], &path].concat())
+            }
+            LinkTarget::UserDefined(class) => {
+                Some(format!("user-defined link, class {class}").into_bytes())
+            }
+            LinkTarget::Damaged(error) => return Err(error.clone()),
+        };
+        text.filter(|text| text.len() <= limits::SYMLINK_BYTES)
+            .ok_or_else(|| refusal(Errno::ENAMETOOLONG, "text of a symbolic link"))
+    }
+}

@@ -1,0 +1,109 @@
+//! An object of the file as a regular file: its size, what of it is stored, its content.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::live::Live;
+use crate::limits;
+use crate::model::datatype::Class;
+use crate::model::storage::{Chunked, Storage};
+use crate::model::{Array, Node, NodeKind};
+use crate::view::View;
+use crate::view::attributes::committed_text;
+use crate::view::raw::Raw;
+use crate::view::text::Text;
+
+/// How much of a file's content is stored, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stored {
+    /// That much; `None` where every byte is known to be zero.
+    Known(Option<u64>),
+    /// To know it, a large index must be walked.
+    Costly,
+}
+
+/// Bytes of the object's content; 0 where it has none that can be served.
+pub(super) fn size(node: &Node) -> u64 {
+    match &node.kind {
+        NodeKind::Group => 0,
+        NodeKind::Array(array) if is_variable_length(array) => 0,
+        NodeKind::Array(array) => array.bytes().unwrap_or(0),
+        NodeKind::CommittedDatatype(datatype) => length(&committed_text(datatype)),
+        NodeKind::Text(text) => length(text),
+    }
+}
+
+/// What of the object's content is stored, at any cost or only where it is cheap.
+pub(super) fn stored(live: &Live, node: &Node, at_any_cost: bool) -> Stored {
+    let size = size(node);
+    let NodeKind::Array(array) = &node.kind else {
+        return Stored::Known(Some(size));
+    };
+    match &array.storage {
+        Ok(Storage::Empty) => Stored::Known(None),
+        Ok(Storage::Fill) if array.fill.is_zero() => Stored::Known(None),
+        Ok(Storage::Fill) => Stored::Known(Some(0)),
+        Ok(Storage::Chunked(chunked)) if at_any_cost || is_small(chunked, array) => {
+            Stored::Known(stored_chunks(live, node, array))
+        }
+        Ok(Storage::Chunked(_)) => Stored::Costly,
+        _ => Stored::Known(Some(size)),
+    }
+}
+
+fn is_small(chunked: &Chunked, array: &Array) -> bool {
+    let along = array.shape.dims().iter().zip(&chunked.chunk_shape);
+    let chunks = along.map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1)));
+    let chunks = chunks.fold(1_u64, u64::saturating_mul);
+    chunks <= limits::LISTED_CHUNKS
+}
+
+fn stored_chunks(live: &Live, node: &Node, array: &Arc<Array>) -> Option<u64> {
+    let allocation = live
+        .reader(node.id, array)
+        .and_then(|reader| reader.allocation());
+    match allocation {
+        Ok(allocation) if allocation.data_at(0).is_none() => None,
+        Ok(allocation) => Some(allocation.stored_bytes),
+        // Not known to be zeros: what it is, opening it will tell.
+        Err(_) => Some(0),
+    }
+}
+
+/// The object's content, opened.
+///
+/// # Errors
+/// As it is known before reading that it cannot be served.
+pub(super) fn open(live: &Live, node: &Node) -> Result<Box<dyn View>> {
+    match &node.kind {
+        NodeKind::Group => Err(Error::NotFound),
+        NodeKind::Array(array) if array.bytes()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
+        NodeKind::Array(array) if is_variable_length(array) => Err(variable_length()),
+        NodeKind::Array(array) => Ok(Box::new(Raw::new(live.reader(node.id, array)?))),
+        NodeKind::CommittedDatatype(datatype) => Ok(Box::new(Text::new(committed_text(datatype)))),
+        NodeKind::Text(text) => Ok(Box::new(Text::new(text.clone()))),
+    }
+}
+
+/// Why the object's content cannot be served, as far as is known before reading.
+pub(super) fn fault(live: &Live, node: &Node) -> Option<Error> {
+    match &node.kind {
+        NodeKind::Array(_) => open(live, node).err(),
+        _ => None,
+    }
+}
+
+fn is_variable_length(array: &Array) -> bool {
+    matches!(
+        array.datatype.class,
+        Class::VariableLength(_) | Class::VariableString { .. }
+    )
+}
+
+fn variable_length() -> Error {
+    Error::unsupported("the content of a variable-length dataset", 0)
+}
+
+fn length(text: &[u8]) -> u64 {
+    crate::wire::to_u64(text.len())
+}

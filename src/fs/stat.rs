@@ -1,0 +1,112 @@
+//! What `stat` tells.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use crate::fs::Options;
+
+/// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
+pub const BLOCK_SIZE: u32 = 1 << 20;
+
+/// The kinds of files in the mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Symlink,
+}
+
+/// What `stat` tells of one inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// The inode number.
+    pub ino: u64,
+    /// The kind of file.
+    pub kind: Kind,
+    /// Bytes of the content.
+    pub size: u64,
+    /// Stored bytes in units of 512.
+    pub blocks: u64,
+    /// Permission bits.
+    pub permissions: u16,
+    /// Names of the file.
+    pub links: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Modification time, seconds since 1970 UTC and nanoseconds.
+    pub modified: (i64, u32),
+}
+
+/// What the mount takes over from its source file.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Where it is; empty where it is no file.
+    pub path: PathBuf,
+    /// Bytes.
+    pub size: u64,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Permission bits.
+    pub mode: u32,
+    /// Modification time, seconds since 1970 UTC and nanoseconds.
+    pub modified: (i64, u32),
+}
+
+impl Origin {
+    /// The source at `path` as the system describes it.
+    pub fn new(path: PathBuf, metadata: &Metadata) -> Self {
+        Origin {
+            path,
+            size: metadata.size(),
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+            mode: metadata.mode(),
+            modified: (
+                metadata.mtime(),
+                u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
+            ),
+        }
+    }
+
+    /// A file of `kind` without content, with the source's owner, mode and times.
+    pub(super) fn stat(&self, ino: u64, kind: Kind, options: &Options) -> Stat {
+        let readable = self.mode & 0o444 & !options.umask.unwrap_or(0);
+        let mode = match kind {
+            Kind::File => readable,
+            // Whoever may read a directory may enter it, unless the umask says otherwise.
+            Kind::Directory => readable | ((self.mode & 0o444) >> 2) & !options.umask.unwrap_or(0),
+            Kind::Symlink => 0o777,
+        };
+        Stat {
+            ino,
+            kind,
+            size: 0,
+            blocks: 0,
+            permissions: u16::try_from(mode).unwrap_or(0),
+            links: 1,
+            uid: options.uid.unwrap_or(self.uid),
+            gid: options.gid.unwrap_or(self.gid),
+            modified: self.modified,
+        }
+    }
+}
+
+impl Stat {
+    /// The same with content: `stored` bytes, or `None` where every byte is known to be zero.
+    pub(super) fn sized(mut self, size: u64, stored: Option<u64>) -> Self {
+        self.size = size;
+        self.blocks = match stored {
+            Some(stored) if size > 0 => stored.div_ceil(512).max(1),
+            _ => 0,
+        };
+        self
+    }
+}

@@ -1,0 +1,67 @@
+//! Texts of symbolic links: relative, so that they resolve inside the mount wherever that is.
+//!
+//! In a soft link's path (HDF5 3.0, IV.A.2.g) `..` is an ordinary name, `.` and empty names are passed
+//! over.
+
+use crate::fs::name;
+
+/// The way from the directory at `from` to the one at `to`, both as names from the root.
+pub(super) fn relative(from: &[Box<[u8]>], to: &[Box<[u8]>]) -> Vec<u8> {
+    let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+    let up = from.iter().skip(shared).map(|_| b"..".to_vec());
+    let down = to.iter().skip(shared).map(|name| name.to_vec());
+    joined(up.chain(down))
+}
+
+/// The way from a directory `depth` names below the root to the soft link's path from the root.
+pub(super) fn absolute(depth: usize, path: &[u8]) -> Vec<u8> {
+    let up = std::iter::repeat_n(b"..".to_vec(), depth);
+    joined(up.chain(components(path, true)))
+}
+
+/// The soft link's path from its own directory; `at_root` where that is the root.
+pub(super) fn beneath(path: &[u8], at_root: bool) -> Vec<u8> {
+    joined(components(path, at_root))
+}
+
+fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
+    let names = path.split(|&byte| byte == b'/');
+    let names = names.filter(|name| !matches!(*name, b"" | b"."));
+    names
+        .enumerate()
+        .map(move |(place, name)| name::escape(name, from_root && place == 0))
+}
+
+fn joined(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    let text = names.collect::<Vec<_>>().join(&b'/');
+    if text.is_empty() { b".".to_vec() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(names: &[&str]) -> Vec<Box<[u8]>> {
+        names.iter().map(|name| name.as_bytes().into()).collect()
+    }
+
+    #[test]
+    fn ways_between_directories() {
+        let way = |from: &[&str], to: &[&str]| relative(&path(from), &path(to));
+        assert_eq!(way(&["a", "b"], &["a", "c"]), b"../c");
+        assert_eq!(way(&["a", "b"], &[]), b"../..");
+        assert_eq!(way(&["a"], &["a"]), b".");
+        assert_eq!(way(&[], &["a", "b"]), b"a/b");
+    }
+
+    #[test]
+    fn soft_links_stay_inside() {
+        assert_eq!(absolute(2, b"/x/y"), b"../../x/y");
+        assert_eq!(absolute(0, b"/"), b".");
+        assert_eq!(absolute(1, b"/.h5fs/../z"), b"../%2Eh5fs/%2E%2E/z");
+        assert_eq!(beneath(b"./a//b/.", false), b"a/b");
+        assert_eq!(beneath(b".", false), b".");
+        assert_eq!(beneath(b".h5fs", true), b"%2Eh5fs");
+        assert_eq!(beneath(b".h5fs/.h5fs", false), b".h5fs/.h5fs");
+    }
+}

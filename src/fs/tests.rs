@@ -1,0 +1,392 @@
+//! The tree of a small graph, without a mount.
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::fake::{Fake, ROOT, byte_type};
+use crate::fs::{Filesystem, Ino, Kind, Options, Whence, errno};
+use crate::model::datatype::{Charset, Class, StringPadding};
+use crate::model::storage::Storage;
+use crate::model::{Datatype, LinkTarget};
+
+fn errno_of<T>(result: Result<T>) -> Errno {
+    Errno::from_raw(errno::of(&result.err().expect("an error")))
+}
+
+fn list(fs: &Filesystem, directory: Ino) -> Vec<(String, Ino, Kind)> {
+    let handle = fs.opendir(directory).unwrap();
+    let mut entries = Vec::new();
+    let read = fs.readdir(handle, 0, &mut |entry| {
+        let name = String::from_utf8_lossy(entry.name).into_owned();
+        entries.push((name, entry.ino, entry.kind));
+        false
+    });
+    read.unwrap();
+    fs.release(handle);
+    entries
+}
+
+fn names(fs: &Filesystem, path: &str) -> Vec<String> {
+    let directory = fs.resolve(path.as_bytes()).unwrap().ino;
+    let names = list(fs, directory).into_iter().map(|(name, ..)| name);
+    names.filter(|name| name != "." && name != "..").collect()
+}
+
+fn text(fs: &Filesystem, path: &str) -> String {
+    let entry = fs.resolve_link(path.as_bytes()).unwrap();
+    assert_eq!(entry.attributes.kind, Kind::Symlink, "{path}");
+    let text = String::from_utf8(fs.readlink(entry.ino).unwrap()).unwrap();
+    assert_eq!(entry.attributes.size, text.len() as u64);
+    text
+}
+
+fn content(fs: &Filesystem, path: &str) -> Result<Vec<u8>> {
+    let handle = fs.open_file(fs.resolve(path.as_bytes())?.ino)?;
+    let bytes = fs.read(handle, 0, 1 << 20)?.to_vec();
+    fs.release(handle);
+    Ok(bytes)
+}
+
+fn xattr(fs: &Filesystem, path: &str, name: &str) -> Result<String> {
+    let ino = fs.resolve(path.as_bytes()).unwrap().ino;
+    let value = fs.getxattr(ino, name.as_bytes())?;
+    Ok(String::from_utf8(value).unwrap())
+}
+
+#[test]
+fn a_small_tree() {
+    let mut fake = Fake::new();
+    fake.group(800, 1);
+    fake.bytes(1600, 2, b"elements");
+    fake.hard(ROOT, "run", 800);
+    fake.hard(ROOT, "same", 1600);
+    fake.hard(800, "temp", 1600);
+    let fs = fake.mounted();
+
+    let root = list(&fs, fs.root());
+    assert_eq!(root[0], (".".to_owned(), 1, Kind::Directory));
+    assert_eq!(root[1], ("..".to_owned(), 1, Kind::Directory));
+    assert_eq!(root[2], ("run".to_owned(), 800, Kind::Directory));
+    assert_eq!(root[3], ("same".to_owned(), 1600, Kind::File));
+    assert_eq!(list(&fs, 800)[1].1, 1);
+
+    let temp = fs.resolve(b"run/temp").unwrap();
+    assert_eq!(temp.ino, fs.resolve(b"/same").unwrap().ino);
+    let stat = temp.attributes;
+    assert_eq!((stat.size, stat.blocks, stat.links), (8, 1, 2));
+    assert_eq!((stat.uid, stat.gid, stat.permissions), (1000, 100, 0o440));
+    assert_eq!(stat.modified, (1_000_000_000, 5));
+    let run = fs.resolve(b"run").unwrap().attributes;
+    assert_eq!(
+        (run.kind, run.links, run.permissions),
+        (Kind::Directory, 1, 0o550)
+    );
+
+    assert_eq!(content(&fs, "run/temp").unwrap(), b"elements");
+    assert_eq!(errno_of(fs.resolve(b"run/none")), Errno::ENOENT);
+    assert_eq!(errno_of(fs.resolve(b"same/x")), Errno::ENOTDIR);
+    assert_eq!(errno_of(fs.lookup(1, &[b'n'; 256])), Errno::ENAMETOOLONG);
+    assert_eq!(errno_of(fs.open_file(800)), Errno::EISDIR);
+}
+
+#[test]
+fn options_change_owner_and_mode() {
+    let fs = Fake::new().mounted_with(&Options {
+        uid: Some(7),
+        gid: Some(8),
+        umask: Some(0o027),
+        ..Options::default()
+    });
+    let stat = fs.getattr(1).unwrap().attributes;
+    assert_eq!((stat.uid, stat.gid, stat.permissions), (7, 8, 0o550));
+}
+
+#[test]
+fn a_group_is_a_directory_in_one_place() {
+    // A ring: /b/a, /b/a/b, and the root once more; the shortest path is a group's own.
+    let mut fake = Fake::new();
+    fake.group(800, 2);
+    fake.group(1600, 2);
+    fake.hard(ROOT, "z", 800);
+    fake.hard(ROOT, "b", 800);
+    fake.hard(800, "a", 1600);
+    fake.hard(1600, "b", 800);
+    fake.hard(1600, "self", 1600);
+    fake.hard(1600, "top", ROOT);
+    let fs = fake.mounted();
+
+    assert_eq!(text(&fs, "z"), "b");
+    assert_eq!(fs.resolve(b"b").unwrap().ino, 800);
+    assert_eq!(text(&fs, "b/a/b"), "..");
+    assert_eq!(text(&fs, "b/a/self"), ".");
+    assert_eq!(text(&fs, "b/a/top"), "../..");
+    assert_eq!(fs.resolve(b"z/a/top/b/a/self/b/a").unwrap().ino, 1600);
+    let kinds: Vec<_> = list(&fs, 1600).iter().map(|entry| entry.2).collect();
+    assert_eq!(kinds[2..], [Kind::Symlink; 3]);
+}
+
+#[test]
+fn where_a_link_count_lies_the_first_name_wins() {
+    let mut fake = Fake::new();
+    fake.group(800, 1);
+    fake.group(1600, 1);
+    fake.hard(ROOT, "a", 800);
+    fake.hard(ROOT, "b", 1600);
+    fake.hard(1600, "lie", 800);
+    fake.hard(800, "up", 800);
+    let fs = fake.mounted();
+    assert_eq!(fs.resolve(b"b/lie").unwrap().ino, 800);
+    assert_eq!(text(&fs, "a"), "b/lie");
+    assert_eq!(text(&fs, "b/lie/up"), ".");
+    fs.forget(800, 100);
+    assert_eq!(text(&fs, "a"), "b/lie");
+}
+
+#[test]
+fn symbolic_links_resolve_inside() {
+    let mut fake = Fake::new();
+    fake.group(800, 1);
+    fake.bytes(1600, 1, b"x");
+    fake.hard(ROOT, "g", 800);
+    fake.hard(800, "data", 1600);
+    fake.hard(800, "..", 1600);
+    fake.soft(800, "absolute", "/g/data");
+    fake.soft(800, "relative", "./data");
+    fake.soft(800, "root", "/");
+    fake.soft(800, "here", ".");
+    fake.soft(800, "dotdot", "..");
+    fake.soft(800, "dangling", "/no/../where");
+    fake.soft(800, "long", &"x/".repeat(3000));
+    let external = LinkTarget::External {
+        file: b"other.h5".to_vec(),
+        path: b"/a/b".to_vec(),
+    };
+    fake.link(800, "external", external);
+    fake.link(800, "user", LinkTarget::UserDefined(187));
+    let fs = fake.mounted();
+
+    assert_eq!(text(&fs, "g/absolute"), "../g/data");
+    assert_eq!(text(&fs, "g/relative"), "data");
+    assert_eq!(text(&fs, "g/root"), "..");
+    assert_eq!(text(&fs, "g/here"), ".");
+    assert_eq!(text(&fs, "g/dotdot"), "%2E%2E");
+    assert_eq!(text(&fs, "g/dangling"), "../no/%2E%2E/where");
+    assert_eq!(text(&fs, "g/external"), "other.h5:/a/b");
+    assert_eq!(text(&fs, "g/user"), "user-defined link, class 187");
+    for path in [
+        "g/absolute",
+        "g/relative",
+        "g/dotdot",
+        "g/here/data",
+        "g/root/g/data",
+    ] {
+        assert_eq!(content(&fs, path).unwrap(), b"x", "{path}");
+    }
+    assert_eq!(errno_of(fs.resolve(b"g/dangling")), Errno::ENOENT);
+    let long = fs.resolve_link(b"g/long").unwrap();
+    assert_eq!(errno_of(fs.readlink(long.ino)), Errno::ENAMETOOLONG);
+    // The number is the same in every mount; the kernel never asks for attributes of a link.
+    assert_eq!(fs.listxattr(long.ino).unwrap(), Vec::<Vec<u8>>::new());
+    assert!(long.ino >= 1 << 63);
+}
+
+#[test]
+fn damage_stays_where_it_is() {
+    let mut fake = Fake::new();
+    fake.group(800, 1);
+    fake.bytes(1600, 1, b"x");
+    fake.broken(2400);
+    let unknown = Err(Error::unsupported("filter 32099", 640));
+    fake.array(3200, 1, byte_type(), 5, unknown);
+    let string = Datatype {
+        size: 16,
+        class: Class::VariableString {
+            padding: StringPadding::NullTerminated,
+            charset: Charset::Utf8,
+        },
+    };
+    fake.array(4000, 1, string, 5, Ok(Storage::Fill));
+    fake.hard(ROOT, "torn", 800);
+    fake.hard(800, "before", 1600);
+    fake.hard(800, "after", 1600);
+    fake.tear(800, 1);
+    fake.hard(ROOT, "good", 1600);
+    fake.hard(ROOT, "header", 2400);
+    fake.hard(ROOT, "absent", 9999);
+    fake.hard(ROOT, "nowhere", 0);
+    fake.hard(ROOT, "filter", 3200);
+    fake.hard(ROOT, "strings", 4000);
+    let damaged = LinkTarget::Damaged(Error::corrupt("link message: size", 77));
+    fake.link(ROOT, "link", damaged);
+    let fs = fake.mounted();
+
+    assert_eq!(names(&fs, "/").len(), 8);
+    assert_eq!(content(&fs, "good").unwrap(), b"x");
+    for path in ["header", "absent", "nowhere", "link"] {
+        let entry = fs.resolve(path.as_bytes()).unwrap();
+        let stat = entry.attributes;
+        assert_eq!((stat.kind, stat.size), (Kind::File, 0), "{path}");
+        assert_eq!(errno_of(fs.open_file(entry.ino)), Errno::EIO, "{path}");
+        let list = fs.listxattr(entry.ino).unwrap();
+        assert_eq!(list, [b"user.h5fs.error".to_vec()], "{path}");
+    }
+    let header = xattr(&fs, "header", "user.h5fs.error").unwrap();
+    assert!(header.starts_with("object header: bad signature"));
+    let filter = fs.resolve(b"filter").unwrap();
+    assert_eq!((filter.attributes.size, filter.attributes.blocks), (5, 1));
+    for path in ["filter", "strings"] {
+        assert_eq!(errno_of(content(&fs, path)), Errno::EOPNOTSUPP, "{path}");
+        assert!(xattr(&fs, path, "user.h5fs.error").is_ok(), "{path}");
+    }
+
+    let handle = fs.opendir(fs.resolve(b"torn").unwrap().ino).unwrap();
+    let mut seen = Vec::new();
+    fs.readdir(handle, 0, &mut |entry| {
+        seen.push((entry.name.to_vec(), entry.next));
+        false
+    })
+    .unwrap();
+    assert_eq!(seen[2], (b"before".to_vec(), 3));
+    for _ in 0..2 {
+        assert_eq!(errno_of(fs.readdir(handle, 3, &mut |_| false)), Errno::EIO);
+    }
+    assert!(xattr(&fs, "torn", "user.h5fs.error").is_ok());
+}
+
+#[test]
+fn listings_go_on_at_any_cookie() {
+    let mut fake = Fake::new();
+    for number in 0..40_u64 {
+        fake.bytes(800 + number, 1, b"x");
+        fake.hard(ROOT, format!("n{number}"), 800 + number);
+    }
+    let fs = fake.mounted();
+    let handle = fs.opendir(1).unwrap();
+    let mut cookie = 0;
+    let mut names = Vec::new();
+    loop {
+        let mut room = 3;
+        let before = cookie;
+        fs.readdir_plus(handle, cookie, &mut |listed, entry| {
+            if room == 0 {
+                return true;
+            }
+            room -= 1;
+            assert_eq!(entry.attributes.ino, listed.ino);
+            names.push(String::from_utf8(listed.name.to_vec()).unwrap());
+            cookie = listed.next;
+            false
+        })
+        .unwrap();
+        if cookie == before {
+            break;
+        }
+    }
+    assert_eq!(names.len(), 42);
+    assert_eq!(names[41], "n39");
+    let mut first = None;
+    fs.readdir(handle, 2 + 17, &mut |entry| {
+        first.get_or_insert(entry.name.to_vec());
+        false
+    })
+    .unwrap();
+    assert_eq!(first.unwrap(), b"n17");
+    // Each of the forty was counted once.
+    fs.forget(800 + 17, 1);
+    assert_eq!(errno_of(fs.getattr(800 + 17)), Errno::ESTALE);
+}
+
+#[test]
+fn hostile_names_are_found_again() {
+    let long = [b'n'; 300];
+    let hostile: [&[u8]; 10] = [
+        b"", b".", b"..", b"a/b", b"a\0", b"%2F", b"%", b".h5fs", b"\xff\n", &long,
+    ];
+    let mut fake = Fake::new();
+    fake.group(800, 1);
+    fake.hard(ROOT, "g", 800);
+    for (number, name) in (1600..).zip(hostile) {
+        for group in [ROOT, 800] {
+            fake.bytes(number, 2, b"x");
+            fake.hard(group, name, number);
+        }
+    }
+    let fs = fake.mounted();
+    for directory in [1, fs.resolve(b"g").unwrap().ino] {
+        let handle = fs.opendir(directory).unwrap();
+        let mut shown = Vec::new();
+        fs.readdir(handle, 2, &mut |entry| {
+            shown.push((entry.name.to_vec(), entry.ino));
+            false
+        })
+        .unwrap();
+        for (name, ino) in shown.into_iter().filter(|(name, _)| name != b"g") {
+            assert_eq!(fs.lookup(directory, &name).unwrap().ino, ino);
+            let path = fs.getxattr(ino, b"user.h5fs.path").unwrap();
+            let place = usize::try_from(ino - 1600).unwrap();
+            assert_eq!(path, [b"/", hostile[place]].concat());
+        }
+        assert_eq!(errno_of(fs.lookup(directory, b"%2E%2e")), Errno::ENOENT);
+    }
+    let views = fs.resolve(b".h5fs").unwrap();
+    assert_eq!(views.attributes.kind, Kind::Directory);
+    assert_eq!(names(&fs, ".h5fs"), ["status"]);
+    let status = String::from_utf8(content(&fs, ".h5fs/status").unwrap()).unwrap();
+    assert!(status.contains("source: fake.h5\n"), "{status}");
+}
+
+#[test]
+fn extended_attributes_fit_the_kernel() {
+    let mut fake = Fake::new();
+    fake.attribute(ROOT, b"units", b"K");
+    fake.attribute(ROOT, b"h5fs.path", b"forged");
+    fake.attribute(ROOT, b"", b"empty");
+    fake.attribute(ROOT, b"nul\0", b"nul");
+    fake.attribute(ROOT, &[b'n'; 251], b"long name");
+    fake.attribute(ROOT, &[b'n'; 250], b"longest name");
+    fake.attribute(ROOT, b"big", &vec![b'v'; 65_537]);
+    fake.attribute(ROOT, b"biggest", &vec![b'v'; 65_536]);
+    fake.group(800, 1);
+    fake.hard(ROOT, "many", 800);
+    for number in 0..1000 {
+        let name = format!("{number:0>200}");
+        fake.attribute(800, name.as_bytes(), b"");
+    }
+    let fs = fake.mounted();
+    let list = fs.listxattr(1).unwrap();
+    let longest = [&b"user."[..], &[b'n'; 250]].concat();
+    let wanted: [&[u8]; 4] = [b"user.h5fs.path", b"user.units", &longest, b"user.biggest"];
+    assert_eq!(list, wanted);
+    assert_eq!(xattr(&fs, "/", "user.units").unwrap(), "K");
+    assert_eq!(xattr(&fs, "/", "user.h5fs.path").unwrap(), "/");
+    assert_eq!(errno_of(xattr(&fs, "/", "user.big")), Errno::E2BIG);
+    assert_eq!(errno_of(xattr(&fs, "/", "user.none")), Errno::ENODATA);
+    let selinux = fs.getxattr(u64::MAX, b"security.selinux");
+    assert_eq!(errno_of(selinux), Errno::EOPNOTSUPP);
+    let many = fs.listxattr(fs.resolve(b"many").unwrap().ino).unwrap();
+    let bytes: usize = many.iter().map(|name| name.len() + 1).sum();
+    assert!(many.len() > 300 && bytes <= 65_536, "{bytes}");
+}
+
+#[test]
+fn holes_are_only_what_reads_as_zeros() {
+    let mut fake = Fake::new();
+    fake.array(800, 1, byte_type(), 1 << 40, Ok(Storage::Fill));
+    fake.bytes(1600, 1, b"data");
+    fake.array(2400, 1, byte_type(), 0, Ok(Storage::Empty));
+    fake.hard(ROOT, "sparse", 800);
+    fake.hard(ROOT, "data", 1600);
+    fake.hard(ROOT, "empty", 2400);
+    let fs = fake.mounted();
+    let sparse = fs.resolve(b"sparse").unwrap();
+    assert_eq!(sparse.attributes.size, 1 << 40);
+    assert_eq!(sparse.attributes.blocks, 0);
+    let handle = fs.open_file(sparse.ino).unwrap();
+    assert_eq!(fs.lseek(handle, 10, Whence::Hole).unwrap(), 10);
+    assert_eq!(errno_of(fs.lseek(handle, 10, Whence::Data)), Errno::ENXIO);
+    let data = fs.open_file(fs.resolve(b"data").unwrap().ino).unwrap();
+    assert_eq!(fs.lseek(data, 1, Whence::Data).unwrap(), 1);
+    assert_eq!(fs.lseek(data, 1, Whence::Hole).unwrap(), 4);
+    assert_eq!(errno_of(fs.lseek(data, 4, Whence::Hole)), Errno::ENXIO);
+    assert_eq!(content(&fs, "empty").unwrap(), b"");
+}

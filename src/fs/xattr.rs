@@ -1,0 +1,158 @@
+//! Extended attributes: the built-in `user.h5fs.*`, then the object's own in file order.
+//!
+//! The kernel fails the whole list where it is over 64 KiB, so what does not fit is left out.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::refusal;
+use crate::fs::namespace::Namespace;
+use crate::limits;
+use crate::model::attribute::AttributeContent;
+use crate::model::{Attribute, Node};
+use crate::view::attributes;
+
+/// What all names here begin with.
+const PREFIX: &[u8] = b"user.";
+/// What the built-in names begin with after that; attributes of the file with such names are not shown.
+const BUILTIN: &[u8] = b"h5fs.";
+/// The name under which an object tells what is wrong with it.
+const ERROR: &str = "h5fs.error";
+
+/// An object as extended attributes show it.
+pub(super) struct Object<'a> {
+    pub(super) space: Namespace<'a>,
+    /// `None` where the object itself cannot be read.
+    pub(super) node: Option<&'a Node>,
+    /// Its path, names as in the file.
+    pub(super) path: Vec<u8>,
+    /// What is wrong with it.
+    pub(super) error: Option<String>,
+}
+
+/// The attribute's name without `user.`.
+///
+/// # Errors
+/// `EOPNOTSUPP` for a name of another kind: `ENODATA` would make the kernel ask for it again and again.
+pub(super) fn user_name(name: &[u8]) -> Result<&[u8]> {
+    name.strip_prefix(PREFIX)
+        .ok_or_else(|| refusal(Errno::EOPNOTSUPP, "extended attribute"))
+}
+
+/// There is no such attribute.
+pub(super) fn absent() -> Error {
+    refusal(Errno::ENODATA, "extended attribute")
+}
+
+impl Object<'_> {
+    /// The names, with `user.`.
+    pub(super) fn list(&self) -> Result<Vec<Vec<u8>>> {
+        let mut list = List::default();
+        for (name, value) in self.builtin() {
+            if list.add(name.as_bytes(), value.len()).is_break() {
+                return Ok(list.names);
+            }
+        }
+        let Some(node) = self.node else {
+            return Ok(list.names);
+        };
+        let container = &*self.space.live.container;
+        container.attributes(node.id, &mut |attribute| {
+            if !is_shown(&attribute.name) || list.holds(&attribute.name) {
+                return ControlFlow::Continue(());
+            }
+            match self.length(&attribute) {
+                Some(length) => list.add(&attribute.name, length),
+                None => ControlFlow::Continue(()),
+            }
+        })?;
+        Ok(list.names)
+    }
+
+    /// The value of an attribute; `name` is without `user.`.
+    pub(super) fn get(&self, name: &[u8]) -> Result<Vec<u8>> {
+        if name.starts_with(BUILTIN) {
+            let mut all = self.builtin().into_iter();
+            let found = all.find(|(builtin, _)| builtin.as_bytes() == name);
+            return found.map(|(_, value)| value).ok_or_else(absent);
+        }
+        let node = self.node.filter(|_| is_shown(name)).ok_or_else(absent)?;
+        let found = self.space.live.container.attribute(node.id, name)?;
+        let content = found.ok_or_else(absent)?.content?;
+        match self.text(&content) {
+            Err(Error::Limit { .. }) => Err(refusal(Errno::E2BIG, "extended attribute")),
+            text => text,
+        }
+    }
+
+    fn builtin(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let mut all = match self.node {
+            Some(node) => attributes::builtin(node, &self.path),
+            None => Vec::new(),
+        };
+        if let Some(error) = &self.error {
+            all.push((ERROR, error.as_bytes().to_vec()));
+        }
+        all.retain(|(_, value)| value.len() <= limits::XATTR_BYTES);
+        all
+    }
+
+    /// Bytes of the value as text; `None` where it is too long. One that cannot be read is listed: only
+    /// asking for it tells why.
+    fn length(&self, attribute: &Attribute) -> Option<usize> {
+        match &attribute.content {
+            Ok(content) => match self.text(content) {
+                Ok(text) => Some(text.len()),
+                Err(Error::Limit { .. }) => None,
+                Err(_) => Some(0),
+            },
+            Err(_) => Some(0),
+        }
+    }
+
+    /// The value as text; `Limit` where it is too long for the kernel.
+    fn text(&self, content: &AttributeContent) -> Result<Vec<u8>> {
+        let paths = |node| self.space.path_of(node);
+        let container = &*self.space.live.container;
+        attributes::value_text_within(container, &paths, content, limits::XATTR_BYTES)
+    }
+}
+
+#[derive(Default)]
+struct List {
+    names: Vec<Vec<u8>>,
+    seen: HashSet<Vec<u8>>,
+    bytes: usize,
+}
+
+impl List {
+    fn holds(&self, name: &[u8]) -> bool {
+        self.seen.contains(name)
+    }
+
+    /// Adds a name whose value is `length` bytes long, unless one of both is too long; breaks off where
+    /// the list would be.
+    fn add(&mut self, name: &[u8], length: usize) -> ControlFlow<()> {
+        let full = [PREFIX, name].concat();
+        if full.len() > limits::NAME_BYTES || length > limits::XATTR_BYTES {
+            return ControlFlow::Continue(());
+        }
+        // Each name in the list ends in a NUL.
+        let bytes = self.bytes + full.len() + 1;
+        if bytes > limits::XATTR_BYTES {
+            return ControlFlow::Break(());
+        }
+        self.bytes = bytes;
+        self.names.push(full);
+        self.seen.insert(name.to_vec());
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an attribute of the file is shown under its name.
+fn is_shown(name: &[u8]) -> bool {
+    !name.is_empty() && !name.contains(&0) && !name.starts_with(BUILTIN)
+}

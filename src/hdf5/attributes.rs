@@ -1,0 +1,191 @@
+//! An object's attributes: messages in its header (compact), or on a fractal heap (dense), found through
+//! a
+//! version 2 B-tree (HDF5 3.0, IV.A.2.v and III.A.2, record type 8).
+
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::btree_v2::BtreeV2;
+use crate::hdf5::heap::fractal::FractalHeap;
+use crate::hdf5::message::attribute_info::AttributeInfo;
+use crate::hdf5::message::{attribute, kind};
+use crate::hdf5::metadata::Metadata;
+use crate::hdf5::object_header::ObjectHeader;
+use crate::hdf5::shared::SharedMessages;
+use crate::limits;
+use crate::model::Attribute;
+use crate::wire::Cursor;
+use crate::wire::checksum::lookup3;
+
+/// Record type of the index over the names' hashes.
+const NAME_INDEX: u8 = 8;
+
+/// Bytes of a heap ID in its records.
+const HEAP_ID: usize = 8;
+
+/// The attributes of one object.
+#[derive(Debug)]
+pub struct Attributes<'a> {
+    metadata: &'a Arc<Metadata>,
+    shared: &'a SharedMessages,
+    header: &'a ObjectHeader,
+    dense: Option<Dense>,
+}
+
+#[derive(Debug)]
+struct Dense {
+    heap: FractalHeap,
+    name_index: u64,
+}
+
+impl<'a> Attributes<'a> {
+    /// The attributes of the object that `header` describes.
+    ///
+    /// # Errors
+    /// As the message or heap that says where they are is damaged.
+    pub fn open(
+        metadata: &'a Arc<Metadata>,
+        shared: &'a SharedMessages,
+        header: &'a ObjectHeader,
+    ) -> Result<Self> {
+        let info = header.find(kind::ATTRIBUTE_INFO).map(|message| {
+            let mut cursor = Cursor::new(message.data, message.at, "attribute info message");
+            AttributeInfo::read(metadata, &mut cursor)
+        });
+        let dense = match info.transpose()? {
+            Some(AttributeInfo {
+                heap: Some(heap),
+                name_index: Some(name_index),
+            }) => {
+                let heap = FractalHeap::open(metadata, heap)?;
+                Some(Dense { heap, name_index })
+            }
+            _ => None,
+        };
+        Ok(Attributes {
+            metadata,
+            shared,
+            header,
+            dense,
+        })
+    }
+
+    /// Hands each attribute to `visit` until it breaks off: in the order of the messages, or, if dense,
+    /// in creation order where that is known, else of the names' hashes. What cannot be read is passed over.
+    ///
+    /// # Errors
+    /// That of the first attribute that was passed over.
+    pub fn visit(&self, visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>) -> Result<()> {
+        let mut failure = Ok(());
+        let mut hand_on = |attribute: Result<Attribute>| match attribute {
+            Ok(attribute) => visit(attribute),
+            Err(error) => {
+                log::warn!("an attribute is passed over: {error}");
+                if failure.is_ok() {
+                    failure = Err(error);
+                }
+                ControlFlow::Continue(())
+            }
+        };
+        match &self.dense {
+            None => _ = self.compact().try_for_each(&mut hand_on),
+            Some(dense) => self.visit_dense(dense, &mut hand_on)?,
+        }
+        failure
+    }
+
+    /// The attribute called `name`.
+    pub fn find(&self, name: &[u8]) -> Result<Option<Attribute>> {
+        match &self.dense {
+            None => Ok(self
+                .compact()
+                .flatten()
+                .find(|attribute| attribute.name == name)),
+            Some(dense) => self.find_dense(dense, name),
+        }
+    }
+
+    fn compact(&self) -> impl Iterator<Item = Result<Attribute>> {
+        let messages = self.header.messages();
+        messages
+            .filter(|message| message.kind == kind::ATTRIBUTE)
+            .map(|message| {
+                let body = self.shared.resolve(&message)?;
+                attribute::read(
+                    self.metadata,
+                    self.shared,
+                    &mut body.cursor("attribute message"),
+                )
+            })
+    }
+
+    /// The name index is complete; an order index that lacks an attribute has been met, and the libraries
+    /// do not use it either.
+    fn visit_dense(
+        &self,
+        dense: &Dense,
+        hand_on: &mut dyn FnMut(Result<Attribute>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let index = BtreeV2::open(Arc::clone(self.metadata), dense.name_index, NAME_INDEX)?;
+        if index.records() > limits::ATTRIBUTES {
+            return Err(Error::limit("attributes of an object", limits::ATTRIBUTES));
+        }
+        let mut records = Vec::new();
+        let mut cursor = index.cursor(0);
+        while let Some(record) = cursor.next_record()? {
+            records.push((self.creation_order(dense, &record)?, record));
+        }
+        records.sort_by_key(|(creation_order, _)| *creation_order);
+        for (_, record) in records {
+            if hand_on(self.read_record(dense, &record)).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn creation_order(&self, dense: &Dense, record: &[u8]) -> Result<u32> {
+        let mut cursor = Cursor::new(record, dense.name_index, "attribute name record");
+        cursor.skip(HEAP_ID + 1)?; // heap ID, message flags
+        cursor.u32()
+    }
+
+    fn find_dense(&self, dense: &Dense, name: &[u8]) -> Result<Option<Attribute>> {
+        let index = BtreeV2::open(Arc::clone(self.metadata), dense.name_index, NAME_INDEX)?;
+        let sought = lookup3(name);
+        let mut found = None;
+        let mut compare = |record: &[u8]| -> Result<Ordering> {
+            let mut cursor = Cursor::new(record, dense.name_index, "attribute name record");
+            cursor.skip(HEAP_ID + 1 + 4)?; // heap ID, message flags, creation order
+            match sought.cmp(&cursor.u32()?) {
+                Ordering::Equal => {}
+                order => return Ok(order),
+            }
+            let attribute = self.read_record(dense, record)?;
+            let order = name.cmp(&attribute.name);
+            if order.is_eq() {
+                found = Some(attribute);
+            }
+            Ok(order)
+        };
+        index.find(&mut compare)?;
+        Ok(found)
+    }
+
+    /// Records begin with the heap ID and the message's flags.
+    fn read_record(&self, dense: &Dense, record: &[u8]) -> Result<Attribute> {
+        const SHARED: u8 = 0b10;
+        let mut cursor = Cursor::new(record, dense.name_index, "attribute record");
+        let id = cursor.take(HEAP_ID)?;
+        let message = match cursor.u8()? & SHARED {
+            0 => dense.heap.object(id)?,
+            _ => self
+                .shared
+                .from_heap(kind::ATTRIBUTE, id, dense.name_index)?,
+        };
+        let mut cursor = Cursor::new(&message, dense.name_index, "attribute message");
+        attribute::read(self.metadata, self.shared, &mut cursor)
+    }
+}

@@ -1,0 +1,399 @@
+//! Version 1 B-trees: what old groups sort their names by, and old chunked datasets their chunks.
+//!
+//! HDF5 3.0, III.A.1. Nodes are written for 2K children, but K is never needed here: each node says
+//! how many entries it uses, and only those have a meaning. Sibling addresses may be stale, so every
+//! way leads through the parents.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::metadata::Metadata;
+use crate::limits;
+use crate::wire::{Cursor, to_u64};
+
+const NODE: &str = "B-tree node (version 1)";
+const GROUP: u8 = 0;
+const CHUNK: u8 = 1;
+
+/// One version 1 B-tree: where its root is, and the form of its keys.
+#[derive(Debug, Clone)]
+pub struct BtreeV1 {
+    meta: Arc<Metadata>,
+    root: u64,
+    node_type: u8,
+    key_size: usize,
+}
+
+/// One node, level 0 being a leaf: N children between N + 1 keys.
+#[derive(Debug, Clone)]
+pub struct Node {
+    block: Arc<[u8]>,
+    at: u64,
+    level: u8,
+    used: usize,
+    prefix: usize,
+    key_size: usize,
+    entry_size: usize,
+}
+
+impl BtreeV1 {
+    /// The tree of a group (node type 0), its root at absolute offset `root`.
+    /// A key is the offset of a name in the group's local heap.
+    pub fn group(meta: Arc<Metadata>, root: u64) -> Self {
+        let key_size = meta.size_of_lengths();
+        BtreeV1 {
+            meta,
+            root,
+            node_type: GROUP,
+            key_size,
+        }
+    }
+
+    /// The tree of a chunked dataset (node type 1) of `rank` dimensions, its root at absolute offset `root`.
+    /// A key is the chunk's size, its filter mask, and its offset in elements, with one more for the element's bytes.
+    pub fn chunks(meta: Arc<Metadata>, root: u64, rank: usize) -> Self {
+        let key_size = rank.saturating_add(2).saturating_mul(8);
+        BtreeV1 {
+            meta,
+            root,
+            node_type: CHUNK,
+            key_size,
+        }
+    }
+
+    /// The file that the tree is in.
+    pub fn meta(&self) -> &Metadata {
+        &self.meta
+    }
+
+    /// The root node.
+    ///
+    /// # Errors
+    /// As for every node: `Corrupt` where it is not one of this tree's type, `Limit` for its level.
+    pub fn root(&self) -> Result<Node> {
+        let root = self.node(self.root)?;
+        match usize::from(root.level) > limits::TREE_DEPTH {
+            true => Err(Error::limit(
+                "levels of a B-tree",
+                to_u64(limits::TREE_DEPTH),
+            )),
+            false => Ok(root),
+        }
+    }
+
+    /// The address of child `i` of `node`: a node, or below a leaf what the tree is about.
+    pub fn child(&self, node: &Node, i: usize) -> Result<Option<u64>> {
+        let mut cursor = node.entry(i, node.used)?;
+        cursor.skip(node.key_size)?;
+        self.meta.address(&mut cursor)
+    }
+
+    /// As [`child`](Self::child), which must be defined.
+    pub fn defined_child(&self, node: &Node, i: usize) -> Result<u64> {
+        let child = self.child(node, i)?;
+        child.ok_or_else(|| Error::corrupt(format!("{NODE}: a child is undefined"), node.at))
+    }
+
+    /// The node that child `i` of `node` is. Its level is lower, so no way down is a circle.
+    pub fn descend(&self, node: &Node, i: usize) -> Result<Node> {
+        let child = self.node(self.defined_child(node, i)?)?;
+        match child.level < node.level {
+            true => Ok(child),
+            false => Err(Error::corrupt(
+                format!("{NODE}: level does not fall"),
+                child.at,
+            )),
+        }
+    }
+
+    /// The entries of all leaves, in the order of the keys.
+    pub fn entries(&self) -> Result<LeafEntries> {
+        let root = self.root()?;
+        Ok(LeafEntries {
+            budget: self.meta.source().length(),
+            path: vec![(root, 0)],
+            tree: self.clone(),
+        })
+    }
+
+    fn node(&self, at: u64) -> Result<Node> {
+        let addresses = self.meta.size_of_offsets().saturating_mul(2);
+        let prefix = addresses.saturating_add(8);
+        let block = self.meta.plain_block(at, to_u64(prefix), NODE)?;
+        let mut cursor = Cursor::new(&block, at, NODE);
+        cursor.signature(b"TREE")?;
+        if cursor.u8()? != self.node_type {
+            return Err(cursor.corrupt("is of another type"));
+        }
+        let level = cursor.u8()?;
+        let used = usize::from(cursor.u16()?);
+        let entry_size = self.key_size.saturating_add(self.meta.size_of_offsets());
+        let entries = used.saturating_mul(entry_size);
+        let length = prefix.saturating_add(entries).saturating_add(self.key_size);
+        Ok(Node {
+            block: self.meta.plain_block(at, to_u64(length), NODE)?,
+            at,
+            level,
+            used,
+            prefix,
+            key_size: self.key_size,
+            entry_size,
+        })
+    }
+}
+
+impl Node {
+    /// Levels below this one; 0 for a leaf.
+    pub fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// Number of children.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// A cursor at key `i`, from 0 to [`used`](Self::used) inclusive.
+    pub fn key(&self, i: usize) -> Result<Cursor<'_>> {
+        self.entry(i, self.used.saturating_add(1))
+    }
+
+    fn entry(&self, i: usize, count: usize) -> Result<Cursor<'_>> {
+        let mut cursor = Cursor::new(&self.block, self.at, NODE);
+        if i >= count {
+            return Err(cursor.corrupt("has no such entry"));
+        }
+        let entry = i.saturating_mul(self.entry_size);
+        cursor.skip(self.prefix.saturating_add(entry))?;
+        Ok(cursor)
+    }
+
+    /// The first of the keys `from..=used` that `is_past` accepts, where those accepted follow all others.
+    pub fn first_key(
+        &self,
+        from: usize,
+        mut is_past: impl FnMut(Cursor<'_>) -> Result<bool>,
+    ) -> Result<Option<usize>> {
+        let (mut low, mut high) = (from, self.used.saturating_add(1));
+        while low < high {
+            let middle = low.midpoint(high);
+            match is_past(self.key(middle)?)? {
+                true => high = middle,
+                false => low = middle.saturating_add(1),
+            }
+        }
+        Ok((low <= self.used).then_some(low))
+    }
+}
+
+/// One entry of a leaf.
+#[derive(Debug, Clone, Copy)]
+pub struct LeafEntry<'t> {
+    tree: &'t BtreeV1,
+    node: &'t Node,
+    i: usize,
+}
+
+impl LeafEntry<'_> {
+    /// A cursor at the key before the child.
+    pub fn key(&self) -> Result<Cursor<'_>> {
+        self.node.key(self.i)
+    }
+
+    /// The address of what the tree is about.
+    pub fn child(&self) -> Result<Option<u64>> {
+        self.tree.child(self.node, self.i)
+    }
+}
+
+/// Goes through the entries of a tree's leaves; keeps one node of each level.
+#[derive(Debug)]
+pub struct LeafEntries {
+    tree: BtreeV1,
+    /// From the root down: a node, and the number of its children already taken.
+    path: Vec<(Node, usize)>,
+    /// Bytes of nodes that may still be met. Nodes do not overlap, so together they are not longer than
+    /// the file; a tree that leads to one node many times is.
+    budget: u64,
+}
+
+impl LeafEntries {
+    /// The next entry.
+    ///
+    /// # Errors
+    /// As a node on the way is damaged; the tree is then at its end.
+    pub fn next_entry(&mut self) -> Result<Option<LeafEntry<'_>>> {
+        match self.advance() {
+            Ok(true) => Ok(self.path.last().map(|(node, taken)| LeafEntry {
+                tree: &self.tree,
+                node,
+                i: taken.saturating_sub(1),
+            })),
+            Ok(false) => Ok(None),
+            Err(error) => {
+                self.path.clear();
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the next entry of a leaf, which is then the last of the path; `false` at the end.
+    fn advance(&mut self) -> Result<bool> {
+        while let Some((node, taken)) = self.path.last_mut() {
+            let i = *taken;
+            if i >= node.used {
+                self.path.pop();
+                continue;
+            }
+            *taken = i.saturating_add(1);
+            if node.level == 0 {
+                return Ok(true);
+            }
+            let child = self.tree.descend(node, i)?;
+            let left = self.budget.checked_sub(to_u64(child.block.len()));
+            self.budget = left.ok_or_else(|| {
+                Error::corrupt(format!("{NODE}: is met more than once"), child.at)
+            })?;
+            self.path.push((child, 0));
+        }
+        Ok(false)
+    }
+}
+
+/// The symbol table nodes of a group, in the order of the names, one at a time.
+#[derive(Debug)]
+pub struct Leaves(LeafEntries);
+
+impl Leaves {
+    /// `root` is the absolute offset of the group's B-tree.
+    pub fn new(meta: Arc<Metadata>, root: u64) -> Result<Self> {
+        BtreeV1::group(meta, root).entries().map(Leaves)
+    }
+
+    /// The absolute offset of the next symbol table node, `None` after the last.
+    ///
+    /// # Errors
+    /// As a node on the way is damaged; the tree is then at its end.
+    pub fn next_leaf(&mut self) -> Result<Option<u64>> {
+        let entry = self.0.next_entry()?;
+        entry
+            .map(|entry| entry.tree.defined_child(entry.node, entry.i))
+            .transpose()
+    }
+}
+
+/// The absolute offset of the one symbol table node that can hold the sought name.
+///
+/// `compare` is given the offset of a name in the group's local heap, and says how the sought name stands to it.
+///
+/// # Errors
+/// As a node on the way is damaged, or as `compare` says.
+pub fn find_group_leaf(
+    meta: Arc<Metadata>,
+    root: u64,
+    mut compare: impl FnMut(u64) -> Result<Ordering>,
+) -> Result<Option<u64>> {
+    let tree = BtreeV1::group(meta, root);
+    let mut node = tree.root()?;
+    loop {
+        // Child i holds the names after key i, up to and including key i + 1.
+        let key = node.first_key(1, |mut key| {
+            let name = tree.meta.length(&mut key)?;
+            Ok(compare(name)? != Ordering::Greater)
+        })?;
+        let Some(key) = key else {
+            return Ok(None);
+        };
+        let i = key.saturating_sub(1);
+        if node.level == 0 {
+            return tree.defined_child(&node, i).map(Some);
+        }
+        node = tree.descend(&node, i)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::memory::MemorySource;
+
+    /// A group's node: keys and children by turns, beginning and ending with a key.
+    fn node(level: u8, keys_and_children: &[u64]) -> Vec<u8> {
+        let used = u16::try_from(keys_and_children.len() / 2).unwrap();
+        let mut block = vec![b'T', b'R', b'E', b'E', GROUP, level];
+        block.extend(used.to_le_bytes());
+        block.extend([0xff; 16]);
+        block.extend(keys_and_children.iter().flat_map(|word| word.to_le_bytes()));
+        block
+    }
+
+    /// The nodes stand at 0, 100, 200 ….
+    fn file(nodes: &[Vec<u8>]) -> Arc<Metadata> {
+        let mut file = Vec::new();
+        for node in nodes {
+            file.extend(node);
+            file.resize(file.len().next_multiple_of(100), 0);
+        }
+        Arc::new(Metadata::new(Arc::new(MemorySource::new(file)), 0, 8, 8))
+    }
+
+    fn small_tree() -> Arc<Metadata> {
+        file(&[
+            node(1, &[0, 100, 20, 200, 40]),
+            node(0, &[0, 1111, 10, 2222, 20]),
+            node(0, &[20, 3333, 40]),
+        ])
+    }
+
+    fn leaves(meta: Arc<Metadata>) -> Result<Vec<u64>> {
+        let mut leaves = Leaves::new(meta, 0)?;
+        let mut found = Vec::new();
+        while let Some(leaf) = leaves.next_leaf()? {
+            found.push(leaf);
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn leaves_come_in_order() {
+        assert_eq!(leaves(small_tree()), Ok(vec![1111, 2222, 3333]));
+        assert_eq!(leaves(file(&[node(0, &[0])])), Ok(vec![]));
+    }
+
+    /// A key is the greatest name on its left. Here a name's place in the heap stands for the name.
+    #[test]
+    fn a_name_has_one_leaf() {
+        let find = |name: u64| find_group_leaf(small_tree(), 0, |key| Ok(name.cmp(&key))).unwrap();
+        assert_eq!(find(10), Some(1111));
+        assert_eq!(find(11), Some(2222));
+        assert_eq!(find(20), Some(2222));
+        assert_eq!(find(21), Some(3333));
+        assert_eq!(find(41), None);
+    }
+
+    #[test]
+    fn levels_must_fall() {
+        let own_child = file(&[node(1, &[0, 0, 9])]);
+        assert!(leaves(Arc::clone(&own_child)).is_err());
+        assert!(find_group_leaf(own_child, 0, |_| Ok(Ordering::Less)).is_err());
+        let same_level = file(&[node(1, &[0, 100, 9]), node(1, &[0, 200, 9])]);
+        assert!(leaves(same_level).is_err());
+    }
+
+    /// Ten ways to one node would be a billion in nine levels.
+    #[test]
+    fn no_node_is_met_over_and_over() {
+        let children = [0, 200].repeat(10);
+        let root = node(1, &[children, vec![0]].concat());
+        let meta = file(&[root, node(0, &[0, 1111, 9])]);
+        assert!(leaves(meta).is_err());
+    }
+
+    #[test]
+    fn only_nodes_of_the_trees_own_type_count() {
+        let meta = small_tree();
+        assert!(BtreeV1::chunks(Arc::clone(&meta), 0, 1).root().is_err());
+        assert!(BtreeV1::group(meta, 4).root().is_err());
+    }
+}

@@ -1,0 +1,626 @@
+//! Version 2 B-trees: records of one size, sorted, in nodes of one size. Links, attributes, chunks and heap
+//! objects are found by them; what a record says is the business of who opens the tree.
+//!
+//! HDF5 3.0, III.A.2. The widths of the counts beside a child's address follow from how many records
+//! a node of each level can hold. The specification's formula for the total of a subtree is
+//! wrong near powers of 256; [`Levels`] counts as the files do.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::limits;
+use crate::wire::{Cursor, to_u64};
+
+const HEADER: &str = "B-tree header (version 2)";
+const INTERNAL: &str = "B-tree internal node (version 2)";
+const LEAF: &str = "B-tree leaf node (version 2)";
+
+/// Signature, version and type, before a node's records.
+const NODE_PREFIX: usize = 6;
+const CHECKSUM: usize = 4;
+
+/// One version 2 B-tree: its header. Clones share the file's metadata.
+#[derive(Debug, Clone)]
+pub struct BtreeV2 {
+    meta: Arc<Metadata>,
+    record_type: u8,
+    record_size: usize,
+    records: u64,
+    levels: Levels,
+    root: Option<Child>,
+}
+
+/// Where a node is, and what it holds: a node itself does not say.
+#[derive(Debug, Clone, Copy)]
+struct Child {
+    at: u64,
+    /// Records in the node.
+    used: u64,
+    /// Records in the node and below.
+    total: u64,
+}
+
+/// One fetched node.
+#[derive(Debug)]
+struct Node {
+    block: Arc<[u8]>,
+    at: u64,
+    level: usize,
+    used: usize,
+}
+
+impl BtreeV2 {
+    /// The tree whose header is at absolute offset `at`, which must hold records of `record_type`.
+    ///
+    /// # Errors
+    /// `Corrupt` for another type and for sizes that cannot be, `Limit` for the depth.
+    pub fn open(meta: Arc<Metadata>, at: u64, record_type: u8) -> Result<Self> {
+        let widths = meta
+            .size_of_offsets()
+            .saturating_add(meta.size_of_lengths());
+        let length = to_u64(widths.saturating_add(22));
+        let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
+        let block = meta.block(at, length, HEADER, verify)?;
+        let mut cursor = Cursor::new(&block, at, HEADER);
+        cursor.signature(b"BTHD")?;
+        match cursor.u8()? {
+            0 => {}
+            version => return Err(cursor.unsupported(&format!("version {version}"))),
+        }
+        if cursor.u8()? != record_type {
+            return Err(cursor.corrupt("holds records of another type"));
+        }
+        let node_size = u64::from(cursor.u32()?);
+        let record_size = usize::from(cursor.u16()?);
+        let depth = usize::from(cursor.u16()?);
+        cursor.skip(2)?; // split and merge percent
+        let root = meta.address(&mut cursor)?;
+        let used = u64::from(cursor.u16()?);
+        let records = meta.length(&mut cursor)?;
+
+        let Some(levels) = Levels::new(node_size, record_size, meta.size_of_offsets(), depth)?
+        else {
+            return Err(cursor.corrupt("nodes cannot hold a record"));
+        };
+        // Each record has its own bytes in the file. This bounds every walk.
+        let bytes = records.checked_mul(to_u64(record_size));
+        if bytes.is_none_or(|bytes| bytes > meta.source().length()) {
+            return Err(cursor.corrupt("more records than the file can hold"));
+        }
+        let root = match (root, records) {
+            (_, 0) => None,
+            (None, _) => return Err(cursor.corrupt("records without a root node")),
+            (Some(at), total) => Some(Child { at, used, total }),
+        };
+        if let Some(root) = root {
+            levels.check(root, depth, &cursor)?;
+        }
+        Ok(BtreeV2 {
+            meta,
+            record_type,
+            record_size,
+            records,
+            levels,
+            root,
+        })
+    }
+
+    /// Number of records.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Bytes of a record.
+    pub fn record_size(&self) -> usize {
+        self.record_size
+    }
+
+    /// Levels below the root.
+    pub fn depth(&self) -> usize {
+        self.levels.depth()
+    }
+
+    /// The first record, in the tree's order, that `compare` calls equal. `compare` says how the sought key
+    /// stands to the record it is given.
+    ///
+    /// # Errors
+    /// As a node on the way is damaged, or as `compare` says.
+    pub fn find(
+        &self,
+        compare: &mut dyn FnMut(&[u8]) -> Result<Ordering>,
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(mut child) = self.root else {
+            return Ok(None);
+        };
+        let mut found = None;
+        let mut level = self.depth();
+        loop {
+            let node = self.node(child, level)?;
+            let (i, equal) = self.first_not_before(&node, compare)?;
+            if equal {
+                found = Some(self.record(&node, i)?.to_vec());
+            }
+            // Equal records may also stand before this one, below child i.
+            let Some(below) = level.checked_sub(1) else {
+                return Ok(found);
+            };
+            child = self.child(&node, i)?;
+            level = below;
+        }
+    }
+
+    /// The record at `position`, counted from 0 in the tree's order; `None` past the last.
+    ///
+    /// # Errors
+    /// As a node on the way is damaged.
+    pub fn get(&self, position: u64) -> Result<Option<Vec<u8>>> {
+        self.cursor(position).next_record()
+    }
+
+    /// The records from `position` on, in the tree's order. Nothing is read yet.
+    pub fn cursor(&self, position: u64) -> RecordCursor {
+        RecordCursor {
+            tree: self.clone(),
+            path: Vec::new(),
+            position,
+        }
+    }
+
+    /// The first record of `node` that is not before the sought key, and whether it is equal to it.
+    fn first_not_before(
+        &self,
+        node: &Node,
+        compare: &mut dyn FnMut(&[u8]) -> Result<Ordering>,
+    ) -> Result<(usize, bool)> {
+        let (mut low, mut high, mut equal) = (0_usize, node.used, false);
+        while low < high {
+            let middle = low.midpoint(high);
+            match compare(self.record(node, middle)?)? {
+                Ordering::Greater => low = middle.saturating_add(1),
+                order => {
+                    high = middle;
+                    equal = order == Ordering::Equal;
+                }
+            }
+        }
+        Ok((low, equal))
+    }
+
+    fn node(&self, child: Child, level: usize) -> Result<Node> {
+        let (signature, what): (&[u8], _) = match level {
+            0 => (b"BTLF", LEAF),
+            _ => (b"BTIN", INTERNAL),
+        };
+        // A u16 count came from the header, a count of at most eight bytes was checked against the node's size.
+        let used = usize::try_from(child.used).unwrap_or(usize::MAX);
+        let children = match level {
+            0 => 0,
+            _ => used.saturating_add(1),
+        };
+        let length = NODE_PREFIX
+            .saturating_add(used.saturating_mul(self.record_size))
+            .saturating_add(children.saturating_mul(self.levels.pointer_size(level)))
+            .saturating_add(CHECKSUM);
+        let verify = |block: &[u8]| verify_checksum(block, child.at, what);
+        let block = self.meta.block(child.at, to_u64(length), what, verify)?;
+        let mut cursor = Cursor::new(&block, child.at, what);
+        cursor.signature(signature)?;
+        match (cursor.u8()?, cursor.u8()?) {
+            (0, record_type) if record_type == self.record_type => {}
+            (0, _) => return Err(cursor.corrupt("holds records of another type")),
+            (version, _) => return Err(cursor.unsupported(&format!("version {version}"))),
+        }
+        Ok(Node {
+            block,
+            at: child.at,
+            level,
+            used,
+        })
+    }
+
+    fn record<'n>(&self, node: &'n Node, i: usize) -> Result<&'n [u8]> {
+        let mut cursor = Cursor::new(&node.block, node.at, LEAF);
+        let before = i.saturating_mul(self.record_size);
+        cursor.skip(NODE_PREFIX.saturating_add(before))?;
+        cursor.take(self.record_size)
+    }
+
+    /// Child `i` of an internal node; there is one more of them than records.
+    fn child(&self, node: &Node, i: usize) -> Result<Child> {
+        let mut cursor = Cursor::new(&node.block, node.at, INTERNAL);
+        let records = node.used.saturating_mul(self.record_size);
+        let before = i.saturating_mul(self.levels.pointer_size(node.level));
+        cursor.skip(NODE_PREFIX.saturating_add(records).saturating_add(before))?;
+        let at = self.meta.defined_address(&mut cursor)?;
+        let used = cursor.uint(self.levels.used_width())?;
+        let total = match self.levels.total_width(node.level) {
+            0 => used,
+            width => cursor.uint(width)?,
+        };
+        let child = Child { at, used, total };
+        self.levels
+            .check(child, node.level.saturating_sub(1), &cursor)?;
+        Ok(child)
+    }
+}
+
+/// How many records the nodes of each level hold at most, from the leaves (level 0) up, and the widths
+/// of the counts that follow from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Levels {
+    size_of_offsets: usize,
+    levels: Vec<Level>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Level {
+    /// Records in one node.
+    most: u64,
+    /// Records in one node and all below it.
+    most_total: u64,
+}
+
+impl Levels {
+    /// `None` where a node of some level cannot hold a single record.
+    fn new(
+        node_size: u64,
+        record_size: usize,
+        size_of_offsets: usize,
+        depth: usize,
+    ) -> Result<Option<Self>> {
+        if depth > limits::TREE_DEPTH {
+            return Err(Error::limit(
+                "levels of a B-tree",
+                to_u64(limits::TREE_DEPTH),
+            ));
+        }
+        let mut levels = Levels {
+            size_of_offsets,
+            levels: Vec::new(),
+        };
+        let room = node_size.saturating_sub(to_u64(NODE_PREFIX.saturating_add(CHECKSUM)));
+        for level in 0..=depth {
+            let pointer = match level {
+                0 => 0,
+                _ => to_u64(levels.pointer_size(level)),
+            };
+            let entry = to_u64(record_size).saturating_add(pointer);
+            let most = room.saturating_sub(pointer).checked_div(entry);
+            let Some(most) = most.filter(|&most| most > 0 && record_size > 0) else {
+                return Ok(None);
+            };
+            let below = levels.levels.last().map_or(0, |level| level.most_total);
+            let most_total = most.saturating_add(1).saturating_mul(below);
+            levels.levels.push(Level {
+                most,
+                most_total: most_total.saturating_add(most),
+            });
+        }
+        Ok(Some(levels))
+    }
+
+    fn depth(&self) -> usize {
+        self.levels.len().saturating_sub(1)
+    }
+
+    /// Bytes of "Number of Records for Child Node": one width for all levels, that of a leaf's count.
+    fn used_width(&self) -> usize {
+        self.levels.first().map_or(1, |leaf| bytes_for(leaf.most))
+    }
+
+    /// Bytes of "Total Number of Records for Child Node" in a node of `level`; just above the leaves it is absent.
+    fn total_width(&self, level: usize) -> usize {
+        match level {
+            0 | 1 => 0,
+            _ => {
+                let below = self.levels.get(level.saturating_sub(1));
+                below.map_or(8, |below| bytes_for(below.most_total))
+            }
+        }
+    }
+
+    /// Bytes that lead to one child of a node of `level`, which is not a leaf.
+    fn pointer_size(&self, level: usize) -> usize {
+        self.size_of_offsets
+            .saturating_add(self.used_width())
+            .saturating_add(self.total_width(level))
+    }
+
+    /// `Corrupt` where the counts of a node of `level` cannot be; `cursor` stands behind them.
+    fn check(&self, child: Child, level: usize, cursor: &Cursor<'_>) -> Result<()> {
+        let Some(limit) = self.levels.get(level) else {
+            return Err(cursor.corrupt("has no such level"));
+        };
+        if child.used > limit.most || child.total > limit.most_total {
+            return Err(cursor.corrupt("more records than a node can hold"));
+        }
+        let below = child.total.checked_sub(child.used);
+        match below {
+            Some(0) => Ok(()),
+            Some(_) if level > 0 => Ok(()),
+            _ => Err(cursor.corrupt("counts of records contradict each other")),
+        }
+    }
+}
+
+/// Bytes that a count of up to `most` takes.
+fn bytes_for(most: u64) -> usize {
+    let bits = u64::BITS.saturating_sub(most.leading_zeros());
+    usize::try_from(bits.div_ceil(8)).unwrap_or(8).max(1)
+}
+
+/// The records of a tree from some position on; keeps the nodes from the root to the next record.
+#[derive(Debug)]
+pub struct RecordCursor {
+    tree: BtreeV2,
+    /// From the root down; empty before the first record since a seek.
+    path: Vec<Frame>,
+    position: u64,
+}
+
+/// A node on the way. Step 2i of an internal node is child i, step 2i + 1 is record i.
+#[derive(Debug)]
+struct Frame {
+    node: Node,
+    step: usize,
+}
+
+enum Step {
+    Record(usize),
+    Child(usize),
+    End,
+}
+
+impl Frame {
+    fn take_step(&mut self) -> Step {
+        let step = self.step;
+        self.step = step.saturating_add(1);
+        let used = self.node.used;
+        match (self.node.level, step / 2, step % 2) {
+            (0, _, _) if step < used => Step::Record(step),
+            (1.., i, 0) if i <= used => Step::Child(i),
+            (1.., i, 1) if i < used => Step::Record(i),
+            _ => Step::End,
+        }
+    }
+}
+
+impl RecordCursor {
+    /// The number of records before the next one.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Makes the record at `position` the next one. Nothing is read yet.
+    pub fn seek(&mut self, position: u64) {
+        self.position = position;
+        self.path.clear();
+    }
+
+    /// The next record, `None` after the last.
+    ///
+    /// # Errors
+    /// As a node on the way is damaged; the cursor is then at its end.
+    pub fn next_record(&mut self) -> Result<Option<Vec<u8>>> {
+        let record = self.advance();
+        match record {
+            Ok(Some(_)) => self.position = self.position.saturating_add(1),
+            Ok(None) => {}
+            Err(_) => self.seek(self.tree.records),
+        }
+        record
+    }
+
+    fn advance(&mut self) -> Result<Option<Vec<u8>>> {
+        let Some(root) = self.tree.root else {
+            return Ok(None);
+        };
+        if self.position >= self.tree.records {
+            return Ok(None);
+        }
+        if self.path.is_empty() {
+            self.descend(root)?;
+        }
+        while let Some(frame) = self.path.last_mut() {
+            match frame.take_step() {
+                Step::Record(i) => {
+                    return Ok(Some(self.tree.record(&frame.node, i)?.to_vec()));
+                }
+                Step::Child(i) => {
+                    let child = self.tree.child(&frame.node, i)?;
+                    let level = frame.node.level.saturating_sub(1);
+                    let node = self.tree.node(child, level)?;
+                    self.path.push(Frame { node, step: 0 });
+                }
+                Step::End => {
+                    self.path.pop();
+                }
+            }
+        }
+        Err(miscounted(root.at))
+    }
+
+    /// Makes the path lead to the record at the position, by the totals beside the children.
+    fn descend(&mut self, root: Child) -> Result<()> {
+        let mut child = root;
+        let mut level = self.tree.depth();
+        let mut before = self.position;
+        loop {
+            let node = self.tree.node(child, level)?;
+            let Some(below) = level.checked_sub(1) else {
+                let step = usize::try_from(before).unwrap_or(usize::MAX);
+                self.path.push(Frame { node, step });
+                return Ok(());
+            };
+            let (i, way) = self.choose(&node, before)?;
+            let step = i.saturating_mul(2).saturating_add(1);
+            self.path.push(Frame { node, step });
+            let Some((next, rest)) = way else {
+                return Ok(());
+            };
+            (child, before, level) = (next, rest, below);
+        }
+    }
+
+    /// The way to the record with `before` others before it: below child i, with the number of records
+    /// before it there, or else record i itself.
+    fn choose(&self, node: &Node, before: u64) -> Result<(usize, Option<(Child, u64)>)> {
+        let mut before = before;
+        for i in 0..=node.used {
+            let child = self.tree.child(node, i)?;
+            before = match before.checked_sub(child.total) {
+                None => return Ok((i, Some((child, before)))),
+                Some(0) if i < node.used => return Ok((i, None)),
+                Some(rest) => rest.saturating_sub(1),
+            };
+        }
+        Err(miscounted(node.at))
+    }
+}
+
+fn miscounted(at: u64) -> Error {
+    Error::corrupt(format!("{INTERNAL}: fewer records than counted"), at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::memory::MemorySource;
+    use crate::wire::checksum::lookup3;
+
+    const TYPE: u8 = 5;
+    const NODE_SIZE: u32 = 64;
+
+    fn sealed(mut block: Vec<u8>) -> Vec<u8> {
+        block.extend(lookup3(&block).to_le_bytes());
+        block
+    }
+
+    fn header(depth: u16, root: u64, used: u16, total: u64) -> Vec<u8> {
+        let mut block = b"BTHD\0\x05".to_vec();
+        block.extend(NODE_SIZE.to_le_bytes());
+        block.extend(4_u16.to_le_bytes()); // record size
+        block.extend(depth.to_le_bytes());
+        block.extend([100, 40]);
+        block.extend(root.to_le_bytes());
+        block.extend(used.to_le_bytes());
+        block.extend(total.to_le_bytes());
+        sealed(block)
+    }
+
+    /// Records of a key byte, two zeros, and a byte that tells equal keys apart.
+    fn node(signature: &[u8], records: &[[u8; 2]], children: &[(u64, u8)]) -> Vec<u8> {
+        let mut block = [signature, b"\0\x05"].concat();
+        block.extend(records.iter().flat_map(|&[key, mark]| [key, 0, 0, mark]));
+        for (at, used) in children {
+            block.extend(at.to_le_bytes());
+            block.push(*used);
+        }
+        sealed(block)
+    }
+
+    fn open(blocks: &[Vec<u8>]) -> Result<BtreeV2> {
+        let mut file = Vec::new();
+        for (block, at) in blocks.iter().zip((0..).step_by(64)) {
+            file.resize(at, 0);
+            file.extend(block);
+        }
+        let source = Arc::new(MemorySource::new(file));
+        BtreeV2::open(Arc::new(Metadata::new(source, 0, 8, 8)), 0, TYPE)
+    }
+
+    /// Two internal records over three leaves: keys 1 2 2 2 2 3 5 7.
+    fn small_tree() -> [Vec<u8>; 5] {
+        [
+            header(1, 64, 2, 8),
+            node(
+                b"BTIN",
+                &[[2, b'c'], [3, b'f']],
+                &[(128, 2), (192, 2), (256, 2)],
+            ),
+            node(b"BTLF", &[[1, b'a'], [2, b'b']], &[]),
+            node(b"BTLF", &[[2, b'd'], [2, b'e']], &[]),
+            node(b"BTLF", &[[5, b'g'], [7, b'h']], &[]),
+        ]
+    }
+
+    fn find(tree: &BtreeV2, key: u8) -> Option<Vec<u8>> {
+        tree.find(&mut |record| Ok(key.cmp(&record[0]))).unwrap()
+    }
+
+    #[test]
+    fn finds_the_first_of_equal_records() {
+        let tree = open(&small_tree()).unwrap();
+        assert_eq!(find(&tree, 2), Some(vec![2, 0, 0, b'b']));
+        assert_eq!(find(&tree, 3), Some(vec![3, 0, 0, b'f']));
+        assert_eq!(find(&tree, 7), Some(vec![7, 0, 0, b'h']));
+        assert_eq!(find(&tree, 4), None);
+    }
+
+    #[test]
+    fn a_cursor_starts_anywhere() {
+        let tree = open(&small_tree()).unwrap();
+        let mut cursor = tree.cursor(0);
+        for from in 0..=8 {
+            cursor.seek(from);
+            let mut marks = Vec::new();
+            while let Some(record) = cursor.next_record().unwrap() {
+                marks.push(record[3]);
+            }
+            assert_eq!(marks, b"abcdefgh"[usize::try_from(from).unwrap()..]);
+            assert_eq!(cursor.position(), 8);
+        }
+        assert_eq!(tree.get(4), Ok(Some(vec![2, 0, 0, b'e'])));
+        assert_eq!(tree.get(8), Ok(None));
+    }
+
+    #[test]
+    fn a_damaged_leaf_is_an_error_on_the_way_to_it_alone() {
+        let mut blocks = small_tree();
+        blocks[3][8] ^= 1;
+        let tree = open(&blocks).unwrap();
+        assert!(tree.get(3).is_err());
+        assert_eq!(find(&tree, 7), Some(vec![7, 0, 0, b'h']));
+        let mut cursor = tree.cursor(2);
+        assert!(cursor.next_record().unwrap().is_some());
+        assert!(cursor.next_record().is_err());
+        assert_eq!(cursor.next_record(), Ok(None));
+    }
+
+    #[test]
+    fn counts_must_fit_nodes_and_file() {
+        // A leaf of 64 bytes holds (64 - 10) / 4 = 13 records, the root (64 - 10 - 9) / (4 + 9) = 3.
+        let [_, _, leaf, ..] = small_tree();
+        assert!(open(&[header(0, 64, 14, 14), leaf.clone()]).is_err());
+        assert!(open(&[header(0, 64, 2, 3), leaf.clone()]).is_err());
+        assert!(open(&[header(1, 64, 3, 50), leaf.clone()]).is_err());
+        let over = node(b"BTIN", &[[9, 0]], &[(128, 14), (128, 1)]);
+        let tree = open(&[header(1, 64, 1, 16), over, leaf]).unwrap();
+        assert!(tree.get(0).is_err());
+        assert!(open(&[header(65, 64, 1, 1)]).is_err());
+    }
+
+    /// A node that is its own child is met one level lower as a leaf, and is none.
+    #[test]
+    fn a_circle_ends() {
+        let own_child = node(b"BTIN", &[[9, 0]], &[(64, 1), (64, 1)]);
+        let tree = open(&[header(1, 64, 1, 3), own_child]).unwrap();
+        assert!(tree.get(0).is_err());
+    }
+
+    #[test]
+    fn widths_change_at_powers_of_256() {
+        let levels =
+            |node_size, record_size| Levels::new(node_size, record_size, 8, 2).unwrap().unwrap();
+        assert_eq!(levels(10 + 255 * 4, 4).used_width(), 1);
+        assert_eq!(levels(10 + 256 * 4, 4).used_width(), 2);
+        // 1654 bytes: leaves of 16, above them (1644 - 9) / 109 = 15, so 15 + 16 * 16 = 271 in all: two bytes.
+        // The specification's 16 * 15 = 240 would take one.
+        let levels = levels(1654, 100);
+        assert_eq!(levels.total_width(1), 0);
+        assert_eq!(levels.total_width(2), 2);
+        assert_eq!(levels.pointer_size(2), 8 + 1 + 2);
+    }
+}

@@ -1,0 +1,282 @@
+//! Datasets: the messages of an object header that together describe an array (HDF5 3.0, IV.C).
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::index::Geometry;
+use crate::hdf5::index::btree_v1::BtreeV1Index;
+use crate::hdf5::index::btree_v2::BtreeV2Index;
+use crate::hdf5::index::extensible_array::ExtensibleArray;
+use crate::hdf5::index::fixed_array::FixedArray;
+use crate::hdf5::index::implicit::Implicit;
+use crate::hdf5::index::single::Single;
+use crate::hdf5::message::data_layout::{self, Chunks, DataLayout, Index};
+use crate::hdf5::message::{
+    dataspace, datatype, external_files, fill_value, filter_pipeline, kind,
+};
+use crate::hdf5::metadata::Metadata;
+use crate::hdf5::object_header::{ObjectHeader, RawMessage};
+use crate::hdf5::shared::SharedMessages;
+use crate::model::array::{Fill, Layout};
+use crate::model::storage::{ChunkIndex, Chunked, Extent, Pipeline, Storage};
+use crate::model::{Array, Datatype, Shape};
+use crate::source::neighbours::Neighbours;
+use crate::source::raw_file::RawFile;
+
+/// Reads the messages of one dataset.
+pub struct DatasetReader<'a> {
+    /// The file.
+    pub metadata: &'a Arc<Metadata>,
+    /// Where shared messages are.
+    pub shared: &'a SharedMessages,
+    /// Where files that the dataset names are.
+    pub neighbours: &'a Arc<Neighbours>,
+    /// The dataset's header.
+    pub header: &'a ObjectHeader,
+}
+
+impl DatasetReader<'_> {
+    /// The array that the header describes. What is wrong with the storage alone is the storage's error,
+    /// so that type and extent stay known.
+    ///
+    /// # Errors
+    /// As the datatype, the dataspace or the layout message is missing or damaged.
+    pub fn read(&self) -> Result<Array> {
+        let datatype = self.datatype()?;
+        let shape = self.shape()?;
+        let layout = self.layout()?;
+        let fill = self.fill(&datatype);
+        let pipeline = self.pipeline();
+        let chunk_shape = match &layout {
+            DataLayout::Chunked(chunks) => Some(chunks.shape.clone()),
+            _ => None,
+        };
+        let is_external = self.header.find(kind::EXTERNAL_FILES).is_some();
+        let storage = match (&fill, &pipeline) {
+            (Err(error), _) | (_, Err(error)) => Err(error.clone()),
+            (Ok(_), Ok(pipeline)) => {
+                let parts = StorageParts {
+                    reader: self,
+                    datatype: &datatype,
+                    shape: &shape,
+                };
+                parts.storage(&layout, pipeline, is_external)
+            }
+        };
+        Ok(Array {
+            layout: layout_name(&layout, is_external),
+            datatype,
+            shape,
+            fill: fill.unwrap_or(Fill::Zero),
+            chunk_shape,
+            pipeline: pipeline.unwrap_or_default(),
+            storage,
+        })
+    }
+
+    /// The datatype of a dataset, or of a committed datatype.
+    pub fn datatype(&self) -> Result<Datatype> {
+        let body = self
+            .shared
+            .resolve(&self.required(kind::DATATYPE, "datatype message")?)?;
+        datatype::read(&mut body.cursor("datatype message"))
+    }
+
+    fn shape(&self) -> Result<Shape> {
+        let body = self
+            .shared
+            .resolve(&self.required(kind::DATASPACE, "dataspace message")?)?;
+        dataspace::read(self.metadata, &mut body.cursor("dataspace message"))
+    }
+
+    fn layout(&self) -> Result<DataLayout> {
+        let message = self.required(kind::DATA_LAYOUT, "data layout message")?;
+        let body = self.shared.resolve(&message)?;
+        data_layout::read(self.metadata, &mut body.cursor("data layout message"))
+    }
+
+    /// The new message is right where both are there.
+    fn fill(&self, datatype: &Datatype) -> Result<Fill> {
+        let new = self.header.find(kind::FILL_VALUE);
+        let Some(message) = new.or_else(|| self.header.find(kind::FILL_VALUE_OLD)) else {
+            return Ok(Fill::Zero);
+        };
+        let body = self.shared.resolve(&message)?;
+        fill_value::read(
+            message.kind,
+            datatype.size,
+            &mut body.cursor("fill value message"),
+        )
+    }
+
+    fn pipeline(&self) -> Result<Pipeline> {
+        let Some(message) = self.header.find(kind::FILTER_PIPELINE) else {
+            return Ok(Pipeline::default());
+        };
+        let body = self.shared.resolve(&message)?;
+        filter_pipeline::read(&mut body.cursor("filter pipeline message"))
+    }
+
+    fn required(&self, kind: u16, name: &str) -> Result<RawMessage<'_>> {
+        let missing = || Error::corrupt(format!("{name}: missing"), self.header.at);
+        self.header.find(kind).ok_or_else(missing)
+    }
+}
+
+fn layout_name(layout: &DataLayout, is_external: bool) -> Layout {
+    match layout {
+        DataLayout::Compact(_) => Layout::Compact,
+        DataLayout::Contiguous { .. } if is_external => Layout::External,
+        DataLayout::Contiguous { .. } => Layout::Contiguous,
+        DataLayout::Chunked(_) => Layout::Chunked,
+        DataLayout::Virtual { .. } => Layout::Virtual,
+    }
+}
+
+/// What is known of a dataset when its storage is described.
+struct StorageParts<'a> {
+    reader: &'a DatasetReader<'a>,
+    datatype: &'a Datatype,
+    shape: &'a Shape,
+}
+
+impl StorageParts<'_> {
+    fn storage(
+        &self,
+        layout: &DataLayout,
+        pipeline: &Pipeline,
+        is_external: bool,
+    ) -> Result<Storage> {
+        let elements = self.shape.elements()?;
+        let element_size = u64::from(self.datatype.size);
+        let bytes = elements
+            .checked_mul(element_size)
+            .ok_or_else(|| Error::limit("size of a dataset", u64::MAX))?;
+        if bytes == 0 {
+            return Ok(Storage::Empty);
+        }
+        match layout {
+            DataLayout::Compact(elements) => self.compact(elements, bytes),
+            DataLayout::Contiguous { .. } if is_external => self.external(bytes),
+            DataLayout::Contiguous { address, size } => self.contiguous(*address, *size, bytes),
+            DataLayout::Chunked(chunks) => self.chunked(chunks, pipeline),
+            DataLayout::Virtual { .. } => {
+                Err(Error::unsupported("virtual dataset", self.reader.header.at))
+            }
+        }
+    }
+
+    fn compact(&self, elements: &[u8], bytes: u64) -> Result<Storage> {
+        let elements = usize::try_from(bytes)
+            .ok()
+            .and_then(|bytes| elements.get(..bytes));
+        let cut_off = || Error::corrupt("compact data: cut off", self.reader.header.at);
+        Ok(Storage::Inline(elements.ok_or_else(cut_off)?.into()))
+    }
+
+    fn contiguous(&self, address: Option<u64>, size: Option<u64>, bytes: u64) -> Result<Storage> {
+        let Some(offset) = address else {
+            return Ok(Storage::Fill);
+        };
+        if size.is_some_and(|size| size < bytes) {
+            return Err(Error::corrupt(
+                "contiguous data: less than the dataspace holds",
+                offset,
+            ));
+        }
+        let source = Arc::clone(self.reader.metadata.source());
+        Ok(Storage::Extents(vec![Extent {
+            source,
+            offset,
+            length: bytes,
+        }]))
+    }
+
+    /// Raw files whose parts follow each other until all elements are there.
+    fn external(&self, bytes: u64) -> Result<Storage> {
+        let message = self
+            .reader
+            .required(kind::EXTERNAL_FILES, "external data files message")?;
+        let body = self.reader.shared.resolve(&message)?;
+        let mut cursor = body.cursor("external data files message");
+        let mut missing = bytes;
+        let mut extents = Vec::new();
+        for slot in external_files::read(self.reader.metadata, &mut cursor)? {
+            let length = slot.size.min(missing);
+            missing = missing.saturating_sub(length);
+            let source = Arc::new(RawFile::new(Arc::clone(self.reader.neighbours), slot.name));
+            extents.push(Extent {
+                source,
+                offset: slot.offset,
+                length,
+            });
+        }
+        match missing {
+            0 => Ok(Storage::Extents(extents)),
+            _ => Err(Error::corrupt(
+                "external data files: fewer bytes than elements",
+                message.at,
+            )),
+        }
+    }
+
+    fn chunked(&self, chunks: &Chunks, pipeline: &Pipeline) -> Result<Storage> {
+        let at = self.reader.header.at;
+        let Shape::Simple { dims, max } = self.shape else {
+            return Err(Error::corrupt("chunks without dimensions", at));
+        };
+        if chunks.shape.len() != dims.len() {
+            return Err(Error::corrupt(
+                "chunks of another rank than the dataspace",
+                at,
+            ));
+        }
+        if chunks.element_size != u64::from(self.datatype.size) {
+            return Err(Error::corrupt(
+                "chunks of another element size than the datatype",
+                at,
+            ));
+        }
+        let chunk_bytes = chunks
+            .shape
+            .iter()
+            .try_fold(chunks.element_size, |bytes, &extent| {
+                bytes.checked_mul(extent)
+            })
+            .ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
+        let shape = chunks.shape.clone();
+        let geometry = Geometry::new(dims.clone(), max.clone(), shape, chunk_bytes, at)?;
+        Ok(Storage::Chunked(Chunked {
+            source: Arc::clone(self.reader.metadata.source()),
+            chunk_shape: chunks.shape.clone(),
+            index: self.index(chunks, geometry, !pipeline.0.is_empty())?,
+            pipeline: pipeline.clone(),
+            partial_unfiltered: chunks.partial_unfiltered,
+        }))
+    }
+
+    fn index(
+        &self,
+        chunks: &Chunks,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Result<Arc<dyn ChunkIndex>> {
+        let metadata = Arc::clone(self.reader.metadata);
+        let address = chunks.address;
+        Ok(match chunks.index {
+            Index::BtreeV1 => Arc::new(BtreeV1Index::new(metadata, address, geometry, filtered)),
+            Index::Single(chunk) => Arc::new(Single::new(
+                address,
+                chunk,
+                geometry,
+                self.reader.header.at,
+            )?),
+            Index::Implicit => Arc::new(Implicit::new(metadata, address, geometry)?),
+            Index::FixedArray => Arc::new(FixedArray::open(metadata, address, geometry, filtered)?),
+            Index::ExtensibleArray => Arc::new(ExtensibleArray::open(
+                metadata, address, geometry, filtered,
+            )?),
+            Index::BtreeV2 => Arc::new(BtreeV2Index::open(metadata, address, geometry, filtered)?),
+        })
+    }
+}

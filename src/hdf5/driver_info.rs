@@ -1,0 +1,232 @@
+//! Driver information: how the address space is spread over several files (HDF5 3.0, II.B and IV.A.2.u).
+//! The names of the files that come with the drivers are facts of the HDF5 library.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::metadata::Metadata;
+use crate::hdf5::object_header::RawMessage;
+use crate::limits;
+use crate::source::SharedSource;
+use crate::source::concatenation::Concatenation;
+use crate::source::neighbours::Neighbours;
+use crate::wire::Cursor;
+
+/// The usages that the multi driver tells apart: superblock, B-tree, raw data, global heap, local heap,
+/// object header.
+const USAGES: usize = 6;
+
+/// Reads the version 0 driver information block at absolute offset `at` and opens the files it speaks of.
+pub fn open_block(metadata: &Metadata, at: u64, neighbours: &Neighbours) -> Result<SharedSource> {
+    const WHAT: &str = "driver information block";
+    let prefix = metadata.plain_block(at, 16, WHAT)?;
+    let mut cursor = Cursor::new(&prefix, at, WHAT);
+    cursor.skip(1 + 3)?; // version, reserved
+    let length = u64::from(cursor.u32()?).saturating_add(16);
+    let block = metadata.plain_block(at, length, WHAT)?;
+    let mut cursor = Cursor::new(&block, at, WHAT);
+    cursor.skip(8)?;
+    let driver = cursor.array()?;
+    open_members(metadata.source(), &driver, &mut cursor, neighbours)
+}
+
+/// Reads the driver info message of the superblock extension and opens the files it speaks of.
+pub fn open_message(
+    metadata: &Metadata,
+    message: &RawMessage<'_>,
+    neighbours: &Neighbours,
+) -> Result<SharedSource> {
+    let mut cursor = Cursor::new(message.data, message.at, "driver info message");
+    cursor.skip(1)?; // version
+    let driver = cursor.array()?;
+    cursor.skip(2)?; // size of the information
+    open_members(metadata.source(), &driver, &mut cursor, neighbours)
+}
+
+fn open_members(
+    first: &SharedSource,
+    driver: &[u8; 8],
+    information: &mut Cursor<'_>,
+    neighbours: &Neighbours,
+) -> Result<SharedSource> {
+    match driver {
+        b"NCSAfami" => open_family(first, information, neighbours),
+        b"NCSAmult" => open_multi(information, neighbours),
+        driver => Err(information.unsupported(&format!("driver {}", driver.escape_ascii()))),
+    }
+}
+
+/// Family: member i holds the bytes from i times the member size on. Their names are not stored; in the
+/// first one's a run of digits stands for 0.
+fn open_family(
+    first: &SharedSource,
+    information: &mut Cursor<'_>,
+    neighbours: &Neighbours,
+) -> Result<SharedSource> {
+    let member_size = information.u64()?;
+    if member_size == 0 {
+        return Err(information.corrupt("members of 0 bytes"));
+    }
+    let members = family_members(first, member_size, neighbours)?;
+    members.ok_or_else(|| information.corrupt("the file's name has no number 0: open member 0"))
+}
+
+/// The family that a file without driver information is the first member of: old libraries wrote none.
+/// Its members are as long as the first; `None` where there is no second.
+pub fn open_unmarked_family(
+    first: &SharedSource,
+    neighbours: &Neighbours,
+) -> Result<Option<SharedSource>> {
+    let member_size = first.length();
+    let family = family_members(first, member_size, neighbours)?;
+    Ok(family.filter(|family| family.length() > member_size))
+}
+
+/// All members, `None` where the first one's name has no number.
+fn family_members(
+    first: &SharedSource,
+    member_size: u64,
+    neighbours: &Neighbours,
+) -> Result<Option<SharedSource>> {
+    let Some((before, digits, after)) = family_name(neighbours.own_name()) else {
+        return Ok(None);
+    };
+    let mut members = vec![(0, Arc::clone(first))];
+    for number in 1..=limits::FAMILY_MEMBERS {
+        let number_text = format!("{number:0digits$}");
+        let Some(member) = neighbours.open(&[before, number_text.as_bytes(), after].concat())?
+        else {
+            return Ok(Some(Arc::new(Concatenation::new(members))));
+        };
+        let start = member_size.checked_mul(number);
+        let start = start.ok_or_else(|| Error::limit("size of a family", u64::MAX))?;
+        members.push((start, Arc::new(member)));
+    }
+    Err(Error::limit("members of a family", limits::FAMILY_MEMBERS))
+}
+
+/// What stands before the last run of zeros that is a whole number, its digits, and what stands after.
+fn family_name(name: &[u8]) -> Option<(&[u8], usize, &[u8])> {
+    let is_zeros = |run: &[u8]| run.iter().all(|&byte| byte == b'0');
+    let mut end = name.len();
+    while let Some(last) = name.get(..end)?.iter().rposition(u8::is_ascii_digit) {
+        let before = name
+            .get(..last)?
+            .iter()
+            .rposition(|byte| !byte.is_ascii_digit());
+        let start = before.map_or(0, |before| before.saturating_add(1));
+        let after = last.saturating_add(1);
+        let run = name.get(start..after)?;
+        if is_zeros(run) {
+            return Some((name.get(..start)?, run.len(), name.get(after..)?));
+        }
+        end = start;
+    }
+    None
+}
+
+/// Multi and split: a file for each usage or group of usages, at an address of its own.
+fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<SharedSource> {
+    let map: [u8; USAGES] = information.array()?;
+    information.skip(2)?;
+    let starts = distinct_members(map)
+        .map(|_| {
+            let start = information.u64()?;
+            information.skip(8)?; // the member's end, relative to itself
+            Ok(start)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let templates = starts
+        .iter()
+        .map(|_| {
+            let template = information.text()?;
+            let over = template.len().saturating_add(1) & 7;
+            information.skip(if over == 0 {
+                0
+            } else {
+                8_usize.saturating_sub(over)
+            })?;
+            Ok(template)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let stem = multi_stem(neighbours.own_name(), &templates)
+        .ok_or_else(|| information.corrupt("the file's name fits none of its members' names"))?;
+    let mut members = Vec::new();
+    for (start, template) in starts.iter().zip(&templates) {
+        let name = replace_stem(template, stem);
+        let member = neighbours.open(&name)?.ok_or_else(|| {
+            information.corrupt(&format!("member {} is missing", name.escape_ascii()))
+        })?;
+        let member: SharedSource = Arc::new(member);
+        members.push((*start, member));
+    }
+    Ok(Arc::new(Concatenation::new(members)))
+}
+
+/// The members in the order of their first use; a usage whose map value is 0 has a member of its own.
+fn distinct_members(map: [u8; USAGES]) -> impl Iterator<Item = u8> {
+    let own = (1..)
+        .zip(map)
+        .map(|(usage, member)| if member == 0 { usage } else { member });
+    let mut seen = Vec::new();
+    own.filter(move |member| {
+        let is_new = !seen.contains(member);
+        seen.push(*member);
+        is_new
+    })
+}
+
+/// What `%s` stands for, given that the opened file is one of the members.
+fn multi_stem<'a>(name: &'a [u8], templates: &[&[u8]]) -> Option<&'a [u8]> {
+    templates.iter().find_map(|template| {
+        let (before, after) = split_template(template)?;
+        name.strip_prefix(before)?.strip_suffix(after)
+    })
+}
+
+fn replace_stem(template: &[u8], stem: &[u8]) -> Vec<u8> {
+    match split_template(template) {
+        Some((before, after)) => [before, stem, after].concat(),
+        None => template.to_vec(),
+    }
+}
+
+/// What stands before and after `%s`.
+fn split_template(template: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = template.windows(2).position(|pair| pair == b"%s")?;
+    Some((template.get(..at)?, template.get(at.saturating_add(2)..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_in_a_family_name_is_found() {
+        assert_eq!(family_name(b"f00000.h5"), Some((&b"f"[..], 5, &b".h5"[..])));
+        assert_eq!(
+            family_name(b"run7_0.h5"),
+            Some((&b"run7_"[..], 1, &b".h5"[..]))
+        );
+        assert_eq!(family_name(b"run10.h5"), None);
+    }
+
+    #[test]
+    fn the_stem_of_a_multi_name_is_found() {
+        let templates: [&[u8]; 2] = [b"%s-s.h5", b"%s-r.h5"];
+        assert_eq!(multi_stem(b"x-s.h5", &templates), Some(&b"x"[..]));
+        assert_eq!(replace_stem(templates[1], b"x"), b"x-r.h5");
+    }
+
+    #[test]
+    fn members_come_in_the_order_of_first_use() {
+        assert_eq!(
+            distinct_members([1, 1, 3, 1, 1, 1]).collect::<Vec<_>>(),
+            [1, 3]
+        );
+        assert_eq!(
+            distinct_members([0; 6]).collect::<Vec<_>>(),
+            [1, 2, 3, 4, 5, 6]
+        );
+    }
+}

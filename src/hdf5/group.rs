@@ -1,0 +1,120 @@
+//! Groups in their three forms: symbol table (old), link messages in the header (compact), links on a
+//! fractal heap (dense) (HDF5 3.0, IV.B and III.A–III.C).
+
+pub mod dense;
+pub mod symbol_table_node;
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::group::dense::{DenseLinks, DenseStream};
+use crate::hdf5::group::symbol_table_node::{SymbolTableLinks, SymbolTableStream};
+use crate::hdf5::message::link_info::LinkInfo;
+use crate::hdf5::message::symbol_table::SymbolTable;
+use crate::hdf5::message::{kind, link};
+use crate::hdf5::metadata::Metadata;
+use crate::hdf5::object_header::ObjectHeader;
+use crate::model::{Link, LinkStream};
+use crate::wire::{Cursor, to_u64, to_usize};
+
+/// Where a group's links are.
+#[derive(Debug)]
+pub enum Group {
+    /// Old style.
+    SymbolTable(SymbolTableLinks),
+    /// New style, few links: in the header. The error of the first one that cannot be read, if any.
+    Compact(Arc<Vec<Link>>, Option<Error>),
+    /// New style, many links.
+    Dense(DenseLinks),
+}
+
+impl Group {
+    /// The group that `header` describes, `None` where it describes something else.
+    ///
+    /// # Errors
+    /// As the message that says where the links are is damaged.
+    pub fn read(metadata: &Arc<Metadata>, header: &ObjectHeader) -> Result<Option<Self>> {
+        if let Some(message) = header.find(kind::SYMBOL_TABLE) {
+            let mut cursor = Cursor::new(message.data, message.at, "symbol table message");
+            let table = SymbolTable::read(metadata, &mut cursor)?;
+            let links = SymbolTableLinks::new(Arc::clone(metadata), table);
+            return Ok(Some(Group::SymbolTable(links)));
+        }
+        if let Some(message) = header.find(kind::LINK_INFO) {
+            let mut cursor = Cursor::new(message.data, message.at, "link info message");
+            let info = LinkInfo::read(metadata, &mut cursor)?;
+            if let (Some(heap), Some(name_index)) = (info.heap, info.name_index) {
+                let links = DenseLinks::new(Arc::clone(metadata), heap, name_index);
+                return Ok(Some(Group::Dense(links)));
+            }
+            return Ok(Some(Self::compact(metadata, header)));
+        }
+        Ok(header
+            .find(kind::LINK)
+            .map(|_| Self::compact(metadata, header)))
+    }
+
+    fn compact(metadata: &Metadata, header: &ObjectHeader) -> Self {
+        let mut failure = None;
+        let links = header
+            .messages()
+            .filter(|message| message.kind == kind::LINK)
+            .filter_map(|message| {
+                let mut cursor = Cursor::new(message.data, message.at, "link message");
+                link::read(metadata, &mut cursor)
+                    .map_err(|error| failure.get_or_insert(error).clone())
+                    .ok()
+            })
+            .collect();
+        Group::Compact(Arc::new(links), failure)
+    }
+
+    /// The link called `name`.
+    pub fn link(&self, name: &[u8]) -> Result<Option<Link>> {
+        match self {
+            Group::SymbolTable(links) => links.find(name),
+            Group::Compact(links, _) => Ok(links.iter().find(|link| link.name == name).cloned()),
+            Group::Dense(links) => links.find(name),
+        }
+    }
+
+    /// All links in index order. What cannot be read is passed over, and its error comes last.
+    pub fn links(&self) -> Result<Box<dyn LinkStream>> {
+        Ok(match self {
+            Group::SymbolTable(links) => Box::new(SymbolTableStream::new(links.clone())?),
+            Group::Compact(links, failure) => Box::new(CompactStream {
+                links: Arc::clone(links),
+                position: 0,
+                failure: failure.clone(),
+            }),
+            Group::Dense(links) => Box::new(DenseStream::new(links)?),
+        })
+    }
+}
+
+/// Links that are in memory.
+struct CompactStream {
+    links: Arc<Vec<Link>>,
+    position: u64,
+    failure: Option<Error>,
+}
+
+impl LinkStream for CompactStream {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn seek(&mut self, position: u64) -> Result<()> {
+        self.position = position.min(to_u64(self.links.len()));
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Link>> {
+        let link = self.links.get(to_usize(self.position)?).cloned();
+        if link.is_some() {
+            self.position = self.position.saturating_add(1);
+            return Ok(link);
+        }
+        self.failure.take().map_or(Ok(None), Err)
+    }
+}

@@ -1,0 +1,114 @@
+//! New-style groups with many links: link messages on a fractal heap, found through a version 2 B-tree
+//! over the hashes of the names (HDF5 3.0, III.A.2, record type 5).
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::btree_v2::{BtreeV2, RecordCursor};
+use crate::hdf5::heap::fractal::FractalHeap;
+use crate::hdf5::message::link;
+use crate::hdf5::metadata::Metadata;
+use crate::model::{Link, LinkStream};
+use crate::wire::Cursor;
+use crate::wire::checksum::lookup3;
+
+/// Record type of the index over the names' hashes.
+const NAME_INDEX: u8 = 5;
+
+/// The links of a group on a fractal heap.
+#[derive(Debug, Clone)]
+pub struct DenseLinks {
+    metadata: Arc<Metadata>,
+    heap: u64,
+    name_index: u64,
+}
+
+impl DenseLinks {
+    /// The link messages are on the heap at `heap`, indexed by the B-tree at `name_index`.
+    pub fn new(metadata: Arc<Metadata>, heap: u64, name_index: u64) -> Self {
+        DenseLinks {
+            metadata,
+            heap,
+            name_index,
+        }
+    }
+
+    /// The link called `name`: a descent by the name's hash, then by the name.
+    pub fn find(&self, name: &[u8]) -> Result<Option<Link>> {
+        let index = BtreeV2::open(Arc::clone(&self.metadata), self.name_index, NAME_INDEX)?;
+        let heap = FractalHeap::open(&self.metadata, self.heap)?;
+        let sought = lookup3(name);
+        let mut found = None;
+        let mut compare = |record: &[u8]| -> Result<Ordering> {
+            let mut cursor = Cursor::new(record, self.name_index, "link name record");
+            match sought.cmp(&cursor.u32()?) {
+                Ordering::Equal => {}
+                order => return Ok(order),
+            }
+            let link = self.read(&heap, &mut cursor)?;
+            let order = name.cmp(&link.name);
+            if order.is_eq() {
+                found = Some(link);
+            }
+            Ok(order)
+        };
+        index.find(&mut compare)?;
+        Ok(found)
+    }
+
+    /// The link whose heap ID comes next.
+    fn read(&self, heap: &FractalHeap, record: &mut Cursor<'_>) -> Result<Link> {
+        let message = heap.object(record.take(record.remaining())?)?;
+        link::read(
+            &self.metadata,
+            &mut Cursor::new(&message, self.heap, "link message"),
+        )
+    }
+}
+
+/// The links of a group in the order of their names' hashes.
+pub struct DenseStream {
+    links: DenseLinks,
+    heap: FractalHeap,
+    records: RecordCursor,
+    failure: Option<Error>,
+}
+
+impl DenseStream {
+    /// All links from the first.
+    pub fn new(links: &DenseLinks) -> Result<Self> {
+        let index = BtreeV2::open(Arc::clone(&links.metadata), links.name_index, NAME_INDEX)?;
+        Ok(DenseStream {
+            links: links.clone(),
+            heap: FractalHeap::open(&links.metadata, links.heap)?,
+            records: index.cursor(0),
+            failure: None,
+        })
+    }
+}
+
+impl LinkStream for DenseStream {
+    fn position(&self) -> u64 {
+        self.records.position()
+    }
+
+    fn seek(&mut self, position: u64) -> Result<()> {
+        if position != self.records.position() {
+            self.records.seek(position);
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Link>> {
+        while let Some(record) = self.records.next_record()? {
+            let mut cursor = Cursor::new(&record, self.links.name_index, "link name record");
+            cursor.skip(4)?; // the name's hash
+            match self.links.read(&self.heap, &mut cursor) {
+                Ok(link) => return Ok(Some(link)),
+                Err(error) => _ = self.failure.get_or_insert(error),
+            }
+        }
+        self.failure.take().map_or(Ok(None), Err)
+    }
+}

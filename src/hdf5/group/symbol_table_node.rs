@@ -1,0 +1,201 @@
+//! Old-style groups: a version 1 B-tree whose leaves lead to symbol table nodes, the names being on a
+//! local heap (HDF5 3.0, III.B and III.C).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::btree_v1::{Leaves, find_group_leaf};
+use crate::hdf5::heap::local::LocalHeap;
+use crate::hdf5::message::symbol_table::SymbolTable;
+use crate::hdf5::metadata::Metadata;
+use crate::model::{Link, LinkStream, LinkTarget, NodeId};
+use crate::source::read_block;
+use crate::wire::{Cursor, to_u64, to_usize};
+
+const WHAT: &str = "symbol table node";
+
+/// The links of an old-style group.
+#[derive(Debug, Clone)]
+pub struct SymbolTableLinks {
+    metadata: Arc<Metadata>,
+    table: SymbolTable,
+}
+
+/// One symbol table entry.
+struct Entry {
+    name_offset: u64,
+    at: u64,
+    target: Target,
+}
+
+enum Target {
+    Object(u64),
+    SoftLink { value_offset: u64 },
+    Undefined,
+}
+
+impl SymbolTableLinks {
+    /// The links that `table` leads to.
+    pub fn new(metadata: Arc<Metadata>, table: SymbolTable) -> Self {
+        SymbolTableLinks { metadata, table }
+    }
+
+    /// The link called `name`: a descent, and a search of one node.
+    pub fn find(&self, name: &[u8]) -> Result<Option<Link>> {
+        let heap = self.heap()?;
+        let metadata = Arc::clone(&self.metadata);
+        let leaf = find_group_leaf(metadata, self.table.btree, |offset| {
+            Ok(name.cmp(heap.text(offset)?.as_slice()))
+        })?;
+        let Some(leaf) = leaf else { return Ok(None) };
+        for entry in read_node(&self.metadata, leaf)? {
+            if heap.text(entry.name_offset)? == name {
+                return entry.link(&heap).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn heap(&self) -> Result<LocalHeap> {
+        LocalHeap::open(&self.metadata, self.table.heap)
+    }
+}
+
+impl Entry {
+    fn link(&self, heap: &LocalHeap) -> Result<Link> {
+        let name = heap.text(self.name_offset)?;
+        let target = match self.target {
+            Target::Object(address) => LinkTarget::Hard(NodeId(address)),
+            Target::SoftLink { value_offset } => heap
+                .text(value_offset)
+                .map_or_else(LinkTarget::Damaged, LinkTarget::Soft),
+            Target::Undefined => {
+                let what = "symbol table entry: leads nowhere";
+                LinkTarget::Damaged(Error::corrupt(what, self.at))
+            }
+        };
+        Ok(Link { name, target })
+    }
+}
+
+/// The entries of the node at absolute offset `at`.
+fn read_node(metadata: &Metadata, at: u64) -> Result<Vec<Entry>> {
+    const PREFIX: usize = 8;
+    const SCRATCH: usize = 16;
+    let prefix = read_block(&**metadata.source(), at, to_u64(PREFIX), WHAT)?;
+    let mut cursor = Cursor::new(&prefix, at, WHAT);
+    cursor.signature(b"SNOD")?;
+    match cursor.u8()? {
+        1 => cursor.skip(1)?,
+        version => return Err(cursor.unsupported(&format!("version {version}"))),
+    }
+    let symbols = usize::from(cursor.u16()?);
+    // The name offset is as wide as a length in all implementations, whatever the specification says.
+    let widths = metadata
+        .size_of_lengths()
+        .saturating_add(metadata.size_of_offsets());
+    let entry = widths.saturating_add(4 + 4 + SCRATCH);
+    let length = entry.saturating_mul(symbols).saturating_add(PREFIX);
+    let block = metadata.plain_block(at, to_u64(length), WHAT)?;
+    let mut cursor = Cursor::new(&block, at, WHAT);
+    cursor.skip(PREFIX)?;
+    (0..symbols)
+        .map(|_| read_entry(metadata, &mut cursor))
+        .collect()
+}
+
+fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Entry> {
+    const SOFT_LINK: u32 = 2;
+    let at = cursor.at();
+    let name_offset = metadata.length(cursor)?;
+    let object = metadata.address(cursor)?;
+    let cache_type = cursor.u32()?;
+    cursor.skip(4)?;
+    let value_offset = u64::from(cursor.u32()?);
+    cursor.skip(12)?;
+    let target = match (cache_type, object) {
+        (SOFT_LINK, _) => Target::SoftLink { value_offset },
+        (_, Some(address)) => Target::Object(address),
+        (_, None) => Target::Undefined,
+    };
+    Ok(Entry {
+        name_offset,
+        at,
+        target,
+    })
+}
+
+/// The links of an old-style group in the order of their names.
+pub struct SymbolTableStream {
+    links: SymbolTableLinks,
+    heap: LocalHeap,
+    leaves: Leaves,
+    entries: VecDeque<Entry>,
+    position: u64,
+    failure: Option<Error>,
+}
+
+impl SymbolTableStream {
+    /// All links from the first.
+    pub fn new(links: SymbolTableLinks) -> Result<Self> {
+        let heap = links.heap()?;
+        let leaves = Leaves::new(Arc::clone(&links.metadata), links.table.btree)?;
+        let entries = VecDeque::new();
+        Ok(SymbolTableStream {
+            links,
+            heap,
+            leaves,
+            entries,
+            position: 0,
+            failure: None,
+        })
+    }
+
+    /// Fetches entries where none are left; false at the end.
+    fn fill(&mut self) -> Result<bool> {
+        while self.entries.is_empty() {
+            let Some(leaf) = self.leaves.next_leaf()? else {
+                return Ok(false);
+            };
+            match read_node(&self.links.metadata, leaf) {
+                Ok(entries) => self.entries = entries.into(),
+                Err(error) => _ = self.failure.get_or_insert(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl LinkStream for SymbolTableStream {
+    fn position(&self) -> u64 {
+        self.position
+    }
+
+    fn seek(&mut self, position: u64) -> Result<()> {
+        if position < self.position {
+            *self = SymbolTableStream::new(self.links.clone())?;
+        }
+        while self.position < position && self.fill()? {
+            let skipped = position.saturating_sub(self.position);
+            let skipped = skipped.min(to_u64(self.entries.len()));
+            self.entries.drain(..to_usize(skipped)?);
+            self.position = self.position.saturating_add(skipped);
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Link>> {
+        while self.fill()? {
+            let Some(entry) = self.entries.pop_front() else {
+                break;
+            };
+            self.position = self.position.saturating_add(1);
+            match entry.link(&self.heap) {
+                Ok(link) => return Ok(Some(link)),
+                Err(error) => _ = self.failure.get_or_insert(error),
+            }
+        }
+        self.failure.take().map_or(Ok(None), Err)
+    }
+}

@@ -1,0 +1,512 @@
+//! Fractal heaps: objects of any size in blocks of doubling size (HDF5 3.0, III.G).
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::filter;
+use crate::hdf5::btree_v2::BtreeV2;
+use crate::hdf5::message::filter_pipeline;
+use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::limits;
+use crate::model::storage::Pipeline;
+use crate::source::read_block;
+use crate::wire::checksum::lookup3;
+use crate::wire::{Cursor, to_u64, to_usize};
+
+/// A fractal heap's header, and the way to its objects.
+#[derive(Debug)]
+pub struct FractalHeap {
+    metadata: Arc<Metadata>,
+    at: u64,
+    id_length: usize,
+    offset_width: usize,
+    length_width: usize,
+    checksummed: bool,
+    pipeline: Pipeline,
+    huge_objects: Option<u64>,
+    table: DoublingTable,
+    root: Root,
+}
+
+/// The block from which all managed objects are reached.
+#[derive(Debug)]
+struct Root {
+    address: Option<u64>,
+    /// Rows of the root indirect block; 0 where the root is a direct block.
+    rows: u32,
+    /// Stored size and filter mask of a filtered direct root block.
+    filtered: (u64, u32),
+}
+
+/// How the heap's address space is divided: rows of blocks, each row's twice as big as the one before,
+/// except that the first two rows' are equal.
+#[derive(Debug)]
+struct DoublingTable {
+    width: u64,
+    starting_block_size: u64,
+    max_direct_block_size: u64,
+    max_heap_bits: u32,
+}
+
+/// A child block that holds a given offset of its parent's space.
+struct Child {
+    row: u32,
+    entry: u64,
+    /// Offset of the child's first byte in the parent's space.
+    start: u64,
+    size: u64,
+}
+
+/// A direct block as the parent describes it.
+struct DirectBlock {
+    address: u64,
+    size: u64,
+    filtered: (u64, u32),
+}
+
+impl FractalHeap {
+    /// Reads the heap header at absolute offset `at`.
+    ///
+    /// # Errors
+    /// `Corrupt` for a wrong checksum or impossible sizes.
+    pub fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
+        const WHAT: &str = "fractal heap header";
+        let offsets = to_u64(metadata.size_of_offsets());
+        let lengths = to_u64(metadata.size_of_lengths());
+        let fixed = 26_u64
+            .saturating_add(offsets.saturating_mul(3))
+            .saturating_add(lengths.saturating_mul(12));
+        let prefix = read_block(&**metadata.source(), at, 9, WHAT)?;
+        let mut cursor = Cursor::new(&prefix, at, WHAT);
+        cursor.signature(b"FRHP")?;
+        match cursor.u8()? {
+            0 => cursor.skip(2)?,
+            version => return Err(cursor.unsupported(&format!("version {version}"))),
+        }
+        let filters_length = u64::from(cursor.u16()?);
+        let filtered = match filters_length {
+            0 => 0,
+            length => length.saturating_add(lengths).saturating_add(4),
+        };
+        let verify = |block: &[u8]| verify_checksum(block, at, WHAT);
+        let length = fixed.saturating_add(filtered);
+        let block = metadata.block(at, length, WHAT, verify)?;
+        Self::parse(metadata, at, filters_length, &block)
+    }
+
+    fn parse(metadata: &Arc<Metadata>, at: u64, filters: u64, block: &[u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(block, at, "fractal heap header");
+        cursor.skip(4 + 1)?;
+        let id_length = usize::from(cursor.u16()?);
+        cursor.skip(2)?; // length of the filters' description
+        let flags = cursor.u8()?;
+        let max_managed_size = u64::from(cursor.u32()?);
+        metadata.length(&mut cursor)?; // next huge object ID
+        let huge_objects = metadata.address(&mut cursor)?;
+        metadata.length(&mut cursor)?; // free space in managed blocks
+        metadata.address(&mut cursor)?; // free space manager
+        let statistics = 8_usize.saturating_mul(metadata.size_of_lengths());
+        cursor.skip(statistics)?; // managed space, allocated, iterator; counts and sizes of objects
+        let width = u64::from(cursor.u16()?);
+        let starting_block_size = metadata.length(&mut cursor)?;
+        let max_direct_block_size = metadata.length(&mut cursor)?;
+        let max_heap_bits = u32::from(cursor.u16()?);
+        cursor.skip(2)?; // starting rows of the root indirect block
+        let address = metadata.address(&mut cursor)?;
+        let rows = u32::from(cursor.u16()?);
+        let (filtered, pipeline) = match filters {
+            0 => ((0, 0), Pipeline::default()),
+            length => {
+                let filtered = (metadata.length(&mut cursor)?, cursor.u32()?);
+                let at = cursor.at();
+                let body = cursor.take(to_usize(length)?)?;
+                let mut body = Cursor::new(body, at, "filter pipeline message");
+                (filtered, filter_pipeline::read(&mut body)?)
+            }
+        };
+        let table = DoublingTable {
+            width,
+            starting_block_size,
+            max_direct_block_size,
+            max_heap_bits,
+        };
+        table.check(&cursor)?;
+        let length_width = length_width(max_direct_block_size, max_managed_size);
+        Ok(FractalHeap {
+            metadata: Arc::clone(metadata),
+            at,
+            id_length,
+            offset_width: usize::try_from(max_heap_bits.div_ceil(8)).unwrap_or(usize::MAX),
+            length_width,
+            checksummed: flags & 0b10 != 0,
+            pipeline,
+            huge_objects,
+            table,
+            root: Root {
+                address,
+                rows,
+                filtered,
+            },
+        })
+    }
+
+    /// The object with the ID `id`, which may be longer than the heap's IDs are.
+    ///
+    /// # Errors
+    /// `Corrupt` where the ID leads nowhere.
+    pub fn object(&self, id: &[u8]) -> Result<Vec<u8>> {
+        let id = id.get(..self.id_length).unwrap_or(id);
+        let mut cursor = Cursor::new(id, self.at, "fractal heap ID");
+        let first = cursor.u8()?;
+        match (first >> 6, first >> 4 & 0b11) {
+            (0, 0) => self.managed(&mut cursor),
+            (0, 1) => self.huge(&mut cursor),
+            (0, 2) => self.tiny(first & 0x0f, &mut cursor),
+            (version, kind) => Err(cursor.unsupported(&format!("version {version}, type {kind}"))),
+        }
+    }
+
+    fn managed(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
+        let offset = id.uint(self.offset_width)?;
+        let length = id.uint(self.length_width)?;
+        let (block, start) = self.direct_block(offset)?;
+        let within = to_usize(offset.saturating_sub(start))?;
+        let end = within.checked_add(to_usize(length)?);
+        let object = end.and_then(|end| block.get(within..end));
+        object
+            .map(<[u8]>::to_vec)
+            .ok_or_else(|| id.corrupt("reaches past its block"))
+    }
+
+    /// The direct block that holds heap offset `offset`, and the heap offset of its first byte.
+    fn direct_block(&self, offset: u64) -> Result<(Arc<[u8]>, u64)> {
+        let nowhere = || Error::corrupt("fractal heap: an object is where no block is", self.at);
+        let mut address = self.root.address.ok_or_else(nowhere)?;
+        if self.root.rows == 0 {
+            let size = self.table.starting_block_size;
+            let block = DirectBlock {
+                address,
+                size,
+                filtered: self.root.filtered,
+            };
+            return Ok((self.read_direct(&block)?, 0));
+        }
+        let (mut start, mut rows) = (0_u64, self.root.rows);
+        for _ in 0..limits::TREE_DEPTH {
+            let child = self.table.child(offset.saturating_sub(start));
+            let child = child.filter(|child| child.row < rows).ok_or_else(nowhere)?;
+            let entry = self
+                .child_entry(address, rows, &child)?
+                .ok_or_else(nowhere)?;
+            start = start.checked_add(child.start).ok_or_else(nowhere)?;
+            if child.row < self.table.max_direct_rows() {
+                return Ok((self.read_direct(&entry)?, start));
+            }
+            address = entry.address;
+            rows = self.table.rows_of_indirect(child.size);
+        }
+        Err(Error::limit(
+            "depth of a fractal heap",
+            to_u64(limits::TREE_DEPTH),
+        ))
+    }
+
+    /// The child's entry in the indirect block at `address` with `rows` rows.
+    fn child_entry(&self, address: u64, rows: u32, child: &Child) -> Result<Option<DirectBlock>> {
+        const WHAT: &str = "fractal heap indirect block";
+        let metadata = &self.metadata;
+        let offsets = to_u64(metadata.size_of_offsets());
+        let direct_rows = u64::from(rows.min(self.table.max_direct_rows()));
+        let indirect_rows = u64::from(rows).saturating_sub(direct_rows);
+        let direct_entry = match self.pipeline.0.is_empty() {
+            true => offsets,
+            false => offsets
+                .saturating_add(to_u64(metadata.size_of_lengths()))
+                .saturating_add(4),
+        };
+        let direct = direct_rows.saturating_mul(self.table.width);
+        let indirect = indirect_rows.saturating_mul(self.table.width);
+        let prefix = self.block_prefix();
+        let length = prefix
+            .saturating_add(direct.saturating_mul(direct_entry))
+            .saturating_add(indirect.saturating_mul(offsets))
+            .saturating_add(4);
+        let verify = |block: &[u8]| verify_checksum(block, address, WHAT);
+        let block = metadata.block(address, length, WHAT, verify)?;
+        let mut cursor = Cursor::new(&block, address, WHAT);
+        cursor.signature(b"FHIB")?;
+        self.check_owner(&mut cursor)?;
+        let (before, is_direct) = match child.entry.checked_sub(direct) {
+            None => (child.entry.saturating_mul(direct_entry), true),
+            Some(after) => (
+                direct
+                    .saturating_mul(direct_entry)
+                    .saturating_add(after.saturating_mul(offsets)),
+                false,
+            ),
+        };
+        let skipped = prefix
+            .saturating_add(before)
+            .saturating_sub(to_u64(cursor.position()));
+        cursor.skip(to_usize(skipped)?)?;
+        let Some(address) = metadata.address(&mut cursor)? else {
+            return Ok(None);
+        };
+        let filtered = match is_direct && !self.pipeline.0.is_empty() {
+            true => (metadata.length(&mut cursor)?, cursor.u32()?),
+            false => (0, 0),
+        };
+        Ok(Some(DirectBlock {
+            address,
+            size: child.size,
+            filtered,
+        }))
+    }
+
+    /// Bytes before the content of every block: signature, version, heap address, block offset.
+    fn block_prefix(&self) -> u64 {
+        let width = self
+            .metadata
+            .size_of_offsets()
+            .saturating_add(self.offset_width);
+        to_u64(width).saturating_add(4 + 1)
+    }
+
+    /// The version and heap address behind a block's signature.
+    fn check_owner(&self, cursor: &mut Cursor<'_>) -> Result<()> {
+        match cursor.u8()? {
+            0 => {}
+            version => return Err(cursor.unsupported(&format!("version {version}"))),
+        }
+        match self.metadata.address(cursor)? == Some(self.at) {
+            true => Ok(()),
+            false => Err(cursor.corrupt("belongs to another heap")),
+        }
+    }
+
+    /// A direct block, its filters undone.
+    fn read_direct(&self, block: &DirectBlock) -> Result<Arc<[u8]>> {
+        const WHAT: &str = "fractal heap direct block";
+        let verify = |bytes: &[u8]| self.verify_direct(bytes, block.address);
+        if self.pipeline.0.is_empty() {
+            return self.metadata.block(block.address, block.size, WHAT, verify);
+        }
+        let (stored, filter_mask) = block.filtered;
+        if block.size > limits::METADATA_BLOCK || stored > limits::METADATA_BLOCK {
+            return Err(Error::limit(WHAT, limits::METADATA_BLOCK));
+        }
+        let stored = read_block(&**self.metadata.source(), block.address, stored, WHAT)?;
+        let size = to_usize(block.size)?;
+        let bytes = filter::decode(&self.pipeline, filter_mask, stored, size)?;
+        verify(&bytes)?;
+        Ok(bytes.into())
+    }
+
+    /// The checksum stands in the block's own header and is taken over the whole block, as if it were
+    /// zero itself.
+    fn verify_direct(&self, bytes: &[u8], at: u64) -> Result<()> {
+        let mut cursor = Cursor::new(bytes, at, "fractal heap direct block");
+        cursor.signature(b"FHDB")?;
+        self.check_owner(&mut cursor)?;
+        if !self.checksummed {
+            return Ok(());
+        }
+        cursor.skip(self.offset_width)?;
+        let place = cursor.position();
+        let stored = cursor.u32()?;
+        let mut zeroed = bytes.to_vec();
+        zeroed
+            .iter_mut()
+            .skip(place)
+            .take(4)
+            .for_each(|byte| *byte = 0);
+        match lookup3(&zeroed) == stored {
+            true => Ok(()),
+            false => Err(Error::corrupt(
+                "fractal heap direct block: wrong checksum",
+                at,
+            )),
+        }
+    }
+
+    /// An object with a place of its own in the file.
+    fn huge(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
+        let metadata = &self.metadata;
+        let (offsets, lengths) = (metadata.size_of_offsets(), metadata.size_of_lengths());
+        let is_filtered = !self.pipeline.0.is_empty();
+        let filtered = if is_filtered {
+            lengths.saturating_add(4)
+        } else {
+            0
+        };
+        let in_id = offsets.saturating_add(lengths).saturating_add(filtered);
+        if self.id_length.saturating_sub(1) >= in_id {
+            return self.huge_object(is_filtered, id);
+        }
+        let key = id.uint(self.id_length.saturating_sub(1).min(8))?;
+        let missing = || id.corrupt("no huge object of that ID");
+        let at = self.huge_objects.ok_or_else(missing)?;
+        let record_type = if is_filtered { 2 } else { 1 };
+        let index = BtreeV2::open(Arc::clone(metadata), at, record_type)?;
+        let key_at = index.record_size().saturating_sub(lengths);
+        let mut compare = |record: &[u8]| -> Result<Ordering> {
+            let mut cursor = Cursor::new(record, at, "huge object record");
+            cursor.skip(key_at)?;
+            Ok(key.cmp(&metadata.length(&mut cursor)?))
+        };
+        let record = index.find(&mut compare)?.ok_or_else(missing)?;
+        self.huge_object(
+            is_filtered,
+            &mut Cursor::new(&record, at, "huge object record"),
+        )
+    }
+
+    /// The huge object whose address and length come next.
+    fn huge_object(&self, is_filtered: bool, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+        let address = self.metadata.defined_address(cursor)?;
+        let length = self.metadata.length(cursor)?;
+        if length > limits::ATTRIBUTE_BYTES {
+            return Err(Error::limit("huge object", limits::ATTRIBUTE_BYTES));
+        }
+        let stored = read_block(&**self.metadata.source(), address, length, "huge object")?;
+        if !is_filtered {
+            return Ok(stored);
+        }
+        let filter_mask = cursor.u32()?;
+        let size = self.metadata.length(cursor)?;
+        if size > limits::ATTRIBUTE_BYTES {
+            return Err(Error::limit("huge object", limits::ATTRIBUTE_BYTES));
+        }
+        filter::decode(&self.pipeline, filter_mask, stored, to_usize(size)?)
+    }
+
+    /// An object within its ID; longer IDs have room for longer lengths.
+    fn tiny(&self, low_bits: u8, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
+        const SHORT_FORM: usize = 17;
+        let length = match self.id_length.saturating_sub(1) <= SHORT_FORM {
+            true => usize::from(low_bits),
+            false => usize::from(low_bits) << 8 | usize::from(id.u8()?),
+        };
+        id.take(length.saturating_add(1)).map(<[u8]>::to_vec)
+    }
+}
+
+impl DoublingTable {
+    fn check(&self, cursor: &Cursor<'_>) -> Result<()> {
+        let powers_of_two = [
+            self.width,
+            self.starting_block_size,
+            self.max_direct_block_size,
+        ];
+        let possible = powers_of_two.iter().all(|size| size.is_power_of_two())
+            && self.starting_block_size <= self.max_direct_block_size
+            && self.max_direct_block_size <= limits::METADATA_BLOCK
+            && (1..=64).contains(&self.max_heap_bits)
+            && self.width.checked_mul(self.starting_block_size).is_some();
+        match possible {
+            true => Ok(()),
+            false => Err(cursor.corrupt("impossible block sizes")),
+        }
+    }
+
+    /// Rows whose blocks are direct.
+    fn max_direct_rows(&self) -> u32 {
+        let doublings = self.max_direct_block_size.ilog2();
+        doublings
+            .saturating_sub(self.starting_block_size.ilog2())
+            .saturating_add(2)
+    }
+
+    /// Bytes of the first row.
+    fn first_row(&self) -> u64 {
+        self.width.saturating_mul(self.starting_block_size)
+    }
+
+    /// Rows of an indirect block that spans `size` bytes.
+    fn rows_of_indirect(&self, size: u64) -> u32 {
+        let doublings = size.checked_ilog2().unwrap_or(0);
+        doublings
+            .saturating_sub(self.first_row().ilog2())
+            .saturating_add(1)
+    }
+
+    /// The child that holds `offset` of its parent's space.
+    fn child(&self, offset: u64) -> Option<Child> {
+        let first_row = self.first_row();
+        let (row, row_start, size) = match offset < first_row {
+            true => (0, 0, self.starting_block_size),
+            false => {
+                let row = offset
+                    .ilog2()
+                    .checked_sub(first_row.ilog2())?
+                    .checked_add(1)?;
+                let doublings = row.checked_sub(1)?;
+                let row_start = first_row.checked_shl(doublings)?;
+                (
+                    row,
+                    row_start,
+                    self.starting_block_size.checked_mul(1 << doublings)?,
+                )
+            }
+        };
+        let column = offset.checked_sub(row_start)?.checked_div(size)?;
+        let entry = u64::from(row)
+            .checked_mul(self.width)?
+            .checked_add(column)?;
+        let start = row_start.checked_add(column.checked_mul(size)?)?;
+        Some(Child {
+            row,
+            entry,
+            start,
+            size,
+        })
+    }
+}
+
+/// Bytes of the length in an ID of a managed object.
+fn length_width(max_direct_block_size: u64, max_managed_size: u64) -> usize {
+    let log2 = |size: u64| size.checked_ilog2().unwrap_or(0);
+    let by_block = log2(max_direct_block_size).div_ceil(8);
+    let by_object = log2(max_managed_size).wrapping_div(8).saturating_add(1);
+    usize::try_from(by_block.min(by_object)).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Starting size 512, width 4: rows of 512, 512, 1024, 2048 … bytes a block.
+    const TABLE: DoublingTable = DoublingTable {
+        width: 4,
+        starting_block_size: 512,
+        max_direct_block_size: 65_536,
+        max_heap_bits: 32,
+    };
+
+    #[test]
+    fn offsets_lead_to_blocks() {
+        let place = |offset| {
+            TABLE
+                .child(offset)
+                .map(|child| (child.row, child.entry, child.start))
+        };
+        assert_eq!(place(0), Some((0, 0, 0)));
+        assert_eq!(place(2047), Some((0, 3, 1536)));
+        assert_eq!(place(2048), Some((1, 4, 2048)));
+        assert_eq!(place(4096 + 1024), Some((2, 9, 4096 + 1024)));
+    }
+
+    /// A child of 131072 bytes has seven rows: 2048 · 2^6 bytes.
+    #[test]
+    fn rows_follow_from_the_span() {
+        assert_eq!(TABLE.rows_of_indirect(131_072), 7);
+        assert_eq!(TABLE.max_direct_rows(), 9);
+    }
+
+    #[test]
+    fn lengths_are_as_wide_as_blocks_or_objects_need() {
+        assert_eq!(length_width(65_536, 4096), 2);
+        assert_eq!(length_width(65_536, 100), 1);
+    }
+}

@@ -1,0 +1,175 @@
+//! Global heaps: collections of objects of any size, which variable-length elements, region references
+//! and virtual datasets point into (HDF5 3.0, III.E).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+
+use crate::error::{Error, Result};
+use crate::hdf5::metadata::Metadata;
+use crate::limits;
+use crate::source::{check_range, read_block};
+use crate::wire::{Cursor, to_u64, to_usize};
+
+/// Bytes of a collection's header and of an object's, padded to a multiple of 8.
+const HEADER: u64 = 16;
+
+/// Bytes that are fetched at a time when a collection's directory is made.
+const WINDOW: u64 = 4096;
+
+/// The objects of one collection.
+#[derive(Debug)]
+struct Directory {
+    /// Index, absolute offset of the data, size; sorted by index.
+    objects: Vec<(u16, u64, u64)>,
+}
+
+/// All global heap collections of a file.
+#[derive(Debug)]
+pub struct GlobalHeap {
+    metadata: Arc<Metadata>,
+    directories: Mutex<LruCache<u64, Arc<Directory>>>,
+}
+
+impl GlobalHeap {
+    /// The global heap of the file that `metadata` reads.
+    pub fn new(metadata: Arc<Metadata>) -> Self {
+        let directories = Mutex::new(LruCache::new(limits::GLOBAL_HEAP_DIRECTORIES));
+        GlobalHeap {
+            metadata,
+            directories,
+        }
+    }
+
+    /// The first `length` bytes of object `index` in the collection at absolute offset `collection`.
+    ///
+    /// # Errors
+    /// `Corrupt` where there is no such object, or it is shorter; `Limit` over the limit.
+    pub fn object(&self, collection: u64, index: u32, length: u64) -> Result<Vec<u8>> {
+        let (at, size) = self.find(collection, index)?;
+        if length > size {
+            return Err(Error::corrupt(
+                "global heap object: shorter than its element says",
+                at,
+            ));
+        }
+        if length > limits::VARIABLE_LENGTH_BYTES {
+            return Err(Error::limit(
+                "variable-length element",
+                limits::VARIABLE_LENGTH_BYTES,
+            ));
+        }
+        read_block(&**self.metadata.source(), at, length, "global heap object")
+    }
+
+    /// The whole of object `index` in the collection at absolute offset `collection`.
+    pub fn whole_object(&self, collection: u64, index: u32) -> Result<Vec<u8>> {
+        let (_, size) = self.find(collection, index)?;
+        self.object(collection, index, size)
+    }
+
+    fn find(&self, collection: u64, index: u32) -> Result<(u64, u64)> {
+        let directory = self.directory(collection)?;
+        let position = u16::try_from(index).ok().and_then(|index| {
+            directory
+                .objects
+                .binary_search_by_key(&index, |(index, ..)| *index)
+                .ok()
+        });
+        let object = position.and_then(|position| directory.objects.get(position));
+        let missing = || Error::corrupt(format!("global heap: no object {index}"), collection);
+        object.map(|&(_, at, size)| (at, size)).ok_or_else(missing)
+    }
+
+    fn directory(&self, collection: u64) -> Result<Arc<Directory>> {
+        let kept = |this: &Self| {
+            let mut directories = this
+                .directories
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            directories.get(&collection).cloned()
+        };
+        if let Some(directory) = kept(self) {
+            return Ok(directory);
+        }
+        let directory = Arc::new(Directory::read(&self.metadata, collection)?);
+        let mut directories = self
+            .directories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        directories.put(collection, Arc::clone(&directory));
+        Ok(directory)
+    }
+}
+
+impl Directory {
+    fn read(metadata: &Metadata, at: u64) -> Result<Self> {
+        const WHAT: &str = "global heap collection";
+        let mut window = Window {
+            metadata,
+            start: at,
+            bytes: Vec::new(),
+        };
+        let header = window.header(at)?;
+        let mut cursor = Cursor::new(&header, at, WHAT);
+        cursor.signature(b"GCOL")?;
+        match cursor.u8()? {
+            1 => cursor.skip(3)?,
+            version => return Err(cursor.unsupported(&format!("version {version}"))),
+        }
+        let size = metadata.length(&mut cursor)?;
+        check_range(&**metadata.source(), at, size, WHAT)?;
+        let end = at.saturating_add(size);
+        let mut objects = Vec::new();
+        let mut position = at.saturating_add(HEADER);
+        while position.saturating_add(HEADER) <= end {
+            let header = window.header(position)?;
+            let mut cursor = Cursor::new(&header, position, "global heap object");
+            let index = cursor.u16()?;
+            cursor.skip(2 + 4)?; // the reference count, which is 0 for living objects too; reserved
+            let size = metadata.length(&mut cursor)?;
+            const FREE_SPACE: u16 = 0;
+            if index == FREE_SPACE {
+                break;
+            }
+            let data = position.saturating_add(HEADER);
+            if size > end.saturating_sub(data) {
+                return Err(cursor.corrupt("reaches past its collection"));
+            }
+            objects.push((index, data, size));
+            position = data.saturating_add(size.next_multiple_of(8));
+        }
+        // The sort is stable, so that of two objects with one index the first stays.
+        objects.sort_by_key(|(index, ..)| *index);
+        objects.dedup_by_key(|(index, ..)| *index);
+        Ok(Directory { objects })
+    }
+}
+
+/// The part of the file that was read last, so that the headers of small objects cost few reads.
+struct Window<'a> {
+    metadata: &'a Metadata,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window<'_> {
+    /// The header at absolute offset `at`.
+    fn header(&mut self, at: u64) -> Result<[u8; 16]> {
+        let end = self.start.saturating_add(to_u64(self.bytes.len()));
+        if at < self.start || at.saturating_add(HEADER) > end {
+            let source = self.metadata.source();
+            let length = source.length().saturating_sub(at).clamp(HEADER, WINDOW);
+            self.bytes = read_block(&**source, at, length, "global heap collection")?;
+            self.start = at;
+        }
+        let within = to_usize(at.saturating_sub(self.start))?;
+        let header = self
+            .bytes
+            .get(within..)
+            .and_then(|bytes| bytes.first_chunk());
+        header
+            .copied()
+            .ok_or_else(|| Error::corrupt("global heap collection: ends too early", at))
+    }
+}

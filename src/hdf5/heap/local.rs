@@ -1,0 +1,84 @@
+//! Local heaps: the names of an old-style group (HDF5 3.0, III.D).
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::metadata::Metadata;
+use crate::wire::{Cursor, to_u64, to_usize};
+
+/// Bytes that are fetched at a time, so that a name out of a heap of many megabytes costs one page.
+const PAGE: u64 = 4096;
+
+/// Bytes of the longest name that is looked for.
+const LONGEST_TEXT: usize = 1 << 20;
+
+/// A local heap: texts by their offset.
+#[derive(Debug)]
+pub struct LocalHeap {
+    metadata: Arc<Metadata>,
+    data: u64,
+    size: u64,
+}
+
+impl LocalHeap {
+    /// Reads the heap's header at absolute offset `at`.
+    pub fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
+        const WHAT: &str = "local heap";
+        let widths = metadata.size_of_lengths().saturating_mul(2);
+        let length = widths
+            .saturating_add(metadata.size_of_offsets())
+            .saturating_add(4 + 4);
+        let header = metadata.plain_block(at, to_u64(length), WHAT)?;
+        let mut cursor = Cursor::new(&header, at, WHAT);
+        cursor.signature(b"HEAP")?;
+        match cursor.u8()? {
+            0 => cursor.skip(3)?,
+            version => return Err(cursor.unsupported(&format!("version {version}"))),
+        }
+        let size = metadata.length(&mut cursor)?;
+        metadata.length(&mut cursor)?; // the free list, which is the writers'
+        let data = metadata.defined_address(&mut cursor)?;
+        Ok(LocalHeap {
+            metadata: Arc::clone(metadata),
+            data,
+            size,
+        })
+    }
+
+    /// The text that begins `offset` bytes into the heap's data, up to its NUL.
+    ///
+    /// # Errors
+    /// `Corrupt` where it begins or runs past the data's end.
+    pub fn text(&self, offset: u64) -> Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let mut offset = offset;
+        loop {
+            let page = self.page(offset)?;
+            let within = to_usize(offset.checked_rem(PAGE).unwrap_or(0))?;
+            let part = page.get(within..).unwrap_or_default();
+            if let Some(end) = part.iter().position(|&byte| byte == 0) {
+                text.extend_from_slice(part.get(..end).unwrap_or_default());
+                return Ok(text);
+            }
+            text.extend_from_slice(part);
+            if text.len() > LONGEST_TEXT {
+                return Err(Error::limit("name in a local heap", to_u64(LONGEST_TEXT)));
+            }
+            offset = offset.saturating_add(to_u64(part.len()));
+        }
+    }
+
+    /// The page that holds the byte at `offset`.
+    fn page(&self, offset: u64) -> Result<Arc<[u8]>> {
+        if offset >= self.size {
+            return Err(Error::corrupt(
+                "local heap: a name is not within the heap",
+                self.data,
+            ));
+        }
+        let start = offset.saturating_sub(offset.checked_rem(PAGE).unwrap_or(0));
+        let length = PAGE.min(self.size.saturating_sub(start));
+        self.metadata
+            .plain_block(self.data.saturating_add(start), length, "local heap")
+    }
+}

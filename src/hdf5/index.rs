@@ -1,0 +1,152 @@
+//! Chunk indices: from a chunk's place in the grid to its bytes in the file.
+//!
+//! HDF5 3.0, VII (Appendix C). There are six kinds, chosen by the writer by how the dataset can grow. Each
+//! is opened by its header at most; what lies below is fetched on need, one node, block or page at a time.
+//! An index whose address is undefined holds no chunk: nothing was ever written.
+
+mod array;
+pub mod btree_v1;
+pub mod btree_v2;
+mod entry;
+pub mod extensible_array;
+pub mod fixed_array;
+pub mod implicit;
+mod numbering;
+pub mod single;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::storage::StoredChunk;
+use crate::wire::to_u64;
+
+/// The grid of a chunked dataset, slowest dimension first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Geometry {
+    dims: Vec<u64>,
+    max: Vec<Option<u64>>,
+    chunk_shape: Vec<u64>,
+    chunk_bytes: u64,
+}
+
+impl Geometry {
+    /// `dims` are the current dimensions, `max` the most they can grow to (`None`: unlimited),
+    /// `chunk_shape` the elements of a chunk along each, `chunk_bytes` the bytes of a chunk before all filters.
+    /// `at` is where the file says so, for errors.
+    ///
+    /// # Errors
+    /// `Corrupt` where ranks differ or a chunk is empty, `Limit` over `limits::RANK`.
+    pub fn new(
+        dims: Vec<u64>,
+        max: Vec<Option<u64>>,
+        chunk_shape: Vec<u64>,
+        chunk_bytes: u64,
+        at: u64,
+    ) -> Result<Self> {
+        if dims.len() > limits::RANK {
+            return Err(Error::limit("rank", to_u64(limits::RANK)));
+        }
+        if dims.len() != chunk_shape.len() || dims.len() != max.len() {
+            return Err(Error::corrupt(
+                "chunk has another rank than its dataset",
+                at,
+            ));
+        }
+        if chunk_shape.contains(&0) || chunk_bytes == 0 {
+            return Err(Error::corrupt("chunk without elements", at));
+        }
+        Ok(Geometry {
+            dims,
+            max,
+            chunk_shape,
+            chunk_bytes,
+        })
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// Chunks along each dimension of the current extent.
+    fn grid(&self) -> impl DoubleEndedIterator<Item = u64> {
+        let dims = self.dims.iter().zip(&self.chunk_shape);
+        dims.map(|(&dim, &chunk)| chunks_along(dim, chunk))
+    }
+
+    /// Whether some element of the chunk at `place` is inside the current extent.
+    fn holds(&self, place: &[u64]) -> bool {
+        place.len() == self.rank() && place.iter().zip(self.grid()).all(|(&at, count)| at < count)
+    }
+}
+
+/// Moves `place` to the next of `grid`, row by row; `false` after the last.
+fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
+    for (along, count) in place.iter_mut().rev().zip(grid.rev()) {
+        *along = along.saturating_add(1);
+        if *along < count {
+            return true;
+        }
+        *along = 0;
+    }
+    false
+}
+
+/// Chunks of `chunk` elements that cover `dim` elements.
+fn chunks_along(dim: u64, chunk: u64) -> u64 {
+    match chunk {
+        0 => 0, // never: a geometry has no empty chunks
+        _ => dim.div_ceil(chunk),
+    }
+}
+
+/// What an index says about a chunk, where `at` is the entry that says so.
+///
+/// # Errors
+/// `Corrupt` for a chunk of no bytes, or one that ends past all files.
+fn stored_chunk(offset: u64, length: u64, filter_mask: u32, at: u64) -> Result<StoredChunk> {
+    if length == 0 || offset.checked_add(length).is_none() {
+        return Err(Error::corrupt("chunk index: impossible chunk size", at));
+    }
+    Ok(StoredChunk {
+        offset,
+        length,
+        filter_mask,
+    })
+}
+
+/// Whether bit `bit` of `bitmap` is set. The first bit is the highest of the first byte.
+fn bit_is_set(bitmap: &[u8], bit: u64) -> bool {
+    let byte = usize::try_from(bit / 8).ok().and_then(|i| bitmap.get(i));
+    let mask = [0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01_u8];
+    let mask = usize::try_from(bit % 8).ok().and_then(|i| mask.get(i));
+    matches!((byte, mask), (Some(byte), Some(mask)) if byte & mask != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bitmaps_begin_with_the_highest_bit() {
+        let bitmap = [0x80, 0x02];
+        let set: Vec<_> = (0..20).filter(|&bit| bit_is_set(&bitmap, bit)).collect();
+        assert_eq!(set, [0, 14]);
+    }
+
+    #[test]
+    fn chunks_that_stick_out_are_held() {
+        let geometry = Geometry::new(vec![5, 4], vec![None; 2], vec![2, 2], 4, 0).unwrap();
+        assert!(geometry.holds(&[2, 1]));
+        assert!(!geometry.holds(&[3, 0]));
+        assert!(!geometry.holds(&[0, 2]));
+        assert!(!geometry.holds(&[0]));
+    }
+
+    #[test]
+    fn impossible_chunks_are_refused() {
+        assert!(stored_chunk(10, 0, 0, 0).is_err());
+        assert!(stored_chunk(u64::MAX, 1, 0, 0).is_err());
+        assert!(Geometry::new(vec![5], vec![None], vec![0], 4, 0).is_err());
+        assert!(Geometry::new(vec![5], vec![None], vec![1, 1], 4, 0).is_err());
+    }
+}

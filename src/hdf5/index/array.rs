@@ -1,0 +1,218 @@
+//! What fixed and extensible arrays share: chunks by number, in verified blocks of entries, which are cut
+//! into pages where they are many.
+//!
+//! HDF5 3.0, VII.C and VII.D.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::index::entry::EntryForm;
+use crate::hdf5::index::numbering::Numbering;
+use crate::hdf5::index::{Geometry, chunks_along};
+use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::model::storage::{ChunkVisitor, StoredChunk};
+use crate::wire::{Cursor, to_u64, to_usize};
+
+const CHECKSUM: u64 = 4;
+
+/// The chunks of a dataset by number, and the form of their entries.
+#[derive(Debug)]
+pub(super) struct NumberedChunks {
+    pub(super) meta: Arc<Metadata>,
+    pub(super) geometry: Geometry,
+    pub(super) numbering: Numbering,
+    pub(super) form: EntryForm,
+    /// Absolute offset of the array's header, which all its blocks name.
+    pub(super) header: u64,
+}
+
+impl NumberedChunks {
+    /// The number of the chunk at `place`; `None` outside the current extent.
+    pub(super) fn number(&self, place: &[u64]) -> Option<u64> {
+        match self.geometry.holds(place) {
+            true => self.numbering.number(place),
+            false => None,
+        }
+    }
+
+    /// Bytes of `count` entries.
+    pub(super) fn bytes(&self, count: u64) -> u64 {
+        count.saturating_mul(to_u64(self.form.size))
+    }
+
+    /// Bytes from the signature of a block to the address of its header.
+    pub(super) fn prefix(&self) -> usize {
+        self.meta.size_of_offsets().saturating_add(6)
+    }
+
+    /// The block at `at`: `before` bytes and `after` bytes, and a checksum over both.
+    pub(super) fn block(
+        &self,
+        at: u64,
+        before: usize,
+        after: u64,
+        what: &'static str,
+    ) -> Result<Block> {
+        let length = to_u64(before)
+            .saturating_add(after)
+            .saturating_add(CHECKSUM);
+        let verify = |block: &[u8]| verify_checksum(block, at, what);
+        Ok(Block {
+            bytes: self.meta.block(at, length, what, verify)?,
+            at,
+            before,
+            what,
+        })
+    }
+
+    /// A cursor behind the prefix of `block`, which must be one of this array.
+    pub(super) fn owned<'b>(&self, block: &'b Block, signature: &[u8]) -> Result<Cursor<'b>> {
+        let mut cursor = Cursor::new(&block.bytes, block.at, block.what);
+        cursor.signature(signature)?;
+        client(&mut cursor, self.form.filtered())?;
+        match self.meta.address(&mut cursor)? == Some(self.header) {
+            true => Ok(cursor),
+            false => Err(cursor.corrupt("belongs to another array")),
+        }
+    }
+
+    /// Page `page` of those that begin at `at`. Each has its own checksum.
+    pub(super) fn page(&self, at: u64, page: u64, paging: Paging) -> Result<Block> {
+        let stride = self.bytes(paging.page_entries).saturating_add(CHECKSUM);
+        let at = at.saturating_add(page.saturating_mul(stride));
+        let (_, count) = paging.span(page);
+        self.block(at, 0, self.bytes(count), paging.what)
+    }
+
+    /// Entry `i` of `block`.
+    pub(super) fn entry(&self, block: &Block, i: u64) -> Result<Option<StoredChunk>> {
+        let mut cursor = block.content()?;
+        cursor.skip(to_usize(self.bytes(i))?)?;
+        self.form.read(&self.meta, &mut cursor)
+    }
+
+    /// Hands the chunks of the first `count` entries of `block` to `visit`; the first is chunk number `first`.
+    pub(super) fn visit(
+        &self,
+        block: &Block,
+        first: u64,
+        count: u64,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<ControlFlow<()>> {
+        let mut cursor = block.content()?;
+        let mut place = vec![0; self.geometry.rank()];
+        for i in 0..count {
+            let Some(chunk) = self.form.read(&self.meta, &mut cursor)? else {
+                continue;
+            };
+            self.numbering.place(first.saturating_add(i), &mut place);
+            if self.geometry.holds(&place) && visit(&place, chunk).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// Passes over version and client: the client says whether chunks are filtered, as the dataset does.
+pub(super) fn client(cursor: &mut Cursor<'_>, filtered: bool) -> Result<()> {
+    let version = cursor.u8()?;
+    if version != 0 {
+        return Err(cursor.unsupported(&format!("version {version}")));
+    }
+    match cursor.u8()? == u8::from(filtered) {
+        true => Ok(()),
+        false => Err(cursor.corrupt("is of another client")),
+    }
+}
+
+/// Verified bytes of the file.
+#[derive(Debug, Clone)]
+pub(super) struct Block {
+    bytes: Arc<[u8]>,
+    at: u64,
+    /// Bytes before the entries, or before the bitmap.
+    before: usize,
+    what: &'static str,
+}
+
+impl Block {
+    /// A cursor at the first entry, or at the bitmap.
+    pub(super) fn content(&self) -> Result<Cursor<'_>> {
+        let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
+        cursor.skip(self.before)?;
+        Ok(cursor)
+    }
+
+    /// Absolute offset of the next byte behind the block.
+    pub(super) fn end(&self) -> Result<u64> {
+        let end = self.at.checked_add(to_u64(self.bytes.len()));
+        end.ok_or_else(|| self.corrupt("ends past all files"))
+    }
+
+    /// The block is corrupt for the reason `why`.
+    pub(super) fn corrupt(&self, why: &str) -> Error {
+        Error::corrupt(format!("{}: {why}", self.what), self.at)
+    }
+}
+
+/// How the entries of a data block are spread over pages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Paging {
+    /// Entries of the data block.
+    pub(super) entries: u64,
+    /// Entries of a page.
+    page_entries: u64,
+    /// The page's name in the specification.
+    what: &'static str,
+}
+
+impl Paging {
+    /// Pages of 2 to the power of `page_bits` entries.
+    pub(super) fn new(entries: u64, page_bits: u8, what: &'static str) -> Self {
+        let page_entries = 1_u64.checked_shl(u32::from(page_bits));
+        Paging {
+            entries,
+            page_entries: page_entries.unwrap_or(u64::MAX),
+            what,
+        }
+    }
+
+    /// Number of pages; 0 where all entries are in the data block itself.
+    pub(super) fn pages(&self) -> u64 {
+        match self.entries > self.page_entries {
+            true => chunks_along(self.entries, self.page_entries),
+            false => 0,
+        }
+    }
+
+    /// The page that entry `i` is in, and its number there.
+    pub(super) fn locate(&self, i: u64) -> (u64, u64) {
+        let page = i.checked_div(self.page_entries).unwrap_or(0);
+        (page, i.checked_rem(self.page_entries).unwrap_or(0))
+    }
+
+    /// The first entry of page `page`, and the number of its entries; the last page may be short.
+    pub(super) fn span(&self, page: u64) -> (u64, u64) {
+        let first = page.saturating_mul(self.page_entries);
+        let rest = self.entries.saturating_sub(first);
+        (first, rest.min(self.page_entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_page_is_short() {
+        let paging = Paging::new(2500, 10, "page");
+        assert_eq!(paging.pages(), 3);
+        assert_eq!(paging.locate(1025), (1, 1));
+        assert_eq!(paging.span(1), (1024, 1024));
+        assert_eq!(paging.span(2), (2048, 452));
+        assert_eq!(Paging::new(1024, 10, "page").pages(), 0);
+        assert_eq!(Paging::new(u64::MAX, 255, "page").pages(), 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! Chunks in a version 1 B-tree, the only chunk index before HDF5 1.10.
+//!
+//! HDF5 3.0, III.A.1, node type 1. The key before a chunk says its offset in elements, its stored size
+//! and its filter mask; the last key of a node is a bound only.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::hdf5::btree_v1::BtreeV1;
+use crate::hdf5::index::{Geometry, stored_chunk};
+use crate::hdf5::metadata::Metadata;
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::wire::Cursor;
+
+/// A dataset whose chunks are in a version 1 B-tree; without one, no chunk is stored.
+#[derive(Debug)]
+pub struct BtreeV1Index {
+    tree: Option<BtreeV1>,
+    geometry: Geometry,
+    filtered: bool,
+}
+
+impl BtreeV1Index {
+    /// `address` is the absolute offset of the root node; `filtered`, whether the dataset has filters: the
+    /// size of an unfiltered chunk is known, whatever its key says. Nothing is read yet.
+    pub fn new(
+        meta: Arc<Metadata>,
+        address: Option<u64>,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Self {
+        let rank = geometry.rank();
+        BtreeV1Index {
+            tree: address.map(|root| BtreeV1::chunks(meta, root, rank)),
+            geometry,
+            filtered,
+        }
+    }
+
+    /// The chunk at `address` that the key at `cursor` describes; writes its place to `place`.
+    fn chunk(
+        &self,
+        mut cursor: Cursor<'_>,
+        address: Option<u64>,
+        place: &mut [u64],
+    ) -> Result<Option<StoredChunk>> {
+        let at = cursor.at();
+        let length = u64::from(cursor.u32()?);
+        let filter_mask = cursor.u32()?;
+        for (along, &chunk) in place.iter_mut().zip(&self.geometry.chunk_shape) {
+            let offset = cursor.u64()?;
+            if offset.checked_rem(chunk) != Some(0) {
+                return Err(cursor.corrupt("a chunk is beside the grid"));
+            }
+            *along = offset.checked_div(chunk).unwrap_or(0);
+        }
+        if cursor.u64()? != 0 {
+            return Err(cursor.corrupt("a chunk begins inside an element"));
+        }
+        let Some(offset) = address else {
+            return Ok(None);
+        };
+        match self.filtered {
+            true => stored_chunk(offset, length, filter_mask, at).map(Some),
+            false => stored_chunk(offset, self.geometry.chunk_bytes, 0, at).map(Some),
+        }
+    }
+
+    /// How the chunk of the key at `cursor` stands to the chunk at `place`.
+    fn compare(&self, mut cursor: Cursor<'_>, place: &[u64]) -> Result<Ordering> {
+        cursor.skip(8)?;
+        for (&along, &chunk) in place.iter().zip(&self.geometry.chunk_shape) {
+            // A place inside the extent does not overflow; if it did, it would be after all keys.
+            let order = cursor.u64()?.cmp(&along.saturating_mul(chunk));
+            if order.is_ne() {
+                return Ok(order);
+            }
+        }
+        Ok(Ordering::Equal)
+    }
+}
+
+impl ChunkIndex for BtreeV1Index {
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        let Some(tree) = &self.tree else {
+            return Ok(None);
+        };
+        if !self.geometry.holds(place) {
+            return Ok(None);
+        }
+        let mut node = tree.root()?;
+        loop {
+            // Child i holds the chunks from key i on, before key i + 1.
+            let after = node.first_key(0, |key| Ok(self.compare(key, place)?.is_gt()))?;
+            let after = after.unwrap_or(node.used()).min(node.used());
+            let Some(i) = after.checked_sub(1) else {
+                return Ok(None);
+            };
+            if node.level() > 0 {
+                node = tree.descend(&node, i)?;
+                continue;
+            }
+            if self.compare(node.key(i)?, place)?.is_ne() {
+                return Ok(None);
+            }
+            let mut found = place.to_vec();
+            return self.chunk(node.key(i)?, tree.child(&node, i)?, &mut found);
+        }
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let Some(tree) = &self.tree else {
+            return Ok(());
+        };
+        let mut entries = tree.entries()?;
+        let mut place = vec![0; self.geometry.rank()];
+        while let Some(entry) = entries.next_entry()? {
+            let chunk = self.chunk(entry.key()?, entry.child()?, &mut place)?;
+            // Old libraries leave chunks in the index that are outside since the dataset shrank.
+            let chunk = chunk.filter(|_| self.geometry.holds(&place));
+            if chunk.is_some_and(|chunk| visit(&place, chunk).is_break()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Chunks in a version 2 B-tree: datasets with more than one unlimited dimension.
+//!
+//! HDF5 3.0, VII.E; records of type 10 (unfiltered) and 11 (filtered) in III.A.2. A record is an entry
+//! and the chunk's place in the grid, eight bytes a dimension; they are sorted by place, row by row.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::hdf5::btree_v2::BtreeV2;
+use crate::hdf5::index::Geometry;
+use crate::hdf5::index::entry::EntryForm;
+use crate::hdf5::metadata::Metadata;
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::wire::Cursor;
+
+const RECORD: &str = "chunk record of a B-tree (version 2)";
+const UNFILTERED: u8 = 10;
+const FILTERED: u8 = 11;
+
+/// A dataset whose chunks are in a version 2 B-tree; without one, no chunk is stored.
+#[derive(Debug)]
+pub struct BtreeV2Index(Option<Tree>);
+
+#[derive(Debug)]
+struct Tree {
+    meta: Arc<Metadata>,
+    geometry: Geometry,
+    tree: BtreeV2,
+    form: EntryForm,
+    at: u64,
+}
+
+impl BtreeV2Index {
+    /// `address` is the absolute offset of the header; `filtered`, whether the dataset has filters.
+    ///
+    /// # Errors
+    /// `Corrupt` where the header is damaged or does not fit the dataset.
+    pub fn open(
+        meta: Arc<Metadata>,
+        address: Option<u64>,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Result<Self> {
+        let tree = address.map(|at| Tree::open(meta, at, geometry, filtered));
+        tree.transpose().map(BtreeV2Index)
+    }
+}
+
+impl ChunkIndex for BtreeV2Index {
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        match &self.0 {
+            Some(tree) => tree.find(place),
+            None => Ok(None),
+        }
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        match &self.0 {
+            Some(tree) => tree.walk(visit),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Tree {
+    fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
+        let record_type = match filtered {
+            true => FILTERED,
+            false => UNFILTERED,
+        };
+        let tree = BtreeV2::open(Arc::clone(&meta), at, record_type)?;
+        let place_size = geometry.rank().saturating_mul(8);
+        let entry_size = tree.record_size().saturating_sub(place_size);
+        let cursor = Cursor::new(&[], at, RECORD);
+        let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
+        Ok(Tree {
+            meta,
+            geometry,
+            tree,
+            form,
+            at,
+        })
+    }
+
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        if !self.geometry.holds(place) {
+            return Ok(None);
+        }
+        let record = self.tree.find(&mut |record| {
+            let mut cursor = self.cursor(record);
+            cursor.skip(self.form.size)?;
+            for along in place {
+                let order = along.cmp(&cursor.u64()?);
+                if order.is_ne() {
+                    return Ok(order);
+                }
+            }
+            Ok(std::cmp::Ordering::Equal)
+        })?;
+        let Some(record) = record else {
+            return Ok(None);
+        };
+        self.form.read(&self.meta, &mut self.cursor(&record))
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let mut records = self.tree.cursor(0);
+        let mut place = vec![0; self.geometry.rank()];
+        while let Some(record) = records.next_record()? {
+            let mut cursor = self.cursor(&record);
+            let chunk = self.form.read(&self.meta, &mut cursor)?;
+            for along in &mut place {
+                *along = cursor.u64()?;
+            }
+            let chunk = chunk.filter(|_| self.geometry.holds(&place));
+            if chunk.is_some_and(|chunk| visit(&place, chunk).is_break()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A cursor at the start of a record, whose errors name the tree.
+    fn cursor<'r>(&self, record: &'r [u8]) -> Cursor<'r> {
+        Cursor::new(record, self.at, RECORD)
+    }
+}

@@ -1,0 +1,451 @@
+//! The extensible array index: entries in blocks whose sizes double, for datasets that grow along one
+//! dimension.
+//!
+//! HDF5 3.0, VII.D. After the entries in the index block itself come super blocks: super block u has
+//! 2^(u/2) data blocks of min * 2^((u+1)/2) entries each (halves cut off). The data blocks of the first
+//! super blocks are addressed by the index block, those of each later one by a secondary block,
+//! which also holds the bitmap of their pages where they are paged.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::hdf5::index::array::{Block, NumberedChunks, Paging, client};
+use crate::hdf5::index::entry::EntryForm;
+use crate::hdf5::index::numbering::Numbering;
+use crate::hdf5::index::{Geometry, bit_is_set};
+use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::wire::{Cursor, to_u64, to_usize};
+
+const HEADER: &str = "extensible array header";
+const INDEX_BLOCK: &str = "extensible array index block";
+const SECONDARY_BLOCK: &str = "extensible array secondary block";
+const DATA_BLOCK: &str = "extensible array data block";
+const PAGE: &str = "extensible array data block page";
+
+/// A dataset whose chunks are in an extensible array; without one, no chunk is stored.
+#[derive(Debug)]
+pub struct ExtensibleArray(Option<Array>);
+
+#[derive(Debug)]
+struct Array {
+    chunks: NumberedChunks,
+    sizes: Sizes,
+    index_block: Option<u64>,
+}
+
+impl ExtensibleArray {
+    /// `address` is the absolute offset of the header; `filtered`, whether the dataset has filters.
+    ///
+    /// # Errors
+    /// `Corrupt` where the header is damaged or does not fit the dataset.
+    pub fn open(
+        meta: Arc<Metadata>,
+        address: Option<u64>,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Result<Self> {
+        let array = address.map(|at| Array::open(meta, at, geometry, filtered));
+        array.transpose().map(ExtensibleArray)
+    }
+}
+
+impl ChunkIndex for ExtensibleArray {
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        match &self.0 {
+            Some(array) => array.find(place),
+            None => Ok(None),
+        }
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        match &self.0 {
+            Some(array) => array.walk(visit).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The header's numbers, from which all sizes follow.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    max_bits: u8,
+    index_entries: u64,
+    min_entries: u64,
+    min_pointers: u64,
+    page_bits: u8,
+}
+
+/// One super block, counted from 0: its data blocks together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SuperBlock {
+    /// Number of data blocks.
+    blocks: u64,
+    /// Entries of each data block.
+    entries: u64,
+    /// Entries before it, without those in the index block.
+    start: u64,
+}
+
+impl SuperBlock {
+    /// Entries before data block `i`, without those in the index block.
+    fn block_start(&self, i: u64) -> u64 {
+        self.start.saturating_add(i.saturating_mul(self.entries))
+    }
+}
+
+impl Sizes {
+    /// Reads the five bytes of the header; both minima must be powers of two.
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let sizes = Sizes {
+            max_bits: cursor.u8()?,
+            index_entries: u64::from(cursor.u8()?),
+            min_entries: u64::from(cursor.u8()?),
+            min_pointers: u64::from(cursor.u8()?),
+            page_bits: cursor.u8()?,
+        };
+        let powers = sizes.min_entries.is_power_of_two() && sizes.min_pointers.is_power_of_two();
+        if !powers || sizes.max_bits > 64 || sizes.super_blocks() < sizes.direct() {
+            return Err(cursor.corrupt("impossible sizes"));
+        }
+        Ok(sizes)
+    }
+
+    /// Number of super blocks.
+    fn super_blocks(&self) -> u32 {
+        let min_bits = self.min_entries.checked_ilog2().unwrap_or(0);
+        let max_bits = u32::from(self.max_bits);
+        max_bits.saturating_add(1).saturating_sub(min_bits)
+    }
+
+    /// Number of super blocks whose data blocks the index block addresses.
+    fn direct(&self) -> u32 {
+        let bits = self.min_pointers.checked_ilog2().unwrap_or(0);
+        bits.saturating_mul(2)
+    }
+
+    /// Super block `u`, `None` where its numbers do not fit 64 bits.
+    fn super_block(&self, u: u32) -> Option<SuperBlock> {
+        let blocks = 1_u64.checked_shl(u / 2)?;
+        let doubled = 1_u64.checked_shl(u.checked_add(1)? / 2)?;
+        let before = 1_u64.checked_shl(u)?.checked_sub(1)?;
+        Some(SuperBlock {
+            blocks,
+            entries: self.min_entries.checked_mul(doubled)?,
+            start: self.min_entries.checked_mul(before)?,
+        })
+    }
+
+    /// Data blocks of all super blocks before `u`, for a super block that the index block addresses.
+    fn blocks_before(&self, u: u32) -> u64 {
+        let before = (0..u).filter_map(|u| self.super_block(u));
+        before.fold(0, |sum, block| sum.saturating_add(block.blocks))
+    }
+
+    /// The super block of entry `i`, counted without those in the index block; `None` past the last.
+    fn locate(&self, i: u64) -> Option<(u32, SuperBlock)> {
+        let doubled = i.checked_div(self.min_entries)?.checked_add(1)?;
+        let u = doubled.checked_ilog2()?;
+        (u < self.super_blocks()).then_some(())?;
+        Some((u, self.super_block(u)?))
+    }
+
+    /// Bytes of a block's offset.
+    fn offset_width(&self) -> usize {
+        usize::from(self.max_bits.div_ceil(8))
+    }
+
+    /// How the entries of a data block of `super_block` are spread over pages.
+    fn paging(&self, super_block: SuperBlock) -> Paging {
+        Paging::new(super_block.entries, self.page_bits, PAGE)
+    }
+}
+
+/// A super block in the file: what addresses its data blocks.
+#[derive(Debug)]
+struct Addresses {
+    super_block: SuperBlock,
+    paging: Paging,
+    /// The index block or the secondary block.
+    block: Block,
+    /// Bytes before the address of its first data block, from the block's content on.
+    before: u64,
+    /// Data blocks that the block addresses before those of this super block.
+    first_block: u64,
+    /// Whether the content begins with the bitmap of its pages.
+    bitmap: bool,
+}
+
+impl Array {
+    fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
+        let statistics = meta.size_of_lengths().saturating_mul(6);
+        let length = statistics.saturating_add(meta.size_of_offsets());
+        let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
+        let block = meta.block(at, to_u64(length.saturating_add(16)), HEADER, verify)?;
+        let mut cursor = Cursor::new(&block, at, HEADER);
+        cursor.signature(b"EAHD")?;
+        client(&mut cursor, filtered)?;
+        let entry_size = usize::from(cursor.u8()?);
+        let sizes = Sizes::read(&mut cursor)?;
+        cursor.skip(statistics)?;
+        let index_block = meta.address(&mut cursor)?;
+        let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
+        let numbering = Numbering::unlimited(&geometry, at)?;
+        Ok(Array {
+            chunks: NumberedChunks {
+                meta,
+                geometry,
+                numbering,
+                form,
+                header: at,
+            },
+            sizes,
+            index_block,
+        })
+    }
+
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        let (Some(number), Some(at)) = (self.chunks.number(place), self.index_block) else {
+            return Ok(None);
+        };
+        let index = self.index_block(at)?;
+        let Some(i) = number.checked_sub(self.sizes.index_entries) else {
+            return self.chunks.entry(&index, number);
+        };
+        let Some((u, super_block)) = self.sizes.locate(i) else {
+            return Ok(None);
+        };
+        let rest = i.saturating_sub(super_block.start);
+        let data_block = rest.checked_div(super_block.entries).unwrap_or(0);
+        let entry = rest.checked_rem(super_block.entries).unwrap_or(0);
+        match self.addresses(&index, u)? {
+            Some(addresses) => self.entry(&addresses, data_block, entry),
+            None => Ok(None),
+        }
+    }
+
+    /// Entry `entry` of data block `i` of a super block.
+    fn entry(&self, addresses: &Addresses, i: u64, entry: u64) -> Result<Option<StoredChunk>> {
+        let Some(at) = self.address(addresses, i)? else {
+            return Ok(None);
+        };
+        let block = self.data_block(addresses, i, at)?;
+        if addresses.paging.pages() == 0 {
+            return self.chunks.entry(&block, entry);
+        }
+        let (page, entry) = addresses.paging.locate(entry);
+        match self.page(addresses, i, &block, page)? {
+            Some(page) => self.chunks.entry(&page, entry),
+            None => Ok(None),
+        }
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<ControlFlow<()>> {
+        let Some(at) = self.index_block else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let index = self.index_block(at)?;
+        let entries = self.sizes.index_entries;
+        if self.chunks.visit(&index, 0, entries, visit)?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        for u in 0..self.sizes.super_blocks() {
+            if self.walk_super_block(&index, u, visit)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn walk_super_block(
+        &self,
+        index: &Block,
+        u: u32,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<ControlFlow<()>> {
+        let Some(addresses) = self.addresses(index, u)? else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        for i in 0..addresses.super_block.blocks {
+            let Some(at) = self.address(&addresses, i)? else {
+                continue;
+            };
+            let block = self.data_block(&addresses, i, at)?;
+            if self
+                .walk_data_block(&addresses, i, &block, visit)?
+                .is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn walk_data_block(
+        &self,
+        addresses: &Addresses,
+        i: u64,
+        block: &Block,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<ControlFlow<()>> {
+        let start = addresses.super_block.block_start(i);
+        let start = start.saturating_add(self.sizes.index_entries);
+        let paging = addresses.paging;
+        if paging.pages() == 0 {
+            return self.chunks.visit(block, start, paging.entries, visit);
+        }
+        for page in 0..paging.pages() {
+            let Some(block) = self.page(addresses, i, block, page)? else {
+                continue;
+            };
+            let (first, count) = paging.span(page);
+            let first = start.saturating_add(first);
+            if self.chunks.visit(&block, first, count, visit)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn index_block(&self, at: u64) -> Result<Block> {
+        let entries = self.chunks.bytes(self.sizes.index_entries);
+        let super_blocks = self.sizes.super_blocks();
+        let secondary = super_blocks.saturating_sub(self.sizes.direct());
+        let addresses = self
+            .sizes
+            .blocks_before(self.sizes.direct())
+            .saturating_add(u64::from(secondary));
+        let content = entries.saturating_add(self.address_bytes(addresses));
+        let prefix = self.chunks.prefix();
+        let block = self.chunks.block(at, prefix, content, INDEX_BLOCK)?;
+        self.chunks.owned(&block, b"EAIB")?;
+        Ok(block)
+    }
+
+    /// What addresses the data blocks of super block `u`; `None` where it has none.
+    fn addresses(&self, index: &Block, u: u32) -> Result<Option<Addresses>> {
+        let entries = self.chunks.bytes(self.sizes.index_entries);
+        let direct = self.sizes.direct();
+        let before = |slots| entries.saturating_add(self.address_bytes(slots));
+        if let Some(later) = u.checked_sub(direct) {
+            let slots = self.sizes.blocks_before(direct);
+            let slot = before(slots.saturating_add(u64::from(later)));
+            return match self.address_at(index, slot)? {
+                Some(at) => self.secondary_block(index, u, at).map(Some),
+                None => Ok(None),
+            };
+        }
+        let super_block = self.super_block(index, u)?;
+        let first_block = self.sizes.blocks_before(u);
+        Ok(Some(Addresses {
+            super_block,
+            paging: self.sizes.paging(super_block),
+            block: index.clone(),
+            before: before(first_block),
+            first_block,
+            bitmap: false,
+        }))
+    }
+
+    /// The secondary block of super block `u`: the bitmap of its pages if there are any, and its addresses.
+    fn secondary_block(&self, index: &Block, u: u32, at: u64) -> Result<Addresses> {
+        let super_block = self.super_block(index, u)?;
+        let paging = self.sizes.paging(super_block);
+        let bitmap = paging
+            .pages()
+            .div_ceil(8)
+            .saturating_mul(super_block.blocks);
+        let addresses = self.address_bytes(super_block.blocks);
+        let content = bitmap.saturating_add(addresses);
+        let prefix = self.offset_prefix();
+        let block = self.chunks.block(at, prefix, content, SECONDARY_BLOCK)?;
+        if self.offset(&block, b"EASB")? != super_block.start {
+            return Err(block.corrupt("stands at another place of the array"));
+        }
+        Ok(Addresses {
+            super_block,
+            paging,
+            block,
+            before: bitmap,
+            first_block: 0,
+            bitmap: true,
+        })
+    }
+
+    fn super_block(&self, index: &Block, u: u32) -> Result<SuperBlock> {
+        let super_block = self.sizes.super_block(u);
+        super_block.ok_or_else(|| index.corrupt("a super block is past all numbers"))
+    }
+
+    /// Data block `i` of a super block: with all its entries, or before its pages.
+    fn data_block(&self, addresses: &Addresses, i: u64, at: u64) -> Result<Block> {
+        let content = match addresses.paging.pages() {
+            0 => self.chunks.bytes(addresses.paging.entries),
+            _ => 0,
+        };
+        let prefix = self.offset_prefix();
+        let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
+        let offset = self.offset(&block, b"EADB")?;
+        let start = addresses.super_block.block_start(i);
+        // The library counts a data block that the index block addresses from the first of all of them.
+        let counted = addresses
+            .super_block
+            .block_start(addresses.first_block.saturating_add(i));
+        match offset == start || offset == counted {
+            true => Ok(block),
+            false => Err(block.corrupt("stands at another place of the array")),
+        }
+    }
+
+    /// Page `page` of data block `i` of a super block, `None` where it was never written.
+    fn page(
+        &self,
+        addresses: &Addresses,
+        i: u64,
+        block: &Block,
+        page: u64,
+    ) -> Result<Option<Block>> {
+        let content = addresses.block.content()?;
+        if !addresses.bitmap {
+            return Err(content.unsupported("paged data block without a bitmap"));
+        }
+        // The bits of all data blocks follow each other, though whole bytes are set aside for each block.
+        let pages = addresses.paging.pages();
+        let bit = i.saturating_mul(pages).saturating_add(page);
+        if !bit_is_set(content.rest(), bit) {
+            return Ok(None);
+        }
+        let page = self.chunks.page(block.end()?, page, addresses.paging)?;
+        Ok(Some(page))
+    }
+
+    /// The address of data block `i` of a super block.
+    fn address(&self, addresses: &Addresses, i: u64) -> Result<Option<u64>> {
+        let before = addresses.before.saturating_add(self.address_bytes(i));
+        self.address_at(&addresses.block, before)
+    }
+
+    /// The address in `block`, `before` bytes from its content on.
+    fn address_at(&self, block: &Block, before: u64) -> Result<Option<u64>> {
+        let mut cursor = block.content()?;
+        cursor.skip(to_usize(before)?)?;
+        self.chunks.meta.address(&mut cursor)
+    }
+
+    /// The number of entries before `block`, as it says itself; so no block can stand in for another.
+    fn offset(&self, block: &Block, signature: &[u8]) -> Result<u64> {
+        let mut cursor = self.chunks.owned(block, signature)?;
+        cursor.uint(self.sizes.offset_width())
+    }
+
+    /// Bytes from the signature of a secondary or data block to its offset.
+    fn offset_prefix(&self) -> usize {
+        let width = self.sizes.offset_width();
+        self.chunks.prefix().saturating_add(width)
+    }
+
+    fn address_bytes(&self, count: u64) -> u64 {
+        count.saturating_mul(to_u64(self.chunks.meta.size_of_offsets()))
+    }
+}

@@ -1,0 +1,112 @@
+//! The implicit index: all chunks stand one after another, so there is nothing to look up.
+//!
+//! HDF5 3.0, VII.B. Used without filters, where all space was allocated when the dataset was created.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::index::numbering::Numbering;
+use crate::hdf5::index::{Geometry, step, stored_chunk};
+use crate::hdf5::metadata::Metadata;
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::source::check_range;
+
+/// Chunks in the order of their numbers, from one address on.
+#[derive(Debug)]
+pub struct Implicit {
+    meta: Arc<Metadata>,
+    geometry: Geometry,
+    array: Option<(u64, Numbering)>,
+}
+
+impl Implicit {
+    /// `address` is the absolute offset of chunk 0.
+    ///
+    /// # Errors
+    /// `Corrupt` for a dataset without a largest size.
+    pub fn new(meta: Arc<Metadata>, address: Option<u64>, geometry: Geometry) -> Result<Self> {
+        let array = match address {
+            Some(at) => Some((at, Numbering::limited(&geometry, at)?)),
+            None => None,
+        };
+        Ok(Implicit {
+            meta,
+            geometry,
+            array,
+        })
+    }
+}
+
+impl ChunkIndex for Implicit {
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        let Some((at, numbering)) = &self.array else {
+            return Ok(None);
+        };
+        if !self.geometry.holds(place) {
+            return Ok(None);
+        }
+        let length = self.geometry.chunk_bytes;
+        let before = numbering
+            .number(place)
+            .and_then(|number| number.checked_mul(length));
+        let offset = before
+            .and_then(|before| at.checked_add(before))
+            .ok_or_else(|| Error::corrupt("implicit index: a chunk is past all files", *at))?;
+        stored_chunk(offset, length, 0, *at).map(Some)
+    }
+
+    /// # Errors
+    /// `Corrupt` at the first chunk past the end of the file: a dataset may claim any number of them.
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let mut place = vec![0; self.geometry.rank()];
+        while let Some(chunk) = self.find(&place)? {
+            let source = &**self.meta.source();
+            check_range(source, chunk.offset, chunk.length, "implicit index: chunk")?;
+            if visit(&place, chunk).is_break() || !step(&mut place, self.geometry.grid()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::source::memory::MemorySource;
+
+    fn index(max: u64, file_bytes: usize) -> Implicit {
+        let source = Arc::new(MemorySource::new(vec![0; file_bytes]));
+        let meta = Arc::new(Metadata::new(source, 0, 8, 8));
+        let max = vec![Some(4), Some(max)];
+        let geometry = Geometry::new(vec![4, 3], max, vec![2, 2], 8, 0).unwrap();
+        Implicit::new(meta, Some(100), geometry).unwrap()
+    }
+
+    /// Rows of five chunks, of which two are in the extent.
+    #[test]
+    fn chunks_of_the_extent_are_met() {
+        let mut met = Vec::new();
+        index(10, 200)
+            .walk(&mut |place, chunk| {
+                met.push((place.to_vec(), chunk.offset));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        let expected = [([0, 0], 100), ([0, 1], 108), ([1, 0], 140), ([1, 1], 148)];
+        assert_eq!(met, expected.map(|(place, at)| (place.to_vec(), at)));
+    }
+
+    #[test]
+    fn a_walk_ends_with_the_file() {
+        let mut met = 0;
+        let walked = index(1 << 40, 200).walk(&mut |_, _| {
+            met += 1;
+            ControlFlow::Continue(())
+        });
+        assert!(walked.is_err());
+        assert_eq!(met, 2);
+    }
+}

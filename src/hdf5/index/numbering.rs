@@ -1,0 +1,137 @@
+//! The numbers by which array-like indices know the chunks.
+//!
+//! HDF5 3.0, VII.B. Chunks are numbered in row-major order over the MAXIMUM dimensions (the
+//! specification says the current ones), so that growing renumbers none. An unlimited dimension is
+//! moved to the front, the others keep their order.
+
+use crate::error::{Error, Result};
+use crate::hdf5::index::{Geometry, chunks_along};
+
+/// Chunk numbers of one grid.
+#[derive(Debug)]
+pub(super) struct Numbering {
+    /// Slowest first: a dimension, and how far apart the numbers of neighbours along it are.
+    strides: Vec<(usize, u64)>,
+    /// Chunks in all, if there is an end.
+    total: Option<u64>,
+}
+
+impl Numbering {
+    /// For a grid without an unlimited dimension; `at` is the index, for errors.
+    pub(super) fn limited(geometry: &Geometry, at: u64) -> Result<Self> {
+        let numbering = Numbering::new(geometry, at)?;
+        match numbering.total {
+            Some(_) => Ok(numbering),
+            None => Err(Error::corrupt(
+                "chunk index of fixed size: a dimension is unlimited",
+                at,
+            )),
+        }
+    }
+
+    /// For a grid with exactly one unlimited dimension; `at` is the index, for errors.
+    pub(super) fn unlimited(geometry: &Geometry, at: u64) -> Result<Self> {
+        let unlimited = geometry.max.iter().filter(|max| max.is_none()).count();
+        match unlimited {
+            1 => Numbering::new(geometry, at),
+            _ => Err(Error::corrupt(
+                "extensible array: not exactly one dimension is unlimited",
+                at,
+            )),
+        }
+    }
+
+    fn new(geometry: &Geometry, at: u64) -> Result<Self> {
+        let mut strides = Vec::with_capacity(geometry.rank());
+        let mut stride = 1_u64;
+        let limits = geometry.max.iter().zip(&geometry.dims);
+        for (dimension, ((max, dim), chunk)) in limits.zip(&geometry.chunk_shape).enumerate().rev()
+        {
+            let Some(max) = max else { continue };
+            if dim > max {
+                return Err(Error::corrupt("dataspace: larger than its maximum", at));
+            }
+            strides.push((dimension, stride));
+            stride = stride
+                .checked_mul(chunks_along(*max, *chunk))
+                .ok_or_else(|| Error::limit("number of chunks", u64::MAX))?;
+        }
+        let unlimited = geometry.max.iter().position(Option::is_none);
+        strides.extend(unlimited.map(|dimension| (dimension, stride)));
+        strides.reverse();
+        let total = unlimited.is_none().then_some(stride);
+        Ok(Numbering { strides, total })
+    }
+
+    /// Number of chunks, 0 where there is no end.
+    pub(super) fn total(&self) -> u64 {
+        self.total.unwrap_or(0)
+    }
+
+    /// The number of the chunk at `place`, `None` where it is past all numbers.
+    pub(super) fn number(&self, place: &[u64]) -> Option<u64> {
+        self.strides
+            .iter()
+            .try_fold(0_u64, |number, &(dimension, stride)| {
+                let along = place.get(dimension)?.checked_mul(stride)?;
+                number.checked_add(along)
+            })
+    }
+
+    /// Writes the place of chunk `number` to `place`, which has the grid's rank.
+    pub(super) fn place(&self, number: u64, place: &mut [u64]) {
+        let mut rest = number;
+        for &(dimension, stride) in &self.strides {
+            // A stride of zero: a slower dimension of an empty grid, which has no chunks.
+            let along = rest.checked_div(stride).unwrap_or(0);
+            rest = rest.checked_rem(stride).unwrap_or(0);
+            if let Some(place) = place.get_mut(dimension) {
+                *place = along;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry(dims: &[u64], max: &[Option<u64>], chunk_shape: &[u64]) -> Geometry {
+        Geometry::new(dims.to_vec(), max.to_vec(), chunk_shape.to_vec(), 8, 0).unwrap()
+    }
+
+    /// Two rows of five chunks each, of which two are in the current extent.
+    #[test]
+    fn maximum_dimensions_count() {
+        let geometry = geometry(&[4, 4], &[Some(4), Some(10)], &[2, 2]);
+        let numbering = Numbering::limited(&geometry, 0).unwrap();
+        assert_eq!(numbering.number(&[1, 0]), Some(5));
+        assert_eq!(numbering.total(), 10);
+        let mut place = [0; 2];
+        numbering.place(6, &mut place);
+        assert_eq!(place, [1, 1]);
+    }
+
+    #[test]
+    fn the_unlimited_dimension_is_slowest() {
+        let geometry = geometry(&[4, 6, 3], &[Some(4), None, Some(3)], &[2, 2, 1]);
+        let numbering = Numbering::unlimited(&geometry, 0).unwrap();
+        // 2 chunks along the first dimension, 3 along the last: (row 1, column 2, layer 1).
+        assert_eq!(numbering.number(&[1, 2, 1]), Some(2 * 6 + 3 + 1));
+        let mut place = [0; 3];
+        numbering.place(16, &mut place);
+        assert_eq!(place, [1, 2, 1]);
+        assert!(Numbering::limited(&geometry, 0).is_err());
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_refused() {
+        let huge = geometry(&[1, 1], &[Some(u64::MAX), Some(3)], &[1, 1]);
+        assert!(Numbering::limited(&huge, 0).is_err());
+        let shrunk = geometry(&[5], &[Some(4)], &[1]);
+        assert!(Numbering::limited(&shrunk, 0).is_err());
+        let endless = geometry(&[1, 1], &[None, Some(3)], &[1, 1]);
+        let numbering = Numbering::unlimited(&endless, 0).unwrap();
+        assert_eq!(numbering.number(&[u64::MAX, 0]), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! The single chunk index: the layout message itself says where the one chunk is.
+//!
+//! HDF5 3.0, VII.A. The chunk is as large as the dataset can be.
+
+use crate::error::{Error, Result};
+use crate::hdf5::index::{Geometry, stored_chunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+
+/// A dataset of one chunk.
+#[derive(Debug)]
+pub struct Single {
+    geometry: Geometry,
+    chunk: Option<StoredChunk>,
+}
+
+impl Single {
+    /// `address` is the chunk's absolute offset; `filtered`, its stored size and filter mask, if it has
+    /// filters; `at` is the layout message, for errors.
+    ///
+    /// # Errors
+    /// `Corrupt` where one chunk does not cover the dataset.
+    pub fn new(
+        address: Option<u64>,
+        filtered: Option<(u64, u32)>,
+        geometry: Geometry,
+        at: u64,
+    ) -> Result<Self> {
+        if geometry.grid().any(|count| count > 1) {
+            return Err(Error::corrupt(
+                "single chunk index: more than one chunk",
+                at,
+            ));
+        }
+        let (length, filter_mask) = filtered.unwrap_or((geometry.chunk_bytes, 0));
+        let chunk = address.map(|offset| stored_chunk(offset, length, filter_mask, at));
+        Ok(Single {
+            geometry,
+            chunk: chunk.transpose()?,
+        })
+    }
+}
+
+impl ChunkIndex for Single {
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        Ok(self.chunk.filter(|_| self.geometry.holds(place)))
+    }
+
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let place = vec![0; self.geometry.rank()];
+        if let Some(chunk) = self.find(&place)? {
+            let _ = visit(&place, chunk); // it is the last one anyway
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry(dims: [u64; 2]) -> Geometry {
+        Geometry::new(dims.to_vec(), vec![Some(4), Some(4)], vec![4, 4], 32, 0).unwrap()
+    }
+
+    #[test]
+    fn filters_decide_who_says_the_size() {
+        let raw = Single::new(Some(100), None, geometry([4, 3]), 0).unwrap();
+        let length = |index: &Single| index.find(&[0, 0]).unwrap().map(|chunk| chunk.length);
+        assert_eq!(length(&raw), Some(32));
+        let filtered = Single::new(Some(100), Some((7, 1)), geometry([4, 3]), 0).unwrap();
+        assert_eq!(length(&filtered), Some(7));
+        assert_eq!(raw.find(&[0, 1]), Ok(None));
+    }
+
+    #[test]
+    fn one_chunk_must_be_enough() {
+        assert!(Single::new(Some(100), None, geometry([5, 1]), 0).is_err());
+        let empty = Single::new(Some(100), None, geometry([0, 4]), 0).unwrap();
+        assert_eq!(empty.find(&[0, 0]), Ok(None));
+    }
+}

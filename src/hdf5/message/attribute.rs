@@ -1,0 +1,107 @@
+//! The attribute message: name, type, extent and elements in one (HDF5 3.0, IV.A.2.m).
+
+use crate::error::{Error, Result};
+use crate::hdf5::message::{dataspace, datatype, kind};
+use crate::hdf5::metadata::Metadata;
+use crate::hdf5::shared::SharedMessages;
+use crate::limits;
+use crate::model::attribute::{Attribute, AttributeContent};
+use crate::model::shape::product;
+use crate::wire::{Cursor, to_u64, to_usize};
+
+/// Reads an attribute message's body. What is wrong behind the name is the content's error.
+///
+/// # Errors
+/// `Corrupt` where not even the name can be read; `Unsupported` for an unknown version.
+pub fn read(
+    metadata: &Metadata,
+    shared: &SharedMessages,
+    cursor: &mut Cursor<'_>,
+) -> Result<Attribute> {
+    let version = cursor.u8()?;
+    if !(1..=3).contains(&version) {
+        return Err(cursor.unsupported(&format!("version {version}")));
+    }
+    let flags = cursor.u8()?;
+    let flags = if version == 1 { 0 } else { flags };
+    let [name_size, datatype_size, dataspace_size] = [cursor.u16()?, cursor.u16()?, cursor.u16()?];
+    if version == 3 {
+        cursor.skip(1)?; // character set, whose claims names do not keep
+    }
+    let name = part(version, name_size, cursor)?;
+    let name = name
+        .split(|&byte| byte == 0)
+        .next()
+        .unwrap_or_default()
+        .to_vec();
+    let parts = Parts {
+        metadata,
+        shared,
+        version,
+        flags,
+        datatype_size,
+        dataspace_size,
+    };
+    Ok(Attribute {
+        name,
+        content: parts.content(cursor),
+    })
+}
+
+/// The next `size` bytes; version 1 pads to a multiple of 8.
+fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
+    let size = usize::from(size);
+    let taken = cursor.take(size)?;
+    if version == 1 {
+        cursor.skip(
+            size.next_multiple_of(8)
+                .saturating_sub(size)
+                .min(cursor.remaining()),
+        )?;
+    }
+    Ok(taken)
+}
+
+/// What the message's prefix says of the parts behind the name.
+struct Parts<'a> {
+    metadata: &'a Metadata,
+    shared: &'a SharedMessages,
+    version: u8,
+    flags: u8,
+    datatype_size: u16,
+    dataspace_size: u16,
+}
+
+impl Parts<'_> {
+    fn content(&self, cursor: &mut Cursor<'_>) -> Result<AttributeContent> {
+        const SHARED_DATATYPE: u8 = 0b01;
+        const SHARED_DATASPACE: u8 = 0b10;
+        let at = cursor.at();
+        let body = part(self.version, self.datatype_size, cursor)?;
+        let is_shared = self.flags & SHARED_DATATYPE != 0;
+        let body = self.shared.body(kind::DATATYPE, is_shared, body, at)?;
+        let datatype = datatype::read(&mut body.cursor("datatype message"))?;
+        let at = cursor.at();
+        let body = part(self.version, self.dataspace_size, cursor)?;
+        let is_shared = self.flags & SHARED_DATASPACE != 0;
+        let body = self.shared.body(kind::DATASPACE, is_shared, body, at)?;
+        let shape = dataspace::read(self.metadata, &mut body.cursor("dataspace message"))?;
+        let elements = match &shape {
+            crate::model::Shape::Null => 0,
+            crate::model::Shape::Simple { dims, .. } => product(dims)?,
+        };
+        let bytes = elements
+            .checked_mul(u64::from(datatype.size))
+            .filter(|&bytes| bytes <= limits::ATTRIBUTE_BYTES)
+            .ok_or_else(|| Error::limit("size of an attribute", limits::ATTRIBUTE_BYTES))?;
+        if bytes > to_u64(cursor.remaining()) {
+            return Err(cursor.corrupt("the value is cut off"));
+        }
+        let elements = cursor.take(to_usize(bytes)?)?.into();
+        Ok(AttributeContent {
+            datatype,
+            shape,
+            elements,
+        })
+    }
+}

@@ -1,0 +1,213 @@
+//! The data layout message, versions 1 to 5: where a dataset's elements are
+//! (HDF5 3.0, IV.A.2.i; version 5 is HDF5 2.0's).
+
+use crate::error::Result;
+use crate::hdf5::metadata::Metadata;
+use crate::limits;
+use crate::wire::{Cursor, to_usize};
+
+/// Where a dataset's elements are; addresses are absolute file offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DataLayout {
+    /// The elements themselves.
+    Compact(Vec<u8>),
+    /// One piece; no address where no space was ever allocated.
+    Contiguous {
+        /// Where it is.
+        address: Option<u64>,
+        /// Its size in bytes, where the message says so.
+        size: Option<u64>,
+    },
+    /// A grid of chunks.
+    Chunked(Chunks),
+    /// Parts of other datasets, listed by an object on the global heap.
+    Virtual {
+        /// The heap collection, `None` where nothing is mapped.
+        collection: Option<u64>,
+        /// The object's index in it.
+        index: u32,
+    },
+}
+
+/// What the message says of chunks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunks {
+    /// Elements along each dimension.
+    pub shape: Vec<u64>,
+    /// Bytes of an element, which the message lists as a last dimension.
+    pub element_size: u64,
+    /// How chunks are found.
+    pub index: Index,
+    /// Where the index is; `None` where it does not exist yet.
+    pub address: Option<u64>,
+    /// Chunks that stick out of the extent are stored without the filters.
+    pub partial_unfiltered: bool,
+}
+
+/// How chunks are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Index {
+    /// Version 1 B-tree.
+    BtreeV1,
+    /// There is one chunk; its stored size and filter mask where it is filtered.
+    Single(Option<(u64, u32)>),
+    /// All chunks follow each other.
+    Implicit,
+    /// Fixed array.
+    FixedArray,
+    /// Extensible array.
+    ExtensibleArray,
+    /// Version 2 B-tree.
+    BtreeV2,
+}
+
+/// Reads a data layout message's body.
+///
+/// # Errors
+/// `Corrupt` for a chunk without elements or of too many dimensions; `Unsupported` for an unknown
+/// version, class or index.
+pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
+    match cursor.u8()? {
+        1 | 2 => read_old(metadata, cursor),
+        version @ 3..=5 => read_new(metadata, version, cursor),
+        version => Err(cursor.unsupported(&format!("version {version}"))),
+    }
+}
+
+const COMPACT: u8 = 0;
+const CONTIGUOUS: u8 = 1;
+const CHUNKED: u8 = 2;
+const VIRTUAL: u8 = 3;
+
+fn read_old(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
+    let dimensionality = cursor.u8()?;
+    let class = cursor.u8()?;
+    cursor.skip(5)?;
+    let address = match class {
+        COMPACT => None,
+        _ => metadata.address(cursor)?,
+    };
+    match class {
+        COMPACT => {
+            cursor.skip(usize::from(dimensionality).saturating_mul(4))?;
+            let size = cursor.u32()?;
+            Ok(DataLayout::Compact(
+                cursor.take(to_usize(u64::from(size))?)?.to_vec(),
+            ))
+        }
+        // The dimensions that follow are of 32 bits and may be cut short.
+        CONTIGUOUS => Ok(DataLayout::Contiguous {
+            address,
+            size: None,
+        }),
+        CHUNKED => chunks_of_btree_v1(dimensionality, address, cursor),
+        _ => Err(cursor.unsupported(&format!("layout class {class}"))),
+    }
+}
+
+fn read_new(metadata: &Metadata, version: u8, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
+    match (cursor.u8()?, version) {
+        (COMPACT, _) => {
+            let size = cursor.u16()?;
+            Ok(DataLayout::Compact(
+                cursor.take(usize::from(size))?.to_vec(),
+            ))
+        }
+        (CONTIGUOUS, _) => {
+            let address = metadata.address(cursor)?;
+            Ok(DataLayout::Contiguous {
+                address,
+                size: Some(metadata.length(cursor)?),
+            })
+        }
+        (CHUNKED, 3) => {
+            let dimensionality = cursor.u8()?;
+            let address = metadata.address(cursor)?;
+            chunks_of_btree_v1(dimensionality, address, cursor)
+        }
+        (CHUNKED, _) => chunks(metadata, cursor),
+        (VIRTUAL, 4..) => {
+            let collection = metadata.address(cursor)?;
+            Ok(DataLayout::Virtual {
+                collection,
+                index: cursor.u32()?,
+            })
+        }
+        (class, _) => Err(cursor.unsupported(&format!("layout class {class}"))),
+    }
+}
+
+fn chunks_of_btree_v1(
+    dimensionality: u8,
+    address: Option<u64>,
+    cursor: &mut Cursor<'_>,
+) -> Result<DataLayout> {
+    let (shape, element_size) = chunk_dims(dimensionality, 4, cursor)?;
+    let index = Index::BtreeV1;
+    let chunks = Chunks {
+        shape,
+        element_size,
+        index,
+        address,
+        partial_unfiltered: false,
+    };
+    Ok(DataLayout::Chunked(chunks))
+}
+
+fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
+    const PARTIAL_UNFILTERED: u8 = 0b01;
+    const SINGLE_IS_FILTERED: u8 = 0b10;
+    let flags = cursor.u8()?;
+    let dimensionality = cursor.u8()?;
+    let width = usize::from(cursor.u8()?);
+    let (shape, element_size) = chunk_dims(dimensionality, width, cursor)?;
+    let index = match cursor.u8()? {
+        1 if flags & SINGLE_IS_FILTERED != 0 => {
+            Index::Single(Some((metadata.length(cursor)?, cursor.u32()?)))
+        }
+        1 => Index::Single(None),
+        2 => Index::Implicit,
+        // The parameters of the others stand again in the headers of their structures.
+        3 => Index::FixedArray.after(1, cursor)?,
+        4 => Index::ExtensibleArray.after(5, cursor)?,
+        5 => Index::BtreeV2.after(4 + 1 + 1, cursor)?,
+        index => return Err(cursor.unsupported(&format!("chunk index type {index}"))),
+    };
+    let address = metadata.address(cursor)?;
+    let partial_unfiltered = flags & PARTIAL_UNFILTERED != 0;
+    Ok(DataLayout::Chunked(Chunks {
+        shape,
+        element_size,
+        index,
+        address,
+        partial_unfiltered,
+    }))
+}
+
+impl Index {
+    /// This index, after the `length` bytes of its creation parameters.
+    fn after(self, length: usize, cursor: &mut Cursor<'_>) -> Result<Self> {
+        cursor.skip(length).map(|()| self)
+    }
+}
+
+/// The chunk's shape and, listed as one more dimension, the bytes of an element.
+fn chunk_dims(
+    dimensionality: u8,
+    width: usize,
+    cursor: &mut Cursor<'_>,
+) -> Result<(Vec<u64>, u64)> {
+    if !(2..=limits::RANK.saturating_add(1)).contains(&usize::from(dimensionality)) {
+        return Err(cursor.corrupt(&format!("chunks of {dimensionality} dimensions")));
+    }
+    let dims = (0..dimensionality)
+        .map(|_| cursor.uint(width))
+        .collect::<Result<Vec<_>>>()?;
+    if dims.contains(&0) {
+        return Err(cursor.corrupt("a chunk without elements"));
+    }
+    match dims.split_last() {
+        Some((&element_size, shape)) => Ok((shape.to_vec(), element_size)),
+        None => Err(cursor.corrupt("a chunk without dimensions")),
+    }
+}

@@ -1,0 +1,57 @@
+//! The dataspace message: the extent of a dataset or an attribute (HDF5 3.0, IV.A.2.b).
+
+use crate::error::Result;
+use crate::hdf5::metadata::Metadata;
+use crate::limits;
+use crate::model::Shape;
+use crate::wire::Cursor;
+
+/// Reads a dataspace message's body.
+///
+/// # Errors
+/// `Corrupt` for a rank over 32, a scalar with dimensions, or a dimension over its maximum;
+/// `Unsupported` for an unknown version or type.
+pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape> {
+    let version = cursor.u8()?;
+    let rank = usize::from(cursor.u8()?);
+    let flags = cursor.u8()?;
+    if rank > limits::RANK {
+        return Err(cursor.corrupt(&format!("rank {rank}")));
+    }
+    match (version, cursor.u8()?) {
+        (1, _) => cursor.skip(4)?, // reserved, as the byte before
+        (2, 0) if rank > 0 => return Err(cursor.corrupt("a scalar with dimensions")),
+        (2, 0 | 1) => {}
+        (2, 2) => return Ok(Shape::Null),
+        (2, other) => return Err(cursor.unsupported(&format!("dataspace type {other}"))),
+        _ => return Err(cursor.unsupported(&format!("version {version}"))),
+    }
+    let dims = (0..rank)
+        .map(|_| metadata.length(cursor))
+        .collect::<Result<Vec<_>>>()?;
+    if flags & 1 == 0 {
+        return Ok(Shape::fixed(dims));
+    }
+    let max = (0..rank)
+        .map(|_| maximum(metadata, cursor))
+        .collect::<Result<Vec<_>>>()?;
+    let over = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| *dim > max);
+    if dims.iter().zip(&max).any(over) {
+        return Err(cursor.corrupt("a dimension is over its maximum"));
+    }
+    Ok(Shape::Simple { dims, max })
+}
+
+/// A maximal dimension; all bits one is unlimited.
+fn maximum(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+    let mut ahead = cursor.clone();
+    if ahead
+        .take(metadata.size_of_lengths())?
+        .iter()
+        .all(|&byte| byte == 0xff)
+    {
+        *cursor = ahead;
+        return Ok(None);
+    }
+    metadata.length(cursor).map(Some)
+}

@@ -1,0 +1,454 @@
+//! The datatype message, versions 1 to 5 (HDF5 3.0, IV.A.2.d; version 5 and the complex class are HDF5
+//! 2.0's). Every nested type carries its own version.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::{
+    Bits, ByteOrder, Charset, Class, Datatype, Float, Member, Normalization, ReferenceKind,
+    StringPadding,
+};
+use crate::wire::{Cursor, to_u64};
+
+/// Reads a datatype message's body.
+///
+/// # Errors
+/// `Corrupt` where a part does not fit its whole; `Limit` for types nested too deep or with too many
+/// parts; `Unsupported` for an unknown version or class.
+pub fn read(cursor: &mut Cursor<'_>) -> Result<Datatype> {
+    let mut parts = 0;
+    Reader {
+        parts: &mut parts,
+        depth: 0,
+    }
+    .datatype(cursor)
+}
+
+/// How deep in the type the reading is, and how many parts it has met.
+struct Reader<'a> {
+    parts: &'a mut usize,
+    depth: usize,
+}
+
+/// The class bit field: 24 bits whose meaning is the class's own.
+#[derive(Clone, Copy)]
+struct ClassBits(u32);
+
+impl ClassBits {
+    fn is_set(self, bit: u32) -> bool {
+        self.0.checked_shr(bit).unwrap_or(0) & 1 != 0
+    }
+
+    fn field(self, lowest: u32, bits: u32) -> u32 {
+        let mask = 1_u32.checked_shl(bits).unwrap_or(0).wrapping_sub(1);
+        self.0.checked_shr(lowest).unwrap_or(0) & mask
+    }
+
+    fn order(self) -> ByteOrder {
+        match self.is_set(0) {
+            false => ByteOrder::Little,
+            true => ByteOrder::Big,
+        }
+    }
+}
+
+impl Reader<'_> {
+    fn nested(&mut self) -> Result<Reader<'_>> {
+        let depth = self.depth.saturating_add(1);
+        if depth > limits::DATATYPE_DEPTH {
+            return Err(Error::limit(
+                "depth of a datatype",
+                to_u64(limits::DATATYPE_DEPTH),
+            ));
+        }
+        Ok(Reader {
+            parts: self.parts,
+            depth,
+        })
+    }
+
+    fn count_part(&mut self) -> Result<()> {
+        *self.parts = self.parts.saturating_add(1);
+        match *self.parts > limits::DATATYPE_MEMBERS {
+            true => Err(Error::limit(
+                "parts of a datatype",
+                to_u64(limits::DATATYPE_MEMBERS),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn datatype(&mut self, cursor: &mut Cursor<'_>) -> Result<Datatype> {
+        self.count_part()?;
+        let class_and_version = cursor.u8()?;
+        let (class, version) = (class_and_version & 0x0f, class_and_version >> 4);
+        if !(1..=5).contains(&version) {
+            return Err(cursor.unsupported(&format!("datatype version {version}")));
+        }
+        let [low, middle, high] = cursor.array()?;
+        let bits = ClassBits(u32::from_le_bytes([low, middle, high, 0]));
+        let size = cursor.u32()?;
+        let class = match class {
+            0 => integer(bits, size, cursor)?,
+            1 => float(bits, size, cursor)?,
+            2 => time(bits, size, cursor)?,
+            3 => string(bits, cursor)?,
+            4 => Class::Bitfield {
+                order: bits.order(),
+                bits: number_bits(size, cursor)?,
+            },
+            5 => opaque(bits, cursor)?,
+            6 => self.nested()?.compound(version, bits, size, cursor)?,
+            7 => reference(bits, cursor)?,
+            8 => self.nested()?.enumeration(version, bits, size, cursor)?,
+            9 => self.nested()?.variable_length(bits, size, cursor)?,
+            10 => self.nested()?.array(version, size, cursor)?,
+            11 => self.nested()?.complex(size, cursor)?,
+            class => return Err(cursor.unsupported(&format!("datatype class {class}"))),
+        };
+        Ok(Datatype { size, class })
+    }
+
+    fn compound(
+        &mut self,
+        version: u8,
+        bits: ClassBits,
+        size: u32,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Class> {
+        let members = (0..bits.field(0, 16))
+            .map(|_| self.member(version, size, cursor))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Class::Compound(members))
+    }
+
+    fn member(&mut self, version: u8, size: u32, cursor: &mut Cursor<'_>) -> Result<Member> {
+        let name = padded_text(version, cursor)?;
+        let offset = match version {
+            1 | 2 => cursor.u32()?,
+            // As many bytes as the compound's size needs, so that the number fits 32 bits.
+            _ => u32::try_from(cursor.uint(bytes_for(size))?).unwrap_or(u32::MAX),
+        };
+        let dims = if version == 1 {
+            old_member_dims(cursor)?
+        } else {
+            Vec::new()
+        };
+        let element = self.datatype(cursor)?;
+        let datatype = match dims.is_empty() {
+            true => element,
+            false => array_of(element, dims, cursor)?,
+        };
+        match offset.checked_add(datatype.size) {
+            Some(end) if end <= size => Ok(Member {
+                name,
+                offset,
+                datatype,
+            }),
+            _ => Err(cursor.corrupt("a compound's member reaches past its end")),
+        }
+    }
+
+    fn enumeration(
+        &mut self,
+        version: u8,
+        bits: ClassBits,
+        size: u32,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Class> {
+        let base = self.datatype(cursor)?;
+        if base.size != size || !matches!(base.class, Class::Integer { .. }) {
+            return Err(cursor.corrupt("an enumeration whose base type is no integer of its size"));
+        }
+        let count = bits.field(0, 16);
+        let names = (0..count)
+            .map(|_| {
+                self.count_part()?;
+                padded_text(version, cursor)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let width = crate::wire::to_usize(u64::from(size))?;
+        let values = (0..count)
+            .map(|_| cursor.take(width).map(<[u8]>::to_vec))
+            .collect::<Result<Vec<_>>>()?;
+        let members = names.into_iter().zip(values).collect();
+        Ok(Class::Enumeration {
+            base: Box::new(base),
+            members,
+        })
+    }
+
+    fn variable_length(
+        &mut self,
+        bits: ClassBits,
+        size: u32,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Class> {
+        let base = self.datatype(cursor)?;
+        // A length, an address of at least two bytes and an index.
+        if size < 4 + 2 + 4 {
+            return Err(cursor.corrupt(&format!("variable-length elements of {size} bytes")));
+        }
+        match bits.field(0, 4) {
+            0 => Ok(Class::VariableLength(Box::new(base))),
+            1 => Ok(Class::VariableString {
+                padding: padding(bits.field(4, 4), cursor)?,
+                charset: charset(bits.field(8, 4), cursor)?,
+            }),
+            kind => Err(cursor.unsupported(&format!("variable-length type {kind}"))),
+        }
+    }
+
+    fn array(&mut self, version: u8, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
+        let rank = usize::from(cursor.u8()?);
+        if rank > limits::RANK {
+            return Err(cursor.corrupt(&format!("an array datatype of rank {rank}")));
+        }
+        if version < 3 {
+            cursor.skip(3)?;
+        }
+        let dims = (0..rank)
+            .map(|_| cursor.u32())
+            .collect::<Result<Vec<_>>>()?;
+        if version < 3 {
+            cursor.skip(rank.saturating_mul(4))?; // permutation of the dimensions, never used
+        }
+        let datatype = array_of(self.datatype(cursor)?, dims, cursor)?;
+        match datatype.size == size {
+            true => Ok(datatype.class),
+            false => Err(cursor.corrupt("an array datatype is not as big as its elements")),
+        }
+    }
+
+    fn complex(&mut self, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
+        let base = self.datatype(cursor)?;
+        match base.size.checked_mul(2) == Some(size) {
+            true => Ok(Class::Complex(Box::new(base))),
+            false => Err(cursor.corrupt("a complex number is not two numbers")),
+        }
+    }
+}
+
+fn array_of(base: Datatype, dims: Vec<u32>, cursor: &Cursor<'_>) -> Result<Datatype> {
+    let size = dims
+        .iter()
+        .try_fold(base.size, |size, &dim| size.checked_mul(dim));
+    let size = size.ok_or_else(|| cursor.corrupt("an array datatype of more than 4 GiB"))?;
+    Ok(Datatype {
+        size,
+        class: Class::Array {
+            base: Box::new(base),
+            dims,
+        },
+    })
+}
+
+/// The dimensions of a version 1 member: a count, then room for four.
+fn old_member_dims(cursor: &mut Cursor<'_>) -> Result<Vec<u32>> {
+    let rank = usize::from(cursor.u8()?);
+    cursor.skip(3 + 4 + 4)?; // reserved, permutation, reserved
+    let dims = [cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?];
+    let dims = dims.get(..rank).map(<[u32]>::to_vec);
+    dims.ok_or_else(|| cursor.corrupt(&format!("a compound's member of rank {rank}")))
+}
+
+/// A NUL-terminated text; before version 3 padded, with its NUL, to a multiple of 8 bytes.
+fn padded_text(version: u8, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+    let text = cursor.text()?.to_vec();
+    if version < 3 {
+        let padded = text.len().saturating_add(1).next_multiple_of(8);
+        cursor.skip(padded.saturating_sub(text.len().saturating_add(1)))?;
+    }
+    Ok(text)
+}
+
+/// Bytes that a number up to `most` needs.
+fn bytes_for(most: u32) -> usize {
+    match most {
+        0..=0xff => 1,
+        0x100..=0xffff => 2,
+        0x1_0000..=0xff_ffff => 3,
+        _ => 4,
+    }
+}
+
+/// Bit offset and precision, which have to lie within an element of `size` bytes.
+fn number_bits(size: u32, cursor: &mut Cursor<'_>) -> Result<Bits> {
+    let offset = cursor.u16()?;
+    let precision = cursor.u16()?;
+    let end = u32::from(offset).saturating_add(u32::from(precision));
+    if precision == 0 || end > size.saturating_mul(8) {
+        return Err(cursor.corrupt(&format!("{precision} bits at {offset} in {size} bytes")));
+    }
+    Ok(Bits { offset, precision })
+}
+
+fn integer(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
+    let number = number_bits(size, cursor)?;
+    Ok(Class::Integer {
+        order: bits.order(),
+        signed: bits.is_set(3),
+        bits: number,
+    })
+}
+
+fn float(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
+    let order = match (bits.is_set(0), bits.is_set(6)) {
+        (false, false) => ByteOrder::Little,
+        (true, false) => ByteOrder::Big,
+        (true, true) => ByteOrder::Vax,
+        (false, true) => return Err(cursor.unsupported("floating-point byte order 2")),
+    };
+    let normalization = match bits.field(4, 2) {
+        0 => Normalization::None,
+        1 => Normalization::Stored,
+        2 => Normalization::Implied,
+        other => return Err(cursor.unsupported(&format!("mantissa normalization {other}"))),
+    };
+    let number = number_bits(size, cursor)?;
+    let [exponent, exponent_bits, mantissa, mantissa_bits] = cursor.array()?;
+    let bias = cursor.u32()?;
+    let end = size.saturating_mul(8);
+    let fits = |place: u8, count: u8| u32::from(place).saturating_add(u32::from(count)) <= end;
+    let [sign, ..] = bits.field(8, 8).to_le_bytes();
+    if !fits(exponent, exponent_bits) || !fits(mantissa, mantissa_bits) || !fits(sign, 1) {
+        return Err(cursor.corrupt("a floating-point number's fields reach past its end"));
+    }
+    Ok(Class::Float(Float {
+        order,
+        bits: number,
+        sign,
+        exponent,
+        exponent_bits,
+        mantissa,
+        mantissa_bits,
+        bias,
+        normalization,
+    }))
+}
+
+fn time(bits: ClassBits, size: u32, cursor: &mut Cursor<'_>) -> Result<Class> {
+    let precision = cursor.u16()?;
+    match u32::from(precision) <= size.saturating_mul(8) {
+        true => Ok(Class::Time {
+            order: bits.order(),
+            bits: Bits {
+                offset: 0,
+                precision,
+            },
+        }),
+        false => Err(cursor.corrupt(&format!("{precision} bits in {size} bytes"))),
+    }
+}
+
+fn string(bits: ClassBits, cursor: &Cursor<'_>) -> Result<Class> {
+    let padding = padding(bits.field(0, 4), cursor)?;
+    Ok(Class::String {
+        padding,
+        charset: charset(bits.field(4, 4), cursor)?,
+    })
+}
+
+fn padding(number: u32, cursor: &Cursor<'_>) -> Result<StringPadding> {
+    match number {
+        0 => Ok(StringPadding::NullTerminated),
+        1 => Ok(StringPadding::NullPadded),
+        2 => Ok(StringPadding::SpacePadded),
+        _ => Err(cursor.unsupported(&format!("string padding {number}"))),
+    }
+}
+
+fn charset(number: u32, cursor: &Cursor<'_>) -> Result<Charset> {
+    match number {
+        0 => Ok(Charset::Ascii),
+        1 => Ok(Charset::Utf8),
+        _ => Err(cursor.unsupported(&format!("character set {number}"))),
+    }
+}
+
+/// The tag's stored length is a multiple of 8; a tag that fills it has no NUL.
+fn opaque(bits: ClassBits, cursor: &mut Cursor<'_>) -> Result<Class> {
+    let length = usize::try_from(bits.field(0, 8)).unwrap_or(usize::MAX);
+    let tag = cursor.take(length)?.split(|&byte| byte == 0).next();
+    Ok(Class::Opaque {
+        tag: tag.unwrap_or_default().to_vec(),
+    })
+}
+
+fn reference(bits: ClassBits, cursor: &Cursor<'_>) -> Result<Class> {
+    match bits.field(0, 4) {
+        0 => Ok(Class::Reference(ReferenceKind::Object)),
+        1 => Ok(Class::Reference(ReferenceKind::Region)),
+        2..=4 => Ok(Class::Reference(ReferenceKind::Standard)),
+        kind => Err(cursor.unsupported(&format!("reference type {kind}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(bytes: &[u8]) -> Result<Datatype> {
+        read(&mut Cursor::new(bytes, 0, "datatype message"))
+    }
+
+    /// A version 1 little-endian signed integer of four bytes, as the specification lays it out.
+    const INT32: [u8; 12] = [0x10, 0x08, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0];
+
+    /// A compound of `size` bytes whose members all are `member`, called "a", at offset 0.
+    fn compound(version: u8, size: u32, member: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![version << 4 | 6, 1, 0, 0];
+        bytes.extend(size.to_le_bytes());
+        bytes.extend(b"a\0");
+        bytes.push(0);
+        bytes.extend(member);
+        bytes
+    }
+
+    #[test]
+    fn an_integer_is_read_field_by_field() {
+        assert_eq!(
+            parse(&INT32),
+            Ok(Datatype::integer(4, true, ByteOrder::Little))
+        );
+    }
+
+    #[test]
+    fn bits_stay_within_their_element() {
+        let mut wide = INT32;
+        wide[10] = 33;
+        assert!(matches!(parse(&wide), Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn members_stay_within_their_compound() {
+        assert!(parse(&compound(3, 4, &INT32)).is_ok());
+        assert!(matches!(
+            parse(&compound(3, 3, &INT32)),
+            Err(Error::Corrupt { .. })
+        ));
+    }
+
+    #[test]
+    fn nesting_ends_at_the_limit() {
+        let nested = (0..1000).fold(INT32.to_vec(), |inner, _| compound(3, 4, &inner));
+        assert!(matches!(parse(&nested), Err(Error::Limit { .. })));
+    }
+
+    #[test]
+    fn old_names_are_padded_to_eight() {
+        let mut bytes = vec![0x16, 1, 0, 0, 4, 0, 0, 0];
+        bytes.extend(b"exactly8\0\0\0\0\0\0\0\0");
+        bytes.extend([0; 4]); // offset
+        bytes.extend([0; 12]); // rank 0, reserved, permutation, reserved
+        bytes.extend([0; 16]); // room for four dimensions
+        bytes.extend(INT32);
+        let Ok(Datatype {
+            class: Class::Compound(members),
+            ..
+        }) = parse(&bytes)
+        else {
+            panic!("a compound");
+        };
+        assert_eq!(members[0].name, b"exactly8");
+    }
+}

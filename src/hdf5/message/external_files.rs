@@ -1,0 +1,41 @@
+//! The external data files message: raw files that together hold a dataset's elements
+//! (HDF5 3.0, IV.A.2.h).
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::hdf5::heap::local::LocalHeap;
+use crate::hdf5::metadata::Metadata;
+use crate::wire::Cursor;
+
+/// A part of a raw file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// The file's name, bytes as in the HDF5 file.
+    pub name: Vec<u8>,
+    /// Where the part begins in it, in bytes.
+    pub offset: u64,
+    /// How long it is; the last one's may be unlimited, which is all bits one.
+    pub size: u64,
+}
+
+/// Reads the message's body: the parts in the order of the elements.
+pub fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<Vec<Slot>> {
+    match cursor.u8()? {
+        1 => cursor.skip(3 + 2)?, // reserved, allocated slots
+        version => return Err(cursor.unsupported(&format!("version {version}"))),
+    }
+    let used = cursor.u16()?;
+    let heap = LocalHeap::open(metadata, metadata.defined_address(cursor)?)?;
+    (0..used)
+        .map(|_| {
+            let name = heap.text(metadata.length(cursor)?)?;
+            let offset = metadata.length(cursor)?;
+            Ok(Slot {
+                name,
+                offset,
+                size: metadata.length(cursor)?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,59 @@
+//! The link message: a name in a group and where it leads (HDF5 3.0, IV.A.2.g).
+
+use crate::error::Result;
+use crate::hdf5::metadata::Metadata;
+use crate::model::{Link, LinkTarget, NodeId};
+use crate::wire::{Cursor, to_usize};
+
+/// Reads a link message's body.
+///
+/// # Errors
+/// `Corrupt` for an empty name or a value that is cut off; `Unsupported` for an unknown version.
+pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link> {
+    match cursor.u8()? {
+        1 => {}
+        version => return Err(cursor.unsupported(&format!("version {version}"))),
+    }
+    let flags = cursor.u8()?;
+    let link_type = if flags & 0x08 != 0 { cursor.u8()? } else { 0 };
+    if flags & 0x04 != 0 {
+        cursor.skip(8)?; // creation order
+    }
+    if flags & 0x10 != 0 {
+        cursor.skip(1)?; // character set, whose claims names do not keep
+    }
+    let length = cursor.uint(1 << (flags & 0b11))?;
+    let name = cursor.take(to_usize(length)?)?.to_vec();
+    if name.is_empty() {
+        return Err(cursor.corrupt("an empty name"));
+    }
+    let target = target(metadata, link_type, cursor).unwrap_or_else(LinkTarget::Damaged);
+    Ok(Link { name, target })
+}
+
+fn target(metadata: &Metadata, link_type: u8, cursor: &mut Cursor<'_>) -> Result<LinkTarget> {
+    const HARD: u8 = 0;
+    const SOFT: u8 = 1;
+    const EXTERNAL: u8 = 64;
+    if link_type == HARD {
+        return Ok(LinkTarget::Hard(NodeId(metadata.defined_address(cursor)?)));
+    }
+    let length = usize::from(cursor.u16()?);
+    let value = cursor.take(length)?;
+    match link_type {
+        SOFT if value.is_empty() => Err(cursor.corrupt("an empty soft link")),
+        SOFT => Ok(LinkTarget::Soft(value.to_vec())),
+        EXTERNAL => external(value, cursor),
+        65.. => Ok(LinkTarget::UserDefined(link_type)),
+        _ => Err(cursor.unsupported(&format!("link type {link_type}"))),
+    }
+}
+
+fn external(value: &[u8], cursor: &Cursor<'_>) -> Result<LinkTarget> {
+    let start = cursor.at().saturating_sub(crate::wire::to_u64(value.len()));
+    let mut value = Cursor::new(value, start, "external link");
+    value.skip(1)?; // version and flags, both 0
+    let file = value.text()?.to_vec();
+    let path = value.text()?.to_vec();
+    Ok(LinkTarget::External { file, path })
+}

@@ -1,0 +1,14 @@
+//! The object comment message: a text on an object (HDF5 3.0, IV.A.2.n).
+
+use crate::error::Result;
+use crate::wire::Cursor;
+
+/// Reads the message's body: text up to its NUL, or all of it where there is none.
+pub fn read(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+    let text = cursor.take(cursor.remaining())?;
+    Ok(text
+        .split(|&byte| byte == 0)
+        .next()
+        .unwrap_or_default()
+        .to_vec())
+}

@@ -1,0 +1,25 @@
+//! The symbol table message: where an old-style group keeps its links (HDF5 3.0, IV.A.2.r).
+
+use crate::error::Result;
+use crate::hdf5::metadata::Metadata;
+use crate::wire::Cursor;
+
+/// Where an old-style group's links are; addresses are absolute file offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SymbolTable {
+    /// The version 1 B-tree over the names.
+    pub btree: u64,
+    /// The local heap that holds the names.
+    pub heap: u64,
+}
+
+impl SymbolTable {
+    /// Reads the message's body.
+    pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Self> {
+        let btree = metadata.defined_address(cursor)?;
+        Ok(SymbolTable {
+            btree,
+            heap: metadata.defined_address(cursor)?,
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Objects: what an object header makes of its messages (HDF5 3.0, IV.B–IV.D).
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::dataset::DatasetReader;
+use crate::hdf5::group::Group;
+use crate::hdf5::message::{kind, modification_time, object_comment};
+use crate::hdf5::metadata::Metadata;
+use crate::hdf5::object_header::ObjectHeader;
+use crate::hdf5::shared::SharedMessages;
+use crate::model::{Node, NodeId, NodeKind};
+use crate::source::neighbours::Neighbours;
+use crate::wire::Cursor;
+
+/// A parsed object: the node, and where its links are if it is a group.
+#[derive(Debug)]
+pub struct Object {
+    /// What the model knows of it.
+    pub node: Arc<Node>,
+    /// Its links.
+    pub group: Option<Group>,
+}
+
+impl Object {
+    /// Reads the object whose header is at absolute offset `at`.
+    ///
+    /// # Errors
+    /// As the header or one of the messages that make the object is damaged or not built.
+    pub fn read(
+        metadata: &Arc<Metadata>,
+        shared: &SharedMessages,
+        neighbours: &Arc<Neighbours>,
+        at: u64,
+    ) -> Result<Self> {
+        let header = ObjectHeader::read(metadata, at)?;
+        let group = Group::read(metadata, &header)?;
+        let reader = DatasetReader {
+            metadata,
+            shared,
+            neighbours,
+            header: &header,
+        };
+        let kind = match group {
+            Some(_) => NodeKind::Group,
+            None if header.find(kind::DATA_LAYOUT).is_some() => {
+                NodeKind::Array(Arc::new(reader.read()?))
+            }
+            None if header.find(kind::DATATYPE).is_some() => {
+                NodeKind::CommittedDatatype(reader.datatype()?)
+            }
+            None => {
+                return Err(Error::corrupt(
+                    "object header: neither group nor dataset",
+                    at,
+                ));
+            }
+        };
+        let node = Node {
+            id: NodeId(at),
+            kind,
+            link_count: header.reference_count,
+            modified: modified(&header),
+            comment: comment(&header),
+            tag: None,
+            error: None,
+        };
+        Ok(Object {
+            node: Arc::new(node),
+            group,
+        })
+    }
+}
+
+/// A time that cannot be read is none.
+fn modified(header: &ObjectHeader) -> Option<i64> {
+    if let Some(seconds) = header.modification_time {
+        return Some(i64::from(seconds));
+    }
+    header.messages().find_map(|message| {
+        let mut cursor = Cursor::new(message.data, message.at, "modification time message");
+        match message.kind {
+            kind::MODIFICATION_TIME => modification_time::read(&mut cursor).ok(),
+            kind::MODIFICATION_TIME_OLD => modification_time::read_old(&mut cursor).ok(),
+            _ => None,
+        }
+    })
+}
+
+fn comment(header: &ObjectHeader) -> Option<Vec<u8>> {
+    let message = header.find(kind::OBJECT_COMMENT)?;
+    let mut cursor = Cursor::new(message.data, message.at, "object comment message");
+    object_comment::read(&mut cursor).ok()
+}

@@ -1,0 +1,328 @@
+//! Object headers, versions 1 and 2, with their continuation blocks: the list of messages that make an
+//! object (HDF5 3.0, IV.A.1).
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::hdf5::message::kind;
+use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::limits;
+use crate::wire::{Cursor, to_u64, to_usize};
+
+/// Bytes that are fetched at first: most headers end within them.
+const FIRST_LOOK: u64 = 512;
+
+/// Bytes of a version 1 prefix, its padding included.
+const PREFIX_1: usize = 16;
+
+/// Bytes of the checksum at the end of each version 2 block.
+const CHECKSUM: usize = 4;
+
+/// An object header, read whole.
+#[derive(Debug)]
+pub struct ObjectHeader {
+    /// Absolute offset of the header.
+    pub at: u64,
+    /// Hard links to the object, as the version 1 prefix or the reference count message says.
+    pub reference_count: u32,
+    /// Modification time of the version 2 prefix, seconds since 1970 UTC.
+    pub modification_time: Option<u32>,
+    blocks: Vec<Block>,
+    messages: Vec<Place>,
+}
+
+/// One message as it stands in the header.
+#[derive(Debug, Clone, Copy)]
+pub struct RawMessage<'a> {
+    /// The message's type number, see [`kind`].
+    pub kind: u16,
+    /// The message's flags.
+    pub flags: u8,
+    /// The message's data.
+    pub data: &'a [u8],
+    /// Absolute offset of the data.
+    pub at: u64,
+}
+
+impl RawMessage<'_> {
+    /// The data is a pointer to the message's body elsewhere.
+    pub fn is_shared(&self) -> bool {
+        self.flags & 0b10 != 0
+    }
+}
+
+#[derive(Debug)]
+struct Block {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Place {
+    kind: u16,
+    flags: u8,
+    block: usize,
+    data: Range<usize>,
+}
+
+/// How messages are laid out.
+#[derive(Debug, Clone, Copy)]
+enum Version {
+    One,
+    Two { creation_index: bool },
+}
+
+impl ObjectHeader {
+    /// Reads the header at absolute offset `at` and all its continuation blocks.
+    ///
+    /// # Errors
+    /// `Corrupt` for a broken block, checksum or chain; `Limit` for a header that is too long;
+    /// `Unsupported` for an unknown version, or a message that an unknowing reader must not ignore.
+    pub fn read(metadata: &Metadata, at: u64) -> Result<Self> {
+        let first = metadata.peek(at, FIRST_LOOK)?;
+        let mut header = ObjectHeader {
+            at,
+            reference_count: 1,
+            modification_time: None,
+            blocks: Vec::new(),
+            messages: Vec::new(),
+        };
+        let mut continuations = VecDeque::new();
+        let version = match first.starts_with(b"OHDR") {
+            true => header.read_prefix_2(metadata, first, &mut continuations)?,
+            false => header.read_prefix_1(metadata, first, &mut continuations)?,
+        };
+        header.read_continuations(metadata, version, continuations)?;
+        header.count_references()?;
+        Ok(header)
+    }
+
+    /// The messages in the order of their blocks.
+    pub fn messages(&self) -> impl Iterator<Item = RawMessage<'_>> {
+        self.messages.iter().filter_map(|place| {
+            let block = self.blocks.get(place.block)?;
+            let data = block.bytes.get(place.data.clone())?;
+            let at = block.at.saturating_add(to_u64(place.data.start));
+            Some(RawMessage {
+                kind: place.kind,
+                flags: place.flags,
+                data,
+                at,
+            })
+        })
+    }
+
+    /// The first message of a kind.
+    pub fn find(&self, kind: u16) -> Option<RawMessage<'_>> {
+        self.messages().find(|message| message.kind == kind)
+    }
+
+    fn read_prefix_1(
+        &mut self,
+        metadata: &Metadata,
+        first: Vec<u8>,
+        continuations: &mut VecDeque<(u64, u64)>,
+    ) -> Result<Version> {
+        let mut cursor = Cursor::new(&first, self.at, "object header");
+        match cursor.u8()? {
+            1 => cursor.skip(1 + 2)?, // reserved; the number of messages, which blocks bound anyhow
+            version => return Err(cursor.unsupported(&format!("version {version}"))),
+        }
+        self.reference_count = cursor.u32()?;
+        let size = u64::from(cursor.u32()?);
+        let bytes = metadata.rest(self.at, first, to_u64(PREFIX_1).saturating_add(size))?;
+        let end = bytes.len();
+        self.add_block(
+            metadata,
+            Version::One,
+            self.at,
+            bytes,
+            PREFIX_1..end,
+            continuations,
+        )?;
+        Ok(Version::One)
+    }
+
+    fn read_prefix_2(
+        &mut self,
+        metadata: &Metadata,
+        first: Vec<u8>,
+        continuations: &mut VecDeque<(u64, u64)>,
+    ) -> Result<Version> {
+        let mut cursor = Cursor::new(&first, self.at, "object header");
+        cursor.signature(b"OHDR")?;
+        match cursor.u8()? {
+            2 => {}
+            version => return Err(cursor.unsupported(&format!("version {version}"))),
+        }
+        let flags = cursor.u8()?;
+        if flags & 0x20 != 0 {
+            cursor.skip(4)?; // access time
+            self.modification_time = Some(cursor.u32()?);
+            cursor.skip(4 + 4)?; // change and birth time
+        }
+        if flags & 0x10 != 0 {
+            cursor.skip(2 + 2)?; // when attributes move to dense storage and back
+        }
+        let size = cursor.uint(1 << (flags & 0b11))?;
+        let start = cursor.position();
+        let version = Version::Two {
+            creation_index: flags & 0b100 != 0,
+        };
+        let length = size.saturating_add(to_u64(start.saturating_add(CHECKSUM)));
+        let bytes = metadata.rest(self.at, first, length)?;
+        verify_checksum(&bytes, self.at, "object header")?;
+        let messages = start..bytes.len().saturating_sub(CHECKSUM);
+        self.add_block(metadata, version, self.at, bytes, messages, continuations)?;
+        Ok(version)
+    }
+
+    fn read_continuations(
+        &mut self,
+        metadata: &Metadata,
+        version: Version,
+        mut continuations: VecDeque<(u64, u64)>,
+    ) -> Result<()> {
+        while let Some((at, length)) = continuations.pop_front() {
+            if self.blocks.iter().any(|block| block.at == at) {
+                return Err(Error::corrupt(
+                    "object header: a continuation leads back",
+                    at,
+                ));
+            }
+            let bytes = metadata.read(at, length, "object header continuation")?;
+            let messages = match version {
+                Version::One => 0..bytes.len(),
+                Version::Two { .. } => {
+                    Cursor::new(&bytes, at, "object header continuation").signature(b"OCHK")?;
+                    verify_checksum(&bytes, at, "object header continuation")?;
+                    4..bytes.len().saturating_sub(CHECKSUM)
+                }
+            };
+            self.add_block(metadata, version, at, bytes, messages, &mut continuations)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the messages in the part `messages` of a block, and where the header goes on.
+    fn add_block(
+        &mut self,
+        metadata: &Metadata,
+        version: Version,
+        at: u64,
+        bytes: Vec<u8>,
+        messages: Range<usize>,
+        continuations: &mut VecDeque<(u64, u64)>,
+    ) -> Result<()> {
+        let total: u64 = self
+            .blocks
+            .iter()
+            .map(|block| to_u64(block.bytes.len()))
+            .sum();
+        if total.saturating_add(to_u64(bytes.len())) > limits::HEADER_BYTES {
+            return Err(Error::limit(
+                "bytes of an object header",
+                limits::HEADER_BYTES,
+            ));
+        }
+        if self.blocks.len() >= limits::HEADER_CHUNKS {
+            let most = to_u64(limits::HEADER_CHUNKS);
+            return Err(Error::limit("continuations of an object header", most));
+        }
+        let block = self.blocks.len();
+        let mut cursor = Cursor::new(
+            bytes.get(..messages.end).unwrap_or_default(),
+            at,
+            "object header message",
+        );
+        cursor.skip(messages.start)?;
+        while cursor.remaining() >= prefix_length(version) {
+            let place = read_message(&mut cursor, version, block)?;
+            if place.kind == kind::CONTINUATION {
+                let data = bytes.get(place.data.clone()).unwrap_or_default();
+                let mut target = Cursor::new(data, cursor.at(), "continuation message");
+                let next = metadata.defined_address(&mut target)?;
+                continuations.push_back((next, metadata.length(&mut target)?));
+            }
+            self.messages.push(place);
+        }
+        self.blocks.push(Block { at, bytes });
+        Ok(())
+    }
+
+    fn count_references(&mut self) -> Result<()> {
+        let Some(message) = self.find(kind::REFERENCE_COUNT) else {
+            return Ok(());
+        };
+        let mut cursor = Cursor::new(message.data, message.at, "reference count message");
+        cursor.skip(1)?;
+        self.reference_count = cursor.u32()?;
+        Ok(())
+    }
+}
+
+/// Bytes before a message's data; fewer left over in a block are a gap.
+fn prefix_length(version: Version) -> usize {
+    match version {
+        Version::One => 8,
+        Version::Two {
+            creation_index: false,
+        } => 4,
+        Version::Two {
+            creation_index: true,
+        } => 6,
+    }
+}
+
+fn read_message(cursor: &mut Cursor<'_>, version: Version, block: usize) -> Result<Place> {
+    let (kind, size, flags) = match version {
+        Version::One => {
+            let fields = (cursor.u16()?, cursor.u16()?, cursor.u8()?);
+            cursor.skip(3)?;
+            fields
+        }
+        Version::Two { creation_index } => {
+            let fields = (u16::from(cursor.u8()?), cursor.u16()?, cursor.u8()?);
+            cursor.skip(if creation_index { 2 } else { 0 })?;
+            fields
+        }
+    };
+    const MUST_BE_KNOWN: u8 = 0x80;
+    if kind > kind::LAST_KNOWN && flags & MUST_BE_KNOWN != 0 {
+        return Err(cursor.unsupported(&format!("message type {kind:#06x}")));
+    }
+    let start = cursor.position();
+    cursor.skip(usize::from(size))?;
+    Ok(Place {
+        kind,
+        flags,
+        block,
+        data: start..cursor.position(),
+    })
+}
+
+impl Metadata {
+    /// Up to `most` bytes at `at`, fewer at the end of the file.
+    fn peek(&self, at: u64, most: u64) -> Result<Vec<u8>> {
+        let length = self.source().length().saturating_sub(at).min(most);
+        self.read(at, length.max(1), "object header")
+    }
+
+    /// The `length` bytes at `at`, of which `first` holds the beginning.
+    fn rest(&self, at: u64, mut first: Vec<u8>, length: u64) -> Result<Vec<u8>> {
+        if length > to_u64(first.len()) {
+            return self.read(at, length, "object header");
+        }
+        first.truncate(to_usize(length)?);
+        Ok(first)
+    }
+
+    /// The `length` bytes at `at`, which are not kept: what is made of them is.
+    fn read(&self, at: u64, length: u64, what: &'static str) -> Result<Vec<u8>> {
+        if length > limits::HEADER_BYTES {
+            return Err(Error::limit(what, limits::HEADER_BYTES));
+        }
+        crate::source::read_block(&**self.source(), at, length, what)
+    }
+}

@@ -1,0 +1,144 @@
+//! What stored elements point to: object, region and standard references, and variable-length data on the
+//! global heap (HDF5 3.0, IV.A.2.d "Reference" and "Variable-length", VIII).
+
+use crate::error::Result;
+use crate::hdf5::heap::global::GlobalHeap;
+use crate::hdf5::metadata::Metadata;
+use crate::limits;
+use crate::model::datatype::ReferenceKind;
+use crate::model::{NodeId, Reference};
+use crate::wire::{Cursor, to_usize};
+
+/// Follows the pointers in elements.
+#[derive(Debug)]
+pub struct Pointers<'a> {
+    /// Widths and base of addresses.
+    pub metadata: &'a Metadata,
+    /// Where variable-length data and regions are.
+    pub heap: &'a GlobalHeap,
+}
+
+impl Pointers<'_> {
+    /// The base elements of one variable-length element: a count, a heap collection and an index.
+    ///
+    /// # Errors
+    /// `Limit` for an element that is too long; `Corrupt` for one that points nowhere.
+    pub fn variable_length(&self, element: &[u8], base_size: u64) -> Result<Option<Vec<u8>>> {
+        let mut cursor = Cursor::new(element, 0, "variable-length element");
+        let count = u64::from(cursor.u32()?);
+        let (collection, index) = self.heap_id(&mut cursor)?;
+        let Some(collection) = collection else {
+            return Ok(None);
+        };
+        if count == 0 {
+            return Ok(Some(Vec::new()));
+        }
+        let length = count.saturating_mul(base_size);
+        if length > limits::VARIABLE_LENGTH_BYTES {
+            let most = limits::VARIABLE_LENGTH_BYTES;
+            return Err(crate::error::Error::limit("variable-length element", most));
+        }
+        self.heap.object(collection, index, length).map(Some)
+    }
+
+    /// What one reference element points to.
+    pub fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
+        let mut cursor = Cursor::new(element, 0, "reference element");
+        match kind {
+            ReferenceKind::Object => Ok(self
+                .object(&mut cursor)?
+                .map_or(Reference::Null, Reference::Object)),
+            ReferenceKind::Region => self.region(&mut cursor),
+            ReferenceKind::Standard => self.standard(&mut cursor),
+        }
+    }
+
+    /// An object's address, at which 0 and the undefined address are null.
+    fn object(&self, cursor: &mut Cursor<'_>) -> Result<Option<NodeId>> {
+        let address = self.metadata.address(cursor)?;
+        Ok(address
+            .filter(|&address| address != self.metadata.base())
+            .map(NodeId))
+    }
+
+    /// A heap collection, `None` for a null pointer, and the index of an object in it.
+    fn heap_id(&self, cursor: &mut Cursor<'_>) -> Result<(Option<u64>, u32)> {
+        let collection = self.object(cursor)?;
+        Ok((collection.map(|NodeId(address)| address), cursor.u32()?))
+    }
+
+    fn region(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
+        let (Some(collection), index) = self.heap_id(cursor)? else {
+            return Ok(Reference::Null);
+        };
+        let object = self.heap.whole_object(collection, index)?;
+        let mut cursor = Cursor::new(&object, collection, "region reference");
+        let node = self.object(&mut cursor)?;
+        Ok(node.map_or(Reference::Null, |node| Reference::Region { node }))
+    }
+
+    /// `H5T_STD_REF`: every element says itself what it is. Short ones hold their token, longer ones are
+    /// on the global heap.
+    fn standard(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
+        const OBJECT: u8 = 2;
+        const IS_EXTERNAL: u8 = 1;
+        let kind = cursor.u8()?;
+        let flags = cursor.u8()?;
+        if kind == 0 {
+            return Ok(Reference::Null);
+        }
+        if kind == OBJECT && flags & IS_EXTERNAL == 0 {
+            let node = self.token(cursor)?;
+            return Ok(node.map_or(Reference::Null, Reference::Object));
+        }
+        let size = u64::from(cursor.u32()?);
+        let (Some(collection), index) = self.heap_id(cursor)? else {
+            return Ok(Reference::Null);
+        };
+        let blob = self.heap.object(collection, index, size)?;
+        let mut cursor = Cursor::new(&blob, collection, "reference");
+        self.standard_blob(kind, flags & IS_EXTERNAL != 0, &mut cursor)
+    }
+
+    fn standard_blob(
+        &self,
+        kind: u8,
+        is_external: bool,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Reference> {
+        const OBJECT: u8 = 2;
+        const REGION: u8 = 3;
+        const ATTRIBUTE: u8 = 4;
+        let Some(node) = self.token(cursor)? else {
+            return Ok(Reference::Null);
+        };
+        if is_external {
+            let file = short_text(cursor)?;
+            let address = node.0.saturating_sub(self.metadata.base());
+            return Ok(Reference::External { file, address });
+        }
+        match kind {
+            OBJECT => Ok(Reference::Object(node)),
+            REGION => Ok(Reference::Region { node }),
+            ATTRIBUTE => Ok(Reference::Attribute {
+                node,
+                name: short_text(cursor)?,
+            }),
+            kind => Err(cursor.unsupported(&format!("reference type {kind}"))),
+        }
+    }
+
+    /// An object's token: its size, then its address, the rest being zeros.
+    fn token(&self, cursor: &mut Cursor<'_>) -> Result<Option<NodeId>> {
+        let size = usize::from(cursor.u8()?);
+        let at = cursor.at();
+        let token = cursor.take(size)?;
+        self.object(&mut Cursor::new(token, at, "object token"))
+    }
+}
+
+/// A text behind its length of two bytes.
+fn short_text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+    let length = u64::from(cursor.u16()?);
+    Ok(cursor.take(to_usize(length)?)?.to_vec())
+}

@@ -1,0 +1,174 @@
+//! Shared messages: a message's body that stands elsewhere, in a committed datatype's header or on the
+//! file's shared message heaps (HDF5 3.0, III.G and IV.A.2.p).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::heap::fractal::FractalHeap;
+use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::object_header::{ObjectHeader, RawMessage};
+use crate::wire::{Cursor, to_u64};
+
+/// Finds the bodies of shared messages.
+#[derive(Debug)]
+pub struct SharedMessages {
+    metadata: Arc<Metadata>,
+    indexes: Vec<Index>,
+}
+
+/// One index of the shared message table: which types of message its heap holds.
+#[derive(Debug)]
+struct Index {
+    message_types: u16,
+    heap: u64,
+}
+
+/// The body of a message, wherever it stood.
+#[derive(Debug)]
+pub struct Body<'a> {
+    bytes: Cow<'a, [u8]>,
+    at: u64,
+}
+
+impl Body<'_> {
+    /// A cursor at the body's start; `structure` is the message's name.
+    pub fn cursor(&self, structure: &'static str) -> Cursor<'_> {
+        Cursor::new(&self.bytes, self.at, structure)
+    }
+}
+
+impl SharedMessages {
+    /// For a file without a shared message table: committed datatypes alone can be shared.
+    pub fn without_table(metadata: Arc<Metadata>) -> Self {
+        SharedMessages {
+            metadata,
+            indexes: Vec::new(),
+        }
+    }
+
+    /// For a file whose superblock extension has the shared message table message `message`.
+    pub fn with_table(metadata: Arc<Metadata>, message: &RawMessage<'_>) -> Result<Self> {
+        let mut cursor = Cursor::new(message.data, message.at, "shared message table message");
+        cursor.skip(1)?; // version
+        let table = metadata.defined_address(&mut cursor)?;
+        let count = cursor.u8()?;
+        let indexes = read_table(&metadata, table, count)?;
+        Ok(SharedMessages { metadata, indexes })
+    }
+
+    /// The body of `message`, resolved where it is shared.
+    pub fn resolve<'a>(&self, message: &RawMessage<'a>) -> Result<Body<'a>> {
+        self.body(message.kind, message.is_shared(), message.data, message.at)
+    }
+
+    /// The body of a message of type `kind` whose data `data` stands at absolute offset `at`; where
+    /// `is_shared`, the data is a record that leads to the body.
+    ///
+    /// # Errors
+    /// `Corrupt` where the record leads to no message of that type.
+    pub fn body<'a>(
+        &self,
+        kind: u16,
+        is_shared: bool,
+        data: &'a [u8],
+        at: u64,
+    ) -> Result<Body<'a>> {
+        if !is_shared {
+            return Ok(Body {
+                bytes: Cow::Borrowed(data),
+                at,
+            });
+        }
+        let mut cursor = Cursor::new(data, at, "shared message");
+        let bytes = match (cursor.u8()?, cursor.u8()?) {
+            (1, _) => {
+                cursor.skip(6)?;
+                cursor.skip(self.metadata.size_of_lengths())?; // a name offset of old
+                self.committed(kind, &mut cursor)?
+            }
+            (2, _) | (3, 2) => self.committed(kind, &mut cursor)?,
+            (3, 1) => self.from_heap(kind, cursor.take(HEAP_ID)?, at)?,
+            (version, place) => {
+                let what = format!("version {version}, type {place}");
+                return Err(cursor.unsupported(&what));
+            }
+        };
+        Ok(Body {
+            bytes: Cow::Owned(bytes),
+            at,
+        })
+    }
+
+    /// The message of type `kind` with ID `id` on the heap that holds its type.
+    pub fn from_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
+        let holds = |index: &&Index| {
+            index
+                .message_types
+                .checked_shr(u32::from(kind))
+                .unwrap_or(0)
+                & 1
+                != 0
+        };
+        let index = self.indexes.iter().find(holds);
+        let index = index.ok_or_else(|| {
+            Error::corrupt(
+                format!("shared message: no heap for message type {kind:#04x}"),
+                at,
+            )
+        })?;
+        FractalHeap::open(&self.metadata, index.heap)?.object(id)
+    }
+
+    /// The message of type `kind` in the object header that the cursor points to; it cannot itself be
+    /// shared, so that no chain can arise.
+    fn committed(&self, kind: u16, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+        let at = self.metadata.defined_address(cursor)?;
+        let header = ObjectHeader::read(&self.metadata, at)?;
+        match header.find(kind) {
+            Some(message) if !message.is_shared() => Ok(message.data.to_vec()),
+            Some(_) => Err(Error::corrupt(
+                "shared message: leads to a shared message",
+                at,
+            )),
+            None => Err(Error::corrupt(
+                "shared message: not in the header it leads to",
+                at,
+            )),
+        }
+    }
+}
+
+/// Bytes of an ID on a shared message heap.
+const HEAP_ID: usize = 8;
+
+fn read_table(metadata: &Metadata, at: u64, count: u8) -> Result<Vec<Index>> {
+    const WHAT: &str = "shared message table";
+    let entry = metadata
+        .size_of_offsets()
+        .saturating_mul(2)
+        .saturating_add(1 + 1 + 2 + 4 + 2 + 2 + 2);
+    let length = entry
+        .saturating_mul(usize::from(count))
+        .saturating_add(4 + 4);
+    let verify = |block: &[u8]| verify_checksum(block, at, WHAT);
+    let block = metadata.block(at, to_u64(length), WHAT, verify)?;
+    let mut cursor = Cursor::new(&block, at, WHAT);
+    cursor.signature(b"SMTB")?;
+    (0..count)
+        .map(|_| read_index(metadata, &mut cursor))
+        .collect()
+}
+
+/// The heap is all that a reader needs: IDs lead to it directly, the list or B-tree is for writers.
+fn read_index(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Index> {
+    cursor.skip(1 + 1)?; // version, kind of index
+    let message_types = cursor.u16()?;
+    cursor.skip(4 + 2 + 2 + 2)?; // smallest size, cutoffs, number of messages
+    metadata.address(cursor)?; // the list or B-tree
+    let heap = metadata.address(cursor)?.unwrap_or(u64::MAX);
+    Ok(Index {
+        message_types,
+        heap,
+    })
+}

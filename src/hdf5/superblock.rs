@@ -1,0 +1,222 @@
+//! The superblock: where the file begins, how wide its numbers are, and where its root is
+//! (HDF5 3.0, II.A "Disk Format: Level 0A").
+
+use crate::error::{Error, Result};
+use crate::hdf5::metadata::Metadata;
+use crate::source::{SharedSource, Source, read_block};
+use crate::wire::Cursor;
+use crate::wire::checksum::lookup3;
+
+const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+
+/// Bytes that hold every version's superblock, whatever its sizes of offsets and lengths.
+const LONGEST: u64 = 512;
+
+/// The fields of a superblock that a reader needs; addresses are absolute file offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superblock {
+    /// Version of the superblock, 0 to 3.
+    pub version: u8,
+    /// Absolute offset of address 0: the length of the user block.
+    pub base: u64,
+    /// Bytes of an address.
+    pub size_of_offsets: usize,
+    /// Bytes of a length.
+    pub size_of_lengths: usize,
+    /// File consistency flags; they mean something from version 3 on.
+    pub consistency_flags: u8,
+    /// The object header of the superblock extension.
+    pub extension: Option<u64>,
+    /// The driver information block of versions 0 and 1.
+    pub driver_information: Option<u64>,
+    /// Where the file says that it ends.
+    pub end_of_file: u64,
+    /// The object header of the root group.
+    pub root: u64,
+}
+
+/// The offset of the signature: 0, 512, and then each double of the one before.
+pub fn find_signature(source: &dyn Source) -> Option<u64> {
+    let offsets = std::iter::once(0).chain(std::iter::successors(Some(512_u64), |offset| {
+        offset.checked_mul(2)
+    }));
+    let mut signature = [0; SIGNATURE.len()];
+    offsets
+        .take_while(|&offset| offset < source.length())
+        .find(|&offset| source.read_at(offset, &mut signature).is_ok() && signature == *SIGNATURE)
+}
+
+impl Superblock {
+    /// Reads the superblock whose signature stands at `at`.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is cut off, its checksum is wrong or its sizes are none of 2, 4, 8, 16 and
+    /// 32; `Unsupported` for an unknown version.
+    pub fn read(source: &dyn Source, at: u64) -> Result<Self> {
+        let length = source.length().saturating_sub(at).min(LONGEST);
+        let block = read_block(source, at, length, "superblock")?;
+        let mut cursor = Cursor::new(&block, at, "superblock");
+        cursor.signature(SIGNATURE)?;
+        match cursor.u8()? {
+            version @ 0..=1 => Self::read_old(cursor, version, at),
+            version @ 2..=3 => Self::read_new(cursor, version, at, &block),
+            version => Err(cursor.unsupported(&format!("version {version}"))),
+        }
+    }
+
+    /// The way to the metadata of the file, whose bytes are in `source`.
+    pub fn metadata(&self, source: SharedSource) -> Metadata {
+        Metadata::new(
+            source,
+            self.base,
+            self.size_of_offsets,
+            self.size_of_lengths,
+        )
+    }
+
+    fn read_old(mut cursor: Cursor<'_>, version: u8, base: u64) -> Result<Self> {
+        cursor.skip(4)?; // versions of the free space, of the root entry, reserved, of shared headers
+        let (size_of_offsets, size_of_lengths) = sizes(&mut cursor)?;
+        cursor.skip(1 + 2 + 2)?; // reserved, leaf and internal node K of groups
+        cursor.skip(4)?; // consistency flags, without a meaning here
+        if version == 1 {
+            cursor.skip(2 + 2)?; // K of indexed storage, reserved
+        }
+        let place = Place {
+            base,
+            width: size_of_offsets,
+        };
+        let stored_base = cursor.uint(size_of_offsets)?;
+        place.address(&mut cursor)?; // free space
+        let end_of_file = place.end_of_file(&mut cursor, stored_base)?;
+        let driver_information = place.address(&mut cursor)?;
+        cursor.skip(size_of_lengths)?; // link name offset of the root entry
+        let root = place.root(&mut cursor)?;
+        Ok(Superblock {
+            version,
+            base,
+            size_of_offsets,
+            size_of_lengths,
+            consistency_flags: 0,
+            extension: None,
+            driver_information,
+            end_of_file,
+            root,
+        })
+    }
+
+    fn read_new(mut cursor: Cursor<'_>, version: u8, base: u64, block: &[u8]) -> Result<Self> {
+        let (size_of_offsets, size_of_lengths) = sizes(&mut cursor)?;
+        let consistency_flags = cursor.u8()?;
+        let place = Place {
+            base,
+            width: size_of_offsets,
+        };
+        let stored_base = cursor.uint(size_of_offsets)?;
+        let extension = place.address(&mut cursor)?;
+        let end_of_file = place.end_of_file(&mut cursor, stored_base)?;
+        let root = place.root(&mut cursor)?;
+        let body = block.get(..cursor.position()).unwrap_or_default();
+        if cursor.u32()? != lookup3(body) {
+            return Err(Error::corrupt("superblock: wrong checksum", base));
+        }
+        Ok(Superblock {
+            version,
+            base,
+            size_of_offsets,
+            size_of_lengths,
+            consistency_flags,
+            extension,
+            driver_information: None,
+            end_of_file,
+            root,
+        })
+    }
+}
+
+fn sizes(cursor: &mut Cursor<'_>) -> Result<(usize, usize)> {
+    let offsets = cursor.u8()?;
+    let lengths = cursor.u8()?;
+    for size in [offsets, lengths] {
+        if !matches!(size, 2 | 4 | 8 | 16 | 32) {
+            return Err(cursor.corrupt(&format!("numbers of {size} bytes")));
+        }
+    }
+    Ok((usize::from(offsets), usize::from(lengths)))
+}
+
+/// Turns the superblock's addresses into absolute offsets.
+///
+/// Where the stored base address is not where the signature was found, something was put before or
+/// taken from before the file; the signature's place is then the base, and the stored end moves along.
+struct Place {
+    base: u64,
+    width: usize,
+}
+
+impl Place {
+    fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+        let mut ahead = cursor.clone();
+        if ahead.take(self.width)?.iter().all(|&byte| byte == 0xff) {
+            *cursor = ahead;
+            return Ok(None);
+        }
+        let absolute = cursor.uint(self.width)?.checked_add(self.base);
+        absolute
+            .map(Some)
+            .ok_or_else(|| cursor.corrupt("an address is past all files"))
+    }
+
+    fn root(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
+        self.address(cursor)?
+            .ok_or_else(|| cursor.corrupt("the root group has no address"))
+    }
+
+    fn end_of_file(&self, cursor: &mut Cursor<'_>, stored_base: u64) -> Result<u64> {
+        let stored = cursor.uint(self.width)?;
+        Ok(stored.saturating_sub(stored_base).saturating_add(self.base))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::memory::MemorySource;
+
+    fn version_0(user_block: usize) -> Vec<u8> {
+        let mut file = vec![b'u'; user_block];
+        file.extend_from_slice(SIGNATURE);
+        file.extend_from_slice(&[0, 0, 0, 0, 0, 8, 8, 0, 4, 0, 16, 0, 0, 0, 0, 0]);
+        for address in [0, u64::MAX, 2048, u64::MAX, 0, 96] {
+            file.extend_from_slice(&u64::to_le_bytes(address));
+        }
+        file
+    }
+
+    #[test]
+    fn addresses_begin_behind_the_user_block() {
+        let source = MemorySource::new(version_0(1024));
+        let at = find_signature(&source).unwrap();
+        let superblock = Superblock::read(&source, at).unwrap();
+        assert_eq!((superblock.base, superblock.root), (1024, 1024 + 96));
+        assert_eq!(superblock.end_of_file, 1024 + 2048);
+        assert_eq!(superblock.driver_information, None);
+    }
+
+    #[test]
+    fn the_signature_stands_at_doubling_offsets_only() {
+        assert_eq!(
+            find_signature(&MemorySource::new(version_0(512))),
+            Some(512)
+        );
+        assert_eq!(find_signature(&MemorySource::new(version_0(1536))), None);
+        assert_eq!(find_signature(&MemorySource::new(vec![])), None);
+    }
+
+    #[test]
+    fn odd_sizes_of_numbers_are_refused() {
+        let mut file = version_0(0);
+        file[13] = 3;
+        assert!(Superblock::read(&MemorySource::new(file), 0).is_err());
+    }
+}

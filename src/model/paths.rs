@@ -1,0 +1,153 @@
+//! Object to path: which of its names is an object's own.
+//!
+//! An object may have any number of hard links, and a group may hold itself. Its canonical path is the
+//! first one that a breadth-first walk over hard links from the root finds, names in byte order.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::limits;
+use crate::model::{Container, LinkTarget, NodeId, NodeKind};
+
+/// The canonical place of every object that the walk found.
+#[derive(Debug, Default)]
+pub struct PathIndex {
+    root: Option<NodeId>,
+    places: HashMap<NodeId, Place>,
+    names: Vec<u8>,
+    complete: bool,
+}
+
+/// A name in a group; the name's bytes stand in `PathIndex::names`.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    group: NodeId,
+    start: u32,
+    length: u32,
+}
+
+impl PathIndex {
+    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were seen.
+    ///
+    /// What cannot be read is passed over: its own readers are told.
+    pub fn build(container: &dyn Container) -> Self {
+        Self::bounded(
+            container,
+            limits::PATH_INDEX_LINKS,
+            limits::PATH_INDEX_NAMES,
+        )
+    }
+
+    fn bounded(container: &dyn Container, most_links: usize, most_bytes: usize) -> Self {
+        let root = container.root();
+        let mut index = PathIndex {
+            root: Some(root),
+            complete: true,
+            ..PathIndex::default()
+        };
+        let mut left = Budget {
+            links: most_links,
+            bytes: most_bytes,
+        };
+        let mut queue = VecDeque::from([root]);
+        while let Some(group) = queue.pop_front() {
+            let Some(mut members) = members(container, group, &mut left) else {
+                index.complete = false;
+                break;
+            };
+            members.sort_unstable();
+            for (name, node) in members {
+                if node == root
+                    || index.places.contains_key(&node)
+                    || !index.keep(group, &name, node)
+                {
+                    continue;
+                }
+                if matches!(container.node(node), Ok(found) if matches!(found.kind, NodeKind::Group))
+                {
+                    queue.push_back(node);
+                }
+            }
+        }
+        index
+    }
+
+    fn keep(&mut self, group: NodeId, name: &[u8], node: NodeId) -> bool {
+        let (Ok(start), Ok(length)) = (u32::try_from(self.names.len()), u32::try_from(name.len()))
+        else {
+            self.complete = false;
+            return false;
+        };
+        self.names.extend_from_slice(name);
+        let place = Place {
+            group,
+            start,
+            length,
+        };
+        self.places.insert(node, place);
+        true
+    }
+
+    /// Whether the walk came to its end.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The group and the name (bytes as in the file) that are the object's own; `None` for the root
+    /// and for what was not found.
+    pub fn place(&self, node: NodeId) -> Option<(NodeId, &[u8])> {
+        let place = self.places.get(&node)?;
+        let start = usize::try_from(place.start).ok()?;
+        let length = usize::try_from(place.length).ok()?;
+        let name = self.names.get(start..)?.get(..length)?;
+        Some((place.group, name))
+    }
+
+    /// The canonical path, names as in the file, `/` for the root; `None` for what was not found.
+    pub fn path(&self, node: NodeId) -> Option<Vec<u8>> {
+        if Some(node) == self.root {
+            return Some(b"/".to_vec());
+        }
+        let mut names = Vec::new();
+        let mut at = node;
+        while Some(at) != self.root {
+            let (group, name) = self.place(at)?;
+            if names.len() >= limits::PATH_DEPTH {
+                return None;
+            }
+            names.push(name);
+            at = group;
+        }
+        names.reverse();
+        Some(
+            names
+                .iter()
+                .flat_map(|name| [b"/", *name].concat())
+                .collect(),
+        )
+    }
+}
+
+struct Budget {
+    links: usize,
+    bytes: usize,
+}
+
+/// The hard links of `group`; `None` where the budget does not reach to its end.
+fn members(
+    container: &dyn Container,
+    group: NodeId,
+    left: &mut Budget,
+) -> Option<Vec<(Vec<u8>, NodeId)>> {
+    let mut members = Vec::new();
+    let Ok(mut links) = container.links(group) else {
+        return Some(members);
+    };
+    while let Ok(Some(link)) = links.next() {
+        left.links = left.links.checked_sub(1)?;
+        if let LinkTarget::Hard(node) = link.target {
+            left.bytes = left.bytes.checked_sub(link.name.len())?;
+            members.push((link.name, node));
+        }
+    }
+    Some(members)
+}

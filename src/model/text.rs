@@ -1,0 +1,60 @@
+//! Text as stored, and as JSON.
+
+use crate::model::datatype::StringPadding;
+use crate::model::number::append;
+
+/// The text within a string's bytes.
+pub fn without_padding(bytes: &[u8], padding: StringPadding) -> &[u8] {
+    let pad = match padding {
+        StringPadding::NullTerminated => {
+            let end = bytes.iter().position(|&byte| byte == 0);
+            return end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
+        }
+        StringPadding::NullPadded => 0,
+        StringPadding::SpacePadded => b' ',
+    };
+    let text = bytes.iter().rposition(|&byte| byte != pad);
+    let length = text.map_or(0, |last| last.saturating_add(1));
+    bytes.get(..length).unwrap_or(bytes)
+}
+
+/// Appends text as a JSON string, quotes included; bytes that are not UTF-8 become `\udcXX`.
+pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    escape_json(text, out);
+    out.push(b'"');
+}
+
+/// Appends the inside of a JSON string.
+pub(super) fn escape_json(text: &[u8], out: &mut Vec<u8>) {
+    for chunk in text.utf8_chunks() {
+        for &byte in chunk.valid().as_bytes() {
+            match byte {
+                b'"' => out.extend_from_slice(b"\\\""),
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                b'\n' => out.extend_from_slice(b"\\n"),
+                b'\r' => out.extend_from_slice(b"\\r"),
+                b'\t' => out.extend_from_slice(b"\\t"),
+                0..0x20 | 0x7F => append(out, format_args!("\\u{byte:04x}")),
+                _ => out.push(byte),
+            }
+        }
+        for byte in chunk.invalid() {
+            append(out, format_args!("\\udc{byte:02x}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: Python's `json.dumps(bytes.decode('utf-8', 'surrogateescape'), ensure_ascii=False)`.
+    #[test]
+    fn json_text_is_escaped_reversibly() {
+        let mut out = Vec::new();
+        write_json_text(b"caf\xe9 \xc3\xa9\"\n\\\x01", &mut out);
+        let expected = r#""caf\udce9 é\"\n\\\u0001""#;
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

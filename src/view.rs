@@ -1,0 +1,42 @@
+//! What a file of the mount holds: a length and a `read_at`.
+//!
+//! A view is made for each open file, so it may hold what belongs to one reader: a prefetch stream,
+//! the place in a text that is produced from front to back.
+
+pub mod attributes;
+pub mod raw;
+pub mod text;
+
+use crate::array::Bytes;
+use crate::error::Result;
+
+/// The content of one open file.
+pub trait View: Send + Sync {
+    /// Bytes of the whole content, `None` where only its end tells.
+    fn length(&self) -> Option<u64>;
+
+    /// The bytes from `offset` on, at most `length`; fewer at the end only.
+    ///
+    /// # Errors
+    /// As a part that the range touches cannot be read.
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes>;
+
+    /// The first byte at or after `offset` that is no hole; `None` where there is none.
+    ///
+    /// # Errors
+    /// As what tells holes from data cannot be read.
+    fn data_at(&self, offset: u64) -> Result<Option<u64>> {
+        Ok(self
+            .length()
+            .is_none_or(|length| offset < length)
+            .then_some(offset))
+    }
+
+    /// The first byte at or after `offset` that begins a hole; the length where there is none.
+    ///
+    /// # Errors
+    /// As what tells holes from data cannot be read.
+    fn hole_at(&self, offset: u64) -> Result<u64> {
+        Ok(self.length().unwrap_or(offset))
+    }
+}

@@ -1,0 +1,39 @@
+//! Content that is whole in memory: short texts.
+
+use crate::array::Bytes;
+use crate::error::Result;
+use crate::view::View;
+use crate::wire::{to_u64, to_usize};
+
+/// A short text.
+pub struct Text {
+    bytes: Vec<u8>,
+    sized: bool,
+}
+
+impl Text {
+    /// A text whose length `stat` tells.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Text { bytes, sized: true }
+    }
+
+    /// A text that is made anew at each open, like those of `/proc`: its length is known to none before.
+    pub fn streamed(bytes: Vec<u8>) -> Self {
+        Text {
+            bytes,
+            sized: false,
+        }
+    }
+}
+
+impl View for Text {
+    fn length(&self) -> Option<u64> {
+        self.sized.then_some(to_u64(self.bytes.len()))
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let start = to_usize(offset)?.min(self.bytes.len());
+        let end = start.saturating_add(length).min(self.bytes.len());
+        Ok(Bytes::from(self.bytes[start..end].to_vec()))
+    }
+}
