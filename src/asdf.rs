@@ -31,3 +31,6 @@ pub mod yaml;
 
 pub use container::File;
 pub use header::is_asdf;
+
+#[cfg(test)]
+mod tests;

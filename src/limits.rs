@@ -127,7 +127,7 @@ pub const INLINE_BYTES: u64 = 64 << 20;
 pub const WHOLE_BLOCK: u64 = 16 << 20;
 
 /// Bytes of a piece of a compressed ASDF block that is one long stream.
-pub const BLOCK_PIECE: u64 = 1 << 20;
+pub const BLOCK_PIECE: std::num::NonZeroU64 = std::num::NonZeroU64::new(1 << 20).unwrap();
 
 /// Separately compressed chunks of one ASDF block.
 pub const BLOCK_CHUNKS: usize = 1 << 20;

@@ -105,9 +105,18 @@ pub fn pieces(
     let is_small = encoded.decoded <= limits::WHOLE_BLOCK;
     Ok(match framing(&encoded, block)? {
         Framing::Zlib if is_small => Arc::new(Whole::new(encoded, WholeCodec::Zlib)?),
-        Framing::Zlib => Arc::new(Checkpointed::new(encoded, Arc::clone(resumables))?),
+        Framing::Zlib => Arc::new(Checkpointed::new(
+            encoded,
+            limits::BLOCK_PIECE,
+            Arc::clone(resumables),
+        )?),
         Framing::Stream(codec) if is_small => Arc::new(Whole::new(encoded, codec.whole())?),
-        Framing::Stream(codec) => Arc::new(Stream::new(encoded, codec, Arc::clone(resumables))),
+        Framing::Stream(codec) => Arc::new(Stream::new(
+            encoded,
+            codec,
+            limits::BLOCK_PIECE,
+            Arc::clone(resumables),
+        )),
         Framing::Chunks(codec) => Arc::new(ChunkTable::new(encoded, codec)?),
         Framing::Whole(codec) => Arc::new(Whole::new(encoded, codec)?),
     })
@@ -144,3 +153,6 @@ fn is_bare_blosc(first: &[u8], stored: u64) -> bool {
     let length = first.get(12..16).and_then(|bytes| bytes.try_into().ok());
     version && length.map(u32::from_le_bytes).map(u64::from) == Some(stored)
 }
+
+#[cfg(test)]
+mod tests;

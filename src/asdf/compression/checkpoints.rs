@@ -3,6 +3,7 @@
 //!
 //! A read costs the way from the checkpoint before it. The decoder is one whose state is plain data.
 
+use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
@@ -12,7 +13,6 @@ use crate::asdf::compression::Encoded;
 use crate::asdf::compression::resumable::{Resumable, Resumables};
 use crate::asdf::scan;
 use crate::error::{Error, Result};
-use crate::limits;
 use crate::model::storage::Pieces;
 use crate::wire::{to_u64, to_usize};
 
@@ -30,6 +30,7 @@ pub struct Checkpointed(Arc<Inner>);
 
 struct Inner {
     encoded: Encoded,
+    piece: u64,
     /// Pieces from one checkpoint to the next.
     distance: u64,
     resumables: Arc<Resumables>,
@@ -61,17 +62,18 @@ impl std::fmt::Debug for Checkpointed {
 }
 
 impl Checkpointed {
-    /// The block as a stream.
+    /// The block as a stream, in pieces of `piece` bytes.
     ///
     /// # Errors
     /// `Corrupt` where so few bytes cannot hold so many.
-    pub fn new(encoded: Encoded, resumables: Arc<Resumables>) -> Result<Self> {
+    pub fn new(encoded: Encoded, piece: NonZeroU64, resumables: Arc<Resumables>) -> Result<Self> {
         if encoded.decoded > encoded.stored.saturating_mul(EXPANSION) {
             return Err(encoded.corrupt("block: data_size is more than its bytes can hold"));
         }
-        let pieces = encoded.decoded.div_ceil(limits::BLOCK_PIECE);
+        let pieces = encoded.decoded.div_ceil(piece.get());
         Ok(Checkpointed(Arc::new(Inner {
             encoded,
+            piece: piece.get(),
             distance: pieces.div_ceil(CHECKPOINTS).max(4),
             resumables,
             state: Mutex::default(),
@@ -134,13 +136,13 @@ impl Inner {
                     checkpoints.push(position.clone());
                 }
             }
-            let start = position.piece.saturating_mul(limits::BLOCK_PIECE);
+            let start = position.piece.saturating_mul(self.piece);
             let left = self.encoded.decoded.saturating_sub(start);
-            bytes.resize(to_usize(left.min(limits::BLOCK_PIECE))?, 0);
+            bytes.resize(to_usize(left.min(self.piece))?, 0);
             if self.inflate(position, &mut bytes)? < bytes.len() {
                 return Err(self.encoded.corrupt("block: ends before data_size"));
             }
-            if left <= limits::BLOCK_PIECE && self.inflate(position, &mut [0])? > 0 {
+            if left <= self.piece && self.inflate(position, &mut [0])? > 0 {
                 return Err(self.encoded.corrupt("block: longer than data_size"));
             }
             position.piece = position.piece.saturating_add(1);
@@ -196,7 +198,7 @@ impl Pieces for Checkpointed {
     }
 
     fn piece_bytes(&self) -> u64 {
-        limits::BLOCK_PIECE
+        self.0.piece
     }
 
     fn stored_bytes(&self) -> u64 {
@@ -208,7 +210,7 @@ impl Pieces for Checkpointed {
     }
 
     fn decode(&self, piece: u64) -> Result<Vec<u8>> {
-        if piece.saturating_mul(limits::BLOCK_PIECE) >= self.0.encoded.decoded {
+        if piece.saturating_mul(self.0.piece) >= self.0.encoded.decoded {
             return Err(Error::NotFound);
         }
         let resumable: Weak<Inner> = Arc::downgrade(&self.0);

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Read};
+use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::asdf::compression::Encoded;
@@ -13,7 +14,6 @@ use crate::asdf::compression::resumable::{Resumable, Resumables};
 use crate::asdf::compression::whole::WholeCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
-use crate::limits;
 use crate::model::storage::Pieces;
 use crate::source::SharedSource;
 use crate::wire::{to_u64, to_usize};
@@ -133,6 +133,7 @@ pub struct Stream(Arc<Inner>);
 struct Inner {
     encoded: Encoded,
     codec: StreamCodec,
+    piece: u64,
     resumables: Arc<Resumables>,
     state: Mutex<State>,
 }
@@ -153,11 +154,17 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// The block as a stream.
-    pub fn new(encoded: Encoded, codec: StreamCodec, resumables: Arc<Resumables>) -> Self {
+    /// The block as a stream, in pieces of `piece` bytes.
+    pub fn new(
+        encoded: Encoded,
+        codec: StreamCodec,
+        piece: NonZeroU64,
+        resumables: Arc<Resumables>,
+    ) -> Self {
         Stream(Arc::new(Inner {
             encoded,
             codec,
+            piece: piece.get(),
             resumables,
             state: Mutex::default(),
         }))
@@ -196,14 +203,14 @@ impl Inner {
 
     /// Decodes the next piece, and after the last one looks whether the stream ends there.
     fn step(&self, state: &mut State) -> Result<()> {
-        let start = state.next.saturating_mul(limits::BLOCK_PIECE);
+        let start = state.next.saturating_mul(self.piece);
         let left = self.encoded.decoded.saturating_sub(start);
-        let mut bytes = vec![0; to_usize(left.min(limits::BLOCK_PIECE))?];
+        let mut bytes = vec![0; to_usize(left.min(self.piece))?];
         let decoder = state.decoder.as_mut().ok_or(Error::NotFound)?;
         if fill(&mut **decoder, &mut bytes)? < bytes.len() {
             return Err(self.encoded.corrupt("block: ends before data_size"));
         }
-        if left <= limits::BLOCK_PIECE && !at_end(&mut **decoder)? {
+        if left <= self.piece && !at_end(&mut **decoder)? {
             return Err(self.encoded.corrupt("block: longer than data_size"));
         }
         state.next = state.next.saturating_add(1);
@@ -229,7 +236,7 @@ impl Pieces for Stream {
     }
 
     fn piece_bytes(&self) -> u64 {
-        limits::BLOCK_PIECE
+        self.0.piece
     }
 
     fn stored_bytes(&self) -> u64 {
@@ -241,7 +248,7 @@ impl Pieces for Stream {
     }
 
     fn decode(&self, piece: u64) -> Result<Vec<u8>> {
-        if piece.saturating_mul(limits::BLOCK_PIECE) >= self.0.encoded.decoded {
+        if piece.saturating_mul(self.0.piece) >= self.0.encoded.decoded {
             return Err(Error::NotFound);
         }
         let resumable: Weak<Inner> = Arc::downgrade(&self.0);
