@@ -47,6 +47,11 @@ pub(super) fn stored(live: &Live, node: &Node, at_any_cost: bool) -> Stored {
             Stored::Known(stored_chunks(live, node, array))
         }
         Ok(Storage::Chunked(_)) => Stored::Costly,
+        Ok(Storage::Encoded(pieces)) => Stored::Known(Some(pieces.stored_bytes())),
+        Ok(Storage::Strided(strided)) => Stored::Known(Some(match &strided.base.storage {
+            Ok(Storage::Encoded(pieces)) => pieces.stored_bytes().min(size),
+            _ => size,
+        })),
         _ => Stored::Known(Some(size)),
     }
 }
@@ -75,6 +80,12 @@ fn stored_chunks(live: &Live, node: &Node, array: &Arc<Array>) -> Option<u64> {
 /// # Errors
 /// As it is known before reading that it cannot be served.
 pub(super) fn open(live: &Live, node: &Node) -> Result<Box<dyn View>> {
+    if let NodeKind::Array(array) = &node.kind
+        && let Err(error) = &array.storage
+    {
+        // It may have no known size either, and must not pass for empty.
+        return Err(error.clone());
+    }
     match &node.kind {
         NodeKind::Group => Err(Error::NotFound),
         NodeKind::Array(array) if array.bytes()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
@@ -89,7 +100,7 @@ pub(super) fn open(live: &Live, node: &Node) -> Result<Box<dyn View>> {
 pub(super) fn fault(live: &Live, node: &Node) -> Option<Error> {
     match &node.kind {
         NodeKind::Array(_) => open(live, node).err(),
-        _ => None,
+        _ => node.error.clone(),
     }
 }
 
