@@ -17,6 +17,8 @@ mod bit_planes;
 mod bits;
 pub mod bitshuffle;
 mod blocks;
+pub mod blosc;
+pub mod blosc2;
 pub mod bzip2;
 pub mod deflate;
 pub mod fletcher32;
@@ -29,6 +31,7 @@ pub mod scaleoffset;
 mod scratch;
 pub mod shuffle;
 pub mod szip;
+pub mod zfp;
 pub mod zstd;
 
 pub use length::Length;
@@ -46,9 +49,12 @@ const NBIT: u16 = 5;
 const SCALEOFFSET: u16 = 6;
 const BZIP2: u16 = 307;
 const LZF: u16 = 32000;
+const BLOSC: u16 = 32001;
 const LZ4: u16 = 32004;
 const BITSHUFFLE: u16 = 32008;
+const ZFP: u16 = 32013;
 const ZSTD: u16 = 32015;
+const BLOSC2: u16 = 32026;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
 type Decoder = fn(Vec<u8>, &[u32], Length) -> Result<Vec<u8>>;
@@ -64,8 +70,11 @@ fn decoder(id: u16) -> Option<Decoder> {
         SCALEOFFSET => scaleoffset::decode,
         BZIP2 => |bytes, _, length| bzip2::decode(&bytes, length),
         LZF => |bytes, _, length| lzf::decode(&bytes, length),
+        BLOSC => |bytes, _, length| blosc::decode(&bytes, length),
+        BLOSC2 => |bytes, _, length| blosc2::decode(&bytes, length),
         LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
         BITSHUFFLE => |bytes, parameters, length| bitshuffle::decode(&bytes, parameters, length),
+        ZFP => |bytes, parameters, length| zfp::decode(&bytes, parameters, length),
         ZSTD => |bytes, _, length| zstd::decode(&bytes, length),
         _ => return None,
     };
@@ -167,7 +176,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         305 => "LZO",
         BZIP2 => "bzip2",
         LZF => "LZF",
-        32001 => "Blosc",
+        BLOSC => "Blosc",
         32002 => "MAFISC",
         32003 => "Snappy",
         LZ4 => "LZ4",
@@ -179,7 +188,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         32010 => "LPC-Rice",
         32011 => "CCSDS-123",
         32012 => "JPEG-LS",
-        32013 => "ZFP",
+        ZFP => "ZFP",
         32014 => "fpzip",
         ZSTD => "Zstandard",
         32016 => "B3D",
@@ -192,7 +201,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         32023 => "Granular BitRound",
         32024 => "SZ3",
         32025 => "Delta-Rice",
-        32026 => "Blosc2",
+        BLOSC2 => "Blosc2",
         32027 => "FLAC",
         32028 => "SPERR",
         _ => return None,
