@@ -4,6 +4,7 @@
 //! A read goes from a byte range to boxes and chunks (`grid`), gets each chunk from the cache, from whoever
 //! is decoding it, or decodes it (`engine`, `cache`, `flight`, `chunks`), and copies what it needs
 //! into the reply (`gather`). One chunk that holds the whole answer is handed out without a copy.
+//! ASDF: elements that stand at strides over a block are gathered from the reader of its bytes (`strided`).
 //!
 //! Memory: the cache's capacity, and for each decode under way the stored and twice the decoded bytes of its
 //! chunk (`budget`). No lock is held while bytes are read or decoded.

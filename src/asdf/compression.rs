@@ -137,7 +137,7 @@ fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
         b"blsc" if is_bare_blosc(&first, encoded.stored) => Framing::Whole(WholeCodec::Blosc),
         b"blsc" => Framing::Chunks(ChunkCodec::Blosc),
         b"bls2" if first.get(2..9) == Some(b"b2frame") => Framing::Whole(WholeCodec::Blosc2Frame),
-        b"bls2" => Framing::Whole(WholeCodec::Blosc2),
+        b"bls2" => Framing::Whole(WholeCodec::Blosc),
         _ => {
             let name = block.compression_name();
             return Err(Error::unsupported(format!("compression {name}"), block.at));

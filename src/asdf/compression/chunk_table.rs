@@ -86,7 +86,7 @@ impl ChunkTable {
         let length = Length::Exactly(to_usize(u64::from(chunk.decoded))?);
         match self.codec {
             ChunkCodec::Lz4 => filter::lz4::block(stored.get(4..).unwrap_or_default(), length),
-            ChunkCodec::Blosc => Err(Error::unsupported("Blosc", chunk.offset)),
+            ChunkCodec::Blosc => filter::blosc::decode(&stored, length),
         }
         .map_err(|error| self.encoded.placed(error))
     }

@@ -15,10 +15,8 @@ pub enum WholeCodec {
     Zlib,
     /// What can be decoded as a stream too.
     Stream(StreamCodec),
-    /// One Blosc-1 buffer.
+    /// One Blosc-1 buffer or Blosc-2 chunk.
     Blosc,
-    /// One Blosc-2 chunk.
-    Blosc2,
     /// One Blosc-2 contiguous frame.
     Blosc2Frame,
 }
@@ -49,9 +47,8 @@ impl Whole {
         match self.codec {
             WholeCodec::Zlib => filter::deflate::decode(&stored, length),
             WholeCodec::Stream(codec) => codec.decode(&stored, length),
-            WholeCodec::Blosc | WholeCodec::Blosc2 | WholeCodec::Blosc2Frame => {
-                Err(Error::unsupported("Blosc", self.encoded.offset))
-            }
+            WholeCodec::Blosc => filter::blosc::decode(&stored, length),
+            WholeCodec::Blosc2Frame => filter::blosc2::decode(&stored, length),
         }
     }
 }
