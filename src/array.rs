@@ -4,7 +4,6 @@
 //! A read goes from a byte range to boxes and chunks (`grid`), gets each chunk from the cache, from whoever
 //! is decoding it, or decodes it (`engine`, `cache`, `flight`, `chunks`), and copies what it needs
 //! into the reply (`gather`). One chunk that holds the whole answer is handed out without a copy.
-//! ASDF: elements that stand at strides over a block are gathered from the reader of its bytes (`strided`).
 //!
 //! Memory: the cache's capacity, and for each decode under way the stored and twice the decoded bytes of its
 //! chunk (`budget`). No lock is held while bytes are read or decoded.
@@ -14,12 +13,14 @@ mod budget;
 mod bytes;
 mod cache;
 mod chunks;
+mod convert;
 mod engine;
 mod flight;
 mod gather;
 mod grid;
 mod prefetch;
 mod strided;
+mod virtual_array;
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,12 +33,13 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::storage::{Extent, Storage};
 use crate::model::{Array, array::Fill};
-use chunks::{Chunks, Origin};
+use chunks::Chunks;
 use engine::{Found, Shared};
 use gather::Plan;
 use grid::Slab;
 use prefetch::Wishes;
-use strided::Gather;
+use strided::Strided;
+use virtual_array::VirtualArray;
 
 /// The bytes of one array; shared by all who have it open.
 #[derive(Debug)]
@@ -59,7 +61,8 @@ enum Place {
     /// Each extent with the offset of its first byte in the array.
     Extents(Vec<(u64, Extent)>),
     Chunks(Arc<Chunks>),
-    Strided(Box<Gather>),
+    Strided(Box<Strided>),
+    Virtual(Box<VirtualArray>),
 }
 
 impl Reader {
@@ -70,13 +73,18 @@ impl Reader {
     /// be undone; `Corrupt` where the description contradicts itself; `Limit` for filtered chunks over
     /// the limit.
     pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
+        Self::at_depth(engine, array, 0)
+    }
+
+    /// The bytes of an array that is a source of `depth` virtual arrays, one for the other.
+    fn at_depth(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
         let length = array.bytes()?;
         let storage = array.storage.as_ref().map_err(Clone::clone)?;
         Ok(Reader {
             engine: Arc::clone(engine),
             length,
             fill: fill_element(&array, storage)?,
-            bytes: Place::new(engine, &array, storage, length)?,
+            bytes: Place::new(engine, &array, storage, length, depth)?,
             allocation: OnceLock::new(),
             array,
         })
@@ -106,7 +114,8 @@ impl Reader {
             Place::Memory(bytes) => Ok(bytes[offset as usize..end as usize].to_vec().into()),
             Place::Extents(extents) => Ok(read_extents(extents, offset, end)?.into()),
             Place::Chunks(chunks) => self.read_chunks(chunks, offset, end),
-            Place::Strided(gather) => gather.read(offset, end),
+            Place::Strided(strided) => strided.read(offset, end),
+            Place::Virtual(parts) => self.read_virtual(parts, offset, end),
         }
     }
 
@@ -126,11 +135,17 @@ impl Reader {
         let zero_fill = self.fill.is_none();
         Ok(match &self.bytes {
             Place::Nowhere => Allocation::nothing(zero_fill, self.length),
-            Place::Memory(_) | Place::Extents(_) => Allocation::dense(self.length, self.length),
-            Place::Chunks(chunks) => Allocation::of_chunks(chunks, zero_fill, self.length)?,
-            Place::Strided(gather) => {
-                let stored = gather.base().allocation()?.stored_bytes;
-                Allocation::dense(stored.min(self.length), self.length)
+            Place::Memory(_) | Place::Extents(_) | Place::Virtual(_) => {
+                Allocation::dense(self.length, self.length)
+            }
+            Place::Chunks(chunks) => match chunks.chunked() {
+                Some(chunked) => {
+                    Allocation::of_chunks(&chunks.grid, chunked, zero_fill, self.length)?
+                }
+                None => Allocation::dense(chunks.stored_bytes().unwrap_or(0), self.length),
+            },
+            Place::Strided(strided) => {
+                Allocation::dense(strided.stored_bytes(self.length)?, self.length)
             }
         })
     }
@@ -141,6 +156,16 @@ impl Reader {
             gather::fill(element, offset % element.len() as u64, &mut reply);
         }
         reply
+    }
+
+    fn read_virtual(&self, parts: &VirtualArray, offset: u64, end: u64) -> Result<Bytes> {
+        let size = u64::from(self.array.datatype.size);
+        let first = offset / size;
+        let mut elements = self.read_fill(first * size, end.next_multiple_of(size));
+        parts.read(first, &mut elements)?;
+        elements.drain(..(offset - first * size) as usize);
+        elements.truncate((end - offset) as usize);
+        Ok(elements.into())
     }
 
     fn read_chunks(&self, chunks: &Arc<Chunks>, offset: u64, end: u64) -> Result<Bytes> {
@@ -163,10 +188,12 @@ impl Reader {
                 {
                     return Ok(Bytes::shared(Arc::clone(chunk), start..start + length));
                 }
-                // Not before: the usual read is answered without a buffer.
-                reply.resize(length, 0);
+                if reply.is_empty() {
+                    // Not before: the usual read is answered without a buffer.
+                    reply = vec![0; length];
+                }
                 for plan in &plans {
-                    self.gather(chunks, &found, plan, offset, &mut reply)?;
+                    self.gather(&found, plan, offset, &mut reply)?;
                 }
             }
         }
@@ -174,21 +201,10 @@ impl Reader {
     }
 
     /// Puts the part of a chunk into the reply, which begins at byte `offset` of the array and holds zeros.
-    fn gather(
-        &self,
-        chunks: &Chunks,
-        found: &Found,
-        plan: &Plan,
-        offset: u64,
-        reply: &mut [u8],
-    ) -> Result<()> {
+    fn gather(&self, found: &Found, plan: &Plan, offset: u64, reply: &mut [u8]) -> Result<()> {
         match found {
             Found::Decoded(chunk) => plan.copy(chunk, reply),
-            Found::Raw(base) => {
-                if let Origin::Stored(stored) = &chunks.origin {
-                    plan.read(&*stored.source, *base, reply)?;
-                }
-            }
+            Found::Raw(source, base) => plan.read(&**source, *base, reply)?,
             Found::Absent => {
                 if let Some(element) = &self.fill {
                     plan.fill(element, offset, reply);
@@ -229,6 +245,14 @@ impl Reader {
         &self.engine.shared
     }
 
+    /// The block and the array's offset in it, where the array is a part of one as it stands there.
+    fn packed(&self) -> Option<(&Reader, u64)> {
+        match &self.bytes {
+            Place::Strided(strided) => strided.packed(),
+            _ => None,
+        }
+    }
+
     /// The chunks, where there are any.
     fn chunks(&self) -> Option<&Arc<Chunks>> {
         match &self.bytes {
@@ -244,6 +268,7 @@ impl Place {
         array: &Arc<Array>,
         storage: &Storage,
         length: u64,
+        depth: usize,
     ) -> Result<Self> {
         if length == 0 {
             return Ok(Place::Nowhere);
@@ -258,16 +283,20 @@ impl Place {
             Storage::Inline(bytes) => Ok(Place::Memory(Arc::clone(bytes))),
             Storage::Extents(extents) => Ok(Place::Extents(with_starts(extents))),
             Storage::Chunked(chunked) => {
-                let chunks = Chunks::new(engine.number_array(), array, chunked)?;
+                let chunks = Chunks::of_grid(engine.number(array), array, chunked)?;
                 Ok(Place::Chunks(Arc::new(chunks)))
             }
             Storage::Encoded(pieces) => {
-                let chunks = Chunks::of_pieces(engine.number_of(array), array, pieces)?;
+                let chunks = Chunks::of_block(engine.number(array), pieces, length)?;
                 Ok(Place::Chunks(Arc::new(chunks)))
             }
             Storage::Strided(strided) => {
-                let gather = Gather::new(engine, array, strided)?;
-                Ok(Place::Strided(Box::new(gather)))
+                let strided = Strided::new(engine, array, strided)?;
+                Ok(Place::Strided(Box::new(strided)))
+            }
+            Storage::Virtual(mappings) => {
+                let parts = VirtualArray::new(engine, array, mappings, depth)?;
+                Ok(Place::Virtual(Box::new(parts)))
             }
         }
     }
@@ -277,23 +306,14 @@ impl Place {
 fn fill_element(array: &Array, storage: &Storage) -> Result<Option<Arc<[u8]>>> {
     let size = array.datatype.size;
     match (&array.fill, storage) {
-        (
-            _,
-            Storage::Empty
-            | Storage::Inline(_)
-            | Storage::Extents(_)
-            | Storage::Encoded(_)
-            | Storage::Strided(_),
-        ) => Ok(None),
-        (fill, _) if fill.is_zero() => Ok(None),
-        (Fill::Value(element), _) if element.len() as u64 == u64::from(size) => {
-            Ok(Some(Arc::clone(element)))
+        (Fill::Value(element), Storage::Fill | Storage::Chunked(_) | Storage::Virtual(_)) => {
+            if element.len() as u64 != u64::from(size) {
+                let what = format!("fill value of {} bytes, elements of {size}", element.len());
+                return Err(Error::corrupt(what, 0));
+            }
+            Ok((!array.fill.is_zero()).then(|| Arc::clone(element)))
         }
-        (Fill::Value(element), _) => Err(Error::corrupt(
-            format!("fill value of {} bytes, elements of {size}", element.len()),
-            0,
-        )),
-        (Fill::Zero, _) => Ok(None),
+        _ => Ok(None),
     }
 }
 

@@ -24,7 +24,7 @@ pub fn open(
         return Err(Error::corrupt("the file is empty", 0));
     }
     if find_signature(&*source).is_some() {
-        return Ok(Arc::new(hdf5::File::open(source, neighbours, force)?));
+        return Ok(hdf5::File::open(source, neighbours, force)?);
     }
     if asdf::is_asdf(&*source)? {
         return Ok(Arc::new(asdf::File::open(source, neighbours)?));

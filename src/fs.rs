@@ -38,7 +38,7 @@ use crate::array::{Bytes, Engine};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::{Container, Node, NodeId};
+use crate::model::{Container, NodeId};
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
@@ -390,14 +390,10 @@ impl Filesystem {
         cookie: u64,
         visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
     ) -> Result<()> {
-        let open = self.handles.get(handle)?;
-        let live = self.live()?;
+        let (live, open) = self.opened(handle)?;
         let handle::What::Directory(cursor) = &open.what else {
             return Err(refusal(Errno::ENOTDIR, "readdir"));
         };
-        if open.generation != live.generation {
-            return Err(stale());
-        }
         let entry = self.entry(&live, open.ino)?;
         let dots = [(&b"."[..], open.ino), (&b".."[..], entry.parent)];
         for (next, (name, ino)) in (1_u64..).zip(dots) {
@@ -478,6 +474,17 @@ impl Filesystem {
         Ok(self.file(&*self.handles.get(handle)?)?.length().is_none())
     }
 
+    /// What a handle stands for, which must be of the state of the source that is shown now.
+    fn opened(&self, handle: Handle) -> Result<(Arc<Live>, Arc<Open>)> {
+        let open = self.handles.get(handle)?;
+        let live = self.live()?;
+        if open.generation == live.generation {
+            Ok((live, open))
+        } else {
+            Err(stale())
+        }
+    }
+
     fn file<'a>(&self, open: &'a Open) -> Result<&'a dyn View> {
         match &open.what {
             handle::What::File(view) => Ok(&**view),
@@ -490,11 +497,7 @@ impl Filesystem {
     /// # Errors
     /// As a part that the range touches cannot be read; `ESTALE` once the source has changed.
     pub fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
-        let open = self.handles.get(handle)?;
-        let live = self.live()?;
-        if open.generation != live.generation {
-            return Err(stale());
-        }
+        let (live, open) = self.opened(handle)?;
         let read = self.file(&open)?.read_at(offset, length);
         // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged one.
         if self.watch.as_ref().is_some_and(Watch::is_changed_now) {
@@ -518,7 +521,7 @@ impl Filesystem {
     /// # Errors
     /// `ENXIO` where there is none.
     pub fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
-        let open = self.handles.get(handle)?;
+        let (_, open) = self.opened(handle)?;
         let view = self.file(&open)?;
         let none = || refusal(Errno::ENXIO, "seek");
         if view.length().is_some_and(|length| offset >= length) {
@@ -533,66 +536,6 @@ impl Filesystem {
     /// Closes a file or directory.
     pub fn release(&self, handle: Handle) {
         self.handles.remove(handle);
-    }
-
-    /// The names of the extended attributes, each with `user.`.
-    ///
-    /// # Errors
-    /// As the object's list of attributes is damaged.
-    pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        let live = self.live()?;
-        let entry = self.entry(&live, ino)?;
-        #[expect(
-            clippy::redundant_closure_for_method_calls,
-            reason = "the method alone is not general over the object's lifetime"
-        )]
-        self.with_attributes(&live, ino, &entry, |object| object.list())
-            .unwrap_or_else(|| Ok(Vec::new()))
-    }
-
-    /// The value of an extended attribute; `name` with `user.`.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
-    /// value that is too long.
-    pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        let name = xattr::user_name(name)?;
-        let live = self.live()?;
-        let entry = self.entry(&live, ino)?;
-        self.with_attributes(&live, ino, &entry, |object| object.get(name))
-            .unwrap_or_else(|| Err(xattr::absent()))
-    }
-
-    /// Calls `use_it` with the object as extended attributes show it; `None` where it can have none.
-    fn with_attributes<T>(
-        &self,
-        live: &Live,
-        ino: Ino,
-        entry: &inode::Entry,
-        use_it: impl FnOnce(&xattr::Object<'_>) -> T,
-    ) -> Option<T> {
-        let space = self.space(live);
-        let node: Option<Arc<Node>>;
-        let fault: Option<Error>;
-        match entry.what {
-            What::Group | What::Object => match live.container.node(entry.node) {
-                Ok(found) => {
-                    fault = object::fault(live, &found);
-                    node = Some(found);
-                }
-                Err(error) => (node, fault) = (None, Some(error)),
-            },
-            What::Damaged => (node, fault) = (None, Some(self.damage(live, entry))),
-            What::Link | What::Views | What::Status => return None,
-        }
-        let count = node.as_ref().map_or(1, |node| node.link_count);
-        let noted = lock(&self.faults).get(&ino).cloned();
-        Some(use_it(&xattr::Object {
-            space,
-            node: node.as_deref(),
-            path: space.file_path(entry, count).unwrap_or_default(),
-            error: fault.map(|error| error.to_string()).or(noted),
-        }))
     }
 }
 

@@ -18,6 +18,7 @@ pub mod attributes;
 pub mod btree_v1;
 pub mod btree_v2;
 pub mod cache_image;
+pub mod context;
 pub mod dataset;
 pub mod driver_info;
 pub mod group;
@@ -28,9 +29,14 @@ pub mod message;
 pub mod metadata;
 pub mod object;
 pub mod object_header;
+pub mod other_files;
 pub mod reference;
+pub mod selection;
 pub mod shared;
 pub mod superblock;
+#[cfg(test)]
+mod testing;
+pub mod virtual_layout;
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,27 +45,28 @@ use lru::LruCache;
 
 use crate::error::{Error, Result};
 use crate::hdf5::attributes::Attributes;
+use crate::hdf5::context::Context;
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::message::kind;
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object::Object;
 use crate::hdf5::object_header::ObjectHeader;
-use crate::hdf5::reference::Pointers;
+use crate::hdf5::other_files::OtherFiles;
 use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::Superblock;
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
-use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
+use crate::model::{
+    Attribute, Container, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference,
+};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
+use crate::wire::to_u64;
 
 /// One open HDF5 file.
 #[derive(Debug)]
 pub struct File {
-    metadata: Arc<Metadata>,
-    shared: SharedMessages,
-    heap: GlobalHeap,
-    neighbours: Arc<Neighbours>,
+    context: Context,
     root: u64,
     objects: Mutex<LruCache<u64, Arc<Object>>>,
 }
@@ -70,7 +77,11 @@ impl File {
     ///
     /// # Errors
     /// As the superblock, its extension or the root group is damaged or not built.
-    pub fn open(source: SharedSource, neighbours: Arc<Neighbours>, force: bool) -> Result<Self> {
+    pub fn open(
+        source: SharedSource,
+        neighbours: Arc<Neighbours>,
+        force: bool,
+    ) -> Result<Arc<Self>> {
         let at = superblock::find_signature(&*source)
             .ok_or_else(|| Error::corrupt("superblock: no HDF5 signature", 0))?;
         let superblock = Superblock::read(&*source, at)?;
@@ -80,14 +91,16 @@ impl File {
         let source = assemble(source, &superblock, &neighbours)?;
         let metadata = Arc::new(superblock.metadata(source));
         let shared = read_shared_messages(&metadata, &superblock)?;
-        let file = File {
-            heap: GlobalHeap::new(Arc::clone(&metadata)),
-            metadata,
-            shared,
-            neighbours,
+        let file = Arc::new_cyclic(|own| File {
+            context: Context {
+                heap: GlobalHeap::new(Arc::clone(&metadata)),
+                metadata,
+                shared,
+                other_files: Arc::new(OtherFiles::new(own.clone(), neighbours, force)),
+            },
             root: superblock.root,
             objects: Mutex::new(LruCache::new(limits::NODE_CACHE)),
-        };
+        });
         match file.object(superblock.root)?.node.kind {
             NodeKind::Group => Ok(file),
             _ => Err(Error::corrupt("root group: is no group", superblock.root)),
@@ -105,12 +118,7 @@ impl File {
         if let Some(object) = kept {
             return Ok(object);
         }
-        let object = Arc::new(Object::read(
-            &self.metadata,
-            &self.shared,
-            &self.neighbours,
-            at,
-        )?);
+        let object = Arc::new(Object::read(&self.context, at)?);
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         objects.put(at, Arc::clone(&object));
         Ok(object)
@@ -134,16 +142,53 @@ impl File {
         id: NodeId,
         then: impl FnOnce(Attributes<'_>) -> Result<T>,
     ) -> Result<T> {
-        let header = ObjectHeader::read(&self.metadata, id.0)?;
-        then(Attributes::open(&self.metadata, &self.shared, &header)?)
+        let Context {
+            metadata, shared, ..
+        } = &self.context;
+        let header = ObjectHeader::read(metadata, id.0)?;
+        then(Attributes::open(metadata, shared, &header)?)
     }
 
-    fn pointers(&self) -> Pointers<'_> {
-        Pointers {
-            metadata: &self.metadata,
-            heap: &self.heap,
+    /// The object at `path` from the root, over hard and soft links; `None` where there is none.
+    ///
+    /// # Errors
+    /// `Unsupported` where the path leads into another file; `Limit` for soft links without end.
+    pub fn resolve(&self, path: &[u8]) -> Result<Option<NodeId>> {
+        let mut way = vec![self.root()];
+        let mut names: Vec<Vec<u8>> = names_of(path);
+        for _ in 0..limits::PATH_LINKS {
+            let here = way.last().copied().unwrap_or(self.root());
+            let Some(name) = names.pop() else {
+                return Ok(Some(here));
+            };
+            match self.link(here, &name)?.map(|link| link.target) {
+                None => return Ok(None),
+                Some(LinkTarget::Hard(id)) => way.push(id),
+                Some(LinkTarget::Soft(target)) => {
+                    if target.starts_with(b"/") {
+                        way.truncate(1);
+                    }
+                    names.extend(names_of(&target));
+                }
+                Some(LinkTarget::Damaged(error)) => return Err(error),
+                Some(_) => return Err(Error::unsupported("a path into another file", here.0)),
+            }
         }
+        Err(Error::limit(
+            "links of one path",
+            to_u64(limits::PATH_LINKS),
+        ))
     }
+}
+
+/// The names in a path, the last one first.
+fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
+    let names = path.split(|&byte| byte == b'/');
+    names
+        .filter(|name| !name.is_empty() && *name != b".")
+        .rev()
+        .map(<[u8]>::to_vec)
+        .collect()
 }
 
 impl Container for File {
@@ -176,11 +221,11 @@ impl Container for File {
     }
 
     fn variable_length(&self, element: &[u8], base_size: u64) -> Result<Option<Vec<u8>>> {
-        self.pointers().variable_length(element, base_size)
+        self.context.pointers().variable_length(element, base_size)
     }
 
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
-        self.pointers().reference(kind, element)
+        self.context.pointers().reference(kind, element)
     }
 }
 

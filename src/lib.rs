@@ -11,7 +11,7 @@
 //! | 8 | [`cli`] | the command: arguments, supervisor, worker, commands without a mount, logging |
 //! | 7 | [`fs`] | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
 //! | 6 | [`view`] | what a file of the mount holds: a length and a `read_at` |
-//! | 5 | [`array`] | a byte range of an array: chunks, cache, prefetch, gather |
+//! | 5 | [`array`](mod@array) | a byte range of an array: chunks, cache, prefetch, gather |
 //! | 4 | [`hdf5`], [`asdf`], [`detect`] | the formats; they hand up descriptions, never import each other |
 //! | 3 | [`filter`] | codecs: bytes to bytes, output bounded |
 //! | 2 | [`model`] | what both formats speak |

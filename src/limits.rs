@@ -153,3 +153,18 @@ pub const CACHE_IMAGE_ENTRIES: u32 = 1 << 20;
 
 /// Other files that one ASDF file may take arrays from.
 pub const EXTERNAL_FILES: usize = 1024;
+
+/// Runs of elements that an irregular selection may consist of.
+pub const REGION_RUNS: usize = 1 << 20;
+
+/// Mappings of one virtual dataset, those that a `printf` name stands for each counted.
+pub const VIRTUAL_MAPPINGS: usize = 1 << 16;
+
+/// Virtual datasets within virtual datasets.
+pub const VIRTUAL_DEPTH: usize = 16;
+
+/// Other files that a mounted file keeps open: virtual sources, external links.
+pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(128).unwrap();
+
+/// Links that one path within a file may lead over.
+pub const PATH_LINKS: usize = 4096;

@@ -3,10 +3,10 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use crate::array::chunks::{Chunks, Origin};
 use crate::array::grid::Grid;
 use crate::error::Result;
 use crate::limits;
+use crate::model::storage::Chunked;
 
 /// How much of an array is stored, and which of its bytes.
 ///
@@ -43,19 +43,20 @@ impl Allocation {
         }
     }
 
-    /// The array of `length` bytes in `chunks`.
+    /// The array of `length` bytes in the chunks of `grid`.
     ///
     /// # Errors
     /// As the chunk index is damaged.
-    pub(super) fn of_chunks(chunks: &Chunks, zero_fill: bool, length: u64) -> Result<Self> {
-        let stored = match &chunks.origin {
-            Origin::Stored(stored) => stored,
-            Origin::Pieces(pieces) => return Ok(Self::dense(pieces.stored_bytes(), length)),
-        };
+    pub(super) fn of_chunks(
+        grid: &Grid,
+        chunked: &Chunked,
+        zero_fill: bool,
+        length: u64,
+    ) -> Result<Self> {
         let mut walked = Walked::default();
-        let bands = Bands::of(&chunks.grid);
-        stored.index.walk(&mut |place, stored| {
-            if !chunks.grid.is_inside(place) {
+        let bands = Bands::of(grid);
+        chunked.index.walk(&mut |place, stored| {
+            if !grid.is_inside(place) {
                 return ControlFlow::Continue(());
             }
             if walked.chunks == limits::ALLOCATION_WALK as u64 {
@@ -69,7 +70,7 @@ impl Allocation {
         })?;
         if walked.cut_off {
             return Ok(Allocation {
-                stored_bytes: walked.extrapolate(&chunks.grid).min(stored.source.length()),
+                stored_bytes: walked.extrapolate(grid).min(chunked.source.length()),
                 estimated: true,
                 data: whole(length),
                 length,

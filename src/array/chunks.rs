@@ -1,55 +1,51 @@
-//! The chunks of one array: finding one, and decoding it. The pieces of an encoded block are chunks
-//! of a row of bytes.
+//! The chunks of one array: finding one, and decoding it. An encoded block is a row of chunks here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::array::cache::Key;
 use crate::array::grid::Grid;
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::model::Array;
-use crate::model::storage::{ChunkIndex, Chunked, Pieces, Pipeline, StoredChunk};
+use crate::model::storage::{Chunked, Pieces, StoredChunk};
 use crate::source::{SharedSource, check_range, read_block};
 
 const EIO: i32 = 5;
 
-/// One chunked array.
+/// One array that is stored in chunks.
 #[derive(Debug)]
 pub(super) struct Chunks {
-    /// The array's number, unique in its engine.
-    pub(super) array: u64,
+    /// The array's number in its engine.
+    array: u64,
     pub(super) grid: Grid,
-    pub(super) origin: Origin,
+    origin: Origin,
 }
 
-/// Where the chunks come from.
 #[derive(Debug)]
-pub(super) enum Origin {
-    /// Each is stored for itself.
-    Stored(Stored),
-    /// Whoever has them decodes them.
-    Pieces(Arc<dyn Pieces>),
-}
-
-/// Chunks that are stored each for itself.
-#[derive(Debug)]
-pub(super) struct Stored {
-    pub(super) source: SharedSource,
-    pub(super) index: Arc<dyn ChunkIndex>,
-    pipeline: Pipeline,
-    partial_unfiltered: bool,
+enum Origin {
+    Grid(Chunked),
+    Block(Arc<dyn Pieces>),
 }
 
 /// A chunk as the file has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Located {
     /// Nowhere: all of it is the fill value.
     Absent,
     /// As it is, from this offset of the source.
-    Raw(u64),
-    /// Behind filters.
-    Filtered(StoredChunk),
+    Raw(SharedSource, u64),
+    /// To be decoded.
+    Encoded(Encoded),
+}
+
+/// A chunk to be decoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Encoded {
+    number: u64,
+    /// Where it is, unless the block knows that itself.
+    stored: Option<StoredChunk>,
 }
 
 impl Chunks {
@@ -58,7 +54,7 @@ impl Chunks {
     /// # Errors
     /// `Corrupt` for a chunk shape that cannot be, `Unsupported` for a filter that cannot be undone, `Limit`
     /// for filtered chunks over the limit.
-    pub(super) fn new(number: u64, array: &Array, chunked: &Chunked) -> Result<Self> {
+    pub(super) fn of_grid(number: u64, array: &Array, chunked: &Chunked) -> Result<Self> {
         let element = u64::from(array.datatype.size);
         let grid = Grid::new(array.shape.dims(), &chunked.chunk_shape, element)?;
         if !chunked.pipeline.0.is_empty() {
@@ -68,46 +64,53 @@ impl Chunks {
         Ok(Chunks {
             array: number,
             grid,
-            origin: Origin::Stored(Stored {
-                source: Arc::clone(&chunked.source),
-                index: Arc::clone(&chunked.index),
-                pipeline: chunked.pipeline.clone(),
-                partial_unfiltered: chunked.partial_unfiltered,
-            }),
+            origin: Origin::Grid(chunked.clone()),
         })
     }
 
-    /// The pieces of an encoded block of `array`, which must not be empty.
+    /// The pieces of a block of which the first `length` bytes, not zero, are to be read.
     ///
     /// # Errors
-    /// `Corrupt` where the array and its pieces differ in length, `Limit` for pieces over the limit.
-    pub(super) fn of_pieces(number: u64, array: &Array, pieces: &Arc<dyn Pieces>) -> Result<Self> {
-        let element = u64::from(array.datatype.size);
-        let grid = Grid::new(array.shape.dims(), &[pieces.piece_bytes()], element)?;
-        if element != 1 || array.shape.dims() != [pieces.bytes()] {
-            return Err(Error::corrupt("encoded block: not a row of its bytes", 0));
+    /// `Corrupt` where the block is shorter, `Limit` for pieces over the limit.
+    pub(super) fn of_block(number: u64, pieces: &Arc<dyn Pieces>, length: u64) -> Result<Self> {
+        if pieces.bytes() < length {
+            let what = format!("array of {length} bytes in a block of {}", pieces.bytes());
+            return Err(Error::corrupt(what, 0));
         }
-        limit_chunk(grid.chunk_bytes())?;
+        limit_chunk(pieces.piece_bytes())?;
         Ok(Chunks {
             array: number,
-            grid,
-            origin: Origin::Pieces(Arc::clone(pieces)),
+            grid: Grid::new(&[length], &[pieces.piece_bytes()], 1)?,
+            origin: Origin::Block(Arc::clone(pieces)),
         })
+    }
+
+    /// Under what the cache has chunk `number`.
+    pub(super) fn key(&self, number: u64) -> Key {
+        (self.array, number)
+    }
+
+    /// Where the chunks are, unless in an encoded block.
+    pub(super) fn chunked(&self) -> Option<&Chunked> {
+        match &self.origin {
+            Origin::Grid(chunked) => Some(chunked),
+            Origin::Block(_) => None,
+        }
+    }
+
+    /// Bytes in the file, where that takes no search.
+    pub(super) fn stored_bytes(&self) -> Option<u64> {
+        match &self.origin {
+            Origin::Grid(_) => None,
+            Origin::Block(pieces) => Some(pieces.stored_bytes()),
+        }
     }
 
     /// Whether decoding is ever needed.
-    pub(super) fn is_filtered(&self) -> bool {
+    pub(super) fn is_encoded(&self) -> bool {
         match &self.origin {
-            Origin::Stored(stored) => !stored.pipeline.0.is_empty(),
-            Origin::Pieces(_) => true,
-        }
-    }
-
-    /// Whether decoding ahead in several threads gains nothing.
-    pub(super) fn is_sequential(&self) -> bool {
-        match &self.origin {
-            Origin::Stored(_) => false,
-            Origin::Pieces(pieces) => pieces.is_sequential(),
+            Origin::Grid(chunked) => !chunked.pipeline.0.is_empty(),
+            Origin::Block(_) => true,
         }
     }
 
@@ -116,32 +119,28 @@ impl Chunks {
     /// # Errors
     /// `Corrupt` where the index is damaged or points outside the source, `Limit` for a chunk over the limit.
     pub(super) fn locate(&self, number: u64) -> Result<Located> {
-        let origin = match &self.origin {
-            Origin::Stored(origin) => origin,
-            Origin::Pieces(pieces) => {
-                // How much of the block a piece is made of only its decoder knows.
-                return Ok(Located::Filtered(StoredChunk {
-                    offset: 0,
-                    length: pieces.stored_bytes().min(pieces.piece_bytes()),
-                    filter_mask: 0,
-                }));
-            }
-        };
+        match &self.origin {
+            Origin::Grid(chunked) => self.locate_in(chunked, number),
+            Origin::Block(_) => Ok(Located::Encoded(Encoded {
+                number,
+                stored: None,
+            })),
+        }
+    }
+
+    fn locate_in(&self, chunked: &Chunked, number: u64) -> Result<Located> {
         let place = self.grid.place(number);
-        let Some(stored) = origin.index.find(&place)? else {
+        let Some(stored) = chunked.index.find(&place)? else {
             return Ok(Located::Absent);
         };
-        let raw = origin.passes_all(stored.filter_mask)
-            || origin.partial_unfiltered && self.grid.sticks_out(&place);
+        let source = &chunked.source;
+        let raw = skips_all(stored.filter_mask, chunked.pipeline.0.len())
+            || chunked.partial_unfiltered && self.grid.sticks_out(&place);
         if !raw {
             limit_chunk(stored.length)?;
-            check_range(
-                &*origin.source,
-                stored.offset,
-                stored.length,
-                "stored chunk",
-            )?;
-            return Ok(Located::Filtered(stored));
+            check_range(&**source, stored.offset, stored.length, "stored chunk")?;
+            let stored = Some(stored);
+            return Ok(Located::Encoded(Encoded { number, stored }));
         }
         let bytes = self.grid.chunk_bytes();
         if stored.length < bytes {
@@ -151,63 +150,70 @@ impl Chunks {
             );
             return Err(Error::corrupt(what, stored.offset));
         }
-        check_range(&*origin.source, stored.offset, bytes, "stored chunk")?;
-        Ok(Located::Raw(stored.offset))
+        check_range(&**source, stored.offset, bytes, "stored chunk")?;
+        Ok(Located::Raw(Arc::clone(source), stored.offset))
     }
 
-    /// Bytes that decoding `stored` may take: as stored, and twice as decoded (from one filter to the next).
-    pub(super) fn decode_bytes(&self, stored: u64) -> u64 {
-        stored.saturating_add(self.grid.chunk_bytes().saturating_mul(2))
+    /// Bytes that decoding a chunk may take: as stored, and twice as decoded (from one filter to the next).
+    pub(super) fn decode_bytes(&self, encoded: Option<Encoded>) -> u64 {
+        let decoded = self.grid.chunk_bytes();
+        let stored = encoded.and_then(|encoded| encoded.stored);
+        let stored = stored.map_or(decoded, |stored| stored.length);
+        stored.saturating_add(decoded.saturating_mul(2))
     }
 
-    /// Reads and decodes chunk `number`.
+    /// Reads and decodes a chunk.
     ///
     /// # Errors
     /// `Corrupt` where filters refuse it or make less of it than a chunk; the chunk is named.
-    pub(super) fn decode(&self, number: u64, stored: StoredChunk) -> Result<Vec<u8>> {
-        let bytes = self.grid.chunk_bytes() as usize;
+    pub(super) fn decode(&self, encoded: Encoded) -> Result<Vec<u8>> {
         // A panic in somebody else's codec is an error of this chunk, not the end of a thread.
-        let decoded = match &self.origin {
-            Origin::Stored(origin) => {
-                let source = &*origin.source;
-                let block = read_block(source, stored.offset, stored.length, "stored chunk")?;
-                catch_unwind(AssertUnwindSafe(|| {
-                    filter::decode(&origin.pipeline, stored.filter_mask, block, bytes)
-                }))
-            }
-            Origin::Pieces(pieces) => {
-                return catch_unwind(AssertUnwindSafe(|| pieces.decode(number)))
-                    .unwrap_or_else(|_| Err(broken_off()))
-                    .and_then(|piece| self.padded(piece, pieces.bytes(), number));
-            }
+        let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
+            (Origin::Grid(chunked), Some(stored)) => self.undo_filters(chunked, stored),
+            (Origin::Block(pieces), _) => pieces.decode(encoded.number),
+            (Origin::Grid(_), None) => Err(Error::NotFound),
+        }));
+        let broken = |_| {
+            Err(Error::Io {
+                errno: EIO,
+                what: "a decoder broke off".into(),
+            })
         };
         let mut decoded = decoded
-            .unwrap_or_else(|_| Err(broken_off()))
-            .map_err(|error| self.in_chunk(number, stored, error))?;
+            .unwrap_or_else(broken)
+            .map_err(|error| self.in_chunk(encoded, error))?;
+        let bytes = self.bytes_of(encoded.number) as usize;
         if decoded.len() < bytes {
             let what = format!("decodes to {} bytes, {bytes} needed", decoded.len());
-            return Err(self.in_chunk(number, stored, Error::corrupt(what, 0)));
+            return Err(self.in_chunk(encoded, Error::corrupt(what, 0)));
         }
-        decoded.truncate(bytes);
+        decoded.truncate(self.grid.chunk_bytes() as usize);
         Ok(decoded)
     }
 
-    /// A piece as long as a chunk: the last one may be shorter, but only where the array ends.
-    fn padded(&self, mut piece: Vec<u8>, total: u64, number: u64) -> Result<Vec<u8>> {
+    fn undo_filters(&self, chunked: &Chunked, stored: StoredChunk) -> Result<Vec<u8>> {
+        let StoredChunk { offset, length, .. } = stored;
+        let bytes = self.grid.chunk_bytes() as usize;
+        let block = read_block(&*chunked.source, offset, length, "stored chunk")?;
+        filter::decode(&chunked.pipeline, stored.filter_mask, block, bytes)
+    }
+
+    /// Bytes that chunk `number` has at least: of a block's last piece, those within the array.
+    fn bytes_of(&self, number: u64) -> u64 {
         let bytes = self.grid.chunk_bytes();
-        let left = total.saturating_sub(number.saturating_mul(bytes));
-        if piece.len() as u64 != left.min(bytes) {
-            let what = format!("piece {number} of an encoded block: {} bytes", piece.len());
-            return Err(Error::corrupt(what, 0));
+        match (&self.origin, self.grid.dims()) {
+            (Origin::Block(_), &[length]) => bytes.min(length - number * bytes),
+            _ => bytes,
         }
-        piece.resize(bytes as usize, 0);
-        Ok(piece)
     }
 
     /// The error with the chunk's place and file offset.
-    fn in_chunk(&self, number: u64, stored: StoredChunk, error: Error) -> Error {
-        let name = |what| format!("chunk {:?}: {what}", self.grid.place(number)).into();
-        let at = stored.offset;
+    fn in_chunk(&self, encoded: Encoded, error: Error) -> Error {
+        let Some(StoredChunk { offset: at, .. }) = encoded.stored else {
+            return error;
+        };
+        let place = self.grid.place(encoded.number);
+        let name = |what| format!("chunk {place:?}: {what}").into();
         match error {
             Error::Corrupt { what, .. } => Error::Corrupt {
                 what: name(what),
@@ -230,18 +236,9 @@ impl Chunks {
     }
 }
 
-impl Stored {
-    /// Whether `filter_mask` leaves out every filter.
-    fn passes_all(&self, filter_mask: u32) -> bool {
-        (0..self.pipeline.0.len()).all(|i| i < 32 && filter_mask >> i & 1 == 1)
-    }
-}
-
-fn broken_off() -> Error {
-    Error::Io {
-        errno: EIO,
-        what: "a filter broke off".into(),
-    }
+/// Whether `filter_mask` leaves out every one of `filters` filters.
+fn skips_all(filter_mask: u32, filters: usize) -> bool {
+    (0..filters).all(|i| i < 32 && filter_mask >> i & 1 == 1)
 }
 
 fn limit_chunk(bytes: u64) -> Result<()> {

@@ -5,20 +5,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::array::budget::Budget;
-use crate::array::cache::{Cache, Decoded};
-use crate::array::chunks::{Chunks, Located};
+use crate::array::cache::{Cache, Decoded, Key};
+use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::flight::{Entry, Flights, Lead};
 use crate::array::prefetch::{self, Queue};
 use crate::error::Result;
 use crate::limits;
 use crate::model::Array;
-use crate::model::storage::StoredChunk;
+use crate::source::SharedSource;
 
 /// Cache and decode threads, one for each mount. The threads end when it is dropped.
 pub struct Engine {
     pub(super) shared: Arc<Shared>,
-    arrays: AtomicU64,
-    numbered: Mutex<HashMap<usize, (Weak<Array>, u64)>>,
+    numbers: Mutex<Numbers>,
+}
+
+/// The numbers under which the cache knows arrays. Readers of one description share a number, so that
+/// what is decoded for one serves all: a block under several arrays is such.
+#[derive(Default)]
+struct Numbers {
+    next: u64,
+    /// By the description's address, which nobody else has while a `Weak` holds it.
+    given: HashMap<usize, (Weak<Array>, u64)>,
+    /// How many are given when those of descriptions that are gone are next looked for.
+    sweep_at: usize,
 }
 
 /// What the decode threads hold too.
@@ -37,7 +47,7 @@ pub(super) enum Found {
     /// All of it is the fill value.
     Absent,
     /// As it is, from this offset of the source.
-    Raw(u64),
+    Raw(SharedSource, u64),
     Decoded(Decoded),
 }
 
@@ -74,8 +84,7 @@ impl Engine {
         prefetch::spawn(&shared, threads);
         Arc::new(Engine {
             shared,
-            arrays: AtomicU64::new(0),
-            numbered: Mutex::default(),
+            numbers: Mutex::default(),
         })
     }
 
@@ -92,20 +101,31 @@ impl Engine {
         }
     }
 
-    /// A number that no other array has.
-    pub(super) fn number_array(&self) -> u64 {
-        self.arrays.fetch_add(1, Ordering::Relaxed)
+    /// The number of the array, which no other has or ever had.
+    pub(super) fn number(&self, array: &Arc<Array>) -> u64 {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        numbers.number(array)
     }
+}
 
-    /// The number of `array` itself, the same for all who read this very allocation, so that what is
-    /// decoded for one serves the others.
-    pub(super) fn number_of(&self, array: &Arc<Array>) -> u64 {
-        let mut numbered = self.numbered.lock().unwrap_or_else(PoisonError::into_inner);
-        numbered.retain(|_, (array, _)| array.strong_count() > 0);
-        // While it is kept here, even as a weak reference, no other array has this address.
+impl Numbers {
+    const FIRST_SWEEP: usize = 256;
+
+    fn number(&mut self, array: &Arc<Array>) -> u64 {
         let address = Arc::as_ptr(array).addr();
-        let number = || (Arc::downgrade(array), self.number_array());
-        numbered.entry(address).or_insert_with(number).1
+        if let Some((held, number)) = self.given.get(&address)
+            && held.strong_count() > 0
+        {
+            return *number;
+        }
+        if self.given.len() >= self.sweep_at {
+            self.given.retain(|_, (held, _)| held.strong_count() > 0);
+            self.sweep_at = (2 * self.given.len()).max(Self::FIRST_SWEEP);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.given.insert(address, (Arc::downgrade(array), number));
+        number
     }
 }
 
@@ -125,14 +145,10 @@ impl std::fmt::Debug for Engine {
 impl Shared {
     /// Chunk `number`, for a reader: from the cache, from whoever is decoding it, or decoded here and now.
     pub(super) fn chunk(&self, chunks: &Chunks, number: u64) -> Result<Found> {
-        if !chunks.is_filtered() {
-            return Ok(match chunks.locate(number)? {
-                Located::Raw(offset) => Found::Raw(offset),
-                // Without filters there is nothing else.
-                Located::Absent | Located::Filtered(_) => Found::Absent,
-            });
+        if !chunks.is_encoded() {
+            return self.load(chunks, number);
         }
-        let key = (chunks.array, number);
+        let key = chunks.key(number);
         if let Some(chunk) = self.cache.get(key) {
             return Ok(Found::Decoded(chunk));
         }
@@ -146,7 +162,7 @@ impl Shared {
 
     /// Decodes chunk `number` into the cache, unless it is there or on its way.
     pub(super) fn decode_ahead(&self, chunks: &Chunks, number: u64) {
-        let key = (chunks.array, number);
+        let key = chunks.key(number);
         if let Entry::Lead(lead) = self.flights.enter(key, || self.kept(key)) {
             // The reader that needs it will meet the error again.
             let _ = self.lead(lead, chunks, number);
@@ -155,15 +171,14 @@ impl Shared {
 
     /// Whether chunk `number` is in the cache or on its way there.
     pub(super) fn has(&self, chunks: &Chunks, number: u64) -> bool {
-        let key = (chunks.array, number);
+        let key = chunks.key(number);
         self.cache.peek(key).is_some() || self.flights.contains(key)
     }
 
     /// How many chunks may be decoded ahead of one reader.
     pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
         let bytes = chunks.grid.chunk_bytes();
-        let is_ahead = chunks.is_filtered() && !chunks.is_sequential();
-        if !is_ahead || !self.budget.holds_twice(chunks.decode_bytes(bytes)) {
+        if !chunks.is_encoded() || !self.budget.holds_twice(chunks.decode_bytes(None)) {
             return 0;
         }
         let least = (2 * self.threads as u64).clamp(4, 8);
@@ -171,7 +186,7 @@ impl Shared {
         wanted.min(self.cache.capacity() / 4 / bytes)
     }
 
-    fn kept(&self, key: (u64, u64)) -> Option<Found> {
+    fn kept(&self, key: Key) -> Option<Found> {
         self.cache.peek(key).map(Found::Decoded)
     }
 
@@ -184,18 +199,18 @@ impl Shared {
     fn load(&self, chunks: &Chunks, number: u64) -> Result<Found> {
         match chunks.locate(number)? {
             Located::Absent => Ok(Found::Absent),
-            Located::Raw(offset) => Ok(Found::Raw(offset)),
-            Located::Filtered(stored) => {
-                let chunk = Arc::new(self.decode(chunks, number, stored)?);
-                self.cache.put((chunks.array, number), &chunk);
+            Located::Raw(source, offset) => Ok(Found::Raw(source, offset)),
+            Located::Encoded(encoded) => {
+                let chunk = Arc::new(self.decode(chunks, encoded)?);
+                self.cache.put(chunks.key(number), &chunk);
                 Ok(Found::Decoded(chunk))
             }
         }
     }
 
-    fn decode(&self, chunks: &Chunks, number: u64, stored: StoredChunk) -> Result<Vec<u8>> {
-        let _permit = self.budget.acquire(chunks.decode_bytes(stored.length));
-        let decoded = chunks.decode(number, stored)?;
+    fn decode(&self, chunks: &Chunks, encoded: Encoded) -> Result<Vec<u8>> {
+        let _permit = self.budget.acquire(chunks.decode_bytes(Some(encoded)));
+        let decoded = chunks.decode(encoded)?;
         self.decoded.fetch_add(1, Ordering::Relaxed);
         Ok(decoded)
     }

@@ -1,5 +1,7 @@
 //! The way from a chunk into the reply: which runs of bytes go where.
 
+use std::convert::Infallible;
+
 use crate::array::grid::{Grid, Slab};
 use crate::error::Result;
 use crate::source::Source;
@@ -12,11 +14,11 @@ const WINDOW_BYTES: u64 = 1 << 20;
 const WINDOW_RUNS: usize = 4096;
 
 /// The part of one chunk that lies in one box: runs of equal length, each contiguous in the chunk and
-/// in the reply. Both offsets grow from run to run.
+/// in the reply. Both offsets grow from run to run; that in the block under a strided array need not.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Offset of the first run in the chunk, in bytes.
-    from: u64,
+    from: i64,
     /// Offset of the first run in the reply, in bytes.
     to: usize,
     /// Bytes of a run.
@@ -28,7 +30,7 @@ pub(super) struct Plan {
 #[derive(Debug)]
 struct Loop {
     count: u64,
-    from: u64,
+    from: i64,
     to: usize,
 }
 
@@ -47,7 +49,7 @@ impl Plan {
             let slab_end = slab.start[i] + slab.count[i];
             let first = slab.start[i].max(chunk_start);
             let count = slab_end.min(chunk_start + axis.chunk) - first;
-            plan.from += (first - chunk_start) * axis.chunk_stride;
+            plan.from += (first - chunk_start).cast_signed() * axis.chunk_stride;
             plan.to += index((first - slab.start[i]) * slab_stride);
             plan.repeat(count, axis.chunk_stride, index(slab_stride));
             slab_stride *= slab.count[i];
@@ -56,14 +58,15 @@ impl Plan {
     }
 
     /// Lets all that is planned so far happen `count` times, in steps of `from` and `to` bytes.
-    fn repeat(&mut self, count: u64, from: u64, to: usize) {
+    fn repeat(&mut self, count: u64, from: i64, to: usize) {
         if count == 1 {
             return;
         }
         match self.loops.last_mut() {
-            None if index(from) == self.run && to == self.run => self.run *= index(count),
+            None if from == self.run as i64 && to == self.run => self.run *= index(count),
             Some(inner)
-                if inner.from * inner.count == from && inner.to * index(inner.count) == to =>
+                if inner.from * inner.count.cast_signed() == from
+                    && inner.to * index(inner.count) == to =>
             {
                 inner.count *= count;
             }
@@ -73,13 +76,14 @@ impl Plan {
 
     /// Offset of the first byte in the chunk.
     fn first(&self) -> u64 {
-        self.from
+        self.from.cast_unsigned()
     }
 
     /// Offset of the last byte in the chunk.
     fn last(&self) -> u64 {
-        let steps = self.loops.iter().map(|step| (step.count - 1) * step.from);
-        self.from + steps.sum::<u64>() + (self.run - 1) as u64
+        let loops = self.loops.iter();
+        let steps = loops.map(|step| (step.count - 1) * step.from.cast_unsigned());
+        self.first() + steps.sum::<u64>() + (self.run - 1) as u64
     }
 
     /// Bytes that it brings.
@@ -97,25 +101,31 @@ impl Plan {
             4 => self.copy_short::<4>(chunk, reply),
             8 => self.copy_short::<8>(chunk, reply),
             16 => self.copy_short::<16>(chunk, reply),
-            run => self.each_run(|from, to| {
-                let from = index(from);
+            run => self.copy_with(|from, to| {
                 reply[to..to + run].copy_from_slice(&chunk[from..from + run]);
             }),
         }
     }
 
     fn copy_short<const RUN: usize>(&self, chunk: &[u8], reply: &mut [u8]) {
-        self.each_run(|from, to| {
-            let from = index(from);
+        self.copy_with(|from, to| {
             reply[to..to + RUN].copy_from_slice(&chunk[from..from + RUN]);
+        });
+    }
+
+    fn copy_with(&self, mut copy: impl FnMut(usize, usize)) {
+        let Ok(()) = self.each_run(|from, to| {
+            copy(index(from.cast_unsigned()), to);
+            Ok::<_, Infallible>(())
         });
     }
 
     /// Fills with the element `value`; the reply begins at byte `offset` of the array.
     pub(super) fn fill(&self, value: &[u8], offset: u64, reply: &mut [u8]) {
-        self.each_run(|_, to| {
+        let Ok(()) = self.each_run(|_, to| {
             let phase = (offset + to as u64) % value.len() as u64;
             fill(value, phase, &mut reply[to..to + self.run]);
+            Ok::<_, Infallible>(())
         });
     }
 
@@ -128,23 +138,31 @@ impl Plan {
             runs: Vec::new(),
             scratch: Vec::new(),
         };
-        let mut outcome = Ok(());
         self.each_run(|from, to| {
-            if outcome.is_ok() && !window.takes(from) {
-                outcome = window.flush(reply);
+            let from = from.cast_unsigned();
+            if !window.takes(from) {
+                window.flush(reply)?;
             }
             window.runs.push((from, to));
-        });
-        outcome?;
+            Ok(())
+        })?;
         window.flush(reply)
     }
 
+    /// Bytes of every run.
+    pub(super) fn run(&self) -> usize {
+        self.run
+    }
+
     /// Hands the offset in the chunk and in the reply of every run to `visit`.
-    fn each_run(&self, mut visit: impl FnMut(u64, usize)) {
+    pub(super) fn each_run<E>(
+        &self,
+        mut visit: impl FnMut(i64, usize) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         let mut done = vec![0; self.loops.len()];
         let (mut from, mut to) = (self.from, self.to);
         'runs: loop {
-            visit(from, to);
+            visit(from, to)?;
             for (done, step) in done.iter_mut().zip(&self.loops) {
                 *done += 1;
                 from += step.from;
@@ -152,11 +170,11 @@ impl Plan {
                 if *done < step.count {
                     continue 'runs;
                 }
-                from -= step.from * step.count;
+                from -= step.from * step.count.cast_signed();
                 to -= step.to * index(step.count);
                 *done = 0;
             }
-            return;
+            return Ok(());
         }
     }
 }

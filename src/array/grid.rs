@@ -30,8 +30,8 @@ pub(super) struct Axis {
     pub(super) chunk: u64,
     /// Bytes of the array from one step to the next.
     pub(super) stride: u64,
-    /// Bytes of a chunk from one step to the next.
-    pub(super) chunk_stride: u64,
+    /// Bytes of a chunk from one step to the next; of a block, where the array is strided over one.
+    pub(super) chunk_stride: i64,
 }
 
 impl Axis {
@@ -80,9 +80,27 @@ impl Grid {
         Ok(Grid {
             dims: dims.to_vec(),
             chunk: chunk.to_vec(),
-            axes: merged_axes(dims, chunk, element),
+            axes: merged_axes(dims, chunk, &packed(chunk, element), element),
             element,
             chunk_bytes,
+        })
+    }
+
+    /// An array, its size checked as for `new`, that is one "chunk" whose elements stand at
+    /// `strides` bytes from each other along each dimension.
+    ///
+    /// # Errors
+    /// `Corrupt` where there is not one stride for each dimension.
+    pub(super) fn strided(dims: &[u64], strides: &[i64], element: u64) -> Result<Self> {
+        if strides.len() != dims.len() {
+            return Err(Error::corrupt(
+                format!("strides {strides:?} for an array of shape {dims:?}"),
+                0,
+            ));
+        }
+        Ok(Grid {
+            axes: merged_axes(dims, dims, strides, element),
+            ..Grid::new(dims, dims, element)?
         })
     }
 
@@ -251,7 +269,18 @@ impl Grid {
     }
 }
 
-fn merged_axes(dims: &[u64], chunk: &[u64], element: u64) -> Vec<Axis> {
+/// Bytes from one element to the next along each dimension of a chunk that has no gaps.
+fn packed(chunk: &[u64], element: u64) -> Vec<i64> {
+    let mut stride = element;
+    let mut strides = vec![0; chunk.len()];
+    for (packed, &steps) in strides.iter_mut().zip(chunk).rev() {
+        *packed = stride.cast_signed();
+        stride *= steps;
+    }
+    strides
+}
+
+fn merged_axes(dims: &[u64], chunk: &[u64], strides: &[i64], element: u64) -> Vec<Axis> {
     let bytes = Axis {
         length: element,
         chunk: element,
@@ -259,14 +288,17 @@ fn merged_axes(dims: &[u64], chunk: &[u64], element: u64) -> Vec<Axis> {
         chunk_stride: 1,
     };
     let mut axes = vec![bytes];
-    for (&dim, &chunk) in dims.iter().zip(chunk).rev() {
+    for ((&dim, &chunk), &chunk_stride) in dims.iter().zip(chunk).zip(strides).rev() {
         let inner = axes.last_mut().expect("the bytes of an element come first");
-        if inner.length == inner.chunk {
+        let follows = inner.chunk_stride.checked_mul(inner.chunk.cast_signed());
+        if dim == 1 && chunk == 1 {
+            continue;
+        }
+        if inner.length == inner.chunk && follows == Some(chunk_stride) {
             inner.length *= dim;
             inner.chunk *= chunk;
         } else {
             let stride = inner.stride * inner.length;
-            let chunk_stride = inner.chunk_stride * inner.chunk;
             axes.push(Axis {
                 length: dim,
                 chunk,

@@ -32,7 +32,7 @@ struct Job {
 
 impl Job {
     fn key(&self) -> Key {
-        (self.chunks.array, self.number)
+        self.chunks.key(self.number)
     }
 }
 
@@ -211,6 +211,9 @@ impl Stream {
     /// chunks behind this one are queued; a seek drops what is queued.
     pub fn advise(&self, reader: &Reader, offset: u64, length: usize) {
         let end = offset.saturating_add(length as u64).min(reader.length());
+        if let Some((base, start)) = reader.packed() {
+            return self.advise(base, start + offset, length);
+        }
         let (Some(chunks), true) = (reader.chunks(), offset < end) else {
             return;
         };

@@ -1,273 +1,267 @@
-//! Elements that stand at strides over the bytes of another array (ASDF).
-//!
-//! A read is cut into runs, elements that follow each other in the base too. The runs are fetched in
-//! the order in which they stand there, so that each piece of the base is needed once a read
-//! however the strides lie.
+//! An array whose elements stand at strides over the bytes of a block.
 
 use std::sync::Arc;
 
+use crate::array::gather::Plan;
+use crate::array::grid::Grid;
 use crate::array::{Bytes, Engine, Reader};
 use crate::error::{Error, Result};
 use crate::model::Array;
-use crate::model::storage::{Storage, Strided};
+use crate::model::storage::{Storage, Strided as Description};
 
-/// Runs that are put in order at once.
-const BATCH: usize = 1 << 16;
+/// Bytes of a block that are fetched in one piece where it has no pieces of its own.
+const PIECE: u64 = 64 << 10;
 
-/// How the elements of an array are gathered from its base.
+/// An array over a block.
 #[derive(Debug)]
-pub(super) struct Gather {
+pub(super) struct Strided {
+    /// The array as one "chunk" with gaps.
+    grid: Grid,
+    /// Where that begins in the block, in bytes.
+    offset: i64,
     base: Reader,
-    /// Where the first element is, in bytes of the base.
-    offset: u64,
-    /// Runs along the dimensions that do not belong to a run, slowest first, with their strides.
-    axes: Vec<(u64, i64)>,
-    /// Bytes of a run.
-    run: u64,
-    /// Bytes of the base that come together, where it comes in pieces.
-    piece: Option<u64>,
 }
 
-/// A part of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Part {
-    /// Offset in the base.
-    from: u64,
-    /// Offset in the reply.
-    to: usize,
-    length: usize,
+/// The piece of the block that was needed last.
+struct Held {
+    start: u64,
+    bytes: Bytes,
 }
 
-impl Gather {
-    /// The elements of `array`, which must not be empty.
+impl Strided {
+    /// The array over its block; it must not be empty.
     ///
     /// # Errors
-    /// `Corrupt` where an element does not lie in the base, or as the base cannot be read.
-    pub(super) fn new(engine: &Arc<Engine>, array: &Array, strided: &Strided) -> Result<Self> {
-        let element = u64::from(array.datatype.size);
-        let dims = array.shape.dims();
-        let base = Reader::new(engine, Arc::clone(&strided.base))?;
-        if !is_inside(dims, strided, element, base.length()) {
-            return Err(Error::corrupt("array: an element outside its block", 0));
+    /// `Corrupt` where elements lie outside the block; otherwise as the block is not readable.
+    pub(super) fn new(
+        engine: &Arc<Engine>,
+        array: &Array,
+        description: &Description,
+    ) -> Result<Self> {
+        if matches!(description.base.storage, Ok(Storage::Strided(_))) {
+            return Err(Error::corrupt("strides over strides", 0));
         }
-        let mut run = element;
-        let mut axes: Vec<(u64, i64)> = dims
-            .iter()
-            .copied()
-            .zip(strided.strides.iter().copied())
-            .collect();
-        axes.retain(|&(length, _)| length != 1);
-        while let Some(&(length, stride)) = axes.last()
-            && u64::try_from(stride) == Ok(run)
-        {
-            run = run.saturating_mul(length);
-            axes.pop();
-        }
-        let piece = match &strided.base.storage {
-            Ok(Storage::Encoded(pieces)) => Some(pieces.piece_bytes()),
-            _ => None,
+        let base = Reader::new(engine, Arc::clone(&description.base))?;
+        let (dims, element) = (array.shape.dims(), u64::from(array.datatype.size));
+        let Description {
+            offset, strides, ..
+        } = description;
+        let grid = Grid::strided(dims, strides, element)?;
+        let reach = |sign: i128| {
+            let steps = dims.iter().zip(strides).map(|(&dim, &stride)| {
+                let furthest = (i128::from(dim) - 1) * i128::from(stride);
+                if furthest * sign > 0 { furthest } else { 0 }
+            });
+            i128::from(*offset) + steps.sum::<i128>()
         };
-        Ok(Gather {
+        let (first, end) = (reach(-1), reach(1) + i128::from(element));
+        if first < 0 || end > i128::from(base.length()) {
+            let what = format!(
+                "elements from byte {first} to {end} of a block of {} bytes",
+                base.length()
+            );
+            return Err(Error::corrupt(what, 0));
+        }
+        Ok(Strided {
+            grid,
+            offset: offset.cast_signed(),
             base,
-            offset: strided.offset,
-            axes,
-            run,
-            piece,
         })
     }
 
-    /// The bytes that the elements are gathered from.
-    pub(super) fn base(&self) -> &Reader {
-        &self.base
+    /// The block, and where the array begins in it, if its elements follow each other there.
+    pub(super) fn packed(&self) -> Option<(&Reader, u64)> {
+        let packed = matches!(self.grid.axes(), [axis] if axis.chunk_stride == 1);
+        packed.then(|| (&self.base, self.offset.cast_unsigned()))
     }
 
-    /// The bytes of the range, which lies inside the array.
-    pub(super) fn read(&self, start: u64, end: u64) -> Result<Bytes> {
-        if self.axes.is_empty() {
-            let from = self.offset.saturating_add(start);
-            return self.base.read(from, (end - start) as usize);
+    /// Bytes in the file: the array's share of the block's.
+    pub(super) fn stored_bytes(&self, length: u64) -> Result<u64> {
+        let stored = u128::from(self.base.allocation()?.stored_bytes);
+        let share = stored * u128::from(length) / u128::from(self.base.length().max(1));
+        Ok(share.min(stored) as u64)
+    }
+
+    /// Bytes `offset..end`, inside the array.
+    pub(super) fn read(&self, offset: u64, end: u64) -> Result<Bytes> {
+        let length = (end - offset) as usize;
+        if let Some((base, start)) = self.packed() {
+            return base.read(start + offset, length);
         }
-        let mut reply = vec![0; (end - start) as usize];
-        let mut next = start;
-        let mut parts = Vec::new();
-        while next < end {
-            parts.clear();
-            while next < end && parts.len() < BATCH {
-                let within = next % self.run;
-                let stop = (next - within).saturating_add(self.run).min(end);
-                parts.push(Part {
-                    from: self.start(next / self.run).wrapping_add(within),
-                    to: (next - start) as usize,
-                    length: (stop - next) as usize,
-                });
-                next = stop;
-            }
-            parts.sort_unstable();
-            self.fetch(&parts, &mut reply)?;
+        let mut reply = vec![0; length];
+        let mut held = None;
+        let origin = vec![0; self.grid.axes().len()];
+        for slab in self.grid.slabs(offset, end) {
+            let plan = Plan::new(&self.grid, &slab, &origin);
+            plan.each_run(|from, to| {
+                let at = (self.offset + from).cast_unsigned();
+                self.copy(at, &mut held, &mut reply[to..to + plan.run()])
+            })?;
         }
         Ok(reply.into())
     }
 
-    /// Where run `number` begins in the base.
-    fn start(&self, mut number: u64) -> u64 {
-        let mut at = self.offset;
-        for &(length, stride) in self.axes.iter().rev() {
-            let step = (number % length) as i64;
-            number /= length;
-            // All sums lie in the base, as was checked for the outermost elements.
-            at = at.wrapping_add_signed(stride.wrapping_mul(step));
-        }
-        at
-    }
-
-    /// Puts the parts, sorted by where they are in the base, into the reply.
-    fn fetch(&self, parts: &[Part], reply: &mut [u8]) -> Result<()> {
-        let mut window = (0..0, Bytes::from(Vec::new()));
-        for part in parts {
-            let (mut from, mut to, mut left) = (part.from, part.to, part.length);
-            while left > 0 {
-                if !window.0.contains(&from) {
-                    window = self.window(from, left)?;
+    /// Copies from byte `at` of the block.
+    fn copy(&self, mut at: u64, held: &mut Option<Held>, mut target: &mut [u8]) -> Result<()> {
+        while !target.is_empty() {
+            let rest = match held {
+                Some(held) if held.has(at) => &held.bytes[(at - held.start) as usize..],
+                _ => {
+                    *held = Some(self.piece(at)?);
+                    continue;
                 }
-                let skip = (from - window.0.start) as usize;
-                let count = left.min(window.1.len() - skip);
-                reply[to..to + count].copy_from_slice(&window.1[skip..skip + count]);
-                from += count as u64;
-                to += count;
-                left -= count;
-            }
+            };
+            let count = rest.len().min(target.len());
+            let (now, later) = target.split_at_mut(count);
+            now.copy_from_slice(&rest[..count]);
+            at += count as u64;
+            target = later;
         }
         Ok(())
     }
 
-    /// The piece of the base in which `from` lies, or just the `length` bytes there.
-    fn window(&self, from: u64, length: usize) -> Result<(std::ops::Range<u64>, Bytes)> {
-        let (start, length) = match self.piece {
-            Some(piece) => (from - from % piece, piece as usize),
-            None => (from, length),
-        };
-        let bytes = self.base.read(start, length)?;
-        let window = start..start + bytes.len() as u64;
-        if !window.contains(&from) {
-            return Err(Error::corrupt("array: its block is too short", from));
+    /// The piece of the block that holds byte `at`.
+    fn piece(&self, at: u64) -> Result<Held> {
+        let chunks = self.base.chunks();
+        let length = chunks.map_or(PIECE, |chunks| chunks.grid.chunk_bytes());
+        let start = at / length * length;
+        let bytes = self.base.read(start, length as usize)?;
+        if bytes.len() as u64 <= at - start {
+            return Err(Error::corrupt("block under an array: too short", 0));
         }
-        Ok((window, bytes))
+        Ok(Held { start, bytes })
     }
 }
 
-/// Whether every element lies in a base of `length` bytes.
-fn is_inside(dims: &[u64], strided: &Strided, element: u64, length: u64) -> bool {
-    if dims.len() != strided.strides.len() {
-        return false;
+impl Held {
+    fn has(&self, at: u64) -> bool {
+        at >= self.start && at - self.start < self.bytes.len() as u64
     }
-    let mut low = i128::from(strided.offset);
-    let mut high = low.saturating_add(i128::from(element));
-    for (&dim, &stride) in dims.iter().zip(&strided.strides) {
-        let reach = i128::from(dim.saturating_sub(1)).saturating_mul(i128::from(stride));
-        low = low.saturating_add(reach.min(0));
-        high = high.saturating_add(reach.max(0));
-    }
-    low >= 0 && high <= i128::from(length)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::model::Shape;
-    use crate::model::array::{Fill, Layout};
-    use crate::model::datatype::{ByteOrder, Datatype};
-    use crate::model::storage::{Pieces, Pipeline};
+    use crate::array::grid::tests::range;
+    use crate::array::tests::sample::{byte, plain};
+    use crate::model::storage::Pieces;
 
-    /// The bytes 0, 1, 2, … 99, in pieces of seven.
+    /// A block whose byte number i is `byte(i)`; it counts what is decoded.
     #[derive(Debug)]
-    struct Counting;
+    struct Block {
+        bytes: u64,
+        piece: u64,
+        decoded: AtomicU64,
+    }
 
-    impl Pieces for Counting {
+    impl Pieces for Block {
         fn bytes(&self) -> u64 {
-            100
+            self.bytes
         }
 
         fn piece_bytes(&self) -> u64 {
-            7
+            self.piece
         }
 
         fn stored_bytes(&self) -> u64 {
-            100
+            self.bytes / 2
         }
 
         fn decode(&self, piece: u64) -> Result<Vec<u8>> {
-            let start = u8::try_from(piece * 7).unwrap();
-            Ok((start..100.min(start + 7)).collect())
+            self.decoded.fetch_add(1, Ordering::SeqCst);
+            let start = piece * self.piece;
+            Ok((start..self.bytes.min(start + self.piece))
+                .map(byte)
+                .collect())
         }
     }
 
-    fn array(size: u16, dims: &[u64], storage: Storage) -> Arc<Array> {
-        Arc::new(Array {
-            datatype: Datatype::integer(size, false, ByteOrder::Little),
-            shape: Shape::fixed(dims.to_vec()),
-            fill: Fill::Zero,
-            layout: Layout::Block,
-            chunk_shape: None,
-            pipeline: Pipeline::default(),
-            storage: Ok(storage),
-        })
+    fn block(bytes: u64, piece: u64) -> (Arc<Array>, Arc<Block>) {
+        let block = Arc::new(Block {
+            bytes,
+            piece,
+            decoded: AtomicU64::new(0),
+        });
+        let storage = Storage::Encoded(Arc::clone(&block) as Arc<dyn Pieces>);
+        (Arc::new(plain(&[bytes], 1, storage)), block)
     }
 
-    fn base() -> Arc<Array> {
-        array(1, &[100], Storage::Encoded(Arc::new(Counting)))
-    }
-
-    fn gathered(size: u16, dims: &[u64], offset: u64, strides: &[i64]) -> Result<Vec<u8>> {
-        let strided = Storage::Strided(Strided {
-            base: base(),
+    fn over(
+        base: &Arc<Array>,
+        dims: &[u64],
+        strides: &[i64],
+        element: u64,
+        offset: u64,
+    ) -> Arc<Array> {
+        let strided = Description {
+            base: Arc::clone(base),
             offset,
             strides: strides.to_vec(),
-        });
+        };
+        Arc::new(plain(dims, element, Storage::Strided(strided)))
+    }
+
+    /// The block's byte at which each byte of the array stands.
+    fn places(dims: &[u64], strides: &[i64], element: u64, offset: u64) -> Vec<u64> {
+        let mut starts = vec![offset.cast_signed()];
+        for (&dim, &stride) in dims.iter().zip(strides) {
+            let along = |&start: &i64| (0..dim.cast_signed()).map(move |i| start + i * stride);
+            starts = starts.iter().flat_map(along).collect();
+        }
+        let bytes = |start: i64| (0..element).map(move |i| start.cast_unsigned() + i);
+        starts.into_iter().flat_map(bytes).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_strides_read_as_their_elements(
+            axes in prop::collection::vec((1_u64..5, -12_i64..12), 0..4),
+            element in 1_u64..4,
+            piece in 1_u64..40,
+            ends in any::<(u64, u64)>(),
+        ) {
+            let (dims, strides): (Vec<u64>, Vec<i64>) = axes.into_iter().unzip();
+            let (base, _) = block(300, piece);
+            let array = over(&base, &dims, &strides, element, 145);
+            let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
+            let expected: Vec<u8> = places(&dims, &strides, element, 145).into_iter().map(byte).collect();
+            let (start, end) = range(expected.len() as u64, ends);
+            let read = reader.read(start, (end - start) as usize).unwrap();
+            prop_assert_eq!(&*read, &expected[start as usize..end as usize]);
+        }
+    }
+
+    #[test]
+    fn arrays_over_one_block_share_what_is_decoded() {
         let engine = Engine::new(1 << 20, 1);
-        let reader = Reader::new(&engine, array(size, dims, strided))?;
-        let whole = reader.read(0, usize::MAX)?.into_vec();
-        for (start, end) in [(0, 1), (1, 4), (3, whole.len())] {
-            let part = reader.read(start as u64, end.min(whole.len()) - start)?;
-            assert_eq!(part[..], whole[start..end.min(whole.len())]);
+        let (base, block) = block(1000, 300);
+        // The last piece is shorter; the array is read as it stands there, without a copy.
+        let tail = Reader::new(&engine, over(&base, &[50], &[2], 2, 900)).unwrap();
+        let read = tail.read(0, 100).unwrap();
+        assert!(read.is_shared());
+        assert_eq!(&*read, (900..1000).map(byte).collect::<Vec<_>>());
+        let back = Reader::new(&engine, over(&base, &[50], &[-2], 1, 999)).unwrap();
+        let odd: Vec<u8> = (450..500).rev().map(|i| byte(2 * i + 1)).collect();
+        assert_eq!(&*back.read(0, 50).unwrap(), odd);
+        assert_eq!(block.decoded.load(Ordering::SeqCst), 1);
+        // 50 of 1000 bytes, which are stored in 500.
+        assert_eq!(back.allocation().unwrap().stored_bytes, 25);
+    }
+
+    #[test]
+    fn elements_outside_the_block_are_refused() {
+        let engine = Engine::new(0, 1);
+        let (base, _) = block(100, 10);
+        for (strides, offset) in [(10, 8), (-10, 89), (10, u64::MAX), (i64::MIN, 50)] {
+            let array = over(&base, &[10], &[strides], 3, offset);
+            let refused = Reader::new(&engine, array);
+            assert!(matches!(refused, Err(Error::Corrupt { .. })));
         }
-        Ok(whole)
-    }
-
-    #[test]
-    fn elements_are_gathered_in_c_order() {
-        let transposed = gathered(1, &[3, 2], 10, &[1, 3]);
-        assert_eq!(transposed, Ok(vec![10, 13, 11, 14, 12, 15]));
-        assert_eq!(
-            gathered(2, &[3], 20, &[-5]),
-            Ok(vec![20, 21, 15, 16, 10, 11])
-        );
-        assert_eq!(gathered(1, &[2, 3], 5, &[0, 1]), Ok(vec![5, 6, 7, 5, 6, 7]));
-        assert_eq!(gathered(1, &[2, 40], 3, &[40, 1]), Ok((3..83).collect()));
-        assert_eq!(
-            gathered(2, &[2, 1, 2], 90, &[6, 77, 2]),
-            Ok(vec![90, 91, 92, 93, 96, 97, 98, 99])
-        );
-    }
-
-    #[test]
-    fn elements_outside_the_base_are_refused() {
-        assert!(gathered(2, &[3], 3, &[-2]).is_err());
-        assert!(gathered(2, &[2], 97, &[2]).is_err());
-        assert!(gathered(1, &[u64::MAX >> 2], 0, &[i64::MAX]).is_err());
-    }
-
-    #[test]
-    fn arrays_over_one_base_share_what_is_decoded() {
-        let (engine, base) = (Engine::new(1 << 20, 1), base());
-        for _ in 0..2 {
-            let strided = Storage::Strided(Strided {
-                base: Arc::clone(&base),
-                offset: 0,
-                strides: vec![1],
-            });
-            let reader = Reader::new(&engine, array(1, &[7], strided)).unwrap();
-            assert_eq!(reader.read(0, 7).unwrap()[..], [0, 1, 2, 3, 4, 5, 6]);
-        }
-        assert_eq!(engine.statistics().chunks_decoded, 1);
+        assert!(Reader::new(&engine, over(&base, &[10], &[10], 3, 7)).is_ok());
+        assert!(Reader::new(&engine, over(&base, &[10], &[-10], 3, 90)).is_ok());
     }
 }

@@ -27,6 +27,20 @@ impl Filesystem {
         self.current().ok_or_else(stale)
     }
 
+    /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be opened
+    /// again.
+    pub fn generation(&self) -> Option<u32> {
+        self.live().ok().map(|live| live.generation)
+    }
+
+    /// The numbers, counted or not, that stood for another state of the source; the root is one of them.
+    pub fn outdated(&self) -> Vec<Ino> {
+        let generation = self.current().map(|live| live.generation);
+        let mut outdated = self.inodes.outdated(generation);
+        outdated.push(inode::ROOT);
+        outdated
+    }
+
     fn current(&self) -> Option<Arc<Live>> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         live.clone()

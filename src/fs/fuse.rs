@@ -7,17 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
     AccessFlags, BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType,
-    FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, OpenFlags,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, Session,
-    SessionACL, TimeOrNow, WriteFlags,
+    FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, Notifier,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    Session, SessionACL, TimeOrNow, WriteFlags,
 };
 
 use crate::error::{Error, Result};
@@ -25,12 +25,18 @@ use crate::fs::stat::BLOCK_SIZE;
 use crate::fs::{Entry, Filesystem, Handle, Kind, Stat, Whence, errno};
 use crate::limits;
 
+#[cfg(test)]
+mod tests;
+
 /// How long the kernel may keep what it was told of an unchanged source.
 const TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// Requests of readahead and direct I/O that may wait at a time.
 const MAX_BACKGROUND: u16 = 64;
 /// KiB that the kernel reads ahead, where it may be told so.
 const READ_AHEAD_KIB: u32 = 1024;
+
+/// How often an idle mount looks whether its source has changed.
+const WATCH: Duration = Duration::from_secs(1);
 
 /// How to mount.
 #[derive(Debug, Clone, Default)]
@@ -60,13 +66,35 @@ pub fn mount(filesystem: Filesystem, mountpoint: &Path, options: &MountOptions) 
         Some(_) => Error::io(&error, "mounting"),
         None => Error::Usage(error.to_string()),
     };
-    let adapter = Adapter {
-        filesystem: Arc::new(filesystem),
-    };
+    let filesystem = Arc::new(filesystem);
+    let watched = Arc::downgrade(&filesystem);
+    let adapter = Adapter { filesystem };
     let session = Session::new(adapter, mountpoint, &config(options)).map_err(failed)?;
     let session = session.spawn().map_err(failed)?;
+    let notifier = session.notifier();
+    thread::spawn(move || watch(&watched, &notifier));
     raise_read_ahead(mountpoint);
     Ok(Mounted { session })
+}
+
+/// Makes the kernel ask anew for what it was told of a source that has changed since. A thread of its
+/// own does this: a handler would wait for itself where the kernel holds a page that is being read.
+fn watch(filesystem: &Weak<Filesystem>, notifier: &Notifier) {
+    let mut seen = Some(0);
+    loop {
+        thread::sleep(WATCH);
+        let Some(filesystem) = filesystem.upgrade() else {
+            return;
+        };
+        let now = filesystem.generation();
+        if now != seen {
+            seen = now;
+            for ino in filesystem.outdated() {
+                // The kernel may have dropped it by itself, which does as well.
+                let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
+            }
+        }
+    }
 }
 
 impl Mounted {
@@ -216,7 +244,12 @@ fn reply_xattr(reply: ReplyXattr, room: u32, value: Result<Vec<u8>>) {
 
 impl fuser::Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        // A choice between two costs. Without `AUTO`, the kernel makes an inode of each name that is
+        // listed: `ls -f` of a million names, made up in memory, took 3.7 to 4.5 s and 190 MiB here,
+        // with it 0.5 s and 7 MiB. With it, `find -size` on 100 000 datasets of a real file looks up
+        // each: 1.3 to 3.4 s instead of 0.4 to 1.2 s.
         let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_CACHE_SYMLINKS;

@@ -161,6 +161,22 @@ impl Inodes {
         }
     }
 
+    /// The numbers of all that belongs to another state of the source than `generation`.
+    pub(super) fn outdated(&self, generation: Option<u32>) -> Vec<u64> {
+        let mut outdated = Vec::new();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            let old = |slot: &Slot| Some(slot.entry.generation) != generation;
+            outdated.extend(
+                shard
+                    .iter()
+                    .filter(|(_, slot)| old(slot))
+                    .map(|(ino, _)| ino),
+            );
+        }
+        outdated
+    }
+
     /// The number of inodes that are known.
     pub(super) fn len(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).len()).sum()

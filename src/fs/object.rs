@@ -68,7 +68,7 @@ fn stored_chunks(live: &Live, node: &Node, array: &Arc<Array>) -> Option<u64> {
         .reader(node.id, array)
         .and_then(|reader| reader.allocation());
     match allocation {
-        Ok(allocation) if allocation.data_at(0).is_none() => None,
+        Ok(allocation) if allocation.is_hole() => None,
         Ok(allocation) => Some(allocation.stored_bytes),
         // Not known to be zeros: what it is, opening it will tell.
         Err(_) => Some(0),

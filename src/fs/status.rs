@@ -12,6 +12,7 @@ impl Filesystem {
     /// The text of the status file as it is now.
     pub(super) fn status(&self, live: &Live) -> Vec<u8> {
         let origin = self.origin();
+        let engine = live.engine.statistics();
         let facts = [
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             // Hostile names must not forge lines.
@@ -34,6 +35,12 @@ impl Filesystem {
                 self.started.elapsed().as_secs().to_string(),
             ),
             ("inodes known", self.inodes.len().to_string()),
+            ("cache bytes", engine.cache_bytes.to_string()),
+            ("cache capacity", engine.cache_capacity.to_string()),
+            ("cache hits", engine.hits.to_string()),
+            ("cache misses", engine.misses.to_string()),
+            ("cache evictions", engine.evictions.to_string()),
+            ("chunks decoded", engine.chunks_decoded.to_string()),
             (
                 "bytes served",
                 self.served.load(Ordering::Relaxed).to_string(),

@@ -93,3 +93,39 @@ impl State {
         self.changed |= self.file.fingerprint() != Ok(self.opened);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_seen_and_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
+        std::fs::write(&path, b"old").unwrap();
+        let watch = Watch::new(&path).unwrap();
+        assert!(!watch.is_changed_now());
+        std::fs::write(&path, b"newer").unwrap();
+        assert!(watch.is_changed_now() && watch.is_changed());
+        let renewed = watch.renew(|file| file.metadata()).unwrap();
+        assert_eq!(renewed.len(), 5);
+        assert!(!watch.is_changed_now());
+        // One that is replaced by another of its name is no longer the file that was opened.
+        std::fs::write(directory.path().join("next"), b"newer").unwrap();
+        std::fs::rename(directory.path().join("next"), &path).unwrap();
+        assert!(watch.is_changed_now());
+    }
+
+    #[test]
+    fn what_changes_while_it_is_opened_is_not_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
+        std::fs::write(&path, b"old").unwrap();
+        let watch = Watch::new(&path).unwrap();
+        let renewed = watch.renew(|file| {
+            std::fs::write(&path, b"newer").unwrap();
+            Ok(file.metadata()?.len())
+        });
+        assert_eq!(renewed, Err(crate::fs::errno::stale()));
+    }
+}

@@ -4,12 +4,16 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
+use crate::fs::inode::{Entry, What};
+use crate::fs::live::Live;
 use crate::fs::namespace::Namespace;
+use crate::fs::{Filesystem, Ino, lock, object};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::{Attribute, Node};
@@ -23,33 +27,95 @@ const BUILTIN: &[u8] = b"h5fs.";
 const ERROR: &str = "h5fs.error";
 
 /// An object as extended attributes show it.
-pub(super) struct Object<'a> {
-    pub(super) space: Namespace<'a>,
+struct Object<'a> {
+    space: Namespace<'a>,
     /// `None` where the object itself cannot be read.
-    pub(super) node: Option<&'a Node>,
+    node: Option<&'a Node>,
     /// Its path, names as in the file.
-    pub(super) path: Vec<u8>,
+    path: Vec<u8>,
     /// What is wrong with it.
-    pub(super) error: Option<String>,
+    error: Option<String>,
+}
+
+impl Filesystem {
+    /// The names of the extended attributes, each with `user.`.
+    ///
+    /// # Errors
+    /// As the object's list of attributes is damaged.
+    pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        let live = self.live()?;
+        let entry = self.entry(&live, ino)?;
+        #[expect(
+            clippy::redundant_closure_for_method_calls,
+            reason = "the method alone is not general over the object's lifetime"
+        )]
+        self.with_attributes(&live, ino, &entry, |object| object.list())
+            .unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    /// The value of an extended attribute; `name` with `user.`.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
+    /// value that is too long.
+    pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        let name = user_name(name)?;
+        let live = self.live()?;
+        let entry = self.entry(&live, ino)?;
+        self.with_attributes(&live, ino, &entry, |object| object.get(name))
+            .unwrap_or_else(|| Err(absent()))
+    }
+
+    /// Calls `use_it` with the object as extended attributes show it; `None` where it can have none.
+    fn with_attributes<T>(
+        &self,
+        live: &Live,
+        ino: Ino,
+        entry: &Entry,
+        use_it: impl FnOnce(&Object<'_>) -> T,
+    ) -> Option<T> {
+        let space = self.space(live);
+        let node: Option<Arc<Node>>;
+        let fault: Option<Error>;
+        match entry.what {
+            What::Group | What::Object => match live.container.node(entry.node) {
+                Ok(found) => {
+                    fault = object::fault(live, &found);
+                    node = Some(found);
+                }
+                Err(error) => (node, fault) = (None, Some(error)),
+            },
+            What::Damaged => (node, fault) = (None, Some(self.damage(live, entry))),
+            What::Link | What::Views | What::Status => return None,
+        }
+        let count = node.as_ref().map_or(1, |node| node.link_count);
+        let noted = lock(&self.faults).get(&ino).cloned();
+        Some(use_it(&Object {
+            space,
+            node: node.as_deref(),
+            path: space.file_path(entry, count).unwrap_or_default(),
+            error: fault.map(|error| error.to_string()).or(noted),
+        }))
+    }
 }
 
 /// The attribute's name without `user.`.
 ///
 /// # Errors
 /// `EOPNOTSUPP` for a name of another kind: `ENODATA` would make the kernel ask for it again and again.
-pub(super) fn user_name(name: &[u8]) -> Result<&[u8]> {
+fn user_name(name: &[u8]) -> Result<&[u8]> {
     name.strip_prefix(PREFIX)
         .ok_or_else(|| refusal(Errno::EOPNOTSUPP, "extended attribute"))
 }
 
 /// There is no such attribute.
-pub(super) fn absent() -> Error {
+fn absent() -> Error {
     refusal(Errno::ENODATA, "extended attribute")
 }
 
 impl Object<'_> {
     /// The names, with `user.`.
-    pub(super) fn list(&self) -> Result<Vec<Vec<u8>>> {
+    fn list(&self) -> Result<Vec<Vec<u8>>> {
         let mut list = List::default();
         for (name, value) in self.builtin() {
             if list.add(name.as_bytes(), value.len()).is_break() {
@@ -73,7 +139,7 @@ impl Object<'_> {
     }
 
     /// The value of an attribute; `name` is without `user.`.
-    pub(super) fn get(&self, name: &[u8]) -> Result<Vec<u8>> {
+    fn get(&self, name: &[u8]) -> Result<Vec<u8>> {
         if name.starts_with(BUILTIN) {
             let mut all = self.builtin().into_iter();
             let found = all.find(|(builtin, _)| builtin.as_bytes() == name);

@@ -62,11 +62,6 @@ impl BtreeV1 {
         }
     }
 
-    /// The file that the tree is in.
-    pub fn meta(&self) -> &Metadata {
-        &self.meta
-    }
-
     /// The root node.
     ///
     /// # Errors
@@ -316,7 +311,7 @@ pub fn find_group_leaf(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::memory::MemorySource;
+    use crate::hdf5::testing;
 
     /// A group's node: keys and children by turns, beginning and ending with a key.
     fn node(level: u8, keys_and_children: &[u64]) -> Vec<u8> {
@@ -330,12 +325,7 @@ mod tests {
 
     /// The nodes stand at 0, 100, 200 ….
     fn file(nodes: &[Vec<u8>]) -> Arc<Metadata> {
-        let mut file = Vec::new();
-        for node in nodes {
-            file.extend(node);
-            file.resize(file.len().next_multiple_of(100), 0);
-        }
-        Arc::new(Metadata::new(Arc::new(MemorySource::new(file)), 0, 8, 8))
+        testing::file((0..).step_by(100).zip(nodes.iter().cloned()))
     }
 
     fn small_tree() -> Arc<Metadata> {

@@ -1,25 +1,21 @@
 //! Version 2 B-trees: records of one size, sorted, in nodes of one size. Links, attributes, chunks and heap
 //! objects are found by them; what a record says is the business of who opens the tree.
 //!
-//! HDF5 3.0, III.A.2. The widths of the counts beside a child's address follow from how many records
-//! a node of each level can hold. The specification's formula for the total of a subtree is
-//! wrong near powers of 256; [`Levels`] counts as the files do.
+//! HDF5 3.0, III.A.2. A node says neither its level nor its number of records: both follow on the way down.
+
+mod levels;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::btree_v2::levels::{CHECKSUM, Child, Levels, NODE_PREFIX};
 use crate::hdf5::metadata::{Metadata, verify_checksum};
-use crate::limits;
 use crate::wire::{Cursor, to_u64};
 
 const HEADER: &str = "B-tree header (version 2)";
 const INTERNAL: &str = "B-tree internal node (version 2)";
 const LEAF: &str = "B-tree leaf node (version 2)";
-
-/// Signature, version and type, before a node's records.
-const NODE_PREFIX: usize = 6;
-const CHECKSUM: usize = 4;
 
 /// One version 2 B-tree: its header. Clones share the file's metadata.
 #[derive(Debug, Clone)]
@@ -30,16 +26,6 @@ pub struct BtreeV2 {
     records: u64,
     levels: Levels,
     root: Option<Child>,
-}
-
-/// Where a node is, and what it holds: a node itself does not say.
-#[derive(Debug, Clone, Copy)]
-struct Child {
-    at: u64,
-    /// Records in the node.
-    used: u64,
-    /// Records in the node and below.
-    total: u64,
 }
 
 /// One fetched node.
@@ -246,111 +232,6 @@ impl BtreeV2 {
     }
 }
 
-/// How many records the nodes of each level hold at most, from the leaves (level 0) up, and the widths
-/// of the counts that follow from it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Levels {
-    size_of_offsets: usize,
-    levels: Vec<Level>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Level {
-    /// Records in one node.
-    most: u64,
-    /// Records in one node and all below it.
-    most_total: u64,
-}
-
-impl Levels {
-    /// `None` where a node of some level cannot hold a single record.
-    fn new(
-        node_size: u64,
-        record_size: usize,
-        size_of_offsets: usize,
-        depth: usize,
-    ) -> Result<Option<Self>> {
-        if depth > limits::TREE_DEPTH {
-            return Err(Error::limit(
-                "levels of a B-tree",
-                to_u64(limits::TREE_DEPTH),
-            ));
-        }
-        let mut levels = Levels {
-            size_of_offsets,
-            levels: Vec::new(),
-        };
-        let room = node_size.saturating_sub(to_u64(NODE_PREFIX.saturating_add(CHECKSUM)));
-        for level in 0..=depth {
-            let pointer = match level {
-                0 => 0,
-                _ => to_u64(levels.pointer_size(level)),
-            };
-            let entry = to_u64(record_size).saturating_add(pointer);
-            let most = room.saturating_sub(pointer).checked_div(entry);
-            let Some(most) = most.filter(|&most| most > 0 && record_size > 0) else {
-                return Ok(None);
-            };
-            let below = levels.levels.last().map_or(0, |level| level.most_total);
-            let most_total = most.saturating_add(1).saturating_mul(below);
-            levels.levels.push(Level {
-                most,
-                most_total: most_total.saturating_add(most),
-            });
-        }
-        Ok(Some(levels))
-    }
-
-    fn depth(&self) -> usize {
-        self.levels.len().saturating_sub(1)
-    }
-
-    /// Bytes of "Number of Records for Child Node": one width for all levels, that of a leaf's count.
-    fn used_width(&self) -> usize {
-        self.levels.first().map_or(1, |leaf| bytes_for(leaf.most))
-    }
-
-    /// Bytes of "Total Number of Records for Child Node" in a node of `level`; just above the leaves it is absent.
-    fn total_width(&self, level: usize) -> usize {
-        match level {
-            0 | 1 => 0,
-            _ => {
-                let below = self.levels.get(level.saturating_sub(1));
-                below.map_or(8, |below| bytes_for(below.most_total))
-            }
-        }
-    }
-
-    /// Bytes that lead to one child of a node of `level`, which is not a leaf.
-    fn pointer_size(&self, level: usize) -> usize {
-        self.size_of_offsets
-            .saturating_add(self.used_width())
-            .saturating_add(self.total_width(level))
-    }
-
-    /// `Corrupt` where the counts of a node of `level` cannot be; `cursor` stands behind them.
-    fn check(&self, child: Child, level: usize, cursor: &Cursor<'_>) -> Result<()> {
-        let Some(limit) = self.levels.get(level) else {
-            return Err(cursor.corrupt("has no such level"));
-        };
-        if child.used > limit.most || child.total > limit.most_total {
-            return Err(cursor.corrupt("more records than a node can hold"));
-        }
-        let below = child.total.checked_sub(child.used);
-        match below {
-            Some(0) => Ok(()),
-            Some(_) if level > 0 => Ok(()),
-            _ => Err(cursor.corrupt("counts of records contradict each other")),
-        }
-    }
-}
-
-/// Bytes that a count of up to `most` takes.
-fn bytes_for(most: u64) -> usize {
-    let bits = u64::BITS.saturating_sub(most.leading_zeros());
-    usize::try_from(bits.div_ceil(8)).unwrap_or(8).max(1)
-}
-
 /// The records of a tree from some position on; keeps the nodes from the root to the next record.
 #[derive(Debug)]
 pub struct RecordCursor {
@@ -487,16 +368,10 @@ fn miscounted(at: u64) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::memory::MemorySource;
-    use crate::wire::checksum::lookup3;
+    use crate::hdf5::testing::{file, sealed};
 
     const TYPE: u8 = 5;
     const NODE_SIZE: u32 = 64;
-
-    fn sealed(mut block: Vec<u8>) -> Vec<u8> {
-        block.extend(lookup3(&block).to_le_bytes());
-        block
-    }
 
     fn header(depth: u16, root: u64, used: u16, total: u64) -> Vec<u8> {
         let mut block = b"BTHD\0\x05".to_vec();
@@ -521,14 +396,10 @@ mod tests {
         sealed(block)
     }
 
+    /// The blocks stand at 0, 64, 128 ….
     fn open(blocks: &[Vec<u8>]) -> Result<BtreeV2> {
-        let mut file = Vec::new();
-        for (block, at) in blocks.iter().zip((0..).step_by(64)) {
-            file.resize(at, 0);
-            file.extend(block);
-        }
-        let source = Arc::new(MemorySource::new(file));
-        BtreeV2::open(Arc::new(Metadata::new(source, 0, 8, 8)), 0, TYPE)
+        let places = (0..).step_by(64).zip(blocks.iter().cloned());
+        BtreeV2::open(file(places), 0, TYPE)
     }
 
     /// Two internal records over three leaves: keys 1 2 2 2 2 3 5 7.
@@ -608,19 +479,5 @@ mod tests {
         let own_child = node(b"BTIN", &[[9, 0]], &[(64, 1), (64, 1)]);
         let tree = open(&[header(1, 64, 1, 3), own_child]).unwrap();
         assert!(tree.get(0).is_err());
-    }
-
-    #[test]
-    fn widths_change_at_powers_of_256() {
-        let levels =
-            |node_size, record_size| Levels::new(node_size, record_size, 8, 2).unwrap().unwrap();
-        assert_eq!(levels(10 + 255 * 4, 4).used_width(), 1);
-        assert_eq!(levels(10 + 256 * 4, 4).used_width(), 2);
-        // 1654 bytes: leaves of 16, above them (1644 - 9) / 109 = 15, so 15 + 16 * 16 = 271 in all: two bytes.
-        // The specification's 16 * 15 = 240 would take one.
-        let levels = levels(1654, 100);
-        assert_eq!(levels.total_width(1), 0);
-        assert_eq!(levels.total_width(2), 2);
-        assert_eq!(levels.pointer_size(2), 8 + 1 + 2);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::context::Context;
 use crate::hdf5::index::Geometry;
 use crate::hdf5::index::btree_v1::BtreeV1Index;
 use crate::hdf5::index::btree_v2::BtreeV2Index;
@@ -14,23 +15,17 @@ use crate::hdf5::message::data_layout::{self, Chunks, DataLayout, Index};
 use crate::hdf5::message::{
     dataspace, datatype, external_files, fill_value, filter_pipeline, kind,
 };
-use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
-use crate::hdf5::shared::SharedMessages;
+use crate::hdf5::virtual_layout;
 use crate::model::array::{Fill, Layout};
-use crate::model::storage::{ChunkIndex, Chunked, Extent, Pipeline, Storage};
+use crate::model::storage::{ChunkIndex, Chunked, Extent, Mapping, Pipeline, Storage};
 use crate::model::{Array, Datatype, Shape};
-use crate::source::neighbours::Neighbours;
 use crate::source::raw_file::RawFile;
 
 /// Reads the messages of one dataset.
 pub struct DatasetReader<'a> {
     /// The file.
-    pub metadata: &'a Arc<Metadata>,
-    /// Where shared messages are.
-    pub shared: &'a SharedMessages,
-    /// Where files that the dataset names are.
-    pub neighbours: &'a Arc<Neighbours>,
+    pub context: &'a Context,
     /// The dataset's header.
     pub header: &'a ObjectHeader,
 }
@@ -43,8 +38,8 @@ impl DatasetReader<'_> {
     /// As the datatype, the dataspace or the layout message is missing or damaged.
     pub fn read(&self) -> Result<Array> {
         let datatype = self.datatype()?;
-        let shape = self.shape()?;
         let layout = self.layout()?;
+        let (shape, mappings) = self.extent(&layout)?;
         let fill = self.fill(&datatype);
         let pipeline = self.pipeline();
         let chunk_shape = match &layout {
@@ -52,15 +47,16 @@ impl DatasetReader<'_> {
             _ => None,
         };
         let is_external = self.header.find(kind::EXTERNAL_FILES).is_some();
-        let storage = match (&fill, &pipeline) {
-            (Err(error), _) | (_, Err(error)) => Err(error.clone()),
-            (Ok(_), Ok(pipeline)) => {
+        let storage = match (&fill, &pipeline, mappings) {
+            (Err(error), ..) | (_, Err(error), _) => Err(error.clone()),
+            (.., Err(error)) => Err(error),
+            (Ok(_), Ok(pipeline), Ok(mappings)) => {
                 let parts = StorageParts {
                     reader: self,
                     datatype: &datatype,
                     shape: &shape,
                 };
-                parts.storage(&layout, pipeline, is_external)
+                parts.storage(&layout, pipeline, mappings, is_external)
             }
         };
         Ok(Array {
@@ -74,9 +70,35 @@ impl DatasetReader<'_> {
         })
     }
 
+    /// The dataspace, and what a virtual dataset is made of: its extent may follow from its sources'.
+    fn extent(&self, layout: &DataLayout) -> Result<(Shape, Result<Vec<Mapping>>)> {
+        let shape = self.shape()?;
+        let &DataLayout::Virtual {
+            collection: Some(collection),
+            index,
+        } = layout
+        else {
+            return Ok((shape, Ok(Vec::new())));
+        };
+        let Context {
+            metadata,
+            heap,
+            other_files,
+            ..
+        } = self.context;
+        let made = heap.whole_object(collection, index).and_then(|block| {
+            virtual_layout::read(metadata, other_files, &shape, &block, collection)
+        });
+        Ok(match made {
+            Ok((shape, mappings)) => (shape, Ok(mappings)),
+            Err(error) => (shape, Err(error)),
+        })
+    }
+
     /// The datatype of a dataset, or of a committed datatype.
     pub fn datatype(&self) -> Result<Datatype> {
         let body = self
+            .context
             .shared
             .resolve(&self.required(kind::DATATYPE, "datatype message")?)?;
         datatype::read(&mut body.cursor("datatype message"))
@@ -84,15 +106,22 @@ impl DatasetReader<'_> {
 
     fn shape(&self) -> Result<Shape> {
         let body = self
+            .context
             .shared
             .resolve(&self.required(kind::DATASPACE, "dataspace message")?)?;
-        dataspace::read(self.metadata, &mut body.cursor("dataspace message"))
+        dataspace::read(
+            &self.context.metadata,
+            &mut body.cursor("dataspace message"),
+        )
     }
 
     fn layout(&self) -> Result<DataLayout> {
         let message = self.required(kind::DATA_LAYOUT, "data layout message")?;
-        let body = self.shared.resolve(&message)?;
-        data_layout::read(self.metadata, &mut body.cursor("data layout message"))
+        let body = self.context.shared.resolve(&message)?;
+        data_layout::read(
+            &self.context.metadata,
+            &mut body.cursor("data layout message"),
+        )
     }
 
     /// The new message is right where both are there.
@@ -101,7 +130,7 @@ impl DatasetReader<'_> {
         let Some(message) = new.or_else(|| self.header.find(kind::FILL_VALUE_OLD)) else {
             return Ok(Fill::Zero);
         };
-        let body = self.shared.resolve(&message)?;
+        let body = self.context.shared.resolve(&message)?;
         fill_value::read(
             message.kind,
             datatype.size,
@@ -113,7 +142,7 @@ impl DatasetReader<'_> {
         let Some(message) = self.header.find(kind::FILTER_PIPELINE) else {
             return Ok(Pipeline::default());
         };
-        let body = self.shared.resolve(&message)?;
+        let body = self.context.shared.resolve(&message)?;
         filter_pipeline::read(&mut body.cursor("filter pipeline message"))
     }
 
@@ -145,6 +174,7 @@ impl StorageParts<'_> {
         &self,
         layout: &DataLayout,
         pipeline: &Pipeline,
+        mappings: Vec<Mapping>,
         is_external: bool,
     ) -> Result<Storage> {
         let elements = self.shape.elements()?;
@@ -160,9 +190,7 @@ impl StorageParts<'_> {
             DataLayout::Contiguous { .. } if is_external => self.external(bytes),
             DataLayout::Contiguous { address, size } => self.contiguous(*address, *size, bytes),
             DataLayout::Chunked(chunks) => self.chunked(chunks, pipeline),
-            DataLayout::Virtual { .. } => {
-                Err(Error::unsupported("virtual dataset", self.reader.header.at))
-            }
+            DataLayout::Virtual { .. } => Ok(Storage::Virtual(mappings)),
         }
     }
 
@@ -184,7 +212,7 @@ impl StorageParts<'_> {
                 offset,
             ));
         }
-        let source = Arc::clone(self.reader.metadata.source());
+        let source = Arc::clone(self.reader.context.metadata.source());
         Ok(Storage::Extents(vec![Extent {
             source,
             offset,
@@ -197,14 +225,17 @@ impl StorageParts<'_> {
         let message = self
             .reader
             .required(kind::EXTERNAL_FILES, "external data files message")?;
-        let body = self.reader.shared.resolve(&message)?;
+        let body = self.reader.context.shared.resolve(&message)?;
         let mut cursor = body.cursor("external data files message");
         let mut missing = bytes;
         let mut extents = Vec::new();
-        for slot in external_files::read(self.reader.metadata, &mut cursor)? {
+        for slot in external_files::read(&self.reader.context.metadata, &mut cursor)? {
             let length = slot.size.min(missing);
             missing = missing.saturating_sub(length);
-            let source = Arc::new(RawFile::new(Arc::clone(self.reader.neighbours), slot.name));
+            let source = Arc::new(RawFile::new(
+                Arc::clone(self.reader.context.other_files.neighbours()),
+                slot.name,
+            ));
             extents.push(Extent {
                 source,
                 offset: slot.offset,
@@ -247,7 +278,7 @@ impl StorageParts<'_> {
         let shape = chunks.shape.clone();
         let geometry = Geometry::new(dims.clone(), max.clone(), shape, chunk_bytes, at)?;
         Ok(Storage::Chunked(Chunked {
-            source: Arc::clone(self.reader.metadata.source()),
+            source: Arc::clone(self.reader.context.metadata.source()),
             chunk_shape: chunks.shape.clone(),
             index: self.index(chunks, geometry, !pipeline.0.is_empty())?,
             pipeline: pipeline.clone(),
@@ -261,7 +292,7 @@ impl StorageParts<'_> {
         geometry: Geometry,
         filtered: bool,
     ) -> Result<Arc<dyn ChunkIndex>> {
-        let metadata = Arc::clone(self.reader.metadata);
+        let metadata = Arc::clone(&self.reader.context.metadata);
         let address = chunks.address;
         Ok(match chunks.index {
             Index::BtreeV1 => Arc::new(BtreeV1Index::new(metadata, address, geometry, filtered)),

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::context::Context;
 use crate::hdf5::dataset::DatasetReader;
 use crate::hdf5::group::Group;
 use crate::hdf5::message::{kind, modification_time, object_comment};
-use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::ObjectHeader;
-use crate::hdf5::shared::SharedMessages;
 use crate::model::{Node, NodeId, NodeKind};
-use crate::source::neighbours::Neighbours;
 use crate::wire::Cursor;
 
 /// A parsed object: the node, and where its links are if it is a group.
@@ -27,18 +25,11 @@ impl Object {
     ///
     /// # Errors
     /// As the header or one of the messages that make the object is damaged or not built.
-    pub fn read(
-        metadata: &Arc<Metadata>,
-        shared: &SharedMessages,
-        neighbours: &Arc<Neighbours>,
-        at: u64,
-    ) -> Result<Self> {
-        let header = ObjectHeader::read(metadata, at)?;
-        let group = Group::read(metadata, &header)?;
+    pub fn read(context: &Context, at: u64) -> Result<Self> {
+        let header = ObjectHeader::read(&context.metadata, at)?;
+        let group = Group::read(&context.metadata, &header)?;
         let reader = DatasetReader {
-            metadata,
-            shared,
-            neighbours,
+            context,
             header: &header,
         };
         let kind = match group {

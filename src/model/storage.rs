@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::model::Array;
+use crate::model::region::Region;
 use crate::source::SharedSource;
 
 /// Where an array's bytes stand, in C order of its elements.
@@ -25,6 +26,29 @@ pub enum Storage {
     Encoded(Arc<dyn Pieces>),
     /// ASDF: elements at strides over the bytes of a block.
     Strided(Strided),
+    /// HDF5: parts of other datasets; where several cover an element, the last one counts.
+    Virtual(Vec<Mapping>),
+}
+
+/// A part of an array that is made of elements of another: the k-th element of one region is the k-th of
+/// the other.
+#[derive(Debug, Clone)]
+pub struct Mapping {
+    /// Where the elements are in the array that is made.
+    pub region: Region,
+    /// Where they are in the source.
+    pub source_region: Region,
+    /// The source.
+    pub source: Arc<dyn VirtualSource>,
+}
+
+/// An array that another one takes elements from.
+pub trait VirtualSource: Send + Sync + fmt::Debug {
+    /// The array; `None` where there is no such file or no such array in it, which is no fault.
+    ///
+    /// # Errors
+    /// As the file may not be opened, or is damaged.
+    fn open(&self) -> Result<Option<Arc<Array>>>;
 }
 
 /// The bytes of an encoded block, cut into pieces of equal length that are decoded one by one.
@@ -76,7 +100,7 @@ pub struct Extent {
 }
 
 /// A regular grid of separately stored chunks; the last ones along a dimension may stick out.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Chunked {
     /// Where the chunks are.
     pub source: SharedSource,

@@ -126,3 +126,57 @@ impl ChunkIndex for BtreeV1Index {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing::{file, walked, words};
+
+    /// A leaf: size, mask, element offset and address of each chunk, and a last key.
+    fn leaf(chunks: &[(u32, u32, u64, u64)]) -> Vec<u8> {
+        let used = u16::try_from(chunks.len()).unwrap();
+        let mut block = b"TREE\x01\0".to_vec();
+        block.extend(used.to_le_bytes());
+        block.extend([0xff; 16]);
+        for (size, mask, offset, address) in chunks {
+            block.extend(size.to_le_bytes());
+            block.extend(mask.to_le_bytes());
+            block.extend(words(&[*offset, 0, *address]));
+        }
+        block.extend(words(&[0, u64::MAX, 0]));
+        block
+    }
+
+    /// Ten elements of two bytes in chunks of four.
+    fn open(chunks: &[(u32, u32, u64, u64)], filtered: bool) -> BtreeV1Index {
+        let geometry = Geometry::new(vec![10], vec![None], vec![4], 8, 0).unwrap();
+        BtreeV1Index::new(file([(0, leaf(chunks))]), Some(0), geometry, filtered)
+    }
+
+    #[test]
+    fn chunks_outside_the_extent_are_ignored() {
+        let index = open(&[(8, 0, 0, 500), (8, 0, 8, 600), (8, 0, 12, 700)], false);
+        let walked = walked(&index);
+        assert_eq!(walked, Ok(vec![(vec![0], 500), (vec![2], 600)]));
+        assert_eq!(index.find(&[1]), Ok(None));
+        assert_eq!(index.find(&[3]), Ok(None));
+    }
+
+    #[test]
+    fn the_key_says_the_size_of_filtered_chunks_alone() {
+        let chunks = [(3, 2, 4, 500)];
+        let chunk = |length, filter_mask| StoredChunk {
+            offset: 500,
+            length,
+            filter_mask,
+        };
+        assert_eq!(open(&chunks, true).find(&[1]), Ok(Some(chunk(3, 2))));
+        assert_eq!(open(&chunks, false).find(&[1]), Ok(Some(chunk(8, 0))));
+    }
+
+    #[test]
+    fn chunks_beside_the_grid_are_damage() {
+        assert!(walked(&open(&[(8, 0, 3, 500)], false)).is_err());
+        assert!(open(&[(0, 0, 4, 500)], true).find(&[1]).is_err());
+    }
+}

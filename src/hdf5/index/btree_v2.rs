@@ -125,3 +125,53 @@ impl Tree {
         Cursor::new(record, self.at, RECORD)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing::{file, sealed, walked, words};
+
+    /// Records of an address, a size of `width` bytes, a mask and two coordinates.
+    fn open(width: usize, places: &[[u64; 2]]) -> Result<BtreeV2Index> {
+        let used = u8::try_from(places.len()).unwrap();
+        let record_size = u8::try_from(8 + width + 4 + 16).unwrap();
+        let mut header = b"BTHD\0\x0b".to_vec();
+        header.extend([0, 2, 0, 0, record_size, 0, 0, 0, 100, 40]);
+        header.extend(words(&[100]));
+        header.extend([used, 0]);
+        header.extend(words(&[u64::from(used)]));
+        let mut leaf = b"BTLF\0\x0b".to_vec();
+        for (place, address) in places.iter().zip(1000..) {
+            leaf.extend(words(&[address]));
+            leaf.resize(leaf.len() + width - 1, 0);
+            leaf.extend([1, 4, 0, 0, 0]); // the size in its highest byte; the mask
+            leaf.extend(words(place));
+        }
+        let geometry = Geometry::new(vec![6, 6], vec![None; 2], vec![2, 2], 8, 0)?;
+        let meta = file([(0, sealed(header)), (100, sealed(leaf))]);
+        BtreeV2Index::open(meta, Some(0), geometry, true)
+    }
+
+    #[test]
+    fn the_record_size_says_how_wide_sizes_are() {
+        for (width, length) in [(1, 1), (2, 0x100), (5, 0x1_0000_0000)] {
+            let index = open(width, &[[0, 1], [1, 0]]).unwrap();
+            let chunk = StoredChunk {
+                offset: 1001,
+                length,
+                filter_mask: 4,
+            };
+            assert_eq!(index.find(&[1, 0]), Ok(Some(chunk)));
+            assert_eq!(index.find(&[1, 1]), Ok(None));
+        }
+        assert!(open(9, &[[0, 1]]).is_err());
+    }
+
+    #[test]
+    fn chunks_outside_the_extent_are_ignored() {
+        let index = open(2, &[[0, 1], [0, 3], [1, 0]]).unwrap();
+        let expected = vec![(vec![0, 1], 1000), (vec![1, 0], 1002)];
+        assert_eq!(walked(&index), Ok(expected));
+        assert_eq!(index.find(&[0, 3]), Ok(None));
+    }
+}

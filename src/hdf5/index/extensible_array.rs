@@ -449,3 +449,111 @@ impl Array {
         count.saturating_mul(to_u64(self.chunks.meta.size_of_offsets()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing::{file, sealed, walked, words};
+
+    const UNDEFINED: u64 = u64::MAX;
+
+    /// The library's defaults. By the specification's table the index block has six data block
+    /// addresses, of 16, 32, 32, 32, 64 and 64 entries, and 25 secondary block addresses.
+    #[test]
+    fn super_blocks_double() {
+        let sizes = Sizes {
+            max_bits: 32,
+            index_entries: 4,
+            min_entries: 16,
+            min_pointers: 4,
+            page_bits: 10,
+        };
+        assert_eq!(sizes.direct(), 4);
+        assert_eq!(sizes.blocks_before(4), 6);
+        assert_eq!(sizes.super_blocks() - sizes.direct(), 25);
+        let entries: Vec<_> = (0..4)
+            .map(|u| sizes.super_block(u).unwrap().entries)
+            .collect();
+        assert_eq!(entries, [16, 32, 32, 64]);
+        // 16 + 32 + 2 * 32 = 112 entries come before the fourth.
+        assert_eq!(sizes.locate(111).unwrap().0, 2);
+        assert_eq!(sizes.locate(112).unwrap().0, 3);
+        // Twenty-nine super blocks: 16 * (2^29 - 1) entries.
+        let total = 16 * ((1 << 29) - 1);
+        assert_eq!(sizes.locate(total - 1).unwrap().0, 28);
+        assert_eq!(sizes.locate(total), None);
+    }
+
+    /// One entry in the index block; super blocks of 1 x 2, 1 x 4, 2 x 4, 2 x 8 entries, the first two
+    /// addressed by the index block, data blocks of eight cut into two pages. Stored are chunks 0 and 2, and of the
+    /// fourth super block, in its second data block, chunk 23 at the start of the first page.
+    fn blocks() -> [(usize, Vec<u8>); 6] {
+        let header = [
+            &b"EAHD\0\0\x08\x05\x01\x02\x02\x02"[..],
+            &words(&[0; 6]),
+            &words(&[100]),
+        ]
+        .concat();
+        // One entry, two data blocks, and secondary blocks for the third to the fifth super block.
+        let addresses = [5000, 300, UNDEFINED, UNDEFINED, 400, UNDEFINED];
+        let index = [b"EAIB\0\0", &words(&[0])[..], &words(&addresses)].concat();
+        let direct = [
+            b"EADB\0\0",
+            &words(&[0])[..],
+            &[0],
+            &words(&[UNDEFINED, 6000]),
+        ]
+        .concat();
+        // The third page of the super block is written. Each data block has a byte of the bitmap set aside,
+        // but the bits follow each other.
+        let bitmap = [0b0010_0000, 0];
+        let secondary = [
+            b"EASB\0\0",
+            &words(&[0])[..],
+            &[14],
+            &bitmap,
+            &words(&[UNDEFINED, 500]),
+        ]
+        .concat();
+        let paged = [b"EADB\0\0", &words(&[0])[..], &[14 + 8]].concat();
+        let page = words(&[7000, UNDEFINED, UNDEFINED, UNDEFINED]);
+        [
+            (0, sealed(header)),
+            (100, sealed(index)),
+            (300, sealed(direct)),
+            (400, sealed(secondary)),
+            (500, sealed(paged)),
+            (500 + 19, sealed(page)),
+        ]
+    }
+
+    fn open(blocks: [(usize, Vec<u8>); 6]) -> ExtensibleArray {
+        let geometry = Geometry::new(vec![31], vec![None], vec![1], 8, 0).unwrap();
+        ExtensibleArray::open(file(blocks), Some(0), geometry, false).unwrap()
+    }
+
+    #[test]
+    fn page_bits_follow_each_other_over_data_blocks() {
+        let array = open(blocks());
+        let stored = vec![(vec![0], 5000), (vec![2], 6000), (vec![23], 7000)];
+        assert_eq!(walked(&array), Ok(stored.clone()));
+        for number in 0..31 {
+            let found = array.find(&[number]).unwrap();
+            let expected = stored.iter().find(|(place, _)| place[0] == number);
+            assert_eq!(
+                found.map(|chunk| chunk.offset),
+                expected.map(|(_, offset)| *offset)
+            );
+        }
+    }
+
+    #[test]
+    fn a_block_stands_in_for_no_other() {
+        let mut blocks = blocks();
+        let twice = [b"EASB\0\0", &words(&[0])[..], &[14, 0b1010_0000, 0]].concat();
+        blocks[3].1 = sealed([twice, words(&[500, 500])].concat());
+        let array = open(blocks);
+        assert!(array.find(&[15]).is_err());
+        assert!(array.find(&[23]).unwrap().is_some());
+    }
+}

@@ -153,3 +153,66 @@ impl Array {
         self.chunks.page(pages, page, self.paging).map(Some)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing::{file, sealed, walked, words};
+
+    const UNDEFINED: u64 = u64::MAX;
+
+    /// Five chunks of eight bytes in pages of two entries, of which only the second was written.
+    fn blocks() -> [(usize, Vec<u8>); 3] {
+        let header = [b"FAHD\0\0\x08\x01", &words(&[5, 100])[..]].concat();
+        let data_block = [b"FADB\0\0", &words(&[0])[..], &[0b0100_0000]].concat();
+        // The pages begin behind the checksum at 100 + 15 + 4; each has two entries and a checksum.
+        let page = sealed(words(&[UNDEFINED, 7000]));
+        [
+            (0, sealed(header)),
+            (100, sealed(data_block)),
+            (119 + 20, page),
+        ]
+    }
+
+    fn geometry() -> Geometry {
+        Geometry::new(vec![5], vec![Some(5)], vec![1], 8, 0).unwrap()
+    }
+
+    fn open(blocks: [(usize, Vec<u8>); 3]) -> Result<FixedArray> {
+        FixedArray::open(file(blocks), Some(0), geometry(), false)
+    }
+
+    #[test]
+    fn pages_never_written_hold_no_chunk() {
+        let array = open(blocks()).unwrap();
+        let chunk = StoredChunk {
+            offset: 7000,
+            length: 8,
+            filter_mask: 0,
+        };
+        assert_eq!(array.find(&[3]), Ok(Some(chunk)));
+        assert_eq!(array.find(&[2]), Ok(None));
+        // The bytes of its page are not even in the file.
+        assert_eq!(array.find(&[4]), Ok(None));
+        assert_eq!(walked(&array), Ok(vec![(vec![3], 7000)]));
+    }
+
+    #[test]
+    fn a_damaged_page_is_an_error_there_alone() {
+        let mut blocks = blocks();
+        blocks[2].1[3] ^= 1;
+        let array = open(blocks).unwrap();
+        assert!(array.find(&[3]).is_err());
+        assert_eq!(array.find(&[0]), Ok(None));
+        assert!(walked(&array).is_err());
+    }
+
+    #[test]
+    fn a_header_must_fit_the_dataset() {
+        let blocks = blocks();
+        let filtered = FixedArray::open(file(blocks.clone()), Some(0), geometry(), true);
+        assert!(filtered.is_err());
+        let six = Geometry::new(vec![6], vec![Some(6)], vec![1], 8, 0).unwrap();
+        assert!(FixedArray::open(file(blocks), Some(0), six, false).is_err());
+    }
+}

@@ -75,11 +75,10 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
-    use crate::source::memory::MemorySource;
+    use crate::hdf5::testing::file;
 
     fn index(max: u64, file_bytes: usize) -> Implicit {
-        let source = Arc::new(MemorySource::new(vec![0; file_bytes]));
-        let meta = Arc::new(Metadata::new(source, 0, 8, 8));
+        let meta = file([(0, vec![0; file_bytes])]);
         let max = vec![Some(4), Some(max)];
         let geometry = Geometry::new(vec![4, 3], max, vec![2, 2], 8, 0).unwrap();
         Implicit::new(meta, Some(100), geometry).unwrap()

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""example.py FILE: writes the small climate-like HDF5 file that scripts/demo mounts. The same bytes of data in every run."""
+import sys
+
+import h5py
+import numpy as np
+
+DAYS, LATITUDES, LONGITUDES = 365, 36, 72
+
+
+def main(path):
+    day = np.arange(DAYS, dtype="<i4")
+    latitude = np.linspace(-87.5, 87.5, LATITUDES, dtype="<f4")
+    longitude = np.linspace(-177.5, 177.5, LONGITUDES, dtype="<f4")
+    season = np.cos(2 * np.pi * (day - 196) / DAYS)
+    warmth = 300 - 45 * np.sin(np.radians(np.abs(latitude))) ** 2
+    swing = 15 * np.sin(np.radians(latitude))
+    ripple = np.sin(np.radians(3 * longitude))
+    temperature = warmth[None, :, None] + season[:, None, None] * swing[None, :, None] + ripple[None, None, :]
+
+    with h5py.File(path, "w", libver=("v110", "v110")) as f:
+        f.attrs["title"] = "An example: daily means on a grid of 5 degrees"
+        f.attrs["Conventions"] = "CF-1.10"
+        for name, values, units in (
+            ("day", day, "days since 2025-01-01"), ("latitude", latitude, "degrees_north"), ("longitude", longitude, "degrees_east"),
+        ):  # fmt: skip
+            f[f"axes/{name}"] = values
+            f[f"axes/{name}"].attrs["units"] = units
+        made = f.create_dataset(
+            "surface/temperature", data=temperature.astype("<f4"), chunks=(30, 36, 72), compression="gzip", shuffle=True, track_times=False
+        )
+        made.attrs["units"] = "K"
+        made.attrs["long_name"] = "air temperature at 2 m"
+        made.attrs["valid_range"] = np.array([180, 340], "<f4")
+        land = f.create_dataset("surface/land", (LATITUDES, LONGITUDES), "u1", chunks=(12, 24), compression="gzip")
+        land[20:30, 10:40] = 1
+        f["stations/name"] = np.array(["Sodankylä", "Jokioinen", "Utö"], dtype=h5py.string_dtype())
+        f["stations/position"] = np.array([(67.37, 26.63), (60.81, 23.5), (59.78, 21.37)], [("lat", "<f4"), ("lon", "<f4")])
+        f["latest"] = h5py.SoftLink("/surface/temperature")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,190 @@
+//! An array that is made of parts of other arrays. What no part covers, or whose source is missing, is the
+//! fill value.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+
+use crate::array::convert::Conversion;
+use crate::array::{Engine, Reader};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::Array;
+use crate::model::region::{Run, Runs};
+use crate::model::storage::Mapping;
+
+/// The parts of one array.
+pub(super) struct VirtualArray {
+    engine: Arc<Engine>,
+    array: Arc<Array>,
+    parts: Vec<Part>,
+    /// The sources that were used last, by the number of their part.
+    sources: Mutex<LruCache<usize, Arc<Source>>>,
+    /// How many virtual arrays this one is a source of, one for the other.
+    depth: usize,
+}
+
+/// Where one source's elements lie in the array.
+struct Part {
+    runs: Runs,
+    first: u64,
+    end: u64,
+    mapping: Mapping,
+}
+
+/// The array that a part's elements come from.
+struct Source {
+    reader: Reader,
+    runs: Runs,
+    conversion: Conversion,
+}
+
+impl VirtualArray {
+    /// # Errors
+    /// `Corrupt` where a part lies outside the array; `Limit` for virtual arrays that are each other's sources.
+    pub(super) fn new(
+        engine: &Arc<Engine>,
+        array: &Arc<Array>,
+        mappings: &[Mapping],
+        depth: usize,
+    ) -> Result<Self> {
+        if depth >= limits::VIRTUAL_DEPTH {
+            let most = limits::VIRTUAL_DEPTH as u64;
+            return Err(Error::limit(
+                "virtual datasets within virtual datasets",
+                most,
+            ));
+        }
+        let dims = array.shape.dims();
+        let parts = mappings.iter().map(|mapping| Part::new(mapping, dims));
+        Ok(VirtualArray {
+            engine: Arc::clone(engine),
+            array: Arc::clone(array),
+            parts: parts.filter_map(Result::transpose).collect::<Result<_>>()?,
+            sources: Mutex::new(LruCache::new(limits::OPEN_NEIGHBOURS)),
+            depth,
+        })
+    }
+
+    /// Puts the parts into `reply`, which holds the fill value of the elements from `first` on, whole ones.
+    ///
+    /// # Errors
+    /// As a source that is there cannot be read.
+    pub(super) fn read(&self, first: u64, reply: &mut [u8]) -> Result<()> {
+        let size = u64::from(self.array.datatype.size);
+        let wanted = first..first + reply.len() as u64 / size;
+        for (number, part) in self.parts.iter().enumerate() {
+            if part.first < wanted.end && wanted.start < part.end {
+                self.read_part(number, part, first, wanted.end, reply)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_part(
+        &self,
+        number: usize,
+        part: &Part,
+        first: u64,
+        end: u64,
+        reply: &mut [u8],
+    ) -> Result<()> {
+        let Some(source) = self.source(number, part)? else {
+            return Ok(());
+        };
+        let size = self.array.datatype.size as usize;
+        let mut ordinal = part.runs.first_at(first);
+        while let Some(run) = part.runs.from_ordinal(ordinal) {
+            if run.element >= end {
+                break;
+            }
+            let length = run.length.min(end - run.element);
+            let start = (run.element - first) as usize * size;
+            let target = &mut reply[start..start + length as usize * size];
+            source.read(Run { length, ..run }, size, target)?;
+            ordinal += length;
+        }
+        Ok(())
+    }
+
+    /// The part's source, `None` where it is missing. Neither that nor an error is kept: sources come and go.
+    fn source(&self, number: usize, part: &Part) -> Result<Option<Arc<Source>>> {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = sources.get(&number) {
+            return Ok(Some(Arc::clone(source)));
+        }
+        drop(sources);
+        let Some(array) = part.mapping.source.open()? else {
+            return Ok(None);
+        };
+        let runs = Runs::new(&part.mapping.source_region, array.shape.dims())?;
+        if runs.elements() != part.runs.elements() {
+            return Err(Error::corrupt(
+                "virtual dataset: selections of different sizes",
+                0,
+            ));
+        }
+        let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;
+        let reader = Reader::at_depth(&self.engine, array, self.depth + 1)?;
+        let source = Arc::new(Source {
+            reader,
+            runs,
+            conversion,
+        });
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.put(number, Arc::clone(&source));
+        Ok(Some(source))
+    }
+}
+
+impl Part {
+    /// `None` for a part without elements.
+    fn new(mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
+        let runs = Runs::new(&mapping.region, dims)?;
+        let elements = runs.elements();
+        let Some(first) = runs.from_ordinal(0) else {
+            return Ok(None);
+        };
+        let last = runs
+            .from_ordinal(elements - 1)
+            .map_or(first.element, |run| run.element);
+        let mapping = mapping.clone();
+        Ok(Some(Part {
+            runs,
+            first: first.element,
+            end: last + 1,
+            mapping,
+        }))
+    }
+}
+
+impl Source {
+    /// The elements whose ordinals are `run`'s, in the virtual array's type of `size` bytes.
+    fn read(&self, run: Run, size: usize, target: &mut [u8]) -> Result<()> {
+        let own_size = u64::from(self.reader.array().datatype.size);
+        let mut done = 0;
+        while done < run.length {
+            let Some(piece) = self.runs.from_ordinal(run.ordinal + done) else {
+                break;
+            };
+            let length = piece.length.min(run.length - done);
+            let bytes = self
+                .reader
+                .read(piece.element * own_size, (length * own_size) as usize)?;
+            let start = done as usize * size;
+            let target = &mut target[start..start + length as usize * size];
+            self.conversion.apply(&bytes, target)?;
+            done += length;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for VirtualArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VirtualArray")
+            .field("parts", &self.parts.len())
+            .finish_non_exhaustive()
+    }
+}

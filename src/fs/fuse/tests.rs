@@ -1,0 +1,135 @@
+//! A small graph through the kernel; passed over where the machine offers no FUSE.
+
+use std::ffi::{CString, OsStr};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use tempfile::TempDir;
+
+use super::{MountOptions, Mounted, mount};
+use crate::error::Error;
+use crate::fs::fake::{Fake, ROOT};
+use crate::model::LinkTarget;
+
+struct Mount {
+    mounted: Option<Mounted>,
+    directory: TempDir,
+}
+
+impl Mount {
+    fn new(fake: Fake) -> Option<Self> {
+        let directory = tempfile::tempdir().unwrap();
+        let options = MountOptions {
+            fsname: "a,b".into(),
+            threads: 2,
+            ..MountOptions::default()
+        };
+        let mounted = match mount(fake.mounted(), directory.path(), &options) {
+            Ok(mounted) => mounted,
+            Err(error) => {
+                eprintln!("passed over: {error}");
+                return None;
+            }
+        };
+        Some(Mount {
+            mounted: Some(mounted),
+            directory,
+        })
+    }
+
+    fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.directory.path().join(path)
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Some(mounted) = self.mounted.take() {
+            let unmounted = mounted.unmount();
+            if unmounted.is_err() {
+                let flags = nix::mount::MntFlags::MNT_DETACH;
+                let _ = nix::mount::umount2(self.directory.path(), flags);
+            }
+        }
+    }
+}
+
+fn errno<T>(result: std::io::Result<T>) -> Errno {
+    Errno::from_raw(result.err().and_then(|error| error.raw_os_error()).unwrap())
+}
+
+/// Every path beneath `directory`, symbolic links not followed.
+fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        found.push(entry.path());
+        if entry.file_type().unwrap().is_dir() {
+            walk(&entry.path(), found);
+        }
+    }
+}
+
+#[test]
+fn the_kernel_sees_a_tree() {
+    let long = [b'n'; 300];
+    let mut fake = Fake::new();
+    fake.group(800, 2);
+    fake.group(1600, 1);
+    fake.bytes(2400, 2, b"elements");
+    fake.broken(3200);
+    fake.hard(ROOT, "ring", 800);
+    fake.hard(800, "inner", 1600);
+    fake.hard(1600, "outer", 800);
+    fake.hard(1600, "top", ROOT);
+    fake.hard(1600, "data", 2400);
+    fake.hard(ROOT, "data", 2400);
+    fake.hard(ROOT, "a/b", 2400);
+    fake.hard(ROOT, long, 2400);
+    fake.hard(ROOT, "broken", 3200);
+    fake.soft(1600, "soft", "/ring/inner/data");
+    let damaged = LinkTarget::Damaged(Error::corrupt("link message", 7));
+    fake.link(ROOT, "damaged", damaged);
+    let Some(mount) = Mount::new(fake) else {
+        return;
+    };
+
+    // Twice: the second listing comes from the kernel's cache.
+    for _ in 0..2 {
+        let mut found = Vec::new();
+        walk(&mount.path(""), &mut found);
+        assert_eq!(found.len(), 11);
+        assert!(found.iter().all(|path| path.symlink_metadata().is_ok()));
+    }
+    let inner = mount.path("ring/inner");
+    assert_eq!(fs::read(inner.join("soft")).unwrap(), b"elements");
+    assert_eq!(
+        fs::read(inner.join("outer/inner/top/a%2Fb")).unwrap(),
+        b"elements"
+    );
+    let data = fs::metadata(mount.path("data")).unwrap();
+    assert_eq!((data.ino(), data.nlink(), data.len()), (2400, 2, 8));
+    assert_eq!(data.blksize(), 1 << 20);
+    assert_eq!(errno(fs::read(mount.path("broken"))), Errno::EIO);
+    assert_eq!(errno(fs::read(mount.path("damaged"))), Errno::EIO);
+    assert_eq!(
+        errno(fs::metadata(mount.path(OsStr::from_bytes(&long)))),
+        Errno::ENAMETOOLONG
+    );
+    assert_eq!(errno(fs::create_dir(mount.path("new"))), Errno::EROFS);
+    assert_eq!(errno(fs::write(mount.path("data"), b"")), Errno::EROFS);
+    assert_eq!(errno(fs::remove_file(mount.path("data"))), Errno::EROFS);
+
+    let status = fs::read_to_string(mount.path(".h5fs/status")).unwrap();
+    assert!(status.contains("bytes served: "), "{status}");
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let point = mount.directory.path().to_str().unwrap();
+    let line = mounts.lines().find(|line| line.contains(point)).unwrap();
+    assert!(line.contains(" fuse.h5fs ro,nosuid,nodev,"), "{line}");
+    let point = CString::new(point).unwrap();
+    let statvfs = nix::sys::statvfs::statvfs(point.as_c_str()).unwrap();
+    assert_eq!((statvfs.blocks(), statvfs.fragment_size()), (8, 512));
+    assert_eq!(statvfs.name_max(), 255);
+}

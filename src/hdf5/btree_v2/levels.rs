@@ -1,0 +1,146 @@
+//! How much the nodes of a version 2 B-tree hold, and the widths of the counts that follow from it.
+//!
+//! HDF5 3.0, III.A.2, "Number of Records in Child Node". The specification's formula for the total of a
+//! subtree is wrong near powers of 256; here is counted what files hold.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::wire::{Cursor, to_u64};
+
+/// Signature, version and type, before a node's records.
+pub(super) const NODE_PREFIX: usize = 6;
+pub(super) const CHECKSUM: usize = 4;
+
+/// Where a node is, and what it holds: a node itself does not say.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Child {
+    pub(super) at: u64,
+    /// Records in the node.
+    pub(super) used: u64,
+    /// Records in the node and below.
+    pub(super) total: u64,
+}
+
+/// How many records the nodes of each level hold at most, from the leaves (level 0) up, and the widths
+/// of the counts that follow from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Levels {
+    size_of_offsets: usize,
+    levels: Vec<Level>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Level {
+    /// Records in one node.
+    most: u64,
+    /// Records in one node and all below it.
+    most_total: u64,
+}
+
+impl Levels {
+    /// `None` where a node of some level cannot hold a single record.
+    pub(super) fn new(
+        node_size: u64,
+        record_size: usize,
+        size_of_offsets: usize,
+        depth: usize,
+    ) -> Result<Option<Self>> {
+        if depth > limits::TREE_DEPTH {
+            return Err(Error::limit(
+                "levels of a B-tree",
+                to_u64(limits::TREE_DEPTH),
+            ));
+        }
+        let mut levels = Levels {
+            size_of_offsets,
+            levels: Vec::new(),
+        };
+        let room = node_size.saturating_sub(to_u64(NODE_PREFIX.saturating_add(CHECKSUM)));
+        for level in 0..=depth {
+            let pointer = match level {
+                0 => 0,
+                _ => to_u64(levels.pointer_size(level)),
+            };
+            let entry = to_u64(record_size).saturating_add(pointer);
+            let most = room.saturating_sub(pointer).checked_div(entry);
+            let Some(most) = most.filter(|&most| most > 0 && record_size > 0) else {
+                return Ok(None);
+            };
+            let below = levels.levels.last().map_or(0, |level| level.most_total);
+            let most_total = most.saturating_add(1).saturating_mul(below);
+            levels.levels.push(Level {
+                most,
+                most_total: most_total.saturating_add(most),
+            });
+        }
+        Ok(Some(levels))
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.levels.len().saturating_sub(1)
+    }
+
+    /// Bytes of "Number of Records for Child Node": one width for all levels, that of a leaf's count.
+    pub(super) fn used_width(&self) -> usize {
+        self.levels.first().map_or(1, |leaf| bytes_for(leaf.most))
+    }
+
+    /// Bytes of "Total Number of Records for Child Node" in a node of `level`; just above the leaves it is absent.
+    pub(super) fn total_width(&self, level: usize) -> usize {
+        match level {
+            0 | 1 => 0,
+            _ => {
+                let below = self.levels.get(level.saturating_sub(1));
+                below.map_or(8, |below| bytes_for(below.most_total))
+            }
+        }
+    }
+
+    /// Bytes that lead to one child of a node of `level`, which is not a leaf.
+    pub(super) fn pointer_size(&self, level: usize) -> usize {
+        self.size_of_offsets
+            .saturating_add(self.used_width())
+            .saturating_add(self.total_width(level))
+    }
+
+    /// `Corrupt` where the counts of a node of `level` cannot be; `cursor` stands behind them.
+    pub(super) fn check(&self, child: Child, level: usize, cursor: &Cursor<'_>) -> Result<()> {
+        let Some(limit) = self.levels.get(level) else {
+            return Err(cursor.corrupt("has no such level"));
+        };
+        if child.used > limit.most || child.total > limit.most_total {
+            return Err(cursor.corrupt("more records than a node can hold"));
+        }
+        let below = child.total.checked_sub(child.used);
+        match below {
+            Some(0) => Ok(()),
+            Some(_) if level > 0 => Ok(()),
+            _ => Err(cursor.corrupt("counts of records contradict each other")),
+        }
+    }
+}
+
+/// Bytes that a count of up to `most` takes.
+fn bytes_for(most: u64) -> usize {
+    let bits = u64::BITS.saturating_sub(most.leading_zeros());
+    usize::try_from(bits.div_ceil(8)).unwrap_or(8).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_change_at_powers_of_256() {
+        let levels =
+            |node_size, record_size| Levels::new(node_size, record_size, 8, 2).unwrap().unwrap();
+        assert_eq!(levels(10 + 255 * 4, 4).used_width(), 1);
+        assert_eq!(levels(10 + 256 * 4, 4).used_width(), 2);
+        // 1654 bytes: leaves of 16, above them (1644 - 9) / 109 = 15, so 15 + 16 * 16 = 271 in all: two bytes.
+        // The specification's 16 * 15 = 240 would take one.
+        let levels = levels(1654, 100);
+        assert_eq!(levels.total_width(1), 0);
+        assert_eq!(levels.total_width(2), 2);
+        assert_eq!(levels.pointer_size(2), 8 + 1 + 2);
+    }
+}

@@ -1,0 +1,121 @@
+//! Datasets in other files, or in this one, that a virtual dataset is made of.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use lru::LruCache;
+
+use crate::error::{Error, Result};
+use crate::hdf5::File;
+use crate::limits;
+use crate::model::storage::VirtualSource;
+use crate::model::{Array, Container, NodeKind};
+use crate::source::neighbours::Neighbours;
+use crate::wire::to_u64;
+
+/// The files that the datasets of one file name; some of them are kept open.
+#[derive(Debug)]
+pub struct OtherFiles {
+    own: Weak<File>,
+    neighbours: Arc<Neighbours>,
+    force: bool,
+    open: Mutex<LruCache<Vec<u8>, Arc<File>>>,
+}
+
+impl OtherFiles {
+    /// The files that the file `own` names, sought among its `neighbours`; `force` opens those too that a
+    /// writer has not closed.
+    pub fn new(own: Weak<File>, neighbours: Arc<Neighbours>, force: bool) -> Self {
+        let open = Mutex::new(LruCache::new(limits::OPEN_NEIGHBOURS));
+        OtherFiles {
+            own,
+            neighbours,
+            force,
+            open,
+        }
+    }
+
+    /// The neighbours.
+    pub fn neighbours(&self) -> &Arc<Neighbours> {
+        &self.neighbours
+    }
+
+    /// The file called `name`, `.` being the one that names it; `None` where there is none.
+    fn file(&self, name: &[u8]) -> Result<Option<Arc<File>>> {
+        if name == b"." {
+            return Ok(self.own.upgrade());
+        }
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = open.get(name) {
+            return Ok(Some(Arc::clone(file)));
+        }
+        drop(open);
+        let Some(source) = self.neighbours.open(name)? else {
+            return Ok(None);
+        };
+        let neighbours = Arc::clone(&self.neighbours);
+        let file = File::open(Arc::new(source), neighbours, self.force)?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.put(name.to_vec(), Arc::clone(&file));
+        Ok(Some(file))
+    }
+}
+
+/// One dataset that a virtual dataset takes elements from.
+#[derive(Debug)]
+pub struct SourceDataset {
+    /// Where files are found.
+    pub files: Arc<OtherFiles>,
+    /// The file's name, bytes as in the file.
+    pub file: Vec<u8>,
+    /// The dataset's path from that file's root.
+    pub path: Vec<u8>,
+}
+
+impl VirtualSource for SourceDataset {
+    fn open(&self) -> Result<Option<Arc<Array>>> {
+        let _depth = Depth::enter()?;
+        let Some(file) = self.files.file(&self.file)? else {
+            return Ok(None);
+        };
+        let Some(id) = file.resolve(&self.path)? else {
+            return Ok(None);
+        };
+        match &file.node(id)?.kind {
+            NodeKind::Array(array) => Ok(Some(Arc::clone(array))),
+            _ => Err(Error::corrupt(
+                "the source of a virtual dataset is no dataset",
+                id.0,
+            )),
+        }
+    }
+}
+
+/// How many sources this thread is opening, one for the sake of the other: the extent of a virtual dataset
+/// may depend on those of others, in a circle if the file is made so.
+struct Depth;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+impl Depth {
+    fn enter() -> Result<Self> {
+        let depth = DEPTH.get();
+        if depth >= limits::VIRTUAL_DEPTH {
+            let most = to_u64(limits::VIRTUAL_DEPTH);
+            return Err(Error::limit(
+                "virtual datasets within virtual datasets",
+                most,
+            ));
+        }
+        DEPTH.set(depth.saturating_add(1));
+        Ok(Depth)
+    }
+}
+
+impl Drop for Depth {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get().saturating_sub(1));
+    }
+}

@@ -1,0 +1,121 @@
+//! Dataspace selections as they are stored: which elements of a dataset a virtual dataset takes, or a
+//! region reference points to (HDF5 3.0, VIII.B "Dataspace selection").
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::region::{Axis, Region};
+use crate::wire::{Cursor, to_u64};
+
+/// Reads one stored selection.
+///
+/// # Errors
+/// `Corrupt` for a pattern that cannot be; `Unsupported` for points, which the libraries do not map either,
+/// and for unknown versions.
+pub fn read(cursor: &mut Cursor<'_>) -> Result<Region> {
+    const NONE: u32 = 0;
+    const POINTS: u32 = 1;
+    const HYPERSLAB: u32 = 2;
+    const ALL: u32 = 3;
+    let selection_type = cursor.u32()?;
+    let version = cursor.u32()?;
+    match selection_type {
+        NONE | ALL => {
+            cursor.skip(4 + 4)?; // reserved, length
+            Ok(if selection_type == ALL {
+                Region::All
+            } else {
+                Region::Nothing
+            })
+        }
+        HYPERSLAB => hyperslab(version, cursor),
+        POINTS => Err(cursor.unsupported("a selection of points")),
+        other => Err(cursor.unsupported(&format!("selection type {other}"))),
+    }
+}
+
+fn hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
+    const REGULAR: u8 = 1;
+    let (is_regular, width) = match version {
+        1 => {
+            cursor.skip(4 + 4)?; // reserved, length
+            (false, 4)
+        }
+        2 => {
+            let flags = cursor.u8()?;
+            cursor.skip(4)?; // length
+            (flags & REGULAR != 0, 8)
+        }
+        3 => (cursor.u8()? & REGULAR != 0, usize::from(cursor.u8()?)),
+        version => return Err(cursor.unsupported(&format!("selection version {version}"))),
+    };
+    if !matches!(width, 2 | 4 | 8) {
+        return Err(cursor.corrupt(&format!("a selection in numbers of {width} bytes")));
+    }
+    let rank = usize::try_from(cursor.u32()?).unwrap_or(usize::MAX);
+    if rank == 0 || rank > limits::RANK {
+        return Err(cursor.corrupt(&format!("a selection of rank {rank}")));
+    }
+    match is_regular {
+        true => {
+            let axes = (0..rank)
+                .map(|_| axis(width, cursor))
+                .collect::<Result<_>>()?;
+            Ok(Region::Regular(axes))
+        }
+        false => blocks(rank, width, cursor),
+    }
+}
+
+/// Start, stride, count and block of one dimension.
+fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<Axis> {
+    let start = cursor.uint(width)?;
+    let stride = cursor.uint(width)?;
+    let count = unlimited(width, cursor)?;
+    let block = unlimited(width, cursor)?;
+    if stride == 0 || count == Some(0) || block == Some(0) {
+        return Err(cursor.corrupt("a selection with a stride, count or block of 0"));
+    }
+    if count != Some(1) && block.is_none_or(|block| block > stride) {
+        return Err(cursor.corrupt("a selection whose blocks overlap"));
+    }
+    let length = match (count, block) {
+        (Some(count), Some(block)) => {
+            let length = count.checked_mul(block);
+            Some(length.ok_or_else(|| cursor.corrupt("a selection of too many elements"))?)
+        }
+        _ => None,
+    };
+    let block = block.unwrap_or(u64::MAX);
+    Ok(Axis {
+        start,
+        stride: stride.max(block),
+        block,
+        length,
+    })
+}
+
+/// A number, `None` where all bits are one: unlimited.
+fn unlimited(width: usize, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+    let mut ahead = cursor.clone();
+    let is_unlimited = ahead.take(width)?.iter().all(|&byte| byte == 0xff);
+    let number = cursor.uint(width)?;
+    Ok(Some(number).filter(|_| !is_unlimited))
+}
+
+/// The first and the last corner of each block.
+fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> {
+    let count = cursor.uint(width)?;
+    if count > to_u64(limits::REGION_RUNS) {
+        let most = to_u64(limits::REGION_RUNS);
+        return Err(Error::limit("blocks of an irregular selection", most));
+    }
+    let corner = |cursor: &mut Cursor<'_>| {
+        (0..rank)
+            .map(|_| cursor.uint(width))
+            .collect::<Result<Vec<_>>>()
+    };
+    let blocks = (0..count)
+        .map(|_| Ok((corner(cursor)?, corner(cursor)?)))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Region::Blocks(blocks))
+}

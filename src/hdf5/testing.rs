@@ -1,0 +1,42 @@
+//! Small files for tests, written structure by structure.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::hdf5::metadata::Metadata;
+use crate::model::storage::{ChunkIndex, StoredChunk};
+use crate::source::memory::MemorySource;
+use crate::wire::checksum::lookup3;
+
+/// A file of `blocks`, each at its offset; addresses and lengths have eight bytes.
+pub(crate) fn file(blocks: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Arc<Metadata> {
+    let mut file = Vec::new();
+    for (at, block) in blocks {
+        file.resize(file.len().max(at + block.len()), 0);
+        file[at..at + block.len()].copy_from_slice(&block);
+    }
+    Arc::new(Metadata::new(Arc::new(MemorySource::new(file)), 0, 8, 8))
+}
+
+/// `block` and its checksum.
+pub(crate) fn sealed(mut block: Vec<u8>) -> Vec<u8> {
+    block.extend(lookup3(&block).to_le_bytes());
+    block
+}
+
+/// The words, little-endian.
+pub(crate) fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// Every chunk that a walk meets: its place and its offset.
+pub(crate) fn walked(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
+    let mut met = Vec::new();
+    let mut visit = |place: &[u64], chunk: StoredChunk| {
+        met.push((place.to_vec(), chunk.offset));
+        ControlFlow::Continue(())
+    };
+    index.walk(&mut visit)?;
+    Ok(met)
+}

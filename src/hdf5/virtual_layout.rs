@@ -1,0 +1,352 @@
+//! Virtual datasets: the list of parts of other datasets that make one, and the extent that follows from
+//! it (HDF5 3.0, IV.A.2.i "Virtual storage layout", III.E "Global heap block for virtual datasets";
+//! version 1 of the block is HDF5 2.0's).
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::other_files::{OtherFiles, SourceDataset};
+use crate::hdf5::selection;
+use crate::limits;
+use crate::model::Shape;
+use crate::model::region::{Axis, Region};
+use crate::model::storage::{Mapping, VirtualSource};
+use crate::wire::{Cursor, to_u64};
+
+/// One entry of the list, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    file: Vec<u8>,
+    dataset: Vec<u8>,
+    source: Region,
+    target: Region,
+}
+
+/// Reads the list in the heap object `block`, which stands at absolute offset `at`; gives the extent of the
+/// virtual dataset, whose stored one is `shape`, and its mappings, the last of which win.
+///
+/// # Errors
+/// `Corrupt` for a list that is damaged, `Limit` for one that is too long; as the sources cannot be
+/// opened on whose extent this one's depends.
+pub fn read(
+    metadata: &Metadata,
+    files: &Arc<OtherFiles>,
+    shape: &Shape,
+    block: &[u8],
+    at: u64,
+) -> Result<(Shape, Vec<Mapping>)> {
+    let entries = read_entries(metadata, block, at)?;
+    let (Shape::Simple { dims, max }, false) = (shape, entries.is_empty()) else {
+        return Ok((shape.clone(), Vec::new()));
+    };
+    let mut layout = Layout {
+        files,
+        at,
+        dims: dims.clone(),
+        mappings: Vec::new(),
+    };
+    layout.forget_unlimited(&entries);
+    for entry in &entries {
+        layout.add(entry)?;
+    }
+    let max = layout
+        .dims
+        .iter()
+        .zip(max)
+        .map(|(dim, max)| max.map(|max| max.max(*dim)));
+    let shape = Shape::Simple {
+        max: max.collect(),
+        dims: layout.dims,
+    };
+    Ok((shape, layout.mappings))
+}
+
+fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<Vec<Entry>> {
+    const WHAT: &str = "virtual dataset block";
+    verify_checksum(block, at, WHAT)?;
+    let mut cursor = Cursor::new(block, at, WHAT);
+    let version = cursor.u8()?;
+    if version > 1 {
+        return Err(cursor.unsupported(&format!("version {version}")));
+    }
+    let count = metadata.length(&mut cursor)?;
+    if count > to_u64(limits::VIRTUAL_MAPPINGS) {
+        return Err(too_many());
+    }
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let entry = read_entry(metadata, version, &entries, &mut cursor)?;
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// In version 1 a name may be given by the number of an earlier entry that has it.
+fn read_entry(
+    metadata: &Metadata,
+    version: u8,
+    earlier: &[Entry],
+    cursor: &mut Cursor<'_>,
+) -> Result<Entry> {
+    const SHARED_FILE: u8 = 1;
+    const SHARED_DATASET: u8 = 2;
+    const SAME_FILE: u8 = 4;
+    let flags = if version == 0 { 0 } else { cursor.u8()? };
+    let shared = |cursor: &mut Cursor<'_>| {
+        let index = metadata.length(cursor)?;
+        let entry = usize::try_from(index)
+            .ok()
+            .and_then(|index| earlier.get(index));
+        entry.ok_or_else(|| cursor.corrupt("a name is shared with an entry that is not before"))
+    };
+    let file = match flags {
+        flags if flags & SAME_FILE != 0 => b".".to_vec(),
+        flags if flags & SHARED_FILE != 0 => shared(cursor)?.file.clone(),
+        _ => cursor.text()?.to_vec(),
+    };
+    let dataset = match flags & SHARED_DATASET {
+        0 => cursor.text()?.to_vec(),
+        _ => shared(cursor)?.dataset.clone(),
+    };
+    Ok(Entry {
+        file,
+        dataset,
+        source: selection::read(cursor)?,
+        target: selection::read(cursor)?,
+    })
+}
+
+fn too_many() -> Error {
+    Error::limit(
+        "mappings of a virtual dataset",
+        to_u64(limits::VIRTUAL_MAPPINGS),
+    )
+}
+
+/// A virtual dataset while its mappings are gone through.
+struct Layout<'a> {
+    files: &'a Arc<OtherFiles>,
+    at: u64,
+    dims: Vec<u64>,
+    mappings: Vec<Mapping>,
+}
+
+impl Layout<'_> {
+    /// The stored extent along a dimension that grows with its sources is only the last that was known.
+    fn forget_unlimited(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            let Some((dimension, _)) = unlimited_axis(&entry.target) else {
+                continue;
+            };
+            if let Some(dim) = self.dims.get_mut(dimension) {
+                *dim = entries
+                    .iter()
+                    .map(|entry| fixed_end(&entry.target, dimension))
+                    .max()
+                    .unwrap_or(0);
+            }
+        }
+    }
+
+    fn add(&mut self, entry: &Entry) -> Result<()> {
+        match (unlimited_axis(&entry.target), unlimited_axis(&entry.source)) {
+            (None, None) => {
+                let (file, dataset) = (literal(&entry.file), literal(&entry.dataset));
+                self.push(file, dataset, entry.source.clone(), entry.target.clone())
+            }
+            (Some(target), Some(source)) => self.add_growing(entry, target, source),
+            (Some(target), None) => self.add_numbered(entry, target),
+            (None, Some(_)) => {
+                let what = "virtual dataset: an unlimited source for a limited part";
+                Err(Error::corrupt(what, self.at))
+            }
+        }
+    }
+
+    /// A part that grows with its source, up to the steps that the source has now.
+    fn add_growing(
+        &mut self,
+        entry: &Entry,
+        (target_dimension, target_axis): (usize, Axis),
+        (source_dimension, source_axis): (usize, Axis),
+    ) -> Result<()> {
+        let (file, dataset) = (literal(&entry.file), literal(&entry.dataset));
+        let source = self.source(file.clone(), dataset.clone()).open()?;
+        let dims = source
+            .as_ref()
+            .map_or(&[][..], |source| source.shape.dims());
+        let extent = dims.get(source_dimension).copied().unwrap_or(0);
+        let length = Some(source_axis.steps_before(extent));
+        let target_axis = Axis {
+            length,
+            ..target_axis
+        };
+        self.grow(target_dimension, target_axis.end());
+        if length == Some(0) {
+            return Ok(());
+        }
+        let source = with_axis(
+            &entry.source,
+            source_dimension,
+            Axis {
+                length,
+                ..source_axis
+            },
+        );
+        let target = with_axis(&entry.target, target_dimension, target_axis);
+        self.push(file, dataset, source, target)
+    }
+
+    /// A part for each block, from sources whose names hold the block's number: until one is missing.
+    fn add_numbered(&mut self, entry: &Entry, (dimension, axis): (usize, Axis)) -> Result<()> {
+        if axis.block == u64::MAX {
+            let what = "virtual dataset: a numbered source for one block without end";
+            return Err(Error::corrupt(what, self.at));
+        }
+        for number in 0..=to_u64(limits::VIRTUAL_MAPPINGS) {
+            let file = numbered(&entry.file, number);
+            let dataset = numbered(&entry.dataset, number);
+            if self.source(file.clone(), dataset.clone()).open()?.is_none() {
+                return Ok(());
+            }
+            let start = number
+                .checked_mul(axis.stride)
+                .and_then(|offset| offset.checked_add(axis.start))
+                .ok_or_else(too_many)?;
+            let stride = axis.block;
+            let block = Axis {
+                start,
+                stride,
+                block: axis.block,
+                length: Some(axis.block),
+            };
+            self.grow(dimension, block.end());
+            let target = with_axis(&entry.target, dimension, block);
+            self.push(file.clone(), dataset.clone(), entry.source.clone(), target)?;
+            if file == numbered(&entry.file, u64::MAX)
+                && dataset == numbered(&entry.dataset, u64::MAX)
+            {
+                return Ok(()); // the names hold no number
+            }
+        }
+        Err(too_many())
+    }
+
+    fn grow(&mut self, dimension: usize, end: u64) {
+        if let Some(dim) = self.dims.get_mut(dimension) {
+            *dim = (*dim).max(end);
+        }
+    }
+
+    fn source(&self, file: Vec<u8>, path: Vec<u8>) -> SourceDataset {
+        SourceDataset {
+            files: Arc::clone(self.files),
+            file,
+            path,
+        }
+    }
+
+    fn push(
+        &mut self,
+        file: Vec<u8>,
+        dataset: Vec<u8>,
+        source_region: Region,
+        region: Region,
+    ) -> Result<()> {
+        if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
+            return Err(too_many());
+        }
+        let source = Arc::new(self.source(file, dataset));
+        self.mappings.push(Mapping {
+            region,
+            source_region,
+            source,
+        });
+        Ok(())
+    }
+}
+
+/// The dimension along which a selection has no end.
+fn unlimited_axis(region: &Region) -> Option<(usize, Axis)> {
+    let Region::Regular(axes) = region else {
+        return None;
+    };
+    let found = axes
+        .iter()
+        .enumerate()
+        .find(|(_, axis)| axis.length.is_none());
+    found.map(|(dimension, axis)| (dimension, *axis))
+}
+
+/// Where a selection without unlimited dimension ends along `dimension`.
+fn fixed_end(region: &Region, dimension: usize) -> u64 {
+    match region {
+        Region::Regular(axes) if unlimited_axis(region).is_none() => {
+            axes.get(dimension).map_or(0, Axis::end)
+        }
+        Region::Blocks(blocks) => {
+            let ends = blocks.iter().filter_map(|(_, last)| last.get(dimension));
+            ends.max().map_or(0, |last| last.saturating_add(1))
+        }
+        _ => 0,
+    }
+}
+
+fn with_axis(region: &Region, dimension: usize, axis: Axis) -> Region {
+    let Region::Regular(axes) = region else {
+        return region.clone();
+    };
+    let replaced = axes
+        .iter()
+        .enumerate()
+        .map(|(other, kept)| match other == dimension {
+            true => axis,
+            false => *kept,
+        });
+    Region::Regular(replaced.collect())
+}
+
+/// A name with `%%` as `%`.
+fn literal(name: &[u8]) -> Vec<u8> {
+    format_name(name, b"%b")
+}
+
+/// A name with `%b` as the number of a block, and `%%` as `%`.
+fn numbered(name: &[u8], number: u64) -> Vec<u8> {
+    format_name(name, number.to_string().as_bytes())
+}
+
+fn format_name(name: &[u8], block: &[u8]) -> Vec<u8> {
+    let mut formatted = Vec::with_capacity(name.len());
+    let mut rest = name;
+    loop {
+        rest = match rest {
+            [b'%', b'%', after @ ..] => {
+                formatted.push(b'%');
+                after
+            }
+            [b'%', b'b', after @ ..] => {
+                formatted.extend_from_slice(block);
+                after
+            }
+            [byte, after @ ..] => {
+                formatted.push(*byte);
+                after
+            }
+            [] => return formatted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_hold_the_number_of_their_block() {
+        assert_eq!(numbered(b"run_%b.h5", 12), b"run_12.h5");
+        assert_eq!(numbered(b"100%%b", 12), b"100%b");
+        assert_eq!(literal(b"100%% of %b"), b"100% of %b");
+    }
+}

@@ -1,0 +1,426 @@
+//! A selection of an array's elements, as one array uses it to lie over parts of others.
+//!
+//! HDF5: a dataspace selection (hyperslab, all, none). ASDF: none.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::wire::to_u64;
+
+/// Some elements of an array; they are counted in C order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Region {
+    /// No element.
+    Nothing,
+    /// Every element.
+    All,
+    /// The same regular pattern everywhere, one for each dimension.
+    Regular(Vec<Axis>),
+    /// The union of blocks: of each, the first and the last corner, both inside.
+    Blocks(Vec<(Vec<u64>, Vec<u64>)>),
+}
+
+/// The steps of one dimension that a regular pattern selects: blocks at regular distances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Axis {
+    /// The first step.
+    pub start: u64,
+    /// From the beginning of one block to the next, never 0.
+    pub stride: u64,
+    /// Steps of a block, never 0.
+    pub block: u64,
+    /// Selected steps in all, where the last block may be cut short; `None` where there is no end.
+    pub length: Option<u64>,
+}
+
+impl Axis {
+    /// All `extent` steps.
+    pub fn whole(extent: u64) -> Self {
+        let step = extent.max(1);
+        Axis {
+            start: 0,
+            stride: step,
+            block: step,
+            length: Some(extent),
+        }
+    }
+
+    /// Selected steps before step `end`, as if there were no end of the pattern.
+    pub fn steps_before(&self, end: u64) -> u64 {
+        let span = end.saturating_sub(self.start);
+        let blocks = span.checked_div(self.stride).unwrap_or(0);
+        let rest = span.checked_rem(self.stride).unwrap_or(0);
+        blocks
+            .saturating_mul(self.block)
+            .saturating_add(rest.min(self.block))
+    }
+
+    /// The step that is selected after `ordinal` others.
+    fn step(&self, ordinal: u64) -> u64 {
+        let blocks = ordinal.checked_div(self.block).unwrap_or(0);
+        let rest = ordinal.checked_rem(self.block).unwrap_or(0);
+        self.start
+            .saturating_add(blocks.saturating_mul(self.stride))
+            .saturating_add(rest)
+    }
+
+    /// One past the last step that is selected; 0 where none is.
+    pub fn end(&self) -> u64 {
+        match self.length {
+            Some(0) => 0,
+            Some(length) => self.step(length.saturating_sub(1)).saturating_add(1),
+            None => u64::MAX,
+        }
+    }
+}
+
+/// A region of an array of known extent, as runs of elements that follow each other in C order.
+#[derive(Debug)]
+pub struct Runs(Pattern);
+
+#[derive(Debug)]
+enum Pattern {
+    /// Axes with the elements from one step to the next, slowest first; the last one's is 1.
+    Regular(Vec<(Axis, u64)>),
+    /// First element, length and ordinal of each run, ascending.
+    Listed(Vec<Run>),
+}
+
+/// Elements that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// The first one's number among all elements of the array.
+    pub element: u64,
+    /// How many they are.
+    pub length: u64,
+    /// How many elements of the region come before them.
+    pub ordinal: u64,
+}
+
+impl Runs {
+    /// The runs of `region` in an array of extent `dims`.
+    ///
+    /// # Errors
+    /// `Corrupt` where the region does not lie in the array or has no end; `Limit` where it is too ragged.
+    pub fn new(region: &Region, dims: &[u64]) -> Result<Self> {
+        let outside = || Error::corrupt("a selection reaches out of its dataset", 0);
+        match region {
+            Region::Nothing => Ok(Runs(Pattern::Listed(Vec::new()))),
+            Region::All => {
+                let axes: Vec<Axis> = dims.iter().map(|&dim| Axis::whole(dim)).collect();
+                Ok(Runs(Pattern::Regular(merged(&axes, dims))))
+            }
+            Region::Regular(axes) => {
+                let fits = |(axis, dim): (&Axis, &u64)| axis.length.is_some() && axis.end() <= *dim;
+                match axes.len() == dims.len() && axes.iter().zip(dims).all(fits) {
+                    true => Ok(Runs(Pattern::Regular(merged(axes, dims)))),
+                    false => Err(outside()),
+                }
+            }
+            Region::Blocks(blocks) => {
+                let fits = |(first, last): &(Vec<u64>, Vec<u64>)| {
+                    let in_order = first.iter().zip(last).all(|(first, last)| first <= last);
+                    first.len() == dims.len()
+                        && last.len() == dims.len()
+                        && in_order
+                        && last.iter().zip(dims).all(|(last, dim)| last < dim)
+                };
+                match blocks.iter().all(fits) {
+                    true => Ok(Runs(Pattern::Listed(listed(blocks, dims)?))),
+                    false => Err(outside()),
+                }
+            }
+        }
+    }
+
+    /// The number of elements.
+    pub fn elements(&self) -> u64 {
+        match &self.0 {
+            Pattern::Regular(axes) => {
+                let lengths = axes.iter().map(|(axis, _)| axis.length.unwrap_or(0));
+                lengths.fold(1, u64::saturating_mul)
+            }
+            Pattern::Listed(runs) => runs
+                .last()
+                .map_or(0, |run| run.ordinal.saturating_add(run.length)),
+        }
+    }
+
+    /// The part of a run that begins with the element of ordinal `ordinal`; `None` past the last.
+    pub fn from_ordinal(&self, ordinal: u64) -> Option<Run> {
+        if ordinal >= self.elements() {
+            return None;
+        }
+        match &self.0 {
+            Pattern::Regular(axes) => regular_run(axes, ordinal),
+            Pattern::Listed(runs) => {
+                let after = runs.partition_point(|run| run.ordinal <= ordinal);
+                let run = runs.get(after.checked_sub(1)?)?;
+                Some(run.cut_front(ordinal.saturating_sub(run.ordinal)))
+            }
+        }
+    }
+
+    /// The ordinal of the first element of the region at or after element `element` of the array.
+    pub fn first_at(&self, element: u64) -> u64 {
+        match &self.0 {
+            Pattern::Regular(axes) => first_regular(axes, element),
+            Pattern::Listed(runs) => {
+                let index =
+                    runs.partition_point(|run| run.element.saturating_add(run.length) <= element);
+                let elements = self.elements();
+                runs.get(index).map_or(elements, |run| {
+                    run.ordinal
+                        .saturating_add(element.saturating_sub(run.element))
+                })
+            }
+        }
+    }
+}
+
+impl Run {
+    /// This run without its first `count` elements.
+    fn cut_front(self, count: u64) -> Self {
+        Run {
+            element: self.element.saturating_add(count),
+            length: self.length.saturating_sub(count),
+            ordinal: self.ordinal.saturating_add(count),
+        }
+    }
+}
+
+/// The axes with the elements that a step is; a dimension that is selected whole is merged with the one
+/// before it, so that runs are as long as they can be.
+fn merged(axes: &[Axis], dims: &[u64]) -> Vec<(Axis, u64)> {
+    let mut merged: Vec<(Axis, u64)> = Vec::new();
+    let mut stride = 1_u64;
+    for (&axis, &dim) in axes.iter().zip(dims).rev() {
+        let axis = joined(axis);
+        match merged.last_mut() {
+            Some((inner, _)) if inner.start == 0 && inner.length == Some(stride) => {
+                let unit = stride;
+                *inner = Axis {
+                    start: axis.start.saturating_mul(unit),
+                    stride: axis.stride.saturating_mul(unit),
+                    block: axis.block.saturating_mul(unit),
+                    length: axis.length.map(|length| length.saturating_mul(unit)),
+                };
+                *inner = joined(*inner);
+            }
+            _ => merged.push((axis, stride)),
+        }
+        stride = stride.saturating_mul(dim);
+    }
+    merged.reverse();
+    if merged.is_empty() {
+        merged.push((Axis::whole(1), 1));
+    }
+    merged
+}
+
+/// Blocks that touch each other are one.
+fn joined(axis: Axis) -> Axis {
+    match axis.length {
+        Some(length) if length > 0 && (axis.stride == axis.block || length <= axis.block) => Axis {
+            stride: length,
+            block: length,
+            ..axis
+        },
+        _ => axis,
+    }
+}
+
+fn regular_run(axes: &[(Axis, u64)], ordinal: u64) -> Option<Run> {
+    let mut rest = ordinal;
+    let mut element = 0_u64;
+    let mut length = 0;
+    for (place, (axis, stride)) in axes.iter().enumerate().rev() {
+        let steps = axis.length?;
+        let step = rest.checked_rem(steps)?;
+        rest = rest.checked_div(steps)?;
+        element = element.saturating_add(axis.step(step).saturating_mul(*stride));
+        if place.saturating_add(1) == axes.len() {
+            let in_block = axis.block.saturating_sub(step.checked_rem(axis.block)?);
+            length = in_block.min(steps.saturating_sub(step));
+        }
+    }
+    Some(Run {
+        element,
+        length,
+        ordinal,
+    })
+}
+
+/// Goes down the axes as long as the element's own step is selected.
+fn first_regular(axes: &[(Axis, u64)], element: u64) -> u64 {
+    let mut rest = element;
+    let mut ordinal = 0_u64;
+    for (place, (axis, stride)) in axes.iter().enumerate() {
+        let steps = axis.length.unwrap_or(0);
+        let inner = axes.iter().skip(place.saturating_add(1));
+        let inner = inner
+            .map(|(axis, _)| axis.length.unwrap_or(0))
+            .fold(1, u64::saturating_mul);
+        let step = rest.checked_div(*stride).unwrap_or(0);
+        rest = rest.checked_rem(*stride).unwrap_or(0);
+        let before = axis.steps_before(step).min(steps);
+        ordinal = ordinal.saturating_add(before.saturating_mul(inner));
+        let is_selected = before < steps && axis.step(before) == step;
+        if !is_selected {
+            return ordinal;
+        }
+    }
+    ordinal
+}
+
+/// The rows of all blocks, each element once.
+fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
+    let mut runs = Vec::new();
+    for (first, last) in blocks {
+        let extent = |(first, last): (&u64, &u64)| last.saturating_sub(*first).saturating_add(1);
+        let axes: Vec<Axis> = first
+            .iter()
+            .zip(last)
+            .map(|(first, last)| {
+                let length = extent((first, last));
+                Axis {
+                    start: *first,
+                    stride: length,
+                    block: length,
+                    length: Some(length),
+                }
+            })
+            .collect();
+        let block = Runs(Pattern::Regular(merged(&axes, dims)));
+        let mut ordinal = 0;
+        while let Some(run) = block.from_ordinal(ordinal) {
+            ordinal = ordinal.saturating_add(run.length);
+            runs.push(run);
+            if runs.len() > limits::REGION_RUNS {
+                let most = to_u64(limits::REGION_RUNS);
+                return Err(Error::limit("runs of an irregular selection", most));
+            }
+        }
+    }
+    runs.sort_by_key(|run| run.element);
+    Ok(without_overlaps(&runs))
+}
+
+fn without_overlaps(runs: &[Run]) -> Vec<Run> {
+    let mut disjoint: Vec<Run> = Vec::with_capacity(runs.len());
+    for run in runs {
+        let end = run.element.saturating_add(run.length);
+        match disjoint.last_mut() {
+            Some(last) if run.element <= last.element.saturating_add(last.length) => {
+                last.length = last.length.max(end.saturating_sub(last.element));
+            }
+            _ => disjoint.push(*run),
+        }
+    }
+    let mut ordinal = 0_u64;
+    for run in &mut disjoint {
+        run.ordinal = ordinal;
+        ordinal = ordinal.saturating_add(run.length);
+    }
+    disjoint
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The numbers of all selected elements, one by one.
+    fn naive(axes: &[Axis], dims: &[u64]) -> Vec<u64> {
+        let selected = |axis: &Axis, step: u64| {
+            let length = axis.length.unwrap_or(0);
+            (0..length).any(|i| axis.start + i / axis.block * axis.stride + i % axis.block == step)
+        };
+        let total: u64 = dims.iter().product();
+        (0..total)
+            .filter(|&element| {
+                let mut rest = element;
+                axes.iter().zip(dims).rev().all(|(axis, dim)| {
+                    let step = rest % dim;
+                    rest /= dim;
+                    selected(axis, step)
+                })
+            })
+            .collect()
+    }
+
+    fn all_elements(runs: &Runs) -> Vec<u64> {
+        let mut elements = Vec::new();
+        while let Some(run) = runs.from_ordinal(elements.len() as u64) {
+            assert_eq!(run.ordinal, elements.len() as u64);
+            elements.extend(run.element..run.element + run.length);
+        }
+        elements
+    }
+
+    fn axis_of(dim: u64) -> impl Strategy<Value = Axis> {
+        (0..dim, 1..4_u64, 1..3_u64).prop_map(move |(start, block, gap)| {
+            let axis = Axis {
+                start,
+                stride: block + gap - 1,
+                block,
+                length: None,
+            };
+            Axis {
+                length: Some(axis.steps_before(dim)),
+                ..axis
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn regular_runs_are_the_selected_elements(
+            (dims, axes) in prop::collection::vec(1..6_u64, 1..4).prop_flat_map(|dims| {
+                let axes: Vec<_> = dims.iter().map(|&dim| axis_of(dim)).collect();
+                (Just(dims), axes)
+            })
+        ) {
+            let runs = Runs::new(&Region::Regular(axes.clone()), &dims).unwrap();
+            let elements = naive(&axes, &dims);
+            prop_assert_eq!(all_elements(&runs), elements.clone());
+            for element in 0..dims.iter().product::<u64>() {
+                let before = elements.iter().filter(|&&selected| selected < element).count();
+                prop_assert_eq!(runs.first_at(element), before as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn whole_rows_are_one_run() {
+        let rows = Axis {
+            start: 2,
+            stride: 3,
+            block: 3,
+            length: Some(3),
+        };
+        let region = Region::Regular(vec![rows, Axis::whole(100)]);
+        let runs = Runs::new(&region, &[10, 100]).unwrap();
+        let run = Run {
+            element: 200,
+            length: 300,
+            ordinal: 0,
+        };
+        assert_eq!(runs.from_ordinal(0), Some(run));
+    }
+
+    #[test]
+    fn overlapping_blocks_count_once() {
+        let blocks = vec![(vec![0, 0], vec![1, 1]), (vec![1, 1], vec![1, 2])];
+        let runs = Runs::new(&Region::Blocks(blocks), &[2, 3]).unwrap();
+        assert_eq!(all_elements(&runs), [0, 1, 3, 4, 5]);
+        assert_eq!(runs.first_at(2), 2);
+    }
+
+    #[test]
+    fn a_region_stays_inside_its_array() {
+        let region = Region::Regular(vec![Axis::whole(11)]);
+        assert!(Runs::new(&region, &[10]).is_err());
+        assert!(Runs::new(&Region::Blocks(vec![(vec![9], vec![10])]), &[10]).is_err());
+    }
+}

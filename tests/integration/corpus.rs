@@ -1,0 +1,60 @@
+//! The corpus of real files, where there is one: `$H5FS_CORPUS`, by default `../shared/corpus` beside
+//! this crate, with its conformance script in `../tools` of that directory.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::harness::{H5FS, python, run};
+
+/// What may be wrong: (part of the file's path, part of the kind of row, why). Empty is the aim.
+const EXCEPTIONS: &[(&str, &str, &str)] = &[];
+
+#[test]
+fn hdf5_files_conform() {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
+    let named = std::env::var_os("H5FS_CORPUS").map(PathBuf::from);
+    let asked_for = named.is_some();
+    let corpus = named.unwrap_or(beside);
+    let conform = corpus.join("../tools/conform.py");
+    if !corpus.join("hdf5").is_dir() || !conform.is_file() {
+        assert!(
+            !asked_for,
+            "$H5FS_CORPUS leads to no corpus: {}",
+            corpus.display()
+        );
+        eprintln!("skipped: no corpus at {}", corpus.display());
+        return;
+    }
+    let mut command = Command::new(python());
+    command
+        .arg(&conform)
+        .arg(H5FS)
+        .arg(corpus.join("hdf5"))
+        .arg(corpus.join("oracle/hdf5"));
+    command
+        .args(["--show", "100000"])
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    let said = run(&mut command, Duration::from_secs(590));
+    let text = said.text();
+    assert!(
+        text.contains("\ntotal: "),
+        "no total: {text}{}",
+        said.stderr
+    );
+    let wrong: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("WRONG "))
+        .filter(|line| {
+            !EXCEPTIONS
+                .iter()
+                .any(|(file, kind, _)| line.contains(file) && line.contains(kind))
+        })
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{}\n{}",
+        wrong.join("\n"),
+        text.lines().last().unwrap_or_default()
+    );
+}

@@ -1,0 +1,116 @@
+//! Every fixture, mounted and compared with what h5py says about it at test time.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::harness::{Mount, fixtures, run, script};
+
+/// The tests below, by the beginnings of the fixtures' names.
+const THEMES: &[(&str, &[&str])] = &[
+    (
+        "superblocks",
+        &[
+            "superblock-",
+            "user-block-",
+            "offsets-",
+            "paged",
+            "prepended",
+            "trailing-",
+        ],
+    ),
+    ("headers", &["header-", "shared-messages", "times-"]),
+    ("groups", &["groups", "symbol-table-", "names"]),
+    ("links", &["links.", "external-links", "user-defined-links"]),
+    ("datatypes", &["datatypes", "complex-", "committed"]),
+    ("dataspaces", &["dataspaces"]),
+    (
+        "variable",
+        &[
+            "text-values",
+            "sequences",
+            "records-with-",
+            "standard-references",
+        ],
+    ),
+    ("layouts", &["layouts", "tiny", "corruptible", "sparse"]),
+    ("indices", &["chunk-indices", "partial-edges"]),
+    ("filters", &["filters", "filter-masks"]),
+    ("fill_and_size", &["fill-values", "resized"]),
+    ("attributes", &["attribute-"]),
+    ("large", &["links-100k"]),
+];
+
+fn names() -> Vec<String> {
+    let entries = fs::read_dir(fixtures()).expect("fixtures");
+    let mut names: Vec<String> = entries
+        .map(|e| e.expect("entry").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[track_caller]
+fn compare(theme: &str) {
+    let (_, beginnings) = THEMES
+        .iter()
+        .find(|(name, _)| *name == theme)
+        .expect("theme");
+    let mut wrong = Vec::new();
+    for name in names()
+        .iter()
+        .filter(|n| beginnings.iter().any(|b| n.starts_with(b)))
+    {
+        let file = fixtures().join(name);
+        let (mount, finished) = Mount::attempt(&file, &[]);
+        if !finished.status.success() {
+            wrong.push(format!("{name} does not mount: {}", finished.stderr));
+            continue;
+        }
+        let mut comparison = script("compare.py");
+        comparison.arg(&mount.path).arg(&file);
+        let said = run(&mut comparison, Duration::from_secs(120));
+        if !said.status.success() {
+            wrong.push(format!("{}{}", said.text(), said.stderr));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+macro_rules! themes {
+    ($($theme:ident),*) => {
+        $(#[test] fn $theme() { compare(stringify!($theme)); })*
+
+        #[test]
+        fn every_theme_is_tested() {
+            let tested = [$(stringify!($theme)),*];
+            assert_eq!(tested.as_slice(), THEMES.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        }
+    };
+}
+
+themes!(
+    superblocks,
+    headers,
+    groups,
+    links,
+    datatypes,
+    dataspaces,
+    variable,
+    layouts,
+    indices,
+    filters,
+    fill_and_size,
+    attributes,
+    large
+);
+
+/// A new fixture is not forgotten here.
+#[test]
+fn every_fixture_has_one_theme() {
+    for name in names() {
+        let themes = THEMES
+            .iter()
+            .filter(|(_, b)| b.iter().any(|b| name.starts_with(b)));
+        assert_eq!(themes.count(), 1, "{name}");
+    }
+}

@@ -1,0 +1,447 @@
+//! Mounts that cannot outlive their test, commands that cannot hang it, and the fixtures.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{Read, Seek};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// The program under test.
+pub(crate) const H5FS: &str = env!("CARGO_BIN_EXE_h5fs");
+
+/// How long a mount has to answer, or to refuse.
+pub(crate) const MOUNT_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long one test may use one mount before it is cut off.
+const MOUNT_LIFE: Duration = Duration::from_secs(240);
+
+// ------------------------------------------------------------------ commands
+
+/// A finished command.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Finished {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// The output, of a command that has to succeed.
+    #[track_caller]
+    pub(crate) fn success(self) -> Self {
+        assert!(
+            self.status.success(),
+            "{}: {}{}",
+            self.status,
+            self.text(),
+            self.stderr
+        );
+        self
+    }
+
+    /// The one line of standard error, of a command that has to fail.
+    #[track_caller]
+    pub(crate) fn one_line(&self) -> &str {
+        assert!(!self.status.success(), "succeeded: {self:?}");
+        assert!(self.status.signal().is_none(), "died of a signal: {self:?}");
+        let line = self.stderr.strip_suffix('\n').unwrap_or(&self.stderr);
+        assert!(
+            !line.is_empty() && !line.contains('\n'),
+            "not one line: {:?}",
+            self.stderr
+        );
+        assert!(!line.contains("panicked"), "{line}");
+        line
+    }
+}
+
+/// Runs a command to its end. Its output goes to files, not to pipes: a daemon that inherits them must
+/// not make the test wait for it.
+#[track_caller]
+pub(crate) fn run(command: &mut Command, limit: Duration) -> Finished {
+    let mut output = tempfile::tempfile().expect("temporary file");
+    let mut errors = tempfile::tempfile().expect("temporary file");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().expect("a second descriptor"))
+        .stderr(errors.try_clone().expect("a second descriptor"))
+        .spawn()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let status = wait(&mut child, limit);
+    let text = |file: &mut File| {
+        let mut bytes = Vec::new();
+        file.rewind().expect("rewind");
+        file.read_to_end(&mut bytes).expect("read back");
+        bytes
+    };
+    let (stdout, stderr) = (text(&mut output), text(&mut errors));
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    let Some(status) = status else {
+        panic!(
+            "{command:?} did not end in {limit:?}: {}{stderr}",
+            String::from_utf8_lossy(&stdout)
+        );
+    };
+    Finished {
+        status,
+        stdout,
+        stderr,
+    }
+}
+
+/// Waits for a child; kills it and answers None when the time is over.
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait().expect("wait") {
+            return Some(status);
+        }
+        if Instant::now() > end {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until something becomes true.
+#[track_caller]
+pub(crate) fn eventually(limit: Duration, what: &str, mut is: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
+    while !is() {
+        assert!(Instant::now() < end, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The program, with arguments.
+pub(crate) fn h5fs<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(arguments: I) -> Command {
+    let mut command = Command::new(H5FS);
+    command.args(arguments);
+    command
+}
+
+/// The Python interpreter, with one of the scripts beside the fixtures.
+pub(crate) fn script(name: &str) -> Command {
+    let mut command = Command::new(python());
+    command.arg(
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(name),
+    );
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+pub(crate) fn python() -> PathBuf {
+    std::env::var_os("H5FS_PYTHON").map_or_else(|| "python3".into(), PathBuf::from)
+}
+
+/// Whether the test runs as root, and may mount with mount(8) and become somebody else.
+pub(crate) fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+// ------------------------------------------------------------------ fixtures
+
+/// The directory of the fixtures, written on the first call of each run.
+#[track_caller]
+pub(crate) fn fixtures() -> &'static Path {
+    static DIRECTORY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let made = DIRECTORY.get_or_init(|| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fixtures");
+        let _ = fs::remove_dir_all(&directory);
+        let made = run(
+            script("make.py").arg(&directory).arg("--large"),
+            Duration::from_secs(120),
+        );
+        if made.status.success() {
+            Ok(directory)
+        } else {
+            Err(made.stderr)
+        }
+    });
+    match made {
+        Ok(directory) => directory,
+        Err(why) => panic!("the fixtures cannot be written (use scripts/test): {why}"),
+    }
+}
+
+/// The path of one fixture.
+#[track_caller]
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    let path = fixtures().join(name);
+    assert!(path.is_file(), "no fixture {name}");
+    path
+}
+
+// ------------------------------------------------------------------ mounts
+
+/// A mount of its own under a temporary directory; gone, with its processes, when dropped.
+pub(crate) struct Mount {
+    /// Where the file is mounted.
+    pub(crate) path: PathBuf,
+    _directory: TempDir,
+    _over: Sender<()>,
+}
+
+impl Mount {
+    /// Mounts a file; fails the test if that fails.
+    #[track_caller]
+    pub(crate) fn new(source: &Path) -> Self {
+        Self::with(source, &[])
+    }
+
+    /// Mounts a file with options.
+    #[track_caller]
+    pub(crate) fn with(source: &Path, options: &[&str]) -> Self {
+        let (mount, finished) = Self::attempt(source, options);
+        assert!(
+            finished.status.success(),
+            "{}: {}",
+            source.display(),
+            finished.stderr
+        );
+        assert!(
+            mount.is_up(),
+            "exit status 0, but {} is not mounted",
+            source.display()
+        );
+        mount
+    }
+
+    /// Tries to mount a file; the caller looks at how it went.
+    #[track_caller]
+    pub(crate) fn attempt(source: &Path, options: &[&str]) -> (Self, Finished) {
+        let mount = Self::prepare();
+        let finished = run(h5fs(options).arg(source).arg(&mount.path), MOUNT_LIMIT);
+        (mount, finished)
+    }
+
+    /// A mount point on which the caller mounts; unmounted all the same.
+    pub(crate) fn prepare() -> Self {
+        let directory = TempDir::with_prefix("h5fs-test-").expect("temporary directory");
+        let path = directory.path().join("mnt");
+        fs::create_dir(&path).expect("mount point");
+        let (over, life) = channel();
+        let watched = path.clone();
+        std::thread::spawn(move || {
+            if life.recv_timeout(MOUNT_LIFE) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{}: cut off after {MOUNT_LIFE:?}", watched.display());
+                clear(&watched);
+            }
+        });
+        Self {
+            path,
+            _directory: directory,
+            _over: over,
+        }
+    }
+
+    /// A path inside the mount.
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.path.join(path)
+    }
+
+    /// Whether something is mounted here, by the kernel's word (a stat would wait for a hung daemon).
+    pub(crate) fn is_up(&self) -> bool {
+        is_mounted(&self.path)
+    }
+
+    /// The processes that serve this mount.
+    pub(crate) fn processes(&self) -> Vec<Process> {
+        processes_of(&self.path)
+    }
+
+    /// The process that has the source open, and the one that has not.
+    #[track_caller]
+    pub(crate) fn worker_and_supervisor(&self, source: &Path) -> (Process, Process) {
+        let all = self.processes();
+        assert_eq!(all.len(), 2, "a worker and a supervisor, not {all:?}");
+        let source = fs::metadata(source).expect("source");
+        let (mut workers, supervisors): (Vec<_>, Vec<_>) = all.into_iter().partition(|p| {
+            fs::read_dir(format!("/proc/{}/fd", p.pid))
+                .into_iter()
+                .flatten()
+                .flatten()
+                .any(|fd| {
+                    // only ordinary files: a stat through a descriptor of the mount itself could wait for it
+                    fs::read_link(fd.path()).is_ok_and(|to| to.starts_with("/"))
+                        && fs::metadata(fd.path())
+                            .is_ok_and(|m| (m.dev(), m.ino()) == (source.dev(), source.ino()))
+                })
+        });
+        assert_eq!(workers.len(), 1, "one process that has the source open");
+        let mut supervisors = supervisors.into_iter();
+        (
+            workers.remove(0),
+            supervisors.next().expect("a process without the source"),
+        )
+    }
+
+    /// Unmounts as a user would.
+    #[track_caller]
+    pub(crate) fn unmount(&self) {
+        let done = run(
+            Command::new("fusermount3").arg("-u").arg(&self.path),
+            MOUNT_LIMIT,
+        );
+        assert!(done.status.success(), "fusermount3 -u: {}", done.stderr);
+    }
+
+    /// Waits until nothing is mounted and no process is left.
+    #[track_caller]
+    pub(crate) fn must_be_gone(&self, limit: Duration) {
+        eventually(limit, "unmounted", || !self.is_up());
+        eventually(limit, "no process left", || self.processes().is_empty());
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        clear(&self.path);
+    }
+}
+
+fn clear(path: &Path) {
+    let quietly = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(arguments).arg(path).stdin(Stdio::null());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        child.is_ok_and(|mut c| wait(&mut c, Duration::from_secs(5)).is_some_and(|s| s.success()))
+    };
+    // several: a failed test may have mounted twice
+    for _ in 0..4 {
+        if !is_mounted(path) {
+            break;
+        }
+        let _ = quietly("fusermount3", &["-u"])
+            || quietly("umount", &[])
+            || quietly("fusermount3", &["-u", "-z"])
+            || quietly("umount", &["-l"]);
+    }
+    let end = Instant::now() + Duration::from_secs(2);
+    while !processes_of(path).is_empty() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for process in processes_of(path) {
+        process.signal(Signal::SIGKILL);
+    }
+}
+
+/// Whether mountinfo names this path.
+pub(crate) fn is_mounted(path: &Path) -> bool {
+    find_mount(path).is_some()
+}
+
+/// The mount's line in mountinfo.
+#[track_caller]
+pub(crate) fn mount_line(path: &Path) -> String {
+    find_mount(path).unwrap_or_else(|| panic!("{} is not mounted", path.display()))
+}
+
+/// Looks more than once before it says no: the table is read in pieces, and a line can slip between
+/// two of them while other tests mount and unmount.
+fn find_mount(path: &Path) -> Option<String> {
+    let path = path.to_str().expect("test paths are text");
+    (0..4).find_map(|_| {
+        let mounts = fs::read("/proc/self/mountinfo").expect("mountinfo");
+        let mounts = String::from_utf8_lossy(&mounts).into_owned();
+        mounts
+            .lines()
+            .find(|line| line.split(' ').nth(4) == Some(path))
+            .map(str::to_owned)
+    })
+}
+
+// ------------------------------------------------------------------ processes
+
+/// A process, by its number and the time it started: numbers are used again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    start: String,
+    parent: i32,
+}
+
+impl Process {
+    fn read(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+        let alive = *fields.first()? != "Z" && *fields.first()? != "X";
+        let (parent, start) = (fields.get(1)?.parse().ok()?, (*fields.get(19)?).to_owned());
+        alive.then_some(Self { pid, start, parent })
+    }
+
+    /// Whether this very process still runs.
+    pub(crate) fn is_alive(&self) -> bool {
+        Self::read(self.pid).is_some_and(|now| now.start == self.start)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.is_alive() {
+            let _ = kill(Pid::from_raw(self.pid), signal);
+        }
+    }
+}
+
+/// The processes of the program that know this mount point by argument or environment, or descend
+/// from one that does.
+fn processes_of(mountpoint: &Path) -> Vec<Process> {
+    let wanted = mountpoint.as_os_str().as_encoded_bytes();
+    let names_it = |pid: i32| {
+        ["cmdline", "environ"].iter().any(|what| {
+            fs::read(format!("/proc/{pid}/{what}"))
+                .is_ok_and(|text| text.windows(wanted.len()).any(|w| w == wanted))
+        })
+    };
+    let all: Vec<Process> = fs::read_dir("/proc")
+        .expect("/proc")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == Path::new(H5FS))
+        })
+        .filter_map(Process::read)
+        .collect();
+    let direct: Vec<i32> = all
+        .iter()
+        .map(|p| p.pid)
+        .filter(|&pid| names_it(pid))
+        .collect();
+    all.into_iter()
+        .filter(|p| direct.contains(&p.pid) || direct.contains(&p.parent))
+        .collect()
+}
+
+// ------------------------------------------------------------------ trees
+
+/// Every entry of a tree, depth first, without following symlinks. What cannot be listed is left out.
+pub(crate) fn tree(top: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut stack = vec![top.to_owned()];
+    while let Some(directory) = stack.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|t| t.is_dir()) {
+                stack.push(entry.path());
+            }
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,15 @@
+//! What only the finished program can show: real mounts, real processes, real files.
+//!
+//! One binary, so that the fixtures are written once for all of it. They are written by
+//! `tests/fixtures/make.py` with the interpreter that `$H5FS_PYTHON` names (`python3` otherwise),
+//! which must have h5py; `scripts/test` sees to both.
+
+mod command;
+mod corpus;
+mod fixtures;
+mod harness;
+mod helper;
+mod layering;
+mod serving;
+mod signals;
+mod truncated;

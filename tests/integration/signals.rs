@@ -1,0 +1,74 @@
+//! However it ends, nothing is left behind: no mount that answers ENOTCONN, no process.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use crate::harness::{Mount, fixture};
+
+const SOON: Duration = Duration::from_secs(2);
+
+#[test]
+fn signals_to_the_supervisor_unmount() {
+    let source = fixture("tiny.latest.h5");
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let mount = Mount::new(&source);
+        let (_, supervisor) = mount.worker_and_supervisor(&source);
+        supervisor.signal(signal);
+        mount.must_be_gone(SOON);
+        assert!(
+            fs::read_dir(&mount.path)
+                .expect("the empty mount point")
+                .next()
+                .is_none()
+        );
+    }
+}
+
+#[test]
+fn signals_unmount_although_a_file_is_open() {
+    let source = fixture("tiny.latest.h5");
+    let mount = Mount::new(&source);
+    let open = fs::File::open(mount.at("contiguous")).expect("open");
+    let (_, supervisor) = mount.worker_and_supervisor(&source);
+    supervisor.signal(Signal::SIGTERM);
+    mount.must_be_gone(SOON);
+    drop(open);
+}
+
+#[test]
+fn killing_the_worker_unmounts() {
+    let source = fixture("tiny.latest.h5");
+    for signal in [Signal::SIGKILL, Signal::SIGABRT] {
+        let mount = Mount::new(&source);
+        let (worker, supervisor) = mount.worker_and_supervisor(&source);
+        worker.signal(signal);
+        mount.must_be_gone(SOON);
+        assert!(!worker.is_alive() && !supervisor.is_alive());
+    }
+}
+
+#[test]
+fn killing_the_supervisor_leaves_nothing_behind() {
+    let source = fixture("tiny.latest.h5");
+    let mount = Mount::new(&source);
+    let (worker, supervisor) = mount.worker_and_supervisor(&source);
+    supervisor.signal(Signal::SIGKILL);
+    mount.must_be_gone(SOON);
+    assert!(!worker.is_alive());
+}
+
+#[test]
+fn lazy_unmount_ends_the_processes_when_the_last_file_is_closed() {
+    let source = fixture("tiny.latest.h5");
+    let mount = Mount::new(&source);
+    let open = fs::File::open(mount.at("contiguous")).expect("open");
+    let done = std::process::Command::new("fusermount3")
+        .arg("-uz")
+        .arg(&mount.path)
+        .status();
+    assert!(done.expect("fusermount3").success());
+    drop(open);
+    mount.must_be_gone(SOON);
+}
