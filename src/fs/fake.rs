@@ -86,6 +86,8 @@ impl Fake {
             link_count,
             modified: None,
             comment: None,
+            tag: None,
+            error: None,
         };
         let object = Object {
             node: Ok(Arc::new(node)),
