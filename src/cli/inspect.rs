@@ -147,6 +147,16 @@ struct Named {
     stat: Stat,
 }
 
+impl Named {
+    fn new(name: &[u8], entry: &fs::Entry) -> Self {
+        Named {
+            name: name.to_vec(),
+            ino: entry.ino,
+            stat: entry.attributes,
+        }
+    }
+}
+
 /// A directory that is still to be listed.
 struct Pending {
     path: Vec<u8>,
@@ -230,7 +240,7 @@ impl Listing<'_> {
         };
         let mut cookie = 0;
         loop {
-            let batch = self.batch(handle, &mut cookie);
+            let batch = self.batch(directory, handle, &mut cookie);
             let batch = match batch {
                 Ok(batch) if batch.is_empty() => break,
                 Ok(batch) => batch,
@@ -257,21 +267,32 @@ impl Listing<'_> {
     }
 
     /// The next names of an open directory; none at its end.
-    fn batch(&self, handle: Handle, cookie: &mut u64) -> Result<Vec<Named>> {
+    fn batch(
+        &mut self,
+        directory: &Pending,
+        handle: Handle,
+        cookie: &mut u64,
+    ) -> Result<Vec<Named>> {
         let mut batch = Vec::new();
+        let mut unknown = Vec::new();
         self.filesystem
             .readdir_plus(handle, *cookie, &mut |listed, entry| {
                 if batch.len() == BATCH {
                     return true;
                 }
                 *cookie = listed.next;
-                batch.push(Named {
-                    name: listed.name.to_vec(),
-                    ino: entry.ino,
-                    stat: entry.attributes,
-                });
+                match entry {
+                    Some(entry) => batch.push(Named::new(listed.name, entry)),
+                    None => unknown.push(listed.name.to_vec()),
+                }
                 false
             })?;
+        for name in unknown {
+            match self.filesystem.lookup(directory.ino, &name) {
+                Ok(entry) => batch.push(Named::new(&name, &entry)),
+                Err(error) => self.fail(&join(&directory.path, &name), &error),
+            }
+        }
         Ok(batch)
     }
 
