@@ -86,15 +86,24 @@ fn decoder(id: u16) -> Option<Decoder> {
 /// # Errors
 /// `Unsupported` names the first one that cannot, `Limit` says that there are too many.
 pub fn check(pipeline: &Pipeline) -> Result<()> {
+    const NONE_LEFT_OUT: u32 = 0;
+    check_masked(pipeline, NONE_LEFT_OUT)
+}
+
+/// Whether the filters of a chunk with the mask `filter_mask` can be undone.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
     if pipeline.0.len() > limits::FILTERS {
         return Err(Error::limit("filters", to_u64(limits::FILTERS)));
     }
-    match pipeline
-        .0
-        .iter()
-        .find(|filter| decoder(filter.id).is_none())
-    {
-        Some(filter) => Err(unknown(filter)),
+    let is_applied = |index: u32| filter_mask.checked_shr(index).unwrap_or(0) & 1 == 0;
+    let unknown_filter = (0_u32..)
+        .zip(&pipeline.0)
+        .find(|(index, filter)| is_applied(*index) && decoder(filter.id).is_none());
+    match unknown_filter {
+        Some((_, filter)) => Err(unknown(filter)),
         None => Ok(()),
     }
 }

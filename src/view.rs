@@ -6,6 +6,7 @@
 pub mod attributes;
 pub mod raw;
 pub mod text;
+pub mod variable_length;
 
 use crate::array::Bytes;
 use crate::error::Result;
