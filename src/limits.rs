@@ -6,7 +6,7 @@
 pub const METADATA_BLOCK: u64 = 64 << 20;
 
 /// Bytes of verified metadata blocks that a mounted file keeps.
-pub const METADATA_CACHE: u64 = 16 << 20;
+pub const METADATA_CACHE: u64 = 32 << 20;
 
 /// Parsed objects (group, dataset, committed datatype) that a mounted file keeps.
 pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();

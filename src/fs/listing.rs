@@ -152,11 +152,13 @@ impl Filesystem {
         }
         let directory = self.space(live).directory(entry.node);
         let mut cursor = lock(cursor);
-        for at in first.. {
+        let mut at = first;
+        loop {
             match self.fetch(live, entry.node, &mut cursor, at - DOTS) {
-                Ok(Some(link)) => {
+                Ok(Some((link, behind))) => {
                     let listed = Listed::Found(&directory, directory.show(link));
-                    if visit(&listed, at + 1) {
+                    at = behind.saturating_add(DOTS);
+                    if visit(&listed, at) {
                         return Ok(());
                     }
                 }
@@ -169,7 +171,6 @@ impl Filesystem {
                 }
             }
         }
-        Ok(())
     }
 
     fn list_others(
@@ -200,11 +201,12 @@ impl Filesystem {
         group: NodeId,
         cursor: &mut Option<Cursor>,
         position: u64,
-    ) -> Result<Option<Link>> {
+    ) -> Result<Option<(Link, u64)>> {
         let cursor = match cursor {
             Some(cursor) => cursor,
             None => cursor.insert(Cursor::new(live.container.links(group)?)),
         };
-        Ok(cursor.at(position)?.cloned())
+        let found = cursor.at(position)?;
+        Ok(found.map(|(link, behind)| (link.clone(), behind)))
     }
 }
