@@ -129,3 +129,12 @@ pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(
 
 /// Links that one path within a file may lead over.
 pub const PATH_LINKS: usize = 4096;
+
+/// Dimensions of an array together with those of elements that are arrays.
+pub const SELECTION_RANK: usize = 64;
+
+/// Bytes of one element, and of its text, where an array is shown as text.
+pub const TEXT_ELEMENT_BYTES: u64 = 16 << 20;
+
+/// Columns of one element where an array is shown as csv.
+pub const CSV_COLUMNS: usize = 65_536;
