@@ -4,7 +4,10 @@
 //! the place in a text that is produced from front to back.
 
 pub mod attributes;
+pub mod elements;
+pub mod npy;
 pub mod raw;
+pub mod selected;
 pub mod text;
 
 use crate::array::Bytes;
