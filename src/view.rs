@@ -4,6 +4,7 @@
 //! the place in a text that is produced from front to back.
 
 pub mod attributes;
+pub mod csv;
 pub mod elements;
 pub mod npy;
 pub mod raw;
