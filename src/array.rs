@@ -21,6 +21,7 @@ mod grid;
 mod prefetch;
 mod strided;
 mod virtual_array;
+pub mod vlen;
 
 use std::sync::{Arc, OnceLock};
 

@@ -17,6 +17,8 @@ mod bit_planes;
 mod bits;
 pub mod bitshuffle;
 mod blocks;
+pub mod blosc;
+pub mod blosc2;
 pub mod bzip2;
 pub mod deflate;
 pub mod fletcher32;
@@ -29,6 +31,7 @@ pub mod scaleoffset;
 mod scratch;
 pub mod shuffle;
 pub mod szip;
+pub mod zfp;
 pub mod zstd;
 
 pub use length::Length;
@@ -46,9 +49,12 @@ const NBIT: u16 = 5;
 const SCALEOFFSET: u16 = 6;
 const BZIP2: u16 = 307;
 const LZF: u16 = 32000;
+const BLOSC: u16 = 32001;
 const LZ4: u16 = 32004;
 const BITSHUFFLE: u16 = 32008;
+const ZFP: u16 = 32013;
 const ZSTD: u16 = 32015;
+const BLOSC2: u16 = 32026;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
 type Decoder = fn(Vec<u8>, &[u32], Length) -> Result<Vec<u8>>;
@@ -64,8 +70,11 @@ fn decoder(id: u16) -> Option<Decoder> {
         SCALEOFFSET => scaleoffset::decode,
         BZIP2 => |bytes, _, length| bzip2::decode(&bytes, length),
         LZF => |bytes, _, length| lzf::decode(&bytes, length),
+        BLOSC => |bytes, _, length| blosc::decode(&bytes, length),
+        BLOSC2 => |bytes, _, length| blosc2::decode(&bytes, length),
         LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
         BITSHUFFLE => |bytes, parameters, length| bitshuffle::decode(&bytes, parameters, length),
+        ZFP => |bytes, parameters, length| zfp::decode(&bytes, parameters, length),
         ZSTD => |bytes, _, length| zstd::decode(&bytes, length),
         _ => return None,
     };
@@ -77,15 +86,24 @@ fn decoder(id: u16) -> Option<Decoder> {
 /// # Errors
 /// `Unsupported` names the first one that cannot, `Limit` says that there are too many.
 pub fn check(pipeline: &Pipeline) -> Result<()> {
+    const NONE_LEFT_OUT: u32 = 0;
+    check_masked(pipeline, NONE_LEFT_OUT)
+}
+
+/// Whether the filters of a chunk with the mask `filter_mask` can be undone.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
     if pipeline.0.len() > limits::FILTERS {
         return Err(Error::limit("filters", to_u64(limits::FILTERS)));
     }
-    match pipeline
-        .0
-        .iter()
-        .find(|filter| decoder(filter.id).is_none())
-    {
-        Some(filter) => Err(unknown(filter)),
+    let is_applied = |index: u32| filter_mask.checked_shr(index).unwrap_or(0) & 1 == 0;
+    let unknown_filter = (0_u32..)
+        .zip(&pipeline.0)
+        .find(|(index, filter)| is_applied(*index) && decoder(filter.id).is_none());
+    match unknown_filter {
+        Some((_, filter)) => Err(unknown(filter)),
         None => Ok(()),
     }
 }
@@ -167,7 +185,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         305 => "LZO",
         BZIP2 => "bzip2",
         LZF => "LZF",
-        32001 => "Blosc",
+        BLOSC => "Blosc",
         32002 => "MAFISC",
         32003 => "Snappy",
         LZ4 => "LZ4",
@@ -179,7 +197,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         32010 => "LPC-Rice",
         32011 => "CCSDS-123",
         32012 => "JPEG-LS",
-        32013 => "ZFP",
+        ZFP => "ZFP",
         32014 => "fpzip",
         ZSTD => "Zstandard",
         32016 => "B3D",
@@ -192,7 +210,7 @@ pub fn name(id: u16) -> Option<&'static str> {
         32023 => "Granular BitRound",
         32024 => "SZ3",
         32025 => "Delta-Rice",
-        32026 => "Blosc2",
+        BLOSC2 => "Blosc2",
         32027 => "FLAC",
         32028 => "SPERR",
         _ => return None,

@@ -38,7 +38,7 @@ pub mod superblock;
 mod testing;
 pub mod virtual_layout;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
@@ -220,8 +220,21 @@ impl Container for File {
         self.with_attributes(id, |attributes| attributes.find(name))
     }
 
-    fn variable_length(&self, element: &[u8], base_size: u64) -> Result<Option<Vec<u8>>> {
-        self.context.pointers().variable_length(element, base_size)
+    fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>> {
+        self.context
+            .pointers()
+            .variable_length_bytes(element, base_size)
+    }
+
+    fn variable_length(
+        &self,
+        element: &[u8],
+        base_size: u64,
+        part: Range<u64>,
+    ) -> Result<Option<Vec<u8>>> {
+        self.context
+            .pointers()
+            .variable_length(element, base_size, part)
     }
 
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {

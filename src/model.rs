@@ -22,6 +22,7 @@
 pub mod array;
 pub mod attribute;
 pub mod datatype;
+pub mod extras;
 pub mod link;
 pub mod ndl;
 pub mod node;
@@ -35,12 +36,13 @@ pub mod storage;
 pub mod text;
 pub mod value;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 pub use array::Array;
 pub use attribute::{Attribute, Reference};
 pub use datatype::Datatype;
+pub use extras::Extras;
 pub use link::{Link, LinkStream, LinkTarget};
 pub use node::{Node, NodeId, NodeKind};
 pub use shape::Shape;
@@ -80,13 +82,29 @@ pub trait Container: Send + Sync {
     /// The attribute called `name` (bytes as in the file).
     fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>>;
 
-    /// The bytes that one stored variable-length element points to: its base elements, one after
-    /// another, `base_size` bytes each. `None` for a null element.
+    /// Bytes that one stored variable-length element points to, in base elements of `base_size` bytes;
+    /// `None` for a null element. Nothing but the element is looked at.
     ///
     /// # Errors
-    /// `Corrupt` for a dangling element, `Limit` for one over the limit.
-    fn variable_length(&self, element: &[u8], base_size: u64) -> Result<Option<Vec<u8>>>;
+    /// `Limit` for an element over the limit.
+    fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>>;
+
+    /// The part `part` of these bytes, cut short where they end.
+    ///
+    /// # Errors
+    /// `Corrupt` for an element that points nowhere, `Limit` for one over the limit.
+    fn variable_length(
+        &self,
+        element: &[u8],
+        base_size: u64,
+        part: Range<u64>,
+    ) -> Result<Option<Vec<u8>>>;
 
     /// What one stored reference element of `kind` points to.
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
+
+    /// What the file holds beside its graph of nodes. HDF5: nothing.
+    fn extras(&self) -> Option<&dyn Extras> {
+        None
+    }
 }

@@ -14,6 +14,7 @@ pub mod piped;
 pub mod raw;
 pub mod selected;
 pub mod text;
+pub mod variable_length;
 
 use crate::array::Bytes;
 use crate::error::Result;

@@ -1,5 +1,6 @@
 //! The chunks of one array: finding one, and decoding it. An encoded block is a row of chunks here.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -58,7 +59,9 @@ impl Chunks {
         let element = u64::from(array.datatype.size);
         let grid = Grid::new(array.shape.dims(), &chunked.chunk_shape, element)?;
         if !chunked.pipeline.0.is_empty() {
-            filter::check(&chunked.pipeline)?;
+            if let Err(error) = filter::check(&chunked.pipeline) {
+                is_never_applied(chunked, error)?;
+            }
             limit_chunk(grid.chunk_bytes())?;
         }
         Ok(Chunks {
@@ -111,6 +114,14 @@ impl Chunks {
         match &self.origin {
             Origin::Grid(chunked) => !chunked.pipeline.0.is_empty(),
             Origin::Block(_) => true,
+        }
+    }
+
+    /// Whether chunks are best decoded one after another, not several at a time.
+    pub(super) fn is_sequential(&self) -> bool {
+        match &self.origin {
+            Origin::Grid(_) => false,
+            Origin::Block(pieces) => pieces.is_sequential(),
         }
     }
 
@@ -239,6 +250,26 @@ impl Chunks {
 /// Whether `filter_mask` leaves out every one of `filters` filters.
 fn skips_all(filter_mask: u32, filters: usize) -> bool {
     (0..filters).all(|i| i < 32 && filter_mask >> i & 1 == 1)
+}
+
+/// An optional filter that could not be applied is masked out of its chunks: where it is out of all of
+/// them, that it cannot be undone does not matter.
+///
+/// # Errors
+/// `error` where some chunk needs a filter that is not built, or too many chunks would have to be asked.
+fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
+    let mut left = limits::ALLOCATION_WALK;
+    let mut needed = false;
+    chunked.index.walk(&mut |_, stored| {
+        needed = left == 0 || filter::check_masked(&chunked.pipeline, stored.filter_mask).is_err();
+        left = left.saturating_sub(1);
+        if needed {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    if needed { Err(error) } else { Ok(()) }
 }
 
 fn limit_chunk(bytes: u64) -> Result<()> {

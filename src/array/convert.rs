@@ -18,6 +18,7 @@ pub(super) enum Conversion {
 }
 
 /// A number between its two types.
+#[derive(Debug, Clone, Copy)]
 enum Number {
     Integer(Integer),
     Real(f64),
@@ -102,7 +103,7 @@ fn store(number: Number, datatype: &Datatype, element: &mut [u8]) {
             let bits = u64::from(rounded(number).to_bits());
             (bits.to_le_bytes(), format.order)
         }
-        Class::Float(format) => (as_double(&number).to_bits().to_le_bytes(), format.order),
+        Class::Float(format) => (as_double(number).to_bits().to_le_bytes(), format.order),
         _ => return,
     };
     element.copy_from_slice(&bytes[..element.len()]);
@@ -135,11 +136,11 @@ fn rounded(number: Number) -> f32 {
     }
 }
 
-fn as_double(number: &Number) -> f64 {
+fn as_double(number: Number) -> f64 {
     match number {
-        Number::Integer(Integer::Signed(number)) => *number as f64,
-        Number::Integer(Integer::Unsigned(number)) => *number as f64,
-        Number::Real(number) => *number,
+        Number::Integer(Integer::Signed(number)) => number as f64,
+        Number::Integer(Integer::Unsigned(number)) => number as f64,
+        Number::Real(number) => number,
     }
 }
 

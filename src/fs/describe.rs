@@ -195,8 +195,8 @@ impl Filesystem {
 }
 
 fn with_content(live: &Live, node: &Node, stat: Stat, at_any_cost: bool) -> (Stat, bool) {
-    let size = object::size(node);
-    let (stored, cacheable) = match object::stored(live, node, at_any_cost) {
+    let (size, stored) = object::measure(live, node, at_any_cost);
+    let (stored, cacheable) = match stored {
         Stored::Known(stored) => (stored, true),
         Stored::Costly => (Some(size), false),
     };

@@ -1,7 +1,7 @@
 //! A small graph in memory, for tests of the tree without a file format.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -86,6 +86,8 @@ impl Fake {
             link_count,
             modified: None,
             comment: None,
+            tag: None,
+            error: None,
         };
         let object = Object {
             node: Ok(Arc::new(node)),
@@ -198,7 +200,11 @@ impl Container for Fake {
         Ok(found.cloned())
     }
 
-    fn variable_length(&self, _: &[u8], _: u64) -> Result<Option<Vec<u8>>> {
+    fn variable_length_bytes(&self, _: &[u8], _: u64) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn variable_length(&self, _: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lru::LruCache;
 
+use crate::array::vlen::VariableLength;
 use crate::array::{Engine, Reader};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::{lock, name};
 use crate::limits;
 use crate::model::paths::PathIndex;
@@ -23,6 +24,7 @@ pub(super) struct Live {
     pub(super) engine: Arc<Engine>,
     index: OnceLock<PathIndex>,
     readers: Mutex<LruCache<NodeId, Arc<Reader>>>,
+    variable_length: Mutex<LruCache<NodeId, Arc<VariableLength>>>,
     cut_names: Mutex<LruCache<CutName, Option<Box<[u8]>>>>,
 }
 
@@ -34,6 +36,7 @@ impl Live {
             engine,
             index: OnceLock::new(),
             readers: Mutex::new(LruCache::new(at_least_one(limits::READERS))),
+            variable_length: Mutex::new(LruCache::new(at_least_one(limits::READERS))),
             cut_names: Mutex::new(LruCache::new(at_least_one(limits::CUT_NAMES))),
         }
     }
@@ -57,6 +60,22 @@ impl Live {
         let reader = Arc::new(Reader::new(&self.engine, Arc::clone(array))?);
         let mut readers = lock(&self.readers);
         Ok(Arc::clone(readers.get_or_insert(node, || reader)))
+    }
+
+    /// The content of the variable-length array of `node`, which keeps where its elements begin.
+    pub(super) fn variable_length(
+        &self,
+        node: NodeId,
+        array: &Arc<Array>,
+    ) -> Result<Arc<VariableLength>> {
+        if let Some(content) = lock(&self.variable_length).get(&node) {
+            return Ok(Arc::clone(content));
+        }
+        let reader = self.reader(node, array)?;
+        let content = VariableLength::new(reader, Arc::clone(&self.container))?;
+        let content = Arc::new(content.ok_or(Error::NotFound)?);
+        let mut kept = lock(&self.variable_length);
+        Ok(Arc::clone(kept.get_or_insert(node, || content)))
     }
 
     /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows none.

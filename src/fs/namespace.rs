@@ -259,6 +259,21 @@ impl Directory<'_> {
             }
             LinkTarget::Soft(path) => Some(symlink::beneath(path, self.is_root())),
             LinkTarget::External { file, path } => Some([file, &b":"[..], path].concat()),
+            LinkTarget::Path { file: None, names } => {
+                let escaped = names.iter().enumerate();
+                let to: Vec<Box<[u8]>> = escaped
+                    .map(|(place, name)| name::escape(name, place == 0).into())
+                    .collect();
+                self.path().map(|from| symlink::relative(from, &to))
+            }
+            LinkTarget::Path {
+                file: Some(file),
+                names,
+            } => {
+                let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
+                let path: Vec<u8> = steps.flatten().copied().collect();
+                Some([file, &b":"[..], &path].concat())
+            }
             LinkTarget::UserDefined(class) => {
                 Some(format!("user-defined link, class {class}").into_bytes())
             }

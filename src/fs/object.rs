@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use crate::array::vlen::VariableLength;
 use crate::error::{Error, Result};
 use crate::fs::live::Live;
 use crate::limits;
-use crate::model::datatype::Class;
 use crate::model::storage::{Chunked, Storage};
 use crate::model::{Array, Node, NodeKind};
 use crate::view::View;
 use crate::view::attributes::committed_text;
 use crate::view::raw::Raw;
 use crate::view::text::Text;
+use crate::view::variable_length::Content;
 
 /// How much of a file's content is stored, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,23 +23,36 @@ pub(super) enum Stored {
     Costly,
 }
 
-/// Bytes of the object's content; 0 where it has none that can be served.
-pub(super) fn size(node: &Node) -> u64 {
+/// Bytes of the object's content; 0 where it has none that can be served, or where finding it is costly.
+fn size(node: &Node) -> u64 {
     match &node.kind {
         NodeKind::Group => 0,
-        NodeKind::Array(array) if is_variable_length(array) => 0,
+        NodeKind::Array(array) if VariableLength::is_made_of(array) => 0,
         NodeKind::Array(array) => array.bytes().unwrap_or(0),
         NodeKind::CommittedDatatype(datatype) => length(&committed_text(datatype)),
         NodeKind::Text(text) => length(text),
     }
 }
 
-/// What of the object's content is stored, at any cost or only where it is cheap.
-pub(super) fn stored(live: &Live, node: &Node, at_any_cost: bool) -> Stored {
+/// Bytes of the object's content, and what of it is stored: at any cost, or only where it is cheap.
+pub(super) fn measure(live: &Live, node: &Node, at_any_cost: bool) -> (u64, Stored) {
+    match &node.kind {
+        NodeKind::Array(array) if VariableLength::is_made_of(array) => match at_any_cost {
+            true => {
+                let content = live.variable_length(node.id, array);
+                // What is wrong with it, opening it will tell.
+                let size = content.and_then(|content| content.length()).unwrap_or(0);
+                (size, Stored::Known(Some(size)))
+            }
+            false => (0, Stored::Costly),
+        },
+        NodeKind::Array(array) => (size(node), stored(live, node, array, at_any_cost)),
+        _ => (size(node), Stored::Known(Some(size(node)))),
+    }
+}
+
+fn stored(live: &Live, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> Stored {
     let size = size(node);
-    let NodeKind::Array(array) = &node.kind else {
-        return Stored::Known(Some(size));
-    };
     match &array.storage {
         Ok(Storage::Empty) => Stored::Known(None),
         Ok(Storage::Fill) if array.fill.is_zero() => Stored::Known(None),
@@ -47,6 +61,11 @@ pub(super) fn stored(live: &Live, node: &Node, at_any_cost: bool) -> Stored {
             Stored::Known(stored_chunks(live, node, array))
         }
         Ok(Storage::Chunked(_)) => Stored::Costly,
+        Ok(Storage::Encoded(pieces)) => Stored::Known(Some(pieces.stored_bytes())),
+        Ok(Storage::Strided(strided)) => Stored::Known(Some(match &strided.base.storage {
+            Ok(Storage::Encoded(pieces)) => pieces.stored_bytes().min(size),
+            _ => size,
+        })),
         _ => Stored::Known(Some(size)),
     }
 }
@@ -75,10 +94,18 @@ fn stored_chunks(live: &Live, node: &Node, array: &Arc<Array>) -> Option<u64> {
 /// # Errors
 /// As it is known before reading that it cannot be served.
 pub(super) fn open(live: &Live, node: &Node) -> Result<Box<dyn View>> {
+    if let NodeKind::Array(array) = &node.kind
+        && let Err(error) = &array.storage
+    {
+        // It may have no known size either, and must not pass for empty.
+        return Err(error.clone());
+    }
     match &node.kind {
         NodeKind::Group => Err(Error::NotFound),
         NodeKind::Array(array) if array.bytes()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
-        NodeKind::Array(array) if is_variable_length(array) => Err(variable_length()),
+        NodeKind::Array(array) if VariableLength::is_made_of(array) => Ok(Box::new(Content::new(
+            live.variable_length(node.id, array)?,
+        )?)),
         NodeKind::Array(array) => Ok(Box::new(Raw::new(live.reader(node.id, array)?))),
         NodeKind::CommittedDatatype(datatype) => Ok(Box::new(Text::new(committed_text(datatype)))),
         NodeKind::Text(text) => Ok(Box::new(Text::new(text.clone()))),
@@ -89,19 +116,8 @@ pub(super) fn open(live: &Live, node: &Node) -> Result<Box<dyn View>> {
 pub(super) fn fault(live: &Live, node: &Node) -> Option<Error> {
     match &node.kind {
         NodeKind::Array(_) => open(live, node).err(),
-        _ => None,
+        _ => node.error.clone(),
     }
-}
-
-fn is_variable_length(array: &Array) -> bool {
-    matches!(
-        array.datatype.class,
-        Class::VariableLength(_) | Class::VariableString { .. }
-    )
-}
-
-fn variable_length() -> Error {
-    Error::unsupported("the content of a variable-length dataset", 0)
 }
 
 fn length(text: &[u8]) -> u64 {

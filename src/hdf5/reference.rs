@@ -1,13 +1,22 @@
 //! What stored elements point to: object, region and standard references, and variable-length data on the
 //! global heap (HDF5 3.0, IV.A.2.d "Reference" and "Variable-length", VIII).
 
-use crate::error::Result;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
 use crate::model::{NodeId, Reference};
 use crate::wire::{Cursor, to_usize};
+
+/// Where the base elements of a variable-length element are.
+struct Sequence {
+    collection: u64,
+    index: u32,
+    bytes: u64,
+}
 
 /// Follows the pointers in elements.
 #[derive(Debug)]
@@ -19,26 +28,60 @@ pub struct Pointers<'a> {
 }
 
 impl Pointers<'_> {
-    /// The base elements of one variable-length element: a count, a heap collection and an index.
+    /// Bytes of the base elements of one variable-length element; `None` for a null one.
+    ///
+    /// # Errors
+    /// `Limit` for an element that is too long.
+    pub fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>> {
+        Ok(self
+            .sequence(element, base_size)?
+            .map(|sequence| sequence.bytes))
+    }
+
+    /// The part `part` of the base elements of one variable-length element, cut short where they end.
     ///
     /// # Errors
     /// `Limit` for an element that is too long; `Corrupt` for one that points nowhere.
-    pub fn variable_length(&self, element: &[u8], base_size: u64) -> Result<Option<Vec<u8>>> {
+    pub fn variable_length(
+        &self,
+        element: &[u8],
+        base_size: u64,
+        part: Range<u64>,
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(sequence) = self.sequence(element, base_size)? else {
+            return Ok(None);
+        };
+        let part = part.start.min(sequence.bytes)..part.end.min(sequence.bytes);
+        if part.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let Sequence {
+            collection,
+            index,
+            bytes,
+        } = sequence;
+        self.heap.part(collection, index, bytes, part).map(Some)
+    }
+
+    /// What an element says: a count, a heap collection and an index. Only the address tells a null element;
+    /// without elements the rest may be anything.
+    fn sequence(&self, element: &[u8], base_size: u64) -> Result<Option<Sequence>> {
         let mut cursor = Cursor::new(element, 0, "variable-length element");
         let count = u64::from(cursor.u32()?);
         let (collection, index) = self.heap_id(&mut cursor)?;
         let Some(collection) = collection else {
             return Ok(None);
         };
-        if count == 0 {
-            return Ok(Some(Vec::new()));
-        }
-        let length = count.saturating_mul(base_size);
-        if length > limits::VARIABLE_LENGTH_BYTES {
+        let bytes = count.saturating_mul(base_size);
+        if bytes > limits::VARIABLE_LENGTH_BYTES {
             let most = limits::VARIABLE_LENGTH_BYTES;
-            return Err(crate::error::Error::limit("variable-length element", most));
+            return Err(Error::limit("variable-length element", most));
         }
-        self.heap.object(collection, index, length).map(Some)
+        Ok(Some(Sequence {
+            collection,
+            index,
+            bytes,
+        }))
     }
 
     /// What one reference element points to.
@@ -95,7 +138,7 @@ impl Pointers<'_> {
         let (Some(collection), index) = self.heap_id(cursor)? else {
             return Ok(Reference::Null);
         };
-        let blob = self.heap.object(collection, index, size)?;
+        let blob = self.heap.part(collection, index, size, 0..size)?;
         let mut cursor = Cursor::new(&blob, collection, "reference");
         self.standard_blob(kind, flags & IS_EXTERNAL != 0, &mut cursor)
     }

@@ -72,15 +72,17 @@ impl<'a> Context<'a> {
         let Some(container) = self.container else {
             return Ok(None);
         };
-        let bytes = container.variable_length(element, to_u64(base_size))?;
-        let length = bytes.as_ref().map_or(0, Vec::len);
-        let fetched = self.fetched.get().saturating_add(to_u64(length));
-        self.fetched.set(fetched);
         let most = to_u64(self.limit).saturating_mul(BYTES_PER_BYTE_OF_TEXT);
+        let base_size = to_u64(base_size);
+        let length = container
+            .variable_length_bytes(element, base_size)?
+            .unwrap_or(0);
+        let fetched = self.fetched.get().saturating_add(length);
+        self.fetched.set(fetched);
         if fetched > most {
             return Err(Error::limit("variable-length bytes of a value", most));
         }
-        Ok(bytes)
+        container.variable_length(element, base_size, 0..length)
     }
 
     /// Refuses `out` with `more` bytes to come once it is too long.

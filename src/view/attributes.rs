@@ -80,6 +80,9 @@ pub fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         NodeKind::Group | NodeKind::Text(_) => {}
     }
     list.bytes("h5fs.path", path.to_vec());
+    if let Some(tag) = &node.tag {
+        list.text("h5fs.tag", &**tag);
+    }
     if let Some(comment) = &node.comment {
         list.bytes("h5fs.comment", comment.clone());
     }
@@ -407,6 +410,8 @@ mod tests {
             link_count: 1,
             modified: None,
             comment: Some(b"why".to_vec()),
+            tag: None,
+            error: None,
         };
         let expected = [
             ("h5fs.type", "float32"),

@@ -11,7 +11,7 @@ use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
 use crate::model::storage::Pipeline;
 use crate::source::read_block;
-use crate::wire::checksum::lookup3;
+use crate::wire::checksum::lookup3_without;
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// A fractal heap's header, and the way to its objects.
@@ -315,13 +315,7 @@ impl FractalHeap {
         cursor.skip(self.offset_width)?;
         let place = cursor.position();
         let stored = cursor.u32()?;
-        let mut zeroed = bytes.to_vec();
-        zeroed
-            .iter_mut()
-            .skip(place)
-            .take(4)
-            .for_each(|byte| *byte = 0);
-        match lookup3(&zeroed) == stored {
+        match lookup3_without(bytes, place) == stored {
             true => Ok(()),
             false => Err(Error::corrupt(
                 "fractal heap direct block: wrong checksum",

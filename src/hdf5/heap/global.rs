@@ -1,6 +1,7 @@
 //! Global heaps: collections of objects of any size, which variable-length elements, region references
 //! and virtual datasets point into (HDF5 3.0, III.E).
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
@@ -15,11 +16,14 @@ use crate::wire::{Cursor, to_u64, to_usize};
 const HEADER: u64 = 16;
 
 /// Bytes that are fetched at a time when a collection's directory is made.
-const WINDOW: u64 = 4096;
+const WINDOW: u64 = 16 << 10;
 
 /// The objects of one collection.
 #[derive(Debug)]
 struct Directory {
+    at: u64,
+    /// The collection from its start, as far as it was read for its directory: all of a small one.
+    bytes: Vec<u8>,
     /// Index, absolute offset of the data, size; sorted by index.
     objects: Vec<(u16, u64, u64)>,
 }
@@ -41,44 +45,49 @@ impl GlobalHeap {
         }
     }
 
-    /// The first `length` bytes of object `index` in the collection at absolute offset `collection`.
+    /// The part `part`, in bytes, of object `index` in the collection at absolute offset `collection`, which
+    /// has to hold `length` bytes at least.
     ///
     /// # Errors
     /// `Corrupt` where there is no such object, or it is shorter; `Limit` over the limit.
-    pub fn object(&self, collection: u64, index: u32, length: u64) -> Result<Vec<u8>> {
-        let (at, size) = self.find(collection, index)?;
+    pub fn part(
+        &self,
+        collection: u64,
+        index: u32,
+        length: u64,
+        part: Range<u64>,
+    ) -> Result<Vec<u8>> {
+        let directory = self.directory(collection)?;
+        let (at, size) = directory.find(index)?;
         if length > size {
             return Err(Error::corrupt(
                 "global heap object: shorter than its element says",
                 at,
             ));
         }
-        if length > limits::VARIABLE_LENGTH_BYTES {
+        let wanted = part.end.min(length).saturating_sub(part.start);
+        if wanted > limits::VARIABLE_LENGTH_BYTES {
             return Err(Error::limit(
                 "variable-length element",
                 limits::VARIABLE_LENGTH_BYTES,
             ));
         }
-        read_block(&**self.metadata.source(), at, length, "global heap object")
+        let start = at.saturating_add(part.start);
+        match directory.kept(start, wanted) {
+            Some(bytes) => Ok(bytes.to_vec()),
+            None => read_block(
+                &**self.metadata.source(),
+                start,
+                wanted,
+                "global heap object",
+            ),
+        }
     }
 
     /// The whole of object `index` in the collection at absolute offset `collection`.
     pub fn whole_object(&self, collection: u64, index: u32) -> Result<Vec<u8>> {
-        let (_, size) = self.find(collection, index)?;
-        self.object(collection, index, size)
-    }
-
-    fn find(&self, collection: u64, index: u32) -> Result<(u64, u64)> {
-        let directory = self.directory(collection)?;
-        let position = u16::try_from(index).ok().and_then(|index| {
-            directory
-                .objects
-                .binary_search_by_key(&index, |(index, ..)| *index)
-                .ok()
-        });
-        let object = position.and_then(|position| directory.objects.get(position));
-        let missing = || Error::corrupt(format!("global heap: no object {index}"), collection);
-        object.map(|&(_, at, size)| (at, size)).ok_or_else(missing)
+        let (_, size) = self.directory(collection)?.find(index)?;
+        self.part(collection, index, size, 0..size)
     }
 
     fn directory(&self, collection: u64) -> Result<Arc<Directory>> {
@@ -103,6 +112,25 @@ impl GlobalHeap {
 }
 
 impl Directory {
+    /// Absolute offset and size of the data of object `index`.
+    fn find(&self, index: u32) -> Result<(u64, u64)> {
+        let position = u16::try_from(index).ok().and_then(|index| {
+            self.objects
+                .binary_search_by_key(&index, |(index, ..)| *index)
+                .ok()
+        });
+        let object = position.and_then(|position| self.objects.get(position));
+        let missing = || Error::corrupt(format!("global heap: no object {index}"), self.at);
+        object.map(|&(_, at, size)| (at, size)).ok_or_else(missing)
+    }
+
+    /// The `length` bytes at absolute offset `at`, where they are in memory.
+    fn kept(&self, at: u64, length: u64) -> Option<&[u8]> {
+        let start = usize::try_from(at.checked_sub(self.at)?).ok()?;
+        let end = start.checked_add(usize::try_from(length).ok()?)?;
+        self.bytes.get(start..end)
+    }
+
     fn read(metadata: &Metadata, at: u64) -> Result<Self> {
         const WHAT: &str = "global heap collection";
         let mut window = Window {
@@ -142,7 +170,12 @@ impl Directory {
         // The sort is stable, so that of two objects with one index the first stays.
         objects.sort_by_key(|(index, ..)| *index);
         objects.dedup_by_key(|(index, ..)| *index);
-        Ok(Directory { objects })
+        let bytes = if window.start == at {
+            window.bytes
+        } else {
+            Vec::new()
+        };
+        Ok(Directory { at, bytes, objects })
     }
 }
 

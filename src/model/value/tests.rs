@@ -1,6 +1,6 @@
 //! What elements of each class read as, and a container of pointers for tests.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use super::*;
@@ -30,7 +30,11 @@ impl Container for Heap {
     fn attribute(&self, _: NodeId, _: &[u8]) -> Result<Option<Attribute>> {
         Ok(None)
     }
-    fn variable_length(&self, element: &[u8], _: u64) -> Result<Option<Vec<u8>>> {
+    fn variable_length_bytes(&self, element: &[u8], _: u64) -> Result<Option<u64>> {
+        let bytes = self.0.get(usize::from(element[0]));
+        Ok(bytes.map(|bytes| bytes.len() as u64))
+    }
+    fn variable_length(&self, element: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
         Ok(self.0.get(usize::from(element[0])).cloned())
     }
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {

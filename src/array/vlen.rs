@@ -1,0 +1,419 @@
+//! A variable-length array as one run of bytes: its strings, each with a line feed, or the elements of its
+//! sequences, one after another; and where each begins.
+//!
+//! Stored elements are counts and pointers of one size, grouped in blocks. The start of each block is found
+//! once, by a walk over all elements, and kept; the starts within a block are found anew when needed.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::array::Reader;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::{Class, StringPadding};
+use crate::model::{Array, Container};
+
+/// Elements of a block.
+const BLOCK: u64 = 4096;
+
+/// Bytes of a string that are fetched at a time to find its end.
+const PIECE: u64 = 64 << 10;
+
+/// The content of a variable-length array.
+pub struct VariableLength {
+    reader: Arc<Reader>,
+    container: Arc<dyn Container>,
+    content: Content,
+    elements: u64,
+    /// Where each block begins, and where the last one ends.
+    starts: Mutex<Option<Arc<Vec<u64>>>>,
+}
+
+/// What the elements are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Strings; of some, what follows a NUL is none of the text.
+    Strings { end_at_nul: bool },
+    /// Sequences of base elements of so many bytes.
+    Sequences { base_size: u64 },
+}
+
+/// Where a read ended, so that the next one need not look for its place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    element: u64,
+    /// Offset at which that element begins, in bytes.
+    start: u64,
+}
+
+impl VariableLength {
+    /// Whether an array is of variable length as a whole.
+    pub fn is_made_of(array: &Array) -> bool {
+        Content::of(array).is_some()
+    }
+
+    /// The content of the array that `reader` reads; `None` where its elements have a fixed length.
+    ///
+    /// # Errors
+    /// `Limit` for more elements than are counted.
+    pub fn new(reader: Arc<Reader>, container: Arc<dyn Container>) -> Result<Option<Self>> {
+        let Some(content) = Content::of(reader.array()) else {
+            return Ok(None);
+        };
+        let elements = reader.array().shape.elements()?;
+        if elements > limits::VARIABLE_LENGTH_ELEMENTS {
+            let most = limits::VARIABLE_LENGTH_ELEMENTS;
+            return Err(Error::limit("elements of a variable-length dataset", most));
+        }
+        let starts = Mutex::new(None);
+        Ok(Some(VariableLength {
+            reader,
+            container,
+            content,
+            elements,
+            starts,
+        }))
+    }
+
+    /// Bytes of all elements. The first call walks over them.
+    ///
+    /// # Errors
+    /// As an element, or what it points to, cannot be read.
+    pub fn length(&self) -> Result<u64> {
+        Ok(self.starts()?.last().copied().unwrap_or(0))
+    }
+
+    /// The number of elements.
+    pub fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// The `length` bytes at `offset`, fewer only at the end; `place` is where the last read ended.
+    ///
+    /// # Errors
+    /// As an element that the range touches, or what it points to, cannot be read.
+    pub fn read(&self, offset: u64, length: usize, place: &mut Place) -> Result<Vec<u8>> {
+        let starts = self.starts()?;
+        let end = offset
+            .saturating_add(length as u64)
+            .min(starts.last().copied().unwrap_or(0));
+        let mut reply = Vec::new();
+        if offset >= end {
+            return Ok(reply);
+        }
+        reply.reserve_exact((end - offset) as usize);
+        let mut at = nearest(&starts, offset, *place);
+        while at.start < end {
+            let block = self.block(at.element)?;
+            if block.is_empty() {
+                break;
+            }
+            for element in self.each(&block) {
+                let bytes = self.length_of(element)?;
+                let from = offset.saturating_sub(at.start).min(bytes);
+                let to = end.saturating_sub(at.start).min(bytes);
+                if from < to {
+                    self.append(element, bytes, from..to, &mut reply)?;
+                }
+                if at.start + bytes >= end {
+                    *place = at;
+                    return Ok(reply);
+                }
+                at = Place {
+                    element: at.element + 1,
+                    start: at.start + bytes,
+                };
+            }
+        }
+        *place = at;
+        Ok(reply)
+    }
+
+    /// Where the elements `first..first + count` begin; one more than there are elements is where all end.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn offsets(&self, first: u64, count: u64) -> Result<Vec<u64>> {
+        let starts = self.starts()?;
+        let last = first.saturating_add(count).min(self.elements + 1);
+        let mut offsets = Vec::with_capacity(last.saturating_sub(first) as usize);
+        let block = first / BLOCK;
+        let Some(&start) = starts.get(block as usize) else {
+            return Ok(offsets);
+        };
+        let mut at = Place {
+            element: block * BLOCK,
+            start,
+        };
+        while at.element < last {
+            for element in self.each(&self.block(at.element)?) {
+                if (first..last).contains(&at.element) {
+                    offsets.push(at.start);
+                }
+                at.element += 1;
+                at.start += self.length_of(element)?;
+            }
+            if at.element >= self.elements {
+                if (first..last).contains(&at.element) {
+                    offsets.push(at.start);
+                }
+                break;
+            }
+        }
+        Ok(offsets)
+    }
+
+    /// Where each block begins. Whoever comes while they are being found waits for them.
+    fn starts(&self) -> Result<Arc<Vec<u64>>> {
+        let mut known = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(starts) = &*known {
+            return Ok(Arc::clone(starts));
+        }
+        let mut starts = vec![0];
+        let mut total = 0_u64;
+        for first in (0..self.elements).step_by(BLOCK as usize) {
+            for element in self.each(&self.block(first)?) {
+                total = total
+                    .checked_add(self.length_of(element)?)
+                    .filter(|&total| i64::try_from(total).is_ok())
+                    .ok_or_else(|| Error::limit("size of a dataset", i64::MAX as u64))?;
+            }
+            starts.push(total);
+        }
+        let starts = Arc::new(starts);
+        *known = Some(Arc::clone(&starts));
+        Ok(starts)
+    }
+
+    /// The stored elements from `first` to the end of its block.
+    fn block(&self, first: u64) -> Result<Vec<u8>> {
+        let size = self.size() as u64;
+        let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
+        let length = end.saturating_sub(first) * size;
+        Ok(self.reader.read(first * size, length as usize)?.into_vec())
+    }
+
+    fn each<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        block.chunks_exact(self.size())
+    }
+
+    fn size(&self) -> usize {
+        self.reader.array().datatype.size as usize
+    }
+
+    /// Bytes that an element stands for in the content.
+    fn length_of(&self, element: &[u8]) -> Result<u64> {
+        match self.content {
+            Content::Sequences { base_size } => Ok(self
+                .container
+                .variable_length_bytes(element, base_size)?
+                .unwrap_or(0)),
+            Content::Strings { end_at_nul } => {
+                let stored = self
+                    .container
+                    .variable_length_bytes(element, 1)?
+                    .unwrap_or(0);
+                let text = match end_at_nul {
+                    true => self.text_length(element, stored)?,
+                    false => stored,
+                };
+                Ok(text + 1)
+            }
+        }
+    }
+
+    /// Bytes of a string of `stored` bytes before its first NUL.
+    fn text_length(&self, element: &[u8], stored: u64) -> Result<u64> {
+        for start in (0..stored).step_by(PIECE as usize) {
+            let piece = start..(start + PIECE).min(stored);
+            let bytes = self
+                .container
+                .variable_length(element, 1, piece)?
+                .unwrap_or_default();
+            if let Some(nul) = bytes.iter().position(|&byte| byte == 0) {
+                return Ok(start + nul as u64);
+            }
+        }
+        Ok(stored)
+    }
+
+    /// Appends the part `part` of an element that stands for `bytes` bytes.
+    fn append(
+        &self,
+        element: &[u8],
+        bytes: u64,
+        part: std::ops::Range<u64>,
+        reply: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (base_size, text_end) = match self.content {
+            Content::Sequences { base_size } => (base_size, bytes),
+            Content::Strings { .. } => (1, bytes - 1),
+        };
+        let stored = part.start.min(text_end)..part.end.min(text_end);
+        if !stored.is_empty() {
+            let fetched = self.container.variable_length(element, base_size, stored)?;
+            reply.extend_from_slice(&fetched.unwrap_or_default());
+        }
+        if part.end > text_end {
+            reply.push(b'\n');
+        }
+        Ok(())
+    }
+}
+
+/// The last known place at or before `offset`: where the last read ended, or the beginning of a block.
+fn nearest(starts: &[u64], offset: u64, last: Place) -> Place {
+    let block = starts
+        .partition_point(|&start| start <= offset)
+        .saturating_sub(1);
+    let block = Place {
+        element: block as u64 * BLOCK,
+        start: starts[block],
+    };
+    match last.start <= offset && last.element > block.element {
+        true => last,
+        false => block,
+    }
+}
+
+impl Content {
+    fn of(array: &Array) -> Option<Self> {
+        match &array.datatype.class {
+            Class::VariableString { padding, .. } => Some(Content::Strings {
+                end_at_nul: *padding == StringPadding::NullTerminated,
+            }),
+            Class::VariableLength(base) => Some(Content::Sequences {
+                base_size: u64::from(base.size),
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for VariableLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("VariableLength");
+        debug
+            .field("content", &self.content)
+            .field("elements", &self.elements);
+        debug.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::{ControlFlow, Range};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::Engine;
+    use crate::model::array::{Fill, Layout};
+    use crate::model::datatype::{Charset, ReferenceKind};
+    use crate::model::storage::{Pipeline, Storage};
+    use crate::model::{Attribute, Datatype, Link, LinkStream, Node, NodeId, Reference, Shape};
+
+    /// A file in which an element is the number of a text, one byte; the last number is a null element.
+    struct Texts(Vec<Vec<u8>>);
+
+    impl Container for Texts {
+        fn root(&self) -> NodeId {
+            NodeId(0)
+        }
+        fn node(&self, _: NodeId) -> Result<Arc<Node>> {
+            Err(Error::NotFound)
+        }
+        fn link(&self, _: NodeId, _: &[u8]) -> Result<Option<Link>> {
+            Ok(None)
+        }
+        fn links(&self, _: NodeId) -> Result<Box<dyn LinkStream>> {
+            Err(Error::NotFound)
+        }
+        fn attributes(
+            &self,
+            _: NodeId,
+            _: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+        ) -> Result<()> {
+            Ok(())
+        }
+        fn attribute(&self, _: NodeId, _: &[u8]) -> Result<Option<Attribute>> {
+            Ok(None)
+        }
+        fn variable_length_bytes(&self, element: &[u8], _: u64) -> Result<Option<u64>> {
+            Ok(self
+                .0
+                .get(usize::from(element[0]))
+                .map(|text| text.len() as u64))
+        }
+        fn variable_length(
+            &self,
+            element: &[u8],
+            _: u64,
+            part: Range<u64>,
+        ) -> Result<Option<Vec<u8>>> {
+            let text = self.0.get(usize::from(element[0]));
+            Ok(text.map(|text| text[part.start as usize..part.end as usize].to_vec()))
+        }
+        fn reference(&self, _: ReferenceKind, _: &[u8]) -> Result<Reference> {
+            Ok(Reference::Null)
+        }
+    }
+
+    fn strings(elements: &[u8], texts: Vec<Vec<u8>>) -> VariableLength {
+        let padding = StringPadding::NullTerminated;
+        let array = Array {
+            datatype: Datatype {
+                size: 1,
+                class: Class::VariableString {
+                    padding,
+                    charset: Charset::Utf8,
+                },
+            },
+            shape: Shape::fixed(vec![elements.len() as u64]),
+            fill: Fill::Zero,
+            layout: Layout::Compact,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Inline(elements.into())),
+        };
+        let engine = Engine::new(1 << 20, 1);
+        let reader = Arc::new(Reader::new(&engine, Arc::new(array)).unwrap());
+        VariableLength::new(reader, Arc::new(Texts(texts)))
+            .unwrap()
+            .unwrap()
+    }
+
+    #[test]
+    fn strings_end_at_their_nul_and_null_is_an_empty_line() {
+        let array = strings(&[0, 9, 1], vec![b"ab\0cd".to_vec(), b"e".to_vec()]);
+        assert_eq!(
+            array.read(0, 100, &mut Place::default()),
+            Ok(b"ab\n\ne\n".to_vec())
+        );
+        assert_eq!(array.length(), Ok(6));
+        assert_eq!(array.offsets(0, 10), Ok(vec![0, 3, 4, 6]));
+        assert_eq!(array.offsets(2, 1), Ok(vec![4]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_part_is_what_the_whole_has_there(
+            elements in prop::collection::vec(0..4_u8, 0..9000),
+            reads in prop::collection::vec((0..40_000_u64, 0..9000_usize), 1..6),
+        ) {
+            let texts = [&b""[..], b"a", b"four", b"a longer one"].map(<[u8]>::to_vec).to_vec();
+            let whole: Vec<u8> = elements
+                .iter()
+                .flat_map(|&element| [&texts[usize::from(element)][..], b"\n"].concat())
+                .collect();
+            let array = strings(&elements, texts);
+            let mut place = Place::default();
+            for (offset, length) in reads {
+                let start = (offset as usize).min(whole.len());
+                let end = (start + length).min(whole.len());
+                let read = array.read(offset, length, &mut place).unwrap();
+                prop_assert_eq!(&read[..], &whole[start..end]);
+            }
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! Filter 32001, Blosc: one chunk of Blosc 1; and the chunks of Blosc 2, which extend them.
+//!
+//! Header: u8 version, u8 codec's version, u8 flags, u8 type size, u32 bytes, u32 block size, u32 stored bytes,
+//! little-endian; in Blosc 2, where both shuffle flags are set, sixteen bytes more. Then the start of every
+//! block as u32. A block is compressed in one stream, or in one for each byte of the type, each behind
+//! its length; then its filters are undone. (Blosc's README_CHUNK_FORMAT.)
+
+mod blosclz;
+mod codec;
+
+use std::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::filter::Length;
+use crate::filter::bit_planes::unbitshuffle;
+use crate::filter::shuffle::unshuffle;
+use crate::wire::{Cursor, to_usize};
+use codec::Codec;
+
+/// The bytes of the Blosc 1 or Blosc 2 chunk at the start of `chunk`.
+///
+/// # Errors
+/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and filters of
+/// Blosc 2's plugins.
+pub fn decode(chunk: &[u8], length: Length) -> Result<Vec<u8>> {
+    let chunk = Chunk::new(chunk)?;
+    let mut output = vec![0; length.check("Blosc", chunk.bytes)?];
+    chunk.decode_into(&mut output)?;
+    Ok(output)
+}
+
+/// Memory for one block at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    joined: Vec<u8>,
+    other: Vec<u8>,
+    planes: Vec<u8>,
+}
+
+/// One chunk, its header read.
+#[derive(Debug)]
+pub(crate) struct Chunk<'a> {
+    /// Decoded bytes of the chunk.
+    pub(crate) bytes: usize,
+    /// Decoded bytes of every block but the last; not 0.
+    pub(crate) block_bytes: usize,
+    type_bytes: usize,
+    content: Content<'a>,
+}
+
+/// How a chunk's elements are stored.
+#[derive(Debug)]
+enum Content<'a> {
+    /// As they are.
+    Raw(&'a [u8]),
+    /// All are equal.
+    Repeated(Cow<'a, [u8]>),
+    /// In compressed blocks.
+    Blocks(Blocks<'a>),
+}
+
+#[derive(Debug)]
+struct Blocks<'a> {
+    /// The whole chunk, to which the starts of blocks refer.
+    chunk: &'a [u8],
+    starts: &'a [[u8; 4]],
+    codec: Codec,
+    /// Whether whole blocks have a stream for each byte of the type.
+    split: bool,
+    /// In the order of undoing.
+    filters: Vec<BlockFilter>,
+}
+
+/// What was done to a block before it was compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BlockFilter {
+    /// With the size of an element.
+    Shuffle(usize),
+    Bitshuffle {
+        /// Blosc 1: a block whose elements are no multiple of 8 is left alone as a whole.
+        whole_only: bool,
+    },
+    Delta,
+}
+
+impl<'a> Chunk<'a> {
+    const RAW: u8 = 2;
+    const NOT_SPLIT: u8 = 0x10;
+
+    /// The chunk at the start of `bytes`.
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, 0, "Blosc chunk");
+        let (version, _, flags) = (cursor.u8()?, cursor.u8()?, cursor.u8()?);
+        let type_bytes = usize::from(cursor.u8()?);
+        let total = to_usize(cursor.u32()?.into())?;
+        let block_bytes = to_usize(cursor.u32()?.into())?;
+        let stored = to_usize(cursor.u32()?.into())?;
+        if version == 0 || version > 6 {
+            return Err(Error::unsupported(format!("Blosc: version {version}"), 0));
+        }
+        let chunk = bytes
+            .get(..stored)
+            .ok_or_else(|| cursor.corrupt("ends too early"))?;
+        if type_bytes == 0 || (block_bytes == 0 && total > 0) {
+            return Err(cursor.corrupt("type or block of no bytes"));
+        }
+        let header = Header::read(&mut cursor, version, flags)?;
+        let content = chunk
+            .get(cursor.position()..)
+            .ok_or_else(|| cursor.corrupt("ends too early"))?;
+        let block_bytes = block_bytes.min(total).max(1);
+        let content = match header.special {
+            0 if flags & Self::RAW != 0 => {
+                let raw = content
+                    .get(..total)
+                    .ok_or_else(|| cursor.corrupt("ends too early"))?;
+                Content::Raw(raw)
+            }
+            0 => {
+                let starts = total.div_ceil(block_bytes);
+                let starts = content.as_chunks().0.get(..starts);
+                // Without a flag of its own, as before Blosc 1.14, splitting follows from the sizes.
+                let fits = type_bytes <= 16 && block_bytes.checked_div(type_bytes) >= Some(128);
+                Content::Blocks(Blocks {
+                    chunk,
+                    starts: starts.ok_or_else(|| cursor.corrupt("ends too early"))?,
+                    codec: Codec::new(flags.wrapping_shr(5)),
+                    split: flags & Self::NOT_SPLIT == 0 && (fits || version > 2),
+                    filters: header.filters(type_bytes, version)?,
+                })
+            }
+            3 if !content.is_empty() => Content::Repeated(Cow::Borrowed(content)),
+            special => Content::Repeated(special_value(special, type_bytes)?),
+        };
+        Ok(Chunk {
+            bytes: total,
+            block_bytes,
+            type_bytes,
+            content,
+        })
+    }
+
+    /// A chunk of `bytes` bytes that stands for a special value (see `special_value`).
+    pub(crate) fn special(
+        special: u8,
+        type_bytes: usize,
+        bytes: usize,
+        block_bytes: usize,
+    ) -> Result<Self> {
+        Ok(Chunk {
+            bytes,
+            block_bytes: block_bytes.max(1),
+            type_bytes,
+            content: Content::Repeated(special_value(special, type_bytes)?),
+        })
+    }
+
+    /// Decodes the whole chunk into `output`, which is as long.
+    pub(crate) fn decode_into(&self, output: &mut [u8]) -> Result<()> {
+        let mut buffers = Buffers::default();
+        let first = self.block_bytes.min(output.len());
+        let (first, others) = output.split_at_mut_checked(first).unwrap_or_default();
+        if first.is_empty() {
+            return Ok(());
+        }
+        self.block(0, &mut buffers, &[], first)?;
+        for (number, block) in (1..).zip(others.chunks_mut(self.block_bytes)) {
+            self.block(number, &mut buffers, first, block)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes block `number` into `output`, which is as long; `first` is the decoded block 0.
+    pub(crate) fn block(
+        &self,
+        number: usize,
+        buffers: &mut Buffers,
+        first: &[u8],
+        output: &mut [u8],
+    ) -> Result<()> {
+        match &self.content {
+            Content::Raw(elements) => {
+                let start = number.saturating_mul(self.block_bytes);
+                let elements = elements
+                    .get(start..)
+                    .and_then(|rest| rest.get(..output.len()));
+                output.copy_from_slice(elements.ok_or_else(damaged)?);
+                Ok(())
+            }
+            Content::Repeated(value) => {
+                for element in output.chunks_mut(value.len().max(1)) {
+                    element
+                        .iter_mut()
+                        .zip(value.iter())
+                        .for_each(|(to, from)| *to = *from);
+                }
+                Ok(())
+            }
+            Content::Blocks(blocks) => {
+                let whole = output.len() == self.block_bytes;
+                let streams = if blocks.split && whole {
+                    self.type_bytes
+                } else {
+                    1
+                };
+                if blocks.filters.is_empty() {
+                    return blocks.join(number, streams, output);
+                }
+                buffers.joined.resize(output.len(), 0);
+                blocks.join(number, streams, &mut buffers.joined)?;
+                blocks.undo_filters(self.type_bytes, buffers, first, output);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn damaged() -> Error {
+    Error::corrupt("Blosc: damaged block", 0)
+}
+
+/// What follows the first sixteen bytes of a header, or stands in for it.
+struct Header {
+    /// Numbers of the filters, in writing order, and of what they were told.
+    slots: [(u8, u8); 6],
+    /// Not 0: the chunk has no blocks.
+    special: u8,
+}
+
+impl Header {
+    const SHUFFLE: u8 = 1;
+    const BITSHUFFLE: u8 = 4;
+    const DELTA: u8 = 8;
+
+    fn read(cursor: &mut Cursor<'_>, version: u8, flags: u8) -> Result<Self> {
+        const BOTH: u8 = Header::SHUFFLE | Header::BITSHUFFLE;
+        let mut slots = [(0, 0); 6];
+        if version <= 2 || flags & BOTH != BOTH {
+            let [.., delta, shuffle] = &mut slots;
+            shuffle.0 = match flags & BOTH {
+                0 => 0,
+                Self::BITSHUFFLE => 2,
+                _ => 1,
+            };
+            if version > 2 && flags & Self::DELTA != 0 {
+                delta.0 = 3;
+            }
+            return Ok(Header { slots, special: 0 });
+        }
+        let filters: [u8; 6] = cursor.array()?;
+        cursor.skip(1)?;
+        let more_flags = cursor.u8()?;
+        let told: [u8; 6] = cursor.array()?;
+        cursor.skip(1)?;
+        let flags = cursor.u8()?;
+        // Dictionaries (1), lazy chunks (8), instrumented codecs (128); blocks of any length.
+        if flags & 0x89 != 0 || more_flags != 0 {
+            return Err(cursor.unsupported("dictionary, lazy chunk or blocks of any length"));
+        }
+        slots
+            .iter_mut()
+            .zip(filters.into_iter().zip(told))
+            .for_each(|(slot, filter)| *slot = filter);
+        if version == 3 {
+            // Early versions had five slots and left the sixth to chance.
+            let [.., last] = &mut slots;
+            *last = (0, 0);
+        }
+        Ok(Header {
+            slots,
+            special: flags.wrapping_shr(4) & 7,
+        })
+    }
+
+    /// The filters in the order of undoing.
+    fn filters(&self, type_bytes: usize, version: u8) -> Result<Vec<BlockFilter>> {
+        let mut filters = Vec::new();
+        for &(number, told) in self.slots.iter().rev() {
+            filters.push(match number {
+                // Truncated precision (4) stays truncated.
+                0 | 4 => continue,
+                1 if told == 0 => BlockFilter::Shuffle(type_bytes),
+                1 => BlockFilter::Shuffle(told.into()),
+                2 => BlockFilter::Bitshuffle {
+                    whole_only: version <= 2,
+                },
+                3 => BlockFilter::Delta,
+                _ => return Err(Error::unsupported(format!("Blosc2: filter {number}"), 0)),
+            });
+        }
+        // Differences refer to the decoded first block, so they can only be what was done first.
+        let before_last = filters.split_last().map_or(&[][..], |(_, before)| before);
+        if before_last.contains(&BlockFilter::Delta) {
+            return Err(Error::unsupported("Blosc2: a filter before delta", 0));
+        }
+        Ok(filters)
+    }
+}
+
+/// The element of a chunk in which all are equal: 1 zeros, 2 not-a-number, 4 not initialized, which
+/// reads as zeros here.
+fn special_value(special: u8, type_bytes: usize) -> Result<Cow<'static, [u8]>> {
+    match (special, type_bytes) {
+        (1 | 4, _) => Ok(Cow::Borrowed(&[0])),
+        (2, 4) => Ok(f32::NAN.to_le_bytes().to_vec().into()),
+        (2, 8) => Ok(f64::NAN.to_le_bytes().to_vec().into()),
+        _ => Err(Error::corrupt(
+            format!("Blosc2: special value {special}"),
+            0,
+        )),
+    }
+}
+
+impl Blocks<'_> {
+    /// Decodes the streams of block `number` into `output`, one after another.
+    fn join(&self, number: usize, streams: usize, output: &mut [u8]) -> Result<()> {
+        let start = self.starts.get(number).copied().map(u32::from_le_bytes);
+        let start = to_usize(start.ok_or_else(damaged)?.into())?;
+        let stored = self.chunk.get(start..).ok_or_else(damaged)?;
+        let mut cursor = Cursor::new(stored, 0, "Blosc block");
+        let length = output.len().checked_div(streams).unwrap_or(0);
+        if length == 0 || length.checked_mul(streams) != Some(output.len()) {
+            return Err(damaged());
+        }
+        output
+            .chunks_mut(length)
+            .try_for_each(|stream| self.stream(&mut cursor, stream))
+    }
+
+    /// Decodes one stream: i32 length, then so many bytes. 0: all bytes are 0. Negative: all bytes are
+    /// the number's opposite, and a byte follows that says so.
+    fn stream(&self, cursor: &mut Cursor<'_>, output: &mut [u8]) -> Result<()> {
+        let length = i32::from_le_bytes(cursor.array()?);
+        if length <= 0 {
+            let byte = u8::try_from(length.unsigned_abs()).map_err(|_| damaged())?;
+            if byte != 0 && cursor.u8()? & 1 == 0 {
+                return Err(Error::unsupported("Blosc2: stream token", 0));
+            }
+            output.fill(byte);
+            return Ok(());
+        }
+        let length = to_usize(length.unsigned_abs().into())?;
+        let stored = cursor.take(length)?;
+        if length == output.len() {
+            output.copy_from_slice(stored);
+            return Ok(());
+        }
+        // No codec adds more. Without this, many blocks could share one long stream that says little.
+        let most = output
+            .len()
+            .saturating_add(output.len().wrapping_shr(2))
+            .saturating_add(64);
+        if length > most {
+            return Err(damaged());
+        }
+        self.codec.decode_into(stored, output)
+    }
+
+    /// Undoes the filters of the block in `buffers.joined`, leaving the elements in `output`.
+    fn undo_filters(
+        &self,
+        type_bytes: usize,
+        buffers: &mut Buffers,
+        first: &[u8],
+        output: &mut [u8],
+    ) {
+        let Buffers {
+            joined,
+            other,
+            planes,
+        } = buffers;
+        let mut filters = self.filters.as_slice();
+        while let Some((filter, after)) = filters.split_first() {
+            filters = after;
+            if *filter == BlockFilter::Delta {
+                undo_delta(type_bytes, first, joined);
+                output.copy_from_slice(joined);
+                return;
+            }
+            other.resize(joined.len(), 0);
+            let to: &mut [u8] = if filters.is_empty() { output } else { other };
+            match *filter {
+                BlockFilter::Shuffle(size) => unshuffle(joined, size, to),
+                BlockFilter::Bitshuffle { whole_only } => {
+                    let elements = joined.len().checked_div(type_bytes).unwrap_or(0);
+                    if whole_only && elements & 7 != 0 {
+                        to.copy_from_slice(joined);
+                    } else {
+                        unbitshuffle(joined, type_bytes, planes, to);
+                    }
+                }
+                BlockFilter::Delta => {}
+            }
+            std::mem::swap(joined, other);
+        }
+    }
+}
+
+/// Differences are exclusive ors of whole elements: in the first block with the element before, in any
+/// other with the first block's element at the same place.
+fn undo_delta(type_bytes: usize, first: &[u8], block: &mut [u8]) {
+    let unit = match type_bytes {
+        1 | 2 | 4 | 8 => type_bytes,
+        _ if type_bytes & 7 == 0 => 8,
+        _ => 1,
+    };
+    let whole = block
+        .len()
+        .saturating_sub(block.len().checked_rem(unit).unwrap_or(0));
+    let block = block.get_mut(..whole).unwrap_or_default();
+    if !first.is_empty() {
+        block
+            .iter_mut()
+            .zip(first)
+            .for_each(|(to, from)| *to ^= from);
+        return;
+    }
+    let mut before = [0; 8];
+    for element in block.chunks_exact_mut(unit) {
+        for (byte, before) in element.iter_mut().zip(&mut before) {
+            *byte ^= *before;
+            *before = *byte;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // What hdf5plugin 7.1 stored for `np.arange(300) % 7` as `<u2`, level 9.
+    const BLOSCLZ: &[u8] = &[
+        2, 1, 1, 2, 88, 2, 0, 0, 88, 2, 0, 0, 57, 0, 0, 0, 20, 0, 0, 0, 16, 0, 0, 0, 38, 0, 1, 2,
+        3, 4, 5, 6, 224, 255, 26, 6, 2, 3, 4, 5, 13, 0, 0, 0, 35, 0, 0, 0, 0, 224, 255, 29, 3, 2,
+        0, 0, 0,
+    ];
+    const LZ4: &[u8] = &[
+        2, 1, 36, 2, 88, 2, 0, 0, 88, 2, 0, 0, 78, 0, 0, 0, 20, 0, 0, 0, 25, 0, 0, 0, 239, 0, 0, 1,
+        0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 14, 0, 255, 7, 80, 0, 1, 0, 2, 0, 25, 0, 0, 0, 239, 3, 0,
+        4, 0, 5, 0, 6, 0, 0, 0, 1, 0, 2, 0, 14, 0, 255, 7, 80, 0, 4, 0, 5, 0,
+    ];
+    const SNAPPY: &[u8] = &[
+        2, 1, 64, 2, 88, 2, 0, 0, 88, 2, 0, 0, 92, 0, 0, 0, 20, 0, 0, 0, 32, 0, 0, 0, 172, 2, 52,
+        0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 254, 14, 0, 254, 14, 0, 254, 14, 0, 254, 14, 0,
+        118, 14, 0, 32, 0, 0, 0, 172, 2, 52, 3, 0, 4, 0, 5, 0, 6, 0, 0, 0, 1, 0, 2, 0, 254, 14, 0,
+        254, 14, 0, 254, 14, 0, 254, 14, 0, 118, 14, 0,
+    ];
+    const ZLIB: &[u8] = &[
+        2, 1, 97, 2, 88, 2, 0, 0, 88, 2, 0, 0, 60, 0, 0, 0, 20, 0, 0, 0, 19, 0, 0, 0, 120, 218, 99,
+        96, 100, 98, 102, 97, 101, 99, 24, 165, 8, 83, 0, 13, 176, 3, 130, 13, 0, 0, 0, 120, 218,
+        99, 96, 24, 5, 196, 2, 0, 1, 44, 0, 1,
+    ];
+    const ZSTD: &[u8] = &[
+        2, 1, 148, 2, 88, 2, 0, 0, 88, 2, 0, 0, 56, 0, 0, 0, 20, 0, 0, 0, 32, 0, 0, 0, 40, 181, 47,
+        253, 96, 88, 1, 181, 0, 0, 120, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 0, 1, 0, 70, 162,
+        154, 117,
+    ];
+    /// The same numbers by its Blosc 2, with LZ4 and delta; the frame's header and index are cut off.
+    const DELTA: &[u8] = &[
+        5, 1, 61, 2, 88, 2, 0, 0, 88, 2, 0, 0, 68, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 36, 0, 0, 0, 28, 0, 0, 0, 145, 0, 0, 1, 0, 3, 0, 1, 0, 7, 8, 0, 17, 6, 6, 0, 15,
+        14, 0, 255, 255, 46, 80, 0, 7, 0, 1, 0,
+    ];
+
+    fn numbers() -> Vec<u8> {
+        (0..300_u16)
+            .flat_map(|place| (place % 7).to_le_bytes())
+            .collect()
+    }
+
+    #[test]
+    fn every_codec_and_filter() {
+        for chunk in [BLOSCLZ, LZ4, SNAPPY, ZLIB, ZSTD, DELTA] {
+            assert_eq!(
+                decode(chunk, Length::Exactly(600)),
+                Ok(numbers()),
+                "{chunk:?}"
+            );
+            assert!(decode(chunk, Length::Exactly(599)).is_err());
+            assert!(decode(chunk, Length::AtMost(599)).is_err());
+        }
+    }
+
+    #[test]
+    fn damage_never_panics_and_truncation_is_seen() {
+        for chunk in [BLOSCLZ, LZ4, SNAPPY, ZLIB, ZSTD, DELTA] {
+            for end in 0..chunk.len() {
+                assert!(
+                    decode(&chunk[..end], Length::Exactly(600)).is_err(),
+                    "{end}"
+                );
+            }
+            for bit in 0..chunk.len() * 8 {
+                let mut damaged = chunk.to_vec();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                let _ = decode(&damaged, Length::AtMost(600));
+            }
+        }
+    }
+
+    /// A Blosc 2 header: version 5, both shuffle flags, type of 4 bytes, 12 bytes; kind as given.
+    fn special(kind: u8, value: &[u8]) -> Vec<u8> {
+        let mut chunk = vec![5, 1, 5, 4, 12, 0, 0, 0, 12, 0, 0, 0, 32, 0, 0, 0];
+        chunk[12] += value.len() as u8;
+        chunk.extend([0; 15]);
+        chunk.push(kind << 4);
+        chunk.extend(value);
+        chunk
+    }
+
+    #[test]
+    fn a_chunk_may_be_one_value() {
+        let length = Length::Exactly(12);
+        assert_eq!(decode(&special(1, &[]), length), Ok(vec![0; 12]));
+        assert_eq!(decode(&special(4, &[]), length), Ok(vec![0; 12]));
+        assert_eq!(
+            decode(&special(3, b"abcd"), length),
+            Ok(b"abcdabcdabcd".to_vec())
+        );
+        assert_eq!(
+            decode(&special(2, &[]), length),
+            Ok([0, 0, 0xc0, 0x7f].repeat(3))
+        );
+        assert!(decode(&special(3, &[]), length).is_err());
+        assert!(decode(&special(5, &[]), length).is_err());
+    }
+}

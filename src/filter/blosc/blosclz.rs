@@ -1,0 +1,80 @@
+//! BloscLZ, Blosc's own Lempel-Ziv codec.
+//!
+//! A control byte below 32 is followed by that many literals and one more; the first one's upper three bits
+//! do not count. Any other is a match: its upper three bits the length less 2 (7: bytes are added up to the
+//! first that is not 255), its lower five and the next byte the distance less 1; all thirteen bits set: a
+//! big-endian u16 follows, to which they are added.
+
+use crate::filter::history::History;
+
+/// Decodes a whole stream; gives the bytes written, `None` where it is damaged or does not fit `output`.
+pub(crate) fn decode_into(stream: &[u8], output: &mut [u8]) -> Option<usize> {
+    let (&first, mut rest) = stream.split_first()?;
+    let mut history = History::new(output);
+    let mut control = first & 31;
+    loop {
+        rest = step(control, rest, &mut history)?;
+        let Some((&next, after)) = rest.split_first() else {
+            return Some(history.written());
+        };
+        (control, rest) = (next, after);
+    }
+}
+
+/// Decodes what follows `control`; gives what follows that.
+fn step<'a>(control: u8, rest: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
+    const FAR: usize = 0x1fff;
+    let control = usize::from(control);
+    if control < 32 {
+        let (literals, rest) = rest.split_at_checked(control.wrapping_add(1))?;
+        history.literals(literals)?;
+        return Some(rest);
+    }
+    let mut length = control.wrapping_shr(5).wrapping_add(2);
+    let mut rest = rest;
+    let mut more = if length == 9 { 255 } else { 0 };
+    while more == 255 {
+        (more, rest) = rest.split_first().map(|(&byte, rest)| (byte, rest))?;
+        length = length.checked_add(more.into())?;
+    }
+    let (&low, mut rest) = rest.split_first()?;
+    let mut distance = (control & 31).wrapping_shl(8) | usize::from(low);
+    if distance == FAR {
+        let (&far, after) = rest.split_first_chunk()?;
+        distance = FAR.wrapping_add(u16::from_be_bytes(far).into());
+        rest = after;
+    }
+    history.repeat(distance.wrapping_add(1), length)?;
+    Some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: a literal with a control of 0x20, then `aaaa...` by a long match, `b`, and a match far back.
+    #[test]
+    fn long_and_far_matches() {
+        let mut stream = vec![0x20, b'a'];
+        // Length 9 + 40 * 255 + 1, distance 1.
+        stream.push(0xe0);
+        stream.extend([255; 40]);
+        stream.extend([1, 0]);
+        stream.extend([0x00, b'b']);
+        // Length 3, distance 1: `bbb`; then length 4, distance 8192 + 300.
+        stream.extend([0x20, 0]);
+        stream.extend([
+            0x5f,
+            0xff,
+            300_u16.to_be_bytes()[0],
+            300_u16.to_be_bytes()[1],
+        ]);
+        let mut output = vec![0; 20_000];
+        let written = decode_into(&stream, &mut output).unwrap();
+        let expected = [vec![b'a'; 10_211], b"bbbbaaaa".to_vec()].concat();
+        assert_eq!(&output[..written], expected);
+        assert_eq!(decode_into(&stream, &mut output[..10_000]), None);
+        assert_eq!(decode_into(&stream[..stream.len() - 1], &mut output), None);
+        assert_eq!(decode_into(&[], &mut output), None);
+    }
+}

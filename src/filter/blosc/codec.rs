@@ -1,0 +1,51 @@
+//! The codecs within Blosc's blocks.
+
+use crate::error::{Error, Result};
+use crate::filter::blosc::blosclz;
+use crate::filter::{Length, deflate, lz4, zstd};
+
+/// A codec by the number in a chunk's flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    BloscLz,
+    /// LZ4 and LZ4HC.
+    Lz4,
+    Snappy,
+    Zlib,
+    Zstd,
+    /// A number of Blosc 2's that names a codec elsewhere, or none.
+    Other(u8),
+}
+
+impl Codec {
+    /// The codec with this number.
+    pub(crate) fn new(number: u8) -> Self {
+        match number {
+            0 => Codec::BloscLz,
+            1 => Codec::Lz4,
+            2 => Codec::Snappy,
+            3 => Codec::Zlib,
+            4 => Codec::Zstd,
+            other => Codec::Other(other),
+        }
+    }
+
+    /// Decodes one stream, which must fill `output`.
+    pub(crate) fn decode_into(self, stream: &[u8], output: &mut [u8]) -> Result<()> {
+        let written = match self {
+            Codec::BloscLz => blosclz::decode_into(stream, output)
+                .ok_or_else(|| Error::corrupt("Blosc: damaged BloscLZ stream", 0))?,
+            Codec::Lz4 => return lz4::block_into(stream, output),
+            Codec::Snappy => snap::raw::Decoder::new()
+                .decompress(stream, output)
+                .map_err(|error| Error::corrupt(format!("Blosc: {error}"), 0))?,
+            Codec::Zlib => deflate::decode_into(stream, output)?,
+            Codec::Zstd => zstd::decode_into(stream, output)?,
+            Codec::Other(number) => {
+                return Err(Error::unsupported(format!("Blosc: codec {number}"), 0));
+            }
+        };
+        Length::Exactly(output.len()).check("Blosc", written)?;
+        Ok(())
+    }
+}

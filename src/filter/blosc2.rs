@@ -1,0 +1,251 @@
+//! Filter 32026, Blosc2: a contiguous frame of Blosc 2 chunks; with the metalayer `b2nd`, one chunk whose
+//! blocks are boxes of an n-dimensional array.
+//!
+//! The frame's header has its fields at fixed places, each behind a MessagePack type byte and big-endian.
+//! Chunks follow, then a chunk of their offsets from the header's end, little-endian; an offset
+//! whose highest bit is set stands for a chunk of one special value. (Blosc's README_CFRAME_FORMAT.)
+
+mod b2nd;
+
+use crate::error::{Error, Result};
+use crate::filter::Length;
+use crate::filter::blosc::Chunk;
+use crate::wire::{Cursor, to_usize};
+use b2nd::Boxes;
+
+/// What every frame begins with.
+const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
+
+/// The bytes of a contiguous frame.
+///
+/// # Errors
+/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and filters of
+/// plugins, chunks of varying length, and arrays of several chunks.
+pub fn decode(bytes: &[u8], length: Length) -> Result<Vec<u8>> {
+    let frame = Frame::new(bytes)?;
+    let layer = match frame.metalayer(b"b2nd")? {
+        Some(layer) => Some(layer),
+        // The name before it was part of Blosc 2; the content is the same.
+        None => frame.metalayer(b"caterva")?,
+    };
+    match layer {
+        Some(layer) => frame.array(&Boxes::new(layer, frame.type_bytes)?, length),
+        None => frame.plain(length),
+    }
+}
+
+/// A frame, its header read.
+#[derive(Debug)]
+struct Frame<'a> {
+    /// The header.
+    header: &'a [u8],
+    /// The chunks and what follows them.
+    chunks: &'a [u8],
+    /// Decoded bytes of all chunks.
+    bytes: usize,
+    /// Stored bytes of all chunks.
+    stored: usize,
+    type_bytes: usize,
+    /// Decoded bytes of every chunk but the last.
+    chunk_bytes: usize,
+}
+
+impl<'a> Frame<'a> {
+    fn new(bytes: &'a [u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, 0, "Blosc2 frame");
+        cursor.signature(SIGNATURE)?;
+        cursor.skip(1)?;
+        let header_bytes = int32(&mut cursor)?;
+        cursor.skip(1)?;
+        let frame_bytes = int64(&mut cursor)?;
+        cursor.skip(1)?;
+        let [flags, kind, _, _]: [u8; 4] = cursor.array()?;
+        cursor.skip(1)?;
+        let total = int64(&mut cursor)?;
+        cursor.skip(1)?;
+        let stored = int64(&mut cursor)?;
+        cursor.skip(1)?;
+        let type_bytes = int32(&mut cursor)?;
+        // The type byte, the size of blocks, and the next type byte.
+        cursor.skip(6)?;
+        let chunk_bytes = int32(&mut cursor)?;
+        if kind & 0xf != 0 || flags & 0xc0 != 0 || (chunk_bytes == 0 && total > 0) {
+            return Err(cursor.unsupported("sparse, or chunks of varying length"));
+        }
+        let bytes = bytes.get(..frame_bytes).unwrap_or(bytes);
+        let Some((header, chunks)) = bytes.split_at_checked(header_bytes) else {
+            return Err(cursor.corrupt("ends too early"));
+        };
+        Ok(Frame {
+            header,
+            chunks,
+            bytes: total,
+            stored,
+            type_bytes,
+            chunk_bytes,
+        })
+    }
+
+    /// The content of the metalayer called `name`, if there is one: a list of names and offsets in the
+    /// header, each of a MessagePack `bin 32`.
+    fn metalayer(&self, name: &[u8]) -> Result<Option<&'a [u8]>> {
+        const LIST: usize = 0x57;
+        let mut cursor = Cursor::new(self.header, 0, "Blosc2 frame");
+        cursor.skip(LIST)?;
+        if cursor.remaining() == 0 {
+            return Ok(None);
+        }
+        // An array of three: u16 bytes of the list, then a map of so many entries.
+        cursor.skip(5)?;
+        let count = u16::from_be_bytes(cursor.array()?);
+        for _ in 0..count {
+            let length = usize::from(cursor.u8()? & 0x1f);
+            let key = cursor.take(length)?;
+            cursor.skip(1)?;
+            let offset = int32(&mut cursor)?;
+            if key == name {
+                let mut cursor = Cursor::new(self.header, 0, "Blosc2 frame");
+                cursor.skip(offset)?;
+                cursor.skip(1)?;
+                let length = int32(&mut cursor)?;
+                return cursor.take(length).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The offsets of the chunks, of which there are `count`.
+    fn offsets(&self, count: usize) -> Result<Vec<u8>> {
+        let index = self.chunks.get(self.stored..).ok_or_else(damaged)?;
+        let index = Chunk::new(index)?;
+        let bytes = count.checked_mul(8).ok_or_else(damaged)?;
+        // Offsets compress well, but chunks are not empty: they bound each other.
+        Length::Exactly(bytes).check("Blosc2 frame", index.bytes)?;
+        let mut offsets = vec![0; bytes];
+        index.decode_into(&mut offsets)?;
+        Ok(offsets)
+    }
+
+    /// The chunk at `offset`, whose decoded length and that of its blocks are known.
+    fn chunk(&self, offset: [u8; 8], bytes: usize, block_bytes: usize) -> Result<Chunk<'a>> {
+        let [.., special] = offset;
+        if special & 0x80 != 0 {
+            return Chunk::special(special & 7, self.type_bytes, bytes, block_bytes);
+        }
+        let offset = to_usize(u64::from_le_bytes(offset))?;
+        let chunk = Chunk::new(self.chunks.get(offset..).ok_or_else(damaged)?)?;
+        Length::Exactly(bytes).check("Blosc2 chunk", chunk.bytes)?;
+        Ok(chunk)
+    }
+
+    /// The bytes of a frame that is no array: those of its chunks, one after another.
+    fn plain(&self, length: Length) -> Result<Vec<u8>> {
+        let mut output = vec![0; length.check("Blosc2 frame", self.bytes)?];
+        let chunk_bytes = self.chunk_bytes.max(1);
+        let offsets = self.offsets(output.len().div_ceil(chunk_bytes))?;
+        for (chunk, offset) in output.chunks_mut(chunk_bytes).zip(offsets.as_chunks().0) {
+            self.chunk(*offset, chunk.len(), chunk.len())?
+                .decode_into(chunk)?;
+        }
+        Ok(output)
+    }
+
+    /// The bytes of an array.
+    fn array(&self, boxes: &Boxes, length: Length) -> Result<Vec<u8>> {
+        let total = length.check("Blosc2 array", boxes.array_bytes())?;
+        let offsets = self.offsets(1)?;
+        let offset = offsets.first_chunk().ok_or_else(damaged)?;
+        let chunk = self.chunk(*offset, boxes.padded_bytes(), boxes.block_bytes())?;
+        let mut output = vec![0; total];
+        boxes.decode_into(&chunk, &mut output)?;
+        Ok(output)
+    }
+}
+
+fn damaged() -> Error {
+    Error::corrupt("Blosc2: damaged frame", 0)
+}
+
+/// A big-endian i32 that is a size.
+fn int32(cursor: &mut Cursor<'_>) -> Result<usize> {
+    let number = i32::from_be_bytes(cursor.array()?);
+    usize::try_from(number).map_err(|_| cursor.corrupt("negative size"))
+}
+
+/// A big-endian i64 that is a size.
+fn int64(cursor: &mut Cursor<'_>) -> Result<usize> {
+    let number = i64::from_be_bytes(cursor.array()?);
+    usize::try_from(number).map_err(|_| cursor.corrupt("negative size"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for it in the shape of 3 by 4.
+    const PLAIN: &[u8] = &[
+        158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 97, 207, 0, 0, 0, 0, 0, 0, 0,
+        228, 164, 18, 0, 81, 3, 211, 0, 0, 0, 0, 0, 0, 0, 24, 211, 0, 0, 0, 0, 0, 0, 0, 56, 210, 0,
+        0, 0, 2, 210, 0, 0, 0, 24, 210, 0, 0, 0, 24, 209, 0, 0, 209, 0, 1, 194, 216, 6, 0, 0, 0, 0,
+        0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 147, 205, 0, 7, 222, 0, 0, 220, 0, 0, 5, 1, 7, 2, 24,
+        0, 0, 0, 24, 0, 0, 0, 56, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+        0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0, 9, 0, 10, 0, 11, 0, 5, 1, 7, 8, 8, 0, 0, 0, 8,
+        0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 148, 1, 147, 205, 0, 6, 222, 0, 0, 220, 0, 0, 206, 0, 0, 0, 35, 216, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
+    const ARRAY: &[u8] = &[
+        158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 165, 207, 0, 0, 0, 0, 0, 0, 1,
+        40, 164, 18, 0, 21, 3, 211, 0, 0, 0, 0, 0, 0, 0, 24, 211, 0, 0, 0, 0, 0, 0, 0, 56, 210, 0,
+        0, 0, 2, 210, 0, 0, 0, 24, 210, 0, 0, 0, 24, 209, 0, 0, 209, 0, 1, 194, 216, 6, 0, 0, 0, 0,
+        0, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 147, 205, 0, 17, 222, 0, 1, 164, 98, 50, 110, 100, 210,
+        0, 0, 0, 107, 220, 0, 1, 198, 0, 0, 0, 53, 151, 0, 2, 146, 211, 0, 0, 0, 0, 0, 0, 0, 3,
+        211, 0, 0, 0, 0, 0, 0, 0, 4, 146, 210, 0, 0, 0, 3, 210, 0, 0, 0, 4, 146, 210, 0, 0, 0, 3,
+        210, 0, 0, 0, 4, 0, 219, 0, 0, 0, 3, 124, 86, 50, 5, 1, 7, 2, 24, 0, 0, 0, 24, 0, 0, 0, 56,
+        0, 0, 0, 0, 0, 0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5,
+        0, 6, 0, 7, 0, 8, 0, 9, 0, 10, 0, 11, 0, 5, 1, 7, 8, 8, 0, 0, 0, 8, 0, 0, 0, 40, 0, 0, 0,
+        0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 148, 1, 147, 205,
+        0, 6, 222, 0, 0, 220, 0, 0, 206, 0, 0, 0, 35, 216, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0,
+    ];
+    /// For 3 by 4 zeros: there is no chunk.
+    const ZEROS: &[u8] = &[
+        158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 165, 207, 0, 0, 0, 0, 0, 0, 1,
+        40, 164, 18, 0, 81, 3, 211, 0, 0, 0, 0, 0, 0, 0, 24, 211, 0, 0, 0, 0, 0, 0, 0, 56, 210, 0,
+        0, 0, 2, 210, 0, 0, 0, 24, 210, 0, 0, 0, 24, 209, 0, 0, 209, 0, 1, 194, 216, 6, 0, 0, 0, 0,
+        0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 147, 205, 0, 17, 222, 0, 1, 164, 98, 50, 110, 100, 210,
+        0, 0, 0, 107, 220, 0, 1, 198, 0, 0, 0, 53, 151, 0, 2, 146, 211, 0, 0, 0, 0, 0, 0, 0, 3,
+        211, 0, 0, 0, 0, 0, 0, 0, 4, 146, 210, 0, 0, 0, 3, 210, 0, 0, 0, 4, 146, 210, 0, 0, 0, 3,
+        210, 0, 0, 0, 4, 0, 219, 0, 0, 0, 3, 124, 86, 50, 5, 1, 7, 2, 24, 0, 0, 0, 24, 0, 0, 0, 56,
+        0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 1, 7, 8, 8, 0, 0, 0, 8, 0, 0, 0, 40, 0, 0, 0, 0,
+        0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 148, 1, 147, 205, 0,
+        6, 222, 0, 0, 220, 0, 0, 206, 0, 0, 0, 35, 216, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0,
+    ];
+
+    #[test]
+    fn frames_and_arrays() {
+        let numbers: Vec<u8> = (0..12_i16).flat_map(i16::to_le_bytes).collect();
+        assert_eq!(decode(PLAIN, Length::Exactly(24)), Ok(numbers.clone()));
+        assert_eq!(decode(ARRAY, Length::Exactly(24)), Ok(numbers));
+        assert_eq!(decode(ZEROS, Length::Exactly(24)), Ok(vec![0; 24]));
+    }
+
+    #[test]
+    fn damage_never_panics_and_length_is_checked() {
+        for frame in [PLAIN, ARRAY, ZEROS] {
+            assert!(decode(frame, Length::Exactly(26)).is_err());
+            assert!(decode(frame, Length::AtMost(23)).is_err());
+            for end in 0..frame.len() {
+                let _ = decode(&frame[..end], Length::AtMost(24));
+            }
+            for bit in 0..frame.len() * 8 {
+                let mut damaged = frame.to_vec();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                let _ = decode(&damaged, Length::AtMost(24));
+            }
+        }
+        assert!(decode(b"", Length::AtMost(24)).is_err());
+    }
+}

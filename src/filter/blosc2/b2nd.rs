@@ -1,0 +1,215 @@
+//! The metalayer `b2nd`: the blocks of a chunk are boxes of an n-dimensional array, which is padded to whole
+//! boxes (Blosc's README_B2ND_METALAYER).
+
+use crate::error::{Error, Result};
+use crate::filter::blosc::{Buffers, Chunk};
+use crate::filter::blosc2::{int32, int64};
+use crate::limits;
+use crate::wire::Cursor;
+
+/// How an array is cut into boxes.
+#[derive(Debug)]
+pub(super) struct Boxes {
+    /// Slowest dimension first; at least one.
+    dims: Vec<Dim>,
+    type_bytes: usize,
+    array_bytes: usize,
+    block_bytes: usize,
+    padded_bytes: usize,
+}
+
+/// One dimension.
+#[derive(Debug, Clone, Copy)]
+struct Dim {
+    /// Elements of the array.
+    array: usize,
+    /// Elements of a box, not 0.
+    block: usize,
+}
+
+impl Boxes {
+    /// Reads the metalayer: an array of seven, of which u8 version, u8 rank, the shape, the shape of a
+    /// chunk and that of a block matter here.
+    pub(super) fn new(layer: &[u8], type_bytes: usize) -> Result<Self> {
+        let mut cursor = Cursor::new(layer, 0, "b2nd metalayer");
+        cursor.skip(2)?;
+        let rank = usize::from(cursor.u8()?);
+        if !(1..=limits::RANK).contains(&rank) || type_bytes == 0 {
+            return Err(cursor.corrupt("no rank or no type"));
+        }
+        let array = numbers(&mut cursor, rank, int64)?;
+        let chunk = numbers(&mut cursor, rank, int32)?;
+        let block = numbers(&mut cursor, rank, int32)?;
+        if array != chunk {
+            return Err(cursor.unsupported("an array of several chunks"));
+        }
+        let dims: Vec<Dim> = array
+            .into_iter()
+            .zip(block)
+            .map(|(array, block)| Dim { array, block })
+            .collect();
+        // With this, padding less than doubles a dimension.
+        if dims
+            .iter()
+            .any(|dim| dim.block == 0 || dim.block > dim.array)
+        {
+            return Err(cursor.corrupt("a block is no part of the array"));
+        }
+        let bytes = |elements: fn(&Dim) -> usize| {
+            dims.iter()
+                .try_fold(type_bytes, |bytes, dim| bytes.checked_mul(elements(dim)))
+                .ok_or_else(|| Error::corrupt("b2nd metalayer: too many elements", 0))
+        };
+        Ok(Boxes {
+            array_bytes: bytes(|dim| dim.array)?,
+            block_bytes: bytes(|dim| dim.block)?,
+            padded_bytes: bytes(|dim| dim.blocks().saturating_mul(dim.block))?,
+            dims,
+            type_bytes,
+        })
+    }
+
+    /// Bytes of the array without padding.
+    pub(super) fn array_bytes(&self) -> usize {
+        self.array_bytes
+    }
+
+    /// Bytes of one box.
+    pub(super) fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// Bytes of all boxes.
+    pub(super) fn padded_bytes(&self) -> usize {
+        self.padded_bytes
+    }
+
+    /// Writes the array into `output`, which is as long, box by box.
+    pub(super) fn decode_into(&self, chunk: &Chunk<'_>, output: &mut [u8]) -> Result<()> {
+        if chunk.block_bytes != self.block_bytes {
+            return Err(Error::corrupt("b2nd metalayer: blocks of another size", 0));
+        }
+        let blocks = self.padded_bytes.checked_div(self.block_bytes).unwrap_or(0);
+        let mut buffers = Buffers::default();
+        let mut first = vec![0; self.block_bytes];
+        chunk.block(0, &mut buffers, &[], &mut first)?;
+        place(&self.runs(0), &first, output);
+        let mut block = vec![0; self.block_bytes];
+        for number in 1..blocks {
+            chunk.block(number, &mut buffers, &first, &mut block)?;
+            place(&self.runs(number), &block, output);
+        }
+        Ok(())
+    }
+
+    /// Where the elements of box `number` belong, the fastest dimension first.
+    fn runs(&self, number: usize) -> Vec<Run> {
+        let mut number = number;
+        let (mut array_step, mut block_step) = (self.type_bytes, self.type_bytes);
+        let mut runs = Vec::with_capacity(self.dims.len());
+        for dim in self.dims.iter().rev() {
+            let start = number
+                .checked_rem(dim.blocks())
+                .unwrap_or(0)
+                .saturating_mul(dim.block);
+            number = number.checked_div(dim.blocks()).unwrap_or(0);
+            runs.push(Run {
+                start: start.saturating_mul(array_step),
+                count: dim.block.min(dim.array.saturating_sub(start)),
+                array_step,
+                block_step,
+            });
+            array_step = array_step.saturating_mul(dim.array);
+            block_step = block_step.saturating_mul(dim.block);
+        }
+        runs
+    }
+}
+
+impl Dim {
+    /// The boxes along it.
+    fn blocks(&self) -> usize {
+        self.array.div_ceil(self.block.max(1)).max(1)
+    }
+}
+
+/// The part of a box that is in the array, along one dimension; all in bytes but the count.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    start: usize,
+    count: usize,
+    array_step: usize,
+    block_step: usize,
+}
+
+/// Copies a box, or the part of one that `runs` are left for, to its place. The recursion is as deep as the
+/// array has dimensions.
+fn place(runs: &[Run], block: &[u8], output: &mut [u8]) {
+    let Some((run, faster)) = runs.split_last() else {
+        return;
+    };
+    let output = output.get_mut(run.start..).unwrap_or_default();
+    if faster.is_empty() {
+        let bytes = run.count.saturating_mul(run.array_step);
+        if let (Some(to), Some(from)) = (output.get_mut(..bytes), block.get(..bytes)) {
+            to.copy_from_slice(from);
+        }
+        return;
+    }
+    let rows = output.chunks_mut(run.array_step.max(1));
+    for (row, part) in rows
+        .zip(block.chunks(run.block_step.max(1)))
+        .take(run.count)
+    {
+        place(faster, part, row);
+    }
+}
+
+/// A MessagePack array of `rank` numbers, each behind its type byte.
+fn numbers(
+    cursor: &mut Cursor<'_>,
+    rank: usize,
+    number: fn(&mut Cursor<'_>) -> Result<usize>,
+) -> Result<Vec<usize>> {
+    cursor.skip(1)?;
+    (0..rank)
+        .map(|_| {
+            cursor.skip(1)?;
+            number(cursor)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A 3 by 3 array of bytes in boxes of 2 by 2: four boxes, padded to 4 by 4.
+    #[test]
+    fn boxes_are_put_together_without_their_padding() {
+        let mut layer = vec![0x97, 0, 2, 0x92];
+        for (width, dim) in [(8, 3), (8, 3), (4, 3), (4, 3), (4, 2), (4, 2)] {
+            if layer.len() == 4 + 18 || layer.len() == 4 + 18 + 11 {
+                layer.push(0x92);
+            }
+            layer.push(if width == 8 { 0xd3 } else { 0xd2 });
+            layer.resize(layer.len() + width - 1, 0);
+            layer.push(dim);
+        }
+        let boxes = Boxes::new(&layer, 1).unwrap();
+        assert_eq!((boxes.array_bytes(), boxes.padded_bytes()), (9, 16));
+        // A Blosc chunk that is stored as it is: version 2, flag 2, 16 bytes in blocks of 4.
+        let mut chunk = vec![2, 1, 2, 1, 16, 0, 0, 0, 4, 0, 0, 0, 32, 0, 0, 0];
+        chunk.extend([1, 2, 4, 5, 3, 0, 6, 0, 7, 8, 0, 0, 9, 0, 0, 0]);
+        let mut output = [0; 9];
+        boxes
+            .decode_into(&Chunk::new(&chunk).unwrap(), &mut output)
+            .unwrap();
+        assert_eq!(output, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        // A box that is larger than the array, or empty.
+        for wrong in [0, 4] {
+            *layer.last_mut().unwrap() = wrong;
+            assert!(Boxes::new(&layer, 1).is_err());
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! One block of ZFP: 4^rank numbers, their bits in planes from the highest down.
+//!
+//! Within a plane, the bits of the numbers that have had a one before come as they are; the others are run-length
+//! coded. The numbers are in base -2, in the order of their expected size; put in their places, they go
+//! through a transform along each dimension. Floats share one exponent (P. Lindstrom,
+//! "Fixed-Rate Compressed Floating-Point Arrays", 2014; reversible mode: zfp 1.0, "Algorithm").
+
+use crate::filter::zfp::order;
+use crate::filter::zfp::stream::BitStream;
+
+/// What bounds the bits of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mode {
+    /// The fewest bits of a block: shorter ones are padded.
+    min_bits: u32,
+    /// The most bits of a block.
+    max_bits: u32,
+    /// The most planes.
+    max_planes: u32,
+    /// The lowest binary exponent of a plane of floats; below `MIN_EXPONENT` in reversible mode.
+    min_exponent: i32,
+}
+
+impl Mode {
+    const MAX_BITS: u32 = 16_658;
+    const MAX_PLANES: u32 = 64;
+    const MIN_EXPONENT: i32 = -1074;
+
+    /// From twelve bits: fixed rate, fixed precision, reversible, or fixed accuracy.
+    pub(super) fn short(mode: u64) -> Option<Self> {
+        let all = Mode {
+            min_bits: 1,
+            max_bits: Self::MAX_BITS,
+            max_planes: Self::MAX_PLANES,
+            min_exponent: Self::MIN_EXPONENT,
+        };
+        let mode = i32::try_from(mode).ok()?;
+        let next = mode.checked_add(1)?.unsigned_abs();
+        Some(match mode {
+            ..2048 => Mode {
+                min_bits: next,
+                max_bits: next,
+                ..all
+            },
+            2048..2176 => Mode {
+                max_planes: next.checked_sub(2048)?,
+                ..all
+            },
+            2176 => Mode {
+                min_exponent: Self::MIN_EXPONENT.checked_sub(1)?,
+                ..all
+            },
+            _ => Mode {
+                min_exponent: mode.checked_sub(2177)?.checked_add(Self::MIN_EXPONENT)?,
+                ..all
+            },
+        })
+    }
+
+    /// From the 52 bits that follow twelve ones: each bound by itself.
+    pub(super) fn long(mode: u64) -> Option<Self> {
+        let field = |place: u32, width: u32| {
+            let mask = 1_u64.wrapping_shl(width).wrapping_sub(1);
+            i32::try_from(mode.wrapping_shr(place) & mask).ok()
+        };
+        let mode = Mode {
+            min_bits: field(0, 15)?.checked_add(1)?.unsigned_abs(),
+            max_bits: field(15, 15)?.checked_add(1)?.unsigned_abs(),
+            max_planes: field(30, 7)?.checked_add(1)?.unsigned_abs(),
+            min_exponent: field(37, 15)?.checked_sub(16_495)?,
+        };
+        (mode.min_bits <= mode.max_bits && mode.max_planes <= Self::MAX_PLANES).then_some(mode)
+    }
+
+    fn reversible(self) -> bool {
+        self.min_exponent < Self::MIN_EXPONENT
+    }
+}
+
+/// The integers of a block: the elements themselves, or what floats of that size are made of.
+pub(super) trait Int: Copy + Default {
+    const BYTES: usize;
+    const BITS: u32;
+    /// Bits that code the number of planes in reversible mode.
+    const PLANES_BITS: u32;
+    /// Bits of a float's exponent.
+    const EXPONENT_BITS: u32;
+
+    /// The number whose digits in base -2 are the low bits of `digits`.
+    fn from_negabinary(digits: u64) -> Self;
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn half(self) -> Self;
+    /// The bits of the float that is this number times 2 to the `exponent`, where the number's highest
+    /// bits are a sign and a guard bit.
+    fn scaled(self, exponent: i32) -> Self;
+    /// The bits of a float, of which this is the two's complement where the float's sign is set.
+    fn sign_magnitude(self) -> Self;
+    /// Writes the number, little-endian.
+    fn store(self, place: &mut [u8]);
+}
+
+macro_rules! int {
+    ($int:ident, $uint:ident, $float:ident, $planes:literal, $exponent:literal) => {
+        impl Int for $int {
+            const BYTES: usize = size_of::<$int>();
+            const BITS: u32 = $int::BITS;
+            const PLANES_BITS: u32 = $planes;
+            const EXPONENT_BITS: u32 = $exponent;
+
+            #[expect(clippy::as_conversions, reason = "the low bits are meant")]
+            fn from_negabinary(digits: u64) -> Self {
+                let ones_at_odd_places = 0xaaaa_aaaa_aaaa_aaaa_u64;
+                let number = (digits ^ ones_at_odd_places).wrapping_sub(ones_at_odd_places);
+                number as $int
+            }
+
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+
+            fn half(self) -> Self {
+                self.wrapping_shr(1)
+            }
+
+            #[expect(
+                clippy::as_conversions,
+                reason = "rounding to the nearest float is meant, and there is no other conversion"
+            )]
+            fn scaled(self, exponent: i32) -> Self {
+                let guarded = $int::BITS.wrapping_sub(2).cast_signed();
+                let scale = power_of_two(exponent.wrapping_sub(guarded)) as $float;
+                (scale * self as $float).to_bits().cast_signed()
+            }
+
+            fn sign_magnitude(self) -> Self {
+                if self < 0 { self ^ $int::MAX } else { self }
+            }
+
+            fn store(self, place: &mut [u8]) {
+                let bytes = self.to_le_bytes();
+                place
+                    .iter_mut()
+                    .zip(bytes)
+                    .for_each(|(to, from)| *to = from);
+            }
+        }
+    };
+}
+
+int!(i32, u32, f32, 5, 8);
+int!(i64, u64, f64, 6, 11);
+
+/// 2 to the `exponent`, below 1024; 0 where that is too small for a float.
+fn power_of_two(exponent: i32) -> f64 {
+    const MANTISSA_BITS: u32 = 52;
+    let bits = match exponent {
+        -1022.. => {
+            u64::from(exponent.wrapping_add(1023).unsigned_abs()).wrapping_shl(MANTISSA_BITS)
+        }
+        -1074.. => 1_u64.wrapping_shl(exponent.wrapping_add(1074).unsigned_abs()),
+        _ => 0,
+    };
+    f64::from_bits(bits)
+}
+
+/// Decodes blocks, one after another.
+#[derive(Debug)]
+pub(super) struct Decoder<I> {
+    mode: Mode,
+    rank: u32,
+    order: &'static [u8],
+    digits: Vec<u64>,
+    block: Vec<I>,
+}
+
+impl<I: Int> Decoder<I> {
+    /// For arrays of `rank` dimensions, 1 to 4.
+    pub(super) fn new(rank: usize, mode: Mode) -> Self {
+        let order = order::of_rank(rank);
+        Decoder {
+            mode,
+            rank: u32::try_from(rank).unwrap_or(0),
+            order,
+            digits: vec![0; order.len()],
+            block: vec![I::default(); order.len()],
+        }
+    }
+
+    /// The next block of integers.
+    pub(super) fn integers(&mut self, bits: &mut BitStream<'_>) -> Option<&[I]> {
+        self.block_of_integers(bits, 0, self.mode.max_planes)?;
+        Some(&self.block)
+    }
+
+    /// The next block of floats, as their bits.
+    pub(super) fn floats(&mut self, bits: &mut BitStream<'_>) -> Option<&[I]> {
+        if !bits.bit()? {
+            self.block.fill(I::default());
+            bits.skip(self.mode.min_bits.saturating_sub(1))?;
+            return Some(&self.block);
+        }
+        let mut used = 1_u32;
+        if self.mode.reversible() {
+            used = 2;
+            if bits.bit()? {
+                self.block_of_integers(bits, used, 0)?;
+                for number in &mut self.block {
+                    *number = number.sign_magnitude();
+                }
+                return Some(&self.block);
+            }
+        }
+        let bias = 1_i32
+            .wrapping_shl(I::EXPONENT_BITS.wrapping_sub(1))
+            .wrapping_sub(1);
+        let stored = i32::try_from(bits.read(I::EXPONENT_BITS)?).ok()?;
+        let exponent = stored.wrapping_sub(bias);
+        used = used.wrapping_add(I::EXPONENT_BITS);
+        self.block_of_integers(bits, used, self.planes_above(exponent))?;
+        if self.mode.reversible() && stored == 0 {
+            self.block.fill(I::default());
+            return Some(&self.block);
+        }
+        for number in &mut self.block {
+            *number = number.scaled(exponent);
+        }
+        Some(&self.block)
+    }
+
+    /// The planes of floats with this common exponent that are not below the lowest one.
+    fn planes_above(&self, exponent: i32) -> u32 {
+        let growth = self.rank.wrapping_mul(2).wrapping_add(2).cast_signed();
+        let planes = exponent
+            .wrapping_sub(self.mode.min_exponent)
+            .wrapping_add(growth);
+        self.mode.max_planes.min(u32::try_from(planes).unwrap_or(0))
+    }
+
+    /// Decodes the integers of a block that has used `used` bits before them; in reversible mode
+    /// `planes` does not count.
+    fn block_of_integers(
+        &mut self,
+        bits: &mut BitStream<'_>,
+        used: u32,
+        planes: u32,
+    ) -> Option<()> {
+        let mut used = used;
+        let mut planes = planes;
+        if self.mode.reversible() {
+            planes = u32::try_from(bits.read(I::PLANES_BITS)?)
+                .ok()?
+                .wrapping_add(1);
+            used = used.wrapping_add(I::PLANES_BITS);
+        }
+        let budget = self.mode.max_bits.saturating_sub(used);
+        self.digits.fill(0);
+        used = used.wrapping_add(read_planes(
+            bits,
+            budget,
+            I::BITS,
+            planes,
+            &mut self.digits,
+        )?);
+        bits.skip(self.mode.min_bits.saturating_sub(used))?;
+        for (&digits, &place) in self.digits.iter().zip(self.order) {
+            *self.block.get_mut(usize::from(place))? = I::from_negabinary(digits);
+        }
+        let undo = if self.mode.reversible() {
+            add_up
+        } else {
+            undo_transform
+        };
+        for dimension in (0..self.rank).rev() {
+            along(&mut self.block, dimension, undo);
+        }
+        Some(())
+    }
+}
+
+/// Reads the planes from bit `width - 1` down, at most `planes` of them and `budget` bits; gives the bits
+/// that were read.
+fn read_planes(
+    bits: &mut BitStream<'_>,
+    budget: u32,
+    width: u32,
+    planes: u32,
+    digits: &mut [u64],
+) -> Option<u32> {
+    let lowest = width.saturating_sub(planes);
+    let mut left = budget;
+    // The numbers before this one have had a one; they come as they are.
+    let mut known = 0_usize;
+    for plane in (lowest..width).rev() {
+        if left == 0 {
+            break;
+        }
+        let one = 1_u64.wrapping_shl(plane);
+        let as_they_are = known.min(usize::try_from(left).ok()?);
+        left = left.wrapping_sub(u32::try_from(as_they_are).ok()?);
+        for group in digits.get_mut(..as_they_are)?.chunks_mut(32) {
+            // Only the ones are looked at: most bits of most planes are zeros.
+            let mut ones = bits.read(u32::try_from(group.len()).ok()?)?;
+            while ones != 0 {
+                *group.get_mut(usize::try_from(ones.trailing_zeros()).ok()?)? |= one;
+                ones &= ones.wrapping_sub(1);
+            }
+        }
+        // For the rest, a bit says whether there is a one among them; zeros lead to it.
+        while left > 0 && known < digits.len() {
+            left = left.wrapping_sub(1);
+            if !bits.bit()? {
+                break;
+            }
+            while left > 0 && known.wrapping_add(1) < digits.len() {
+                left = left.wrapping_sub(1);
+                if bits.bit()? {
+                    break;
+                }
+                known = known.wrapping_add(1);
+            }
+            *digits.get_mut(known)? |= one;
+            known = known.wrapping_add(1);
+        }
+    }
+    Some(budget.wrapping_sub(left))
+}
+
+/// Four numbers along one dimension.
+type Four<'a, I> = [&'a mut I; 4];
+
+/// Hands all fours along `dimension` to `undo`.
+fn along<I: Int>(block: &mut [I], dimension: u32, undo: fn(Four<'_, I>)) {
+    let step = 1_usize.wrapping_shl(dimension.wrapping_mul(2));
+    for part in block.chunks_exact_mut(step.wrapping_mul(4)) {
+        let mut quarters = part.chunks_exact_mut(step);
+        let [x, y, z, w] = [(); 4].map(|()| quarters.next().unwrap_or_default());
+        for (((x, y), z), w) in x.iter_mut().zip(y).zip(z).zip(w) {
+            undo([x, y, z, w]);
+        }
+    }
+}
+
+/// Undoes ZFP's transform, which is close to a cosine transform.
+fn undo_transform<I: Int>([x, y, z, w]: Four<'_, I>) {
+    // The sum, and twice the other less the sum.
+    let turn = |one: I, other: I| {
+        let sum = one.add(other);
+        (sum, other.sub(sum.sub(other)))
+    };
+    *y = y.add(w.half());
+    *w = w.sub(y.half());
+    (*y, *w) = turn(*y, *w);
+    (*z, *x) = turn(*z, *x);
+    (*y, *z) = turn(*y, *z);
+    (*w, *x) = turn(*w, *x);
+}
+
+/// Undoes the reversible transform: differences of differences of differences.
+fn add_up<I: Int>([x, y, z, w]: Four<'_, I>) {
+    *w = w.add(*z);
+    *z = z.add(*y);
+    *w = w.add(*z);
+    *y = y.add(*x);
+    *z = z.add(*y);
+    *w = w.add(*z);
+}

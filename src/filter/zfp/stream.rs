@@ -1,0 +1,95 @@
+//! ZFP's stream of bits: the lowest bit of each byte first, numbers from their lowest bit up.
+
+/// Reads from the start of some bytes.
+#[derive(Debug)]
+pub(super) struct BitStream<'a> {
+    rest: &'a [u8],
+    /// The next bits, the first one lowest; those from `ready` up are zero or will be read again.
+    window: u64,
+    ready: u32,
+}
+
+impl<'a> BitStream<'a> {
+    /// Bits that are at hand after a refill that met no end.
+    const AT_HAND: u32 = 56;
+
+    /// Reads `bytes`.
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        BitStream {
+            rest: bytes,
+            window: 0,
+            ready: 0,
+        }
+    }
+
+    /// Fills the window: one load of eight bytes wherever there are as many.
+    fn refill(&mut self) {
+        if let Some(next) = self.rest.first_chunk::<8>() {
+            self.window |= u64::from_le_bytes(*next).wrapping_shl(self.ready);
+            let bytes = 63_u32.wrapping_sub(self.ready).wrapping_shr(3);
+            self.ready = self.ready.wrapping_add(bytes.wrapping_shl(3));
+            let bytes = usize::try_from(bytes).unwrap_or(0);
+            self.rest = self.rest.get(bytes..).unwrap_or_default();
+            return;
+        }
+        while self.ready <= Self::AT_HAND {
+            let Some((&byte, rest)) = self.rest.split_first() else {
+                return;
+            };
+            self.window |= u64::from(byte).wrapping_shl(self.ready);
+            self.ready = self.ready.wrapping_add(8);
+            self.rest = rest;
+        }
+    }
+
+    /// The next `width` bits as a number, at most 56; `None` where there are fewer.
+    #[inline]
+    pub(super) fn read(&mut self, width: u32) -> Option<u64> {
+        if self.ready < width {
+            self.refill();
+            if self.ready < width || width > Self::AT_HAND {
+                return None;
+            }
+        }
+        let mask = 1_u64.wrapping_shl(width).wrapping_sub(1);
+        let number = self.window & mask;
+        self.window = self.window.wrapping_shr(width);
+        self.ready = self.ready.wrapping_sub(width);
+        Some(number)
+    }
+
+    /// The next bit; `None` where there is none.
+    #[inline]
+    pub(super) fn bit(&mut self) -> Option<bool> {
+        Some(self.read(1)? == 1)
+    }
+
+    /// Passes over `count` bits; `None` where there are fewer.
+    pub(super) fn skip(&mut self, count: u32) -> Option<()> {
+        let mut left = count;
+        while left > 0 {
+            let step = left.min(Self::AT_HAND);
+            self.read(step)?;
+            left = left.wrapping_sub(step);
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_from_their_lowest_bit_up() {
+        let mut bits = BitStream::new(&[0b1010_0101, 0xff, 0x12, 0x34, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(bits.read(4), Some(0b0101));
+        assert_eq!(bits.read(4), Some(0b1010));
+        assert_eq!(bits.read(24), Some(0x34_12ff));
+        assert_eq!(bits.bit(), Some(true));
+        assert_eq!(bits.skip(7), Some(()));
+        assert_eq!(bits.read(40), Some(0x0a_0908_0706));
+        assert_eq!(bits.read(0), Some(0));
+        assert_eq!(bits.bit(), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! The strings or sequences of a variable-length array, one after another; and where each begins.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::array::Bytes;
+use crate::array::vlen::{Place, VariableLength};
+use crate::error::Result;
+use crate::view::View;
+
+/// Strings with their line feeds, or the elements of sequences.
+pub struct Content {
+    array: Arc<VariableLength>,
+    length: u64,
+    place: Mutex<Place>,
+}
+
+impl Content {
+    /// The content of `array`; its length is found here, if it is not known yet.
+    ///
+    /// # Errors
+    /// As an element cannot be read.
+    pub fn new(array: Arc<VariableLength>) -> Result<Self> {
+        let length = array.length()?;
+        Ok(Content {
+            array,
+            length,
+            place: Mutex::default(),
+        })
+    }
+}
+
+impl View for Content {
+    fn length(&self) -> Option<u64> {
+        Some(self.length)
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let kept = || self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = *kept();
+        let bytes = self.array.read(offset, length, &mut place)?;
+        *kept() = place;
+        Ok(bytes.into())
+    }
+}
+
+/// Where each element begins in the content, and where the last one ends: 64-bit little-endian numbers.
+pub struct Offsets {
+    array: Arc<VariableLength>,
+}
+
+/// Bytes of one number.
+const NUMBER: u64 = 8;
+
+impl Offsets {
+    /// The offsets into the content of `array`.
+    pub fn new(array: Arc<VariableLength>) -> Self {
+        Offsets { array }
+    }
+
+    /// Bytes of all numbers.
+    pub fn size(array: &VariableLength) -> u64 {
+        (array.elements() + 1) * NUMBER
+    }
+}
+
+impl View for Offsets {
+    fn length(&self) -> Option<u64> {
+        Some(Self::size(&self.array))
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let end = offset
+            .saturating_add(length as u64)
+            .min(Self::size(&self.array));
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        let first = offset / NUMBER;
+        let offsets = self.array.offsets(first, end.div_ceil(NUMBER) - first)?;
+        let mut bytes: Vec<u8> = offsets
+            .iter()
+            .flat_map(|offset| offset.to_le_bytes())
+            .collect();
+        bytes.drain(..(offset - first * NUMBER) as usize);
+        bytes.truncate((end - offset) as usize);
+        Ok(bytes.into())
+    }
+}
