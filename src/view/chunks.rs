@@ -18,14 +18,13 @@ use crate::view::piped::{Piped, Sink};
 /// # Errors
 /// Why the storage is not readable.
 pub fn view(array: Arc<Array>) -> Result<Option<Piped>> {
-    if !matches!(
-        array.storage.as_ref().map_err(Clone::clone)?,
-        Storage::Chunked(_)
-    ) {
+    if array.chunk_shape.is_none() {
         return Ok(None);
     }
+    array.storage.as_ref().map_err(Clone::clone)?;
     let write = move |sink: &mut dyn Sink| match &array.storage {
         Ok(Storage::Chunked(chunked)) => write(chunked, sink),
+        // No chunk is stored.
         _ => Ok(()),
     };
     Ok(Some(Piped::new(write)))
