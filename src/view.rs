@@ -9,6 +9,7 @@ pub mod chunks;
 pub mod csv;
 pub mod elements;
 pub mod json;
+pub mod ndl;
 pub mod npy;
 pub mod piped;
 pub mod raw;
