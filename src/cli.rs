@@ -8,12 +8,18 @@
 //! the role in `ps`.
 
 mod args;
+mod check;
+mod columns;
 mod inspect;
+mod list;
 mod logging;
 mod mounts;
 mod options;
 mod printable;
+mod progress;
+mod style;
 mod supervisor;
+mod walk;
 mod worker;
 
 use std::ffi::OsString;
