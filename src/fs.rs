@@ -15,6 +15,7 @@ mod fake;
 mod tests;
 
 mod describe;
+mod examine;
 mod external;
 mod inode;
 mod listing;
