@@ -5,8 +5,51 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
+use crate::wire::to_u64;
+
+/// The object at `path` from the group `from`, or from the root where it begins with `/`, over hard and soft
+/// links; `None` where there is none. `..` is an ordinary name.
+///
+/// # Errors
+/// `Unsupported` where the path leads into another file; `Limit` for soft links without end.
+pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<Option<NodeId>> {
+    let start = |path: &[u8], here| match path {
+        [b'/', ..] => container.root(),
+        _ => here,
+    };
+    let mut here = start(path, from);
+    let mut names = names_of(path);
+    for _ in 0..limits::PATH_LINKS {
+        let Some(name) = names.pop() else {
+            return Ok(Some(here));
+        };
+        match container.link(here, &name)?.map(|link| link.target) {
+            None => return Ok(None),
+            Some(LinkTarget::Hard(id)) => here = id,
+            Some(LinkTarget::Soft(target)) => {
+                here = start(&target, here);
+                names.extend(names_of(&target));
+            }
+            Some(LinkTarget::Damaged(error)) => return Err(error),
+            Some(_) => return Err(Error::unsupported("a path into another file", here.0)),
+        }
+    }
+    let most = to_u64(limits::PATH_LINKS);
+    Err(Error::limit("links of one path", most))
+}
+
+/// The names in a path, the last one first.
+fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
+    let names = path.split(|&byte| byte == b'/');
+    names
+        .filter(|name| !name.is_empty() && *name != b".")
+        .rev()
+        .map(<[u8]>::to_vec)
+        .collect()
+}
 
 /// The canonical place of every object that the walk found.
 #[derive(Debug, Default)]
