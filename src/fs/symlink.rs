@@ -34,7 +34,8 @@ pub(super) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = V
         .map(move |(place, name)| name::escape(name, from_root && place == 0))
 }
 
-fn joined(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+/// Names as one path, `.` where there are none.
+pub(super) fn joined(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let text = names.collect::<Vec<_>>().join(&b'/');
     if text.is_empty() { b".".to_vec() } else { text }
 }
