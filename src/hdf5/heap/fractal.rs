@@ -296,11 +296,13 @@ impl FractalHeap {
         if block.size > limits::METADATA_BLOCK || stored > limits::METADATA_BLOCK {
             return Err(Error::limit(WHAT, limits::METADATA_BLOCK));
         }
-        let stored = read_block(&**self.metadata.source(), block.address, stored, WHAT)?;
-        let size = to_usize(block.size)?;
-        let bytes = filter::decode(&self.pipeline, filter_mask, stored, size)?;
-        verify(&bytes)?;
-        Ok(bytes.into())
+        self.metadata.made_block(block.address, stored, || {
+            let source = self.metadata.source();
+            let stored = read_block(&**source, block.address, stored, WHAT)?;
+            let bytes = filter::decode(&self.pipeline, filter_mask, stored, to_usize(block.size)?)?;
+            verify(&bytes)?;
+            Ok(bytes)
+        })
     }
 
     /// The checksum stands in the block's own header and is taken over the whole block, as if it were
