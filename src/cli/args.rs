@@ -109,7 +109,7 @@ pub(crate) enum Inspect {
     /// thing that cannot be read, then a summary. The exit status is 1 if there is any such thing. A dangling
     /// link is none.
     Check {
-        /// Read every byte of every dataset, too
+        /// Read every stored byte of every dataset, too; checksums of ASDF blocks are compared
         #[arg(long)]
         data: bool,
         /// The HDF5 or ASDF file
@@ -491,6 +491,12 @@ mod tests {
             path: Some("group".into()),
         };
         assert_eq!(listed, Task::Inspect(expected));
+        let checked = task(Program::Command, "check data.h5 --data").unwrap();
+        let expected = Inspect::Check {
+            data: true,
+            source: "data.h5".into(),
+        };
+        assert_eq!(checked, Task::Inspect(expected));
         assert_eq!(
             mount(Program::Command, "./ls mnt").source,
             PathBuf::from("./ls")
