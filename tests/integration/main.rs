@@ -9,6 +9,7 @@ mod corpus;
 mod fixtures;
 mod harness;
 mod helper;
+mod inspect;
 mod layering;
 mod serving;
 mod signals;
