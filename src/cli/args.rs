@@ -446,9 +446,11 @@ fn subcommand_section(subcommand: &clap::Command) -> io::Result<String> {
     let mut options = Vec::new();
     Man::new(subcommand.clone()).render_options_section(&mut options)?;
     let about = subcommand
-        .get_about()
+        .get_long_about()
+        .or(subcommand.get_about())
         .map(ToString::to_string)
         .unwrap_or_default();
+    let about = about.trim_end_matches('.');
     let heading = format!("\"h5fs {}\"\n{about}.", subcommand.get_name());
     Ok(renamed(&options, "OPTIONS", &heading))
 }
