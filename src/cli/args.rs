@@ -109,7 +109,7 @@ pub(crate) enum Inspect {
     /// thing that cannot be read, then a summary. The exit status is 1 if there is any such thing. A dangling
     /// link is none.
     Check {
-        /// Read every stored byte of every dataset, too; checksums of ASDF blocks are compared
+        /// Read every stored byte of every dataset, too
         #[arg(long)]
         data: bool,
         /// The HDF5 or ASDF file
