@@ -10,6 +10,7 @@ mod corpus;
 mod fixtures;
 mod harness;
 mod helper;
+mod inspect;
 mod layering;
 mod serving;
 mod signals;
