@@ -152,15 +152,20 @@ impl Neighbours {
                 name,
                 "external=within: it leads out of the source's directory",
             )),
-            Err(errno) => Err(io(errno, &directory.join(name))),
+            Err(errno) => Err(unreadable(&directory.join(name), errno.desc())),
         }
     }
 }
 
 /// `name` may not be opened, as the policy called `why` says.
 fn refused(name: &Path, why: &str) -> Error {
+    unreadable(name, why)
+}
+
+/// `name` cannot be had. Its reader asked for something else, which has the right to be read, and lacks this part.
+fn unreadable(name: &Path, why: &str) -> Error {
     let what = format!("{} ({why})", name.display().to_string().escape_debug());
-    Error::io(&Errno::EACCES.into(), what)
+    Error::io(&Errno::EIO.into(), what)
 }
 
 fn io(errno: Errno, path: &Path) -> Error {
