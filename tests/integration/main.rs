@@ -9,6 +9,7 @@ mod corpus;
 mod fixtures;
 mod harness;
 mod helper;
+mod hostile;
 mod layering;
 mod serving;
 mod signals;
