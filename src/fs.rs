@@ -15,6 +15,7 @@ mod fake;
 mod tests;
 
 mod describe;
+mod examine;
 mod inode;
 mod live;
 mod namespace;
@@ -38,7 +39,7 @@ use crate::array::{Bytes, Engine};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::{Container, NodeId};
+use crate::model::{Container, Link, NodeId};
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
@@ -410,11 +411,13 @@ impl Filesystem {
         }
         let directory = self.space(&live).directory(entry.node);
         let mut cursor = lock(cursor);
-        for at in first.. {
+        let mut at = first;
+        loop {
             match self.fetch(&live, entry.node, &mut cursor, at - DOTS) {
-                Ok(Some(link)) => {
+                Ok(Some((link, behind))) => {
                     let listed = Listed::Found(&directory, directory.show(link));
-                    if visit(&listed, at + 1) {
+                    at = behind.saturating_add(DOTS);
+                    if visit(&listed, at) {
                         return Ok(());
                     }
                 }
@@ -427,7 +430,6 @@ impl Filesystem {
                 }
             }
         }
-        Ok(())
     }
 
     fn fetch(
@@ -436,12 +438,13 @@ impl Filesystem {
         group: NodeId,
         cursor: &mut Option<Cursor>,
         position: u64,
-    ) -> Result<Option<crate::model::Link>> {
+    ) -> Result<Option<(Link, u64)>> {
         let cursor = match cursor {
             Some(cursor) => cursor,
             None => cursor.insert(Cursor::new(live.container.links(group)?)),
         };
-        Ok(cursor.at(position)?.cloned())
+        let found = cursor.at(position)?;
+        Ok(found.map(|(link, behind)| (link.clone(), behind)))
     }
 
     /// Opens a regular file.

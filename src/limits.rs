@@ -6,7 +6,7 @@
 pub const METADATA_BLOCK: u64 = 64 << 20;
 
 /// Bytes of verified metadata blocks that a mounted file keeps.
-pub const METADATA_CACHE: u64 = 16 << 20;
+pub const METADATA_CACHE: u64 = 32 << 20;
 
 /// Parsed objects (group, dataset, committed datatype) that a mounted file keeps.
 pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
@@ -169,5 +169,26 @@ pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(
 /// Links that one path within a file may lead over.
 pub const PATH_LINKS: usize = 4096;
 
+/// Dimensions of an array together with those of elements that are arrays.
+pub const SELECTION_RANK: usize = 64;
+
+/// Bytes of one element, and of its text, where an array is shown as text.
+pub const TEXT_ELEMENT_BYTES: u64 = 16 << 20;
+
+/// Columns of one element where an array is shown as csv.
+pub const CSV_COLUMNS: usize = 65_536;
+
 /// Elements of a variable-length dataset that is served as a file: its size takes a walk over all of them.
 pub const VARIABLE_LENGTH_ELEMENTS: u64 = 1 << 28;
+
+/// Elements of a dimension coordinate whose values a description of the file holds.
+pub const NDL_VALUES: u64 = 4096;
+
+/// Bytes of one value, and of its text, in a description of the file.
+pub const NDL_VALUE_BYTES: usize = 1 << 20;
+
+/// Bytes of an object's path in a description of the file.
+pub const NDL_PATH_BYTES: usize = 64 << 10;
+
+/// Links of one group that are looked through for the scale of a netCDF dimension.
+pub const NDL_SCALES: usize = 4096;

@@ -30,6 +30,7 @@ pub mod number;
 pub mod numpy;
 pub mod paths;
 pub mod region;
+pub mod selection;
 pub mod shape;
 pub mod storage;
 pub mod text;

@@ -31,6 +31,8 @@ struct Object {
     attributes: Vec<Attribute>,
     /// The links' index is damaged before this one.
     torn: Option<usize>,
+    /// This one cannot be read.
+    lost: Option<usize>,
 }
 
 impl Fake {
@@ -94,6 +96,7 @@ impl Fake {
             links: Vec::new(),
             attributes: Vec::new(),
             torn: None,
+            lost: None,
         };
         self.objects.insert(id, object);
     }
@@ -114,6 +117,10 @@ impl Fake {
 
     pub(super) fn tear(&mut self, group: u64, before: usize) {
         self.objects.get_mut(&group).unwrap().torn = Some(before);
+    }
+
+    pub(super) fn lose(&mut self, group: u64, link: usize) {
+        self.objects.get_mut(&group).unwrap().lost = Some(link);
     }
 
     pub(super) fn attribute(&mut self, node: u64, name: &[u8], text: &[u8]) {
@@ -180,6 +187,7 @@ impl Container for Fake {
         Ok(Box::new(Listing {
             links: object.links.clone(),
             torn: object.torn,
+            lost: object.lost,
             position: 0,
         }))
     }
@@ -216,6 +224,7 @@ impl Container for Fake {
 struct Listing {
     links: Vec<Link>,
     torn: Option<usize>,
+    lost: Option<usize>,
     position: usize,
 }
 
@@ -233,6 +242,7 @@ impl LinkStream for Listing {
         if self.torn == Some(self.position) {
             return Err(Error::corrupt("symbol table node: bad signature", 2048));
         }
+        self.position += usize::from(self.lost == Some(self.position));
         let link = self.links.get(self.position).cloned();
         self.position += usize::from(link.is_some());
         Ok(link)

@@ -297,6 +297,17 @@ fn listings_go_on_at_any_cookie() {
 }
 
 #[test]
+fn what_stands_behind_a_lost_link_is_listed_once() {
+    let mut fake = Fake::new();
+    fake.bytes(800, 1, b"x");
+    for name in ["a", "lost", "b", "c"] {
+        fake.hard(ROOT, name, 800);
+    }
+    fake.lose(ROOT, 1);
+    assert_eq!(names(&fake.mounted(), "/"), ["a", "b", "c"]);
+}
+
+#[test]
 fn hostile_names_are_found_again() {
     let long = [b'n'; 300];
     let hostile: [&[u8]; 10] = [
