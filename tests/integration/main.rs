@@ -10,6 +10,7 @@ mod corpus;
 mod fixtures;
 mod harness;
 mod helper;
+mod hostile;
 mod inspect;
 mod layering;
 mod serving;

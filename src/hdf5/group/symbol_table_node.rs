@@ -49,8 +49,8 @@ impl SymbolTableLinks {
             Ok(name.cmp(heap.text(offset)?.as_slice()))
         })?;
         let Some(leaf) = leaf else { return Ok(None) };
-        let mut unbounded = u64::MAX;
-        for entry in read_node(&self.metadata, leaf, &mut unbounded)? {
+        let mut budget = self.metadata.source().length();
+        for entry in read_node(&self.metadata, leaf, &mut budget)? {
             if heap.text(entry.name_offset)? == name {
                 return entry.link(&heap).map(Some);
             }
