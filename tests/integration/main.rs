@@ -10,6 +10,7 @@ mod fixtures;
 mod harness;
 mod helper;
 mod layering;
+mod random;
 mod serving;
 mod signals;
 mod truncated;
