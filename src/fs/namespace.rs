@@ -258,7 +258,7 @@ impl Directory<'_> {
                 depth.map(|depth| symlink::absolute(depth, path))
             }
             LinkTarget::Soft(path) => Some(symlink::beneath(path, self.is_root())),
-            LinkTarget::External { file, path } => Some([file, &b":"[..], path].concat()),
+            LinkTarget::External { file, path } => Some(symlink::outside(file, path)),
             LinkTarget::Path { file: None, names } => {
                 let escaped = names.iter().enumerate();
                 let to: Vec<Box<[u8]>> = escaped
@@ -272,7 +272,7 @@ impl Directory<'_> {
             } => {
                 let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
                 let path: Vec<u8> = steps.flatten().copied().collect();
-                Some([file, &b":"[..], &path].concat())
+                Some(symlink::outside(file, &path))
             }
             LinkTarget::UserDefined(class) => {
                 Some(format!("user-defined link, class {class}").into_bytes())

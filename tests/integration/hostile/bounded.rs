@@ -64,7 +64,12 @@ impl Bits {
 #[test]
 fn the_bomb_is_sound() {
     let mut file = Hdf5::new();
-    let bad = one_chunk(&mut file, filters(&[(1, &[9])]), 100_000, &zeros_deflated(100_000));
+    let bad = one_chunk(
+        &mut file,
+        filters(&[(1, &[9])]),
+        100_000,
+        &zeros_deflated(100_000),
+    );
     let tree = good_is_good(file.beside_good(bad));
     assert_eq!(tree.content("bad"), Ok(vec![0; 100_000]));
 }
@@ -74,7 +79,12 @@ fn the_bomb_is_sound() {
 fn a_chunk_of_256_mebibytes() {
     const LENGTH: u32 = 256 << 20;
     let mut file = Hdf5::new();
-    let bad = one_chunk(&mut file, filters(&[(1, &[9])]), LENGTH, &zeros_deflated(LENGTH));
+    let bad = one_chunk(
+        &mut file,
+        filters(&[(1, &[9])]),
+        LENGTH,
+        &zeros_deflated(LENGTH),
+    );
     let tree = Tree::new(file.beside_good(bad));
     assert_eq!(tree.size("bad"), Ok(u64::from(LENGTH)));
     assert_eq!(tree.part("bad", u64::from(LENGTH) - 5, 10), Ok(vec![0; 5]));
@@ -85,7 +95,12 @@ fn a_chunk_of_256_mebibytes() {
 #[test]
 fn a_chunk_of_three_gibibytes() {
     let mut file = Hdf5::new();
-    let bad = one_chunk(&mut file, filters(&[(1, &[9])]), 3 << 30, &zeros_deflated(1 << 20));
+    let bad = one_chunk(
+        &mut file,
+        filters(&[(1, &[9])]),
+        3 << 30,
+        &zeros_deflated(1 << 20),
+    );
     bad_alone_is_bad(file.beside_good(bad));
 }
 
@@ -109,7 +124,10 @@ fn groups_a_hundred_thousand_deep() {
     }
     let bottom = tree.0.lookup(at, b"bottom").expect("the last");
     let handle = tree.0.open_file(bottom.ino).expect("a file");
-    assert_eq!(tree.0.read(handle, 0, 100).expect("bytes").to_vec(), b"goodness");
+    assert_eq!(
+        tree.0.read(handle, 0, 100).expect("bytes").to_vec(),
+        b"goodness"
+    );
     // Its path is over 200 000 bytes; asking for it must not take the steps squared.
     soon(|| tree.0.listxattr(bottom.ino)).expect("a list");
     soon(|| tree.0.getxattr(bottom.ino, b"user.h5fs.path")).ok();
@@ -132,7 +150,10 @@ fn a_superblock_far_into_a_terabyte() {
         assert_eq!(Tree(filesystem).content("good"), Ok(b"goodness".to_vec()));
     }
     let path = directory.path().join("none");
-    File::create(&path).expect("file").set_len(1 << 40).expect("a sparse file");
+    File::create(&path)
+        .expect("file")
+        .set_len(1 << 40)
+        .expect("a sparse file");
     soon(|| Filesystem::open(&path, &Options::default()).map(|_| ())).expect_err("no format");
 }
 
@@ -141,7 +162,12 @@ fn a_superblock_far_into_a_terabyte() {
 fn a_mount_of_hostile_parts() {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
-    let bomb = one_chunk(&mut file, filters(&[(1, &[9])]), 64, &zeros_deflated(64 << 20));
+    let bomb = one_chunk(
+        &mut file,
+        filters(&[(1, &[9])]),
+        64,
+        &zeros_deflated(64 << 20),
+    );
     let own = file.next();
     let length = header_2(&[continuation(0, 0)]).len() as u64;
     let circle = file.put(&header_2(&[continuation(own, length)]));
@@ -160,7 +186,11 @@ fn a_mount_of_hostile_parts() {
     let mut written = File::create(&path).expect("file");
     written.write_all(&file.rooted(root)).expect("write");
     let mount = crate::harness::Mount::new(&path);
-    let errno = |name: &str| std::fs::read(mount.at(name)).expect_err("an error").raw_os_error();
+    let errno = |name: &str| {
+        std::fs::read(mount.at(name))
+            .expect_err("an error")
+            .raw_os_error()
+    };
     assert_eq!(errno("bomb"), Some(5));
     assert_eq!(errno("circle"), Some(5));
     assert_eq!(errno("nowhere"), Some(5));
@@ -168,5 +198,8 @@ fn a_mount_of_hostile_parts() {
     assert_eq!(errno("passwd"), Some(nix::errno::Errno::ENOENT as i32));
     assert_eq!(std::fs::read(mount.at("good")).expect("good"), b"goodness");
     assert_eq!(std::fs::read(mount.at("a%2Fb")).expect("a/b"), b"goodness");
-    assert_eq!(std::fs::read_dir(&mount.path).expect("listing").count(), links.len());
+    assert_eq!(
+        std::fs::read_dir(&mount.path).expect("listing").count(),
+        links.len()
+    );
 }

@@ -64,7 +64,10 @@ fn compounds_that_do_not_hold_their_members() {
     bad_message(kind::DATATYPE, compound(4, 200, &byte_type()));
     bad_message(kind::DATATYPE, compound(4, 4, &byte_type()));
     bad_message(kind::DATATYPE, class_type(0x36, 0xffff, 4, b"m\0\0"));
-    bad_message(kind::DATATYPE, class_type(0x36, 1, 4, b"no end of the name"));
+    bad_message(
+        kind::DATATYPE,
+        class_type(0x36, 1, 4, b"no end of the name"),
+    );
 }
 
 /// As deep as a message can be; a reader that calls itself for each would be at its stack's end.
@@ -90,7 +93,10 @@ fn datatypes_nested_without_end() {
 #[test]
 fn data_in_one_piece_that_is_not_there() {
     let bad = |at, size, dim: u64| {
-        bad_alone_is_bad(with_bad_dataset(vec![dataspace(&[dim]), contiguous(at, size)]))
+        bad_alone_is_bad(with_bad_dataset(vec![
+            dataspace(&[dim]),
+            contiguous(at, size),
+        ]))
     };
     bad(1 << 40, 64, 64);
     bad(u64::MAX - 8, 64, 64);
@@ -303,10 +309,22 @@ fn new_trees_of_chunks_that_lie() {
     };
     let bad = |tree: Btree2| bad_alone_is_bad(indexed(&[5, 0, 2, 0, 0, 100, 40], &[tree.header()]));
     bad(Btree2 { ..tree });
-    bad(Btree2 { record_size: 3, ..tree });
-    bad(Btree2 { record_type: 5, ..tree });
-    bad(Btree2 { depth: 9999, ..tree });
-    bad(Btree2 { total: u64::MAX, ..tree });
+    bad(Btree2 {
+        record_size: 3,
+        ..tree
+    });
+    bad(Btree2 {
+        record_type: 5,
+        ..tree
+    });
+    bad(Btree2 {
+        depth: 9999,
+        ..tree
+    });
+    bad(Btree2 {
+        total: u64::MAX,
+        ..tree
+    });
 }
 
 #[test]
@@ -337,10 +355,17 @@ fn pipelines_that_cannot_be() {
     bad_message(kind::FILTERS, Vec::new());
     bad_message(kind::FILTERS, vec![9, 1]);
     bad_message(kind::FILTERS, vec![2, 255]);
-    bad_message(kind::FILTERS, vec![1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0, 0, 0, 0]); // a name of 65535
+    bad_message(
+        kind::FILTERS,
+        vec![1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0, 0, 0, 0],
+    ); // a name of 65535
     bad_message(kind::FILTERS, vec![2, 1, 1, 0, 0, 0, 0xff, 0xff]); // 65535 parameters
     bad_alone_is_bad(with_bad_dataset(vec![filters(&[(1, &[6][..]); 255])]));
-    assert!(bad_chunk(&[(31_999, &[])], b"x").to_string().contains("31999"));
+    assert!(
+        bad_chunk(&[(31_999, &[])], b"x")
+            .to_string()
+            .contains("31999")
+    );
 }
 
 /// Deflate thirty-two times over: each pass is bounded like one.
@@ -353,9 +378,16 @@ fn one_filter_thirty_two_times() {
 fn coders_that_get_nonsense() {
     let (zeros, ones) = (&[0; 40][..], &[0xff; 40][..]);
     for stored in [zeros, ones, b"x"] {
-        for filter in [1, 4, 5, 6, 307, 32_000, 32_001, 32_004, 32_008, 32_013, 32_015, 32_026] {
+        for filter in [
+            1, 4, 5, 6, 307, 32_000, 32_001, 32_004, 32_008, 32_013, 32_015, 32_026,
+        ] {
             // Parameters missing, absurd, plausible.
-            for parameters in [&[][..], &[u32::MAX; 20], &[0; 20], &[4, 8, 8, 64, 0, 1, 1, 1]] {
+            for parameters in [
+                &[][..],
+                &[u32::MAX; 20],
+                &[0; 20],
+                &[4, 8, 8, 64, 0, 1, 1, 1],
+            ] {
                 let mut file = Hdf5::new();
                 let bad = one_chunk(&mut file, filters(&[(filter, parameters)]), 64, stored);
                 let tree = good_is_good(file.beside_good(bad));
@@ -399,7 +431,12 @@ fn fill_values_that_cannot_be() {
     // An undefined one leaves the content open: zeros.
     let mut file = Hdf5::new();
     let undefined = Message(kind::FILL_VALUE, 0, vec![3, 0x10]);
-    let bad = file.put(&dataset(&[8], &byte_type(), contiguous(UNDEFINED, 8), &[undefined]));
+    let bad = file.put(&dataset(
+        &[8],
+        &byte_type(),
+        contiguous(UNDEFINED, 8),
+        &[undefined],
+    ));
     let tree = good_is_good(file.beside_good(bad));
     assert_eq!(tree.content("bad"), Ok(vec![0; 8]));
 }
@@ -416,12 +453,20 @@ fn a_dataset_of_an_exabyte() {
             chunked(UNDEFINED, &[1, 1]),
         ] {
             let mut file = Hdf5::new();
-            let bad = file.put(&dataset(&[exabyte], &byte_type(), layout, std::slice::from_ref(&value)));
+            let bad = file.put(&dataset(
+                &[exabyte],
+                &byte_type(),
+                layout,
+                std::slice::from_ref(&value),
+            ));
             let tree = good_is_good(file.beside_good(bad));
             assert_eq!(soon(|| tree.size("bad")), Ok(exabyte));
             let middle = soon(|| tree.part("bad", (1 << 59) - 7, 100_000));
             assert_eq!(middle, Ok(vec![fill; 100_000]));
-            let handle = tree.0.open_file(tree.0.resolve(b"bad").unwrap().ino).unwrap();
+            let handle = tree
+                .0
+                .open_file(tree.0.resolve(b"bad").unwrap().ino)
+                .unwrap();
             let data = soon(|| tree.0.lseek(handle, 5, Whence::Data));
             let hole = soon(|| tree.0.lseek(handle, 5, Whence::Hole));
             match fill {
@@ -435,7 +480,13 @@ fn a_dataset_of_an_exabyte() {
 /// The raw files of a dataset that a stranger wrote: none is opened from a file in memory, and each is an error.
 #[test]
 fn raw_files_anywhere() {
-    for name in [&b"/etc/passwd"[..], b"../../etc/passwd", b"/dev/zero", b"/proc/self/mem", b""] {
+    for name in [
+        &b"/etc/passwd"[..],
+        b"../../etc/passwd",
+        b"/dev/zero",
+        b"/proc/self/mem",
+        b"",
+    ] {
         for (offset, size) in [(0, 64), (1 << 63, 64), (u64::MAX, u64::MAX)] {
             let mut file = Hdf5::new();
             let data = file.put(&[&[0; 8][..], name, &[0; 8]].concat());
@@ -443,11 +494,19 @@ fn raw_files_anywhere() {
             let mut list = [vec![1, 0, 0, 0, 1, 0, 1, 0], words(&[heap])].concat();
             list.extend(words(&[8, offset, size]));
             let list = Message(kind::EXTERNAL_FILES, 0, list);
-            let bad = file.put(&dataset(&[64], &byte_type(), contiguous(UNDEFINED, 64), &[list]));
+            let bad = file.put(&dataset(
+                &[64],
+                &byte_type(),
+                contiguous(UNDEFINED, 64),
+                &[list],
+            ));
             let tree = good_is_good(file.beside_good(bad));
             tree.content("bad").expect_err("nothing is opened");
         }
     }
-    bad_message(kind::EXTERNAL_FILES, vec![1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 96, 0, 0, 0, 0, 0, 0, 0]);
+    bad_message(
+        kind::EXTERNAL_FILES,
+        vec![1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 96, 0, 0, 0, 0, 0, 0, 0],
+    );
     bad_message(kind::EXTERNAL_FILES, Vec::new());
 }

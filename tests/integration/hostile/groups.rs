@@ -85,7 +85,9 @@ fn a_tree_that_branches_into_itself() {
     let node = symbols(1, &[(8, old.child, 0)]);
     let mut below = old.file.put(&node);
     for level in 0..60 {
-        below = old.file.put(&group_node(level, 2, &[0, below, 8, below, 16]));
+        below = old
+            .file
+            .put(&group_node(level, 2, &[0, below, 8, below, 16]));
     }
     let bytes = old.finish(below);
     let tree = Tree::new(bytes);
@@ -137,9 +139,11 @@ fn entries_that_lie_are_alone_in_it() {
     assert_eq!(tree.content("bad/six"), Ok(b"child".to_vec()));
 
     for name in [32, 1 << 40, u64::MAX] {
-        let tree = good_is_good(old().with_symbols(&symbols(2, &[(8, child, 0), (name, child, 0)])));
+        let tree =
+            good_is_good(old().with_symbols(&symbols(2, &[(8, child, 0), (name, child, 0)])));
         assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
-        tree.names("bad").expect_err("a name that is not on the heap");
+        tree.names("bad")
+            .expect_err("a name that is not on the heap");
     }
 }
 
@@ -172,7 +176,9 @@ fn heaps_that_lie() {
 
     // A free list that leads in a circle is the writers' business.
     let mut old = self::old();
-    let data = old.file.put(b"\0\0\0\0\0\0\0\0one\0\0\0\0\0two\0\0\0\0\0\x18\0\0\0\0\0\0\0");
+    let data = old
+        .file
+        .put(b"\0\0\0\0\0\0\0\0one\0\0\0\0\0two\0\0\0\0\0\x18\0\0\0\0\0\0\0");
     let mut heap = local_heap(32, data);
     heap[16..24].copy_from_slice(&24_u64.to_le_bytes());
     old.heap = old.file.put(&heap);
@@ -299,11 +305,11 @@ fn fractal_heaps_that_lie() {
 #[test]
 fn heap_ids_that_lie() {
     let lies: [fn(&mut Vec<u8>); 6] = [
-        |id| id[1..5].fill(0xff),                      // offset past the heap
-        |id| id[5..8].fill(0xff),                      // length past the block
-        |id| *id = heap_id(500, 200),                  // over the block's end
-        |id| id[0] = 0x10,                             // a huge object, of which there are none
-        |id| id[0] = 0x20,                             // a tiny object: 1 byte, no link
+        |id| id[1..5].fill(0xff),     // offset past the heap
+        |id| id[5..8].fill(0xff),     // length past the block
+        |id| *id = heap_id(500, 200), // over the block's end
+        |id| id[0] = 0x10,            // a huge object, of which there are none
+        |id| id[0] = 0x20,            // a tiny object: 1 byte, no link
         |id| id[0] = 0xf0,
     ];
     for lie in lies {
@@ -329,8 +335,19 @@ fn names_that_no_filesystem_has() {
     let good = file.put_bytes(b"goodness");
     let long = [b'l'; 60_000];
     let names: [&[u8]; 13] = [
-        b"good", b"a/b", b".", b"..", b"\0", b"n\0ul", b"new\nline", b"\xff\xfe", b"%2F", b"%", &long,
-        "caf\u{e9}".as_bytes(), "cafe\u{301}".as_bytes(),
+        b"good",
+        b"a/b",
+        b".",
+        b"..",
+        b"\0",
+        b"n\0ul",
+        b"new\nline",
+        b"\xff\xfe",
+        b"%2F",
+        b"%",
+        &long,
+        "caf\u{e9}".as_bytes(),
+        "cafe\u{301}".as_bytes(),
     ];
     let links: Vec<(&[u8], u64)> = names.iter().map(|name| (*name, good)).collect();
     let root = file.put_group(&links);
@@ -342,7 +359,9 @@ fn names_that_no_filesystem_has() {
         assert!(name.len() <= 255 && !name.contains(&b'/') && !name.contains(&0));
         assert!(!matches!(&name[..], b"" | b"." | b".."));
         assert!(!shown[..i].contains(name), "twice {}", name.escape_ascii());
-        tree.0.lookup(root, name).expect("lookup takes what readdir gives");
+        tree.0
+            .lookup(root, name)
+            .expect("lookup takes what readdir gives");
     }
 }
 
@@ -428,8 +447,16 @@ fn groups_that_hold_themselves() {
     let refcount = Message(0x16, 0, vec![0, 9, 0, 0, 0]);
     let shape = group(&[hard_link(b"self", 0), hard_link(b"up", 0), refcount.clone()]);
     let root = inner + (shape.len() as u64).next_multiple_of(8);
-    file.put(&group(&[hard_link(b"self", inner), hard_link(b"up", root), refcount.clone()]));
-    let at = file.put(&group(&[hard_link(b"good", good), hard_link(b"in", inner), refcount]));
+    file.put(&group(&[
+        hard_link(b"self", inner),
+        hard_link(b"up", root),
+        refcount.clone(),
+    ]));
+    let at = file.put(&group(&[
+        hard_link(b"good", good),
+        hard_link(b"in", inner),
+        refcount,
+    ]));
     assert_eq!(at, root);
     let tree = good_is_good(file.rooted(root));
     assert_eq!(tree.kind("in"), Ok(Kind::Directory));
@@ -445,7 +472,11 @@ fn two_names_on_each_of_sixty_levels() {
     let twice = Message(0x16, 0, vec![0, 2, 0, 0, 0]);
     let mut below = file.put_bytes(b"bottom");
     for _ in 0..60 {
-        let links = [hard_link(b"a", below), hard_link(b"b", below), twice.clone()];
+        let links = [
+            hard_link(b"a", below),
+            hard_link(b"b", below),
+            twice.clone(),
+        ];
         below = file.put(&group(&links));
     }
     let root = file.put_group(&[(b"good", good), (b"top", below)]);
@@ -462,7 +493,12 @@ fn link_counts_that_lie() {
         let count_message = Message(0x16, 0, [&[0][..], &count.to_le_bytes()].concat());
         let mut file = Hdf5::new();
         let data = file.put(b"readable");
-        let bad = file.put(&dataset(&[8], &byte_type(), contiguous(data, 8), &[count_message]));
+        let bad = file.put(&dataset(
+            &[8],
+            &byte_type(),
+            contiguous(data, 8),
+            &[count_message],
+        ));
         let tree = good_is_good(file.beside_good(bad));
         assert!(tree.0.resolve(b"bad").unwrap().attributes.links >= 1);
         assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));

@@ -75,7 +75,10 @@ impl Hdf5 {
 
     /// Puts a group of the new kind, with its links in its header.
     pub(crate) fn put_group(&mut self, links: &[(&[u8], u64)]) -> u64 {
-        let messages: Vec<Message> = links.iter().map(|(name, at)| hard_link(name, *at)).collect();
+        let messages: Vec<Message> = links
+            .iter()
+            .map(|(name, at)| hard_link(name, *at))
+            .collect();
         self.put(&group(&messages))
     }
 
@@ -83,7 +86,12 @@ impl Hdf5 {
     pub(crate) fn put_bytes(&mut self, content: &[u8]) -> u64 {
         let data = self.put(content);
         let count = content.len() as u64;
-        self.put(&dataset(&[count], &byte_type(), contiguous(data, count), &[]))
+        self.put(&dataset(
+            &[count],
+            &byte_type(),
+            contiguous(data, count),
+            &[],
+        ))
     }
 
     /// The whole file: in its root the dataset `good`, which holds `goodness`, and the object at `bad` as `bad`.
@@ -181,7 +189,13 @@ fn messages_2(messages: &[Message]) -> Vec<u8> {
 /// An object header of version 1.
 pub(crate) fn header_1(messages: &[Message]) -> Vec<u8> {
     let body = messages_1(messages);
-    let prefix = [&[1, 0][..], &short(messages.len()), &long(1), &long(body.len())].concat();
+    let prefix = [
+        &[1, 0][..],
+        &short(messages.len()),
+        &long(1),
+        &long(body.len()),
+    ]
+    .concat();
     [prefix, vec![0; 4], body].concat()
 }
 
@@ -254,7 +268,12 @@ pub(crate) fn old_group(btree: u64, heap: u64) -> Vec<u8> {
 /// A node of a group's B-tree, `used` being what it says that it uses.
 pub(crate) fn group_node(level: u8, used: u16, keys_and_children: &[u64]) -> Vec<u8> {
     let prefix = [&b"TREE\0"[..], &[level], &used.to_le_bytes()].concat();
-    [prefix, words(&[UNDEFINED, UNDEFINED]), words(keys_and_children)].concat()
+    [
+        prefix,
+        words(&[UNDEFINED, UNDEFINED]),
+        words(keys_and_children),
+    ]
+    .concat()
 }
 
 /// A node of a chunked dataset's B-tree: keys are stored size, mask, and offsets.
@@ -366,7 +385,12 @@ pub(crate) fn direct_block(heap: u64, size: u64, objects: &[u8]) -> Vec<u8> {
 
 /// The ID, of eight bytes, of an object that is `length` bytes at heap offset `offset`.
 pub(crate) fn heap_id(offset: u64, length: u64) -> Vec<u8> {
-    [&[0][..], &offset.to_le_bytes()[..4], &length.to_le_bytes()[..3]].concat()
+    [
+        &[0][..],
+        &offset.to_le_bytes()[..4],
+        &length.to_le_bytes()[..3],
+    ]
+    .concat()
 }
 
 // ------------------------------------------------------------------ datasets
@@ -399,7 +423,13 @@ pub(crate) fn byte_type() -> Vec<u8> {
 
 /// A datatype: version and class, bit field, size, properties.
 pub(crate) fn class_type(class: u8, bits: u32, size: u32, properties: &[u8]) -> Vec<u8> {
-    [&[class][..], &bits.to_le_bytes()[..3], &size.to_le_bytes(), properties].concat()
+    [
+        &[class][..],
+        &bits.to_le_bytes()[..3],
+        &size.to_le_bytes(),
+        properties,
+    ]
+    .concat()
 }
 
 /// Sequences of bytes of any length.
@@ -451,7 +481,12 @@ pub(crate) fn one_chunk(file: &mut Hdf5, pipeline: Message, decoded: u32, stored
     let data = file.put(stored);
     let index = [&[1][..], &words(&[stored.len() as u64]), &[0; 4]].concat();
     let layout = chunked_4(2, &[decoded, 1], &index, data);
-    file.put(&dataset(&[u64::from(decoded)], &byte_type(), layout, &[pipeline]))
+    file.put(&dataset(
+        &[u64::from(decoded)],
+        &byte_type(),
+        layout,
+        &[pipeline],
+    ))
 }
 
 /// An attribute.
@@ -479,5 +514,10 @@ pub(crate) fn collection(size: u64, objects: &[(u16, u64, &[u8])]) -> Vec<u8> {
 
 /// An element that points to object `index` of a collection.
 pub(crate) fn pointer(length: u32, collection: u64, index: u32) -> Vec<u8> {
-    [&length.to_le_bytes()[..], &collection.to_le_bytes(), &index.to_le_bytes()].concat()
+    [
+        &length.to_le_bytes()[..],
+        &collection.to_le_bytes(),
+        &index.to_le_bytes(),
+    ]
+    .concat()
 }

@@ -89,7 +89,11 @@ fn extensions_that_lead_to_themselves_or_nowhere_are_refused() {
 /// A driver that would open other files is told from its name; no path in it is opened from here.
 #[test]
 fn drivers_of_several_files_are_refused() {
-    let multi = [b"\0\0\0\0\x20\0\0\0NCSAmult".to_vec(), b"/etc/passwd\0".to_vec()].concat();
+    let multi = [
+        b"\0\0\0\0\x20\0\0\0NCSAmult".to_vec(),
+        b"/etc/passwd\0".to_vec(),
+    ]
+    .concat();
     for block in [multi, vec![0xff; 64]] {
         let mut file = Hdf5::new();
         let root = file.put_group(&[]);
@@ -175,7 +179,10 @@ fn continuations_in_circles() {
 
     // From one to the other and back.
     let mut file = Hdf5::new();
-    let (first, length) = (file.next(), continuation_2(&[continuation(0, 0)]).len() as u64);
+    let (first, length) = (
+        file.next(),
+        continuation_2(&[continuation(0, 0)]).len() as u64,
+    );
     let second = (first + length).next_multiple_of(8);
     file.put(&continuation_2(&[continuation(second, length)]));
     file.put(&continuation_2(&[continuation(first, length)]));
@@ -208,7 +215,9 @@ fn continuations_to_nothing() {
 #[test]
 fn a_million_continuations() {
     let mut file = Hdf5::new();
-    let messages: Vec<Message> = (0..2700).map(|i| continuation(4096 + i, 65536 - i)).collect();
+    let messages: Vec<Message> = (0..2700)
+        .map(|i| continuation(4096 + i, 65536 - i))
+        .collect();
     let at = file.put(&header_1(&messages));
     file.0.resize(200_000, 0);
     bad_alone_is_bad(file.beside_good(at));

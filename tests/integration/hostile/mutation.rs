@@ -56,13 +56,7 @@ const SEALED: [&[u8]; 17] = [
 
 /// How structures without one begin.
 const OPEN: [&[u8]; 7] = [
-    b"TREE",
-    b"SNOD",
-    b"HEAP",
-    b"GCOL",
-    b"\xd3BLK",
-    b"#ASDF",
-    b"!core/",
+    b"TREE", b"SNOD", b"HEAP", b"GCOL", b"\xd3BLK", b"#ASDF", b"!core/",
 ];
 
 /// Bytes of the longest structure whose checksum is sought.

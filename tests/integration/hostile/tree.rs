@@ -111,7 +111,9 @@ pub(crate) fn bad_alone_is_bad(bytes: Vec<u8>) -> Error {
     assert_eq!(tree.names("/"), Ok(vec![b"bad".to_vec(), b"good".to_vec()]));
     assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
     let error = match soon(|| tree.kind("bad")) {
-        Ok(Kind::Directory) => tree.names("bad").expect_err("a directory that cannot be listed"),
+        Ok(Kind::Directory) => tree
+            .names("bad")
+            .expect_err("a directory that cannot be listed"),
         Ok(_) => soon(|| tree.content("bad")).expect_err("a file that cannot be read"),
         Err(error) => error,
     };

@@ -59,7 +59,12 @@ fn a_million_elements_to_one_object() {
     let heap = file.put(&collection(16 + 16 + (1 << 20), &[(1, 1 << 20, &megabyte)]));
     let data = file.put(&pointer(1 << 20, heap, 1).repeat(ELEMENTS as usize));
     let size = 16 * ELEMENTS;
-    let bad = file.put(&dataset(&[ELEMENTS], &sequence_type(), contiguous(data, size), &[]));
+    let bad = file.put(&dataset(
+        &[ELEMENTS],
+        &sequence_type(),
+        contiguous(data, size),
+        &[],
+    ));
     let tree = Tree::new(file.beside_good(bad));
     assert_eq!(soon(|| tree.size("bad")), Ok(ELEMENTS << 20));
     let part = soon(|| tree.part("bad", (ELEMENTS / 2) << 20, 3 << 20));
@@ -80,7 +85,12 @@ fn attributes_that_lie_are_alone_in_it() {
     let mut huge = attribute(b"huge", &byte_type(), &[1 << 60], b"x");
     let lying = [
         attribute(b"short", &byte_type(), &[100], b"x"),
-        attribute(b"over", &class_type(0x10, 0, 8, &[0, 0, 64, 0]), &[1 << 61], b"x"),
+        attribute(
+            b"over",
+            &class_type(0x10, 0, 8, &[0, 0, 64, 0]),
+            &[1 << 61],
+            b"x",
+        ),
         attribute(b"type", &[], &[1], b"x"),
         attribute(b"", &byte_type(), &[1], b"x"),
         attribute(b"sound", &byte_type(), &[1], b"x"),
@@ -137,22 +147,37 @@ fn sixty_five_thousand_attributes() {
     };
     tree.root = file.put(&tree.leaf(&records));
     let tree = file.put(&tree.header());
-    let info = Message(kind::ATTRIBUTE_INFO, 0, [vec![0, 0], words(&[heap, tree])].concat());
+    let info = Message(
+        kind::ATTRIBUTE_INFO,
+        0,
+        [vec![0, 0], words(&[heap, tree])].concat(),
+    );
     let data = file.put(b"readable");
     let bad = file.put(&dataset(&[8], &byte_type(), contiguous(data, 8), &[info]));
     let tree = Tree::new(file.beside_good(bad));
     let ino = tree.0.resolve(b"bad").unwrap().ino;
     let listed = soon(|| tree.0.listxattr(ino)).expect("a list");
     let bytes: usize = listed.iter().map(|name| name.len() + 1).sum();
-    assert!(bytes <= 65_536 && listed.len() > 4000, "{} names of {bytes} bytes", listed.len());
-    assert_eq!(soon(|| tree.attribute("bad", "user.a65000")), Ok("232".to_owned()));
+    assert!(
+        bytes <= 65_536 && listed.len() > 4000,
+        "{} names of {bytes} bytes",
+        listed.len()
+    );
+    assert_eq!(
+        soon(|| tree.attribute("bad", "user.a65000")),
+        Ok("232".to_owned())
+    );
     assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
 }
 
 #[test]
 fn dense_attributes_that_lie() {
     for (heap, tree) in [(1 << 60, 96), (96, 1 << 60), (96, 96), (8, UNDEFINED - 1)] {
-        let info = Message(kind::ATTRIBUTE_INFO, 0, [vec![0, 0], words(&[heap, tree])].concat());
+        let info = Message(
+            kind::ATTRIBUTE_INFO,
+            0,
+            [vec![0, 0], words(&[heap, tree])].concat(),
+        );
         let tree = good_is_good(with_bad_dataset(vec![info]));
         assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
     }
@@ -163,11 +188,17 @@ fn dense_attributes_that_lie() {
 
 /// A selection of everything, and a regular one of version 1 in one dimension.
 fn all() -> Vec<u8> {
-    [3_u32, 1, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect()
+    [3_u32, 1, 0, 0]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect()
 }
 
 fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8> {
-    let mut body: Vec<u8> = [2_u32, 2].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut body: Vec<u8> = [2_u32, 2]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
     body.push(1); // regular
     body.extend(40_u32.to_le_bytes());
     body.extend(1_u32.to_le_bytes());
