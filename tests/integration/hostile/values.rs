@@ -206,8 +206,11 @@ fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8> {
     body
 }
 
-/// A virtual dataset of 64 bytes: file, dataset, source and target of each of its parts.
-fn virtual_of(parts: &[(&[u8], &[u8], Vec<u8>, Vec<u8>)], count: u64) -> Vec<u8> {
+/// A part of a virtual dataset: file, dataset, source and target.
+type Part<'a> = (&'a [u8], &'a [u8], Vec<u8>, Vec<u8>);
+
+/// A virtual dataset of 64 bytes, of `parts`, which are said to be `count`.
+fn virtual_of(parts: &[Part<'_>], count: u64) -> Vec<u8> {
     let mut list = [vec![0], words(&[count])].concat();
     for (file, dataset, source, target) in parts {
         list.extend([*file, &[0], dataset, &[0], source, target].concat());
@@ -238,7 +241,7 @@ fn virtual_datasets_of_good_parts() {
 #[test]
 fn virtual_datasets_that_lie() {
     let part = |source: Vec<u8>, target: Vec<u8>| vec![(&b"."[..], &b"/good"[..], source, target)];
-    let bad = |parts: &[(&[u8], &[u8], Vec<u8>, Vec<u8>)], count| {
+    let bad = |parts: &[Part<'_>], count| {
         let tree = Tree::new(virtual_of(parts, count));
         assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
         soon(|| tree.content("bad")).expect_err("parts that do not fit");
