@@ -15,6 +15,7 @@ mod fake;
 mod tests;
 
 mod describe;
+mod document;
 mod examine;
 mod external;
 mod inode;

@@ -93,6 +93,15 @@ fn version(line: &[u8]) -> Result<String> {
 
 /// The end of the tree that begins at `start`, and why it is not a proper end.
 fn tree_end(text: &mut Growing<'_>, start: usize) -> Result<(usize, Option<Error>)> {
+    let (end, error) = any_tree_end(text, start)?;
+    match to_u64(end.saturating_sub(start)) > limits::TREE_BYTES {
+        true => Ok((end, Some(too_long()))),
+        false => Ok((end, error)),
+    }
+}
+
+/// The same, however long the tree is.
+fn any_tree_end(text: &mut Growing<'_>, start: usize) -> Result<(usize, Option<Error>)> {
     let mut searched = start;
     loop {
         let bytes = text.get(searched..usize::MAX);
@@ -114,11 +123,14 @@ fn tree_end(text: &mut Growing<'_>, start: usize) -> Result<(usize, Option<Error
             return Ok((text.length(), Some(no_end(text.length()))));
         }
         if to_u64(text.length().saturating_sub(start)) >= limits::TREE_BYTES {
-            let error = Error::limit("bytes of the tree's text", limits::TREE_BYTES);
-            return Ok((text.length(), Some(error)));
+            return Ok((text.length(), Some(too_long())));
         }
         text.grow()?;
     }
+}
+
+fn too_long() -> Error {
+    Error::limit("bytes of the tree's text", limits::TREE_BYTES)
 }
 
 fn no_end(at: usize) -> Error {

@@ -298,7 +298,7 @@ impl Directory<'_> {
             LinkTarget::External { file, path } => {
                 match self.space.others.place(self.space.live, file) {
                     Some(place) => self.outward(&place, path),
-                    None => Some([file, &b":"[..], path].concat()),
+                    None => Some(symlink::outside(file, path)),
                 }
             }
             LinkTarget::Path { file: None, names } => {
@@ -314,7 +314,7 @@ impl Directory<'_> {
             } => {
                 let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
                 let path: Vec<u8> = steps.flatten().copied().collect();
-                Some([file, &b":"[..], &path].concat())
+                Some(symlink::outside(file, &path))
             }
             LinkTarget::UserDefined(class) => {
                 Some(format!("user-defined link, class {class}").into_bytes())

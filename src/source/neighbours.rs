@@ -221,7 +221,7 @@ impl Neighbours {
                 name,
                 "external=within: it leads out of the source's directory",
             )),
-            Err(errno) => Err(io(errno, &path)),
+            Err(errno) => Err(unreadable(&path, errno.desc())),
         }
     }
 }
@@ -245,8 +245,13 @@ fn climbs_out(path: &Path) -> bool {
 
 /// `name` may not be opened, as the policy called `why` says.
 fn refused(name: &Path, why: &str) -> Error {
+    unreadable(name, why)
+}
+
+/// `name` cannot be had. Its reader asked for something else, which has the right to be read, and lacks this part.
+fn unreadable(name: &Path, why: &str) -> Error {
     let what = format!("{} ({why})", name.display().to_string().escape_debug());
-    Error::io(&Errno::EACCES.into(), what)
+    Error::io(&Errno::EIO.into(), what)
 }
 
 fn io(errno: Errno, path: &Path) -> Error {

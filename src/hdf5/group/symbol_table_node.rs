@@ -49,7 +49,8 @@ impl SymbolTableLinks {
             Ok(name.cmp(heap.text(offset)?.as_slice()))
         })?;
         let Some(leaf) = leaf else { return Ok(None) };
-        for entry in read_node(&self.metadata, leaf, &mut u64::MAX)? {
+        let mut budget = self.metadata.source().length();
+        for entry in read_node(&self.metadata, leaf, &mut budget)? {
             if heap.text(entry.name_offset)? == name {
                 return entry.link(&heap).map(Some);
             }
