@@ -126,7 +126,7 @@ impl Filesystem {
     ) -> Entry {
         let mut stat = self.bare(directory.space.live, ino, kind_of(found.entry.what));
         // Other files come and go.
-        let mut cacheable = !matches!(found.target, LinkTarget::External { .. });
+        let mut cacheable = found.target.other_file().is_none();
         match (&found.object, found.entry.what) {
             (Some(Ok(node)), what) => {
                 stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));

@@ -19,7 +19,7 @@ use crate::fs::namespace::{Directory, Found, Namespace};
 use crate::fs::trees::{ViewTree, files};
 use crate::fs::{name, symlink};
 use crate::limits;
-use crate::model::paths::resolve;
+use crate::model::paths::{resolve, resolve_names};
 use crate::model::{LinkTarget, Node, NodeId, NodeKind};
 
 /// A directory of a tree of views.
@@ -32,6 +32,13 @@ pub(super) struct Mirror<'a> {
     pub(super) object: NodeId,
     /// The group's own directory.
     source: Directory<'a>,
+}
+
+/// Where a soft link leads.
+struct Way {
+    /// From the root, not from the group that the link is in.
+    absolute: bool,
+    names: Vec<Vec<u8>>,
 }
 
 /// What stands under a name in such a directory.
@@ -163,17 +170,17 @@ impl<'a> Mirror<'a> {
         let name = &*found.entry.name;
         let mut forms = Vec::new();
         if self.has_directory(&node) {
-            let text = match &found.target {
-                LinkTarget::Soft(path) => self.soft(path, false).map(Some),
-                _ => self.elsewhere(&node, found),
+            let text = match self.way(&found.target) {
+                Some(way) => self.soft(way, false).map(Some),
+                None => self.elsewhere(&node, found),
             };
             let shown = self.directory_name(name);
             forms.extend(text.map(|text| self.form(What::Mirror, &node, shown, text)));
         }
         if self.tree.size(self.live, &node).is_some() {
-            let text = match &found.target {
-                LinkTarget::Soft(path) => self.soft(path, true).map(Some),
-                _ => Some(None),
+            let text = match self.way(&found.target) {
+                Some(way) => self.soft(way, true).map(Some),
+                None => Some(None),
             };
             let shown = self.file_name(name);
             forms.extend(text.map(|text| self.form(What::View, &node, shown, text)));
@@ -193,6 +200,10 @@ impl<'a> Mirror<'a> {
             (LinkTarget::Hard(node), None) => container.node(*node).ok(),
             (LinkTarget::Soft(path), None) => {
                 let node = resolve(container, self.object, path).ok()??;
+                container.node(node).ok()
+            }
+            (LinkTarget::Path { file: None, names }, None) => {
+                let node = resolve_names(container, names).ok()??;
                 container.node(node).ok()
             }
             _ => None,
@@ -270,11 +281,25 @@ impl<'a> Mirror<'a> {
         Some(names.collect())
     }
 
+    /// Where a soft link leads, by the names that the source's tree shows.
+    fn way(&self, target: &LinkTarget) -> Option<Way> {
+        let (absolute, names) = match target {
+            LinkTarget::Soft(path) => {
+                let absolute = path.starts_with(b"/");
+                let from_root = absolute || self.source.is_root();
+                (absolute, symlink::components(path, from_root).collect())
+            }
+            LinkTarget::Path { file: None, names } => {
+                (true, symlink::escaped(names, true).collect())
+            }
+            _ => return None,
+        };
+        Some(Way { absolute, names })
+    }
+
     /// The text of the symbolic link that stands for a soft link to a file of this tree, or to a directory.
-    fn soft(&self, path: &[u8], to_file: bool) -> Option<Vec<u8>> {
-        let absolute = path.starts_with(b"/");
-        let names = symlink::components(path, absolute || self.source.is_root());
-        let mut names: Vec<Vec<u8>> = names.collect();
+    fn soft(&self, way: Way, to_file: bool) -> Option<Vec<u8>> {
+        let mut names = way.names;
         let last = names.pop();
         for name in &mut names {
             *name = self.directory_name(name);
@@ -285,7 +310,7 @@ impl<'a> Mirror<'a> {
             None if to_file => return None,
             None => {}
         }
-        let up = match absolute {
+        let up = match way.absolute {
             true => self.source.path()?.len(),
             false => 0,
         };

@@ -51,6 +51,12 @@ pub(super) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = V
         .map(move |(place, name)| name::escape(name, from_root && place == 0))
 }
 
+/// Names as shown; `from_root` where the first is one at the mount's root.
+pub(super) fn escaped(names: &[Vec<u8>], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
+    let names = names.iter().enumerate();
+    names.map(move |(place, name)| name::escape(name, from_root && place == 0))
+}
+
 /// Names as one path, `.` where there are none.
 pub(super) fn joined(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let text = names.collect::<Vec<_>>().join(&b'/');

@@ -10,18 +10,38 @@ use crate::limits;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::to_u64;
 
-/// The object at `path` from the group `from`, or from the root where it begins with `/`, over hard and soft
-/// links; `None` where there is none. `..` is an ordinary name.
+/// The object at `path` from the group `from`, or from the root where it begins with `/`, over links of every
+/// kind; `None` where there is none. `..` is an ordinary name.
 ///
 /// # Errors
-/// `Unsupported` where the path leads into another file; `Limit` for soft links without end.
+/// `Unsupported` where the path leads into another file; `Limit` for links without end.
 pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<Option<NodeId>> {
-    let start = |path: &[u8], here| match path {
+    follow(container, start(container, from, path), names_of(path))
+}
+
+/// The object that `names` lead to from the root; as [`resolve`].
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_names(container: &dyn Container, names: &[Vec<u8>]) -> Result<Option<NodeId>> {
+    let names = names.iter().rev().cloned().collect();
+    follow(container, container.root(), names)
+}
+
+/// Where a soft link's path begins that stands in the group `here`.
+fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
+    match path {
         [b'/', ..] => container.root(),
         _ => here,
-    };
-    let mut here = start(path, from);
-    let mut names = names_of(path);
+    }
+}
+
+/// Goes `names`, the last one first, from `here`.
+fn follow(
+    container: &dyn Container,
+    mut here: NodeId,
+    mut names: Vec<Vec<u8>>,
+) -> Result<Option<NodeId>> {
     for _ in 0..limits::PATH_LINKS {
         let Some(name) = names.pop() else {
             return Ok(Some(here));
@@ -30,8 +50,15 @@ pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<O
             None => return Ok(None),
             Some(LinkTarget::Hard(id)) => here = id,
             Some(LinkTarget::Soft(target)) => {
-                here = start(&target, here);
+                here = start(container, here, &target);
                 names.extend(names_of(&target));
+            }
+            Some(LinkTarget::Path {
+                file: None,
+                names: target,
+            }) => {
+                here = container.root();
+                names.extend(target.into_iter().rev());
             }
             Some(LinkTarget::Damaged(error)) => return Err(error),
             Some(_) => return Err(Error::unsupported("a path into another file", here.0)),
