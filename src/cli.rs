@@ -1,19 +1,25 @@
 //! The command: what stands between the user's shell and the filesystem.
 //!
 //! A mount takes three processes, all of this one binary. The *launcher* is what the user called: it starts
-//! the [`supervisor`] and returns when the mount answers. The supervisor starts the [`worker`], which opens
+//! the supervisor and returns when the mount answers. The supervisor starts the worker, which opens
 //! the source, mounts and serves; the supervisor parses nothing and unmounts when the worker ends, however
 //! it ends. In the foreground the launcher is the supervisor itself. Each process is started anew from the
 //! executable, never forked, with the user's own arguments; the program's name tells it its role, and shows
 //! the role in `ps`.
 
 mod args;
+mod check;
+mod columns;
 mod inspect;
+mod list;
 mod logging;
 mod mounts;
 mod options;
 mod printable;
+mod progress;
+mod style;
 mod supervisor;
+mod walk;
 mod worker;
 
 use std::ffi::OsString;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::asdf;
 use crate::error::{Error, Result};
 use crate::hdf5;
 use crate::hdf5::superblock::find_signature;
@@ -24,6 +25,9 @@ pub fn open(
     }
     if find_signature(&*source).is_some() {
         return Ok(hdf5::File::open(source, neighbours, force)?);
+    }
+    if asdf::is_asdf(&*source)? {
+        return Ok(Arc::new(asdf::File::open(source, neighbours)?));
     }
     Err(Error::Usage("neither an HDF5 nor an ASDF file".to_owned()))
 }

@@ -12,7 +12,7 @@
 //! | 7 | [`fs`] | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
 //! | 6 | [`view`] | what a file of the mount holds: a length and a `read_at` |
 //! | 5 | [`array`](mod@array) | a byte range of an array: chunks, cache, prefetch, gather |
-//! | 4 | [`hdf5`], `asdf`, [`detect`] | the formats; they hand up descriptions, never import each other |
+//! | 4 | [`hdf5`], [`asdf`], [`detect`] | the formats; they hand up descriptions, never import each other |
 //! | 3 | [`filter`] | codecs: bytes to bytes, output bounded |
 //! | 2 | [`model`] | what both formats speak |
 //! | 1 | [`source`], [`wire`] | bytes, cursor, checksums |
@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod array;
+pub mod asdf;
 pub mod cli;
 pub mod detect;
 pub mod error;

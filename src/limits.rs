@@ -6,7 +6,7 @@
 pub const METADATA_BLOCK: u64 = 64 << 20;
 
 /// Bytes of verified metadata blocks that a mounted file keeps.
-pub const METADATA_CACHE: u64 = 16 << 20;
+pub const METADATA_CACHE: u64 = 32 << 20;
 
 /// Parsed objects (group, dataset, committed datatype) that a mounted file keeps.
 pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
@@ -99,6 +99,42 @@ pub const XATTR_BYTES: usize = 65_536;
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
 
+/// Bytes of an ASDF tree's text.
+pub const TREE_BYTES: u64 = 64 << 20;
+
+/// Nodes of an ASDF tree, keys included, aliases counted each time.
+pub const TREE_NODES: usize = 1 << 20;
+
+/// Levels of an ASDF tree.
+pub const TREE_LEVELS: usize = 1000;
+
+/// Mapping entries that the merge keys of an ASDF tree bring in or pass over, all together.
+pub const TREE_MERGED: usize = 1 << 20;
+
+/// Bytes that are searched for the first block of an ASDF file.
+pub const BLOCK_SEARCH: u64 = 64 << 20;
+
+/// Blocks of one ASDF file.
+pub const BLOCKS: usize = 1 << 20;
+
+/// Bytes at the end of an ASDF file that are searched for the block index.
+pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
+
+/// Bytes of one ASDF ndarray's inline data.
+pub const INLINE_BYTES: u64 = 64 << 20;
+
+/// Decoded bytes of a compressed ASDF block that is always decoded at once.
+pub const WHOLE_BLOCK: u64 = 16 << 20;
+
+/// Bytes of a piece of a compressed ASDF block that is one long stream.
+pub const BLOCK_PIECE: std::num::NonZeroU64 = std::num::NonZeroU64::new(1 << 20).unwrap();
+
+/// Separately compressed chunks of one ASDF block.
+pub const BLOCK_CHUNKS: usize = 1 << 20;
+
+/// ASDF blocks of one file for which is kept what it takes to decode a stream on.
+pub const RESUMABLE_BLOCKS: usize = 2;
+
 /// Threads that serve requests.
 pub const THREADS: usize = 256;
 
@@ -115,6 +151,9 @@ pub const FAMILY_MEMBERS: u64 = 1000;
 /// Structures in a metadata cache image.
 pub const CACHE_IMAGE_ENTRIES: u32 = 1 << 20;
 
+/// Other files that one ASDF file may take arrays from.
+pub const EXTERNAL_FILES: usize = 1024;
+
 /// Runs of elements that an irregular selection may consist of.
 pub const REGION_RUNS: usize = 1 << 20;
 
@@ -130,5 +169,32 @@ pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(
 /// Links that one path within a file may lead over.
 pub const PATH_LINKS: usize = 4096;
 
+/// Dimensions of an array together with those of elements that are arrays.
+pub const SELECTION_RANK: usize = 64;
+
+/// Bytes of one element, and of its text, where an array is shown as text.
+pub const TEXT_ELEMENT_BYTES: u64 = 16 << 20;
+
+/// Columns of one element where an array is shown as csv.
+pub const CSV_COLUMNS: usize = 65_536;
+
 /// Elements of a variable-length dataset that is served as a file: its size takes a walk over all of them.
 pub const VARIABLE_LENGTH_ELEMENTS: u64 = 1 << 28;
+
+/// Other files that external links lead to and that a mount knows, each state of one counted.
+pub const MOUNTED_FILES: usize = 32_768;
+
+/// Other files that are mounted and kept open.
+pub const OPEN_MOUNTED_FILES: usize = 16;
+
+/// Elements of a dimension coordinate whose values a description of the file holds.
+pub const NDL_VALUES: u64 = 4096;
+
+/// Bytes of one value, and of its text, in a description of the file.
+pub const NDL_VALUE_BYTES: usize = 1 << 20;
+
+/// Bytes of an object's path in a description of the file.
+pub const NDL_PATH_BYTES: usize = 64 << 10;
+
+/// Links of one group that are looked through for the scale of a netCDF dimension.
+pub const NDL_SCALES: usize = 4096;

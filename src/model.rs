@@ -22,6 +22,7 @@
 pub mod array;
 pub mod attribute;
 pub mod datatype;
+pub mod extras;
 pub mod link;
 pub mod ndl;
 pub mod node;
@@ -29,6 +30,7 @@ pub mod number;
 pub mod numpy;
 pub mod paths;
 pub mod region;
+pub mod selection;
 pub mod shape;
 pub mod storage;
 pub mod text;
@@ -40,6 +42,7 @@ use std::sync::Arc;
 pub use array::Array;
 pub use attribute::{Attribute, Reference};
 pub use datatype::Datatype;
+pub use extras::Extras;
 pub use link::{Link, LinkStream, LinkTarget};
 pub use node::{Node, NodeId, NodeKind};
 pub use shape::Shape;
@@ -99,4 +102,9 @@ pub trait Container: Send + Sync {
 
     /// What one stored reference element of `kind` points to.
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
+
+    /// What the file holds beside its graph of nodes. HDF5: nothing.
+    fn extras(&self) -> Option<&dyn Extras> {
+        None
+    }
 }

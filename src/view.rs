@@ -3,8 +3,17 @@
 //! A view is made for each open file, so it may hold what belongs to one reader: a prefetch stream,
 //! the place in a text that is produced from front to back.
 
+pub mod attribute_file;
 pub mod attributes;
+pub mod chunks;
+pub mod csv;
+pub mod elements;
+pub mod json;
+pub mod ndl;
+pub mod npy;
+pub mod piped;
 pub mod raw;
+pub mod selected;
 pub mod text;
 pub mod variable_length;
 

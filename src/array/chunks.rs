@@ -117,6 +117,14 @@ impl Chunks {
         }
     }
 
+    /// Whether chunks are best decoded one after another, not several at a time.
+    pub(super) fn is_sequential(&self) -> bool {
+        match &self.origin {
+            Origin::Grid(_) => false,
+            Origin::Block(pieces) => pieces.is_sequential(),
+        }
+    }
+
     /// Where chunk `number` is.
     ///
     /// # Errors

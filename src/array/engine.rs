@@ -178,7 +178,8 @@ impl Shared {
     /// How many chunks may be decoded ahead of one reader.
     pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
         let bytes = chunks.grid.chunk_bytes();
-        if !chunks.is_encoded() || !self.budget.holds_twice(chunks.decode_bytes(None)) {
+        let is_ahead = chunks.is_encoded() && !chunks.is_sequential();
+        if !is_ahead || !self.budget.holds_twice(chunks.decode_bytes(None)) {
             return 0;
         }
         let least = (2 * self.threads as u64).clamp(4, 8);

@@ -12,6 +12,9 @@ use crate::model::storage::{Storage, Strided as Description};
 /// Bytes of a block that are fetched in one piece where it has no pieces of its own.
 const PIECE: u64 = 64 << 10;
 
+/// Runs that are put in order at once.
+const BATCH: usize = 1 << 16;
+
 /// An array over a block.
 #[derive(Debug)]
 pub(super) struct Strided {
@@ -89,16 +92,32 @@ impl Strided {
             return base.read(start + offset, length);
         }
         let mut reply = vec![0; length];
-        let mut held = None;
         let origin = vec![0; self.grid.axes().len()];
+        let mut runs = Vec::new();
         for slab in self.grid.slabs(offset, end) {
             let plan = Plan::new(&self.grid, &slab, &origin);
             plan.each_run(|from, to| {
                 let at = (self.offset + from).cast_unsigned();
-                self.copy(at, &mut held, &mut reply[to..to + plan.run()])
+                runs.push((at, to, plan.run()));
+                if runs.len() < BATCH {
+                    return Ok(());
+                }
+                self.fetch(&mut runs, &mut reply)
             })?;
         }
+        self.fetch(&mut runs, &mut reply)?;
         Ok(reply.into())
+    }
+
+    /// Copies runs, each its place in the block, its place in the reply and its length, in the order
+    /// in which they stand in the block: each piece is needed once then, however the strides lie.
+    fn fetch(&self, runs: &mut Vec<(u64, usize, usize)>, reply: &mut [u8]) -> Result<()> {
+        runs.sort_unstable();
+        let mut held = None;
+        for (at, to, length) in runs.drain(..) {
+            self.copy(at, &mut held, &mut reply[to..to + length])?;
+        }
+        Ok(())
     }
 
     /// Copies from byte `at` of the block.
@@ -250,6 +269,19 @@ mod tests {
         assert_eq!(block.decoded.load(Ordering::SeqCst), 1);
         // 50 of 1000 bytes, which are stored in 500.
         assert_eq!(back.allocation().unwrap().stored_bytes, 25);
+    }
+
+    #[test]
+    fn a_read_needs_each_piece_once_though_nothing_is_kept() {
+        let engine = Engine::new(0, 1);
+        let (base, block) = block(100, 10);
+        let transposed = Reader::new(&engine, over(&base, &[10, 10], &[1, 10], 1, 0)).unwrap();
+        let expected: Vec<u8> = places(&[10, 10], &[1, 10], 1, 0)
+            .into_iter()
+            .map(byte)
+            .collect();
+        assert_eq!(&*transposed.read(0, 100).unwrap(), expected);
+        assert_eq!(block.decoded.load(Ordering::SeqCst), 10);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::fs::External;
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
     arg_required_else_help = true,
-    after_help = "H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace.",
+    after_help = EXAMPLES,
     after_long_help = AFTER_HELP
 )]
 struct Arguments {
@@ -53,7 +53,22 @@ struct Arguments {
     man: bool,
 }
 
-const AFTER_HELP: &str = "\
+macro_rules! examples {
+    () => {
+        "\
+Examples:
+  h5fs run.h5 /mnt/run          Mount; `ls /mnt/run`, `cat /mnt/run/temp` …; `umount /mnt/run`
+  h5fs ls -lR run.h5            See what is in it, without a mount
+  h5fs check --data run.h5      See whether every byte of it can be read"
+    };
+}
+
+const EXAMPLES: &str = examples!();
+
+const AFTER_HELP: &str = concat!(
+    examples!(),
+    "
+
 Under -o the same options stand as allow_other, uid=N, gid=N, umask=OCTAL, cache_size=SIZE, threads=N, \
 direct_io, noviews, log_file=FILE; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) are accepted and \
 change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= go to the kernel.
@@ -62,14 +77,15 @@ Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOI
 works with h5fs on the PATH.
 
 H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace. Without --foreground and \
---log-file the log goes to syslog.";
+--log-file the log goes to syslog."
+);
 
 /// The commands that need no mount.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub(crate) enum Inspect {
     /// List what a mount would show
     Ls {
-        /// Show type and permissions, and the size in bytes
+        /// Show in columns: mode, type, shape, chunks, filters, stored bytes, bytes
         #[arg(short, long)]
         long: bool,
         /// Descend into directories
@@ -86,6 +102,18 @@ pub(crate) enum Inspect {
         source: PathBuf,
         /// A path as beneath the mount point
         path: OsString,
+    },
+    /// List what cannot be read, and why
+    ///
+    /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks. A line for each
+    /// thing that cannot be read, then a summary. The exit status is 1 if there is any such thing. A dangling
+    /// link is none.
+    Check {
+        /// Read every stored byte of every dataset, too
+        #[arg(long)]
+        data: bool,
+        /// The HDF5 or ASDF file
+        source: PathBuf,
     },
 }
 
@@ -418,9 +446,11 @@ fn subcommand_section(subcommand: &clap::Command) -> io::Result<String> {
     let mut options = Vec::new();
     Man::new(subcommand.clone()).render_options_section(&mut options)?;
     let about = subcommand
-        .get_about()
+        .get_long_about()
+        .or(subcommand.get_about())
         .map(ToString::to_string)
         .unwrap_or_default();
+    let about = about.trim_end_matches('.');
     let heading = format!("\"h5fs {}\"\n{about}.", subcommand.get_name());
     Ok(renamed(&options, "OPTIONS", &heading))
 }
@@ -463,6 +493,12 @@ mod tests {
             path: Some("group".into()),
         };
         assert_eq!(listed, Task::Inspect(expected));
+        let checked = task(Program::Command, "check data.h5 --data").unwrap();
+        let expected = Inspect::Check {
+            data: true,
+            source: "data.h5".into(),
+        };
+        assert_eq!(checked, Task::Inspect(expected));
         assert_eq!(
             mount(Program::Command, "./ls mnt").source,
             PathBuf::from("./ls")

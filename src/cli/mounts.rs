@@ -4,12 +4,15 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
+use nix::sys::stat::{major, minor};
+use nix::sys::statfs::{FUSE_SUPER_MAGIC, statfs};
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{Error, Result};
@@ -50,10 +53,21 @@ struct Mount {
     kind: String,
 }
 
+/// The table comes in pieces, and between two of them others may mount and unmount, so that some kernels
+/// leave a line out. What is read twice the same is whole.
 fn table() -> Result<Vec<Mount>> {
     const TABLE: &str = "/proc/self/mountinfo";
+    const READINGS: usize = 16;
     // Mount points are bytes, not text.
-    let bytes = std::fs::read(TABLE).map_err(|error| Error::io(&error, TABLE))?;
+    let read = || std::fs::read(TABLE).map_err(|error| Error::io(&error, TABLE));
+    let mut bytes = read()?;
+    for _ in 1..READINGS {
+        let again = read()?;
+        if again == bytes {
+            break;
+        }
+        bytes = again;
+    }
     Ok(bytes
         .split(|byte| *byte == b'\n')
         .filter_map(parse)
@@ -109,15 +123,21 @@ pub(crate) fn is_mount_point(point: &Path) -> Result<bool> {
     Ok(topmost(&table()?, point).is_some())
 }
 
-/// The number of the FUSE filesystem that is seen at `point`.
+/// The number of the FUSE filesystem that is seen at `point`, which must be served.
 ///
 /// # Errors
 /// `NotFound` where there is none.
 pub(crate) fn fuse_device(point: &Path) -> Result<Device> {
-    topmost(&table()?, point)
-        .filter(|mount| is_fuse(mount))
-        .map(|mount| mount.device)
-        .ok_or(Error::NotFound)
+    let io = |error| Error::io(&error, point.display().to_string());
+    let kind = statfs(point).map_err(|errno| io(errno.into()))?;
+    if kind.filesystem_type() != FUSE_SUPER_MAGIC {
+        return Err(Error::NotFound);
+    }
+    let device = point.metadata().map_err(io)?.dev();
+    Ok(Device {
+        major: u32::try_from(major(device)).unwrap_or(u32::MAX),
+        minor: u32::try_from(minor(device)).unwrap_or(u32::MAX),
+    })
 }
 
 fn is_fuse(mount: &Mount) -> bool {

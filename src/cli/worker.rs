@@ -110,7 +110,7 @@ fn filesystem_options(mount: &Mount) -> Options {
         views: settings.views,
         external: settings.external,
         verify: settings.verify,
-        ..Options::default()
+        force: settings.force,
     }
 }
 

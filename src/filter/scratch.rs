@@ -11,12 +11,13 @@ thread_local! {
     static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A buffer of `length` zeros, that may have room for an eighth more, so that it can be a result too.
+/// A buffer of `length` bytes, whatever they are: who takes it writes them all. It may have room for an
+/// eighth more, so that it can be a result too.
 pub(crate) fn buffer(length: usize) -> Vec<u8> {
     let mut buffer = SPARE.take();
     let most = length.saturating_add(length.wrapping_shr(3));
     if (length..=most).contains(&buffer.capacity()) {
-        buffer.clear();
+        // What is left of its last use is not zeroed again: that costs a pass over all of it.
         buffer.resize(length, 0);
         return buffer;
     }

@@ -99,7 +99,7 @@ impl Coding {
         let blocks = self.scanline.div_ceil(self.block);
         let mut interval = vec![0_u32; blocks.saturating_mul(self.block)];
         let mut bits = BitReader::new(stream);
-        let mut output = scratch::buffer(total);
+        let mut output = vec![0; total];
         let width = self.sample_bytes();
         for line in output.chunks_mut(self.scanline.saturating_mul(width)) {
             // The last scanline may be cut short; its last block is whole nevertheless.

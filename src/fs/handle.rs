@@ -8,6 +8,7 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
+use crate::fs::live::Live;
 use crate::fs::lock;
 use crate::model::{Link, LinkStream};
 use crate::view::View;
@@ -20,8 +21,8 @@ pub struct Handle(pub u64);
 pub(super) struct Open {
     /// The inode it was opened on.
     pub(super) ino: u64,
-    /// The state of the source that it reads.
-    pub(super) generation: u32,
+    /// The file that it reads, in one state of it.
+    pub(super) live: Arc<Live>,
     pub(super) what: What,
 }
 
@@ -33,7 +34,7 @@ pub(super) enum What {
 /// The place in a group's links where a listing has come to.
 pub(super) struct Cursor {
     links: Box<dyn LinkStream>,
-    /// A link that was fetched and not yet taken, with its position.
+    /// A link that was fetched and not yet taken, with the position where it was asked for.
     next: Option<(u64, Link)>,
     /// Where and why the listing ended early.
     failed: Option<(u64, Error)>,
@@ -48,8 +49,9 @@ impl Cursor {
         }
     }
 
-    /// The link at `position`, `None` past the last.
-    pub(super) fn at(&mut self, position: u64) -> Result<Option<&Link>> {
+    /// The first link at or after `position`, and the position behind it, which is further on where links
+    /// that cannot be read were passed over; `None` past the last.
+    pub(super) fn at(&mut self, position: u64) -> Result<Option<(&Link, u64)>> {
         if let Some((at, error)) = &self.failed
             && *at == position
         {
@@ -62,7 +64,8 @@ impl Cursor {
                 .inspect_err(|error| self.failed = Some((position, error.clone())))?
                 .map(|link| (position, link));
         }
-        Ok(self.next.as_ref().map(|(_, link)| link))
+        let behind = self.links.position();
+        Ok(self.next.as_ref().map(|(_, link)| (link, behind)))
     }
 
     fn fetch(&mut self, position: u64) -> Result<Option<Link>> {

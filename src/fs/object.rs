@@ -52,6 +52,7 @@ pub(super) fn measure(live: &Live, node: &Node, at_any_cost: bool) -> (u64, Stor
 }
 
 fn stored(live: &Live, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> Stored {
+    let size = size(node);
     match &array.storage {
         Ok(Storage::Empty) => Stored::Known(None),
         Ok(Storage::Fill) if array.fill.is_zero() => Stored::Known(None),
@@ -60,7 +61,12 @@ fn stored(live: &Live, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> St
             Stored::Known(stored_chunks(live, node, array))
         }
         Ok(Storage::Chunked(_)) => Stored::Costly,
-        _ => Stored::Known(Some(size(node))),
+        Ok(Storage::Encoded(pieces)) => Stored::Known(Some(pieces.stored_bytes())),
+        Ok(Storage::Strided(strided)) => Stored::Known(Some(match &strided.base.storage {
+            Ok(Storage::Encoded(pieces)) => pieces.stored_bytes().min(size),
+            _ => size,
+        })),
+        _ => Stored::Known(Some(size)),
     }
 }
 
@@ -88,6 +94,12 @@ fn stored_chunks(live: &Live, node: &Node, array: &Arc<Array>) -> Option<u64> {
 /// # Errors
 /// As it is known before reading that it cannot be served.
 pub(super) fn open(live: &Live, node: &Node) -> Result<Box<dyn View>> {
+    if let NodeKind::Array(array) = &node.kind
+        && let Err(error) = &array.storage
+    {
+        // It may have no known size either, and must not pass for empty.
+        return Err(error.clone());
+    }
     match &node.kind {
         NodeKind::Group => Err(Error::NotFound),
         NodeKind::Array(array) if array.bytes()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
@@ -104,7 +116,7 @@ pub(super) fn open(live: &Live, node: &Node) -> Result<Box<dyn View>> {
 pub(super) fn fault(live: &Live, node: &Node) -> Option<Error> {
     match &node.kind {
         NodeKind::Array(_) => open(live, node).err(),
-        _ => None,
+        _ => node.error.clone(),
     }
 }
 

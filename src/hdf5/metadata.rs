@@ -106,28 +106,38 @@ impl Metadata {
         if length > limits::METADATA_BLOCK {
             return Err(Error::limit(what, limits::METADATA_BLOCK));
         }
-        if let Some(block) = self.cached(at, length) {
-            return Ok(block);
+        self.made_block(at, length, || {
+            let block = read_block(&*self.source, at, length, what)?;
+            verify(&block)?;
+            Ok(block)
+        })
+    }
+
+    /// What `make` makes of the `length` bytes at absolute offset `at`, or made of them before: the block
+    /// itself, or what is behind its filters.
+    ///
+    /// # Errors
+    /// As `make` says.
+    pub fn made_block(
+        &self,
+        at: u64,
+        length: u64,
+        make: impl FnOnce() -> Result<Vec<u8>>,
+    ) -> Result<Arc<[u8]>> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(block) = cache.blocks.get(&(at, length)) {
+            return Ok(Arc::clone(block));
         }
-        let block: Arc<[u8]> = read_block(&*self.source, at, length, what)?.into();
-        verify(&block)?;
-        self.keep(at, &block);
+        drop(cache);
+        let block: Arc<[u8]> = make()?.into();
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.keep((at, length), &block);
         Ok(block)
     }
 
     /// As [`block`](Self::block), for a structure without a checksum.
     pub fn plain_block(&self, at: u64, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
         self.block(at, length, what, |_| Ok(()))
-    }
-
-    fn cached(&self, at: u64, length: u64) -> Option<Arc<[u8]>> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.blocks.get(&(at, length)).cloned()
-    }
-
-    fn keep(&self, at: u64, block: &Arc<[u8]>) {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.keep(at, block);
     }
 }
 
@@ -149,9 +159,9 @@ impl BlockCache {
         }
     }
 
-    fn keep(&mut self, at: u64, block: &Arc<[u8]>) {
+    fn keep(&mut self, place: (u64, u64), block: &Arc<[u8]>) {
         let length = to_u64(block.len());
-        if self.blocks.put((at, length), Arc::clone(block)).is_none() {
+        if self.blocks.put(place, Arc::clone(block)).is_none() {
             self.bytes = self
                 .bytes
                 .saturating_add(length)

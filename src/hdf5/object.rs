@@ -53,6 +53,8 @@ impl Object {
             link_count: header.reference_count,
             modified: modified(&header),
             comment: comment(&header),
+            tag: None,
+            error: None,
         };
         Ok(Object {
             node: Arc::new(node),

@@ -1,7 +1,7 @@
 //! Object headers, versions 1 and 2, with their continuation blocks: the list of messages that make an
 //! object (HDF5 3.0, IV.A.1).
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -29,6 +29,8 @@ pub struct ObjectHeader {
     /// Modification time of the version 2 prefix, seconds since 1970 UTC.
     pub modification_time: Option<u32>,
     blocks: Vec<Block>,
+    /// Bytes of all blocks.
+    bytes: u64,
     messages: Vec<Place>,
 }
 
@@ -86,6 +88,7 @@ impl ObjectHeader {
             reference_count: 1,
             modification_time: None,
             blocks: Vec::new(),
+            bytes: 0,
             messages: Vec::new(),
         };
         let mut continuations = VecDeque::new();
@@ -184,8 +187,9 @@ impl ObjectHeader {
         version: Version,
         mut continuations: VecDeque<(u64, u64)>,
     ) -> Result<()> {
+        let mut met = HashSet::from([self.at]);
         while let Some((at, length)) = continuations.pop_front() {
-            if self.blocks.iter().any(|block| block.at == at) {
+            if !met.insert(at) {
                 return Err(Error::corrupt(
                     "object header: a continuation leads back",
                     at,
@@ -215,12 +219,8 @@ impl ObjectHeader {
         messages: Range<usize>,
         continuations: &mut VecDeque<(u64, u64)>,
     ) -> Result<()> {
-        let total: u64 = self
-            .blocks
-            .iter()
-            .map(|block| to_u64(block.bytes.len()))
-            .sum();
-        if total.saturating_add(to_u64(bytes.len())) > limits::HEADER_BYTES {
+        self.bytes = self.bytes.saturating_add(to_u64(bytes.len()));
+        if self.bytes > limits::HEADER_BYTES {
             return Err(Error::limit(
                 "bytes of an object header",
                 limits::HEADER_BYTES,

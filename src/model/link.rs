@@ -27,6 +27,13 @@ pub enum LinkTarget {
         /// The object's path in it.
         path: Vec<u8>,
     },
+    /// ASDF: alias or `$ref`, a path given by its names.
+    Path {
+        /// Another file's name as the URI gives it, unescaped; `None` for this file.
+        file: Option<Vec<u8>>,
+        /// The names from that file's root, any bytes, each as its group lists it; none for the root itself.
+        names: Vec<Vec<u8>>,
+    },
     /// HDF5: user-defined link of a class (65–255) that only its maker can follow.
     UserDefined(u8),
     /// The link is there, but what says where it leads cannot be read.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::model::{Array, Datatype};
 
 /// A node's identity within its container; unique, stable from open to open of an unchanged file.
@@ -24,6 +25,10 @@ pub struct Node {
     pub modified: Option<i64>,
     /// The comment, where there is one, bytes as in the file.
     pub comment: Option<Vec<u8>>,
+    /// ASDF: the tag that the tree gives it, resolved. HDF5: none.
+    pub tag: Option<Arc<str>>,
+    /// What is wrong with the object although it can be shown, in part.
+    pub error: Option<Error>,
 }
 
 /// What a node is.
@@ -35,6 +40,6 @@ pub enum NodeKind {
     Array(Arc<Array>),
     /// HDF5: committed datatype. ASDF: none.
     CommittedDatatype(Datatype),
-    /// HDF5: none. ASDF: a scalar's own text.
+    /// HDF5: none. ASDF: a scalar: its own text and a newline, nothing for null.
     Text(Vec<u8>),
 }

@@ -33,6 +33,14 @@ impl Shape {
         }
     }
 
+    /// The most that each dimension may grow to, `None` where unlimited; none for a null dataspace.
+    pub fn max(&self) -> &[Option<u64>] {
+        match self {
+            Shape::Null => &[],
+            Shape::Simple { max, .. } => max,
+        }
+    }
+
     /// The number of elements.
     ///
     /// # Errors

@@ -62,6 +62,12 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     /// Stored bytes of the whole block.
     fn stored_bytes(&self) -> u64;
 
+    /// Whether a piece is best decoded after the one before it, so that decoding ahead of a reader
+    /// in several threads gains nothing.
+    fn is_sequential(&self) -> bool {
+        false
+    }
+
     /// The decoded bytes of a piece, exactly as many as it has.
     ///
     /// # Errors

@@ -80,6 +80,9 @@ pub fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
         NodeKind::Group | NodeKind::Text(_) => {}
     }
     list.bytes("h5fs.path", path.to_vec());
+    if let Some(tag) = &node.tag {
+        list.text("h5fs.tag", &**tag);
+    }
     if let Some(comment) = &node.comment {
         list.bytes("h5fs.comment", comment.clone());
     }
@@ -185,7 +188,7 @@ fn padding_name(padding: StringPadding) -> &'static str {
     }
 }
 
-fn charset_name(charset: Charset) -> &'static str {
+pub(super) fn charset_name(charset: Charset) -> &'static str {
     match charset {
         Charset::Ascii => "ascii",
         Charset::Utf8 => "utf-8",
@@ -193,7 +196,7 @@ fn charset_name(charset: Charset) -> &'static str {
 }
 
 /// The one order of all numbers of more than one byte, `mixed` if they differ, `none` if there are none.
-fn byte_order(datatype: &Datatype) -> &'static str {
+pub(super) fn byte_order(datatype: &Datatype) -> &'static str {
     let mut orders = Vec::new();
     collect_orders(datatype, &mut orders);
     orders.dedup();
@@ -238,26 +241,34 @@ fn pipeline_text(pipeline: &Pipeline) -> String {
     filters.join(", ")
 }
 
-/// The name of a filter that HDF5 itself has; else its name in the file, or `filter`, and its number.
+/// The name, and in parentheses the level of `deflate`, the number of a filter that HDF5 does not have.
 fn filter_text(filter: &Filter) -> String {
-    let standard = match (filter.id, filter.parameters.first()) {
-        (1, Some(level)) => return format!("deflate({level})"),
-        (1, None) => "deflate",
-        (2, _) => "shuffle",
-        (3, _) => "fletcher32",
-        (4, _) => "szip",
-        (5, _) => "nbit",
-        (6, _) => "scaleoffset",
-        _ => "",
-    };
-    if !standard.is_empty() {
-        return standard.to_owned();
+    let name = filter_name(filter);
+    match (filter.id, filter.parameters.first()) {
+        (1, Some(level)) => format!("{name}({level})"),
+        (1..=6, _) => name,
+        (id, _) => format!("{name}({id})"),
+    }
+}
+
+/// The name of a filter that HDF5 itself has; else its name in the file, or `filter`.
+pub(super) fn filter_name(filter: &Filter) -> String {
+    const STANDARD: [&str; 6] = [
+        "deflate",
+        "shuffle",
+        "fletcher32",
+        "szip",
+        "nbit",
+        "scaleoffset",
+    ];
+    let standard = usize::from(filter.id).checked_sub(1);
+    if let Some(name) = standard.and_then(|index| STANDARD.get(index)) {
+        return (*name).to_owned();
     }
     // Some writers add the address of their documentation to the name: `bitshuffle; see https://…`.
     let name = filter.name.as_deref().unwrap_or_default();
     let name = name.split([';', ',']).next().unwrap_or_default().trim();
-    let name = if name.is_empty() { "filter" } else { name };
-    format!("{name}({})", filter.id)
+    if name.is_empty() { "filter" } else { name }.to_owned()
 }
 
 /// What elements that are stored nowhere read as. ASDF arrays have no such thing.
@@ -304,7 +315,7 @@ fn enumeration_text(base: &Datatype, members: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> 
 }
 
 /// The type of the elements of arrays within elements.
-fn innermost(mut datatype: &Datatype) -> &Datatype {
+pub(super) fn innermost(mut datatype: &Datatype) -> &Datatype {
     while let Class::Array { base, .. } = &datatype.class {
         datatype = base;
     }
@@ -399,6 +410,8 @@ mod tests {
             link_count: 1,
             modified: None,
             comment: Some(b"why".to_vec()),
+            tag: None,
+            error: None,
         };
         let expected = [
             ("h5fs.type", "float32"),

@@ -5,34 +5,82 @@
 
 /// The lookup3 hash of `bytes`, from the initial value 0.
 pub fn lookup3(bytes: &[u8]) -> u32 {
-    // The algorithm takes the length modulo 2^32.
-    let length = u32::try_from(bytes.len() & 0xffff_ffff).unwrap_or(0);
-    let start = 0xdead_beef_u32.wrapping_add(length);
-    let (mut a, mut b, mut c) = (start, start, start);
-    let mut rest = bytes;
-    while rest.len() > 12 {
-        let (block, after) = rest.split_at(12);
-        add(block, &mut a, &mut b, &mut c);
-        mix(&mut a, &mut b, &mut c);
-        rest = after;
-    }
-    if rest.is_empty() {
-        return c;
-    }
-    add(rest, &mut a, &mut b, &mut c);
-    finish(&mut a, &mut b, &mut c);
-    c
+    let mut words = Words::new(bytes.len());
+    let last = words.mix_all_but_last(bytes);
+    words.finish(last)
 }
 
-/// Adds up to twelve bytes to the three words, missing ones as zeros.
-fn add(block: &[u8], a: &mut u32, b: &mut u32, c: &mut u32) {
-    let mut words = block.chunks(4).map(|part| {
-        let mut word = [0; 4];
-        word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
-        u32::from_le_bytes(word)
-    });
-    for word in [a, b, c] {
-        *word = word.wrapping_add(words.next().unwrap_or(0));
+/// The same, as if the four bytes at `place` were zeros: for a block that holds its own checksum there.
+pub fn lookup3_without(bytes: &[u8], place: usize) -> u32 {
+    let mut words = Words::new(bytes.len());
+    // As many bytes from the front as hold the place, and are mixed in before the last ones.
+    let front = place.saturating_add(4).next_multiple_of(BLOCK);
+    let (front, rest) = bytes.split_at_checked(front).unwrap_or((bytes, &[]));
+    let mut front = front.to_vec();
+    let hole = front.iter_mut().skip(place).take(4);
+    hole.for_each(|byte| *byte = 0);
+    let last = words.mix_all_but_last(&front);
+    if rest.is_empty() {
+        return words.finish(last);
+    }
+    words.mix_block(last);
+    let last = words.mix_all_but_last(rest);
+    words.finish(last)
+}
+
+/// Bytes that are mixed in at a time.
+const BLOCK: usize = 12;
+
+/// The three words that all bytes are mixed into.
+struct Words(u32, u32, u32);
+
+impl Words {
+    fn new(length: usize) -> Self {
+        // The algorithm takes the length modulo 2^32.
+        let length = u32::try_from(length & 0xffff_ffff).unwrap_or(0);
+        let start = 0xdead_beef_u32.wrapping_add(length);
+        Words(start, start, start)
+    }
+
+    /// Mixes in whole blocks; the last one, whole or not, is given back.
+    fn mix_all_but_last<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let mut rest = bytes;
+        while let Some((block, after)) = rest.split_first_chunk::<BLOCK>() {
+            if after.is_empty() {
+                break;
+            }
+            self.mix_block(block);
+            rest = after;
+        }
+        rest
+    }
+
+    fn mix_block(&mut self, block: &[u8]) {
+        self.add(block);
+        let Words(a, b, c) = self;
+        mix(a, b, c);
+    }
+
+    /// Adds up to twelve bytes, missing ones as zeros.
+    fn add(&mut self, block: &[u8]) {
+        let word = |at: usize| {
+            let mut word = [0; 4];
+            let part = block.get(at..).unwrap_or_default();
+            word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+            u32::from_le_bytes(word)
+        };
+        self.0 = self.0.wrapping_add(word(0));
+        self.1 = self.1.wrapping_add(word(4));
+        self.2 = self.2.wrapping_add(word(8));
+    }
+
+    fn finish(mut self, last: &[u8]) -> u32 {
+        if !last.is_empty() {
+            self.add(last);
+            let Words(a, b, c) = &mut self;
+            finish(a, b, c);
+        }
+        self.2
     }
 }
 
@@ -67,5 +115,18 @@ mod tests {
     fn agrees_with_the_authors_own_values() {
         assert_eq!(lookup3(b""), 0xdead_beef);
         assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
+    }
+
+    #[test]
+    fn leaves_a_place_out() {
+        let zeros_at = |place: usize, length: u8| {
+            let mut bytes: Vec<u8> = (1..=length).collect();
+            bytes[place..place + 4].fill(0);
+            lookup3(&bytes)
+        };
+        for (place, length) in [(0, 4), (8, 12), (8, 13), (10, 24), (10, 25), (3, 100)] {
+            let bytes: Vec<u8> = (1..=length).collect();
+            assert_eq!(lookup3_without(&bytes, place), zeros_at(place, length));
+        }
     }
 }

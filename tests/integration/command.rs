@@ -5,10 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::harness::{
-    MOUNT_LIMIT, Mount, eventually, fixture, h5fs, is_mounted, is_root, mount_line, run, wait,
+    MOUNT_LIMIT, Mount, SOON, eventually, fixture, h5fs, is_mounted, is_root, mount_line, python,
+    run, wait,
 };
 
 /// A reason must be one line that names the file.
@@ -19,7 +20,7 @@ fn refused(source: &Path) -> String {
     let name = source.file_name().expect("a name").to_str().expect("text");
     assert!(line.contains(name), "{line:?} does not name {name}");
     assert!(!mount.is_up(), "refused, but mounted");
-    mount.must_be_gone(Duration::from_secs(2));
+    mount.must_be_gone(SOON);
     line
 }
 
@@ -32,7 +33,7 @@ fn returns_when_the_mount_answers_and_ends_with_it() {
     );
     assert_eq!(mount.processes().len(), 2, "{:?}", mount.processes());
     mount.unmount();
-    mount.must_be_gone(Duration::from_secs(3));
+    mount.must_be_gone(SOON);
 }
 
 #[test]
@@ -191,9 +192,9 @@ fn foreground_stays_until_unmounted() {
         "still in the foreground"
     );
     mount.unmount();
-    let status = wait(&mut child, Duration::from_secs(5)).expect("ends when unmounted");
+    let status = wait(&mut child, SOON).expect("ends when unmounted");
     assert!(status.success(), "{status}");
-    mount.must_be_gone(Duration::from_secs(2));
+    mount.must_be_gone(SOON);
 }
 
 #[test]
@@ -246,6 +247,50 @@ fn options_of_its_own() {
         mount_line(&mount.path)
     );
     assert_eq!(fs::read(mount.at("contiguous")).expect("read").len(), 400);
+}
+
+#[test]
+fn a_file_marked_as_open_for_writing_is_forced() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("open.h5");
+    // The writer dies without closing the file.
+    let writer = "import h5py, os, sys; f = h5py.File(sys.argv[1], 'w', libver='latest'); \
+                  f['x'] = list(b'abc'); f.flush(); os._exit(0)";
+    let mut command = Command::new(python());
+    command.args(["-c", writer]).arg(&source);
+    run(&mut command, MOUNT_LIMIT).success();
+    assert!(refused(&source).contains("h5clear"));
+    let mount = Mount::with(&source, &["-o", "force"]);
+    assert_eq!(fs::read(mount.at("x")).expect("read").len(), 3 * 8);
+}
+
+/// The table of mounts may be torn while it is read.
+#[test]
+fn mounts_while_others_mount_and_unmount() {
+    if !is_root() {
+        eprintln!("skipped: only root may mount a tmpfs");
+        return;
+    }
+    let other = tempfile::tempdir().expect("temporary directory");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let mut mount = Command::new("mount");
+                mount.args(["-t", "tmpfs", "none"]).arg(other.path());
+                run(&mut mount, MOUNT_LIMIT).success();
+                run(Command::new("umount").arg(other.path()), MOUNT_LIMIT).success();
+            }
+        });
+        let mounted = std::panic::catch_unwind(|| {
+            for _ in 0..20 {
+                let mount = Mount::new(&fixture("tiny.latest.h5"));
+                assert!(mount.at("group").is_dir());
+            }
+        });
+        done.store(true, Ordering::Relaxed);
+        mounted.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
 
 #[test]

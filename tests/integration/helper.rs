@@ -6,11 +6,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::harness::{H5FS, MOUNT_LIMIT, Mount, fixture, is_root, mount_line, run};
+use crate::harness::{H5FS, MOUNT_LIMIT, Mount, SOON, fixture, is_root, mount_line, run};
 
 /// A link that exists for one test. Never takes the place of what is installed already.
 struct Link {
@@ -80,7 +79,7 @@ fn mounts_under_its_helper_name() {
     run(&mut command, MOUNT_LIMIT).success();
     assert!(mount.at("contiguous").is_file());
     mount.unmount();
-    mount.must_be_gone(Duration::from_secs(3));
+    mount.must_be_gone(SOON);
 }
 
 #[test]
@@ -133,7 +132,7 @@ fn mount_type_h5fs() {
     assert!(mount.at("contiguous").is_file());
     let done = run(Command::new("umount").arg(&mount.path), MOUNT_LIMIT);
     assert!(done.status.success(), "{}", done.stderr);
-    mount.must_be_gone(Duration::from_secs(3));
+    mount.must_be_gone(SOON);
 }
 
 #[test]
@@ -178,7 +177,7 @@ fn fstab_line() {
     assert!(mount.at("contiguous").is_file());
     assert!(mount_line(&mount.path).contains("allow_other"));
     run(Command::new("umount").arg(&mount.path), MOUNT_LIMIT).success();
-    mount.must_be_gone(Duration::from_secs(3));
+    mount.must_be_gone(SOON);
 }
 
 #[test]
@@ -194,5 +193,5 @@ fn mount_type_fuse_h5fs() {
     run(&mut command, MOUNT_LIMIT).success();
     assert!(mount.at("contiguous").is_file());
     mount.unmount();
-    mount.must_be_gone(Duration::from_secs(3));
+    mount.must_be_gone(SOON);
 }

@@ -4,11 +4,14 @@
 //! `tests/fixtures/make.py` with the interpreter that `$H5FS_PYTHON` names (`python3` otherwise),
 //! which must have h5py; `scripts/test` sees to both.
 
+mod asdf;
 mod command;
 mod corpus;
 mod fixtures;
 mod harness;
 mod helper;
+mod hostile;
+mod inspect;
 mod layering;
 mod random;
 mod serving;

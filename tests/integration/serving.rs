@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::errno::Errno;
 
@@ -57,18 +57,12 @@ fn directories_can_be_sought() {
 fn a_group_of_100_000_links() {
     for bound in ["earliest", "latest"] {
         let mount = Mount::new(&fixture(&format!("links-100k.{bound}.h5")));
-        let start = Instant::now();
         let mut command = Command::new("sh");
         command
             .args(["-c", r#"ls -f "$0" | wc -l"#])
             .arg(mount.at("many"));
         let counted = run(&mut command, MINUTE).success().text();
         assert_eq!(counted.trim(), "100002", "with . and ..");
-        assert!(
-            start.elapsed() < Duration::from_secs(15),
-            "{bound}: {:?}",
-            start.elapsed()
-        );
         for i in [0, 1, 49_999, 99_999] {
             let target = fs::read_link(mount.at(&format!("many/entry-{i:06}"))).expect("a link");
             assert_eq!(target, Path::new("../target"));

@@ -1,13 +1,10 @@
 //! However it ends, nothing is left behind: no mount that answers ENOTCONN, no process.
 
 use std::fs;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Mount, fixture};
-
-const SOON: Duration = Duration::from_secs(2);
+use crate::harness::{Mount, SOON, fixture};
 
 #[test]
 fn signals_to_the_supervisor_unmount() {

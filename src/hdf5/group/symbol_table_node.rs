@@ -49,7 +49,8 @@ impl SymbolTableLinks {
             Ok(name.cmp(heap.text(offset)?.as_slice()))
         })?;
         let Some(leaf) = leaf else { return Ok(None) };
-        for entry in read_node(&self.metadata, leaf)? {
+        let mut budget = self.metadata.source().length();
+        for entry in read_node(&self.metadata, leaf, &mut budget)? {
             if heap.text(entry.name_offset)? == name {
                 return entry.link(&heap).map(Some);
             }
@@ -79,8 +80,8 @@ impl Entry {
     }
 }
 
-/// The entries of the node at absolute offset `at`.
-fn read_node(metadata: &Metadata, at: u64) -> Result<Vec<Entry>> {
+/// The entries of the node at absolute offset `at`, whose bytes are taken from `budget`.
+fn read_node(metadata: &Metadata, at: u64, budget: &mut u64) -> Result<Vec<Entry>> {
     const PREFIX: usize = 8;
     const SCRATCH: usize = 16;
     let prefix = read_block(&**metadata.source(), at, to_u64(PREFIX), WHAT)?;
@@ -96,8 +97,11 @@ fn read_node(metadata: &Metadata, at: u64) -> Result<Vec<Entry>> {
         .size_of_lengths()
         .saturating_add(metadata.size_of_offsets());
     let entry = widths.saturating_add(4 + 4 + SCRATCH);
-    let length = entry.saturating_mul(symbols).saturating_add(PREFIX);
-    let block = metadata.plain_block(at, to_u64(length), WHAT)?;
+    let length = to_u64(entry.saturating_mul(symbols).saturating_add(PREFIX));
+    *budget = budget
+        .checked_sub(length)
+        .ok_or_else(|| cursor.corrupt("is met more than once"))?;
+    let block = metadata.plain_block(at, length, WHAT)?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.skip(PREFIX)?;
     (0..symbols)
@@ -133,6 +137,8 @@ pub struct SymbolTableStream {
     leaves: Leaves,
     entries: VecDeque<Entry>,
     position: u64,
+    /// Bytes of nodes that may still be met: nodes do not overlap, so together they are not longer than the file.
+    budget: u64,
     failure: Option<Error>,
 }
 
@@ -143,6 +149,7 @@ impl SymbolTableStream {
         let leaves = Leaves::new(Arc::clone(&links.metadata), links.table.btree)?;
         let entries = VecDeque::new();
         Ok(SymbolTableStream {
+            budget: links.metadata.source().length(),
             links,
             heap,
             leaves,
@@ -158,7 +165,7 @@ impl SymbolTableStream {
             let Some(leaf) = self.leaves.next_leaf()? else {
                 return Ok(false);
             };
-            match read_node(&self.links.metadata, leaf) {
+            match read_node(&self.links.metadata, leaf, &mut self.budget) {
                 Ok(entries) => self.entries = entries.into(),
                 Err(error) => _ = self.failure.get_or_insert(error),
             }

@@ -11,7 +11,7 @@ use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
 use crate::model::storage::Pipeline;
 use crate::source::read_block;
-use crate::wire::checksum::lookup3;
+use crate::wire::checksum::lookup3_without;
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// A fractal heap's header, and the way to its objects.
@@ -296,11 +296,13 @@ impl FractalHeap {
         if block.size > limits::METADATA_BLOCK || stored > limits::METADATA_BLOCK {
             return Err(Error::limit(WHAT, limits::METADATA_BLOCK));
         }
-        let stored = read_block(&**self.metadata.source(), block.address, stored, WHAT)?;
-        let size = to_usize(block.size)?;
-        let bytes = filter::decode(&self.pipeline, filter_mask, stored, size)?;
-        verify(&bytes)?;
-        Ok(bytes.into())
+        self.metadata.made_block(block.address, stored, || {
+            let source = self.metadata.source();
+            let stored = read_block(&**source, block.address, stored, WHAT)?;
+            let bytes = filter::decode(&self.pipeline, filter_mask, stored, to_usize(block.size)?)?;
+            verify(&bytes)?;
+            Ok(bytes)
+        })
     }
 
     /// The checksum stands in the block's own header and is taken over the whole block, as if it were
@@ -315,13 +317,7 @@ impl FractalHeap {
         cursor.skip(self.offset_width)?;
         let place = cursor.position();
         let stored = cursor.u32()?;
-        let mut zeroed = bytes.to_vec();
-        zeroed
-            .iter_mut()
-            .skip(place)
-            .take(4)
-            .for_each(|byte| *byte = 0);
-        match lookup3(&zeroed) == stored {
+        match lookup3_without(bytes, place) == stored {
             true => Ok(()),
             false => Err(Error::corrupt(
                 "fractal heap direct block: wrong checksum",

@@ -1,0 +1,36 @@
+//! ASDF files: one file per noun of the specification, under the specification's name.
+//!
+//! Sections are those of the ASDF Standard, "Low-level file layout" and "The tree in-depth". Real
+//! files are read as the reference library writes and reads them, damaged ones as far as they go.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::as_conversions
+    )
+)]
+
+pub mod block;
+pub mod block_index;
+pub mod compression;
+pub mod container;
+pub mod content;
+pub mod datatype;
+pub mod external;
+pub mod fields;
+pub mod header;
+pub mod inline;
+pub mod ndarray;
+pub mod number;
+pub mod scan;
+pub mod tree;
+pub mod yaml;
+
+pub use container::File;
+pub use header::is_asdf;
+
+#[cfg(test)]
+mod tests;

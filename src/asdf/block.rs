@@ -1,0 +1,386 @@
+//! Blocks ("Low-level file layout": Blocks): their headers, and the chain in which they follow each
+//! other.
+//!
+//! The chain of headers is walked, one small read a block, and the block index is consulted only
+//! where the chain breaks: an index may be stale or lie, the headers are what is there.
+
+use md5::{Digest, Md5};
+
+use crate::asdf::{block_index, scan};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::{self, Source};
+use crate::wire::{to_u64, to_usize};
+
+/// The first bytes of every block.
+pub const MAGIC: &[u8; 4] = b"\xd3BLK";
+
+const STREAMED: u32 = 1;
+
+/// One block, as its header describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Offset of the magic.
+    pub at: u64,
+    /// Whether it reaches to the end of the file, and its sizes mean nothing.
+    pub streamed: bool,
+    /// The code of its compression, NULs after it; all NUL for none.
+    pub compression: [u8; 4],
+    /// Bytes from the start of the data to the next block.
+    pub allocated_size: u64,
+    /// Stored bytes.
+    pub used_size: u64,
+    /// Decoded bytes.
+    pub data_size: u64,
+    /// MD5, all zero for none.
+    pub checksum: [u8; 16],
+    /// Offset of the stored bytes.
+    pub data: u64,
+    /// Stored bytes; of a streamed block, what is there.
+    pub stored: u64,
+}
+
+/// The blocks of a file.
+#[derive(Debug, Default)]
+pub struct Blocks {
+    /// In file order; what cannot be read of one does not hide the next ones.
+    pub list: Vec<Result<Block>>,
+    /// Why there may be blocks that are not in the list.
+    pub broken: Option<Error>,
+}
+
+impl Block {
+    /// Reads the block whose magic stands at `at`.
+    ///
+    /// # Errors
+    /// `Corrupt` where there is no magic, or the header is cut or too small.
+    pub fn read(source: &dyn Source, at: u64) -> Result<Self> {
+        let bytes = source::read_block(source, at, 54, "block header")?;
+        let (header, big) = (BigEndian(&bytes), &bytes);
+        if !big.starts_with(MAGIC) {
+            return Err(Error::corrupt("block header: no magic", at));
+        }
+        let header_size = header.number(4, 2);
+        if header_size < 48 {
+            return Err(Error::corrupt("block header: smaller than 48 bytes", at));
+        }
+        let data = at.checked_add(6).and_then(|at| at.checked_add(header_size));
+        let data = data
+            .filter(|&data| data <= source.length())
+            .ok_or_else(|| Error::corrupt("block header: reaches past the end of the file", at))?;
+        let streamed = header.number(6, 4) & u64::from(STREAMED) != 0;
+        let used_size = header.number(22, 8);
+        Ok(Block {
+            at,
+            streamed,
+            compression: header.bytes(10),
+            allocated_size: header.number(14, 8),
+            used_size,
+            data_size: header.number(30, 8),
+            checksum: header.bytes(38),
+            data,
+            stored: match streamed {
+                true => source.length().saturating_sub(data),
+                false => used_size,
+            },
+        })
+    }
+
+    /// Whether the block holds its content as it is.
+    pub fn is_plain(&self) -> bool {
+        self.compression == [0; 4]
+    }
+
+    /// The name of the compression, for people; `none` for none.
+    pub fn compression_name(&self) -> String {
+        if self.is_plain() {
+            return "none".to_owned();
+        }
+        let end = self.compression.iter().rposition(|&byte| byte != 0);
+        let name = self
+            .compression
+            .iter()
+            .take(end.map_or(0, |end| end.saturating_add(1)));
+        name.copied()
+            .flat_map(std::ascii::escape_default)
+            .map(char::from)
+            .collect()
+    }
+
+    /// Bytes of the content.
+    ///
+    /// # Errors
+    /// `Corrupt` where the header contradicts itself.
+    pub fn size(&self) -> Result<u64> {
+        if self.streamed && !self.is_plain() {
+            return Err(Error::corrupt("block: streamed and compressed", self.at));
+        }
+        if !self.streamed && self.used_size > self.allocated_size {
+            return Err(Error::corrupt(
+                "block: used_size is over allocated_size",
+                self.at,
+            ));
+        }
+        match self.is_plain() {
+            true => Ok(self.stored),
+            false => Ok(self.data_size),
+        }
+    }
+
+    /// Whether the header holds a checksum.
+    pub fn has_checksum(&self) -> bool {
+        self.checksum != [0; 16]
+    }
+
+    /// Whether the stored bytes have the header's checksum. Reads them all, a piece at a time.
+    ///
+    /// # Errors
+    /// `Io` or `Corrupt` as they cannot be read.
+    pub fn has_sum_of_stored(&self, source: &dyn Source) -> Result<bool> {
+        const PIECE: u64 = 1 << 20;
+        source::check_range(source, self.data, self.stored, "block")?;
+        let mut sum = Md5::new();
+        let end = self.data.saturating_add(self.stored);
+        let mut at = self.data;
+        while at < end {
+            let next = at.saturating_add(PIECE).min(end);
+            sum.update(scan::piece(source, at..next)?);
+            at = next;
+        }
+        Ok(sum.finalize()[..] == self.checksum)
+    }
+}
+
+/// The fields of a block header, which are big-endian and stand at fixed places.
+struct BigEndian<'a>(&'a [u8]);
+
+impl BigEndian<'_> {
+    fn number(&self, at: usize, width: usize) -> u64 {
+        let bytes = self.0.iter().skip(at).take(width);
+        bytes.fold(0, |number, &byte| number.wrapping_shl(8) | u64::from(byte))
+    }
+
+    fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut bytes = [0; N];
+        let from = self.0.iter().skip(at);
+        bytes
+            .iter_mut()
+            .zip(from)
+            .for_each(|(to, from)| *to = *from);
+        bytes
+    }
+}
+
+/// Walks the blocks; the first is searched from `from` on.
+///
+/// # Errors
+/// `Io` as the source cannot be read.
+pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
+    let range = from..from.saturating_add(limits::BLOCK_SEARCH);
+    let mut blocks = Blocks::default();
+    let Some(first) = scan::find(source, &range, MAGIC)? else {
+        if range.end < source.length() {
+            let error = Error::limit("bytes before the first block", limits::BLOCK_SEARCH);
+            blocks.broken = Some(error);
+        }
+        return Ok(blocks);
+    };
+    let mut at = Some(first);
+    while let Some(here) = at {
+        if blocks.list.len() >= limits::BLOCKS {
+            blocks.broken = Some(Error::limit("number of blocks", to_u64(limits::BLOCKS)));
+            return Ok(blocks);
+        }
+        let block = Block::read(source, here);
+        at = match following(source, &block) {
+            Ok(next) => next,
+            Err(error) => {
+                blocks.broken = Some(error);
+                None
+            }
+        };
+        blocks.list.push(block);
+    }
+    if blocks.broken.is_some() {
+        recover(source, &mut blocks)?;
+    }
+    Ok(blocks)
+}
+
+/// Where the block after this one is; `None` after the last.
+///
+/// # Errors
+/// Where the chain breaks: the header is damaged, or neither a block nor an index nor zeros follow.
+fn following(source: &dyn Source, block: &Result<Block>) -> Result<Option<u64>> {
+    let block = block.as_ref().map_err(Clone::clone)?;
+    if block.streamed {
+        return Ok(None);
+    }
+    let next = block.data.checked_add(block.allocated_size);
+    let Some(next) = next.filter(|&next| next <= source.length()) else {
+        return Err(Error::corrupt(
+            "block: reaches past the end of the file",
+            block.at,
+        ));
+    };
+    let index = to_u64(block_index::MAGIC.len());
+    let bytes = scan::piece(source, next..next.saturating_add(index))?;
+    let begins_with_zeros = bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0);
+    if bytes.starts_with(MAGIC) {
+        Ok(Some(next))
+    } else if bytes.len() < MAGIC.len() || begins_with_zeros || bytes == block_index::MAGIC {
+        Ok(None)
+    } else {
+        Err(Error::corrupt(
+            "no block where the one before it ends",
+            next,
+        ))
+    }
+}
+
+/// Takes what the block index knows beyond the break, where it agrees with what is before it.
+fn recover(source: &dyn Source, blocks: &mut Blocks) -> Result<()> {
+    let Some(index) = block_index::read(source)? else {
+        return Ok(());
+    };
+    let known = blocks
+        .list
+        .iter()
+        .map(|block| block.as_ref().ok().map(|block| block.at));
+    let agrees = |(known, entry): (Option<u64>, &u64)| known.is_none_or(|at| at == *entry);
+    if index.len() <= blocks.list.len() || !known.zip(&index).all(agrees) {
+        return Ok(());
+    }
+    let beyond = index.iter().skip(blocks.list.len()).take(limits::BLOCKS);
+    let found: Vec<_> = beyond.map(|&at| Block::read(source, at)).collect();
+    if found.iter().any(Result::is_ok) {
+        blocks.list.extend(found);
+        blocks.broken = None;
+    }
+    Ok(())
+}
+
+impl Blocks {
+    /// The place in the list of the block that an ndarray's `source` names; negative numbers count
+    /// from the end.
+    ///
+    /// # Errors
+    /// `Corrupt` where there is no such block, or none can be told.
+    pub fn place(&self, number: i128) -> Result<usize> {
+        let count = i128::from(to_u64(self.list.len()));
+        let place = match number {
+            0.. => number,
+            _ => number.saturating_add(count),
+        };
+        if let (true, Some(error)) = (number < 0, &self.broken) {
+            return Err(error.clone());
+        }
+        let place = u64::try_from(place)
+            .ok()
+            .filter(|&place| i128::from(place) < count);
+        place.map_or_else(|| Err(self.missing(number)), to_usize)
+    }
+
+    fn missing(&self, number: i128) -> Error {
+        match &self.broken {
+            Some(error) => error.clone(),
+            None => Error::corrupt(format!("ndarray: there is no block {number}"), 0),
+        }
+    }
+
+    /// The block at a place in the list.
+    ///
+    /// # Errors
+    /// `NotFound` past the last, otherwise as its header is damaged.
+    pub fn get(&self, place: usize) -> Result<&Block> {
+        match self.list.get(place) {
+            None => Err(Error::NotFound),
+            Some(block) => block.as_ref().map_err(Clone::clone),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::memory::MemorySource;
+
+    /// A plain block of `content` within `allocated` bytes.
+    fn block(content: &[u8], allocated: u64) -> Vec<u8> {
+        let size = u64::try_from(content.len()).unwrap();
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(48_u16.to_be_bytes());
+        bytes.extend([0; 8]);
+        for size in [allocated, size, size] {
+            bytes.extend(size.to_be_bytes());
+        }
+        bytes.extend([0; 16]);
+        bytes.extend(content);
+        bytes.resize(54 + usize::try_from(allocated).unwrap(), b'-');
+        bytes
+    }
+
+    fn walked(bytes: Vec<u8>) -> Blocks {
+        walk(&MemorySource::new(bytes), 0).unwrap()
+    }
+
+    fn places(blocks: &Blocks) -> Vec<Option<u64>> {
+        let places = blocks.list.iter();
+        places
+            .map(|block| block.as_ref().ok().map(|block| block.at))
+            .collect()
+    }
+
+    #[test]
+    fn blocks_follow_their_allocated_sizes() {
+        let bytes = [b"\xd3\xd3BL ".to_vec(), block(b"abc", 5), block(b"", 0)].concat();
+        let blocks = walked([bytes, b"\0\0\0\0\0".to_vec()].concat());
+        assert_eq!(places(&blocks), [Some(5), Some(64)]);
+        assert_eq!(
+            (blocks.get(0).unwrap().data, blocks.get(0).unwrap().size()),
+            (59, Ok(3))
+        );
+        assert_eq!((blocks.place(-1), blocks.broken.is_none()), (Ok(1), true));
+        assert!(blocks.place(2).is_err() && blocks.place(-3).is_err());
+    }
+
+    #[test]
+    fn an_index_leads_over_a_broken_chain() {
+        let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 0\n- 56\n- 112\n...\n".to_vec();
+        let mut second = block(b"ab", 2);
+        second[0] = b'x';
+        let bytes = [block(b"ab", 2), second, block(b"cd", 2), index].concat();
+        let blocks = walked(bytes.clone());
+        assert_eq!(places(&blocks), [Some(0), None, Some(112)]);
+        let without = walked(bytes[..168].to_vec());
+        assert_eq!(places(&without), [Some(0)]);
+        assert!(
+            without.place(-1).is_err(),
+            "which block is the last is not known"
+        );
+    }
+
+    #[test]
+    fn a_streamed_block_reaches_to_the_end() {
+        let mut bytes = block(b"", 0);
+        bytes[9] = 1;
+        bytes[14..38].fill(0xff);
+        bytes.extend(b"\xd3BLK and more");
+        let blocks = walked(bytes);
+        assert_eq!(
+            (blocks.list.len(), blocks.get(0).unwrap().size()),
+            (1, Ok(13))
+        );
+    }
+
+    #[test]
+    fn lying_headers_are_errors_of_their_block() {
+        let mut huge = block(b"ab", 2);
+        huge[14..22].fill(0xff);
+        let blocks = walked(huge);
+        assert!(blocks.get(0).unwrap().size().is_ok() && blocks.broken.is_some());
+        let mut small = block(b"ab", 2);
+        small[5] = 40;
+        assert!(walked(small).get(0).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Compressed blocks: the codes of the block header, and the framings that writers put under them.
+//!
+//! | code | framing | pieces |
+//! |---|---|---|
+//! | `zlib` | one zlib stream | 1 MiB, found again by checkpoints |
+//! | `bzp2` | one bzip2 stream | 1 MiB, decoded on from the last one |
+//! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one |
+//! | `lz4f`, `lz4` | one LZ4 frame | 1 MiB, decoded on from the last one |
+//! | `xz` | one .xz stream | 1 MiB, decoded on from the last one |
+//! | `lz4` | chunks: u32 big-endian length, u32 little-endian decoded length, LZ4 block | the chunks |
+//! | `blsc` | chunks: u32 big-endian length, Blosc-1 buffer | the chunks |
+//! | `blsc` | one Blosc-1 buffer | the whole |
+//! | `bls2` | one Blosc-2 chunk or contiguous frame | the whole |
+//!
+//! A block that decodes to [`limits::WHOLE_BLOCK`] bytes or less is one piece, whatever its framing, so
+//! that its checksums are verified before a byte of it is served.
+//!
+//! Memory: what a stream needs to be decoded on is kept for [`limits::RESUMABLE_BLOCKS`] blocks of a
+//! file, that of the others is forgotten. For `zlib` it is at most 128 checkpoints of 43 KiB, for the
+//! others one decoder with its window and the four pieces decoded last.
+
+pub mod checkpoints;
+pub mod chunk_table;
+pub mod plain;
+pub mod resumable;
+pub mod stream;
+pub mod whole;
+
+use std::sync::Arc;
+
+use crate::asdf::block::Block;
+use crate::asdf::scan;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::storage::Pieces;
+use crate::source::{self, SharedSource};
+
+use checkpoints::Checkpointed;
+use chunk_table::{ChunkCodec, ChunkTable};
+use resumable::Resumables;
+use stream::{Stream, StreamCodec};
+use whole::{Whole, WholeCodec};
+
+/// The bytes of an LZ4 frame's beginning.
+const LZ4_FRAME: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
+
+/// How one block's bytes are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Zlib,
+    Stream(StreamCodec),
+    Chunks(ChunkCodec),
+    Whole(WholeCodec),
+}
+
+/// A compressed block and where it is.
+#[derive(Debug, Clone)]
+pub struct Encoded {
+    /// The file.
+    pub source: SharedSource,
+    /// Offset of the stored bytes.
+    pub offset: u64,
+    /// Stored bytes.
+    pub stored: u64,
+    /// Decoded bytes, as the block header has it.
+    pub decoded: u64,
+}
+
+impl Encoded {
+    /// The stored bytes, all of them.
+    fn read(&self) -> Result<Vec<u8>> {
+        source::read_block(&*self.source, self.offset, self.stored, "block")
+    }
+
+    /// The same error, with the place of the stored bytes where it has none.
+    fn placed(&self, error: Error) -> Error {
+        match error {
+            Error::Corrupt { what, at: 0 } => Error::corrupt(what, self.offset),
+            other => other,
+        }
+    }
+
+    fn corrupt(&self, what: &'static str) -> Error {
+        Error::corrupt(what, self.offset)
+    }
+}
+
+/// The pieces of a compressed block.
+///
+/// # Errors
+/// `Unsupported` for a code or framing that is not known, `Corrupt` where the framing is damaged or
+/// contradicts the block header.
+pub fn pieces(
+    source: &SharedSource,
+    block: &Block,
+    resumables: &Arc<Resumables>,
+) -> Result<Arc<dyn Pieces>> {
+    let encoded = Encoded {
+        source: Arc::clone(source),
+        offset: block.data,
+        stored: block.stored,
+        decoded: block.size()?,
+    };
+    source::check_range(&**source, encoded.offset, encoded.stored, "block")?;
+    let is_small = encoded.decoded <= limits::WHOLE_BLOCK;
+    Ok(match framing(&encoded, block)? {
+        Framing::Zlib if is_small => Arc::new(Whole::new(encoded, WholeCodec::Zlib)?),
+        Framing::Zlib => Arc::new(Checkpointed::new(
+            encoded,
+            limits::BLOCK_PIECE,
+            Arc::clone(resumables),
+        )?),
+        Framing::Stream(codec) if is_small => Arc::new(Whole::new(encoded, codec.whole())?),
+        Framing::Stream(codec) => Arc::new(Stream::new(
+            encoded,
+            codec,
+            limits::BLOCK_PIECE,
+            Arc::clone(resumables),
+        )),
+        Framing::Chunks(codec) => Arc::new(ChunkTable::new(encoded, codec)?),
+        Framing::Whole(codec) => Arc::new(Whole::new(encoded, codec)?),
+    })
+}
+
+fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
+    let end = encoded.offset.saturating_add(encoded.stored.min(32));
+    let first = scan::piece(&*encoded.source, encoded.offset..end)?;
+    let is_frame = first.starts_with(LZ4_FRAME);
+    Ok(match &block.compression {
+        b"zlib" => Framing::Zlib,
+        b"bzp2" => Framing::Stream(StreamCodec::Bzip2),
+        b"zstd" => Framing::Stream(StreamCodec::Zstd),
+        b"xz\0\0" => Framing::Stream(StreamCodec::Xz),
+        b"lz4f" => Framing::Stream(StreamCodec::Lz4Frame),
+        b"lz4\0" if is_frame => Framing::Stream(StreamCodec::Lz4Frame),
+        b"lz4\0" => Framing::Chunks(ChunkCodec::Lz4),
+        b"blsc" if is_bare_blosc(&first, encoded.stored) => Framing::Whole(WholeCodec::Blosc),
+        b"blsc" => Framing::Chunks(ChunkCodec::Blosc),
+        b"bls2" if first.get(2..9) == Some(b"b2frame") => Framing::Whole(WholeCodec::Blosc2Frame),
+        b"bls2" => Framing::Whole(WholeCodec::Blosc),
+        _ => {
+            let name = block.compression_name();
+            return Err(Error::unsupported(format!("compression {name}"), block.at));
+        }
+    })
+}
+
+/// Whether a block is one Blosc-1 buffer: a version that exists, and its own length in its header.
+fn is_bare_blosc(first: &[u8], stored: u64) -> bool {
+    let version = first
+        .first()
+        .is_some_and(|version| matches!(version, 1 | 2));
+    let length = first.get(12..16).and_then(|bytes| bytes.try_into().ok());
+    version && length.map(u32::from_le_bytes).map(u64::from) == Some(stored)
+}
+
+#[cfg(test)]
+mod tests;

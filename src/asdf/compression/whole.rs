@@ -1,0 +1,75 @@
+//! Blocks that are decoded in one piece.
+
+use crate::asdf::compression::Encoded;
+use crate::asdf::compression::stream::StreamCodec;
+use crate::error::{Error, Result};
+use crate::filter::{self, Length};
+use crate::limits;
+use crate::model::storage::Pieces;
+use crate::wire::to_usize;
+
+/// What decodes a block at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WholeCodec {
+    /// One zlib stream.
+    Zlib,
+    /// What can be decoded as a stream too.
+    Stream(StreamCodec),
+    /// One Blosc-1 buffer or Blosc-2 chunk.
+    Blosc,
+    /// One Blosc-2 contiguous frame.
+    Blosc2Frame,
+}
+
+/// A block of one piece.
+#[derive(Debug)]
+pub struct Whole {
+    encoded: Encoded,
+    codec: WholeCodec,
+}
+
+impl Whole {
+    /// The block as one piece.
+    ///
+    /// # Errors
+    /// `Limit` where it is too long to be decoded at once.
+    pub fn new(encoded: Encoded, codec: WholeCodec) -> Result<Self> {
+        if encoded.decoded > limits::CHUNK_BYTES {
+            let what = "bytes of a block that is decoded at once";
+            return Err(Error::limit(what, limits::CHUNK_BYTES));
+        }
+        Ok(Whole { encoded, codec })
+    }
+
+    fn decoded(&self) -> Result<Vec<u8>> {
+        let length = Length::Exactly(to_usize(self.encoded.decoded)?);
+        let stored = self.encoded.read()?;
+        match self.codec {
+            WholeCodec::Zlib => filter::deflate::decode(&stored, length),
+            WholeCodec::Stream(codec) => codec.decode(&stored, length),
+            WholeCodec::Blosc => filter::blosc::decode(&stored, length),
+            WholeCodec::Blosc2Frame => filter::blosc2::decode(&stored, length),
+        }
+    }
+}
+
+impl Pieces for Whole {
+    fn bytes(&self) -> u64 {
+        self.encoded.decoded
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        self.encoded.decoded.max(1)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.encoded.stored
+    }
+
+    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+        if piece > 0 {
+            return Err(Error::NotFound);
+        }
+        self.decoded().map_err(|error| self.encoded.placed(error))
+    }
+}

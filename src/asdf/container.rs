@@ -1,0 +1,364 @@
+//! An open ASDF file as the model's container.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+
+use crate::asdf::content::Contents;
+use crate::asdf::external::Externals;
+use crate::asdf::fields::Fields;
+use crate::asdf::header::{self, Header};
+use crate::asdf::ndarray::{self, Ndarray};
+use crate::asdf::tree::{Kind, Target, Tree};
+use crate::asdf::yaml::compose::compose;
+use crate::asdf::yaml::pointer;
+use crate::asdf::yaml::resolve::{self, CoreTag};
+use crate::asdf::yaml::{Document, Index};
+use crate::asdf::{block, scan};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::attribute::{Attribute, Reference};
+use crate::model::datatype::ReferenceKind;
+use crate::model::extras::{BlockFacts, Extras, Mask};
+use crate::model::link::{Link, LinkStream, LinkTarget};
+use crate::model::storage::{Extent, Storage};
+use crate::model::{Array, Container, Node, NodeId, NodeKind};
+use crate::source::SharedSource;
+use crate::source::neighbours::Neighbours;
+use crate::wire::{to_u64, to_usize};
+
+/// Nodes are counted from 2: 1 is the inode number of the mount's root.
+const FIRST_ID: u64 = 2;
+
+/// Bytes of inline data up to which a described ndarray is kept.
+const SMALL_INLINE: usize = 64 << 10;
+
+/// An open ASDF file.
+#[derive(Debug)]
+pub struct File {
+    source: SharedSource,
+    header: Header,
+    /// Why the root shows no tree although the file has one.
+    error: Option<Error>,
+    tree: Arc<Tree>,
+    contents: Contents,
+    externals: Externals,
+    nodes: Mutex<LruCache<NodeId, Known>>,
+}
+
+/// A node and the block that holds its elements.
+#[derive(Debug, Clone)]
+struct Known {
+    node: Arc<Node>,
+    block: Option<usize>,
+}
+
+impl File {
+    /// Opens a file: reads its header and tree, and walks its blocks. The files that ndarrays take
+    /// their data from are sought among the `neighbours`, once they are asked for.
+    ///
+    /// A tree that cannot be read leaves an empty root with the error on it, and the blocks.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Unsupported` where the header line is not that of an ASDF file of version 0 or
+    /// 1, `Io` where the source cannot be read.
+    pub fn open(source: SharedSource, neighbours: Arc<Neighbours>) -> Result<Self> {
+        let header = header::read(&*source)?;
+        let document = match (&header.tree, &header.error) {
+            (_, Some(error)) => Err(error.clone()),
+            (None, None) => Ok(Document::empty()),
+            (Some(tree), None) => text(&source, tree).and_then(|text| compose(&text, tree.start)),
+        };
+        let (document, mut error) = match document {
+            Ok(document) => (document, None),
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(error) => (Document::empty(), Some(error)),
+        };
+        if document
+            .text(Index::ROOT)
+            .is_some_and(|text| !is_nothing(text))
+        {
+            let at = document.file_offset(Index::ROOT);
+            error = Some(Error::corrupt("tree: its root is a scalar", at));
+        }
+        let blocks = block::walk(&*source, header.end)?;
+        Ok(File {
+            contents: Contents::new(Arc::clone(&source), blocks),
+            externals: Externals::new(neighbours),
+            source,
+            header,
+            error,
+            tree: Arc::new(Tree::new(document)),
+            nodes: Mutex::new(LruCache::new(limits::NODE_CACHE)),
+        })
+    }
+
+    /// The file format version, as the header line has it.
+    pub fn version(&self) -> &str {
+        &self.header.version
+    }
+
+    /// Why the root shows no tree although the file has one.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Why there may be blocks that were not found.
+    pub fn blocks_error(&self) -> Option<&Error> {
+        self.contents.blocks().broken.as_ref()
+    }
+
+    fn index(&self, id: NodeId) -> Result<Index> {
+        let number =
+            id.0.checked_sub(FIRST_ID)
+                .and_then(|number| u32::try_from(number).ok());
+        let index = number.map(Index::new);
+        index
+            .filter(|&index| self.tree.document().contains(index))
+            .ok_or(Error::NotFound)
+    }
+
+    fn known(&self, id: NodeId) -> Result<Known> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = nodes.get(&id) {
+            return Ok(known.clone());
+        }
+        drop(nodes);
+        let known = self.described(id)?;
+        if !is_large(&known.node) {
+            let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+            nodes.put(id, known.clone());
+        }
+        Ok(known)
+    }
+
+    fn described(&self, id: NodeId) -> Result<Known> {
+        let index = self.index(id)?;
+        let document = self.tree.document();
+        let mut block = None;
+        let (kind, mut error) = match self.tree.kind(index) {
+            _ if index == Index::ROOT => (NodeKind::Group, self.error.clone()),
+            Kind::Group | Kind::Reference => (NodeKind::Group, None),
+            Kind::Text => (NodeKind::Text(scalar(document, index)), None),
+            Kind::Ndarray => {
+                let Ndarray { array, block: of } =
+                    ndarray::describe(document, &self.contents, &self.externals, index);
+                block = of;
+                let error = array.storage.as_ref().err().cloned();
+                (NodeKind::Array(Arc::new(array)), error)
+            }
+        };
+        error = error.or_else(|| self.tree.error(index).cloned());
+        let node = Arc::new(Node {
+            id,
+            kind,
+            link_count: 1,
+            modified: None,
+            comment: None,
+            tag: document.tag(index).cloned(),
+            error,
+        });
+        Ok(Known { node, block })
+    }
+}
+
+/// Whether a root's text stands for an empty tree, whatever its tag.
+fn is_nothing(text: &str) -> bool {
+    resolve::implicit(text) == CoreTag::Null
+}
+
+fn text(source: &SharedSource, range: &Range<u64>) -> Result<Vec<u8>> {
+    scan::piece(&**source, range.clone())
+}
+
+fn id(index: Index) -> NodeId {
+    NodeId(u64::from(index.number()).saturating_add(FIRST_ID))
+}
+
+/// A scalar as a file: its text and a newline, nothing for null.
+fn scalar(document: &Document, index: Index) -> Vec<u8> {
+    let mut bytes = document.text(index).unwrap_or_default().as_bytes().to_vec();
+    match document.core_tag(index) {
+        Some(CoreTag::Null) => bytes.clear(),
+        _ => bytes.push(b'\n'),
+    }
+    bytes
+}
+
+fn is_large(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::Array(array) => {
+            matches!(&array.storage, Ok(Storage::Inline(bytes)) if bytes.len() > SMALL_INLINE)
+        }
+        NodeKind::Text(text) => text.len() > SMALL_INLINE,
+        _ => false,
+    }
+}
+
+/// The link at `slot` of a group.
+fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
+    let (name, target) = tree.entry(group, slot)?;
+    let target = match target {
+        Target::Here(node) => LinkTarget::Hard(id(node)),
+        Target::Alias(node) => match tree.path(node) {
+            Some(names) => LinkTarget::Path { file: None, names },
+            None => LinkTarget::Damaged(Error::corrupt("alias: its node has no place", 0)),
+        },
+        Target::Reference(reference) => LinkTarget::Path {
+            names: match reference.file {
+                None => tree.followed(&reference),
+                Some(_) => reference.names,
+            },
+            file: reference.file,
+        },
+    };
+    Some(Link { name, target })
+}
+
+impl Container for File {
+    fn root(&self) -> NodeId {
+        id(Index::ROOT)
+    }
+
+    fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        self.known(id).map(|known| known.node)
+    }
+
+    fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
+        let group = self.index(group)?;
+        let slot = self.tree.slot(group, name);
+        Ok(slot.and_then(|slot| link(&self.tree, group, slot)))
+    }
+
+    fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
+        Ok(Box::new(Links {
+            tree: Arc::clone(&self.tree),
+            group: self.index(group)?,
+            slot: 0,
+        }))
+    }
+
+    fn attributes(
+        &self,
+        _id: NodeId,
+        _visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    fn attribute(&self, _id: NodeId, _name: &[u8]) -> Result<Option<Attribute>> {
+        Ok(None)
+    }
+
+    fn variable_length_bytes(&self, _element: &[u8], _base_size: u64) -> Result<Option<u64>> {
+        Err(Error::unsupported("variable-length elements in ASDF", 0))
+    }
+
+    fn variable_length(
+        &self,
+        _element: &[u8],
+        _base_size: u64,
+        _part: Range<u64>,
+    ) -> Result<Option<Vec<u8>>> {
+        Err(Error::unsupported("variable-length elements in ASDF", 0))
+    }
+
+    fn reference(&self, _kind: ReferenceKind, _element: &[u8]) -> Result<Reference> {
+        Err(Error::unsupported("reference elements in ASDF", 0))
+    }
+
+    fn extras(&self) -> Option<&dyn Extras> {
+        Some(self)
+    }
+}
+
+/// The entries of one group; the tree is in memory, so that they cost nothing to find.
+struct Links {
+    tree: Arc<Tree>,
+    group: Index,
+    slot: usize,
+}
+
+impl LinkStream for Links {
+    fn position(&self) -> u64 {
+        to_u64(self.slot)
+    }
+
+    fn seek(&mut self, position: u64) -> Result<()> {
+        self.slot = to_usize(position)?.min(self.tree.count(self.group));
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<Link>> {
+        let link = link(&self.tree, self.group, self.slot);
+        if link.is_some() {
+            self.slot = self.slot.saturating_add(1);
+        }
+        Ok(link)
+    }
+}
+
+impl Extras for File {
+    fn tree_text(&self) -> Option<Extent> {
+        let range = self.header.tree.as_ref()?;
+        Some(Extent {
+            source: Arc::clone(&self.source),
+            offset: range.start,
+            length: range.end.saturating_sub(range.start),
+        })
+    }
+
+    fn block_count(&self) -> usize {
+        self.contents.blocks().list.len()
+    }
+
+    fn block(&self, number: usize) -> Result<BlockFacts> {
+        let block = self.contents.blocks().get(number)?;
+        Ok(BlockFacts {
+            compression: block.compression_name(),
+            streamed: block.streamed,
+            allocated_size: block.allocated_size,
+            used_size: block.used_size,
+            data_size: block.data_size,
+            checksum: block.has_checksum().then_some(block.checksum),
+        })
+    }
+
+    fn block_content(&self, number: usize) -> Result<Arc<Array>> {
+        self.contents.array(number)
+    }
+
+    fn block_of(&self, id: NodeId) -> Result<Option<usize>> {
+        Ok(self.known(id)?.block)
+    }
+
+    fn verify_block(&self, number: usize) -> Result<()> {
+        self.contents.verify(number)
+    }
+
+    fn mask(&self, node: NodeId) -> Result<Option<Mask>> {
+        let index = self.index(node)?;
+        let document = self.tree.document();
+        if self.tree.kind(index) != Kind::Ndarray || document.pairs(index).is_none() {
+            return Ok(None);
+        }
+        let Some(mask) = Fields::new(document, index)?.get("mask") else {
+            return Ok(None);
+        };
+        if document.text(mask).is_some() {
+            return Ok(Some(Mask::Number(scalar(document, mask))));
+        }
+        let uri = document
+            .value(mask, "$ref")
+            .and_then(|uri| document.text(uri));
+        let target = match uri {
+            None => Some(mask),
+            Some(uri) => self.tree.referenced(&pointer::parse(uri)),
+        };
+        let missing = || Error::corrupt("ndarray: its mask is not in this file", 0);
+        target
+            .map(|target| Some(Mask::Node(id(target))))
+            .ok_or_else(missing)
+    }
+}

@@ -1,0 +1,265 @@
+//! `datatype` of an ndarray (schema `core/ndarray`: scalar types, strings, structures).
+
+use crate::asdf::fields::{self, Fields};
+use crate::asdf::yaml::{Document, Index};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::{ByteOrder, Charset, Class, Datatype, Member, StringPadding};
+use crate::wire::to_u64;
+
+/// Parses the datatype that `node` describes; `order` is the byte order of what does not say its own.
+///
+/// # Errors
+/// `Corrupt` where it is none, `Limit` for one that nests too deep, has too many fields, or whose
+/// elements are over 4 GiB.
+pub fn parse(document: &Document, node: Index, order: ByteOrder) -> Result<Datatype> {
+    let mut parser = Parser {
+        document,
+        fields_left: limits::DATATYPE_MEMBERS,
+    };
+    parser.datatype(node, order, limits::DATATYPE_DEPTH)
+}
+
+/// The byte order that `node` names.
+///
+/// # Errors
+/// `Corrupt` where it is neither `big` nor `little`.
+pub fn byte_order(document: &Document, node: Index) -> Result<ByteOrder> {
+    match document.text(node) {
+        Some("big") => Ok(ByteOrder::Big),
+        Some("little") => Ok(ByteOrder::Little),
+        _ => Err(fields::corrupt(
+            document,
+            node,
+            "byteorder is neither big nor little",
+        )),
+    }
+}
+
+struct Parser<'a> {
+    document: &'a Document,
+    /// Fields that this datatype may still have.
+    fields_left: usize,
+}
+
+impl Parser<'_> {
+    fn datatype(&mut self, node: Index, order: ByteOrder, depth: usize) -> Result<Datatype> {
+        let Some(deeper) = depth.checked_sub(1) else {
+            let most = to_u64(limits::DATATYPE_DEPTH);
+            return Err(Error::limit("depth of a datatype", most));
+        };
+        if let Some(name) = self.document.text(node) {
+            return scalar(name, order).ok_or_else(|| self.corrupt(node, "unknown datatype"));
+        }
+        let items = self.document.items(node);
+        let items = items.ok_or_else(|| self.corrupt(node, "datatype is no text and no list"))?;
+        if let &[kind, length] = items
+            && let Some(name @ ("ascii" | "ucs4")) = self.document.text(kind)
+            && let Some(length) = fields::integer(self.document, length)
+        {
+            return string(name, length, order)
+                .ok_or_else(|| self.corrupt(node, "length of a string"));
+        }
+        self.structure(node, items, order, deeper)
+    }
+
+    fn structure(
+        &mut self,
+        node: Index,
+        items: &[Index],
+        order: ByteOrder,
+        depth: usize,
+    ) -> Result<Datatype> {
+        let mut members = Vec::new();
+        let mut size: u32 = 0;
+        for (number, &item) in items.iter().enumerate() {
+            let most = limits::DATATYPE_MEMBERS;
+            let left = self.fields_left.checked_sub(1);
+            self.fields_left = left.ok_or_else(|| Error::limit("fields", to_u64(most)))?;
+            let (name, datatype) = self.field(item, order, depth)?;
+            let offset = size;
+            size = size
+                .checked_add(datatype.size)
+                .ok_or_else(|| self.corrupt(node, "a datatype of 4 GiB or more"))?;
+            members.push(Member {
+                name: match name {
+                    Some(name) if !name.is_empty() => name.as_bytes().to_vec(),
+                    // The names that NumPy gives, and with it the reference library.
+                    _ => format!("f{number}").into_bytes(),
+                },
+                offset,
+                datatype,
+            });
+        }
+        Ok(Datatype {
+            size,
+            class: Class::Compound(members),
+        })
+    }
+
+    fn field(
+        &mut self,
+        node: Index,
+        order: ByteOrder,
+        depth: usize,
+    ) -> Result<(Option<String>, Datatype)> {
+        if self.document.pairs(node).is_none() {
+            return Ok((None, self.datatype(node, order, depth)?));
+        }
+        let fields = Fields::new(self.document, node)?;
+        let order = match fields.get("byteorder") {
+            Some(order) => byte_order(self.document, order)?,
+            None => order,
+        };
+        let base = self.datatype(fields.need("datatype")?, order, depth)?;
+        let datatype = match fields.get("shape") {
+            Some(shape) => self.array(shape, base)?,
+            None => base,
+        };
+        let name = fields.get("name");
+        let name = name.map(|name| self.document.key_text(name).to_owned());
+        Ok((name, datatype))
+    }
+
+    fn array(&self, shape: Index, base: Datatype) -> Result<Datatype> {
+        let bad = || self.corrupt(shape, "shape of a field");
+        let items = self.document.items(shape).ok_or_else(bad)?;
+        let dim = |&item: &Index| {
+            let dim = fields::integer(self.document, item);
+            dim.and_then(|dim| u32::try_from(dim).ok()).ok_or_else(bad)
+        };
+        let dims: Vec<u32> = items.iter().map(dim).collect::<Result<_>>()?;
+        if dims.is_empty() {
+            return Ok(base);
+        }
+        let size = dims
+            .iter()
+            .try_fold(base.size, |size, &dim| size.checked_mul(dim));
+        Ok(Datatype {
+            size: size
+                .filter(|_| dims.len() <= limits::RANK)
+                .ok_or_else(bad)?,
+            class: Class::Array {
+                base: Box::new(base),
+                dims,
+            },
+        })
+    }
+
+    fn corrupt(&self, node: Index, what: &str) -> Error {
+        fields::corrupt(self.document, node, what)
+    }
+}
+
+/// The scalar type of that name.
+pub fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
+    let complex = |base: Datatype| Datatype {
+        size: base.size.saturating_mul(2),
+        class: Class::Complex(Box::new(base)),
+    };
+    Some(match name {
+        "int8" => Datatype::integer(1, true, order),
+        "uint8" => Datatype::integer(1, false, order),
+        "int16" => Datatype::integer(2, true, order),
+        "uint16" => Datatype::integer(2, false, order),
+        "int32" => Datatype::integer(4, true, order),
+        "uint32" => Datatype::integer(4, false, order),
+        "int64" => Datatype::integer(8, true, order),
+        "uint64" => Datatype::integer(8, false, order),
+        "float16" => Datatype::ieee(2, order),
+        "float32" => Datatype::ieee(4, order),
+        "float64" => Datatype::ieee(8, order),
+        "complex64" => complex(Datatype::ieee(4, order)),
+        "complex128" => complex(Datatype::ieee(8, order)),
+        "bool8" => Datatype {
+            size: 1,
+            class: Class::Bool,
+        },
+        _ => return None,
+    })
+}
+
+/// `[ascii, length]` or `[ucs4, length]`.
+fn string(kind: &str, length: i128, order: ByteOrder) -> Option<Datatype> {
+    let length = u32::try_from(length).ok()?;
+    match kind {
+        "ascii" => Some(Datatype {
+            size: length,
+            class: Class::String {
+                padding: StringPadding::NullPadded,
+                charset: Charset::Ascii,
+            },
+        }),
+        _ => Some(ucs4(length.checked_mul(4)?, order)),
+    }
+}
+
+/// Text of four bytes a character, `size` bytes in all.
+pub fn ucs4(size: u32, order: ByteOrder) -> Datatype {
+    Datatype {
+        size,
+        class: Class::Ucs4(order),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asdf::yaml::compose::compose;
+
+    fn parsed(text: &str) -> Result<Datatype> {
+        let document = compose(text.as_bytes(), 0).unwrap();
+        parse(&document, Index::ROOT, ByteOrder::Big)
+    }
+
+    #[test]
+    fn strings_and_structures_are_told_apart() {
+        assert_eq!(parsed("[ascii, 4]").unwrap().size, 4);
+        assert_eq!(parsed("[ucs4, 4]").unwrap().size, 16);
+        assert_eq!(parsed("[ascii, 0]").unwrap().size, 0);
+        let Class::Compound(members) = parsed("[int32, int32]").unwrap().class else {
+            panic!("a structure");
+        };
+        assert_eq!(
+            (members[1].name.as_slice(), members[1].offset),
+            (&b"f1"[..], 4)
+        );
+    }
+
+    #[test]
+    fn fields_inherit_the_byte_order() {
+        let text = "[{name: a, datatype: [{name: b, datatype: int16}], byteorder: little},\
+                     {name: c, datatype: float32, shape: [2, 3]}]";
+        let datatype = parsed(text).unwrap();
+        assert_eq!(datatype.size, 2 + 24);
+        let Class::Compound(members) = datatype.class else {
+            panic!("a structure");
+        };
+        let inner = vec![Member {
+            name: b"b".to_vec(),
+            offset: 0,
+            datatype: Datatype::integer(2, true, ByteOrder::Little),
+        }];
+        assert_eq!(members[0].datatype.class, Class::Compound(inner));
+        let array = Class::Array {
+            base: Box::new(Datatype::ieee(4, ByteOrder::Big)),
+            dims: vec![2, 3],
+        };
+        assert_eq!(members[1].datatype.class, array);
+    }
+
+    #[test]
+    fn what_is_no_datatype_is_an_error() {
+        for bad in [
+            "int7",
+            "{a: 1}",
+            "[ascii, -1]",
+            "[[ascii]]",
+            "[{name: a}]",
+            "&a [*a]",
+        ] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+        assert!(parsed("[{datatype: int8, shape: [70000, 70000]}]").is_err());
+    }
+}

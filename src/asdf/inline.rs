@@ -1,0 +1,300 @@
+//! Inline data: an ndarray whose elements are scalars of the tree, made bytes.
+//!
+//! Elements become what NumPy makes of them, since that is how the reference library reads them; a
+//! null, which it masks, becomes zero.
+
+use crate::asdf::datatype;
+use crate::asdf::fields::corrupt;
+use crate::asdf::number::{self, Number};
+use crate::asdf::yaml::resolve::CoreTag;
+use crate::asdf::yaml::{Document, Index};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::{ByteOrder, Class, Datatype};
+use crate::model::shape;
+use crate::wire::{to_u64, to_usize};
+
+/// An inline array's type, extent and elements, C order.
+#[derive(Debug, PartialEq)]
+pub struct Inline {
+    /// The type of an element.
+    pub datatype: Datatype,
+    /// The extent.
+    pub dims: Vec<u64>,
+    /// The elements.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads nested lists. Without a datatype it is told from the scalars, which are `order` then.
+///
+/// # Errors
+/// `Corrupt` where lists of one level differ in length or an element does not fit the datatype;
+/// `Limit` where there are more elements than aliases may bring in.
+pub fn read(
+    document: &Document,
+    data: Index,
+    datatype: Option<Datatype>,
+    order: ByteOrder,
+) -> Result<Inline> {
+    let is_record = |node| match datatype.as_ref().map(|datatype| &datatype.class) {
+        Some(Class::Compound(members)) => {
+            let datatypes = members.iter().map(|member| &member.datatype);
+            fits_record(document, node, datatypes)
+        }
+        _ => false,
+    };
+    let dims = extent(document, data, is_record)?;
+    let mut elements = Vec::new();
+    collect(document, data, &dims, &mut elements)?;
+    let datatype = match datatype {
+        Some(datatype) => datatype,
+        None => inferred(document, data, &elements, order)?,
+    };
+    let size = u64::from(datatype.size).saturating_mul(to_u64(elements.len()));
+    if size > limits::INLINE_BYTES {
+        return Err(Error::limit("bytes of inline data", limits::INLINE_BYTES));
+    }
+    let mut bytes = Vec::with_capacity(to_usize(size)?);
+    for &element in &elements {
+        put(document, element, &datatype, &mut bytes)?;
+    }
+    Ok(Inline {
+        datatype,
+        dims,
+        bytes,
+    })
+}
+
+/// The lengths of the lists along the first items.
+fn extent(document: &Document, data: Index, is_record: impl Fn(Index) -> bool) -> Result<Vec<u64>> {
+    let mut dims = Vec::new();
+    let mut here = data;
+    while let Some(items) = document.items(here)
+        && !is_record(here)
+    {
+        dims.push(to_u64(items.len()));
+        if dims.len() > limits::RANK {
+            return Err(Error::limit("rank", to_u64(limits::RANK)));
+        }
+        match items.first() {
+            Some(&first) => here = first,
+            None => break,
+        }
+    }
+    // Empty lists cost as much as elements do where aliases repeat them.
+    let most = to_u64(limits::TREE_NODES);
+    let lists: Vec<u64> = dims.iter().map(|&dim| dim.max(1)).collect();
+    if shape::product(&lists)? > most {
+        return Err(Error::limit("elements of inline data", most));
+    }
+    Ok(dims)
+}
+
+/// Whether a list can be a record: as many items as fields, lists where those are lists.
+fn fits_record<'a>(
+    document: &Document,
+    node: Index,
+    datatypes: impl ExactSizeIterator<Item = &'a Datatype>,
+) -> bool {
+    let Some(items) = document.items(node) else {
+        return false;
+    };
+    let is_list =
+        |datatype: &Datatype| matches!(datatype.class, Class::Compound(_) | Class::Array { .. });
+    items.len() == datatypes.len()
+        && datatypes
+            .zip(items)
+            .all(|(datatype, &item)| is_list(datatype) == document.items(item).is_some())
+}
+
+/// The elements under `node`, which must have the extent `dims`.
+fn collect(
+    document: &Document,
+    node: Index,
+    dims: &[u64],
+    elements: &mut Vec<Index>,
+) -> Result<()> {
+    let Some((&dim, inner)) = dims.split_first() else {
+        elements.push(node);
+        let most = limits::TREE_NODES;
+        return match elements.len() <= most {
+            true => Ok(()),
+            false => Err(Error::limit("elements of inline data", to_u64(most))),
+        };
+    };
+    match document.items(node) {
+        Some(items) if to_u64(items.len()) == dim => items
+            .iter()
+            .try_for_each(|&item| collect(document, item, inner, elements)),
+        _ => Err(corrupt(
+            document,
+            node,
+            "inline data: lists of different lengths",
+        )),
+    }
+}
+
+/// The type that holds all elements: text, complex, float64, int64, uint64 or bool8.
+fn inferred(
+    document: &Document,
+    data: Index,
+    elements: &[Index],
+    order: ByteOrder,
+) -> Result<Datatype> {
+    let (mut has_text, mut has_complex, mut has_float) = (false, false, elements.is_empty());
+    let (mut has_int, mut low, mut high, mut width) = (false, 0, 0, 0);
+    for &element in elements {
+        match number::of(document, element) {
+            Some(Number::Complex(..)) => has_complex = true,
+            Some(Number::Float(_)) => has_float = true,
+            Some(Number::Int(value)) => {
+                has_int = true;
+                low = value.min(low);
+                high = value.max(high);
+            }
+            Some(Number::Bool(_)) => {}
+            None if document.core_tag(element) == Some(CoreTag::Null) => {}
+            None if document.text(element).is_some() => has_text = true,
+            None => return Err(corrupt(document, element, "inline data: no scalar")),
+        }
+        let text = document.text(element).unwrap_or_default();
+        width = text.chars().count().max(width);
+    }
+    let name = if has_text {
+        let width = u32::try_from(width)
+            .ok()
+            .and_then(|width| width.checked_mul(4));
+        return width
+            .map(|width| datatype::ucs4(width, order))
+            .ok_or_else(|| corrupt(document, data, "inline data: text too long"));
+    } else if has_complex {
+        "complex128"
+    } else if has_float {
+        "float64"
+    } else if !has_int {
+        "bool8"
+    } else if i64::try_from(low).is_ok() && i64::try_from(high).is_ok() {
+        "int64"
+    } else if low == 0 && u64::try_from(high).is_ok() {
+        "uint64"
+    } else {
+        return Err(corrupt(
+            document,
+            data,
+            "inline data: a number beyond 64 bits",
+        ));
+    };
+    datatype::scalar(name, order)
+        .ok_or_else(|| corrupt(document, data, "inline data: unknown datatype"))
+}
+
+/// Appends one element.
+fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> {
+    let bad = |what: &str| corrupt(document, node, &format!("inline data: {what}"));
+    match &datatype.class {
+        Class::Compound(members) => {
+            let items = document.items(node).unwrap_or_default();
+            if items.len() != members.len() {
+                return Err(bad("a record with too many or too few fields"));
+            }
+            let mut fields = members.iter().zip(items);
+            fields.try_for_each(|(member, &item)| put(document, item, &member.datatype, bytes))
+        }
+        Class::Array { base, dims } => {
+            let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
+            let mut elements = Vec::new();
+            collect(document, node, &dims, &mut elements)?;
+            let mut elements = elements.into_iter();
+            elements.try_for_each(|element| put(document, element, base, bytes))
+        }
+        Class::String { .. } => {
+            let text = document.text(node).ok_or_else(|| bad("no text"))?;
+            if !text.is_ascii() {
+                return Err(bad("text that is not ASCII"));
+            }
+            padded(text.bytes(), datatype.size, bytes)
+        }
+        Class::Ucs4(order) => {
+            let text = document.text(node).ok_or_else(|| bad("no text"))?;
+            let characters = text.chars().map(u32::from);
+            let units = characters.flat_map(|character| match order {
+                ByteOrder::Big => character.to_be_bytes(),
+                _ => character.to_le_bytes(),
+            });
+            padded(units, datatype.size, bytes)
+        }
+        _ => {
+            let is_null = document.core_tag(node) == Some(CoreTag::Null);
+            let number = match number::of(document, node) {
+                Some(number) => number,
+                None if is_null => Number::Int(0),
+                None => number::of_text(document, node).ok_or_else(|| bad("no number"))?,
+            };
+            let element = number::encoded(number, datatype);
+            bytes.extend(element.ok_or_else(|| bad("a number that the datatype cannot hold"))?);
+            Ok(())
+        }
+    }
+}
+
+/// Appends `size` bytes: those given, cut or followed by zeros.
+fn padded(text: impl Iterator<Item = u8>, size: u32, bytes: &mut Vec<u8>) -> Result<()> {
+    let size = to_usize(u64::from(size))?;
+    bytes.extend(text.chain(std::iter::repeat(0)).take(size));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asdf::yaml::compose::compose;
+
+    fn inline(data: &str, datatype: &str) -> Result<Inline> {
+        let document = compose(format!("[{data}, {datatype}]").as_bytes(), 0).unwrap();
+        let order = ByteOrder::Little;
+        let &[data, datatype] = document.items(Index::ROOT).unwrap() else {
+            panic!("two items");
+        };
+        let datatype = match document.core_tag(datatype) {
+            Some(CoreTag::Null) => None,
+            _ => Some(datatype::parse(&document, datatype, order).unwrap()),
+        };
+        read(&document, data, datatype, order)
+    }
+
+    #[test]
+    fn types_are_told_from_the_scalars() {
+        let name = |data| inline(data, "~").unwrap().datatype;
+        let scalar = |name| datatype::scalar(name, ByteOrder::Little).unwrap();
+        assert_eq!(name("[1, true, 2.5]"), scalar("float64"));
+        assert_eq!(name("[1, true, 2]"), scalar("int64"));
+        assert_eq!(name("[18446744073709551615, 0]"), scalar("uint64"));
+        assert_eq!(name("[yes, off]"), scalar("bool8"));
+        assert_eq!(
+            name("['\\u00e9', ab]"),
+            datatype::ucs4(24, ByteOrder::Little)
+        );
+        assert_eq!(
+            name("[\"\\u00e9\", ab]"),
+            datatype::ucs4(8, ByteOrder::Little)
+        );
+    }
+
+    #[test]
+    fn lists_become_dimensions() {
+        let array = inline("[[1, 2, 3], [4, 5, 6]]", "int16").unwrap();
+        assert_eq!(array.dims, [2, 3]);
+        assert_eq!(array.bytes, [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0]);
+        assert_eq!(inline("[[], []]", "int8").unwrap().dims, [2, 0]);
+        assert!(inline("[[1, 2], [3]]", "int8").is_err());
+        assert!(inline("[300]", "uint8").is_err());
+        assert!(inline("&a [*a, *a]", "uint8").is_err());
+    }
+
+    #[test]
+    fn records_are_lists() {
+        let array = inline("[[M1, 7], [toolong, 8]]", "[[ascii, 3], uint16]").unwrap();
+        assert_eq!(array.dims, [2]);
+        assert_eq!(array.bytes, b"M1\0\x07\0too\x08\0");
+    }
+}

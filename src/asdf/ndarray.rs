@@ -1,0 +1,408 @@
+//! ndarrays (schema `core/ndarray`): from a node of the tree to the description of an array.
+//!
+//! The data may stand in the tree (inline), in a block of this file, or in the first block of
+//! another file; `offset` and `strides` count bytes of the decoded block.
+
+use crate::asdf::content::Contents;
+use crate::asdf::datatype;
+use crate::asdf::external::Externals;
+use crate::asdf::fields::{self, Fields};
+use crate::asdf::inline;
+use crate::asdf::yaml::{Document, Index, pointer};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::array::{Array, Fill, Layout};
+use crate::model::datatype::{ByteOrder, Class, Datatype};
+use crate::model::storage::{Pipeline, Storage, Strided};
+use crate::model::{Shape, shape};
+use crate::wire::to_u64;
+
+/// Bytes that follow each other in a plain block from which on they are read where they stand.
+const LONG_RUN: u64 = 4096;
+
+/// What a node with an ndarray's tag describes.
+#[derive(Debug)]
+pub struct Ndarray {
+    /// The array; of a node that describes none, an empty one whose storage is the error.
+    pub array: Array,
+    /// The block that holds its elements.
+    pub block: Option<usize>,
+}
+
+/// Whether a resolved tag is an ndarray's, in any version or without one.
+pub fn is_tag(tag: &str) -> bool {
+    let Some((before, version)) = tag.rsplit_once("core/ndarray") else {
+        return false;
+    };
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_version = match version.strip_prefix('-') {
+        Some(version) => version.split('.').count() == 3 && version.split('.').all(is_number),
+        None => version.is_empty(),
+    };
+    is_version && (before.is_empty() || before.ends_with('/'))
+}
+
+/// Describes the ndarray at `node`. What is wrong is an error of the array's storage.
+pub fn describe(
+    document: &Document,
+    contents: &Contents,
+    externals: &Externals,
+    node: Index,
+) -> Ndarray {
+    let mut block = None;
+    let parser = Parser {
+        document,
+        contents,
+        externals,
+    };
+    let array = parser.array(node, &mut block);
+    Ndarray {
+        array: array.unwrap_or_else(|error| damaged(Layout::Block, error)),
+        block,
+    }
+}
+
+/// The other file that a `source` names; none for this file's own blocks.
+fn external_name(document: &Document, source: Index) -> Option<Vec<u8>> {
+    let uri = document.text(source).filter(|_| document.is_text(source))?;
+    let file = uri.strip_suffix('#').unwrap_or(uri);
+    (!file.is_empty()).then(|| pointer::file_name(file))
+}
+
+fn damaged(layout: Layout, error: Error) -> Array {
+    Array {
+        datatype: Datatype {
+            size: 1,
+            class: Class::Opaque { tag: Vec::new() },
+        },
+        shape: Shape::fixed(vec![0]),
+        fill: Fill::Zero,
+        layout,
+        chunk_shape: None,
+        pipeline: Pipeline::default(),
+        storage: Err(error),
+    }
+}
+
+struct Parser<'a> {
+    document: &'a Document,
+    contents: &'a Contents,
+    externals: &'a Externals,
+}
+
+/// A length along a dimension.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Fixed(u64),
+    /// `*`: as many as the block has.
+    Open,
+}
+
+impl Parser<'_> {
+    fn array(&self, node: Index, block: &mut Option<usize>) -> Result<Array> {
+        if self.document.items(node).is_some() {
+            return self.inline(node, None, None, ByteOrder::Little);
+        }
+        let fields = Fields::new(self.document, node)?;
+        match (fields.get("source"), fields.get("data")) {
+            (Some(source), None) => self.stored(&fields, source, block),
+            (None, Some(data)) => {
+                let order = match fields.get("byteorder") {
+                    Some(order) => datatype::byte_order(self.document, order)?,
+                    None => ByteOrder::Little,
+                };
+                let datatype = fields.get("datatype");
+                let datatype =
+                    datatype.map(|datatype| datatype::parse(self.document, datatype, order));
+                self.inline(data, datatype.transpose()?, fields.get("shape"), order)
+            }
+            (Some(_), Some(_)) => Err(self.corrupt(node, "both source and data")),
+            (None, None) => Err(self.corrupt(node, "neither source nor data")),
+        }
+    }
+
+    fn inline(
+        &self,
+        data: Index,
+        datatype: Option<Datatype>,
+        shape: Option<Index>,
+        order: ByteOrder,
+    ) -> Result<Array> {
+        if self.document.items(data).is_none() {
+            return Err(self.corrupt(data, "inline data is no list"));
+        }
+        let inline = inline::read(self.document, data, datatype, order)?;
+        let mut dims = inline.dims;
+        if let Some(shape) = shape {
+            dims = self.agreed(shape, dims)?;
+        }
+        Ok(Array {
+            datatype: inline.datatype,
+            shape: Shape::fixed(dims),
+            fill: Fill::Zero,
+            layout: Layout::Inline,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Inline(inline.bytes.into())),
+        })
+    }
+
+    /// The declared shape of inline data. Of an empty array lists cannot show all dimensions.
+    fn agreed(&self, shape: Index, dims: Vec<u64>) -> Result<Vec<u64>> {
+        let declared = self.shape(shape)?;
+        let fits = |(declared, &dim): (&Length, &u64)| match declared {
+            Length::Fixed(length) => *length == dim,
+            Length::Open => true,
+        };
+        if declared.len() == dims.len() && declared.iter().zip(&dims).all(fits) {
+            return Ok(dims);
+        }
+        let declared = fixed(&declared);
+        match declared {
+            Some(declared) if dims.contains(&0) && declared.contains(&0) => Ok(declared),
+            _ => Err(self.corrupt(shape, "inline data of another shape")),
+        }
+    }
+
+    fn stored(
+        &self,
+        fields: &Fields<'_>,
+        source: Index,
+        block: &mut Option<usize>,
+    ) -> Result<Array> {
+        let order = datatype::byte_order(self.document, fields.need("byteorder")?)?;
+        let datatype = match fields.get("datatype") {
+            Some(datatype) => datatype::parse(self.document, datatype, order)?,
+            // As NumPy has it, and with it the reference library.
+            None => Datatype::ieee(8, order),
+        };
+        let lengths = self.shape(fields.need("shape")?)?;
+        let offset = match fields.get("offset") {
+            Some(offset) => self.unsigned(offset, "offset")?,
+            None => 0,
+        };
+        let strides = fields.get("strides");
+        let strides = strides.map(|strides| self.strides(strides, lengths.len()));
+        let view = View {
+            datatype,
+            lengths,
+            offset,
+            strides: strides.transpose()?,
+        };
+        if let Some(file) = external_name(self.document, source) {
+            let other = self.externals.open(&file);
+            let array = other.and_then(|other| view.over(&other, 0, Layout::External));
+            return Ok(array.unwrap_or_else(|error| view.unreadable(Layout::External, error)));
+        }
+        let place = self.place(source).inspect(|&place| *block = Some(place));
+        let array = place.and_then(|place| view.over(self.contents, place, Layout::Block));
+        Ok(array.unwrap_or_else(|error| view.unreadable(Layout::Block, error)))
+    }
+
+    /// The place of the block that an integer `source`, or an empty URI, names.
+    fn place(&self, source: Index) -> Result<usize> {
+        if self.document.is_text(source) {
+            return self.contents.blocks().place(0);
+        }
+        let number = fields::integer(self.document, source);
+        let number = number.ok_or_else(|| self.corrupt(source, "source"))?;
+        self.contents.blocks().place(number)
+    }
+
+    fn shape(&self, node: Index) -> Result<Vec<Length>> {
+        let items = self.document.items(node);
+        let items = items.ok_or_else(|| self.corrupt(node, "shape is no list"))?;
+        if items.len() > limits::RANK {
+            return Err(Error::limit("rank", to_u64(limits::RANK)));
+        }
+        let length = |(place, &item): (usize, &Index)| match self.document.text(item) {
+            Some("*") if place == 0 => Ok(Length::Open),
+            _ => self.unsigned(item, "shape").map(Length::Fixed),
+        };
+        items.iter().enumerate().map(length).collect()
+    }
+
+    fn strides(&self, node: Index, rank: usize) -> Result<Vec<i64>> {
+        let bad = || self.corrupt(node, "strides");
+        let items = self.document.items(node).ok_or_else(bad)?;
+        if items.len() != rank {
+            return Err(bad());
+        }
+        let stride = |&item: &Index| {
+            let stride = fields::integer(self.document, item);
+            stride
+                .and_then(|stride| i64::try_from(stride).ok())
+                .ok_or_else(bad)
+        };
+        items.iter().map(stride).collect()
+    }
+
+    fn unsigned(&self, node: Index, what: &str) -> Result<u64> {
+        let number = fields::integer(self.document, node);
+        let number = number.and_then(|number| u64::try_from(number).ok());
+        number.ok_or_else(|| self.corrupt(node, what))
+    }
+
+    fn corrupt(&self, node: Index, what: &str) -> Error {
+        fields::corrupt(self.document, node, what)
+    }
+}
+
+/// The lengths, where none is open.
+fn fixed(lengths: &[Length]) -> Option<Vec<u64>> {
+    let fixed = |length: &Length| match length {
+        Length::Fixed(length) => Some(*length),
+        Length::Open => None,
+    };
+    lengths.iter().map(fixed).collect()
+}
+
+/// How an ndarray lies over a block.
+struct View {
+    datatype: Datatype,
+    lengths: Vec<Length>,
+    offset: u64,
+    strides: Option<Vec<i64>>,
+}
+
+impl View {
+    /// The array over the block at `place`.
+    fn over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
+        let block = contents.blocks().get(place)?;
+        let size = block.size()?;
+        let dims = self.dims(size)?;
+        let storage = self.storage(contents, place, &dims);
+        Ok(self.array(self.shape(&dims), layout, storage))
+    }
+
+    fn storage(&self, contents: &Contents, place: usize, dims: &[u64]) -> Result<Storage> {
+        let block = contents.blocks().get(place)?;
+        let bytes = shape::product(dims)?.checked_mul(u64::from(self.datatype.size));
+        let bytes = bytes.ok_or_else(|| Error::limit("size of an array", u64::MAX))?;
+        if bytes == 0 {
+            return Ok(Storage::Empty);
+        }
+        let strides = self.strides_for(dims)?;
+        self.check(dims, &strides, block.size()?, block.at)?;
+        let run = self.run(dims, &strides)?;
+        if block.is_plain() && run == bytes {
+            let extent = contents.extent(block, self.offset, bytes);
+            return Ok(Storage::Extents(vec![extent]));
+        }
+        let base = match block.is_plain() && run >= LONG_RUN {
+            true => contents.array(place)?,
+            false => contents.base(place)?,
+        };
+        Ok(Storage::Strided(Strided {
+            base,
+            offset: self.offset,
+            strides,
+        }))
+    }
+
+    /// Bytes of elements that follow each other, from the fastest dimensions on. A dimension of one
+    /// element has no stride.
+    fn run(&self, dims: &[u64], strides: &[i64]) -> Result<u64> {
+        let packed = packed(dims, self.datatype.size)?;
+        let mut run = u64::from(self.datatype.size);
+        for ((&dim, stride), packed) in dims.iter().zip(strides).zip(&packed).rev() {
+            if dim != 1 && stride != packed {
+                break;
+            }
+            run = run.saturating_mul(dim);
+        }
+        Ok(run)
+    }
+
+    /// The dimensions over a block of `size` bytes. A row that is not whole does not count.
+    fn dims(&self, size: u64) -> Result<Vec<u64>> {
+        let Some((Length::Open, inner)) = self.lengths.split_first() else {
+            return Ok(fixed(&self.lengths).unwrap_or_default());
+        };
+        let inner = fixed(inner).unwrap_or_default();
+        let row = match self.strides.as_ref().and_then(|strides| strides.first()) {
+            Some(stride) => stride.unsigned_abs(),
+            None => shape::product(&inner)?.saturating_mul(u64::from(self.datatype.size)),
+        };
+        let mut dims = vec![size.checked_div(row).unwrap_or(0)];
+        dims.extend(inner);
+        Ok(dims)
+    }
+
+    fn shape(&self, dims: &[u64]) -> Shape {
+        let max = self
+            .lengths
+            .iter()
+            .zip(dims)
+            .map(|(length, &dim)| match length {
+                Length::Fixed(_) => Some(dim),
+                Length::Open => None,
+            });
+        Shape::Simple {
+            dims: dims.to_vec(),
+            max: max.collect(),
+        }
+    }
+
+    /// The strides as given, or those of elements that follow each other in C order.
+    fn strides_for(&self, dims: &[u64]) -> Result<Vec<i64>> {
+        match &self.strides {
+            Some(strides) => Ok(strides.clone()),
+            None => packed(dims, self.datatype.size),
+        }
+    }
+
+    /// Every element must lie within the block's `size` bytes.
+    fn check(&self, dims: &[u64], strides: &[i64], size: u64, at: u64) -> Result<()> {
+        let reach = |(&dim, &stride): (&u64, &i64)| {
+            i128::from(dim.saturating_sub(1)).saturating_mul(i128::from(stride))
+        };
+        let offset = i128::from(self.offset);
+        let (mut low, mut high) = (offset, offset);
+        for reach in dims.iter().zip(strides).map(reach) {
+            low = low.saturating_add(reach.min(0));
+            high = high.saturating_add(reach.max(0));
+        }
+        let end = high.saturating_add(i128::from(self.datatype.size));
+        if low < 0 || end > i128::from(size) {
+            return Err(Error::corrupt("ndarray: reaches out of its block", at));
+        }
+        Ok(())
+    }
+
+    fn array(&self, shape: Shape, layout: Layout, storage: Result<Storage>) -> Array {
+        Array {
+            datatype: self.datatype.clone(),
+            shape,
+            fill: Fill::Zero,
+            layout,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage,
+        }
+    }
+
+    /// The array as far as it is known without its block.
+    fn unreadable(&self, layout: Layout, error: Error) -> Array {
+        let dims = self.lengths.iter().map(|length| match length {
+            Length::Fixed(length) => *length,
+            Length::Open => 0,
+        });
+        let dims: Vec<u64> = dims.collect();
+        self.array(self.shape(&dims), layout, Err(error))
+    }
+}
+
+/// The strides of elements of `size` bytes that follow each other in C order.
+fn packed(dims: &[u64], size: u32) -> Result<Vec<i64>> {
+    let too_large = || Error::limit("size of an array", i64::MAX.unsigned_abs());
+    let mut stride = i64::from(size);
+    let mut strides = Vec::with_capacity(dims.len());
+    for &dim in dims.iter().rev() {
+        strides.push(stride);
+        let dim = i64::try_from(dim).map_err(|_| too_large())?;
+        stride = stride.checked_mul(dim).ok_or_else(too_large)?;
+    }
+    strides.reverse();
+    Ok(strides)
+}

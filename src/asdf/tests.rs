@@ -1,0 +1,284 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::error::{Error, Result};
+use crate::model::extras::Mask;
+use crate::model::link::LinkTarget;
+use crate::model::storage::Storage;
+use crate::model::{Array, Container, Extras, NodeKind, Shape};
+use crate::source::memory::MemorySource;
+use crate::source::neighbours::{Neighbours, Policy};
+
+/// A block with the given compression, stored bytes, decoded length and checksum.
+fn block(compression: &[u8; 4], stored: &[u8], decoded: usize, checksum: [u8; 16]) -> Vec<u8> {
+    let mut bytes = b"\xd3BLK\x00\x30\0\0\0\0".to_vec();
+    bytes.extend(compression);
+    for size in [stored.len(), stored.len(), decoded] {
+        bytes.extend(u64::try_from(size).unwrap().to_be_bytes());
+    }
+    bytes.extend(checksum);
+    bytes.extend(stored);
+    bytes
+}
+
+fn plain(content: &[u8]) -> Vec<u8> {
+    block(&[0; 4], content, content.len(), [0; 16])
+}
+
+/// The bytes of a file with this tree.
+fn bytes(tree: &str, blocks: &[Vec<u8>]) -> Vec<u8> {
+    let header = "#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n";
+    let head = format!("{header}--- !core/asdf-1.1.0\n{tree}\n...\n");
+    [head.into_bytes(), blocks.concat()].concat()
+}
+
+fn open(tree: &str, blocks: &[Vec<u8>]) -> File {
+    let source = Arc::new(MemorySource::new(bytes(tree, blocks)));
+    File::open(source, Arc::new(Neighbours::none())).unwrap()
+}
+
+fn array(file: &File, name: &str) -> Arc<Array> {
+    let link = file.link(file.root(), name.as_bytes()).unwrap().unwrap();
+    let LinkTarget::Hard(id) = link.target else {
+        panic!("{name} is a link");
+    };
+    match &file.node(id).unwrap().kind {
+        NodeKind::Array(array) => Arc::clone(array),
+        other => panic!("{name} is {other:?}"),
+    }
+}
+
+/// The elements, gathered one by one.
+fn read(array: &Array) -> Result<Vec<u8>> {
+    let length = usize::try_from(array.bytes()?).unwrap();
+    match array.storage.as_ref().map_err(Clone::clone)? {
+        Storage::Extents(extents) => {
+            let mut bytes = vec![0; length];
+            extents[0].source.read_at(extents[0].offset, &mut bytes)?;
+            Ok(bytes)
+        }
+        Storage::Encoded(pieces) => {
+            let count = pieces.bytes().div_ceil(pieces.piece_bytes());
+            let pieces: Result<Vec<_>> = (0..count).map(|piece| pieces.decode(piece)).collect();
+            Ok(pieces?.concat())
+        }
+        Storage::Strided(strided) => {
+            let base = read(&strided.base)?;
+            let mut starts = vec![i64::try_from(strided.offset).unwrap()];
+            for (&dim, &stride) in array.shape.dims().iter().zip(&strided.strides) {
+                let steps = |start| (0..dim).map(move |step| start + stride * step.cast_signed());
+                starts = starts.into_iter().flat_map(steps).collect();
+            }
+            let size = usize::try_from(array.datatype.size).unwrap();
+            let element = |start| {
+                let start = usize::try_from(start).unwrap();
+                base[start..start + size].to_vec()
+            };
+            Ok(starts.into_iter().flat_map(element).collect())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn elements(file: &File, name: &str) -> Result<Vec<u8>> {
+    read(&array(file, name))
+}
+
+#[test]
+fn ndarrays_lie_over_blocks_as_they_say() {
+    let nd = "!core/ndarray-1.1.0 {byteorder: big, datatype:";
+    let tree = format!(
+        "a: {nd} uint16, source: 0, shape: [2, 2]}}\n\
+         t: {nd} int8, source: 0, shape: [2, 3], strides: [1, 2]}}\n\
+         r: {nd} uint16, source: 0, shape: [2], offset: 6, strides: [-3]}}\n\
+         s: {nd} int16, source: -1, shape: ['*', 3]}}\n\
+         out: {nd} uint16, source: 0, shape: [2, 2], offset: 2}}\n\
+         none: {nd} uint16, source: 2, shape: [1]}}\n"
+    );
+    let file = open(&tree, &[plain(b"abcdefgh"), plain(b"0123456789abcdef")]);
+    assert_eq!(elements(&file, "a"), Ok(b"abcdefgh".to_vec()));
+    assert_eq!(elements(&file, "t"), Ok(b"acebdf".to_vec()));
+    assert_eq!(elements(&file, "r"), Ok(b"ghde".to_vec()));
+    let open_ended = array(&file, "s");
+    let (dims, max) = (vec![2, 3], vec![None, Some(3)]);
+    assert_eq!(open_ended.shape, Shape::Simple { dims, max });
+    assert_eq!(read(&open_ended), Ok(b"0123456789ab".to_vec()));
+    assert!(matches!(elements(&file, "out"), Err(Error::Corrupt { .. })));
+    assert!(matches!(
+        elements(&file, "none"),
+        Err(Error::Corrupt { .. })
+    ));
+}
+
+/// Two chunks, each u32 big-endian length, u32 little-endian decoded length, LZ4 block of literals.
+const LZ4: &[u8] = b"\0\0\0\x09\x04\0\0\0\x40abcd\0\0\0\x07\x02\0\0\0\x20ef";
+
+#[test]
+fn compressed_blocks_are_decoded_under_their_ndarrays() {
+    let nd = "!core/ndarray-1.0.0 {byteorder: little, datatype: uint8,";
+    let tree = format!(
+        "whole: {nd} source: 0, shape: [6]}}\n\
+         back: {nd} source: 0, shape: [3], offset: 5, strides: [-2]}}\n\
+         unknown: {nd} source: 1, shape: [1]}}\n"
+    );
+    let lz4 = block(b"lz4\0", LZ4, 6, [0; 16]);
+    let file = open(&tree, &[lz4, block(b"none", b"?", 1, [0; 16])]);
+    assert_eq!(elements(&file, "whole"), Ok(b"abcdef".to_vec()));
+    assert_eq!(elements(&file, "back"), Ok(b"fdb".to_vec()));
+    assert!(matches!(
+        elements(&file, "unknown"),
+        Err(Error::Unsupported { .. })
+    ));
+    assert_eq!(
+        read(&file.block_content(0).unwrap()),
+        Ok(b"abcdef".to_vec())
+    );
+    assert_eq!(file.block(1).unwrap().compression, "none");
+}
+
+/// MD5 of the bytes in question, by Python's hashlib.
+#[test]
+fn checksums_may_cover_stored_or_decoded_bytes() {
+    let stored = [
+        145, 182, 40, 8, 29, 113, 248, 71, 153, 31, 104, 73, 144, 138, 75, 130,
+    ];
+    let decoded = [
+        232, 11, 80, 23, 9, 137, 80, 252, 88, 170, 216, 60, 140, 20, 151, 142,
+    ];
+    let file = open(
+        "{}",
+        &[
+            block(b"lz4\0", LZ4, 6, stored),
+            block(b"lz4\0", LZ4, 6, decoded),
+            block(b"lz4\0", LZ4, 6, [7; 16]),
+            block(b"lz4\0", LZ4, 6, [0; 16]),
+        ],
+    );
+    assert_eq!(
+        (file.verify_block(0), file.verify_block(1)),
+        (Ok(()), Ok(()))
+    );
+    assert!(matches!(file.verify_block(2), Err(Error::Corrupt { .. })));
+    assert_eq!(
+        (file.verify_block(3), file.verify_block(4)),
+        (Ok(()), Err(Error::NotFound))
+    );
+}
+
+#[test]
+fn scalars_are_their_text_and_null_is_nothing() {
+    let file = open("{i: 0x1F, s: 'it''s', n: ~, e: '', t: !x/y 1}", &[]);
+    let text = |name: &str| {
+        let link = file.link(file.root(), name.as_bytes()).unwrap().unwrap();
+        let LinkTarget::Hard(id) = link.target else {
+            panic!("{name} is a link");
+        };
+        let node = file.node(id).unwrap();
+        match &node.kind {
+            NodeKind::Text(text) => (String::from_utf8(text.clone()).unwrap(), node.tag.clone()),
+            other => panic!("{name} is {other:?}"),
+        }
+    };
+    assert_eq!(text("i").0, "0x1F\n");
+    assert_eq!(text("s").0, "it's\n");
+    assert_eq!((text("n").0, text("e").0), (String::new(), "\n".to_owned()));
+    assert_eq!(text("t").1.as_deref(), Some("tag:stsci.edu:asdf/x/y"));
+}
+
+#[test]
+fn links_are_given_by_names() {
+    let tree =
+        "{'a/b': &x {'': 1}, alias: *x, ref: {$ref: '#/a~1b/'}, other: {$ref: 'o%20p.asdf#/q'}}";
+    let file = open(tree, &[]);
+    let mut links = file.links(file.root()).unwrap();
+    let mut paths = Vec::new();
+    while let Some(link) = links.next().unwrap() {
+        if let LinkTarget::Path { file, names } = link.target {
+            paths.push((file, names));
+        }
+    }
+    assert_eq!(links.position(), 4);
+    let expected = [
+        (None, vec![b"a/b".to_vec()]),
+        (None, vec![b"a/b".to_vec(), Vec::new()]),
+        (Some(b"o p.asdf".to_vec()), vec![b"q".to_vec()]),
+    ];
+    assert_eq!(paths, expected);
+}
+
+#[test]
+fn a_tree_that_cannot_be_read_leaves_the_blocks() {
+    let file = open("a: [1, 2", &[plain(b"content")]);
+    let root = file.node(file.root()).unwrap();
+    assert!(matches!(root.kind, NodeKind::Group));
+    assert!(
+        root.error
+            .as_ref()
+            .unwrap()
+            .to_string()
+            .contains("tree: line")
+    );
+    assert!(file.links(file.root()).unwrap().next().unwrap().is_none());
+    assert_eq!(
+        read(&file.block_content(0).unwrap()),
+        Ok(b"content".to_vec())
+    );
+    assert!(file.tree_text().is_some());
+}
+
+#[test]
+fn masks_are_numbers_or_ndarrays() {
+    let nd = "!core/ndarray-1.1.0 {datatype: uint8, data: [1]";
+    let tree = format!(
+        "{{n: {nd}, mask: -9}}, a: {nd}, mask: {nd}}}}}, r: {nd}, mask: {{$ref: '#/plain'}}}}, plain: {nd}}}}}"
+    );
+    let file = open(&tree, &[]);
+    let mask = |name: &str| {
+        let link = file.link(file.root(), name.as_bytes()).unwrap().unwrap();
+        let LinkTarget::Hard(id) = link.target else {
+            panic!("{name} is a link");
+        };
+        (file.mask(id).unwrap(), id)
+    };
+    assert_eq!(mask("n").0, Some(Mask::Number(b"-9\n".to_vec())));
+    let Some(Mask::Node(inner)) = mask("a").0 else {
+        panic!("an ndarray");
+    };
+    assert!(matches!(file.node(inner).unwrap().kind, NodeKind::Array(_)));
+    assert_eq!(mask("r").0, Some(Mask::Node(mask("plain").1)));
+    assert_eq!(mask("plain").0, None);
+}
+
+#[test]
+fn what_is_no_ndarray_is_an_error_of_its_node() {
+    let file = open(
+        "{bad: !core/ndarray-1.1.0 {source: 0}, good: 1}",
+        &[plain(b"x")],
+    );
+    let link = file.link(file.root(), b"bad").unwrap().unwrap();
+    let LinkTarget::Hard(id) = link.target else {
+        panic!("a link");
+    };
+    let node = file.node(id).unwrap();
+    assert!(node.error.is_some() && node.tag.is_some());
+    assert!(elements(&file, "bad").is_err());
+}
+
+#[test]
+fn other_files_are_opened_beside_the_source() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(
+        directory.path().join("o p.asdf"),
+        bytes("{}", &[plain(b"far")]),
+    )
+    .unwrap();
+    let nd = "!core/ndarray-1.1.0 {byteorder: big, datatype: uint8, shape: [3], source:";
+    let tree = format!("{{far: {nd} 'o%20p.asdf#'}}, up: {nd} '../o.asdf'}}, own: {nd} '#'}}}}");
+    let source = MemorySource::new(bytes(&tree, &[plain(b"own")]));
+    let path = directory.path().canonicalize().unwrap().join("source.asdf");
+    let neighbours = Neighbours::of(&path, Policy::Within).unwrap();
+    let file = File::open(Arc::new(source), Arc::new(neighbours)).unwrap();
+    assert_eq!(elements(&file, "far"), Ok(b"far".to_vec()));
+    assert_eq!(elements(&file, "own"), Ok(b"own".to_vec()));
+    assert!(matches!(elements(&file, "up"), Err(Error::Io { .. })));
+}

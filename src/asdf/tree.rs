@@ -1,0 +1,453 @@
+//! The tree as it is shown: which node stands where, under which name.
+//!
+//! A document is a graph, and the same node may be reached in many ways. Its place is the first one
+//! that a walk in the order of the text meets; every other is a link to that place. What stands
+//! within an ndarray or a `$ref` has no place.
+
+use std::collections::HashMap;
+
+use crate::asdf::ndarray;
+use crate::asdf::yaml::merge::{self, Budget};
+use crate::asdf::yaml::pointer::{self, Reference};
+use crate::asdf::yaml::{Document, Index};
+use crate::error::Error;
+use crate::wire::to_usize;
+
+const OMAP: &str = "tag:yaml.org,2002:omap";
+
+/// What a node is shown as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Mapping or sequence.
+    Group,
+    /// An ndarray, readable or not.
+    Ndarray,
+    /// A scalar.
+    Text,
+    /// A `$ref`.
+    Reference,
+}
+
+/// A document with places.
+#[derive(Debug)]
+pub struct Tree {
+    document: Document,
+    groups: HashMap<Index, Group>,
+    places: HashMap<Index, Place>,
+}
+
+/// Where a node stands: the entry `slot` of the group `parent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    parent: Index,
+    slot: usize,
+}
+
+/// A mapping or sequence that is shown.
+#[derive(Debug, Default)]
+struct Group {
+    entries: Vec<Entry>,
+    /// The slots in the order of their names' bytes; empty for a sequence.
+    sorted: Vec<u32>,
+    error: Option<Error>,
+}
+
+/// An entry of a group.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    name: Name,
+    node: Index,
+}
+
+/// An entry's name; its bytes are made when they are asked for.
+#[derive(Debug, Clone, Copy)]
+enum Name {
+    Key(Index),
+    /// The n-th different key of one text.
+    Numbered(Index, u32),
+    Item,
+}
+
+/// Where an entry leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// To the node, which has its place here.
+    Here(Index),
+    /// To a node that has its place elsewhere.
+    Alias(Index),
+    /// To what a `$ref` that has its place here names.
+    Reference(Reference),
+}
+
+impl Tree {
+    /// Gives the nodes of a document their places.
+    pub fn new(document: Document) -> Self {
+        let mut tree = Tree {
+            document,
+            groups: HashMap::new(),
+            places: HashMap::new(),
+        };
+        tree.place_all();
+        tree
+    }
+
+    /// The document.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// What the node is shown as.
+    pub fn kind(&self, node: Index) -> Kind {
+        if self.groups.contains_key(&node) {
+            return Kind::Group;
+        }
+        self.classified(node)
+    }
+
+    fn classified(&self, node: Index) -> Kind {
+        let document = &self.document;
+        let is_root = node == Index::ROOT;
+        if document.text(node).is_some() {
+            Kind::Text
+        } else if !is_root && document.tag(node).is_some_and(|tag| ndarray::is_tag(tag)) {
+            Kind::Ndarray
+        } else if !is_root && self.uri(node).is_some() {
+            Kind::Reference
+        } else {
+            Kind::Group
+        }
+    }
+
+    /// The URI of a `$ref`.
+    fn uri(&self, node: Index) -> Option<&str> {
+        let value = self.document.value(node, "$ref")?;
+        self.document
+            .is_text(value)
+            .then(|| self.document.text(value))
+            .flatten()
+    }
+
+    /// Why a group does not show all that the text means it to hold.
+    pub fn error(&self, group: Index) -> Option<&Error> {
+        self.groups.get(&group)?.error.as_ref()
+    }
+
+    /// The number of a group's entries.
+    pub fn count(&self, group: Index) -> usize {
+        self.groups
+            .get(&group)
+            .map_or(0, |group| group.entries.len())
+    }
+
+    /// An entry by its place in the group.
+    pub fn entry(&self, group: Index, slot: usize) -> Option<(Vec<u8>, Target)> {
+        let entry = self.groups.get(&group)?.entries.get(slot)?;
+        let target = self.target(
+            Place {
+                parent: group,
+                slot,
+            },
+            entry.node,
+        );
+        Some((self.name(*entry, slot), target))
+    }
+
+    /// The place in the group of the entry called `name`.
+    pub fn slot(&self, group: Index, name: &[u8]) -> Option<usize> {
+        let group = self.groups.get(&group)?;
+        if group.sorted.is_empty() {
+            let slot: usize = std::str::from_utf8(name).ok()?.parse().ok()?;
+            let same = slot.to_string().as_bytes() == name && slot < group.entries.len();
+            return same.then_some(slot);
+        }
+        let found = group.sorted.binary_search_by(|&slot| {
+            let slot = to_usize(u64::from(slot)).unwrap_or(usize::MAX);
+            let entry = group.entries.get(slot).copied();
+            let here = entry.map(|entry| self.name(entry, slot));
+            here.as_deref().unwrap_or_default().cmp(name)
+        });
+        let slot = group.sorted.get(found.ok()?)?;
+        to_usize(u64::from(*slot)).ok()
+    }
+
+    /// The names from the root to the node's place; none where it has no place.
+    pub fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
+        let mut names = Vec::new();
+        let mut here = node;
+        while here != Index::ROOT {
+            let place = self.places.get(&here)?;
+            let entry = self.groups.get(&place.parent)?.entries.get(place.slot)?;
+            names.push(self.name(*entry, place.slot));
+            here = place.parent;
+        }
+        names.reverse();
+        Some(names)
+    }
+
+    /// The names, as they are shown, of what a reference within this file names. From where the
+    /// tree does not lead on, the reference's own.
+    pub fn followed(&self, reference: &Reference) -> Vec<Vec<u8>> {
+        let mut here = Some(Index::ROOT);
+        let mut shown = Vec::with_capacity(reference.names.len());
+        for name in &reference.names {
+            let slot = here.and_then(|group| self.referenced_slot(group, name));
+            let entry = here.zip(slot).and_then(|(group, slot)| {
+                let entry = *self.groups.get(&group)?.entries.get(slot)?;
+                Some((entry, slot))
+            });
+            shown.push(match entry {
+                Some((entry, slot)) => self.name(entry, slot),
+                None => name.clone(),
+            });
+            here = entry.map(|(entry, _)| entry.node);
+        }
+        shown
+    }
+
+    /// The node that a reference within this file names, wherever it stands: what is within an
+    /// ndarray too. References on the way are not followed.
+    pub fn referenced(&self, reference: &Reference) -> Option<Index> {
+        let document = &self.document;
+        let step = |here: Index, name: &Vec<u8>| {
+            let name = std::str::from_utf8(name).ok()?;
+            match document.items(here) {
+                Some(items) => items.get(name.parse::<usize>().ok()?).copied(),
+                None => document.value(here, name),
+            }
+        };
+        reference.names.iter().try_fold(Index::ROOT, step)
+    }
+
+    /// The entry that one step of a pointer means: a key that is text before any other.
+    fn referenced_slot(&self, group: Index, name: &[u8]) -> Option<usize> {
+        let first = self.slot(group, name)?;
+        let entries = &self.groups.get(&group)?.entries;
+        let is_meant = |entry: &Entry| match entry.name {
+            Name::Key(key) | Name::Numbered(key, _) => {
+                std::str::from_utf8(name).is_ok_and(|name| self.document.is_key(key, name))
+            }
+            Name::Item => true,
+        };
+        if entries.get(first).is_some_and(is_meant) {
+            return Some(first);
+        }
+        Some(entries.iter().position(is_meant).unwrap_or(first))
+    }
+
+    fn name(&self, entry: Entry, slot: usize) -> Vec<u8> {
+        match entry.name {
+            Name::Key(key) => self.document.key_text(key).as_bytes().to_vec(),
+            Name::Numbered(key, number) => {
+                format!("{}%~{number}", self.document.key_text(key)).into_bytes()
+            }
+            Name::Item => slot.to_string().into_bytes(),
+        }
+    }
+
+    fn target(&self, place: Place, node: Index) -> Target {
+        if self.places.get(&node) != Some(&place) {
+            return Target::Alias(node);
+        }
+        match self.uri(node) {
+            Some(uri) if self.kind(node) == Kind::Reference => {
+                Target::Reference(pointer::parse(uri))
+            }
+            _ => Target::Here(node),
+        }
+    }
+
+    /// The walk that gives places: depth first, in the order of the text.
+    fn place_all(&mut self) {
+        let mut budget = Budget::default();
+        if self.classified(Index::ROOT) != Kind::Group {
+            return;
+        }
+        self.add_group(Index::ROOT, &mut budget);
+        let mut open = vec![Place {
+            parent: Index::ROOT,
+            slot: 0,
+        }];
+        while let Some(place) = open.last_mut() {
+            let here = *place;
+            place.slot = place.slot.saturating_add(1);
+            let entries = self.groups.get(&here.parent).map(|group| &group.entries);
+            let Some(&entry) = entries.and_then(|entries| entries.get(here.slot)) else {
+                open.pop();
+                continue;
+            };
+            if entry.node == Index::ROOT || self.places.contains_key(&entry.node) {
+                continue;
+            }
+            self.places.insert(entry.node, here);
+            if self.classified(entry.node) == Kind::Group {
+                self.add_group(entry.node, &mut budget);
+                open.push(Place {
+                    parent: entry.node,
+                    slot: 0,
+                });
+            }
+        }
+    }
+
+    fn add_group(&mut self, node: Index, budget: &mut Budget) {
+        let group = match self.document.items(node) {
+            Some(items) => self.ordered_mapping(node, items).unwrap_or_else(|| Group {
+                entries: items.iter().copied().map(item).collect(),
+                ..Group::default()
+            }),
+            None => {
+                let found = merge::entries(&self.document, node, budget);
+                let mut group = self.mapping(&found.pairs);
+                group.error = found.error;
+                group
+            }
+        };
+        self.groups.insert(node, group);
+    }
+
+    /// `!!omap`: a sequence of mappings of one entry each.
+    fn ordered_mapping(&self, node: Index, items: &[Index]) -> Option<Group> {
+        if self.document.tag(node).is_none_or(|tag| &**tag != OMAP) {
+            return None;
+        }
+        let pair = |&item: &Index| match self.document.pairs(item)? {
+            [pair] => Some(*pair),
+            _ => None,
+        };
+        let pairs: Option<Vec<_>> = items.iter().map(pair).collect();
+        Some(self.mapping(&pairs?))
+    }
+
+    fn mapping(&self, pairs: &[(Index, Index)]) -> Group {
+        let mut uses: HashMap<&str, u32> = HashMap::new();
+        let mut named = |&(key, node): &(Index, Index)| {
+            let uses = uses.entry(self.document.key_text(key)).or_default();
+            *uses = uses.saturating_add(1);
+            let name = match *uses {
+                1 => Name::Key(key),
+                number => Name::Numbered(key, number),
+            };
+            Entry { name, node }
+        };
+        let entries: Vec<_> = pairs.iter().map(&mut named).collect();
+        let mut sorted: Vec<u32> = (0..).take(entries.len()).collect();
+        sorted.sort_by_cached_key(|&slot| {
+            let slot = to_usize(u64::from(slot)).unwrap_or(usize::MAX);
+            entries.get(slot).map(|&entry| self.name(entry, slot))
+        });
+        Group {
+            entries,
+            sorted,
+            error: None,
+        }
+    }
+}
+
+fn item(node: Index) -> Entry {
+    Entry {
+        name: Name::Item,
+        node,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asdf::yaml::compose::compose;
+
+    fn tree(text: &str) -> Tree {
+        Tree::new(compose(text.as_bytes(), 0).unwrap())
+    }
+
+    /// The tree as lines `path kind`, links with the path they lead to.
+    fn listing(text: &str) -> Vec<String> {
+        let tree = tree(text);
+        let mut lines = Vec::new();
+        let mut open = vec![Index::ROOT];
+        while let Some(group) = open.pop() {
+            for slot in 0..tree.count(group) {
+                let (name, target) = tree.entry(group, slot).unwrap();
+                assert_eq!(tree.slot(group, &name), Some(slot));
+                let mut path = tree.path(group).unwrap();
+                path.push(name);
+                let path = joined(&path);
+                lines.push(match target {
+                    Target::Here(node) if tree.kind(node) == Kind::Group => {
+                        open.push(node);
+                        format!("{path}/")
+                    }
+                    Target::Here(_) => path,
+                    Target::Alias(node) => {
+                        format!("{path} -> {}", joined(&tree.path(node).unwrap()))
+                    }
+                    Target::Reference(reference) => {
+                        format!("{path} -> {}", joined(&tree.followed(&reference)))
+                    }
+                });
+            }
+        }
+        lines.sort();
+        lines
+    }
+
+    fn joined(path: &[Vec<u8>]) -> String {
+        let names = path
+            .iter()
+            .map(|name| String::from_utf8(name.clone()).unwrap());
+        names.map(|name| format!("/{name}")).collect()
+    }
+
+    #[test]
+    fn aliases_and_cycles_are_links() {
+        let lines = listing("{m: &m {k: 1}, n: *m, c: &c {self: *c}}");
+        assert_eq!(lines, ["/c/", "/c/self -> /c", "/m/", "/m/k", "/n -> /m"]);
+    }
+
+    #[test]
+    fn merged_entries_are_links_to_where_they_come_from() {
+        let lines = listing("{b: &b {k: 1}, d: {<<: *b, own: 2}, i: {<<: {only: 3}}}");
+        assert_eq!(
+            lines,
+            [
+                "/b/",
+                "/b/k",
+                "/d/",
+                "/d/k -> /b/k",
+                "/d/own",
+                "/i/",
+                "/i/only"
+            ]
+        );
+    }
+
+    #[test]
+    fn references_lead_to_names_as_shown() {
+        let lines = listing("{r: {$ref: '#/x/7'}, x: {7: a, '7': b}, s: {$ref: ''}, n: {$ref: 5}}");
+        let expected = [
+            "/n/",
+            "/n/$ref",
+            "/r -> /x/7%~2",
+            "/s -> ",
+            "/x/",
+            "/x/7",
+            "/x/7%~2",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn ordered_mappings_are_mappings() {
+        assert_eq!(listing("{o: !!omap [a: 1, b: 2]}"), ["/o/", "/o/a", "/o/b"]);
+        assert_eq!(listing("{o: !!omap [1]}"), ["/o/", "/o/0"]);
+    }
+
+    #[test]
+    fn an_alias_bomb_has_as_many_entries_as_its_text() {
+        let mut text = String::from("- &l0 [x]\n");
+        for level in 1..30 {
+            let below = format!("*l{}, ", level - 1).repeat(9);
+            text += &format!("- &l{level} [{below}]\n");
+        }
+        assert_eq!(listing(&text).len(), 30 + 1 + 29 * 9);
+    }
+}

@@ -1,0 +1,351 @@
+//! Text to arena. The one file that knows the YAML parser, which delivers events; composing them
+//! into nodes, aliases and limits are here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+
+use crate::asdf::yaml::{Content, Document, Index};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::wire::to_u64;
+
+/// Composes the first document of `text`, which stands at absolute offset `start` of the file.
+///
+/// # Errors
+/// `Corrupt` where the text is no YAML or names an anchor that is not there, `Limit` where it is
+/// too deep or has too many nodes.
+pub fn compose(text: &[u8], start: u64) -> Result<Document> {
+    let text = printable(text, start)?;
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: limits::TREE_LEVELS,
+        block_nesting_limit: limits::TREE_LEVELS,
+    };
+    let mut composer = Composer::new(text, start);
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| composer.syntax(&error))?;
+        if composer.take(event, &span)? == Progress::Done {
+            break;
+        }
+    }
+    composer.finish()
+}
+
+/// The text as characters, all of them such as YAML 1.1 allows.
+fn printable(text: &[u8], start: u64) -> Result<&str> {
+    let text = std::str::from_utf8(text).map_err(|error| {
+        let at = start.saturating_add(to_u64(error.valid_up_to()));
+        Error::corrupt("tree: not UTF-8", at)
+    })?;
+    let forbidden = |character: &char| {
+        !matches!(character,
+            '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}'
+            | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+            || *character == '\u{feff}'
+    };
+    match text
+        .char_indices()
+        .find(|(_, character)| forbidden(character))
+    {
+        None => Ok(text),
+        Some((place, character)) => Err(Error::corrupt(
+            format!("tree: character {character:?} is not allowed in YAML"),
+            start.saturating_add(to_u64(place)),
+        )),
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Progress {
+    More,
+    Done,
+}
+
+/// A collection whose end has not come yet.
+struct Open {
+    node: Index,
+    start: usize,
+    children: Children,
+}
+
+enum Children {
+    Items(Vec<Index>),
+    Pairs {
+        pairs: Vec<(Index, Index)>,
+        key: Option<Index>,
+    },
+}
+
+struct Composer<'a> {
+    text: &'a str,
+    start: u64,
+    document: Document,
+    tag_numbers: HashMap<Arc<str>, u32>,
+    anchors: HashMap<usize, Index>,
+    open: Vec<Open>,
+    /// Nodes and aliases so far.
+    count: usize,
+}
+
+impl<'a> Composer<'a> {
+    fn new(text: &'a str, start: u64) -> Self {
+        Composer {
+            text,
+            start,
+            document: Document {
+                nodes: Vec::new(),
+                tags: Vec::new(),
+                key_texts: HashMap::new(),
+                start,
+            },
+            tag_numbers: HashMap::new(),
+            anchors: HashMap::new(),
+            open: Vec::new(),
+            count: 0,
+        }
+    }
+
+    fn take(&mut self, event: Event<'a>, span: &Span) -> Result<Progress> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let content = Content::Scalar {
+                    text: text.into(),
+                    plain: style == ScalarStyle::Plain,
+                };
+                let node = self.add(content, anchor, tag.as_deref(), span)?;
+                self.attach(node);
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                let children = Children::Items(Vec::new());
+                self.begin(children, anchor, tag.as_deref(), span)?;
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                let pairs = Vec::new();
+                let children = Children::Pairs { pairs, key: None };
+                self.begin(children, anchor, tag.as_deref(), span)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(span)?,
+            Event::Alias(anchor) => {
+                self.charge()?;
+                match self.anchors.get(&anchor).copied() {
+                    Some(node) => self.attach(node),
+                    None => return Err(self.corrupt("unknown anchor", span)),
+                }
+            }
+            Event::UnresolvedAlias(_) => return Err(self.corrupt("unknown anchor", span)),
+            Event::DocumentEnd => return Ok(Progress::Done),
+            _ => {}
+        }
+        Ok(Progress::More)
+    }
+
+    fn begin(
+        &mut self,
+        children: Children,
+        anchor: usize,
+        tag: Option<&Tag>,
+        span: &Span,
+    ) -> Result<()> {
+        if self.open.len() >= limits::TREE_LEVELS {
+            return Err(too_deep());
+        }
+        let node = self.add(Content::Sequence(Box::default()), anchor, tag, span)?;
+        self.open.push(Open {
+            node,
+            start: span.start.byte_offset().unwrap_or(0),
+            children,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self, span: &Span) -> Result<()> {
+        let Some(ended) = self.open.pop() else {
+            return Err(self.corrupt("a collection ends that never began", span));
+        };
+        if let Some(node) = self.document.nodes.get_mut(ended.node.slot()) {
+            node.content = match ended.children {
+                Children::Items(items) => Content::Sequence(items.into()),
+                Children::Pairs { pairs, .. } => Content::Mapping(pairs.into()),
+            };
+        }
+        if self.awaits_key() {
+            let end = span.end.byte_offset().unwrap_or(0);
+            let text = self.text.get(ended.start..end).unwrap_or_default();
+            self.document
+                .key_texts
+                .insert(ended.node, text.trim().into());
+        }
+        self.attach(ended.node);
+        Ok(())
+    }
+
+    /// Whether the next node will be a key.
+    fn awaits_key(&self) -> bool {
+        let children = self.open.last().map(|open| &open.children);
+        matches!(children, Some(Children::Pairs { key: None, .. }))
+    }
+
+    /// Adds a node that the text begins here.
+    fn add(
+        &mut self,
+        content: Content,
+        anchor: usize,
+        tag: Option<&Tag>,
+        span: &Span,
+    ) -> Result<Index> {
+        self.charge()?;
+        let tag = tag.and_then(|tag| self.tag_number(tag));
+        let at = span.start.byte_offset().unwrap_or(0);
+        let at = u32::try_from(to_u64(at)).unwrap_or(u32::MAX);
+        let node = self.document.push(content, tag, at).ok_or_else(too_many)?;
+        if anchor != 0 {
+            self.anchors.insert(anchor, node);
+        }
+        Ok(node)
+    }
+
+    /// Counts a node or an alias.
+    fn charge(&mut self) -> Result<()> {
+        self.count = self.count.saturating_add(1);
+        if self.count > limits::TREE_NODES {
+            return Err(too_many());
+        }
+        Ok(())
+    }
+
+    /// Puts a finished node into the collection that is open.
+    fn attach(&mut self, node: Index) {
+        let Some(open) = self.open.last_mut() else {
+            return;
+        };
+        match &mut open.children {
+            Children::Items(items) => items.push(node),
+            Children::Pairs { pairs, key } => match key.take() {
+                None => *key = Some(node),
+                Some(key) => pairs.push((key, node)),
+            },
+        }
+    }
+
+    /// The number of a tag; none for `!`, which means no tag.
+    fn tag_number(&mut self, tag: &Tag) -> Option<u32> {
+        let full: Arc<str> = format!("{}{}", tag.handle(), tag.suffix()).into();
+        if &*full == "!" || full.is_empty() {
+            return None;
+        }
+        if let Some(&number) = self.tag_numbers.get(&full) {
+            return Some(number);
+        }
+        let number = u32::try_from(to_u64(self.document.tags.len())).ok()?;
+        self.document.tags.push(Arc::clone(&full));
+        self.tag_numbers.insert(full, number);
+        Some(number)
+    }
+
+    fn finish(mut self) -> Result<Document> {
+        if !self.open.is_empty() {
+            return Err(Error::corrupt("tree: ends within a collection", self.start));
+        }
+        if self.document.nodes.is_empty() {
+            let nothing = Content::Scalar {
+                text: Box::default(),
+                plain: true,
+            };
+            self.document.push(nothing, None, 0);
+        }
+        Ok(self.document)
+    }
+
+    fn corrupt(&self, what: &str, span: &Span) -> Error {
+        let marker = &span.start;
+        let place = to_u64(marker.byte_offset().unwrap_or(0));
+        Error::corrupt(
+            format!(
+                "tree: line {}, column {}: {what}",
+                marker.line(),
+                marker.col().saturating_add(1)
+            ),
+            self.start.saturating_add(place),
+        )
+    }
+
+    fn syntax(&self, error: &ScanError) -> Error {
+        if matches!(
+            error.kind(),
+            granit_parser::ErrorKind::RecursionLimitExceeded
+        ) {
+            return too_deep();
+        }
+        self.corrupt(&error.info(), &Span::empty(*error.marker()))
+    }
+}
+
+fn too_deep() -> Error {
+    Error::limit("depth of the tree", to_u64(limits::TREE_LEVELS))
+}
+
+fn too_many() -> Error {
+    Error::limit("number of the tree's nodes", to_u64(limits::TREE_NODES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Document {
+        compose(text.as_bytes(), 0).unwrap()
+    }
+
+    #[test]
+    fn tags_are_resolved_by_their_handles() {
+        let text = "%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n%TAG !e! tag:e.org:\n--- !core/asdf-1.1.0\n\
+                    [!e!x 1, !<tag:v.org:y> 2, ! 12, !!str 3, 4]\n";
+        let document = document(text);
+        let tags: Vec<_> = document
+            .items(Index::ROOT)
+            .unwrap()
+            .iter()
+            .map(|&item| document.tag(item).map(|tag| &**tag))
+            .collect();
+        assert_eq!(
+            &**document.tag(Index::ROOT).unwrap(),
+            "tag:stsci.edu:asdf/core/asdf-1.1.0"
+        );
+        let text = Some("tag:yaml.org,2002:str");
+        assert_eq!(
+            tags,
+            [Some("tag:e.org:x"), Some("tag:v.org:y"), None, text, None]
+        );
+    }
+
+    #[test]
+    fn an_alias_is_the_same_node() {
+        let document = document("[&a [1, *a], *a]");
+        let items = document.items(Index::ROOT).unwrap();
+        assert_eq!(items[0], items[1]);
+        assert_eq!(document.items(items[0]).unwrap()[1], items[0]);
+    }
+
+    #[test]
+    fn damage_is_an_error_that_says_where() {
+        let error = compose(b"a: 1\nb: [1, 2\nc: 3\n", 100).unwrap_err();
+        assert!(error.to_string().contains("line"), "{error}");
+        assert!(compose(b"a: *nowhere", 0).is_err());
+        let nul = compose(b"a: \0", 100).unwrap_err();
+        assert!(matches!(nul, Error::Corrupt { at: 103, .. }));
+        assert!(compose(b"a: \xff", 0).is_err());
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let deep = "[".repeat(100_000);
+        let error = compose(deep.as_bytes(), 0).unwrap_err();
+        assert!(matches!(error, Error::Limit { .. }), "{error}");
+        let block: String = (0..1500)
+            .map(|level| "- ".repeat(level.min(1)) + "")
+            .collect();
+        assert!(compose(("- ".repeat(1500) + &block).as_bytes(), 0).is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! The entries of a mapping: duplicates settled, merge keys (`<<`) followed.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::asdf::yaml::resolve::CoreTag;
+use crate::asdf::yaml::{Content, Document, Identity, Index};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::wire::to_u64;
+
+/// What the merge keys of one tree may still cost, in pairs.
+#[derive(Debug)]
+pub struct Budget(usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget(limits::TREE_MERGED)
+    }
+}
+
+/// The entries of a mapping.
+#[derive(Debug, Default)]
+pub struct Entries {
+    /// Keys with their values, in the order in which the text has the keys, merged ones included.
+    pub pairs: Vec<(Index, Index)>,
+    /// Why what a merge key would bring in is missing.
+    pub error: Option<Error>,
+}
+
+/// The entries of `mapping`; none for any other node. Of equal keys the last wins; the mapping's
+/// own win over merged ones, the earlier of a merge list over the later.
+pub fn entries(document: &Document, mapping: Index, budget: &mut Budget) -> Entries {
+    let mut found = Found::new(document);
+    let mut merges = found.own(document.pairs(mapping).unwrap_or_default());
+    let mut visited = HashSet::from([mapping]);
+    let mut error = None;
+    while let Some(operand) = merges.pop() {
+        let step = match document.content(operand) {
+            Content::Mapping(pairs) if visited.insert(operand) => {
+                charge(budget, pairs.len()).map(|()| merges.extend(found.own(pairs)))
+            }
+            Content::Mapping(_) => Ok(()),
+            Content::Sequence(items) => charge(budget, items.len())
+                .and_then(|()| operands(document, items))
+                .map(|items| merges.extend(items.iter().rev())),
+            Content::Scalar { .. } => Err(no_mapping()),
+        };
+        if let Err(why) = step {
+            error = Some(why);
+            break;
+        }
+    }
+    let mut pairs: Vec<_> = found.pairs.into_values().collect();
+    pairs.sort_unstable_by_key(|&(key, _)| key);
+    Entries { pairs, error }
+}
+
+/// The items of a merge list, which must be mappings.
+fn operands<'a>(document: &Document, items: &'a [Index]) -> Result<&'a [Index]> {
+    match items.iter().all(|&item| document.pairs(item).is_some()) {
+        true => Ok(items),
+        false => Err(no_mapping()),
+    }
+}
+
+fn no_mapping() -> Error {
+    Error::corrupt("merge key (<<): what it names is no mapping", 0)
+}
+
+fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {
+    let most = to_u64(limits::TREE_MERGED);
+    let left = budget.0.checked_sub(pairs.saturating_add(1));
+    budget.0 = left.ok_or_else(|| Error::limit("entries that merge keys bring in", most))?;
+    Ok(())
+}
+
+struct Found<'a> {
+    document: &'a Document,
+    pairs: HashMap<Identity<'a>, (Index, Index)>,
+}
+
+impl<'a> Found<'a> {
+    fn new(document: &'a Document) -> Self {
+        Found {
+            document,
+            pairs: HashMap::new(),
+        }
+    }
+
+    /// Takes the pairs of one mapping whose keys are not there yet, and returns the operands of its
+    /// merge keys, the strongest last.
+    fn own(&mut self, pairs: &[(Index, Index)]) -> Vec<Index> {
+        let mut merges = Vec::new();
+        for &(key, value) in pairs.iter().rev() {
+            if self.document.core_tag(key) == Some(CoreTag::Merge) {
+                merges.push(value);
+            } else {
+                let identity = self.document.identity(key);
+                self.pairs.entry(identity).or_insert((key, value));
+            }
+        }
+        merges.reverse();
+        merges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asdf::yaml::compose::compose;
+
+    /// The entries of the last item of a list of mappings, as text.
+    fn last(text: &str) -> (Vec<String>, bool) {
+        let document = compose(text.as_bytes(), 0).unwrap();
+        let mapping = *document.items(Index::ROOT).unwrap().last().unwrap();
+        let entries = entries(&document, mapping, &mut Budget::default());
+        let pairs = entries.pairs.iter();
+        let pairs = pairs.map(|&(key, value)| {
+            format!("{}={}", document.key_text(key), document.key_text(value))
+        });
+        (pairs.collect(), entries.error.is_some())
+    }
+
+    #[test]
+    fn own_keys_win_and_earlier_mappings_of_a_list() {
+        let (pairs, _) = last("[&a {k: 1, n: 1}, {<<: [*a, {k: 2, z: 2}], n: 3, n: 4}]");
+        assert_eq!(pairs, ["k=1", "z=2", "n=4"]);
+    }
+
+    #[test]
+    fn keys_of_different_types_are_different() {
+        assert_eq!(last("[{7: a, '7': b, !!str 7: c}]").0, ["7=a", "7=c"]);
+    }
+
+    #[test]
+    fn merging_oneself_and_merging_text_end() {
+        assert_eq!(last("[&a {<<: *a, k: 1}]"), (vec!["k=1".to_owned()], false));
+        assert_eq!(last("[{<<: text, k: 1}]"), (vec!["k=1".to_owned()], true));
+    }
+}

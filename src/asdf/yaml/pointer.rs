@@ -1,0 +1,128 @@
+//! `$ref`: a URI whose fragment is a JSON Pointer (RFC 6901).
+
+/// A reference, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// The other file: a relative path percent-decoded, a URI with a scheme or host as it stands;
+    /// `None` for the file itself.
+    pub file: Option<Vec<u8>>,
+    /// Keys and item numbers from the root, unescaped.
+    pub names: Vec<Vec<u8>>,
+}
+
+/// Takes a reference apart. Every text is one.
+///
+/// The fragment is percent-decoded before it is split, and all its leading slashes are dropped,
+/// as the reference library does: `#a/b` is `#/a/b`, and `#/` the whole document.
+pub fn parse(uri: &str) -> Reference {
+    let (file, fragment) = uri.split_once('#').unwrap_or((uri, ""));
+    Reference {
+        file: (!file.is_empty()).then(|| file_name(file)),
+        names: names(fragment),
+    }
+}
+
+/// The file that a URI without a fragment names.
+pub fn file_name(uri: &str) -> Vec<u8> {
+    if has_scheme(uri) || uri.starts_with("//") {
+        return uri.as_bytes().to_vec();
+    }
+    percent_decoded(uri)
+}
+
+/// Whether a URI begins with a scheme, as `http:` and `fits:` are.
+pub fn has_scheme(uri: &str) -> bool {
+    uri.split_once(':').is_some_and(|(scheme, _)| {
+        let word = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(word)
+    })
+}
+
+fn names(fragment: &str) -> Vec<Vec<u8>> {
+    let pointer = percent_decoded(fragment.trim_start_matches('/'));
+    if pointer.is_empty() {
+        return Vec::new();
+    }
+    pointer
+        .split(|&byte| byte == b'/')
+        .map(|token| replaced(&replaced(token, b"~1", b'/'), b"~0", b'~'))
+        .collect()
+}
+
+fn replaced(text: &[u8], from: &[u8], to: u8) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        rest = match rest.strip_prefix(from) {
+            Some(after) => {
+                out.push(to);
+                after
+            }
+            None => {
+                out.push(first);
+                after
+            }
+        };
+    }
+    out
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let escape = (first == b'%').then(|| escaped(after)).flatten();
+        rest = match escape {
+            Some((byte, after)) => {
+                out.push(byte);
+                after
+            }
+            None => {
+                out.push(first);
+                after
+            }
+        };
+    }
+    out
+}
+
+/// The byte that two hexadecimal digits give, and what follows them.
+fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (digits, after) = text.split_at_checked(2)?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let digits = std::str::from_utf8(digits).ok()?;
+    Some((u8::from_str_radix(digits, 16).ok()?, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(uri: &str) -> (Option<String>, Vec<String>) {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let reference = parse(uri);
+        let names = reference.names.into_iter().map(text).collect();
+        (reference.file.map(text), names)
+    }
+
+    #[test]
+    fn pointers_are_unescaped() {
+        let names = |uri| parsed(uri).1;
+        assert_eq!(names("#/later/a~1b~0c/1"), ["later", "a/b~c", "1"]);
+        assert_eq!(names("#/sp%20ace/%2541"), ["sp ace", "%41"]);
+        assert_eq!(names("#noslash/x"), ["noslash", "x"]);
+        assert!(names("#").is_empty() && names("").is_empty());
+        // RFC 6901, section 4: ~01 is ~1, not /.
+        assert_eq!(names("#/~01"), ["~1"]);
+    }
+
+    #[test]
+    fn files_are_named_before_the_fragment() {
+        let file = |uri| parsed(uri).0;
+        assert_eq!(file("#/a"), None);
+        assert_eq!(file("with%20blank.asdf#/a").unwrap(), "with blank.asdf");
+        assert_eq!(file("http://h/a%20b.asdf").unwrap(), "http://h/a%20b.asdf");
+    }
+}

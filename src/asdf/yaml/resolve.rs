@@ -1,0 +1,297 @@
+//! The types of plain scalars, by the rules of YAML 1.1 as PyYAML applies them: the reference
+//! library reads through it, so that its faults (`-.5` is text, an exponent needs a sign) are the
+//! practice.
+
+/// The types that YAML itself gives scalars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CoreTag {
+    /// No value.
+    Null,
+    /// True or false.
+    Bool,
+    /// Whole number, in base 2, 8, 10, 16 or 60.
+    Int,
+    /// Number with a decimal point.
+    Float,
+    /// Date, or date and time.
+    Timestamp,
+    /// `<<`
+    Merge,
+    /// `=`
+    Value,
+    /// Base64.
+    Binary,
+    /// Text.
+    Str,
+}
+
+impl CoreTag {
+    /// The type that a resolved tag names.
+    pub fn named(tag: &str) -> Option<Self> {
+        Some(match tag.strip_prefix("tag:yaml.org,2002:")? {
+            "null" => CoreTag::Null,
+            "bool" => CoreTag::Bool,
+            "int" => CoreTag::Int,
+            "float" => CoreTag::Float,
+            "timestamp" => CoreTag::Timestamp,
+            "merge" => CoreTag::Merge,
+            "value" => CoreTag::Value,
+            "binary" => CoreTag::Binary,
+            "str" => CoreTag::Str,
+            _ => return None,
+        })
+    }
+}
+
+/// The type of a scalar without quotes and tag.
+pub fn implicit(text: &str) -> CoreTag {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => CoreTag::Null,
+        "<<" => CoreTag::Merge,
+        "=" => CoreTag::Value,
+        _ if boolean(text).is_some() => CoreTag::Bool,
+        _ if is_int(text) => CoreTag::Int,
+        _ if is_float(text) => CoreTag::Float,
+        _ if is_timestamp(text) => CoreTag::Timestamp,
+        _ => CoreTag::Str,
+    }
+}
+
+/// The NaN that the reference library makes of `.nan`: what infinity by infinity gives on most
+/// machines, its sign set.
+const NAN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
+
+/// The value of a scalar of type `Bool`.
+pub fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Some(true),
+        "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Some(false),
+        _ => None,
+    }
+}
+
+/// The value of a scalar of type `Int`; none where it is beyond 128 bits.
+pub fn integer(text: &str) -> Option<i128> {
+    let plain = text.replace('_', "");
+    let (negative, digits) = signed(&plain);
+    let value = if digits == "0" {
+        0
+    } else if let Some(binary) = digits.strip_prefix("0b") {
+        i128::from_str_radix(binary, 2).ok()?
+    } else if let Some(hexadecimal) = digits.strip_prefix("0x") {
+        i128::from_str_radix(hexadecimal, 16).ok()?
+    } else if let Some(octal) = digits.strip_prefix('0') {
+        i128::from_str_radix(octal, 8).ok()?
+    } else {
+        digits.split(':').try_fold(0_i128, |value, part| {
+            value.checked_mul(60)?.checked_add(part.parse().ok()?)
+        })?
+    };
+    if negative {
+        value.checked_neg()
+    } else {
+        Some(value)
+    }
+}
+
+/// The value of a scalar of type `Float`.
+pub fn float(text: &str) -> Option<f64> {
+    let plain = text.replace('_', "").to_ascii_lowercase();
+    let (negative, digits) = signed(&plain);
+    let value = match digits {
+        ".inf" => f64::INFINITY,
+        ".nan" => NAN,
+        _ => digits.split(':').try_fold(0.0, |value: f64, part| {
+            part.parse::<f64>().ok().map(|part| value * 60.0 + part)
+        })?,
+    };
+    Some(if negative { -value } else { value })
+}
+
+/// Whether there is a minus, and the text after the sign.
+fn signed(text: &str) -> (bool, &str) {
+    match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+/// One or more characters, all of them as `allowed` says.
+fn all(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
+    !text.is_empty() && text.bytes().all(allowed)
+}
+
+fn digit_or_underscore(byte: u8) -> bool {
+    byte.is_ascii_digit() || byte == b'_'
+}
+
+/// `[0-9][0-9_]*`
+fn is_decimal(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit()) && all(text, digit_or_underscore)
+}
+
+/// `(:[0-5]?[0-9])+` after the first colon.
+fn are_sixtieths(text: &str) -> bool {
+    text.split(':').all(|part| match part.as_bytes() {
+        [unit] => unit.is_ascii_digit(),
+        [ten, unit] => (b'0'..=b'5').contains(ten) && unit.is_ascii_digit(),
+        _ => false,
+    })
+}
+
+fn is_int(text: &str) -> bool {
+    let (_, digits) = signed(text);
+    if let Some(binary) = digits.strip_prefix("0b") {
+        return all(binary, |byte| matches!(byte, b'0' | b'1' | b'_'));
+    }
+    if let Some(hexadecimal) = digits.strip_prefix("0x") {
+        return all(hexadecimal, |byte| byte.is_ascii_hexdigit() || byte == b'_');
+    }
+    if let Some(octal) = digits.strip_prefix('0') {
+        return octal.is_empty() || all(octal, |byte| matches!(byte, b'0'..=b'7' | b'_'));
+    }
+    match digits.split_once(':') {
+        Some((first, rest)) => is_decimal(first) && are_sixtieths(rest),
+        None => is_decimal(digits),
+    }
+}
+
+fn is_float(text: &str) -> bool {
+    let (_, digits) = signed(text);
+    if matches!(digits, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return true;
+    }
+    let Some((whole, rest)) = digits.split_once('.') else {
+        return false;
+    };
+    if let Some((first, sixtieths)) = whole.split_once(':') {
+        let fraction = rest.bytes().all(digit_or_underscore);
+        return is_decimal(first) && are_sixtieths(sixtieths) && fraction;
+    }
+    let (fraction, exponent) = match rest.find(['e', 'E']) {
+        Some(place) => rest.split_at(place),
+        None => (rest, ""),
+    };
+    let exponent = exponent.is_empty()
+        || exponent
+            .get(1..)
+            .and_then(|signed| signed.strip_prefix(['-', '+']))
+            .is_some_and(|digits| all(digits, |byte| byte.is_ascii_digit()));
+    let number = if whole.is_empty() {
+        text.starts_with('.') && is_decimal(fraction)
+    } else {
+        is_decimal(whole) && fraction.bytes().all(digit_or_underscore)
+    };
+    number && exponent
+}
+
+/// The text after `least` to `most` digits; as many as there are.
+fn digits(text: &str, least: usize, most: usize) -> Option<&str> {
+    let count = text
+        .bytes()
+        .take(most)
+        .take_while(u8::is_ascii_digit)
+        .count();
+    (count >= least).then(|| text.get(count..)).flatten()
+}
+
+fn is_timestamp(text: &str) -> bool {
+    date(text, 2) == Some("") || date_and_time(text).is_some_and(is_zone)
+}
+
+/// The text after `YYYY-MM-DD`, months and days of `least` digits at least.
+fn date(text: &str, least: usize) -> Option<&str> {
+    let month = digits(text, 4, 4)?.strip_prefix('-')?;
+    let day = digits(month, least, 2)?.strip_prefix('-')?;
+    digits(day, least, 2)
+}
+
+/// The text after date, `T` or blanks, time of day and fraction.
+fn date_and_time(text: &str) -> Option<&str> {
+    let rest = date(text, 1)?;
+    let time = match rest.strip_prefix(['T', 't']) {
+        Some(time) => time,
+        None => {
+            let time = rest.trim_start_matches([' ', '\t']);
+            (time.len() < rest.len()).then_some(time)?
+        }
+    };
+    let minutes = digits(time, 1, 2)?.strip_prefix(':')?;
+    let seconds = digits(minutes, 2, 2)?.strip_prefix(':')?;
+    let rest = digits(seconds, 2, 2)?;
+    match rest.strip_prefix('.') {
+        Some(fraction) => digits(fraction, 0, usize::MAX),
+        None => Some(rest),
+    }
+}
+
+/// Nothing, or blanks with `Z`, `+H`, `+HH` or `+HH:MM`.
+fn is_zone(text: &str) -> bool {
+    if text.is_empty() {
+        return true;
+    }
+    let zone = text.trim_start_matches([' ', '\t']);
+    if zone == "Z" {
+        return true;
+    }
+    let rest = zone
+        .strip_prefix(['-', '+'])
+        .and_then(|hours| digits(hours, 1, 2));
+    match rest {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix(':').and_then(|m| digits(m, 2, 2)) == Some(""),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Types as PyYAML 6 gives them.
+    #[test]
+    fn plain_scalars_have_the_types_of_yaml_1_1() {
+        let cases = [
+            ("yes", CoreTag::Bool),
+            ("y", CoreTag::Str),
+            ("OFF", CoreTag::Bool),
+            ("~", CoreTag::Null),
+            ("0b101", CoreTag::Int),
+            ("017", CoreTag::Int),
+            ("0o17", CoreTag::Str),
+            ("08", CoreTag::Str),
+            ("0x1F", CoreTag::Int),
+            ("1_000", CoreTag::Int),
+            ("190:20:30", CoreTag::Int),
+            ("1:60", CoreTag::Str),
+            ("190:20:30.15", CoreTag::Float),
+            ("1e5", CoreTag::Str),
+            ("1.0e5", CoreTag::Str),
+            ("1.0e+5", CoreTag::Float),
+            (".5", CoreTag::Float),
+            ("-.5", CoreTag::Str),
+            ("-.INF", CoreTag::Float),
+            ("nan", CoreTag::Str),
+            ("1.", CoreTag::Float),
+            (".", CoreTag::Str),
+            ("2001-12-14", CoreTag::Timestamp),
+            ("2001-1-1", CoreTag::Str),
+            ("2001-12-14t21:59:43.10-05:00", CoreTag::Timestamp),
+            ("2001-12-14 21:59:43 Z", CoreTag::Timestamp),
+            ("2001-12-14 21:59:43 ", CoreTag::Str),
+        ];
+        for (text, tag) in cases {
+            assert_eq!(implicit(text), tag, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_the_values_of_yaml_1_1() {
+        assert_eq!(integer("190:20:30"), Some(685_230));
+        assert_eq!(integer("-017"), Some(-15));
+        assert_eq!(integer("+0x1_F"), Some(31));
+        assert_eq!(float("190:20:30.15"), Some(685_230.15));
+        assert_eq!(float("-.INF"), Some(f64::NEG_INFINITY));
+        assert_eq!(float("1_0.5e-1"), Some(1.05));
+    }
+}

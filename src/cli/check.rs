@@ -1,0 +1,276 @@
+//! `h5fs check`: what of a file cannot be read, and why.
+//!
+//! One thread walks the tree and looks at the directories, some others at what the walk meets, and the first
+//! one speaks: a line on standard output for each thing that cannot be read, in the order in which they are
+//! found, and a summary. Nothing is kept of what was looked at but which objects with several names were.
+
+use std::collections::HashSet;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use nix::errno::Errno;
+
+use crate::cli::inspect::{self, Outcome, PIECE, Stop};
+use crate::cli::options;
+use crate::cli::printable::{printable, printable_bytes};
+use crate::cli::progress::{Done, Progress, TICK};
+use crate::cli::walk::{Met, walk};
+use crate::error::{Error, Result};
+use crate::fs::{Filesystem, Handle, Ino, Kind, Whence};
+use crate::wire::to_u64;
+
+/// Objects that wait to be looked at, and lines that wait to be written.
+const WAITING: usize = 256;
+
+/// Looks at all of the file, with `data` at every byte of it; whether all can be read.
+pub(super) fn check(source: &Path, data: bool) -> Outcome<bool> {
+    let filesystem = inspect::open(source, data)?;
+    let generation = filesystem.generation();
+    let check = Check {
+        filesystem: &filesystem,
+        data,
+        objects: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+    };
+    let mut output = BufWriter::new(inspect::output()?);
+    let unreadable = check.run(&mut output)?;
+    output.flush()?;
+    if filesystem.generation() != generation || check.is_over() {
+        let text = format!("{}: has changed meanwhile", source.display());
+        return Err(Stop::Failed(Error::Usage(text)));
+    }
+    writeln!(output, "{}", summary(check.done(), unreadable, data))?;
+    output.flush()?;
+    Ok(unreadable == 0)
+}
+
+fn summary(done: Done, unreadable: u64, data: bool) -> String {
+    let Done { objects, bytes } = done;
+    let s = if objects == 1 { "" } else { "s" };
+    let read = if data { "read" } else { "not read" };
+    format!("{objects} object{s}, {bytes} bytes {read}, {unreadable} unreadable")
+}
+
+/// What the threads share.
+struct Check<'a> {
+    filesystem: &'a Filesystem,
+    data: bool,
+    objects: AtomicU64,
+    bytes: AtomicU64,
+    /// Whether there is no sense in going on.
+    over: AtomicBool,
+}
+
+/// Something that is to be looked at, and to be given back after that.
+struct Object {
+    path: Vec<u8>,
+    ino: Ino,
+}
+
+/// A line that says what cannot be read.
+type Line = String;
+
+impl Check<'_> {
+    /// Writes what cannot be read; how many lines that were.
+    fn run(&self, output: &mut impl Write) -> Outcome<u64> {
+        thread::scope(|scope| {
+            let (found, lines) = sync_channel(WAITING);
+            let (met, objects) = sync_channel(WAITING);
+            let objects = Arc::new(Mutex::new(objects));
+            for _ in 0..options::default_threads() {
+                let (found, objects) = (found.clone(), Arc::clone(&objects));
+                scope.spawn(move || {
+                    while let Some(object) = next(&objects) {
+                        self.object(&object, &found);
+                    }
+                });
+            }
+            drop(objects);
+            scope.spawn(move || self.walk(&met, &found));
+            let written = self.write(&lines, output);
+            if written.is_err() {
+                self.end();
+            }
+            written
+        })
+    }
+
+    /// Writes lines until there are no more to come.
+    fn write(&self, lines: &Receiver<Line>, output: &mut impl Write) -> Outcome<u64> {
+        let mut progress = Progress::new();
+        let mut count = 0;
+        loop {
+            match lines.recv_timeout(TICK) {
+                Ok(line) => {
+                    progress.clear();
+                    writeln!(output, "{line}")?;
+                    count += 1;
+                }
+                Err(RecvTimeoutError::Timeout) => output.flush()?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(count),
+            }
+            progress.show(self.done());
+        }
+    }
+
+    /// Looks at the directories, and hands on the rest.
+    fn walk(&self, met: &SyncSender<Object>, found: &SyncSender<Line>) {
+        let mut seen = HashSet::new();
+        walk(self.filesystem, &mut |thing| {
+            match thing {
+                Met::Directory(path, ino) => {
+                    self.count_object();
+                    self.described(path, ino, found);
+                }
+                Met::Torn(path, error) => self.report(path, &error, found),
+                Met::Other(path, named) => {
+                    let first = named.stat.links <= 1 || seen.insert(named.ino);
+                    if named.stat.kind == Kind::File && first {
+                        let path = path.to_vec();
+                        // Those who would look at it are gone only if all is over.
+                        let _ = met.send(Object {
+                            path,
+                            ino: named.ino,
+                        });
+                    } else {
+                        self.filesystem.forget(named.ino, 1);
+                    }
+                }
+            }
+            !self.is_over()
+        });
+    }
+
+    /// Looks at one regular file.
+    fn object(&self, object: &Object, found: &SyncSender<Line>) {
+        if !self.is_over() {
+            self.count_object();
+            let described = self.described(&object.path, object.ino, found);
+            match self.content(object.ino) {
+                // An object that cannot be read at all has the same to say of its content.
+                Err(error) if described.as_ref() != Some(&error) => {
+                    self.report(&object.path, &error, found);
+                }
+                _ => {}
+            }
+        }
+        self.filesystem.forget(object.ino, 1);
+    }
+
+    /// Looks at all but the content; what is wrong with the object itself, which is reported.
+    fn described(&self, path: &[u8], ino: Ino, found: &SyncSender<Line>) -> Option<Error> {
+        let mut damaged = |name: &[u8], error: Error| {
+            let part = format!("attribute {}: ", printable_bytes(name));
+            self.report_part(path, &part, &error, found);
+        };
+        let error = self.filesystem.examine(ino, &mut damaged).err()?;
+        self.report(path, &error, found);
+        Some(error)
+    }
+
+    /// Looks at the content: where it is and, if that is wanted, all of it.
+    fn content(&self, ino: Ino) -> Result<()> {
+        let handle = self.filesystem.open_file(ino)?;
+        let outcome = self.opened(ino, handle);
+        self.filesystem.release(handle);
+        outcome
+    }
+
+    fn opened(&self, ino: Ino, handle: Handle) -> Result<()> {
+        let size = self.filesystem.getattr(ino)?.attributes.size;
+        // To tell holes from data, an array's index must be walked.
+        let mut next = self.data_at(handle, 0)?;
+        if !self.data {
+            self.count_bytes(size);
+            return Ok(());
+        }
+        // What is stored nowhere may have more zeros than anybody has time for.
+        while let Some(offset) = next
+            && !self.is_over()
+        {
+            let piece = self.filesystem.read(handle, offset, PIECE)?;
+            if piece.is_empty() {
+                break;
+            }
+            let length = to_u64(piece.len());
+            self.count_bytes(length);
+            next = self.data_at(handle, offset.saturating_add(length))?;
+        }
+        Ok(())
+    }
+
+    /// The first byte at or after `offset` that is no hole.
+    fn data_at(&self, handle: Handle, offset: u64) -> Result<Option<u64>> {
+        match self.filesystem.lseek(handle, offset, Whence::Data) {
+            Err(Error::Io { errno, .. }) if errno == Errno::ENXIO as i32 => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    fn report(&self, path: &[u8], error: &Error, found: &SyncSender<Line>) {
+        self.report_part(path, "", error, found);
+    }
+
+    fn report_part(&self, path: &[u8], part: &str, error: &Error, found: &SyncSender<Line>) {
+        if matches!(error, Error::Io { errno, .. } if *errno == Errno::ESTALE as i32) {
+            // No fault of the file's.
+            return self.end();
+        }
+        let path = printable_bytes(path);
+        let reason = printable(&error.to_string());
+        // Who writes the lines goes away only if all is over.
+        let _ = found.send(format!("{path}: {part}{reason}"));
+    }
+
+    fn count_object(&self) {
+        self.objects.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn count_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn done(&self) -> Done {
+        Done {
+            objects: self.objects.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// The next object that is to be looked at; `None` when there are no more to come.
+fn next(objects: &Mutex<Receiver<Object>>) -> Option<Object> {
+    let objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
+    objects.recv().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_reads_well() {
+        let done = |objects, bytes| Done { objects, bytes };
+        assert_eq!(
+            summary(done(1, 0), 0, true),
+            "1 object, 0 bytes read, 0 unreadable"
+        );
+        assert_eq!(
+            summary(done(2, 80), 1, false),
+            "2 objects, 80 bytes not read, 1 unreadable"
+        );
+    }
+}

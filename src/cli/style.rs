@@ -1,0 +1,58 @@
+//! Colour, where a terminal can show it and its user wants it: SGR sequences of ECMA-48, 8.3.117.
+
+use std::io::IsTerminal;
+
+/// What a text stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Directory,
+    Symlink,
+    Dataset,
+    /// What cannot be read.
+    Fault,
+}
+
+impl Style {
+    fn start(self) -> &'static str {
+        match self {
+            Style::Plain => "",
+            Style::Directory => "\x1b[1;34m",
+            Style::Symlink => "\x1b[36m",
+            Style::Dataset => "\x1b[32m",
+            Style::Fault => "\x1b[1;31m",
+        }
+    }
+}
+
+/// Whether an output is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Paint(bool);
+
+impl Paint {
+    /// What fits the output: colour on a terminal, unless `NO_COLOR` (of any length but 0) or `TERM` is
+    /// against it.
+    pub(super) fn of(output: &impl IsTerminal) -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Paint(wanted && moves_cursor(output))
+    }
+
+    /// Whether there is colour.
+    pub(super) fn is_on(self) -> bool {
+        self.0
+    }
+
+    /// What goes before and after a text of this style.
+    pub(super) fn around(self, style: Style) -> (&'static str, &'static str) {
+        match style {
+            Style::Plain => ("", ""),
+            _ if !self.0 => ("", ""),
+            _ => (style.start(), "\x1b[0m"),
+        }
+    }
+}
+
+/// Whether the output is a terminal that understands control sequences.
+pub(super) fn moves_cursor(output: &impl IsTerminal) -> bool {
+    output.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+}

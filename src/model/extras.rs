@@ -1,0 +1,67 @@
+//! What a file holds beside its graph of nodes: ASDF's tree as text, its blocks, its masks.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::model::storage::Extent;
+use crate::model::{Array, NodeId};
+
+/// What a file holds beside its graph of nodes.
+pub trait Extras: Send + Sync {
+    /// The tree's text, to the end of the line of its end marker; `None` in a file without a tree.
+    fn tree_text(&self) -> Option<Extent>;
+
+    /// The number of blocks.
+    fn block_count(&self) -> usize;
+
+    /// The block's header.
+    ///
+    /// # Errors
+    /// `NotFound` past the last block, otherwise as the header is damaged.
+    fn block(&self, number: usize) -> Result<BlockFacts>;
+
+    /// The block's content, as bytes of rank 1. The same allocation for every call.
+    ///
+    /// # Errors
+    /// As [`block`](Self::block); what cannot be decoded is an error of the array's storage.
+    fn block_content(&self, number: usize) -> Result<Arc<Array>>;
+
+    /// The block that holds the elements of the ndarray; `None` where no block of this file does.
+    fn block_of(&self, id: NodeId) -> Result<Option<usize>>;
+
+    /// Compares the block with its checksum, which costs reading and decoding it whole; the answer is
+    /// remembered. A block without a checksum is taken as it is.
+    ///
+    /// # Errors
+    /// `Corrupt` where it has another, otherwise as it cannot be read.
+    fn verify_block(&self, number: usize) -> Result<()>;
+
+    /// What marks the missing elements of the ndarray; `None` where nothing does.
+    fn mask(&self, id: NodeId) -> Result<Option<Mask>>;
+}
+
+/// What the header of a block says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockFacts {
+    /// The code of the compression, `none` for none.
+    pub compression: String,
+    /// Whether the block reaches to the end of the file; the sizes mean nothing then.
+    pub streamed: bool,
+    /// Bytes to the next block.
+    pub allocated_size: u64,
+    /// Stored bytes.
+    pub used_size: u64,
+    /// Decoded bytes.
+    pub data_size: u64,
+    /// MD5 of the stored or, from many writers, of the decoded bytes.
+    pub checksum: Option<[u8; 16]>,
+}
+
+/// What marks the missing elements of an ndarray.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mask {
+    /// Elements equal to the number of this text, or NaNs.
+    Number(Vec<u8>),
+    /// Elements for which this ndarray is not zero. The node need not have a name in the tree.
+    Node(NodeId),
+}

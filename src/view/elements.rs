@@ -1,0 +1,155 @@
+//! What the views of an array have in common: a type, dimensions, and the elements' bytes.
+
+use std::sync::Arc;
+
+use crate::array::{Bytes, Reader};
+use crate::error::{Error, Result};
+use crate::model::datatype::{Class, Member};
+use crate::model::selection::{Selection, Selector};
+use crate::model::{Datatype, Shape};
+use crate::view::View;
+use crate::view::raw::Raw;
+use crate::view::selected::Selected;
+use crate::wire::{to_u64, to_usize};
+
+/// The elements of an array, or of a selection from one, as NumPy has them: dimensions of elements that
+/// are arrays stand behind the array's own.
+pub struct Elements {
+    /// The type of one element; never an array.
+    pub datatype: Datatype,
+    /// The dimensions, slowest first; `None` for a null dataspace.
+    pub dims: Option<Vec<u64>>,
+    /// The bytes, C order.
+    pub content: Box<dyn View>,
+}
+
+impl Elements {
+    /// All elements that `reader` reads.
+    ///
+    /// # Errors
+    /// `Limit` for an array that no file can hold.
+    pub fn whole(reader: Arc<Reader>) -> Result<Self> {
+        let array = reader.array();
+        let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+        Ok(Elements {
+            datatype,
+            dims,
+            content: Box::new(Raw::new(reader)),
+        })
+    }
+
+    /// The elements that `selector` names.
+    ///
+    /// # Errors
+    /// `NotFound` where the array has no such part; `Limit` for an array that no file can hold.
+    pub fn selected(reader: Arc<Reader>, selector: &Selector) -> Result<Self> {
+        let array = reader.array();
+        let selection = selector.select(&array.datatype, &array.shape)?;
+        Ok(Elements {
+            datatype: selection.datatype.clone(),
+            dims: Some(selection.dims()),
+            content: Box::new(Selected::new(reader, &selection)?),
+        })
+    }
+
+    /// The `count` elements from number `first` on, exactly.
+    ///
+    /// # Errors
+    /// As they cannot be read.
+    pub(super) fn read(&self, first: u64, count: u64) -> Result<Bytes> {
+        let size = u64::from(self.datatype.size);
+        let length = to_usize(count.saturating_mul(size))?;
+        let bytes = self.content.read_at(first.saturating_mul(size), length)?;
+        match bytes.len() == length {
+            true => Ok(bytes),
+            false => Err(Error::corrupt("array: fewer elements than its shape", 0)),
+        }
+    }
+
+    /// How many elements are read at a time: as many as a buffer holds, but one at least.
+    pub(super) fn batch(&self) -> u64 {
+        const BUFFER: u64 = 1 << 20;
+        (BUFFER / u64::from(self.datatype.size.max(1))).max(1)
+    }
+}
+
+/// The type of one element that is no array, and all dimensions; `None` for a null dataspace.
+///
+/// # Errors
+/// `Limit` for an array that no file can hold.
+pub fn opened(datatype: &Datatype, shape: &Shape) -> Result<(Datatype, Option<Vec<u64>>)> {
+    let all = Selection::whole(datatype, shape.dims())?;
+    let dims = (*shape != Shape::Null).then(|| all.dims());
+    Ok((all.datatype, dims))
+}
+
+/// The type of either part of a complex number: of one by type, or of a compound of two floating-point
+/// numbers `r` and `i`, which is what h5py and others write.
+pub fn complex_part(datatype: &Datatype) -> Option<&Datatype> {
+    match &datatype.class {
+        Class::Complex(base) => Some(base),
+        Class::Compound(members) => {
+            let [real, imaginary] = members.as_slice() else {
+                return None;
+            };
+            let part = &real.datatype;
+            let as_pair = (real.name.as_slice(), imaginary.name.as_slice()) == (b"r", b"i")
+                && (real.offset, imaginary.offset) == (0, part.size)
+                && *part == imaginary.datatype
+                && Some(datatype.size) == part.size.checked_mul(2);
+            (as_pair && matches!(part.class, Class::Float(_))).then_some(part)
+        }
+        _ => None,
+    }
+}
+
+/// Whether it is the enumeration of FALSE and TRUE in one byte that h5py writes booleans as.
+fn is_boolean(datatype: &Datatype) -> bool {
+    let Class::Enumeration { members, .. } = &datatype.class else {
+        return false;
+    };
+    let has = |name: &[u8], value: u8| {
+        let mut pairs = members.iter();
+        pairs.any(|(key, bytes)| key == name && bytes[..] == [value])
+    };
+    datatype.size == 1 && members.len() == 2 && has(b"FALSE", 0) && has(b"TRUE", 1)
+}
+
+/// The datatype with booleans and complex numbers in the place of what stands for them in HDF5.
+pub fn as_numpy_has_it(datatype: &Datatype) -> Datatype {
+    let class = match &datatype.class {
+        _ if is_boolean(datatype) => Class::Bool,
+        Class::Compound(members) => match complex_part(datatype) {
+            // NumPy has no complex number of half floats.
+            Some(part) if part.size > 2 => Class::Complex(Box::new(part.clone())),
+            _ => Class::Compound(members.iter().map(member_as_numpy_has_it).collect()),
+        },
+        Class::Array { base, dims } => Class::Array {
+            base: Box::new(as_numpy_has_it(base)),
+            dims: dims.clone(),
+        },
+        class => class.clone(),
+    };
+    let size = datatype.size;
+    Datatype { size, class }
+}
+
+fn member_as_numpy_has_it(member: &Member) -> Member {
+    Member {
+        datatype: as_numpy_has_it(&member.datatype),
+        ..member.clone()
+    }
+}
+
+/// Bytes of `text` that lie in `range` of a content in which it begins at `start`.
+pub(super) fn overlap(
+    text: &[u8],
+    start: u64,
+    range: &std::ops::Range<u64>,
+) -> std::ops::Range<usize> {
+    let place = |at: u64| {
+        let inside = at.saturating_sub(start).min(to_u64(text.len()));
+        usize::try_from(inside).unwrap_or(text.len())
+    };
+    place(range.start)..place(range.end)
+}

@@ -1,0 +1,228 @@
+//! Dimension coordinates: which arrays are some, and which stand for the dimensions of an array.
+//!
+//! HDF5 dimension scales (H5DS): a scale is an array of one dimension whose attribute `CLASS` is
+//! `DIMENSION_SCALE`; an array's `DIMENSION_LIST` holds for each dimension references to its scales, of
+//! which the first counts. netCDF-4 adds numbers: `_Netcdf4Dimid` of a scale, and `_Netcdf4Coordinates`, the
+//! numbers of the dimensions of a coordinate variable with several; they are sought in the variable's own
+//! group first, then in those above. ASDF has none of it.
+
+use crate::limits;
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::{Class, ReferenceKind};
+use crate::model::{Array, Container, LinkTarget, NodeId, NodeKind, Reference, number};
+use crate::view::ndl::Source;
+use crate::wire::to_usize;
+
+/// A dimension that has a coordinate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Coordinate {
+    pub(super) node: NodeId,
+    /// Its path, bytes as in the file.
+    pub(super) path: Vec<u8>,
+    /// Whether it has no bound: the language then says nothing of the present size.
+    pub(super) is_unlimited: bool,
+}
+
+/// Whether the array is a dimension coordinate that the language can express.
+pub(super) fn is_coordinate(container: &dyn Container, node: NodeId, array: &Array) -> bool {
+    let [size] = array.shape.dims() else {
+        return false;
+    };
+    (*size > 0 || is_unlimited(array))
+        && text(container, node, b"CLASS").is_some_and(|class| class == b"DIMENSION_SCALE")
+}
+
+/// Whether the first dimension has no bound.
+pub(super) fn is_unlimited(array: &Array) -> bool {
+    array.shape.max().first() == Some(&None)
+}
+
+/// Whether the scale is a netCDF dimension alone, whose values mean nothing.
+pub(super) fn has_no_values(container: &dyn Container, node: NodeId) -> bool {
+    const MARK: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
+    text(container, node, b"NAME").is_some_and(|name| name.starts_with(MARK))
+}
+
+/// The coordinate of each dimension of an array in the group at path `group`, as far as there are any.
+pub(super) fn coordinates(
+    source: &Source,
+    node: NodeId,
+    array: &Array,
+    group: &[u8],
+) -> Vec<Option<Coordinate>> {
+    let dims = array.shape.dims();
+    let mut found = by_list(source, node, dims);
+    if found.iter().all(Option::is_none) {
+        found = by_number(source, node, dims, group).unwrap_or(found);
+    }
+    found.resize(dims.len(), None);
+    found
+}
+
+/// As `DIMENSION_LIST` says.
+fn by_list(source: &Source, node: NodeId, dims: &[u64]) -> Vec<Option<Coordinate>> {
+    let container = &*source.container;
+    let Some(list) = content(container, node, b"DIMENSION_LIST") else {
+        return Vec::new();
+    };
+    let Class::VariableLength(base) = &list.datatype.class else {
+        return Vec::new();
+    };
+    let Class::Reference(kind) = base.class else {
+        return Vec::new();
+    };
+    let Ok(size) = to_usize(list.datatype.size.into()) else {
+        return Vec::new();
+    };
+    let elements = list.elements.chunks_exact(size.max(1)).zip(dims);
+    elements
+        .map(|(element, &extent)| {
+            let target = first_target(container, element, base.size, kind)?;
+            coordinate(source, target, extent)
+        })
+        .collect()
+}
+
+/// The node that the first of a sequence of references leads to.
+fn first_target(
+    container: &dyn Container,
+    element: &[u8],
+    size: u32,
+    kind: ReferenceKind,
+) -> Option<NodeId> {
+    let size = u64::from(size);
+    let first = container.variable_length(element, size, 0..size).ok()??;
+    match container.reference(kind, &first).ok()? {
+        Reference::Object(node) => Some(node),
+        _ => None,
+    }
+}
+
+/// The array at `node`, if it can stand for a dimension of that extent.
+fn coordinate(source: &Source, node: NodeId, extent: u64) -> Option<Coordinate> {
+    let found = source.container.node(node).ok()?;
+    let NodeKind::Array(array) = &found.kind else {
+        return None;
+    };
+    let is_unlimited = is_unlimited(array);
+    let size = array.shape.dims().first().copied();
+    // In netCDF a variable may not yet have grown to its unlimited dimension.
+    let fits = size == Some(extent) || is_unlimited;
+    if !fits || !is_coordinate(&*source.container, node, array) {
+        return None;
+    }
+    Some(Coordinate {
+        node,
+        path: (source.paths)(node)?,
+        is_unlimited,
+    })
+}
+
+/// As netCDF's numbers say.
+fn by_number(
+    source: &Source,
+    node: NodeId,
+    dims: &[u64],
+    group: &[u8],
+) -> Option<Vec<Option<Coordinate>>> {
+    let numbers = integers(&*source.container, node, b"_Netcdf4Coordinates")?;
+    if numbers.len() != dims.len() {
+        return None;
+    }
+    let groups = groups_down_to(&*source.container, group);
+    let pairs = numbers.iter().zip(dims);
+    Some(
+        pairs
+            .map(|(&number, &extent)| {
+                let mut nearest = groups.iter().rev();
+                nearest.find_map(|&group| scale_of(source, group, number, extent))
+            })
+            .collect(),
+    )
+}
+
+/// The groups on the way to the one at `path`, from the root on.
+fn groups_down_to(container: &dyn Container, path: &[u8]) -> Vec<NodeId> {
+    let mut groups = vec![container.root()];
+    let names = path.split(|&byte| byte == b'/');
+    let names = names.filter(|name| !name.is_empty());
+    for name in names {
+        let group = groups.last().copied();
+        let link = group.and_then(|group| container.link(group, name).ok().flatten());
+        match link.map(|link| link.target) {
+            Some(LinkTarget::Hard(node)) => groups.push(node),
+            _ => break,
+        }
+    }
+    groups
+}
+
+/// The scale of that number in a group.
+fn scale_of(source: &Source, group: NodeId, number: i128, extent: u64) -> Option<Coordinate> {
+    let container = &*source.container;
+    let mut links = container.links(group).ok()?;
+    for _ in 0..limits::NDL_SCALES {
+        let link = links.next().ok()??;
+        let LinkTarget::Hard(node) = link.target else {
+            continue;
+        };
+        let Ok(found) = container.node(node) else {
+            continue;
+        };
+        let is_line =
+            matches!(&found.kind, NodeKind::Array(array) if array.shape.dims().len() == 1);
+        if is_line && integers(container, node, b"_Netcdf4Dimid").as_deref() == Some(&[number]) {
+            return coordinate(source, node, extent);
+        }
+    }
+    None
+}
+
+fn content(container: &dyn Container, node: NodeId, name: &[u8]) -> Option<AttributeContent> {
+    container.attribute(node, name).ok()??.content.ok()
+}
+
+/// The text of a short attribute.
+fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Option<Vec<u8>> {
+    let content = content(container, node, name)?;
+    match content.datatype.class {
+        Class::String { padding, .. } => {
+            let text = crate::model::text::without_padding(&content.elements, padding);
+            Some(text.to_vec())
+        }
+        Class::VariableString { .. } => {
+            const SHORT: u64 = 256;
+            let length = container
+                .variable_length_bytes(&content.elements, 1)
+                .ok()??;
+            let range = 0..length.min(SHORT);
+            container
+                .variable_length(&content.elements, 1, range)
+                .ok()?
+        }
+        _ => None,
+    }
+}
+
+/// The numbers of an attribute of integers.
+fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Option<Vec<i128>> {
+    let content = content(container, node, name)?;
+    let Class::Integer {
+        order,
+        signed,
+        bits,
+    } = content.datatype.class
+    else {
+        return None;
+    };
+    let size = to_usize(content.datatype.size.into()).ok()?;
+    let elements = content.elements.chunks_exact(size.max(1));
+    elements
+        .map(
+            |element| match number::integer(element, order, signed, bits)? {
+                number::Integer::Signed(number) => Some(number),
+                number::Integer::Unsigned(number) => i128::try_from(number).ok(),
+            },
+        )
+        .collect()
+}

@@ -1,0 +1,335 @@
+//! Attributes, dimension coordinates and ndarrays of a group.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::array::Reader;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::array::Fill;
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::Class;
+use crate::model::ndl::ndl_type;
+use crate::model::storage::Filter;
+use crate::model::{Array, Attribute, Datatype, NodeId, NodeKind, Shape};
+use crate::view::attributes::{byte_order, charset_name, filter_name, innermost};
+use crate::view::ndl::dimensions::{self, Coordinate};
+use crate::view::ndl::value::value;
+use crate::view::ndl::yaml::{self, Lines, text};
+use crate::view::ndl::{Document, Source};
+use crate::wire::{to_u64, to_usize};
+
+/// A storage directive and its value.
+type Directive = (&'static [u8], String);
+
+impl Document<'_> {
+    /// The attributes of a node and, as further ones, the scalars of a group; says whether there are any.
+    pub(super) fn attributes(&mut self, node: NodeId, texts: &[(Vec<u8>, NodeId)]) -> Result<bool> {
+        let mut any = false;
+        let mut written = Ok(());
+        let source = self.source;
+        let lines = &mut self.lines;
+        let mut visit = |attribute: Attribute| {
+            written = open_once(lines, &mut any)
+                .and_then(|()| write_attribute(source, lines, &attribute.name, attribute.content));
+            match written {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        };
+        let visited = source.container.attributes(node, &mut visit);
+        written?;
+        for (name, node) in texts {
+            open_once(&mut self.lines, &mut any)?;
+            if let Ok(found) = source.container.node(*node)
+                && let NodeKind::Text(value) = &found.kind
+            {
+                self.lines.pair(name, &scalar(value))?;
+            }
+        }
+        if any {
+            self.lines.close();
+        }
+        if let Err(error) = visited {
+            self.unreadable(b"attributes", &error)?;
+        }
+        Ok(any)
+    }
+
+    /// Dimension coordinates; says whether there are any.
+    pub(super) fn coordinates(&mut self, members: &[(Vec<u8>, NodeId)]) -> Result<bool> {
+        self.section(b"dimcoords", members, |document, node, array| {
+            let size = array.shape.dims().first().copied().unwrap_or(0);
+            let is_unlimited = dimensions::is_unlimited(array);
+            let shown = match is_unlimited {
+                true => "null".to_owned(),
+                false => size.to_string(),
+            };
+            document.lines.pair(b"size", &shown)?;
+            document.datatype(&array.datatype)?;
+            if !dimensions::has_no_values(&*document.source.container, node) {
+                document.value(array, limits::NDL_VALUES)?;
+            }
+            let present = is_unlimited.then(|| (&b"size"[..], size.to_string()));
+            document.storage(array, present)
+        })
+    }
+
+    /// Other arrays, of the group at path `group`; says whether there are any.
+    pub(super) fn arrays(&mut self, members: &[(Vec<u8>, NodeId)], group: &[u8]) -> Result<bool> {
+        self.section(b"ndarrays", members, |document, node, array| {
+            let coordinates = dimensions::coordinates(document.source, node, array, group);
+            let present = document.shape(array, &coordinates, group)?;
+            document.datatype(&array.datatype)?;
+            if document.options.values > 0 {
+                document.value(array, document.options.values)?;
+            }
+            document.storage(array, present)
+        })
+    }
+
+    /// Arrays under one key, each with what `inside` writes and its attributes.
+    fn section(
+        &mut self,
+        key: &[u8],
+        members: &[(Vec<u8>, NodeId)],
+        inside: impl Fn(&mut Self, NodeId, &Arc<Array>) -> Result<()>,
+    ) -> Result<bool> {
+        if members.is_empty() {
+            return Ok(false);
+        }
+        self.lines.open(key)?;
+        for (name, node) in members {
+            // It was read before: what fails here is short of memory, or changed.
+            let found = self.source.container.node(*node)?;
+            let NodeKind::Array(array) = &found.kind else {
+                continue;
+            };
+            self.lines.open(name)?;
+            if let Err(error) = &array.storage {
+                self.unreadable(b"elements", error)?;
+            }
+            inside(self, *node, array)?;
+            self.attributes(*node, &[])?;
+            self.lines.close();
+        }
+        self.lines.close();
+        Ok(true)
+    }
+
+    fn datatype(&mut self, datatype: &Datatype) -> Result<()> {
+        self.lines.pair(b"type", &ndl_type(datatype))
+    }
+
+    /// The shape; returns the storage directive of the present one, where the shape does not tell it.
+    fn shape(
+        &mut self,
+        array: &Array,
+        coordinates: &[Option<Coordinate>],
+        group: &[u8],
+    ) -> Result<Option<Directive>> {
+        let Shape::Simple { dims, max } = &array.shape else {
+            self.lines.comment("null dataspace")?;
+            self.lines.pair(b"shape", "[0]")?;
+            return Ok(None);
+        };
+        let mut shown = Vec::new();
+        let mut is_open = false;
+        for ((dim, max), coordinate) in dims.iter().zip(max).zip(coordinates) {
+            shown.push(match coordinate {
+                Some(coordinate) => {
+                    is_open |= coordinate.is_unlimited;
+                    self.need(coordinate);
+                    let (place, name) = super::split(&coordinate.path);
+                    text(if place == group {
+                        name
+                    } else {
+                        &coordinate.path
+                    })
+                }
+                None if max.is_none() => {
+                    is_open = true;
+                    "null".to_owned()
+                }
+                None => dim.to_string(),
+            });
+        }
+        self.lines
+            .pair(b"shape", &format!("[{}]", shown.join(", ")))?;
+        let bounded = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| max > *dim);
+        if dims.iter().zip(max).any(bounded) {
+            let bounds: Vec<_> = max
+                .iter()
+                .map(|max| max.map_or("null".to_owned(), |max| max.to_string()))
+                .collect();
+            let comment = format!("may grow to [{}]", bounds.join(", "));
+            self.lines.comment(&comment)?;
+        }
+        Ok(is_open.then(|| (&b"shape"[..], format!("{dims:?}"))))
+    }
+
+    /// The value of an array of at most `most` elements.
+    fn value(&mut self, array: &Arc<Array>, most: u64) -> Result<()> {
+        match read_value(self.source, array, most) {
+            Ok(value) => self.lines.pair(b"value", &value),
+            Err(Error::Limit { .. }) => self.lines.comment("value: too long to be shown"),
+            Err(error) => self.unreadable(b"value", &error),
+        }
+    }
+
+    /// Storage directives, `present` being the one of the present extent.
+    fn storage(&mut self, array: &Array, present: Option<Directive>) -> Result<()> {
+        let mut directives: Vec<Directive> = present.into_iter().collect();
+        // In a damaged file the chunks may have other dimensions than the array.
+        let has_rank = |chunk: &&Vec<u64>| chunk.len() == array.shape.dims().len();
+        if let Some(chunk_shape) = array.chunk_shape.as_ref().filter(has_rank) {
+            directives.push((b"chunk", format!("{chunk_shape:?}")));
+        }
+        if !array.pipeline.0.is_empty() {
+            let filters: Vec<_> = array.pipeline.0.iter().map(filter).collect();
+            directives.push((b"filter", format!("[{}]", filters.join(", "))));
+        }
+        directives.extend(encoding(&array.datatype));
+        if let Fill::Value(element) = &array.fill
+            && !array.datatype.has_pointers()
+            && let Ok(fill) = value(self.source, &array.datatype, &[], element)
+        {
+            directives.push((b"fillvalue", fill));
+        }
+        if directives.is_empty() {
+            return Ok(());
+        }
+        self.lines.map(b"storage", |lines| {
+            let mut directives = directives.iter();
+            directives.try_for_each(|(key, value)| lines.pair(key, value))
+        })
+    }
+}
+
+/// Writes the key of attributes before the first.
+fn open_once(lines: &mut Lines<'_>, is_open: &mut bool) -> Result<()> {
+    if !std::mem::replace(is_open, true) {
+        lines.open(b"attributes")?;
+    }
+    Ok(())
+}
+
+/// An attribute: a single string in the short form, which no other type is told from, all else in the full.
+fn write_attribute(
+    source: &Source,
+    lines: &mut Lines<'_>,
+    name: &[u8],
+    content: Result<AttributeContent>,
+) -> Result<()> {
+    let content = match content {
+        Ok(content) => content,
+        Err(error) => return write_damaged(lines, name, &error),
+    };
+    let value = match content.shape {
+        Shape::Null => Ok("[]".to_owned()),
+        Shape::Simple { ref dims, .. } => value(source, &content.datatype, dims, &content.elements),
+    };
+    let is_string = matches!(
+        content.datatype.class,
+        Class::String { .. } | Class::VariableString { .. } | Class::Ucs4(_)
+    );
+    let is_scalar = matches!(&content.shape, Shape::Simple { dims, .. } if dims.is_empty());
+    if let Ok(value) = &value
+        && is_string
+        && is_scalar
+        && value != "null"
+    {
+        return lines.pair(name, value);
+    }
+    lines.map(name, |lines| {
+        match &content.shape {
+            Shape::Null => {
+                lines.comment("null dataspace")?;
+                lines.pair(b"shape", "[0]")?;
+            }
+            Shape::Simple { dims, .. } => lines.pair(b"shape", &format!("{dims:?}"))?,
+        }
+        lines.pair(b"type", &ndl_type(&content.datatype))?;
+        match value {
+            Ok(value) => lines.pair(b"value", &value)?,
+            Err(error) => {
+                lines.comment(&text(error.to_string().as_bytes()))?;
+                lines.pair(b"value", "null")?;
+            }
+        }
+        let directives: Vec<String> = encoding(&content.datatype)
+            .map(|(key, value)| format!("{}: {value}", text(key)))
+            .collect();
+        match directives.is_empty() {
+            true => Ok(()),
+            false => lines.pair(b"storage", &format!("{{{}}}", directives.join(", "))),
+        }
+    })
+}
+
+/// An attribute that cannot be read: its name is known, its value is null.
+fn write_damaged(lines: &mut Lines<'_>, name: &[u8], error: &Error) -> Result<()> {
+    lines.comment(&text(error.to_string().as_bytes()))?;
+    lines.pair(name, "null")
+}
+
+/// All elements of an array as a value.
+fn read_value(source: &Source, array: &Arc<Array>, most: u64) -> Result<String> {
+    let count = array.shape.elements()?;
+    if count > most {
+        return Err(Error::limit("elements of a value", most));
+    }
+    let length = array.bytes()?;
+    if length > to_u64(limits::NDL_VALUE_BYTES) {
+        return Err(Error::limit("bytes of a value", length));
+    }
+    let reader = Reader::new(&source.engine, Arc::clone(array))?;
+    let elements = reader.read(0, to_usize(length)?)?;
+    match array.shape {
+        Shape::Null => Ok("[]".to_owned()),
+        Shape::Simple { ref dims, .. } => value(source, &array.datatype, dims, &elements),
+    }
+}
+
+/// The directives of byte order and character set, of the numbers or the text that elements are.
+fn encoding(datatype: &Datatype) -> impl Iterator<Item = Directive> {
+    let order = byte_order(datatype);
+    let endian = matches!(order, "little" | "big").then(|| (&b"endian"[..], order.to_owned()));
+    let charset = match &innermost(datatype).class {
+        Class::String { charset, .. } | Class::VariableString { charset, .. } => {
+            Some(charset_name(*charset))
+        }
+        Class::Ucs4(_) => Some("ucs4"),
+        _ => None,
+    };
+    let charset = charset.map(|charset| (&b"charset"[..], charset.to_owned()));
+    endian.into_iter().chain(charset)
+}
+
+/// A filter: its name and, where it has any, its parameters.
+fn filter(filter: &Filter) -> String {
+    const DEFLATE: u16 = 1;
+    const LAST_OF_HDF5: u16 = 6;
+    let name = text(filter_name(filter).as_bytes());
+    let parameters = &filter.parameters;
+    match (filter.id, parameters.first()) {
+        (DEFLATE, Some(level)) => format!("{{{name}: {{level: {level}}}}}"),
+        (..=LAST_OF_HDF5, None) | (2 | 3, _) => name,
+        (..=LAST_OF_HDF5, _) => format!("{{{name}: {{parameters: {parameters:?}}}}}"),
+        (id, None) => format!("{{{name}: {{id: {id}}}}}"),
+        (id, _) => format!("{{{name}: {{id: {id}, parameters: {parameters:?}}}}}"),
+    }
+}
+
+/// A scalar of ASDF, whose text ends in a line break: a number, a boolean, null or text.
+fn scalar(value: &[u8]) -> String {
+    let Some(value) = value.strip_suffix(b"\n") else {
+        return "null".to_owned();
+    };
+    match std::str::from_utf8(value) {
+        Ok("true") => "true".to_owned(),
+        Ok("false") => "false".to_owned(),
+        Ok(plain) if yaml::is_decimal(plain) => yaml::number(value),
+        _ => text(value),
+    }
+}

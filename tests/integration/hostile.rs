@@ -1,0 +1,15 @@
+//! Files that nobody's library would write: each is put together here, structure by structure, and what
+//! is asked of it is what is asked of every file. Only a damaged superblock or root may refuse the mount;
+//! any other fault stays with its object, siblings stay readable, and no request costs more than its share.
+
+mod asdf;
+pub(crate) mod bounded;
+mod datasets;
+mod groups;
+pub(crate) mod hdf5;
+mod headers;
+mod mutants;
+pub(crate) mod mutation;
+mod tree;
+mod values;
+pub(crate) mod visit;

@@ -1,0 +1,205 @@
+//! Much asked for by a small file: work and memory stay in proportion to what a request needs.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+
+use h5fs::fs::{Filesystem, Kind, Options};
+
+use super::hdf5::*;
+use super::tree::*;
+
+/// Zeros as zlib has them, about a thousandth of their length.
+pub(crate) fn zeros_deflated(length: u32) -> Vec<u8> {
+    // One literal zero, then copies of 258 of them, each the bits 0 and 0 of a dynamic code: here the fixed code is
+    // enough, 13 bits for 258 bytes.
+    let mut bits = Bits::default();
+    bits.put(1, 1); // last block
+    bits.put(1, 2); // fixed codes
+    bits.put_code(0x30, 8); // literal 0
+    let mut left = length - 1;
+    while left >= 258 {
+        bits.put_code(0b1100_0101, 8); // length 258
+        bits.put_code(0, 5); // distance 1
+        left -= 258;
+    }
+    for _ in 0..left {
+        bits.put_code(0x30, 8);
+    }
+    bits.put_code(0, 7); // end of the block
+    let mut stream = vec![0x78, 0x9c];
+    stream.extend(bits.bytes);
+    // Adler-32 of zeros: the first sum stays 1, the second counts the bytes.
+    stream.extend((((length % 65_521) << 16) | 1).to_be_bytes());
+    stream
+}
+
+#[derive(Default)]
+struct Bits {
+    bytes: Vec<u8>,
+    used: u32,
+}
+
+impl Bits {
+    /// The lowest bit first.
+    fn put(&mut self, value: u32, count: u32) {
+        for i in 0..count {
+            if self.used % 8 == 0 {
+                self.bytes.push(0);
+            }
+            let last = self.bytes.last_mut().expect("a byte");
+            *last |= (((value >> i) & 1) as u8) << (self.used % 8);
+            self.used += 1;
+        }
+    }
+
+    /// The highest bit first, as codes stand.
+    fn put_code(&mut self, code: u32, count: u32) {
+        for i in (0..count).rev() {
+            self.put(code >> i, 1);
+        }
+    }
+}
+
+#[test]
+fn the_bomb_is_sound() {
+    let mut file = Hdf5::new();
+    let bad = one_chunk(
+        &mut file,
+        filters(&[(1, &[9])]),
+        100_000,
+        &zeros_deflated(100_000),
+    );
+    let tree = good_is_good(file.beside_good(bad));
+    assert_eq!(tree.content("bad"), Ok(vec![0; 100_000]));
+}
+
+/// A chunk of 256 MiB in a file of half a megabyte is served; beside the cache it takes the chunk twice.
+#[test]
+fn a_chunk_of_256_mebibytes() {
+    const LENGTH: u32 = 256 << 20;
+    let mut file = Hdf5::new();
+    let bad = one_chunk(
+        &mut file,
+        filters(&[(1, &[9])]),
+        LENGTH,
+        &zeros_deflated(LENGTH),
+    );
+    let tree = Tree::new(file.beside_good(bad));
+    assert_eq!(tree.size("bad"), Ok(u64::from(LENGTH)));
+    assert_eq!(tree.part("bad", u64::from(LENGTH) - 5, 10), Ok(vec![0; 5]));
+    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
+}
+
+/// A chunk that is larger than any is refused when it is opened, before anything is decoded.
+#[test]
+fn a_chunk_of_three_gibibytes() {
+    let mut file = Hdf5::new();
+    let bad = one_chunk(
+        &mut file,
+        filters(&[(1, &[9])]),
+        3 << 30,
+        &zeros_deflated(1 << 20),
+    );
+    bad_alone_is_bad(file.beside_good(bad));
+}
+
+/// A hundred thousand groups, each in the one before: no stack is as deep, no path as long.
+#[test]
+fn groups_a_hundred_thousand_deep() {
+    const DEPTH: usize = 100_000;
+    let mut file = Hdf5::new();
+    let good = file.put_bytes(b"goodness");
+    let mut below = file.put_group(&[(b"bottom", good)]);
+    for _ in 0..DEPTH {
+        below = file.put_group(&[(b"g", below)]);
+    }
+    let root = file.put_group(&[(b"good", good), (b"top", below)]);
+    let tree = Tree::new(file.rooted(root));
+    let mut at = tree.0.resolve(b"top").expect("the first").ino;
+    for _ in 0..DEPTH {
+        let next = tree.0.lookup(at, b"g").expect("the next");
+        assert_eq!(next.attributes.kind, Kind::Directory);
+        at = next.ino;
+    }
+    let bottom = tree.0.lookup(at, b"bottom").expect("the last");
+    let handle = tree.0.open_file(bottom.ino).expect("a file");
+    assert_eq!(
+        tree.0.read(handle, 0, 100).expect("bytes").to_vec(),
+        b"goodness"
+    );
+    // Its path is over 200 000 bytes; asking for it must not take the steps squared.
+    soon(|| tree.0.listxattr(bottom.ino)).expect("a list");
+    soon(|| tree.0.getxattr(bottom.ino, b"user.h5fs.path")).ok();
+}
+
+/// The superblock may stand at any doubling of 512: all of them are looked at, in a file of a terabyte too.
+#[test]
+fn a_superblock_far_into_a_terabyte() {
+    let mut inner = Hdf5::new();
+    let good = inner.put_bytes(b"goodness");
+    let root = inner.put_group(&[(b"good", good)]);
+    let bytes = inner.rooted(root);
+    let directory = tempfile::tempdir().expect("directory");
+    for shift in [9, 20, 31, 39] {
+        let path = directory.path().join(format!("at-{shift}.h5"));
+        let file = File::create(&path).expect("file");
+        file.set_len(1 << 40).expect("a sparse file");
+        file.write_all_at(&bytes, 1 << shift).expect("write");
+        let filesystem = soon(|| Filesystem::open(&path, &Options::default())).expect("a mount");
+        assert_eq!(Tree(filesystem).content("good"), Ok(b"goodness".to_vec()));
+    }
+    let path = directory.path().join("none");
+    File::create(&path)
+        .expect("file")
+        .set_len(1 << 40)
+        .expect("a sparse file");
+    soon(|| Filesystem::open(&path, &Options::default()).map(|_| ())).expect_err("no format");
+}
+
+/// A directory of a hundred thousand names, on a mount: they stream, and a name is found at once.
+#[test]
+fn a_mount_of_hostile_parts() {
+    let mut file = Hdf5::new();
+    let good = file.put_bytes(b"goodness");
+    let bomb = one_chunk(
+        &mut file,
+        filters(&[(1, &[9])]),
+        64,
+        &zeros_deflated(64 << 20),
+    );
+    let own = file.next();
+    let length = header_2(&[continuation(0, 0)]).len() as u64;
+    let circle = file.put(&header_2(&[continuation(own, length)]));
+    let links = [
+        hard_link(b"good", good),
+        hard_link(b"bomb", bomb),
+        hard_link(b"circle", circle),
+        hard_link(b"nowhere", 1 << 60),
+        hard_link(b"a/b", good),
+        soft_link(b"self", b"self"),
+        external_link(b"passwd", b"/etc/passwd", b"/"),
+    ];
+    let root = file.put(&group(&links));
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("hostile.h5");
+    let mut written = File::create(&path).expect("file");
+    written.write_all(&file.rooted(root)).expect("write");
+    let mount = crate::harness::Mount::new(&path);
+    let errno = |name: &str| {
+        std::fs::read(mount.at(name))
+            .expect_err("an error")
+            .raw_os_error()
+    };
+    assert_eq!(errno("bomb"), Some(5));
+    assert_eq!(errno("circle"), Some(5));
+    assert_eq!(errno("nowhere"), Some(5));
+    assert_eq!(errno("self"), Some(nix::errno::Errno::ELOOP as i32));
+    assert_eq!(errno("passwd"), Some(nix::errno::Errno::ENOENT as i32));
+    assert_eq!(std::fs::read(mount.at("good")).expect("good"), b"goodness");
+    assert_eq!(std::fs::read(mount.at("a%2Fb")).expect("a/b"), b"goodness");
+    assert_eq!(
+        std::fs::read_dir(&mount.path).expect("listing").count(),
+        links.len()
+    );
+}

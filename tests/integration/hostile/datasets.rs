@@ -1,0 +1,512 @@
+//! Dataspaces, datatypes, layouts, chunk indices, filters, fill values.
+
+use h5fs::error::Error;
+use h5fs::fs::Whence;
+
+use super::hdf5::*;
+use super::tree::*;
+
+/// A dataset whose message of type `kind` has this body.
+#[track_caller]
+fn bad_message(kind: u8, body: Vec<u8>) -> Error {
+    bad_alone_is_bad(with_bad_dataset(vec![Message(kind, 0, body)]))
+}
+
+#[test]
+fn extents_that_cannot_be() {
+    bad_message(kind::DATASPACE, vec![2, 255, 0, 1]);
+    bad_message(kind::DATASPACE, extent(&[1; 33]));
+    bad_message(kind::DATASPACE, vec![2, 2, 0, 1, 9]);
+    bad_message(kind::DATASPACE, [vec![2, 1, 0, 0], words(&[4])].concat()); // scalar, yet with a dimension
+    bad_message(kind::DATASPACE, [vec![2, 1, 1, 1], words(&[5, 4])].concat()); // over its maximum
+    bad_message(kind::DATASPACE, vec![2, 0, 0, 9]);
+    bad_message(kind::DATASPACE, vec![9, 0, 0, 0]);
+    bad_message(kind::DATASPACE, Vec::new());
+    bad_message(kind::DATASPACE, extent(&[u64::MAX, u64::MAX, 2]));
+    bad_message(kind::DATASPACE, extent(&[u64::MAX]));
+    bad_message(kind::DATASPACE, extent(&[1 << 63]));
+}
+
+#[test]
+fn datatypes_that_cannot_be() {
+    let bad = |body: Vec<u8>| bad_message(kind::DATATYPE, body);
+    bad(Vec::new());
+    bad(class_type(0x00, 0, 1, &[0, 0, 8, 0])); // version 0
+    bad(class_type(0x1f, 0, 1, &[])); // class 15
+    bad(class_type(0x10, 0, 0, &[0, 0, 8, 0])); // no bytes
+    bad(class_type(0x10, 0, u32::MAX, &[0, 0, 8, 0]));
+    bad(class_type(0x10, 0, 1, &[0, 0, 200, 0])); // more bits than there are
+    bad(class_type(0x14, 0, 1, &[255, 255, 255, 255]));
+    bad(class_type(0x15, 255, 8, b"no end")); // the tag is cut off
+    bad(class_type(0x17, 0xff, 8, &[])); // a reference of no kind
+    bad(class_type(0x47, 0x99, 8, &[]));
+    bad(class_type(0x18, 0xffff, 1, &byte_type())); // 65535 names that are not there
+    bad(class_type(0x19, 0xff, 16, &byte_type())); // variable-length what?
+    bad(class_type(0x19, 0, 1, &byte_type()));
+    // Arrays: of more than 4 GiB, of a size that is not their elements', of rank 200.
+    let dims = |dims: &[u32]| {
+        let mut body = vec![dims.len() as u8];
+        body.extend(dims.iter().flat_map(|dim| dim.to_le_bytes()));
+        [body, byte_type()].concat()
+    };
+    bad(class_type(0x3a, 0, u32::MAX, &dims(&[1 << 31, 1 << 31, 4])));
+    bad(class_type(0x3a, 0, 9, &dims(&[8])));
+    bad(class_type(0x3a, 0, 9, &dims(&[1; 200])));
+}
+
+/// A compound of one member.
+fn compound(size: u32, offset: u8, member: &[u8]) -> Vec<u8> {
+    class_type(0x36, 1, size, &[b"m\0", &[offset][..], member].concat())
+}
+
+#[test]
+fn compounds_that_do_not_hold_their_members() {
+    bad_message(kind::DATATYPE, compound(4, 200, &byte_type()));
+    bad_message(kind::DATATYPE, compound(4, 4, &byte_type()));
+    bad_message(kind::DATATYPE, class_type(0x36, 0xffff, 4, b"m\0\0"));
+    bad_message(
+        kind::DATATYPE,
+        class_type(0x36, 1, 4, b"no end of the name"),
+    );
+}
+
+/// As deep as a message can be; a reader that calls itself for each would be at its stack's end.
+#[test]
+fn datatypes_nested_without_end() {
+    let mut nested = byte_type();
+    while nested.len() < 60_000 {
+        nested = class_type(0x19, 0, 16, &nested);
+    }
+    bad_message(kind::DATATYPE, nested);
+    let mut nested = byte_type();
+    while nested.len() < 60_000 {
+        nested = compound(1, 0, &nested);
+    }
+    bad_message(kind::DATATYPE, nested);
+    let mut nested = byte_type();
+    while nested.len() < 60_000 {
+        nested = class_type(0x3a, 0, 1, &[&[1, 1, 0, 0, 0][..], &nested].concat());
+    }
+    bad_message(kind::DATATYPE, nested);
+}
+
+#[test]
+fn data_in_one_piece_that_is_not_there() {
+    let bad = |at, size, dim: u64| {
+        bad_alone_is_bad(with_bad_dataset(vec![
+            dataspace(&[dim]),
+            contiguous(at, size),
+        ]))
+    };
+    bad(1 << 40, 64, 64);
+    bad(u64::MAX - 8, 64, 64);
+    bad(96, u64::MAX, 1 << 40);
+    bad(96, 8, 64); // less than the extent
+}
+
+/// The part that is there is read, the part that is not is an error and not zeros.
+#[test]
+fn data_that_is_cut_off() {
+    let mut file = Hdf5::new();
+    let good = file.put_bytes(b"goodness");
+    let data_at = 4096;
+    let header = dataset(&[100], &byte_type(), contiguous(data_at, 100), &[]);
+    let bad = file.put(&header);
+    let root = file.put_group(&[(b"bad", bad), (b"good", good)]);
+    file.0.resize(data_at as usize, 0);
+    file.0.extend([9; 50]);
+    let tree = good_is_good(file.rooted(root));
+    assert_eq!(tree.part("bad", 0, 50), Ok(vec![9; 50]));
+    tree.part("bad", 0, 51).expect_err("the rest is not there");
+    tree.part("bad", 60, 10).expect_err("none of it is there");
+    assert_eq!(tree.size("bad"), Ok(100));
+}
+
+#[test]
+fn layouts_that_cannot_be() {
+    let bad = |body: Vec<u8>| bad_message(kind::LAYOUT, body);
+    bad(Vec::new());
+    bad(vec![9, 1]);
+    bad(vec![3, 200]);
+    bad([&[3, 0, 64, 0][..], &[7; 10]].concat()); // compact, and cut off
+    bad([&[3, 0, 10, 0][..], &[7; 10]].concat()); // compact, and less than the extent
+    bad([&[3, 0, 0xff, 0xff][..], &[7; 10]].concat());
+    bad(vec![1, 1, 2]);
+    bad(vec![4, 3]); // virtual, and cut off
+}
+
+/// A dataset of 64 bytes in chunks of 16 found by a tree of version 1.
+fn chunk_tree(node: &[u8], pipeline: &[Message]) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let tree = file.put(node);
+    let layout = chunked(tree, &[16, 1]);
+    let bad = file.put(&dataset(&[64], &byte_type(), layout, pipeline));
+    file.beside_good(bad)
+}
+
+/// A key: stored bytes, mask, and where the chunk begins.
+fn key(size: u64, start: u64) -> [u64; 3] {
+    [size, start, 0]
+}
+
+#[test]
+fn chunk_grids_that_cannot_be() {
+    for dims in [&[0, 1][..], &[16, 0], &[16, 2], &[16, 16, 1], &[16]] {
+        bad_alone_is_bad(with_bad_dataset(vec![chunked(UNDEFINED, dims)]));
+    }
+    let mut zero = chunked(UNDEFINED, &[16, 1]);
+    for dimensionality in [0, 34, 255] {
+        zero.2[2] = dimensionality;
+        bad_alone_is_bad(with_bad_dataset(vec![zero.clone()]));
+    }
+    bad_alone_is_bad(with_bad_dataset(vec![chunked(UNDEFINED, &[u32::MAX; 9])]));
+    for width in [0, 9, 255] {
+        let mut layout = chunked_4(0, &[16, 1], &[1], 96);
+        layout.2[4] = width;
+        bad_alone_is_bad(with_bad_dataset(vec![layout]));
+    }
+    bad_alone_is_bad(with_bad_dataset(vec![chunked_4(0, &[16, 1], &[9], 96)]));
+}
+
+#[test]
+fn chunk_trees_that_lie() {
+    let bad = |node: Vec<u8>, pipeline: &[Message]| bad_alone_is_bad(chunk_tree(&node, pipeline));
+    bad(chunk_node(0, u16::MAX, &key(16, 0)), &[]);
+    bad(group_node(0, 0, &[0]), &[]);
+    let own = Hdf5::new().next();
+    let entry = [&key(16, 0)[..], &[own], &key(16, 64)].concat();
+    bad(chunk_node(1, 1, &entry), &[]);
+    bad(chunk_node(255, 1, &entry), &[]);
+    for at in [1 << 50, u64::MAX - 4] {
+        let entry = [&key(16, 0)[..], &[at], &key(16, 64)].concat();
+        bad(chunk_node(0, 1, &entry), &[]);
+    }
+    // What a chunk's key says of its size counts where there are filters.
+    for size in [0, 1 << 20, u64::from(u32::MAX)] {
+        let entry = [&key(size, 0)[..], &[own], &key(16, 64)].concat();
+        bad(chunk_node(0, 1, &entry), &[filters(&[(1, &[6])])]);
+    }
+}
+
+/// A chunk that is nowhere in the grid, or outside the extent, is nobody's: the others are read.
+#[test]
+fn chunks_beside_the_grid_are_ignored() {
+    let mut file = Hdf5::new();
+    let data = file.put(&[5; 16]);
+    let entries = [
+        &key(16, 0)[..],
+        &[data],
+        &key(16, 17),
+        &[data],
+        &key(16, 1 << 40),
+        &[data],
+        &key(16, 1 << 41),
+    ]
+    .concat();
+    let tree = file.put(&chunk_node(0, 3, &entries));
+    let bad = file.put(&dataset(&[64], &byte_type(), chunked(tree, &[16, 1]), &[]));
+    let tree = good_is_good(file.beside_good(bad));
+    assert_eq!(tree.part("bad", 0, 16), Ok(vec![5; 16]));
+    let rest = tree.part("bad", 32, 32);
+    assert!(rest.is_err() || rest == Ok(vec![0; 32]));
+}
+
+/// The same chunk twice: one of them, and always the same.
+#[test]
+fn a_chunk_twice() {
+    let mut file = Hdf5::new();
+    let one = file.put(&[1; 16]);
+    let two = file.put(&[2; 16]);
+    let entries = [&key(16, 0)[..], &[one], &key(16, 0), &[two], &key(16, 16)].concat();
+    let tree = file.put(&chunk_node(0, 2, &entries));
+    let bad = file.put(&dataset(&[16], &byte_type(), chunked(tree, &[16, 1]), &[]));
+    let tree = good_is_good(file.beside_good(bad));
+    let first = tree.content("bad");
+    assert!(first == Ok(vec![1; 16]) || first == Ok(vec![2; 16]) || first.is_err());
+    assert_eq!(tree.content("bad"), first);
+}
+
+/// A dataset of 64 bytes in chunks of 16, found by an index of a layout message of version 4.
+fn indexed(number: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let places: Vec<u64> = blocks.iter().map(|block| file.put(block)).collect();
+    let at = places.last().copied().unwrap_or(1 << 50);
+    let layout = chunked_4(0, &[16, 1], number, at);
+    let dims = [vec![2, 1, 1, 1], words(&[64, UNDEFINED])].concat();
+    let max = if number[0] == 4 { dims } else { extent(&[64]) };
+    let messages = [
+        Message(kind::DATASPACE, 0, max),
+        Message(kind::DATATYPE, 0, byte_type()),
+        layout,
+    ];
+    let bad = file.put(&header_2(&messages));
+    file.beside_good(bad)
+}
+
+const FIXED: &[u8] = &[3, 10];
+const EXTENSIBLE: &[u8] = &[4, 32, 4, 4, 16, 10];
+
+/// The header of a fixed array: size of an entry, bits of a page, entries, data block.
+fn fixed_array(entry: u8, bits: u8, entries: u64, data: u64) -> Vec<u8> {
+    sealed([&b"FAHD\0\0"[..], &[entry, bits], &words(&[entries, data])].concat())
+}
+
+#[test]
+fn fixed_arrays_that_lie() {
+    let bad = |header: Vec<u8>| bad_alone_is_bad(indexed(FIXED, &[header]));
+    bad(fixed_array(8, 10, u64::MAX, 96));
+    bad(fixed_array(8, 10, 1 << 58, 96));
+    bad(fixed_array(8, 255, 4, 96));
+    bad(fixed_array(8, 0, 1 << 40, 96));
+    bad(fixed_array(0, 10, 4, 96));
+    bad(fixed_array(255, 10, 4, 96));
+    bad(fixed_array(8, 10, 0, 96));
+    bad(fixed_array(8, 10, 4, 1 << 60));
+    bad(fixed_array(8, 10, 4, 0)); // the superblock is no data block
+    let mut unsealed = fixed_array(8, 10, 4, 96);
+    unsealed[6] ^= 1;
+    bad(unsealed);
+    bad_alone_is_bad(indexed(FIXED, &[]));
+    // The data block of another array.
+    let block = sealed([&b"FADB\0\0"[..], &words(&[77, 96, 96, 96, 96])].concat());
+    bad_alone_is_bad(indexed(FIXED, &[block, fixed_array(8, 10, 4, 96)]));
+}
+
+/// The header of an extensible array: the five sizes, and the index block.
+fn extensible_array(sizes: [u8; 5], index: u64) -> Vec<u8> {
+    let statistics = words(&[0; 6]);
+    let prefix = [&b"EAHD\0\0\x08"[..], &sizes].concat();
+    sealed([prefix, statistics, words(&[index])].concat())
+}
+
+#[test]
+fn extensible_arrays_that_lie() {
+    let bad = |sizes, index| {
+        bad_alone_is_bad(indexed(EXTENSIBLE, &[extensible_array(sizes, index)]));
+    };
+    bad([255, 4, 16, 4, 10], 96);
+    bad([32, 4, 0, 4, 10], 96);
+    bad([32, 4, 3, 4, 10], 96);
+    bad([32, 4, 16, 0, 10], 96);
+    bad([32, 4, 16, 255, 10], 96);
+    bad([0, 0, 128, 128, 0], 96);
+    bad([64, 255, 1, 128, 255], 96);
+    bad([32, 4, 16, 4, 10], 1 << 60);
+    bad([32, 4, 16, 4, 10], 0);
+    bad_alone_is_bad(indexed(EXTENSIBLE, &[]));
+}
+
+#[test]
+fn new_trees_of_chunks_that_lie() {
+    let tree = Btree2 {
+        record_type: 10,
+        node_size: 512,
+        record_size: 16,
+        depth: 0,
+        root: 1 << 50,
+        used: 1,
+        total: 1,
+    };
+    let bad = |tree: Btree2| bad_alone_is_bad(indexed(&[5, 0, 2, 0, 0, 100, 40], &[tree.header()]));
+    bad(Btree2 { ..tree });
+    bad(Btree2 {
+        record_size: 3,
+        ..tree
+    });
+    bad(Btree2 {
+        record_type: 5,
+        ..tree
+    });
+    bad(Btree2 {
+        depth: 9999,
+        ..tree
+    });
+    bad(Btree2 {
+        total: u64::MAX,
+        ..tree
+    });
+}
+
+#[test]
+fn single_and_implicit_chunks_that_are_not_there() {
+    bad_alone_is_bad(indexed(&[2], &[]));
+    let filtered = |size: u64| {
+        let index = [&[1][..], &words(&[size]), &[0; 4]].concat();
+        let messages = vec![chunked_4(2, &[64, 1], &index, 96), filters(&[(1, &[6])])];
+        bad_alone_is_bad(with_bad_dataset(messages));
+    };
+    for size in [0, 1 << 40, u64::MAX] {
+        filtered(size);
+    }
+    // One chunk is said to be all, and is not.
+    bad_alone_is_bad(indexed(&[1], &[vec![0; 16]]));
+}
+
+/// One chunk of 64 bytes, stored as `stored`, behind these filters.
+#[track_caller]
+fn bad_chunk(pipeline: &[(u16, &[u32])], stored: &[u8]) -> Error {
+    let mut file = Hdf5::new();
+    let bad = one_chunk(&mut file, filters(pipeline), 64, stored);
+    bad_alone_is_bad(file.beside_good(bad))
+}
+
+#[test]
+fn pipelines_that_cannot_be() {
+    bad_message(kind::FILTERS, Vec::new());
+    bad_message(kind::FILTERS, vec![9, 1]);
+    bad_message(kind::FILTERS, vec![2, 255]);
+    bad_message(
+        kind::FILTERS,
+        vec![1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0, 0, 0, 0],
+    ); // a name of 65535
+    bad_message(kind::FILTERS, vec![2, 1, 1, 0, 0, 0, 0xff, 0xff]); // 65535 parameters
+    bad_alone_is_bad(with_bad_dataset(vec![filters(&[(1, &[6][..]); 255])]));
+    assert!(
+        bad_chunk(&[(31_999, &[])], b"x")
+            .to_string()
+            .contains("31999")
+    );
+}
+
+/// Deflate thirty-two times over: each pass is bounded like one.
+#[test]
+fn one_filter_thirty_two_times() {
+    bad_chunk(&[(1, &[6][..]); 32], b"\x78\x9c\x03\0\0\0\0\x01");
+}
+
+#[test]
+fn coders_that_get_nonsense() {
+    let (zeros, ones) = (&[0; 40][..], &[0xff; 40][..]);
+    for stored in [zeros, ones, b"x"] {
+        for filter in [
+            1, 4, 5, 6, 307, 32_000, 32_001, 32_004, 32_008, 32_013, 32_015, 32_026,
+        ] {
+            // Parameters missing, absurd, plausible.
+            for parameters in [
+                &[][..],
+                &[u32::MAX; 20],
+                &[0; 20],
+                &[4, 8, 8, 64, 0, 1, 1, 1],
+            ] {
+                let mut file = Hdf5::new();
+                let bad = one_chunk(&mut file, filters(&[(filter, parameters)]), 64, stored);
+                let tree = good_is_good(file.beside_good(bad));
+                // Some nonsense is a code for something; then it is all of the chunk.
+                if let Ok(bytes) = tree.content("bad") {
+                    assert_eq!(bytes.len(), 64, "filter {filter}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn shuffles_and_sums_that_do_not_fit() {
+    for size in [0, 65, u32::MAX] {
+        let mut file = Hdf5::new();
+        let bad = one_chunk(&mut file, filters(&[(2, &[size])]), 64, &[7; 64]);
+        let tree = good_is_good(file.beside_good(bad));
+        assert!(tree.content("bad").map_or(true, |bytes| bytes == [7; 64]));
+    }
+    bad_chunk(&[(2, &[4])], &[7; 63]);
+    bad_chunk(&[(3, &[])], &[7; 3]); // shorter than the sum
+    bad_chunk(&[(3, &[])], &[7; 68]); // a wrong sum
+}
+
+/// 260 KB of deflate that hold 256 MiB, in a chunk that says 64 bytes: no more is decoded.
+#[test]
+fn a_bomb_in_a_small_chunk() {
+    bad_chunk(&[(1, &[9])], &super::bounded::zeros_deflated(256 << 20));
+}
+
+#[test]
+fn fill_values_that_cannot_be() {
+    let bad = |body: &[u8]| bad_message(kind::FILL_VALUE, body.to_vec());
+    bad(&[]);
+    bad(&[9, 0]);
+    bad(&[3, 0x20, 0, 0, 0, 0x7f]); // of 2 GiB
+    bad(&[3, 0x20, 4, 0, 0, 0, 1, 2, 3, 4]); // of four bytes for elements of one
+    bad(&[2, 2, 2, 1, 0xfe, 0xff, 0xff, 0xff]);
+    bad(&[3, 0x20, 1, 0, 0, 0]); // cut off
+    // An undefined one leaves the content open: zeros.
+    let mut file = Hdf5::new();
+    let undefined = Message(kind::FILL_VALUE, 0, vec![3, 0x10]);
+    let bad = file.put(&dataset(
+        &[8],
+        &byte_type(),
+        contiguous(UNDEFINED, 8),
+        &[undefined],
+    ));
+    let tree = good_is_good(file.beside_good(bad));
+    assert_eq!(tree.content("bad"), Ok(vec![0; 8]));
+}
+
+/// 2^60 bytes of which none is stored.
+#[test]
+fn a_dataset_of_an_exabyte() {
+    let exabyte = 1_u64 << 60;
+    for fill in [0, 7] {
+        let value = Message(kind::FILL_VALUE, 0, vec![3, 0x20, 1, 0, 0, 0, fill]);
+        for layout in [
+            contiguous(UNDEFINED, exabyte),
+            chunked(UNDEFINED, &[1 << 16, 1]),
+            chunked(UNDEFINED, &[1, 1]),
+        ] {
+            let mut file = Hdf5::new();
+            let bad = file.put(&dataset(
+                &[exabyte],
+                &byte_type(),
+                layout,
+                std::slice::from_ref(&value),
+            ));
+            let tree = good_is_good(file.beside_good(bad));
+            assert_eq!(soon(|| tree.size("bad")), Ok(exabyte));
+            let middle = soon(|| tree.part("bad", (1 << 59) - 7, 100_000));
+            assert_eq!(middle, Ok(vec![fill; 100_000]));
+            let handle = tree
+                .0
+                .open_file(tree.0.resolve(b"bad").unwrap().ino)
+                .unwrap();
+            let data = soon(|| tree.0.lseek(handle, 5, Whence::Data));
+            let hole = soon(|| tree.0.lseek(handle, 5, Whence::Hole));
+            match fill {
+                0 => assert_eq!((data.is_err(), hole), (true, Ok(5))),
+                _ => assert_eq!((data, hole), (Ok(5), Ok(exabyte))),
+            }
+        }
+    }
+}
+
+/// The raw files of a dataset that a stranger wrote: none is opened from a file in memory, and each is an error.
+#[test]
+fn raw_files_anywhere() {
+    for name in [
+        &b"/etc/passwd"[..],
+        b"../../etc/passwd",
+        b"/dev/zero",
+        b"/proc/self/mem",
+        b"",
+    ] {
+        for (offset, size) in [(0, 64), (1 << 63, 64), (u64::MAX, u64::MAX)] {
+            let mut file = Hdf5::new();
+            let data = file.put(&[&[0; 8][..], name, &[0; 8]].concat());
+            let heap = file.put(&local_heap(16 + name.len() as u64, data));
+            let mut list = [vec![1, 0, 0, 0, 1, 0, 1, 0], words(&[heap])].concat();
+            list.extend(words(&[8, offset, size]));
+            let list = Message(kind::EXTERNAL_FILES, 0, list);
+            let bad = file.put(&dataset(
+                &[64],
+                &byte_type(),
+                contiguous(UNDEFINED, 64),
+                &[list],
+            ));
+            let tree = good_is_good(file.beside_good(bad));
+            tree.content("bad").expect_err("nothing is opened");
+        }
+    }
+    bad_message(
+        kind::EXTERNAL_FILES,
+        vec![1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 96, 0, 0, 0, 0, 0, 0, 0],
+    );
+    bad_message(kind::EXTERNAL_FILES, Vec::new());
+}

@@ -1,0 +1,523 @@
+//! HDF5 files, written structure by structure, with sizes, counts and addresses as the test wants them.
+//!
+//! Addresses and lengths have eight bytes. A block is bytes; [`Hdf5`] puts blocks one after another and
+//! says where they came to stand. Checksums are right unless a test spoils them.
+
+use h5fs::wire::checksum::lookup3;
+
+/// The undefined address.
+pub(crate) const UNDEFINED: u64 = u64::MAX;
+
+/// Message types.
+pub(crate) mod kind {
+    pub(crate) const DATASPACE: u8 = 1;
+    pub(crate) const LINK_INFO: u8 = 2;
+    pub(crate) const DATATYPE: u8 = 3;
+    pub(crate) const FILL_VALUE: u8 = 5;
+    pub(crate) const LINK: u8 = 6;
+    pub(crate) const EXTERNAL_FILES: u8 = 7;
+    pub(crate) const LAYOUT: u8 = 8;
+    pub(crate) const GROUP_INFO: u8 = 10;
+    pub(crate) const FILTERS: u8 = 11;
+    pub(crate) const ATTRIBUTE: u8 = 12;
+    pub(crate) const CONTINUATION: u8 = 16;
+    pub(crate) const SYMBOL_TABLE: u8 = 17;
+    pub(crate) const DRIVER_INFO: u8 = 20;
+    pub(crate) const ATTRIBUTE_INFO: u8 = 21;
+}
+
+/// A header message: its type, its flags, its body.
+#[derive(Debug, Clone)]
+pub(crate) struct Message(pub(crate) u8, pub(crate) u8, pub(crate) Vec<u8>);
+
+/// A file that grows.
+#[derive(Debug, Clone)]
+pub(crate) struct Hdf5(pub(crate) Vec<u8>);
+
+impl Hdf5 {
+    /// Room for a superblock.
+    pub(crate) fn new() -> Self {
+        Hdf5(vec![0; 96])
+    }
+
+    /// Where the next block will stand.
+    pub(crate) fn next(&self) -> u64 {
+        self.0.len().next_multiple_of(8) as u64
+    }
+
+    /// Puts a block at the end; where it stands.
+    pub(crate) fn put(&mut self, block: &[u8]) -> u64 {
+        let at = self.next();
+        self.0.resize(at as usize, 0);
+        self.0.extend_from_slice(block);
+        at
+    }
+
+    /// Puts a block in a place that was kept free.
+    pub(crate) fn put_at(&mut self, at: u64, block: &[u8]) {
+        let at = at as usize;
+        self.0[at..at + block.len()].copy_from_slice(block);
+    }
+
+    /// The file with a superblock of version 2 and the root group at `root`.
+    pub(crate) fn rooted(mut self, root: u64) -> Vec<u8> {
+        let end = self.0.len() as u64;
+        self.put_at(0, &superblock_2(2, 0, UNDEFINED, end, root));
+        self.0
+    }
+
+    /// The file with a superblock of version 0.
+    pub(crate) fn rooted_old(mut self, root: u64) -> Vec<u8> {
+        let end = self.0.len() as u64;
+        self.put_at(0, &superblock_0(end, UNDEFINED, root));
+        self.0
+    }
+
+    /// Puts a group of the new kind, with its links in its header.
+    pub(crate) fn put_group(&mut self, links: &[(&[u8], u64)]) -> u64 {
+        let messages: Vec<Message> = links
+            .iter()
+            .map(|(name, at)| hard_link(name, *at))
+            .collect();
+        self.put(&group(&messages))
+    }
+
+    /// Puts a dataset of bytes, whose content stands in one piece.
+    pub(crate) fn put_bytes(&mut self, content: &[u8]) -> u64 {
+        let data = self.put(content);
+        let count = content.len() as u64;
+        self.put(&dataset(
+            &[count],
+            &byte_type(),
+            contiguous(data, count),
+            &[],
+        ))
+    }
+
+    /// The whole file: in its root the dataset `good`, which holds `goodness`, and the object at `bad` as `bad`.
+    pub(crate) fn beside_good(mut self, bad: u64) -> Vec<u8> {
+        let good = self.put_bytes(b"goodness");
+        let root = self.put_group(&[(b"bad", bad), (b"good", good)]);
+        self.rooted(root)
+    }
+}
+
+/// The whole file with this header, or what stands for it, as the object `bad`.
+pub(crate) fn with_bad(header: &[u8]) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let bad = file.put(header);
+    file.beside_good(bad)
+}
+
+/// The whole file with a dataset `bad` of these messages, of which a dataspace, a datatype and a layout that are not
+/// among them are sound.
+pub(crate) fn with_bad_dataset(messages: Vec<Message>) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let data = file.put(&[7; 64]);
+    let sound = [
+        dataspace(&[64]),
+        Message(kind::DATATYPE, 0, byte_type()),
+        contiguous(data, 64),
+    ];
+    let mut all = messages;
+    for message in sound {
+        if all.iter().all(|own| own.0 != message.0) {
+            all.push(message);
+        }
+    }
+    let bad = file.put(&header_2(&all));
+    file.beside_good(bad)
+}
+
+pub(crate) fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// A block and its checksum.
+pub(crate) fn sealed(mut block: Vec<u8>) -> Vec<u8> {
+    block.extend(lookup3(&block).to_le_bytes());
+    block
+}
+
+fn short(number: usize) -> [u8; 2] {
+    u16::try_from(number).expect("sixteen bits").to_le_bytes()
+}
+
+fn long(number: usize) -> [u8; 4] {
+    u32::try_from(number).expect("32 bits").to_le_bytes()
+}
+
+// ------------------------------------------------------------------ superblocks and headers
+
+const SIGNATURE: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+
+/// A superblock of version 2 or 3.
+pub(crate) fn superblock_2(version: u8, flags: u8, extension: u64, end: u64, root: u64) -> Vec<u8> {
+    let sizes = [version, 8, 8, flags];
+    sealed([&SIGNATURE[..], &sizes, &words(&[0, extension, end, root])].concat())
+}
+
+/// A superblock of version 0.
+pub(crate) fn superblock_0(end: u64, driver: u64, root: u64) -> Vec<u8> {
+    let sizes = [0, 0, 0, 0, 0, 8, 8, 0, 4, 0, 16, 0, 0, 0, 0, 0];
+    let addresses = words(&[0, UNDEFINED, end, driver, 0, root, 0, 0, 0]);
+    [&SIGNATURE[..], &sizes, &addresses].concat()
+}
+
+/// An object header of version 2.
+pub(crate) fn header_2(messages: &[Message]) -> Vec<u8> {
+    let body = messages_2(messages);
+    sealed([&b"OHDR\x02\x02"[..], &long(body.len()), &body].concat())
+}
+
+/// A continuation of a header of version 2.
+pub(crate) fn continuation_2(messages: &[Message]) -> Vec<u8> {
+    sealed([&b"OCHK"[..], &messages_2(messages)].concat())
+}
+
+fn messages_2(messages: &[Message]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for Message(kind, flags, data) in messages {
+        body.push(*kind);
+        body.extend(short(data.len()));
+        body.push(*flags);
+        body.extend(data);
+    }
+    body
+}
+
+/// An object header of version 1.
+pub(crate) fn header_1(messages: &[Message]) -> Vec<u8> {
+    let body = messages_1(messages);
+    let prefix = [
+        &[1, 0][..],
+        &short(messages.len()),
+        &long(1),
+        &long(body.len()),
+    ]
+    .concat();
+    [prefix, vec![0; 4], body].concat()
+}
+
+/// Messages of a header of version 1, or of its continuation.
+pub(crate) fn messages_1(messages: &[Message]) -> Vec<u8> {
+    let mut body = Vec::new();
+    for Message(kind, flags, data) in messages {
+        let padded = data.len().next_multiple_of(8);
+        body.extend([*kind, 0]);
+        body.extend(short(padded));
+        body.extend([*flags, 0, 0, 0]);
+        body.extend(data);
+        body.resize(body.len() + padded - data.len(), 0);
+    }
+    body
+}
+
+pub(crate) fn continuation(at: u64, length: u64) -> Message {
+    Message(kind::CONTINUATION, 0, words(&[at, length]))
+}
+
+// ------------------------------------------------------------------ groups
+
+/// The header of a group of the new kind.
+pub(crate) fn group(links: &[Message]) -> Vec<u8> {
+    let mut messages = vec![
+        Message(
+            kind::LINK_INFO,
+            0,
+            [vec![0, 0], words(&[UNDEFINED, UNDEFINED])].concat(),
+        ),
+        Message(kind::GROUP_INFO, 0, vec![0, 0]),
+    ];
+    messages.extend_from_slice(links);
+    header_2(&messages)
+}
+
+/// The header of a group whose links are on the heap.
+pub(crate) fn dense_group(heap: u64, index: u64) -> Vec<u8> {
+    let info = [vec![0, 0], words(&[heap, index])].concat();
+    header_2(&[Message(kind::LINK_INFO, 0, info)])
+}
+
+pub(crate) fn link_body(name: &[u8], link_type: u8, value: &[u8]) -> Vec<u8> {
+    let name_length = u32::try_from(name.len()).expect("32 bits").to_le_bytes();
+    // Flags: the link's type is there, the name's length has four bytes.
+    [&[1, 0x0a, link_type][..], &name_length, name, value].concat()
+}
+
+pub(crate) fn hard_link(name: &[u8], at: u64) -> Message {
+    Message(kind::LINK, 0, link_body(name, 0, &at.to_le_bytes()))
+}
+
+pub(crate) fn soft_link(name: &[u8], text: &[u8]) -> Message {
+    let value = [&short(text.len())[..], text].concat();
+    Message(kind::LINK, 0, link_body(name, 1, &value))
+}
+
+pub(crate) fn external_link(name: &[u8], file: &[u8], path: &[u8]) -> Message {
+    let value = [&[0][..], file, &[0], path, &[0]].concat();
+    let value = [&short(value.len())[..], &value].concat();
+    Message(kind::LINK, 0, link_body(name, 64, &value))
+}
+
+/// The header of a group of the old kind.
+pub(crate) fn old_group(btree: u64, heap: u64) -> Vec<u8> {
+    header_1(&[Message(kind::SYMBOL_TABLE, 0, words(&[btree, heap]))])
+}
+
+/// A node of a group's B-tree, `used` being what it says that it uses.
+pub(crate) fn group_node(level: u8, used: u16, keys_and_children: &[u64]) -> Vec<u8> {
+    let prefix = [&b"TREE\0"[..], &[level], &used.to_le_bytes()].concat();
+    [
+        prefix,
+        words(&[UNDEFINED, UNDEFINED]),
+        words(keys_and_children),
+    ]
+    .concat()
+}
+
+/// A node of a chunked dataset's B-tree: keys are stored size, mask, and offsets.
+pub(crate) fn chunk_node(level: u8, used: u16, keys_and_children: &[u64]) -> Vec<u8> {
+    let mut node = group_node(level, used, keys_and_children);
+    node[4] = 1;
+    node
+}
+
+/// A symbol table node, `symbols` being what it says that it holds: entries are the offset of the name, the
+/// object, and the kind of what is cached.
+pub(crate) fn symbols(symbols: u16, entries: &[(u64, u64, u32)]) -> Vec<u8> {
+    let mut node = [&b"SNOD\x01\0"[..], &symbols.to_le_bytes()].concat();
+    for (name, object, cached) in entries {
+        node.extend(words(&[*name, *object]));
+        node.extend(cached.to_le_bytes());
+        node.extend([0; 20]);
+    }
+    node
+}
+
+/// A local heap's header, which says that there are `size` bytes at `data`.
+pub(crate) fn local_heap(size: u64, data: u64) -> Vec<u8> {
+    [b"HEAP\0\0\0\0".to_vec(), words(&[size, UNDEFINED, data])].concat()
+}
+
+/// A header of a B-tree of version 2.
+pub(crate) struct Btree2 {
+    pub(crate) record_type: u8,
+    pub(crate) node_size: u32,
+    pub(crate) record_size: u16,
+    pub(crate) depth: u16,
+    pub(crate) root: u64,
+    pub(crate) used: u16,
+    pub(crate) total: u64,
+}
+
+impl Btree2 {
+    pub(crate) fn header(&self) -> Vec<u8> {
+        let mut block = [&b"BTHD\0"[..], &[self.record_type]].concat();
+        block.extend(self.node_size.to_le_bytes());
+        block.extend(self.record_size.to_le_bytes());
+        block.extend(self.depth.to_le_bytes());
+        block.extend([100, 40]);
+        block.extend(self.root.to_le_bytes());
+        block.extend(self.used.to_le_bytes());
+        block.extend(self.total.to_le_bytes());
+        sealed(block)
+    }
+
+    pub(crate) fn leaf(&self, records: &[u8]) -> Vec<u8> {
+        sealed([&b"BTLF\0"[..], &[self.record_type], records].concat())
+    }
+}
+
+/// A fractal heap whose one block is the root.
+pub(crate) struct FractalHeap {
+    pub(crate) width: u16,
+    pub(crate) block_size: u64,
+    pub(crate) most_direct: u64,
+    pub(crate) bits: u16,
+    pub(crate) id_length: u16,
+    pub(crate) huge: u64,
+    pub(crate) root: u64,
+    pub(crate) rows: u16,
+}
+
+impl FractalHeap {
+    /// A heap with one block of `block_size` bytes at `root`.
+    pub(crate) fn small(block_size: u64, root: u64) -> Self {
+        FractalHeap {
+            width: 4,
+            block_size,
+            most_direct: block_size.max(65536),
+            bits: 32,
+            id_length: 8,
+            huge: UNDEFINED,
+            root,
+            rows: 0,
+        }
+    }
+
+    pub(crate) fn header(&self) -> Vec<u8> {
+        let mut block = b"FRHP\0".to_vec();
+        block.extend(self.id_length.to_le_bytes());
+        block.extend([0, 0, 0]); // no filters, no flags
+        block.extend(4096_u32.to_le_bytes());
+        block.extend(words(&[0, self.huge, 0, UNDEFINED]));
+        block.extend(words(&[0; 8]));
+        block.extend(self.width.to_le_bytes());
+        block.extend(words(&[self.block_size, self.most_direct]));
+        block.extend(self.bits.to_le_bytes());
+        block.extend(1_u16.to_le_bytes());
+        block.extend(self.root.to_le_bytes());
+        block.extend(self.rows.to_le_bytes());
+        sealed(block)
+    }
+}
+
+/// Bytes before the objects of a direct block, heap offsets having four bytes.
+pub(crate) const DIRECT_PREFIX: u64 = 4 + 1 + 8 + 4;
+
+/// The direct block of the heap at `heap`: offset 0, filled up to `size` bytes.
+pub(crate) fn direct_block(heap: u64, size: u64, objects: &[u8]) -> Vec<u8> {
+    let mut block = [&b"FHDB\0"[..], &heap.to_le_bytes(), &[0; 4], objects].concat();
+    block.resize(size as usize, 0);
+    block
+}
+
+/// The ID, of eight bytes, of an object that is `length` bytes at heap offset `offset`.
+pub(crate) fn heap_id(offset: u64, length: u64) -> Vec<u8> {
+    [
+        &[0][..],
+        &offset.to_le_bytes()[..4],
+        &length.to_le_bytes()[..3],
+    ]
+    .concat()
+}
+
+// ------------------------------------------------------------------ datasets
+
+/// The header of a dataset.
+pub(crate) fn dataset(dims: &[u64], datatype: &[u8], layout: Message, more: &[Message]) -> Vec<u8> {
+    let mut messages = vec![
+        dataspace(dims),
+        Message(kind::DATATYPE, 0, datatype.to_vec()),
+        layout,
+    ];
+    messages.extend_from_slice(more);
+    header_2(&messages)
+}
+
+pub(crate) fn dataspace(dims: &[u64]) -> Message {
+    Message(kind::DATASPACE, 0, extent(dims))
+}
+
+/// A dataspace as it stands in messages.
+pub(crate) fn extent(dims: &[u64]) -> Vec<u8> {
+    let rank = u8::try_from(dims.len()).expect("a rank");
+    [vec![2, rank, 0, u8::from(rank > 0)], words(dims)].concat()
+}
+
+/// Unsigned bytes.
+pub(crate) fn byte_type() -> Vec<u8> {
+    class_type(0x10, 0, 1, &[0, 0, 8, 0])
+}
+
+/// A datatype: version and class, bit field, size, properties.
+pub(crate) fn class_type(class: u8, bits: u32, size: u32, properties: &[u8]) -> Vec<u8> {
+    [
+        &[class][..],
+        &bits.to_le_bytes()[..3],
+        &size.to_le_bytes(),
+        properties,
+    ]
+    .concat()
+}
+
+/// Sequences of bytes of any length.
+pub(crate) fn sequence_type() -> Vec<u8> {
+    class_type(0x19, 0, 16, &byte_type())
+}
+
+pub(crate) fn contiguous(at: u64, size: u64) -> Message {
+    Message(kind::LAYOUT, 0, [vec![3, 1], words(&[at, size])].concat())
+}
+
+/// Chunks found by a B-tree of version 1; `dims` end with the size of an element.
+pub(crate) fn chunked(btree: u64, dims: &[u32]) -> Message {
+    let rank = u8::try_from(dims.len()).expect("a rank");
+    let mut body = [vec![3, 2, rank], words(&[btree])].concat();
+    body.extend(dims.iter().flat_map(|dim| dim.to_le_bytes()));
+    Message(kind::LAYOUT, 0, body)
+}
+
+/// Chunks of a layout message of version 4: `dims`, of four bytes each, end with the size of an element; `index` is the
+/// number of the index with its parameters.
+pub(crate) fn chunked_4(flags: u8, dims: &[u32], index: &[u8], at: u64) -> Message {
+    let rank = u8::try_from(dims.len()).expect("a rank");
+    let mut body = vec![4, 2, flags, rank, 4];
+    body.extend(dims.iter().flat_map(|dim| dim.to_le_bytes()));
+    body.extend(index);
+    body.extend(at.to_le_bytes());
+    Message(kind::LAYOUT, 0, body)
+}
+
+/// A filter pipeline: number, parameters.
+pub(crate) fn filters(filters: &[(u16, &[u32])]) -> Message {
+    let count = u8::try_from(filters.len()).expect("a count");
+    let mut body = vec![2, count];
+    for (id, parameters) in filters {
+        body.extend(id.to_le_bytes());
+        if *id >= 256 {
+            body.extend([0, 0]); // no name
+        }
+        body.extend([0, 0]);
+        body.extend(short(parameters.len()));
+        body.extend(parameters.iter().flat_map(|number| number.to_le_bytes()));
+    }
+    Message(kind::FILTERS, 0, body)
+}
+
+/// One chunk, filtered: 1-D, of `decoded` bytes, stored as `stored`. The header of the dataset.
+pub(crate) fn one_chunk(file: &mut Hdf5, pipeline: Message, decoded: u32, stored: &[u8]) -> u64 {
+    let data = file.put(stored);
+    let index = [&[1][..], &words(&[stored.len() as u64]), &[0; 4]].concat();
+    let layout = chunked_4(2, &[decoded, 1], &index, data);
+    file.put(&dataset(
+        &[u64::from(decoded)],
+        &byte_type(),
+        layout,
+        &[pipeline],
+    ))
+}
+
+/// An attribute.
+pub(crate) fn attribute(name: &[u8], datatype: &[u8], dims: &[u64], value: &[u8]) -> Vec<u8> {
+    let extent = extent(dims);
+    let sizes = [name.len() + 1, datatype.len(), extent.len()];
+    let mut body = vec![3, 0];
+    body.extend(sizes.iter().flat_map(|&size| short(size)));
+    body.push(0);
+    [&body, name, &[0], datatype, &extent, value].concat()
+}
+
+/// A global heap collection that says to have `size` bytes: objects by their numbers.
+pub(crate) fn collection(size: u64, objects: &[(u16, u64, &[u8])]) -> Vec<u8> {
+    let mut block = [b"GCOL\x01\0\0\0".to_vec(), words(&[size])].concat();
+    for (index, length, content) in objects {
+        block.extend(index.to_le_bytes());
+        block.extend([0; 6]);
+        block.extend(length.to_le_bytes());
+        block.extend_from_slice(content);
+        block.resize(block.len().next_multiple_of(8), 0);
+    }
+    block
+}
+
+/// An element that points to object `index` of a collection.
+pub(crate) fn pointer(length: u32, collection: u64, index: u32) -> Vec<u8> {
+    [
+        &length.to_le_bytes()[..],
+        &collection.to_le_bytes(),
+        &index.to_le_bytes(),
+    ]
+    .concat()
+}

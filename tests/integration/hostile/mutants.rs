@@ -1,0 +1,238 @@
+//! Ten thousand small faults: whatever is wrong with a file, looking at all of it ends soon, takes little
+//! memory, and never panics.
+//!
+//! `H5FS_MUTANTS` is the number of mutants, `H5FS_MUTANTS_SEED` the seed, `H5FS_MUTANTS_OF` a directory whose files
+//! are mutated instead of the fixtures.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::mutation::{Original, Random};
+use super::visit::{Bounds, open_and_walk};
+use crate::harness::{fixtures, run};
+
+/// Mutants, where nothing else is asked for.
+const MUTANTS: u64 = 10_000;
+
+/// Files that are mutated: larger ones cost more time than they have structures.
+const LARGEST: u64 = 64 << 10;
+
+/// Processor time that one mutant may take, in a build without optimization.
+const SLOWEST: Duration = Duration::from_secs(2);
+
+/// After which a mutant is taken to hang, processors being shared.
+const HANGS: Duration = Duration::from_secs(30);
+
+/// Kilobytes that one mutant may take: promised are the cache, 64 MiB, and the chunk being decoded.
+const MEMORY: u64 = 200 << 10;
+
+/// Kilobytes of address space of the process that looks at mutants.
+const ADDRESS_SPACE: u64 = 6 << 20;
+
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// In a process of its own: its memory can be measured, and it can be ended.
+#[test]
+fn ten_thousand_mutants() {
+    let count: u64 = setting("H5FS_MUTANTS").map_or(MUTANTS, |n| n.parse().expect("a number"));
+    let directory = setting("H5FS_MUTANTS_OF").map_or_else(|| fixtures().into(), PathBuf::from);
+    let limited = format!("ulimit -c 0 -v {ADDRESS_SPACE}; exec \"$0\" \"$@\"");
+    let mut child = Command::new("sh");
+    child
+        .args(["-c", &limited])
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "hostile::mutants::the_mutants", "--ignored"])
+        .arg("--nocapture")
+        .env("H5FS_MUTANTS", count.to_string())
+        .env("H5FS_MUTANTS_OF", directory);
+    let limit = Duration::from_secs(300 + count / 50);
+    let finished = run(&mut child, limit);
+    print!("{}", finished.text());
+    assert!(
+        finished.status.success(),
+        "{}{}",
+        finished.text(),
+        finished.stderr
+    );
+}
+
+#[test]
+#[ignore = "a part of ten_thousand_mutants, which runs it in a process of its own"]
+fn the_mutants() {
+    let number = |name, default| setting(name).map_or(default, |n| n.parse().expect("a number"));
+    let count = number("H5FS_MUTANTS", MUTANTS);
+    let seed = number("H5FS_MUTANTS_SEED", 1);
+    let keep = setting("H5FS_MUTANTS_KEEP").map(PathBuf::from);
+    let directory = setting("H5FS_MUTANTS_OF").expect("a directory");
+    let originals = originals(Path::new(&directory));
+    assert!(!originals.is_empty(), "no small files in {directory}");
+    println!("{count} mutants of {} files, seed {seed}", originals.len());
+    note_panics();
+    watch_for_hangs();
+    let mut report = Report::default();
+    for (mutant, (name, original)) in (0..count).zip(originals.iter().cycle()) {
+        let mut random = Random(seed.wrapping_mul(1 << 32).wrapping_add(mutant));
+        let bytes = original.mutant(&mut random);
+        let label = format!("mutant {mutant} of {name}");
+        begin(&label);
+        if let Some(directory) = &keep {
+            fs::write(directory.join("current"), &bytes).expect("write");
+        }
+        let complaints = report.look_at(&label, bytes.clone());
+        if let (Some(directory), true) = (&keep, complaints) {
+            let file = label.replace([' ', '/'], "-");
+            fs::write(directory.join(file), bytes).expect("write");
+        }
+    }
+    begin("");
+    report.finish(count);
+}
+
+/// The small files of a directory, in order of their names.
+fn originals(directory: &Path) -> Vec<(String, Original)> {
+    let entries = fs::read_dir(directory).expect("directory").flatten();
+    let paths: BTreeSet<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths
+        .iter()
+        .filter(|path| {
+            path.metadata()
+                .is_ok_and(|m| m.is_file() && m.len() <= LARGEST)
+        })
+        .map(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            (
+                name.into_owned(),
+                Original::new(fs::read(path).expect("read")),
+            )
+        })
+        .collect()
+}
+
+#[derive(Default)]
+struct Report {
+    opened: u64,
+    errors: usize,
+    objects: usize,
+    slowest: (Duration, String),
+    largest: (u64, String),
+    complaints: Vec<String>,
+}
+
+impl Report {
+    /// Walks one mutant; whether there is something to complain of.
+    fn look_at(&mut self, label: &str, bytes: Vec<u8>) -> bool {
+        let before = self.complaints.len();
+        let resident = reset_peak();
+        let start = processor_time();
+        let outcome = std::panic::catch_unwind(|| open_and_walk(bytes, Bounds::SMALL));
+        let time = processor_time().saturating_sub(start);
+        let memory = status("VmHWM:").saturating_sub(resident);
+        if let Ok(Ok(seen)) = outcome {
+            self.opened += 1;
+            self.errors += seen.errors;
+            self.objects += seen.objects;
+        }
+        // Those of decoding threads too, which no caller sees.
+        let panics = std::mem::take(&mut *PANICS.lock().expect("panics"));
+        self.complaints
+            .extend(panics.iter().map(|panic| format!("{label}: {panic}")));
+        if time > SLOWEST {
+            self.complaints.push(format!("{label}: took {time:?}"));
+        }
+        if memory > MEMORY {
+            self.complaints.push(format!("{label}: took {memory} kB"));
+        }
+        if time > self.slowest.0 {
+            self.slowest = (time, label.to_owned());
+        }
+        if memory > self.largest.0 {
+            self.largest = (memory, label.to_owned());
+        }
+        for complaint in &self.complaints[before..] {
+            println!("{complaint}");
+        }
+        self.complaints.len() > before
+    }
+
+    fn finish(&self, count: u64) {
+        println!(
+            "{} of {count} opened; {} objects, {} errors; slowest {:?} ({}), largest {} kB ({})",
+            self.opened,
+            self.objects,
+            self.errors,
+            self.slowest.0,
+            self.slowest.1,
+            self.largest.0,
+            self.largest.1
+        );
+        assert!(self.complaints.is_empty(), "{}", self.complaints.join("\n"));
+    }
+}
+
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Has the panics of all threads noted.
+fn note_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let between = CURRENT.lock().is_ok_and(|label| label.is_empty());
+        match PANICS.lock() {
+            Ok(mut panics) if !between => panics.push(panic.to_string().replace('\n', " ")),
+            _ => usual(panic),
+        }
+    }));
+}
+
+/// What is being looked at, and since when.
+static CURRENT: Mutex<String> = Mutex::new(String::new());
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+fn begin(label: &str) {
+    label.clone_into(&mut CURRENT.lock().expect("label"));
+    NUMBER.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Ends the process, with the name of the mutant, where nothing moves any more.
+fn watch_for_hangs() {
+    std::thread::spawn(|| {
+        let mut last = (0, Instant::now());
+        loop {
+            std::thread::sleep(Duration::from_millis(200));
+            let number = NUMBER.load(Ordering::Relaxed);
+            if number != last.0 {
+                last = (number, Instant::now());
+            } else if last.1.elapsed() > HANGS {
+                println!("{} hangs", CURRENT.lock().expect("label"));
+                std::process::exit(3);
+            }
+        }
+    });
+}
+
+/// What this thread has used of a processor.
+fn processor_time() -> Duration {
+    let schedule = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let spent = schedule.split(' ').next().and_then(|n| n.parse().ok());
+    Duration::from_nanos(spent.unwrap_or(0))
+}
+
+/// Forgets the most memory that this process ever had; what it has now, in kilobytes.
+fn reset_peak() -> u64 {
+    fs::write("/proc/self/clear_refs", "5").expect("clear_refs");
+    status("VmRSS:")
+}
+
+/// A figure of this process, in kilobytes.
+fn status(name: &str) -> u64 {
+    let text = fs::read_to_string("/proc/self/status").expect("status");
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let figure = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    figure.expect("a figure")
+}

@@ -1,0 +1,150 @@
+//! What a test asks of a tree: names, content, errors; each within a second.
+
+use std::time::{Duration, Instant};
+
+use h5fs::error::{Error, Result};
+use h5fs::fs::{Filesystem, Handle, Kind, errno};
+use nix::errno::Errno;
+
+use super::visit::{Bounds, filesystem, walk};
+
+/// What the work for one request may take on a busy machine; alone it is a small part of that.
+pub(crate) const SOON: Duration = Duration::from_secs(2);
+
+/// A file's tree.
+pub(crate) struct Tree(pub(crate) Filesystem);
+
+impl Tree {
+    /// Mounts `bytes` in memory.
+    #[track_caller]
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Tree(soon(|| filesystem(bytes)).expect("a file that opens"))
+    }
+
+    /// The names in a directory, in the order of the listing; the error of a part that cannot be listed.
+    pub(crate) fn names(&self, path: &str) -> Result<Vec<Vec<u8>>> {
+        let (names, outcome) = self.listing(path);
+        outcome.map(|()| names)
+    }
+
+    /// The names that a directory lists before its end or its first error.
+    pub(crate) fn listing(&self, path: &str) -> (Vec<Vec<u8>>, Result<()>) {
+        let (mut names, mut cookie) = (Vec::new(), 0);
+        let outcome = self.list(path, |handle| {
+            loop {
+                let before = cookie;
+                self.0.readdir(handle, cookie, &mut |entry| {
+                    if !matches!(entry.name, b"." | b"..") {
+                        names.push(entry.name.to_vec());
+                    }
+                    cookie = entry.next;
+                    false
+                })?;
+                if cookie == before {
+                    return Ok(());
+                }
+            }
+        });
+        (names, outcome)
+    }
+
+    fn list(&self, path: &str, list: impl FnOnce(Handle) -> Result<()>) -> Result<()> {
+        let handle = self.0.opendir(self.0.resolve(path.as_bytes())?.ino)?;
+        let outcome = list(handle);
+        self.0.release(handle);
+        outcome
+    }
+
+    /// At most a megabyte of a file.
+    pub(crate) fn content(&self, path: &str) -> Result<Vec<u8>> {
+        self.part(path, 0, 1 << 20)
+    }
+
+    pub(crate) fn part(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>> {
+        let handle = self.0.open_file(self.0.resolve(path.as_bytes())?.ino)?;
+        let bytes = self.0.read(handle, offset, length);
+        self.0.release(handle);
+        Ok(bytes?.to_vec())
+    }
+
+    pub(crate) fn attribute(&self, path: &str, name: &str) -> Result<String> {
+        let ino = self.0.resolve(path.as_bytes())?.ino;
+        let value = self.0.getxattr(ino, name.as_bytes())?;
+        Ok(String::from_utf8_lossy(&value).into_owned())
+    }
+
+    /// The text of a symbolic link.
+    pub(crate) fn link(&self, path: &str) -> Result<String> {
+        let ino = self.0.resolve_link(path.as_bytes())?.ino;
+        Ok(String::from_utf8_lossy(&self.0.readlink(ino)?).into_owned())
+    }
+
+    pub(crate) fn kind(&self, path: &str) -> Result<Kind> {
+        Ok(self.0.resolve_link(path.as_bytes())?.attributes.kind)
+    }
+
+    pub(crate) fn size(&self, path: &str) -> Result<u64> {
+        Ok(self.0.resolve(path.as_bytes())?.attributes.size)
+    }
+}
+
+/// What the kernel would be told.
+#[track_caller]
+pub(crate) fn errno_of<T: std::fmt::Debug>(result: Result<T>) -> Errno {
+    Errno::from_raw(errno::of(&result.expect_err("an error")))
+}
+
+/// Does something that must not take long.
+#[track_caller]
+pub(crate) fn soon<T>(work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let done = work();
+    assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
+    done
+}
+
+/// Of a file that holds `good`, and `bad` beside it: `bad` is there and cannot be read (or, being a directory,
+/// not be listed), it says why, `good` is whole, and a walk ends.
+#[track_caller]
+pub(crate) fn bad_alone_is_bad(bytes: Vec<u8>) -> Error {
+    let tree = Tree::new(bytes);
+    assert_eq!(tree.names("/"), Ok(vec![b"bad".to_vec(), b"good".to_vec()]));
+    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
+    let error = match soon(|| tree.kind("bad")) {
+        Ok(Kind::Directory) => tree
+            .names("bad")
+            .expect_err("a directory that cannot be listed"),
+        Ok(_) => soon(|| tree.content("bad")).expect_err("a file that cannot be read"),
+        Err(error) => error,
+    };
+    let answer = Errno::from_raw(errno::of(&error));
+    assert!(
+        matches!(answer, Errno::EIO | Errno::EOPNOTSUPP),
+        "{answer}: {error}"
+    );
+    if tree.kind("bad") == Ok(Kind::File) {
+        let told = tree.attribute("bad", "user.h5fs.error");
+        assert!(told.is_ok_and(|text| !text.is_empty()), "{error}");
+    }
+    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
+    soon(|| walk(&tree.0, Bounds::SMALL));
+    error
+}
+
+/// Of a file that holds `good`: it does, whatever else there is, and a walk ends.
+#[track_caller]
+pub(crate) fn good_is_good(bytes: Vec<u8>) -> Tree {
+    let tree = Tree::new(bytes);
+    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
+    soon(|| walk(&tree.0, Bounds::SMALL));
+    tree
+}
+
+/// Of a file whose root is damaged: one line says why it is refused.
+#[track_caller]
+pub(crate) fn refused(bytes: Vec<u8>) -> Error {
+    let error = soon(|| filesystem(bytes)).err().expect("a refusal");
+    let line = error.to_string();
+    assert!(!line.is_empty() && !line.contains('\n'), "{line:?}");
+    error
+}

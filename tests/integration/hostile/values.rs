@@ -1,0 +1,275 @@
+//! Attributes, global heaps, variable-length elements, virtual datasets.
+
+use super::hdf5::*;
+use super::tree::*;
+
+/// A dataset of one sequence of bytes, which is this element; the collection stands at 96.
+fn one_sequence(collection: &[u8], element: &[u8]) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    assert_eq!(file.put(collection), 96);
+    let data = file.put(element);
+    let bad = file.put(&dataset(&[1], &sequence_type(), contiguous(data, 16), &[]));
+    file.beside_good(bad)
+}
+
+fn sound_collection() -> Vec<u8> {
+    collection(16 + 16 + 8, &[(1, 5, b"bytes")])
+}
+
+#[test]
+fn sequences_as_they_should_be() {
+    let tree = good_is_good(one_sequence(&sound_collection(), &pointer(5, 96, 1)));
+    assert_eq!(tree.content("bad"), Ok(b"bytes".to_vec()));
+}
+
+#[test]
+fn elements_that_point_nowhere() {
+    let bad = |element: &[u8]| bad_alone_is_bad(one_sequence(&sound_collection(), element));
+    bad(&pointer(u32::MAX, 96, 1));
+    bad(&pointer(6, 96, 1));
+    bad(&pointer(5, 96, 2));
+    bad(&pointer(5, 96, u32::MAX));
+    bad(&pointer(5, 1 << 60, 1));
+    bad(&pointer(5, UNDEFINED - 1, 1));
+    bad(&pointer(5, 8, 1)); // no collection
+}
+
+#[test]
+fn collections_that_lie() {
+    let bad = |collection: Vec<u8>| bad_alone_is_bad(one_sequence(&collection, &pointer(5, 96, 1)));
+    bad(collection(u64::MAX, &[(1, 5, b"bytes")]));
+    bad(collection(0, &[(1, 5, b"bytes")]));
+    bad(collection(20, &[(1, 5, b"bytes")]));
+    bad(collection(40, &[(1, u64::MAX, b"bytes")]));
+    bad(collection(40, &[(1, 1 << 32, b"bytes")]));
+    // Objects of no bytes up to the end, none of them the one that is sought.
+    bad(collection(16 + 16 * 4000, &[(7, 0, &b""[..]); 4000]));
+    let mut version = sound_collection();
+    version[4] = 9;
+    bad(version);
+}
+
+/// What each of a million elements points to is the same megabyte: a terabyte of text from 17 MB of file. Its size
+/// is known at once, and a read costs what it returns.
+#[test]
+fn a_million_elements_to_one_object() {
+    const ELEMENTS: u64 = 100_000;
+    let megabyte = vec![b'v'; 1 << 20];
+    let mut file = Hdf5::new();
+    let heap = file.put(&collection(16 + 16 + (1 << 20), &[(1, 1 << 20, &megabyte)]));
+    let data = file.put(&pointer(1 << 20, heap, 1).repeat(ELEMENTS as usize));
+    let size = 16 * ELEMENTS;
+    let bad = file.put(&dataset(
+        &[ELEMENTS],
+        &sequence_type(),
+        contiguous(data, size),
+        &[],
+    ));
+    let tree = Tree::new(file.beside_good(bad));
+    assert_eq!(soon(|| tree.size("bad")), Ok(ELEMENTS << 20));
+    let part = soon(|| tree.part("bad", (ELEMENTS / 2) << 20, 3 << 20));
+    assert_eq!(part.map(|bytes| bytes.len()), Ok(3 << 20));
+}
+
+/// A dataset with these attributes in its header.
+fn attributes(attributes: Vec<Vec<u8>>) -> Vec<u8> {
+    let messages = attributes
+        .into_iter()
+        .map(|body| Message(kind::ATTRIBUTE, 0, body));
+    with_bad_dataset(messages.collect())
+}
+
+#[test]
+fn attributes_that_lie_are_alone_in_it() {
+    let sound = attribute(b"sound", &byte_type(), &[2], b"\x01\x02");
+    let mut huge = attribute(b"huge", &byte_type(), &[1 << 60], b"x");
+    let lying = [
+        attribute(b"short", &byte_type(), &[100], b"x"),
+        attribute(
+            b"over",
+            &class_type(0x10, 0, 8, &[0, 0, 64, 0]),
+            &[1 << 61],
+            b"x",
+        ),
+        attribute(b"type", &[], &[1], b"x"),
+        attribute(b"", &byte_type(), &[1], b"x"),
+        attribute(b"sound", &byte_type(), &[1], b"x"),
+        attribute(b"n\xff\xfe", &byte_type(), &[1], b"x"),
+        attribute(b"slash/..", &byte_type(), &[1], b"x"),
+        attribute(&[b'l'; 60_000], &byte_type(), &[1], b"x"),
+        attribute(b"h5fs.path", &byte_type(), &[1], b"x"),
+        vec![3],
+        vec![9; 40],
+        std::mem::take(&mut huge),
+    ];
+    for lie in lying {
+        let tree = good_is_good(attributes(vec![sound.clone(), lie]));
+        assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
+        let value = tree.attribute("bad", "user.sound");
+        assert_eq!(value, Ok("1\n2".to_owned()));
+        let path = tree.attribute("bad", "user.h5fs.path");
+        assert_eq!(path, Ok("/bad".to_owned()));
+    }
+}
+
+/// As many attributes as a header can count, on a heap: the list of them is bounded by what the kernel takes.
+#[test]
+fn sixty_five_thousand_attributes() {
+    const COUNT: usize = 65_535;
+    let mut file = Hdf5::new();
+    let mut objects = Vec::new();
+    let mut records = Vec::new();
+    for i in 0..COUNT {
+        let name = format!("a{i:05}");
+        let body = attribute(name.as_bytes(), &byte_type(), &[], &[i as u8]);
+        let id = heap_id(DIRECT_PREFIX + objects.len() as u64, body.len() as u64);
+        let hash = h5fs::wire::checksum::lookup3(name.as_bytes());
+        let order = (i as u32).to_le_bytes();
+        records.push((hash, [&id[..], &[0], &order, &hash.to_le_bytes()].concat()));
+        objects.extend(body);
+    }
+    records.sort_by_key(|(hash, _)| *hash);
+    let records: Vec<u8> = records.into_iter().flat_map(|(_, record)| record).collect();
+    let size = (objects.len() as u64 + DIRECT_PREFIX).next_power_of_two();
+    let heap = file.next();
+    let header_length = FractalHeap::small(size, 0).header().len() as u64;
+    let block = (heap + header_length).next_multiple_of(8);
+    file.put(&FractalHeap::small(size, block).header());
+    assert_eq!(file.put(&direct_block(heap, size, &objects)), block);
+    let mut tree = Btree2 {
+        record_type: 8,
+        node_size: 2 << 20,
+        record_size: 17,
+        depth: 0,
+        root: 0,
+        used: COUNT as u16,
+        total: COUNT as u64,
+    };
+    tree.root = file.put(&tree.leaf(&records));
+    let tree = file.put(&tree.header());
+    let info = Message(
+        kind::ATTRIBUTE_INFO,
+        0,
+        [vec![0, 0], words(&[heap, tree])].concat(),
+    );
+    let data = file.put(b"readable");
+    let bad = file.put(&dataset(&[8], &byte_type(), contiguous(data, 8), &[info]));
+    let tree = Tree::new(file.beside_good(bad));
+    let ino = tree.0.resolve(b"bad").unwrap().ino;
+    let listed = soon(|| tree.0.listxattr(ino)).expect("a list");
+    let bytes: usize = listed.iter().map(|name| name.len() + 1).sum();
+    assert!(
+        bytes <= 65_536 && listed.len() > 4000,
+        "{} names of {bytes} bytes",
+        listed.len()
+    );
+    assert_eq!(
+        soon(|| tree.attribute("bad", "user.a65000")),
+        Ok("232".to_owned())
+    );
+    assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
+}
+
+#[test]
+fn dense_attributes_that_lie() {
+    for (heap, tree) in [(1 << 60, 96), (96, 1 << 60), (96, 96), (8, UNDEFINED - 1)] {
+        let info = Message(
+            kind::ATTRIBUTE_INFO,
+            0,
+            [vec![0, 0], words(&[heap, tree])].concat(),
+        );
+        let tree = good_is_good(with_bad_dataset(vec![info]));
+        assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
+    }
+    let info = Message(kind::ATTRIBUTE_INFO, 0, vec![9]);
+    let tree = good_is_good(with_bad_dataset(vec![info]));
+    assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
+}
+
+/// A selection of everything, and a regular one of version 1 in one dimension.
+fn all() -> Vec<u8> {
+    [3_u32, 1, 0, 0]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect()
+}
+
+fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8> {
+    let mut body: Vec<u8> = [2_u32, 2]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    body.push(1); // regular
+    body.extend(40_u32.to_le_bytes());
+    body.extend(1_u32.to_le_bytes());
+    body.extend(words(&[start, stride, count, block]));
+    body
+}
+
+/// A virtual dataset of 64 bytes: file, dataset, source and target of each of its parts.
+fn virtual_of(parts: &[(&[u8], &[u8], Vec<u8>, Vec<u8>)], count: u64) -> Vec<u8> {
+    let mut list = [vec![0], words(&[count])].concat();
+    for (file, dataset, source, target) in parts {
+        list.extend([*file, &[0], dataset, &[0], source, target].concat());
+    }
+    let list = sealed(list);
+    let mut file = Hdf5::new();
+    let size = 16 + 16 + list.len().next_multiple_of(8) as u64;
+    let heap = file.put(&collection(size, &[(1, list.len() as u64, &list)]));
+    let layout = [vec![4, 3], words(&[heap]), vec![1, 0, 0, 0]].concat();
+    let layout = Message(kind::LAYOUT, 0, layout);
+    let bad = file.put(&dataset(&[64], &byte_type(), layout, &[]));
+    file.beside_good(bad)
+}
+
+#[test]
+fn virtual_datasets_that_are_their_own_source() {
+    bad_alone_is_bad(virtual_of(&[(b".", b"/bad", all(), all())], 1));
+}
+
+#[test]
+fn virtual_datasets_of_good_parts() {
+    let part = (&b"."[..], &b"/good"[..], all(), regular(0, 8, 1, 8));
+    let tree = good_is_good(virtual_of(&[part], 1));
+    assert_eq!(tree.part("bad", 0, 8), Ok(b"goodness".to_vec()));
+    assert_eq!(tree.part("bad", 8, 56), Ok(vec![0; 56]));
+}
+
+#[test]
+fn virtual_datasets_that_lie() {
+    let part = |source: Vec<u8>, target: Vec<u8>| vec![(&b"."[..], &b"/good"[..], source, target)];
+    let bad = |parts: &[(&[u8], &[u8], Vec<u8>, Vec<u8>)], count| {
+        let tree = Tree::new(virtual_of(parts, count));
+        assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
+        soon(|| tree.content("bad")).expect_err("parts that do not fit");
+        soon(|| super::visit::walk(&tree.0, super::visit::Bounds::SMALL));
+    };
+    bad(&part(all(), all()), u64::MAX);
+    bad(&part(all(), all()), 1 << 40);
+    bad(&part(all(), all()), 2);
+    bad(&part(all(), regular(0, 1, u64::MAX - 1, 1)), 1);
+    bad(&part(all(), regular(0, u64::MAX, 3, u64::MAX)), 1);
+    bad(&part(regular(0, 0, 8, 1), regular(0, 8, 1, 8)), 1);
+    bad(&part(regular(u64::MAX, 1, 8, 1), regular(0, 8, 1, 8)), 1);
+    bad(&part(vec![9; 40], all()), 1);
+}
+
+/// Sources by number without end: none of them is there, and they are not sought for long.
+#[test]
+fn virtual_sources_by_number() {
+    let blocks = regular(0, 1, UNDEFINED, 1);
+    let part = (&b"part-%b.h5"[..], &b"/x"[..], all(), blocks);
+    let tree = Tree::new(virtual_of(&[part], 1));
+    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
+    soon(|| super::visit::walk(&tree.0, super::visit::Bounds::SMALL));
+}
+
+/// Sources outside the directory are refused, not read as the fill value.
+#[test]
+fn virtual_sources_anywhere() {
+    for file in [&b"/etc/passwd"[..], b"../../x.h5", b"/proc/self/mem"] {
+        let tree = Tree::new(virtual_of(&[(file, b"/x", all(), all())], 1));
+        soon(|| tree.content("bad")).expect_err("not opened");
+        assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
+    }
+}

@@ -1,0 +1,189 @@
+//! A tree seen whole through the library, as `find`, `ls -l`, `getfattr` and `cat` would together.
+//!
+//! Nothing but the library is used here, so that the fuzz targets can walk the same way.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use h5fs::error::{Error, Result};
+use h5fs::fs::{Filesystem, Ino, Kind, Options, Origin, Whence};
+use h5fs::model::Container;
+use h5fs::source::memory::MemorySource;
+use h5fs::source::neighbours::Neighbours;
+
+/// How much of a tree is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Objects of the whole tree.
+    pub(crate) objects: usize,
+    /// Names of one directory.
+    pub(crate) names: usize,
+    /// Bytes at the beginning of a file; as many are read in its middle and at its end.
+    pub(crate) bytes: usize,
+}
+
+impl Bounds {
+    /// Enough for any small file, and for all of what is damaged in it.
+    pub(crate) const SMALL: Bounds = Bounds {
+        objects: 500,
+        names: 500,
+        bytes: 64 << 10,
+    };
+}
+
+/// What a walk met.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) objects: usize,
+    pub(crate) bytes: usize,
+    pub(crate) attributes: usize,
+    pub(crate) errors: usize,
+}
+
+/// The file that `bytes` are.
+pub(crate) fn container(bytes: Vec<u8>) -> Result<Arc<dyn Container>> {
+    let neighbours = Arc::new(Neighbours::none());
+    h5fs::detect::open(Arc::new(MemorySource::new(bytes)), neighbours, true)
+}
+
+/// The tree of the file that `bytes` are.
+pub(crate) fn filesystem(bytes: Vec<u8>) -> Result<Filesystem> {
+    let origin = Origin {
+        path: PathBuf::new(),
+        size: bytes.len() as u64,
+        uid: 0,
+        gid: 0,
+        mode: 0o644,
+        modified: (0, 0),
+    };
+    let options = Options {
+        cache_bytes: 4 << 20,
+        threads: 1,
+        ..Options::default()
+    };
+    Ok(Filesystem::new(container(bytes)?, origin, &options))
+}
+
+/// Opens the file that `bytes` are and looks at all of it within `bounds`.
+pub(crate) fn open_and_walk(bytes: Vec<u8>, bounds: Bounds) -> Result<Seen> {
+    Ok(walk(&filesystem(bytes)?, bounds))
+}
+
+/// Looks at the whole tree within `bounds`.
+pub(crate) fn walk(filesystem: &Filesystem, bounds: Bounds) -> Seen {
+    let mut walk = Walk {
+        filesystem,
+        bounds,
+        seen: Seen::default(),
+        pending: vec![filesystem.root()],
+    };
+    while let Some(directory) = walk.pending.pop() {
+        walk.directory(directory);
+    }
+    walk.seen
+}
+
+struct Walk<'a> {
+    filesystem: &'a Filesystem,
+    bounds: Bounds,
+    seen: Seen,
+    pending: Vec<Ino>,
+}
+
+impl Walk<'_> {
+    /// Notes an error and passes over it; the walk goes on.
+    fn noted<T>(&mut self, result: Result<T>) -> Option<T> {
+        if let Err(error) = &result {
+            self.seen.errors += 1;
+            assert!(!error.to_string().is_empty(), "an error without words");
+        }
+        result.ok()
+    }
+
+    fn directory(&mut self, ino: Ino) {
+        self.attributes(ino);
+        for (name, kind) in self.names(ino) {
+            if self.seen.objects >= self.bounds.objects {
+                return;
+            }
+            self.seen.objects += 1;
+            let found = self.filesystem.lookup(ino, &name);
+            let Some(found) = self.noted(found) else {
+                continue;
+            };
+            let described = self.filesystem.getattr(found.ino);
+            self.noted(described);
+            match kind {
+                Kind::Directory if found.attributes.kind == Kind::Directory => {
+                    self.pending.push(found.ino);
+                }
+                Kind::Symlink => {
+                    let text = self.filesystem.readlink(found.ino);
+                    self.noted(text);
+                }
+                _ => {
+                    self.attributes(found.ino);
+                    self.content(found.ino, found.attributes.size);
+                }
+            }
+        }
+    }
+
+    fn names(&mut self, ino: Ino) -> Vec<(Vec<u8>, Kind)> {
+        let opened = self.filesystem.opendir(ino);
+        let Some(handle) = self.noted(opened) else {
+            return Vec::new();
+        };
+        let (mut names, mut cookie) = (Vec::new(), 0);
+        loop {
+            let before = names.len();
+            let mut next = cookie;
+            let listed = self.filesystem.readdir(handle, cookie, &mut |entry| {
+                if names.len() >= before + 100 {
+                    return true;
+                }
+                next = entry.next;
+                if !matches!(entry.name, b"." | b"..") {
+                    names.push((entry.name.to_vec(), entry.kind));
+                }
+                false
+            });
+            let failed = self.noted(listed).is_none();
+            if failed || next == cookie || names.len() >= self.bounds.names {
+                break;
+            }
+            cookie = next;
+        }
+        self.filesystem.release(handle);
+        names
+    }
+
+    fn attributes(&mut self, ino: Ino) {
+        let listed = self.filesystem.listxattr(ino);
+        for name in self.noted(listed).unwrap_or_default() {
+            self.seen.attributes += 1;
+            let value = self.filesystem.getxattr(ino, &name);
+            self.noted(value);
+        }
+    }
+
+    fn content(&mut self, ino: Ino, size: u64) {
+        let opened = self.filesystem.open_file(ino);
+        let Some(handle) = self.noted(opened) else {
+            return;
+        };
+        let piece = self.bounds.bytes;
+        let end = size.saturating_sub(piece as u64);
+        for offset in [0, size / 2, end] {
+            let read = self.filesystem.read(handle, offset, piece);
+            self.seen.bytes += self.noted(read).map_or(0, |bytes| bytes.len());
+        }
+        for (offset, whence) in [(0, Whence::Hole), (size / 2, Whence::Data)] {
+            match self.filesystem.lseek(handle, offset, whence) {
+                Ok(at) => assert!(at >= offset, "a seek backwards"),
+                Err(error) => assert!(!matches!(error, Error::Usage(_)), "{error}"),
+            }
+        }
+        self.filesystem.release(handle);
+    }
+}
