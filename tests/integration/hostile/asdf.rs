@@ -97,7 +97,7 @@ fn alias_bombs() {
     let tree = Tree::new(file(&text, &[]));
     assert_eq!(tree.kind("a9/0"), Ok(Kind::Symlink));
     assert_eq!(tree.content("a9/0/0/0/0/0/0/0/0/0/0"), Ok(b"x\n".to_vec()));
-    let seen = soon(|| walk(&tree.0, Bounds::SMALL));
+    let seen = soon(|| walk(&tree.0, Bounds::OWN));
     assert_eq!((seen.objects, seen.errors), (10 + 10 * 9, 0));
     // The same with merge keys, which bring in all that they name.
     let mut text = "m0: &m0 {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9}\n".to_owned();
@@ -115,7 +115,7 @@ fn aliases_of_themselves() {
     assert_eq!(tree.kind("x/y"), Ok(Kind::Symlink));
     assert_eq!(tree.content("x/y/y/y/z"), Ok(b"1\n".to_vec()));
     assert_eq!(tree.kind("s/1/0"), Ok(Kind::Symlink));
-    let seen = soon(|| walk(&tree.0, Bounds::SMALL));
+    let seen = soon(|| walk(&tree.0, Bounds::OWN));
     assert_eq!(seen.objects, 7);
     let tree = Tree::new(file("x: &x {<<: *x, z: 1}", &[]));
     soon(|| walk(&tree.0, Bounds::SMALL));
