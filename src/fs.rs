@@ -18,6 +18,7 @@ mod describe;
 mod document;
 mod examine;
 mod external;
+mod extras;
 mod inode;
 mod listing;
 mod live;
@@ -235,6 +236,7 @@ impl Filesystem {
             external::NAME,
         );
         self.pin_views(generation, node);
+        self.pin_extras(generation, node);
         self.others.reset(generation);
         let live = Live::new(generation, inode::SOURCE, opened, engine);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(live));
@@ -282,6 +284,7 @@ impl Filesystem {
             }
             What::Mirror => self.enter_view(&live, &directory, name),
             What::External => self.enter_other(&live, name),
+            What::Blocks => self.enter_block(&live, name),
             _ => Err(refusal(Errno::ENOTDIR, "lookup")),
         }
     }
@@ -292,6 +295,7 @@ impl Filesystem {
         if self.options.views {
             views.push((status::NAME, inode::STATUS));
             views.extend(self.trees(live.container.root()));
+            views.extend(self.extras(live));
         }
         views
     }
@@ -317,6 +321,9 @@ impl Filesystem {
             },
             What::Link | What::Damaged => directory.find(&entry.name)?,
             What::Views | What::Status | What::External => return self.fixed(&live, ino),
+            What::TreeText | What::Blocks | What::Block => {
+                return self.describe_extra(&live, ino, &entry);
+            }
             What::Spelling => return self.spelling(ino, &self.spelled(&live, &entry.name)?),
             What::Mirror | What::MirrorLink | What::View | What::Attribute | What::Selection => {
                 return self.describe_view(&live, ino, &entry);
@@ -354,14 +361,15 @@ impl Filesystem {
     pub fn open_file(&self, ino: Ino) -> Result<Handle> {
         let (live, entry) = self.standing(ino)?;
         let opened: Result<Box<dyn View>> = match entry.what {
-            What::Object => live
-                .container
-                .node(entry.node)
-                .and_then(|node| object::open(&live, &node)),
+            What::Object => live.container.node(entry.node).and_then(|node| {
+                self.verify(&live, node.id)?;
+                object::open(&live, &node)
+            }),
             What::Damaged => Err(self.damage(&live, &entry)),
             What::Status => Ok(Box::new(Text::streamed(self.status(&live)))),
             What::View | What::Attribute | What::Selection => self.open_view(&live, &entry),
-            What::Group | What::Views | What::External | What::Mirror => {
+            What::TreeText | What::Block => self.open_extra(&live, ino, &entry),
+            What::Group | What::Views | What::External | What::Mirror | What::Blocks => {
                 Err(refusal(Errno::EISDIR, "open"))
             }
             What::Link | What::Spelling | What::MirrorLink => Err(refusal(Errno::ELOOP, "open")),
@@ -471,11 +479,13 @@ fn open_source(
 
 fn kind_of(what: What) -> Kind {
     match what {
-        What::Group | What::Views | What::External | What::Mirror => Kind::Directory,
+        What::Group | What::Views | What::External | What::Mirror | What::Blocks => Kind::Directory,
         What::Link | What::Spelling | What::MirrorLink => Kind::Symlink,
         What::Object
         | What::Damaged
         | What::Status
+        | What::TreeText
+        | What::Block
         | What::View
         | What::Attribute
         | What::Selection => Kind::File,

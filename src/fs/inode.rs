@@ -25,6 +25,11 @@ pub(super) const STATUS: u64 = BESIDE | 1;
 /// The number of the directory of other files in it.
 pub(super) const EXTERNAL: u64 = BESIDE | 2;
 
+/// The number of the text of an ASDF tree in it.
+pub(super) const TREE_TEXT: u64 = BESIDE | 3;
+/// The number of the directory of ASDF blocks in it.
+pub(super) const BLOCKS: u64 = BESIDE | 4;
+
 const LINK: u64 = 1 << 63;
 const BESIDE: u64 = 1 << 62;
 const TREE_SHIFT: u32 = 46;
@@ -39,6 +44,8 @@ pub(super) const SOURCE: Tree = 0;
 pub(super) const SPELLINGS: Tree = 1;
 /// The first of the trees of views, each of which has two numbers: for directories, and for files.
 pub(super) const FIRST_VIEW: Tree = 2;
+/// ASDF blocks.
+pub(super) const BLOCK_FILES: Tree = 254;
 /// Parts of arrays in the source's own tree.
 pub(super) const SELECTIONS: Tree = 255;
 /// The first of the trees of other files.
@@ -61,6 +68,12 @@ pub(super) enum What {
     Status,
     /// The directory of other files.
     External,
+    /// The text of an ASDF tree.
+    TreeText,
+    /// The directory of ASDF blocks.
+    Blocks,
+    /// An ASDF block, decoded.
+    Block,
     /// Another spelling of an other file's name, as a symbolic link.
     Spelling,
     /// A directory in a tree of views.

@@ -23,10 +23,22 @@ pub(super) enum Listed<'a> {
     Fixed { name: &'static [u8], ino: Ino },
     /// Another file's directory.
     Other { name: Box<[u8]>, ino: Ino },
+    /// An ASDF block.
+    Block { name: Vec<u8>, ino: Ino },
     /// What stands in a tree of views.
     View(&'a Shown),
     /// A link of a group.
     Found(&'a Directory<'a>, Found),
+}
+
+/// An entry of which no more is told.
+fn bare(name: &[u8], ino: Ino, kind: Kind, next: u64) -> DirEntry<'_> {
+    DirEntry {
+        name,
+        ino,
+        kind,
+        next,
+    }
 }
 
 impl Filesystem {
@@ -61,6 +73,7 @@ impl Filesystem {
             let (name, ino, kind) = match listed {
                 Listed::Fixed { name, ino } => (*name, *ino, self.kind_of_fixed(*ino)),
                 Listed::Other { name, ino } => (&**name, *ino, Kind::Directory),
+                Listed::Block { name, ino } => (&**name, *ino, Kind::File),
                 Listed::View(shown) => (&*shown.entry.name, shown.ino, kind_of(shown.entry.what)),
                 Listed::Found(_, found) => {
                     (&*found.entry.name, found.ino, kind_of(found.entry.what))
@@ -92,15 +105,10 @@ impl Filesystem {
                     _ => (*name, self.getattr(*ino)),
                 },
                 Listed::Other { name, ino } => {
-                    let kind = Kind::Directory;
-                    let (name, ino) = (&**name, *ino);
-                    let listed_entry = DirEntry {
-                        name,
-                        ino,
-                        kind,
-                        next,
-                    };
-                    return visit(listed_entry, None);
+                    return visit(bare(name, *ino, Kind::Directory, next), None);
+                }
+                Listed::Block { name, ino } => {
+                    return visit(bare(name, *ino, Kind::File, next), None);
                 }
                 Listed::View(shown) => {
                     let name = &*shown.entry.name;
@@ -175,6 +183,7 @@ impl Filesystem {
                 self.list_others(live, first, visit);
                 return Ok(());
             }
+            What::Blocks => return self.list_blocks(live, first, visit),
             What::Mirror => {
                 let listed = self.list_view(live, &entry, &mut lock(listing), first, visit);
                 return listed.inspect_err(|error| {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::array::Reader;
 use crate::array::vlen::VariableLength;
 use crate::error::{Error, Result};
 use crate::fs::inode::{FIRST_VIEW, Tree};
 use crate::fs::live::Live;
+use crate::model::extras::Mask;
 use crate::model::selection::Selector;
 use crate::model::{Array, Node, NodeId, NodeKind};
 use crate::view::View;
@@ -13,8 +15,11 @@ use crate::view::csv::{self, Csv};
 use crate::view::elements::Elements;
 use crate::view::json::{self, SharedPaths};
 use crate::view::npy::{self, Npy};
+use crate::view::raw::Raw;
+use crate::view::text::Text;
 use crate::view::variable_length::Offsets;
 use crate::view::{chunks, ndl};
+use crate::wire::to_u64;
 
 /// A tree of views. It has the directories of the source's tree, and files for some of the objects.
 pub(super) struct ViewTree {
@@ -80,6 +85,27 @@ pub(super) const TREES: &[ViewTree] = &[
             let container = Arc::clone(&subject.live.container);
             let view = json::view(subject.elements()?, container, subject.paths())?;
             shown(Some(view))
+        },
+    },
+    ViewTree {
+        name: b"mask",
+        suffix: b"",
+        of_attributes: false,
+        size: |live, node| {
+            Ok(match mask(live, node)? {
+                Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
+                Some(Masked::Array(array)) => Some(Size::Exact(array.bytes()?)),
+                None => None,
+            })
+        },
+        open: |subject| match mask(subject.live, subject.node)? {
+            Some(Masked::Number(text)) => shown(Some(Text::new(text))),
+            Some(Masked::Array(array)) if array.bytes()? == 0 => shown(Some(Text::new(Vec::new()))),
+            Some(Masked::Array(array)) => {
+                let reader = Reader::new(&subject.live.engine, array)?;
+                shown(Some(Raw::new(Arc::new(reader))))
+            }
+            None => Err(Error::NotFound),
         },
     },
     ViewTree {
@@ -193,6 +219,27 @@ pub(super) fn select(live: &Live, node: &Node, selector: &Selector) -> Result<El
     // Before anything is read: what is not there must not look damaged.
     selector.select(&array.datatype, &array.shape)?;
     Elements::selected(live.reader(node.id, array)?, selector)
+}
+
+/// What marks the missing elements of an ndarray, as a file shows it.
+enum Masked {
+    /// The text of the number that they are equal to.
+    Number(Vec<u8>),
+    /// An array that is not zero where they are.
+    Array(Arc<Array>),
+}
+
+fn mask(live: &Live, node: &Node) -> Result<Option<Masked>> {
+    let Some(extras) = live.container.extras() else {
+        return Ok(None);
+    };
+    Ok(match extras.mask(node.id)? {
+        Some(Mask::Number(text)) => Some(Masked::Number(text)),
+        Some(Mask::Node(mask)) => {
+            array(&*live.container.node(mask)?).map(|array| Masked::Array(Arc::clone(array)))
+        }
+        None => None,
+    })
 }
 
 fn array(node: &Node) -> Option<&Arc<Array>> {
