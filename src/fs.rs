@@ -15,8 +15,11 @@ mod fake;
 mod tests;
 
 mod describe;
+mod document;
 mod examine;
+mod external;
 mod inode;
+mod listing;
 mod live;
 mod namespace;
 mod object;
@@ -39,16 +42,17 @@ use crate::array::{Bytes, Engine};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::{Container, Link, NodeId};
+use crate::model::Container;
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
 use crate::view::text::Text;
 use crate::wire::to_u64;
 use errno::{refusal, stale};
-use handle::{Cursor, Handles, Open};
+use external::{Opener, Others};
+use handle::{Handles, Open};
 use inode::{Inodes, What};
-use live::Live;
+use live::{Live, Opened};
 use namespace::Found;
 use watch::Watch;
 
@@ -150,6 +154,7 @@ pub struct Filesystem {
     renewed: Mutex<Instant>,
     inodes: Inodes,
     handles: Handles,
+    others: Others,
     /// What is wrong with which object.
     faults: Mutex<LruCache<Ino, String>>,
     started: Instant,
@@ -165,57 +170,69 @@ impl Filesystem {
         let path = source.canonicalize();
         let path = path.map_err(|error| Error::io(&error, source.display().to_string()))?;
         let watch = Watch::new(&path)?;
-        let origin = Origin::new(path, &watch.metadata()?);
-        let container = open_container(watch.file(), &origin.path, options)?;
-        Ok(Self::build(container, origin, options, Some(watch)))
+        let others = Others::new(&path, opener(options));
+        let opened = open_source(watch.file(), &watch, &others, options)?;
+        Ok(Self::build(opened, options, others, Some(watch)))
     }
 
-    /// The tree of an open file that is not watched for changes.
+    /// The tree of an open file that is not watched for changes and leads to no other.
     pub fn new(container: Arc<dyn Container>, origin: Origin, options: &Options) -> Self {
-        Self::build(container, origin, options, None)
+        let others = Others::new(&origin.path, opener(options));
+        let opened = Opened {
+            container,
+            origin: Arc::new(origin),
+            neighbours: Arc::new(Neighbours::none()),
+            watch: None,
+            shown: [].into(),
+        };
+        Self::build(opened, options, others, None)
     }
 
-    fn build(
-        container: Arc<dyn Container>,
-        origin: Origin,
-        options: &Options,
-        watch: Option<Watch>,
-    ) -> Self {
+    fn build(opened: Opened, options: &Options, others: Others, watch: Option<Watch>) -> Self {
         let filesystem = Filesystem {
             options: options.clone(),
-            origin: RwLock::new(Arc::new(origin)),
+            origin: RwLock::new(Arc::clone(&opened.origin)),
             live: RwLock::new(None),
             generation: AtomicU32::new(0),
             watch,
             renewed: Mutex::new(Instant::now()),
             inodes: Inodes::new(),
             handles: Handles::default(),
+            others,
             faults: Mutex::new(LruCache::new(live::at_least_one(limits::OBJECT_ERRORS))),
             started: Instant::now(),
             served: AtomicU64::new(0),
         };
-        filesystem.enliven(container, 0);
+        filesystem.enliven(opened, 0);
         filesystem
     }
 
-    /// Makes `container` the one that is shown.
-    fn enliven(&self, container: Arc<dyn Container>, generation: u32) {
+    /// Makes `opened` the source that is shown.
+    fn enliven(&self, opened: Opened, generation: u32) {
         let engine = Engine::new(self.options.cache_bytes, self.options.threads);
-        let fixed = |what, node, parent, name: &[u8]| inode::Entry {
-            what,
-            generation,
-            node,
-            parent,
-            name: name.into(),
+        let node = opened.container.root();
+        let pin = |ino, what, parent, name: &[u8]| {
+            let entry = inode::Entry {
+                what,
+                generation,
+                tree: inode::SOURCE,
+                node,
+                parent,
+                name: name.into(),
+            };
+            self.inodes.pin(ino, entry);
         };
-        let root = container.root();
-        self.inodes
-            .pin(inode::ROOT, fixed(What::Group, root, inode::ROOT, b""));
-        let views = fixed(What::Views, root, inode::ROOT, name::VIEWS);
-        self.inodes.pin(inode::VIEWS, views);
-        let status = fixed(What::Status, root, inode::VIEWS, status::NAME);
-        self.inodes.pin(inode::STATUS, status);
-        let live = Live::new(generation, container, engine);
+        pin(inode::ROOT, What::Group, inode::ROOT, b"");
+        pin(inode::VIEWS, What::Views, inode::ROOT, name::VIEWS);
+        pin(inode::STATUS, What::Status, inode::VIEWS, status::NAME);
+        pin(
+            inode::EXTERNAL,
+            What::External,
+            inode::VIEWS,
+            external::NAME,
+        );
+        self.others.reset(generation);
+        let live = Live::new(generation, inode::SOURCE, opened, engine);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(live));
     }
 
@@ -240,10 +257,9 @@ impl Filesystem {
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the group's index is damaged.
     pub fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
-        let live = self.live()?;
-        let directory = self.entry(&live, parent)?;
+        let (live, directory) = self.standing(parent)?;
         match directory.what {
-            What::Group if parent == inode::ROOT && name == name::VIEWS && self.options.views => {
+            What::Group if parent == inode::ROOT && name == name::VIEWS => {
                 self.fixed(&live, inode::VIEWS)
             }
             What::Group => {
@@ -251,10 +267,22 @@ impl Filesystem {
                 let found = directory.find(name)?;
                 Ok(self.enter(&directory, &found, true))
             }
-            What::Views if name == status::NAME => self.fixed(&live, inode::STATUS),
-            What::Views => Err(Error::NotFound),
+            What::Views => {
+                let mut views = self.views();
+                let found = views.find(|(view, _)| *view == name);
+                self.fixed(&live, found.ok_or(Error::NotFound)?.1)
+            }
+            What::External => self.enter_other(&live, name),
             _ => Err(refusal(Errno::ENOTDIR, "lookup")),
         }
+    }
+
+    /// What stands in the directory of views.
+    fn views(&self) -> impl Iterator<Item = (&'static [u8], Ino)> + use<> {
+        let status = self.options.views.then_some((status::NAME, inode::STATUS));
+        [(external::NAME, inode::EXTERNAL)]
+            .into_iter()
+            .chain(status)
     }
 
     /// Gives back `count` lookups.
@@ -267,8 +295,7 @@ impl Filesystem {
     /// # Errors
     /// `ESTALE` where the number stands for nothing (any more).
     pub fn getattr(&self, ino: Ino) -> Result<Entry> {
-        let live = self.live()?;
-        let entry = self.entry(&live, ino)?;
+        let (live, entry) = self.standing(ino)?;
         let directory = self.space(&live).directory(entry.node);
         let found = match entry.what {
             What::Object | What::Group => Found {
@@ -278,7 +305,8 @@ impl Filesystem {
                 entry,
             },
             What::Link | What::Damaged => directory.find(&entry.name)?,
-            What::Views | What::Status => return self.fixed(&live, ino),
+            What::Views | What::Status | What::External => return self.fixed(&live, ino),
+            What::Spelling => return self.spelling(ino, &self.spelled(&live, &entry.name)?),
         };
         Ok(self.describe(&directory, ino, &found, true))
     }
@@ -288,10 +316,11 @@ impl Filesystem {
     /// # Errors
     /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for anything else than a symbolic link.
     pub fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
-        let live = self.live()?;
-        let entry = self.entry(&live, ino)?;
-        if entry.what != What::Link {
-            return Err(refusal(Errno::EINVAL, "readlink"));
+        let (live, entry) = self.standing(ino)?;
+        match entry.what {
+            What::Link => {}
+            What::Spelling => return self.spelled(&live, &entry.name),
+            _ => return Err(refusal(Errno::EINVAL, "readlink")),
         }
         let directory = self.space(&live).directory(entry.node);
         let found = directory.find(&entry.name)?;
@@ -300,151 +329,7 @@ impl Filesystem {
 
     /// The directory that `ino`, a directory, is in.
     pub fn parent(&self, ino: Ino) -> Result<Ino> {
-        let live = self.live()?;
-        Ok(self.entry(&live, ino)?.parent)
-    }
-
-    /// Opens a directory.
-    pub fn opendir(&self, ino: Ino) -> Result<Handle> {
-        let live = self.live()?;
-        match self.entry(&live, ino)?.what {
-            What::Group | What::Views => {
-                let what = handle::What::Directory(Mutex::new(None));
-                Ok(self.handles.insert(Open {
-                    ino,
-                    generation: live.generation,
-                    what,
-                }))
-            }
-            _ => Err(refusal(Errno::ENOTDIR, "opendir")),
-        }
-    }
-
-    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `visit` until it
-    /// says that it is full; that entry is not taken.
-    ///
-    /// # Errors
-    /// As the index is damaged at `cookie`; where it is damaged further on, the next call says so.
-    pub fn readdir(
-        &self,
-        handle: Handle,
-        cookie: u64,
-        visit: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<()> {
-        self.list(handle, cookie, &mut |listed, next| {
-            let (name, ino, kind) = match listed {
-                Listed::Fixed { name, ino } => (*name, *ino, Kind::Directory),
-                Listed::Status => (status::NAME, inode::STATUS, Kind::File),
-                Listed::Found(_, found) => {
-                    (&*found.entry.name, found.ino, kind_of(found.entry.what))
-                }
-            };
-            visit(DirEntry {
-                name,
-                ino,
-                kind,
-                next,
-            })
-        })
-    }
-
-    /// Like [`readdir`](Self::readdir), with what `stat` tells; each entry that is taken is counted,
-    /// except `.` and `..`.
-    pub fn readdir_plus(
-        &self,
-        handle: Handle,
-        cookie: u64,
-        visit: &mut dyn FnMut(DirEntry<'_>, &Entry) -> bool,
-    ) -> Result<()> {
-        let live = self.live()?;
-        self.list(handle, cookie, &mut |listed, next| {
-            let (name, entry) = match listed {
-                Listed::Fixed { name, ino } => match self.directory_entry(&live, *ino) {
-                    Ok(entry) => (*name, entry),
-                    Err(_) => return false,
-                },
-                Listed::Status => match self.fixed(&live, inode::STATUS) {
-                    Ok(entry) => (status::NAME, entry),
-                    Err(_) => return false,
-                },
-                Listed::Found(directory, found) => {
-                    (&*found.entry.name, self.enter(directory, found, false))
-                }
-            };
-            let listed_entry = DirEntry {
-                name,
-                ino: entry.ino,
-                kind: entry.attributes.kind,
-                next,
-            };
-            let full = visit(listed_entry, &entry);
-            if full && matches!(listed, Listed::Found(..)) {
-                self.forget(entry.ino, 1);
-            }
-            full
-        })
-    }
-
-    fn list(
-        &self,
-        handle: Handle,
-        cookie: u64,
-        visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
-    ) -> Result<()> {
-        let (live, open) = self.opened(handle)?;
-        let handle::What::Directory(cursor) = &open.what else {
-            return Err(refusal(Errno::ENOTDIR, "readdir"));
-        };
-        let entry = self.entry(&live, open.ino)?;
-        let dots = [(&b"."[..], open.ino), (&b".."[..], entry.parent)];
-        for (next, (name, ino)) in (1_u64..).zip(dots) {
-            if cookie < next && visit(&Listed::Fixed { name, ino }, next) {
-                return Ok(());
-            }
-        }
-        let first = cookie.max(DOTS);
-        if entry.what == What::Views {
-            if first == DOTS {
-                visit(&Listed::Status, DOTS + 1);
-            }
-            return Ok(());
-        }
-        let directory = self.space(&live).directory(entry.node);
-        let mut cursor = lock(cursor);
-        let mut at = first;
-        loop {
-            match self.fetch(&live, entry.node, &mut cursor, at - DOTS) {
-                Ok(Some((link, behind))) => {
-                    let listed = Listed::Found(&directory, directory.show(link));
-                    at = behind.saturating_add(DOTS);
-                    if visit(&listed, at) {
-                        return Ok(());
-                    }
-                }
-                Ok(None) => return Ok(()),
-                // What came before it is handed out first; the next call comes back here.
-                Err(_) if at > first => return Ok(()),
-                Err(error) => {
-                    self.note(&self.space(&live), open.ino, &entry, &error);
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    fn fetch(
-        &self,
-        live: &Live,
-        group: NodeId,
-        cursor: &mut Option<Cursor>,
-        position: u64,
-    ) -> Result<Option<(Link, u64)>> {
-        let cursor = match cursor {
-            Some(cursor) => cursor,
-            None => cursor.insert(Cursor::new(live.container.links(group)?)),
-        };
-        let found = cursor.at(position)?;
-        Ok(found.map(|(link, behind)| (link.clone(), behind)))
+        Ok(self.standing(ino)?.1.parent)
     }
 
     /// Opens a regular file.
@@ -452,8 +337,7 @@ impl Filesystem {
     /// # Errors
     /// As it is known before reading that its content cannot be served.
     pub fn open_file(&self, ino: Ino) -> Result<Handle> {
-        let live = self.live()?;
-        let entry = self.entry(&live, ino)?;
+        let (live, entry) = self.standing(ino)?;
         let opened: Result<Box<dyn View>> = match entry.what {
             What::Object => live
                 .container
@@ -461,13 +345,13 @@ impl Filesystem {
                 .and_then(|node| object::open(&live, &node)),
             What::Damaged => Err(self.damage(&live, &entry)),
             What::Status => Ok(Box::new(Text::streamed(self.status(&live)))),
-            What::Group | What::Views => Err(refusal(Errno::EISDIR, "open")),
-            What::Link => Err(refusal(Errno::ELOOP, "open")),
+            What::Group | What::Views | What::External => Err(refusal(Errno::EISDIR, "open")),
+            What::Link | What::Spelling => Err(refusal(Errno::ELOOP, "open")),
         };
         let view = opened.inspect_err(|error| self.note(&self.space(&live), ino, &entry, error))?;
         Ok(self.handles.insert(Open {
             ino,
-            generation: live.generation,
+            live,
             what: handle::What::File(view),
         }))
     }
@@ -477,12 +361,11 @@ impl Filesystem {
         Ok(self.file(&*self.handles.get(handle)?)?.length().is_none())
     }
 
-    /// What a handle stands for, which must be of the state of the source that is shown now.
-    fn opened(&self, handle: Handle) -> Result<(Arc<Live>, Arc<Open>)> {
+    /// What a handle stands for, which must be of the state of its file that is shown now.
+    fn opened(&self, handle: Handle) -> Result<Arc<Open>> {
         let open = self.handles.get(handle)?;
-        let live = self.live()?;
-        if open.generation == live.generation {
-            Ok((live, open))
+        if open.live.generation == self.live()?.generation && !open.live.is_changed() {
+            Ok(open)
         } else {
             Err(stale())
         }
@@ -500,10 +383,11 @@ impl Filesystem {
     /// # Errors
     /// As a part that the range touches cannot be read; `ESTALE` once the source has changed.
     pub fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
-        let (live, open) = self.opened(handle)?;
+        let open = self.opened(handle)?;
         let read = self.file(&open)?.read_at(offset, length);
         // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged one.
-        if self.watch.as_ref().is_some_and(Watch::is_changed_now) {
+        let changed = self.watch.as_ref().is_some_and(Watch::is_changed_now);
+        if changed || open.live.is_changed_now() {
             return Err(stale());
         }
         match &read {
@@ -512,8 +396,8 @@ impl Filesystem {
                     .fetch_add(to_u64(bytes.len()), Ordering::Relaxed);
             }
             Err(error) => {
-                let entry = self.entry(&live, open.ino)?;
-                self.note(&self.space(&live), open.ino, &entry, error);
+                let entry = self.entry(&open.live, open.ino)?;
+                self.note(&self.space(&open.live), open.ino, &entry, error);
             }
         }
         read
@@ -524,7 +408,7 @@ impl Filesystem {
     /// # Errors
     /// `ENXIO` where there is none.
     pub fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
-        let (_, open) = self.opened(handle)?;
+        let open = self.opened(handle)?;
         let view = self.file(&open)?;
         let none = || refusal(Errno::ENXIO, "seek");
         if view.length().is_some_and(|length| offset >= length) {
@@ -542,34 +426,36 @@ impl Filesystem {
     }
 }
 
-/// Opens the file at `path`, which is open as `file`.
-fn open_container(
-    file: Arc<FileSource>,
-    path: &Path,
-    options: &Options,
-) -> Result<Arc<dyn Container>> {
-    let neighbours = Neighbours::of(path, options.external)?;
-    detect::open(file, Arc::new(neighbours), options.force)
+/// Opens a mounted file as what it is.
+fn opener(options: &Options) -> Opener {
+    let force = options.force;
+    Box::new(move |source, neighbours| detect::open(source, neighbours, force))
 }
 
-/// `.` and `..`, the first two entries of every directory.
-const DOTS: u64 = 2;
-
-/// An entry of a listing.
-enum Listed<'a> {
-    /// `.` and `..`.
-    Fixed { name: &'static [u8], ino: Ino },
-    /// The status file.
-    Status,
-    /// A link of a group.
-    Found(&'a namespace::Directory<'a>, Found),
+/// Opens the source that `watch` watches, `file` being its state.
+fn open_source(
+    file: Arc<FileSource>,
+    watch: &Watch,
+    others: &Others,
+    options: &Options,
+) -> Result<Opened> {
+    let path = watch.path();
+    let neighbours = Arc::new(Neighbours::of(path, options.external)?);
+    let metadata = file.metadata()?;
+    Ok(Opened {
+        container: others.container(file, &neighbours)?,
+        origin: Arc::new(Origin::new(path.to_path_buf(), &metadata)),
+        neighbours,
+        watch: None,
+        shown: [].into(),
+    })
 }
 
 fn kind_of(what: What) -> Kind {
     match what {
-        What::Group | What::Views => Kind::Directory,
+        What::Group | What::Views | What::External => Kind::Directory,
         What::Object | What::Damaged | What::Status => Kind::File,
-        What::Link => Kind::Symlink,
+        What::Link | What::Spelling => Kind::Symlink,
     }
 }
 

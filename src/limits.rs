@@ -185,6 +185,12 @@ pub const CSV_COLUMNS: usize = 65_536;
 /// Elements of a variable-length dataset that is served as a file: its size takes a walk over all of them.
 pub const VARIABLE_LENGTH_ELEMENTS: u64 = 1 << 28;
 
+/// Other files that external links lead to and that a mount knows, each state of one counted.
+pub const MOUNTED_FILES: usize = 32_768;
+
+/// Other files that are mounted and kept open.
+pub const OPEN_MOUNTED_FILES: usize = 16;
+
 /// Elements of a dimension coordinate whose values a description of the file holds.
 pub const NDL_VALUES: u64 = 4096;
 

@@ -103,13 +103,23 @@ pub(crate) enum Inspect {
         /// A path as beneath the mount point
         path: OsString,
     },
+    /// Describe a file or one of its objects in the Ndarray Data Language (YAML)
+    Ndl {
+        /// Give the values of arrays of at most so many elements, too
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        values: u64,
+        /// The HDF5 or ASDF file
+        source: PathBuf,
+        /// A path as beneath the mount point; the whole file without it
+        path: Option<OsString>,
+    },
     /// List what cannot be read, and why
     ///
     /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks. A line for each
     /// thing that cannot be read, then a summary. The exit status is 1 if there is any such thing. A dangling
     /// link is none.
     Check {
-        /// Read every byte of every dataset, too
+        /// Read every stored byte of every dataset, too
         #[arg(long)]
         data: bool,
         /// The HDF5 or ASDF file
@@ -446,9 +456,11 @@ fn subcommand_section(subcommand: &clap::Command) -> io::Result<String> {
     let mut options = Vec::new();
     Man::new(subcommand.clone()).render_options_section(&mut options)?;
     let about = subcommand
-        .get_about()
+        .get_long_about()
+        .or(subcommand.get_about())
         .map(ToString::to_string)
         .unwrap_or_default();
+    let about = about.trim_end_matches('.');
     let heading = format!("\"h5fs {}\"\n{about}.", subcommand.get_name());
     Ok(renamed(&options, "OPTIONS", &heading))
 }
@@ -491,6 +503,12 @@ mod tests {
             path: Some("group".into()),
         };
         assert_eq!(listed, Task::Inspect(expected));
+        let checked = task(Program::Command, "check data.h5 --data").unwrap();
+        let expected = Inspect::Check {
+            data: true,
+            source: "data.h5".into(),
+        };
+        assert_eq!(checked, Task::Inspect(expected));
         assert_eq!(
             mount(Program::Command, "./ls mnt").source,
             PathBuf::from("./ls")

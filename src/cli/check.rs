@@ -124,7 +124,7 @@ impl Check<'_> {
         walk(self.filesystem, &mut |thing| {
             match thing {
                 Met::Directory(path, ino) => {
-                    self.count();
+                    self.count_object();
                     self.described(path, ino, found);
                 }
                 Met::Torn(path, error) => self.report(path, &error, found),
@@ -149,7 +149,7 @@ impl Check<'_> {
     /// Looks at one regular file.
     fn object(&self, object: &Object, found: &SyncSender<Line>) {
         if !self.is_over() {
-            self.count();
+            self.count_object();
             let described = self.described(&object.path, object.ino, found);
             match self.content(object.ino) {
                 // An object that cannot be read at all has the same to say of its content.
@@ -183,25 +183,33 @@ impl Check<'_> {
 
     fn opened(&self, ino: Ino, handle: Handle) -> Result<()> {
         let size = self.filesystem.getattr(ino)?.attributes.size;
-        if size > 0 {
-            // To tell holes from data, an array's index must be walked.
-            self.filesystem.lseek(handle, 0, Whence::Hole)?;
-        }
+        // To tell holes from data, an array's index must be walked.
+        let mut next = self.data_at(handle, 0)?;
         if !self.data {
-            self.bytes.fetch_add(size, Ordering::Relaxed);
+            self.count_bytes(size);
             return Ok(());
         }
-        let mut offset = 0;
-        while !self.is_over() {
+        // What is stored nowhere may have more zeros than anybody has time for.
+        while let Some(offset) = next
+            && !self.is_over()
+        {
             let piece = self.filesystem.read(handle, offset, PIECE)?;
             if piece.is_empty() {
                 break;
             }
             let length = to_u64(piece.len());
-            self.bytes.fetch_add(length, Ordering::Relaxed);
-            offset += length;
+            self.count_bytes(length);
+            next = self.data_at(handle, offset.saturating_add(length))?;
         }
         Ok(())
+    }
+
+    /// The first byte at or after `offset` that is no hole.
+    fn data_at(&self, handle: Handle, offset: u64) -> Result<Option<u64>> {
+        match self.filesystem.lseek(handle, offset, Whence::Data) {
+            Err(Error::Io { errno, .. }) if errno == Errno::ENXIO as i32 => Ok(None),
+            other => other.map(Some),
+        }
     }
 
     fn report(&self, path: &[u8], error: &Error, found: &SyncSender<Line>) {
@@ -219,8 +227,12 @@ impl Check<'_> {
         let _ = found.send(format!("{path}: {part}{reason}"));
     }
 
-    fn count(&self) {
+    fn count_object(&self) {
         self.objects.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn count_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn done(&self) -> Done {

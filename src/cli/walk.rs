@@ -3,7 +3,7 @@
 use std::vec;
 
 use crate::error::{Error, Result};
-use crate::fs::{Filesystem, Handle, Ino, Kind, Stat};
+use crate::fs::{Entry, Filesystem, Handle, Ino, Kind, Stat};
 
 /// Names fetched from a directory at a time.
 const BATCH: usize = 256;
@@ -16,12 +16,25 @@ pub(super) struct Named {
     pub(super) stat: Stat,
 }
 
+impl Named {
+    fn new(name: &[u8], entry: &Entry) -> Self {
+        Named {
+            name: name.to_vec(),
+            ino: entry.ino,
+            stat: entry.attributes,
+        }
+    }
+}
+
 /// The names of a directory, without `.` and `..`, in the order of the file's index.
 pub(super) struct Names<'a> {
     filesystem: &'a Filesystem,
+    directory: Ino,
     handle: Handle,
     cookie: u64,
     batch: vec::IntoIter<Named>,
+    /// Why a name that was listed leads nowhere.
+    failed: Option<Error>,
 }
 
 impl<'a> Names<'a> {
@@ -29,41 +42,54 @@ impl<'a> Names<'a> {
     pub(super) fn open(filesystem: &'a Filesystem, directory: Ino) -> Result<Self> {
         Ok(Names {
             filesystem,
+            directory,
             handle: filesystem.opendir(directory)?,
             cookie: 0,
             batch: Vec::new().into_iter(),
+            failed: None,
         })
     }
 
     /// The next name; `None` at the end.
     ///
     /// # Errors
-    /// As the index is damaged; nothing comes after that.
+    /// As the index is damaged, or what bears a name cannot be opened; nothing comes after that.
     pub(super) fn next(&mut self) -> Result<Option<Named>> {
         if self.batch.len() == 0 {
             self.batch = self.fetch()?.into_iter();
         }
-        Ok(self.batch.next())
+        match (self.batch.next(), self.failed.take()) {
+            (None, Some(error)) => Err(error),
+            (named, failed) => {
+                self.failed = failed;
+                Ok(named)
+            }
+        }
     }
 
     fn fetch(&mut self) -> Result<Vec<Named>> {
         let mut batch = Vec::new();
+        let mut unknown = Vec::new();
         let cookie = &mut self.cookie;
         self.filesystem
             .readdir_plus(self.handle, *cookie, &mut |listed, entry| {
-                if batch.len() == BATCH {
+                if batch.len() + unknown.len() == BATCH {
                     return true;
                 }
                 *cookie = listed.next;
-                if !matches!(listed.name, b"." | b"..") {
-                    batch.push(Named {
-                        name: listed.name.to_vec(),
-                        ino: entry.ino,
-                        stat: entry.attributes,
-                    });
+                match entry {
+                    _ if matches!(listed.name, b"." | b"..") => {}
+                    Some(entry) => batch.push(Named::new(listed.name, entry)),
+                    None => unknown.push(listed.name.to_vec()),
                 }
                 false
             })?;
+        for name in unknown {
+            match self.filesystem.lookup(self.directory, &name) {
+                Ok(entry) => batch.push(Named::new(&name, &entry)),
+                Err(error) => self.failed = Some(error),
+            }
+        }
         Ok(batch)
     }
 }

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::fs::errno::{is_fault, stale};
+use crate::fs::external::{Place, Standing};
 use crate::fs::inode::{self, What};
 use crate::fs::live::Live;
 use crate::fs::namespace::{Directory, Found, Namespace};
 use crate::fs::object::{self, Stored};
 use crate::fs::watch::Watch;
-use crate::fs::{Entry, Filesystem, Ino, Kind, Origin, Stat, kind_of, lock, open_container};
+use crate::fs::{Entry, Filesystem, Ino, Kind, Stat, kind_of, lock, open_source};
 use crate::model::{LinkTarget, Node};
 
 /// How long a source that cannot be opened again is left alone.
@@ -58,14 +59,12 @@ impl Filesystem {
             .generation
             .fetch_add(1, Ordering::Relaxed)
             .wrapping_add(1);
-        match watch.renew(|file| open_container(file, watch.path(), &self.options)) {
-            Ok(container) => {
-                if let Ok(metadata) = watch.metadata() {
-                    let origin = Origin::new(watch.path().to_path_buf(), &metadata);
-                    let mut old = self.origin.write().unwrap_or_else(PoisonError::into_inner);
-                    *old = Arc::new(origin);
-                }
-                self.enliven(container, generation);
+        match watch.renew(|file| open_source(file, watch, &self.others, &self.options)) {
+            Ok(opened) => {
+                let mut old = self.origin.write().unwrap_or_else(PoisonError::into_inner);
+                *old = Arc::clone(&opened.origin);
+                drop(old);
+                self.enliven(opened, generation);
                 log::warn!("{}: has changed; opened anew", watch.path().display());
             }
             Err(error) => {
@@ -82,7 +81,18 @@ impl Filesystem {
         Namespace {
             live,
             inodes: &self.inodes,
+            others: &self.others,
         }
+    }
+
+    /// What a number stands for, and in which file.
+    pub(super) fn standing(&self, ino: Ino) -> Result<(Arc<Live>, inode::Entry)> {
+        let source = self.live()?;
+        let entry = self.entry(&source, ino)?;
+        if entry.tree < inode::FIRST_FILE {
+            return Ok((source, entry));
+        }
+        Ok((self.others.get(&source, entry.tree)?, entry))
     }
 
     /// What a number stands for.
@@ -113,8 +123,9 @@ impl Filesystem {
         found: &Found,
         at_any_cost: bool,
     ) -> Entry {
-        let mut stat = self.bare(ino, kind_of(found.entry.what));
-        let mut cacheable = true;
+        let mut stat = self.bare(directory.space.live, ino, kind_of(found.entry.what));
+        // Other files come and go.
+        let mut cacheable = !matches!(found.target, LinkTarget::External { .. });
         match (&found.object, found.entry.what) {
             (Some(Ok(node)), what) => {
                 stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));
@@ -148,7 +159,7 @@ impl Filesystem {
         Ok(Entry {
             ino,
             generation: 0,
-            attributes: self.bare(ino, kind_of(entry.what)),
+            attributes: self.bare(live, ino, kind_of(entry.what)),
             cacheable: true,
         })
     }
@@ -161,8 +172,65 @@ impl Filesystem {
         })
     }
 
-    fn bare(&self, ino: Ino, kind: Kind) -> Stat {
-        self.origin().stat(ino, kind, &self.options)
+    fn bare(&self, live: &Live, ino: Ino, kind: Kind) -> Stat {
+        live.origin.stat(ino, kind, &self.options)
+    }
+
+    /// Counts a lookup of what the directory of other files shows as `name`.
+    pub(super) fn enter_other(&self, source: &Live, name: &[u8]) -> Result<Entry> {
+        let standing = self.others.find(source, name)?;
+        let entry = |what, tree, node| inode::Entry {
+            what,
+            generation: source.generation,
+            tree,
+            node,
+            parent: inode::EXTERNAL,
+            name: name.into(),
+        };
+        let root = source.container.root();
+        match standing {
+            Standing::File(live) => {
+                let root = live.container.root();
+                let found = Found {
+                    ino: inode::of_node(live.tree, root),
+                    entry: entry(What::Group, live.tree, root),
+                    object: Some(live.container.node(root)),
+                    target: LinkTarget::Hard(root),
+                };
+                let directory = self.space(&live).directory(root);
+                Ok(Entry {
+                    // Once the file has changed, another directory stands here.
+                    cacheable: false,
+                    ..self.enter(&directory, &found, true)
+                })
+            }
+            Standing::Spelling(place) => {
+                let ino = inode::of_link(inode::VIEW_TREE, root, name);
+                let entry = entry(What::Spelling, inode::SOURCE, root);
+                let ino = self.inodes.enter(ino, entry);
+                self.spelling(ino, &spelled(&place))
+            }
+        }
+    }
+
+    /// The text of a link from one spelling of another file's name to its own.
+    pub(super) fn spelled(&self, source: &Live, name: &[u8]) -> Result<Vec<u8>> {
+        match self.others.find(source, name)? {
+            Standing::Spelling(place) => Ok(spelled(&place)),
+            Standing::File(_) => Err(stale()),
+        }
+    }
+
+    /// What `stat` tells of such a link.
+    pub(super) fn spelling(&self, ino: Ino, text: &[u8]) -> Result<Entry> {
+        let source = self.live()?;
+        let stat = self.bare(&source, ino, Kind::Symlink);
+        Ok(Entry {
+            ino,
+            generation: source.generation,
+            attributes: stat.sized(crate::wire::to_u64(text.len()), None),
+            cacheable: false,
+        })
     }
 
     /// Remembers what is wrong with an object, and logs it once.
@@ -180,7 +248,11 @@ impl Filesystem {
         let known = lock(&self.faults).put(ino, text.clone());
         if known.as_ref() != Some(&text) {
             let path = space.file_path(entry, 1).unwrap_or_default();
-            log::warn!("{}: {text}", path.escape_ascii());
+            let file = match &*space.live.shown {
+                b"" => String::new(),
+                shown => format!("{}:", shown.escape_ascii()),
+            };
+            log::warn!("{file}{}: {text}", path.escape_ascii());
         }
     }
 
@@ -203,4 +275,12 @@ fn with_content(live: &Live, node: &Node, stat: Stat, at_any_cost: bool) -> (Sta
     let mut stat = stat.sized(size, stored);
     stat.links = node.link_count.max(1);
     (stat, cacheable)
+}
+
+/// The text of a link in the directory of other files.
+fn spelled(place: &Place) -> Vec<u8> {
+    match place {
+        Place::Root => b"../..".to_vec(),
+        Place::Other(shown) => shown.clone(),
+    }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::fs::{Filesystem, Options, Origin};
+use crate::fs::external::{Opener, Others};
+use crate::fs::watch::Watch;
+use crate::fs::{Filesystem, Options, Origin, open_source};
 use crate::model::array::{Fill, Layout};
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{ByteOrder, Charset, Class, ReferenceKind, StringPadding};
@@ -15,6 +17,7 @@ use crate::model::{
     Array, Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
     Reference, Shape,
 };
+use crate::source::read_block;
 
 /// The root's identity in every fake.
 pub(super) const ROOT: u64 = 96;
@@ -115,6 +118,11 @@ impl Fake {
         links.push(Link { name, target });
     }
 
+    pub(super) fn external(&mut self, group: u64, name: &str, file: &str, path: &str) {
+        let (file, path) = (file.into(), path.into());
+        self.link(group, name, LinkTarget::External { file, path });
+    }
+
     pub(super) fn tear(&mut self, group: u64, before: usize) {
         self.objects.get_mut(&group).unwrap().torn = Some(before);
     }
@@ -156,6 +164,31 @@ impl Fake {
             modified: (1_000_000_000, 5),
         };
         Filesystem::new(Arc::new(self), origin, options)
+    }
+
+    /// The first of `files` as a filesystem, which finds the others at their paths in `directory`. A file's
+    /// content is the path that it was made for.
+    pub(super) fn mounted_among(directory: &Path, files: Vec<(&str, Fake)>) -> Filesystem {
+        let directory = directory.canonicalize().unwrap();
+        let source = directory.join(files[0].0);
+        let mut fakes = BTreeMap::new();
+        for (path, fake) in files {
+            let place = directory.join(path);
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(place, path).unwrap();
+            fakes.insert(path.as_bytes().to_vec(), Arc::new(fake));
+        }
+        let open: Opener = Box::new(move |source, _| {
+            let content = read_block(&*source, 0, source.length(), "fake")?;
+            let fake = fakes.get(&content).cloned();
+            let fake = fake.ok_or_else(|| Error::Usage("no fake".to_owned()))?;
+            Ok(fake)
+        });
+        let options = Options::default();
+        let others = Others::new(&source, open);
+        let watch = Watch::new(&source).unwrap();
+        let opened = open_source(watch.file(), &watch, &others, &options).unwrap();
+        Filesystem::build(opened, &options, others, Some(watch))
     }
 
     fn get(&self, id: NodeId) -> Result<&Object> {

@@ -13,23 +13,23 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    AccessFlags, BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType,
-    FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, Notifier,
-    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
-    Session, SessionACL, TimeOrNow, WriteFlags,
+    AccessFlags, BackgroundSession, BsdFileFlags, Config, Errno, FileHandle, FopenFlags,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, MountOption, Notifier, OpenFlags,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, Session,
+    SessionACL, TimeOrNow, WriteFlags,
 };
 
 use crate::error::{Error, Result};
+use crate::fs::fuse::reply::{Listed, attributes, file_type, number, reply_xattr, ttl};
 use crate::fs::stat::BLOCK_SIZE;
-use crate::fs::{Entry, Filesystem, Handle, Kind, Stat, Whence, errno};
+use crate::fs::{Filesystem, Handle, Whence, errno};
 use crate::limits;
 
+mod reply;
 #[cfg(test)]
 mod tests;
 
-/// How long the kernel may keep what it was told of an unchanged source.
-const TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// Requests of readahead and direct I/O that may wait at a time.
 const MAX_BACKGROUND: u16 = 64;
 /// KiB that the kernel reads ahead, where it may be told so.
@@ -183,65 +183,6 @@ fn guarded(call: &str, handler: impl FnOnce()) {
     }
 }
 
-fn number(error: &Error) -> Errno {
-    Errno::from_i32(errno::of(error))
-}
-
-fn ttl(entry: &Entry) -> Duration {
-    if entry.cacheable { TTL } else { Duration::ZERO }
-}
-
-fn file_type(kind: Kind) -> FileType {
-    match kind {
-        Kind::Directory => FileType::Directory,
-        Kind::File => FileType::RegularFile,
-        Kind::Symlink => FileType::Symlink,
-    }
-}
-
-fn attributes(stat: &Stat) -> FileAttr {
-    let (seconds, nanoseconds) = stat.modified;
-    let whole = Duration::from_secs(seconds.unsigned_abs());
-    let time = if seconds < 0 {
-        SystemTime::UNIX_EPOCH.checked_sub(whole)
-    } else {
-        SystemTime::UNIX_EPOCH.checked_add(whole)
-    };
-    let part = Duration::from_nanos(u64::from(nanoseconds));
-    let time = time.and_then(|time| time.checked_add(part));
-    let time = time.unwrap_or(SystemTime::UNIX_EPOCH);
-    FileAttr {
-        ino: INodeNo(stat.ino),
-        size: stat.size,
-        blocks: stat.blocks,
-        atime: time,
-        mtime: time,
-        ctime: time,
-        crtime: time,
-        kind: file_type(stat.kind),
-        perm: stat.permissions,
-        nlink: stat.links,
-        uid: stat.uid,
-        gid: stat.gid,
-        rdev: 0,
-        blksize: BLOCK_SIZE,
-        flags: 0,
-    }
-}
-
-/// Answers an extended attribute or a list of names: its size where `room` is 0, else itself.
-fn reply_xattr(reply: ReplyXattr, room: u32, value: Result<Vec<u8>>) {
-    let value = match value {
-        Ok(value) => value,
-        Err(error) => return reply.error(number(&error)),
-    };
-    match u32::try_from(value.len()) {
-        Ok(length) if room == 0 => reply.size(length),
-        Ok(length) if length <= room => reply.data(&value),
-        _ => reply.error(Errno::ERANGE),
-    }
-}
-
 impl fuser::Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         // A choice between two costs. Without `AUTO`, the kernel makes an inode of each name that is
@@ -390,12 +331,17 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        guarded("opendir", || match self.filesystem.opendir(ino.0) {
-            Ok(handle) => {
-                let flags = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
-                reply.opened(FileHandle(handle.0), flags);
+        guarded("opendir", || {
+            let filesystem = &self.filesystem;
+            let opened = filesystem.opendir(ino.0);
+            match opened.and_then(|handle| Ok((handle, filesystem.is_lasting(handle)?))) {
+                Ok((handle, lasting)) => {
+                    let kept = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
+                    let flags = if lasting { kept } else { FopenFlags::empty() };
+                    reply.opened(FileHandle(handle.0), flags);
+                }
+                Err(error) => reply.error(number(&error)),
             }
-            Err(error) => reply.error(number(&error)),
         });
     }
 
@@ -433,13 +379,14 @@ impl fuser::Filesystem for Adapter {
             let read =
                 self.filesystem
                     .readdir_plus(Handle(handle.0), cookie, &mut |listed, entry| {
+                        let entry = Listed::new(&listed, entry);
                         reply.add(
-                            INodeNo(listed.ino),
+                            entry.ino,
                             listed.next,
                             OsStr::from_bytes(listed.name),
-                            &ttl(entry),
-                            &attributes(&entry.attributes),
-                            Generation(u64::from(entry.generation)),
+                            &entry.ttl,
+                            &entry.attributes,
+                            entry.generation,
                         )
                     });
             match read {

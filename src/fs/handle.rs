@@ -8,6 +8,7 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
+use crate::fs::live::Live;
 use crate::fs::lock;
 use crate::model::{Link, LinkStream};
 use crate::view::View;
@@ -20,8 +21,8 @@ pub struct Handle(pub u64);
 pub(super) struct Open {
     /// The inode it was opened on.
     pub(super) ino: u64,
-    /// The state of the source that it reads.
-    pub(super) generation: u32,
+    /// The file that it reads, in one state of it.
+    pub(super) live: Arc<Live>,
     pub(super) what: What,
 }
 

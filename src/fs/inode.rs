@@ -3,11 +3,12 @@
 //! | number | what |
 //! |---|---|
 //! | 1 | the root |
-//! | below 2^62 | an object of the file: its [`NodeId`] |
-//! | bit 63 set | a link that is no hard link: a hash of its group and name |
-//! | bit 62 set | what stands beside the file's tree: views |
+//! | below 2^62 | an object of the source: its [`NodeId`] |
+//! | bit 63 set | a link of the source that is no hard link: a hash of its group and name |
+//! | bit 62 set | what stands beside the source's tree: 16 bits say in which tree, 46 what in it |
 //!
-//! The first three are the same in every mount of an unchanged file.
+//! The first three are the same in every mount of an unchanged file. In the trees beside it an object has its
+//! `NodeId` below 2^45, all else a hash with bit 45 set.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -21,10 +22,23 @@ pub(super) const ROOT: u64 = 1;
 pub(super) const VIEWS: u64 = BESIDE;
 /// The number of the status file in it.
 pub(super) const STATUS: u64 = BESIDE | 1;
+/// The number of the directory of other files in it.
+pub(super) const EXTERNAL: u64 = BESIDE | 2;
 
 const LINK: u64 = 1 << 63;
 const BESIDE: u64 = 1 << 62;
+const TREE_SHIFT: u32 = 46;
+const HASHED: u64 = 1 << 45;
 const SHARDS: usize = 16;
+
+/// The number of a tree.
+pub(super) type Tree = u16;
+/// The source's own tree.
+pub(super) const SOURCE: Tree = 0;
+/// The first of the trees of views.
+pub(super) const VIEW_TREE: Tree = 1;
+/// The first of the trees of other files.
+pub(super) const FIRST_FILE: Tree = 256;
 
 /// What an inode stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +55,10 @@ pub(super) enum What {
     Views,
     /// The status file.
     Status,
+    /// The directory of other files.
+    External,
+    /// Another spelling of an other file's name, as a symbolic link.
+    Spelling,
 }
 
 /// An inode that the kernel knows, or a group that has been met.
@@ -49,6 +67,8 @@ pub(super) struct Entry {
     pub(super) what: What,
     /// The state of the source that it belongs to.
     pub(super) generation: u32,
+    /// The tree that it stands in.
+    pub(super) tree: Tree,
     /// The object, or the group that holds the link.
     pub(super) node: NodeId,
     /// The directory that it was first met in.
@@ -106,11 +126,11 @@ impl Inodes {
                     slot.lookups = slot.lookups.saturating_add(1);
                     return ino;
                 }
-                Some(slot) if ino & LINK == 0 || slot.entry.is_same_link(&entry) => {
+                Some(slot) if !is_hash(ino) || slot.entry.is_same_link(&entry) => {
                     slot.lookups = slot.lookups.saturating_add(1);
                     return ino;
                 }
-                Some(_) => ino = ino.wrapping_add(1) | LINK,
+                Some(_) => ino = next_hash(ino),
             }
         }
     }
@@ -155,7 +175,10 @@ impl Inodes {
         };
         let lookups = u32::try_from(lookups).unwrap_or(u32::MAX);
         slot.lookups = slot.lookups.saturating_sub(lookups);
-        let passing = matches!(slot.entry.what, What::Object | What::Link | What::Damaged);
+        let passing = matches!(
+            slot.entry.what,
+            What::Object | What::Link | What::Damaged | What::Spelling
+        );
         if slot.lookups == 0 && passing {
             shard.remove(&ino);
         }
@@ -189,19 +212,57 @@ impl Entry {
     }
 }
 
-/// Whether an object's identity can be an inode number.
-pub(super) fn is_object(node: NodeId) -> bool {
-    node.0 > ROOT && node.0 < BESIDE
+/// Whether an object's identity can be an inode number in `tree`.
+pub(super) fn is_object(tree: Tree, node: NodeId) -> bool {
+    node.0 > ROOT && node.0 < if tree == SOURCE { BESIDE } else { HASHED }
 }
 
-/// The number of the link shown as `name` in `group`: FNV-1a, so that every mount finds the same.
-pub(super) fn of_link(group: NodeId, name: &[u8]) -> u64 {
+/// The number of an object in `tree`, which is not the root of the source.
+pub(super) fn of_node(tree: Tree, node: NodeId) -> u64 {
+    match tree {
+        SOURCE => node.0,
+        _ => within(tree) | (node.0 & (HASHED - 1)),
+    }
+}
+
+/// The object of a number; the reverse of [`of_node`].
+pub(super) fn node_of(ino: u64) -> NodeId {
+    match ino & BESIDE {
+        0 => NodeId(ino),
+        _ => NodeId(ino & (HASHED - 1)),
+    }
+}
+
+/// The number of what is shown as `name` in `group` of `tree` and is no object: FNV-1a, so that every mount
+/// finds the same.
+pub(super) fn of_link(tree: Tree, group: NodeId, name: &[u8]) -> u64 {
     let group = group.0.to_le_bytes();
     let bytes = group.iter().chain(name);
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    hash | LINK
+    match tree {
+        SOURCE => hash | LINK,
+        _ => within(tree) | HASHED | (hash & (HASHED - 1)),
+    }
+}
+
+fn within(tree: Tree) -> u64 {
+    BESIDE | (u64::from(tree) << TREE_SHIFT)
+}
+
+/// Whether a number is a hash, which others may have too.
+fn is_hash(ino: u64) -> bool {
+    ino & LINK != 0 || ino & BESIDE != 0 && ino & HASHED != 0
+}
+
+/// The number to try after that of another with the same hash.
+fn next_hash(ino: u64) -> u64 {
+    if ino & LINK != 0 {
+        return ino.wrapping_add(1) | LINK;
+    }
+    let hash = HASHED - 1;
+    (ino & !hash) | (ino.wrapping_add(1) & hash)
 }
 
 #[cfg(test)]
@@ -212,6 +273,7 @@ mod tests {
         Entry {
             what,
             generation: 1,
+            tree: SOURCE,
             node: NodeId(parent),
             parent,
             name: name.into(),
@@ -240,5 +302,20 @@ mod tests {
         let second = inodes.enter(LINK | 5, entry(What::Link, 1, b"b"));
         assert_eq!((first, second), (LINK | 5, LINK | 6));
         assert_eq!(inodes.enter(LINK | 5, entry(What::Link, 1, b"b")), second);
+    }
+
+    #[test]
+    fn numbers_of_trees_do_not_meet() {
+        let node = NodeId(HASHED - 1);
+        for tree in [1, FIRST_FILE, Tree::MAX] {
+            let (object, link) = (of_node(tree, node), of_link(tree, node, b"x"));
+            assert_eq!((object >> TREE_SHIFT) & 0xffff, u64::from(tree));
+            assert_eq!(node_of(object), node);
+            assert!(!is_hash(object) && is_hash(link) && is_hash(next_hash(link)));
+            assert!(object < LINK && link < LINK && object >= BESIDE);
+        }
+        let last = within(7) | HASHED | (HASHED - 1);
+        assert_eq!(next_hash(last), within(7) | HASHED);
+        assert_eq!(of_node(SOURCE, NodeId(800)), 800);
     }
 }

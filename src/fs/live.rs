@@ -1,4 +1,4 @@
-//! One state of the source: the open container, and what was worked out from it.
+//! One mounted file in one of its states: the open container, and what was worked out from it.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -8,20 +8,41 @@ use lru::LruCache;
 use crate::array::vlen::VariableLength;
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
-use crate::fs::{lock, name};
+use crate::fs::inode::{SOURCE, Tree};
+use crate::fs::watch::Watch;
+use crate::fs::{Origin, lock, name};
 use crate::limits;
 use crate::model::paths::PathIndex;
 use crate::model::{Array, Container, NodeId};
+use crate::source::neighbours::Neighbours;
 
 /// What a directory shows a cut name for: its group, and the name as shown.
 type CutName = (NodeId, Box<[u8]>);
 
-/// One state of the source.
+/// A file that is open, and where it came from.
+pub(super) struct Opened {
+    pub(super) container: Arc<dyn Container>,
+    pub(super) origin: Arc<Origin>,
+    pub(super) neighbours: Arc<Neighbours>,
+    /// Tells whether it has changed; the source's own state is watched elsewhere.
+    pub(super) watch: Option<Watch>,
+    /// The name of its directory; empty for the source.
+    pub(super) shown: Box<[u8]>,
+}
+
+/// One mounted file in one of its states.
 pub(super) struct Live {
-    /// Counts the states.
+    /// Counts the states of the source.
     pub(super) generation: u32,
+    /// The number of its tree.
+    pub(super) tree: Tree,
     pub(super) container: Arc<dyn Container>,
     pub(super) engine: Arc<Engine>,
+    pub(super) origin: Arc<Origin>,
+    pub(super) neighbours: Arc<Neighbours>,
+    /// The name of its directory; empty for the source.
+    pub(super) shown: Box<[u8]>,
+    watch: Option<Watch>,
     index: OnceLock<PathIndex>,
     readers: Mutex<LruCache<NodeId, Arc<Reader>>>,
     variable_length: Mutex<LruCache<NodeId, Arc<VariableLength>>>,
@@ -29,16 +50,36 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(generation: u32, container: Arc<dyn Container>, engine: Arc<Engine>) -> Self {
+    pub(super) fn new(generation: u32, tree: Tree, opened: Opened, engine: Arc<Engine>) -> Self {
         Live {
             generation,
-            container,
+            tree,
+            container: opened.container,
             engine,
+            origin: opened.origin,
+            neighbours: opened.neighbours,
+            shown: opened.shown,
+            watch: opened.watch,
             index: OnceLock::new(),
             readers: Mutex::new(LruCache::new(at_least_one(limits::READERS))),
             variable_length: Mutex::new(LruCache::new(at_least_one(limits::READERS))),
             cut_names: Mutex::new(LruCache::new(at_least_one(limits::CUT_NAMES))),
         }
+    }
+
+    /// Whether this other file has changed since it was opened, as far as was seen lately.
+    pub(super) fn is_changed(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::is_changed)
+    }
+
+    /// Whether this other file has changed since it was opened, as it is now.
+    pub(super) fn is_changed_now(&self) -> bool {
+        self.watch.as_ref().is_some_and(Watch::is_changed_now)
+    }
+
+    /// Whether `group` is the root of the mount.
+    pub(super) fn is_mount_root(&self, group: NodeId) -> bool {
+        self.tree == SOURCE && group == self.container.root()
     }
 
     /// The object-to-path index; the first call walks the file.
@@ -80,7 +121,7 @@ impl Live {
 
     /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows none.
     pub(super) fn real_name(&self, group: NodeId, shown: &[u8]) -> Result<Option<Vec<u8>>> {
-        let at_root = group == self.container.root();
+        let at_root = self.is_mount_root(group);
         if !name::is_cut(shown) {
             return Ok(name::unescape(shown, at_root));
         }

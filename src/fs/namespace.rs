@@ -1,4 +1,4 @@
-//! The main tree: what a link of a group is in the mount, and where a group is a directory.
+//! A file's tree: what a link of a group is in the mount, and where a group is a directory.
 //!
 //! A group may have many hard links and may hold itself, but the kernel knows a directory in one place
 //! only: one that turns up under a second parent is moved, one that is its own ancestor is `ELOOP`. So a
@@ -13,17 +13,19 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
-use crate::fs::inode::{self, Entry, Inodes, What};
+use crate::fs::external::{self, Others, Place};
+use crate::fs::inode::{self, Entry, Inodes, SOURCE, What};
 use crate::fs::live::Live;
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 
-/// The main tree of one state of the source.
+/// The tree of one mounted file.
 #[derive(Clone, Copy)]
 pub(super) struct Namespace<'a> {
     pub(super) live: &'a Live,
     pub(super) inodes: &'a Inodes,
+    pub(super) others: &'a Others,
 }
 
 /// A name in a directory, and what stands there.
@@ -51,10 +53,10 @@ impl<'a> Namespace<'a> {
 
     /// The number of an object.
     pub(super) fn ino(&self, node: NodeId) -> u64 {
-        if node == self.root() {
+        if self.live.is_mount_root(node) {
             inode::ROOT
         } else {
-            node.0
+            inode::of_node(self.live.tree, node)
         }
     }
 
@@ -63,7 +65,7 @@ impl<'a> Namespace<'a> {
         if ino == inode::ROOT {
             self.root()
         } else {
-            NodeId(ino)
+            inode::node_of(ino)
         }
     }
 
@@ -100,7 +102,7 @@ impl<'a> Namespace<'a> {
 
     /// The group and the shown name where a group's directory stands.
     fn home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
-        if let Some((parent, name)) = self.inodes.home(group.0, self.live.generation) {
+        if let Some((parent, name)) = self.inodes.home(self.ino(group), self.live.generation) {
             return Some((self.node(parent), name));
         }
         self.indexed_home(group)
@@ -108,7 +110,7 @@ impl<'a> Namespace<'a> {
 
     fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
         let (parent, name) = self.live.index().place(group)?;
-        let shown = name::escape(name, parent == self.root());
+        let shown = name::escape(name, self.live.is_mount_root(parent));
         Some((parent, shown.into()))
     }
 
@@ -153,8 +155,9 @@ impl Directory<'_> {
             .as_deref()
     }
 
+    /// Whether this is the root of the mount.
     pub(super) fn is_root(&self) -> bool {
-        self.group == self.space.root()
+        self.space.live.is_mount_root(self.group)
     }
 
     /// What stands under the shown name.
@@ -176,10 +179,11 @@ impl Directory<'_> {
     /// What a link of this group is in the mount.
     pub(super) fn show(&self, link: Link) -> Found {
         let shown = self.shown(&link);
+        let tree = self.space.live.tree;
         let mut object = None;
         let (what, node) = match &link.target {
             LinkTarget::Hard(node) if *node == self.space.root() => (What::Link, self.group),
-            LinkTarget::Hard(node) if inode::is_object(*node) => {
+            LinkTarget::Hard(node) if inode::is_object(tree, *node) => {
                 let found = self.space.live.container.node(*node);
                 let what = match &found {
                     Ok(found) if matches!(found.kind, NodeKind::Group) => {
@@ -201,8 +205,8 @@ impl Directory<'_> {
             _ => (What::Link, self.group),
         };
         let ino = match what {
-            What::Link | What::Damaged => inode::of_link(self.group, &shown),
-            _ => node.0,
+            What::Link | What::Damaged => self.link_number(&link.target, &shown),
+            _ => inode::of_node(tree, node),
         };
         Found {
             ino,
@@ -212,10 +216,27 @@ impl Directory<'_> {
         }
     }
 
+    /// The number of a link. One into another file has a different one with and without that file: the
+    /// kernel keeps the text of the one it knows.
+    fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
+        let tree = self.space.live.tree;
+        if let LinkTarget::External { file, .. } = target
+            && let Some(place) = self.space.others.place(self.space.live, file)
+        {
+            let place = match &place {
+                Place::Root => b"",
+                Place::Other(file) => &file[..],
+            };
+            return inode::of_link(tree, self.group, &[shown, b"/", place].concat());
+        }
+        inode::of_link(tree, self.group, shown)
+    }
+
     fn entry(&self, what: What, node: NodeId, shown: &[u8]) -> Entry {
         Entry {
             what,
             generation: self.space.live.generation,
+            tree: self.space.live.tree,
             node,
             parent: self.space.ino(self.group),
             name: shown.into(),
@@ -226,7 +247,8 @@ impl Directory<'_> {
     fn place(&self, node: NodeId, link_count: u32, shown: &[u8]) -> What {
         let space = self.space;
         let here = self.entry(What::Group, node, shown);
-        let home = space.inodes.home(node.0, here.generation);
+        let ino = space.ino(node);
+        let home = space.inodes.home(ino, here.generation);
         let (parent, name) = home.unwrap_or_else(|| {
             let indexed = (link_count > 1).then(|| space.indexed_home(node)).flatten();
             let place = match indexed {
@@ -237,13 +259,26 @@ impl Directory<'_> {
                 },
                 None => here.clone(),
             };
-            space.inodes.settle(node.0, place)
+            space.inodes.settle(ino, place)
         });
         if parent == here.parent && *name == *shown {
             What::Group
         } else {
             What::Link
         }
+    }
+
+    /// The way from here to `path` in another file.
+    fn outward(&self, place: &Place, path: &[u8]) -> Option<Vec<u8>> {
+        let mut from = way_to(&self.space.live.shown);
+        from.extend_from_slice(self.path()?);
+        let mut to = match place {
+            Place::Root => Vec::new(),
+            Place::Other(shown) => way_to(shown),
+        };
+        let names = symlink::components(path, *place == Place::Root);
+        to.extend(names.map(Into::into));
+        Some(symlink::relative(&from, &to))
     }
 
     /// The text of the symbolic link that stands for `target` here.
@@ -255,10 +290,16 @@ impl Directory<'_> {
             }
             LinkTarget::Soft(path) if path.starts_with(b"/") => {
                 let depth = self.path().map(<[_]>::len);
-                depth.map(|depth| symlink::absolute(depth, path))
+                let in_source = self.space.live.tree == SOURCE;
+                depth.map(|depth| symlink::absolute(depth, path, in_source))
             }
             LinkTarget::Soft(path) => Some(symlink::beneath(path, self.is_root())),
-            LinkTarget::External { file, path } => Some(symlink::outside(file, path)),
+            LinkTarget::External { file, path } => {
+                match self.space.others.place(self.space.live, file) {
+                    Some(place) => self.outward(&place, path),
+                    None => Some(symlink::outside(file, path)),
+                }
+            }
             LinkTarget::Path { file: None, names } => {
                 let escaped = names.iter().enumerate();
                 let to: Vec<Box<[u8]>> = escaped
@@ -281,5 +322,13 @@ impl Directory<'_> {
         };
         text.filter(|text| text.len() <= limits::SYMLINK_BYTES)
             .ok_or_else(|| refusal(Errno::ENAMETOOLONG, "text of a symbolic link"))
+    }
+}
+
+/// The names that lead from the mount's root to that of the file shown as `shown`, none for the source.
+fn way_to(shown: &[u8]) -> Vec<Box<[u8]>> {
+    match shown {
+        b"" => Vec::new(),
+        _ => vec![name::VIEWS.into(), external::NAME.into(), shown.into()],
     }
 }

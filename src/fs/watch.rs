@@ -26,10 +26,20 @@ struct State {
 
 impl Watch {
     pub(super) fn new(path: &Path) -> Result<Self> {
+        Self::over(path, FileSource::open(path)?)
+    }
+
+    /// Watches the file that is open as `file`.
+    pub(super) fn over(path: &Path, file: FileSource) -> Result<Self> {
         Ok(Watch {
             path: path.to_path_buf(),
-            state: Mutex::new(State::new(path)?),
+            state: Mutex::new(State::new(file)?),
         })
+    }
+
+    /// What the file looked like when it was opened.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        lock(&self.state).opened
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -64,7 +74,7 @@ impl Watch {
 
     /// Opens the source anew with `open` and watches that. It must not change meanwhile.
     pub(super) fn renew<T>(&self, open: impl FnOnce(Arc<FileSource>) -> Result<T>) -> Result<T> {
-        let mut fresh = State::new(&self.path)?;
+        let mut fresh = State::new(FileSource::open(&self.path)?)?;
         let opened = open(Arc::clone(&fresh.file))?;
         fresh.look();
         if fresh.changed {
@@ -76,8 +86,8 @@ impl Watch {
 }
 
 impl State {
-    fn new(path: &Path) -> Result<Self> {
-        let file = Arc::new(FileSource::open(path)?);
+    fn new(file: FileSource) -> Result<Self> {
+        let file = Arc::new(file);
         let opened = file.fingerprint()?;
         Ok(State {
             file,

@@ -43,8 +43,7 @@ impl Filesystem {
     /// # Errors
     /// As the object's list of attributes is damaged.
     pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        let live = self.live()?;
-        let entry = self.entry(&live, ino)?;
+        let (live, entry) = self.standing(ino)?;
         #[expect(
             clippy::redundant_closure_for_method_calls,
             reason = "the method alone is not general over the object's lifetime"
@@ -60,8 +59,7 @@ impl Filesystem {
     /// value that is too long.
     pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         let name = user_name(name)?;
-        let live = self.live()?;
-        let entry = self.entry(&live, ino)?;
+        let (live, entry) = self.standing(ino)?;
         self.with_attributes(&live, ino, &entry, |object| object.get(name))
             .unwrap_or_else(|| Err(absent()))
     }
@@ -86,7 +84,7 @@ impl Filesystem {
                 Err(error) => (node, fault) = (None, Some(error)),
             },
             What::Damaged => (node, fault) = (None, Some(self.damage(live, entry))),
-            What::Link | What::Views | What::Status => return None,
+            _ => return None,
         }
         let count = node.as_ref().map_or(1, |node| node.link_count);
         let noted = lock(&self.faults).get(&ino).cloned();

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
-use crate::limits;
 use crate::wire::{Cursor, to_u64};
 
 const NODE: &str = "B-tree node (version 1)";
@@ -62,19 +61,13 @@ impl BtreeV1 {
         }
     }
 
-    /// The root node.
+    /// The root node. Its level is a byte, and falls with each step down: with small nodes a tree of some
+    /// hundred chunks can have as many levels.
     ///
     /// # Errors
-    /// As for every node: `Corrupt` where it is not one of this tree's type, `Limit` for its level.
+    /// As for every node: `Corrupt` where it is not one of this tree's type.
     pub fn root(&self) -> Result<Node> {
-        let root = self.node(self.root)?;
-        match usize::from(root.level) > limits::TREE_DEPTH {
-            true => Err(Error::limit(
-                "levels of a B-tree",
-                to_u64(limits::TREE_DEPTH),
-            )),
-            false => Ok(root),
-        }
+        self.node(self.root)
     }
 
     /// The address of child `i` of `node`: a node, or below a leaf what the tree is about.
@@ -360,6 +353,17 @@ mod tests {
         assert_eq!(find(20), Some(2222));
         assert_eq!(find(21), Some(3333));
         assert_eq!(find(41), None);
+    }
+
+    /// Written with K = 1 and chunks added in falling order, the library makes a tree that is a list.
+    #[test]
+    fn trees_may_be_as_deep_as_a_level_can_say() {
+        let inner = (1..=255_u8).rev().map(|level| {
+            let child = (256 - u64::from(level)) * 100;
+            node(level, &[0, child, 9])
+        });
+        let nodes: Vec<_> = inner.chain([node(0, &[0, 1111, 9])]).collect();
+        assert_eq!(leaves(file(&nodes)), Ok(vec![1111]));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::selection;
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
 use crate::model::{NodeId, Reference};
@@ -116,8 +117,12 @@ impl Pointers<'_> {
         };
         let object = self.heap.whole_object(collection, index)?;
         let mut cursor = Cursor::new(&object, collection, "region reference");
-        let node = self.object(&mut cursor)?;
-        Ok(node.map_or(Reference::Null, |node| Reference::Region { node }))
+        let Some(node) = self.object(&mut cursor)? else {
+            return Ok(Reference::Null);
+        };
+        // Selections of points are not read; what they point into is known all the same.
+        let region = selection::read(&mut cursor).ok();
+        Ok(Reference::Region { node, region })
     }
 
     /// `H5T_STD_REF`: every element says itself what it is. Short ones hold their token, longer ones are
@@ -162,7 +167,7 @@ impl Pointers<'_> {
         }
         match kind {
             OBJECT => Ok(Reference::Object(node)),
-            REGION => Ok(Reference::Region { node }),
+            REGION => Ok(Reference::Region { node, region: None }),
             ATTRIBUTE => Ok(Reference::Attribute {
                 node,
                 name: short_text(cursor)?,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::model::region::Region;
 use crate::model::{Datatype, NodeId, Shape};
 
 /// A small named value on a node.
@@ -32,10 +33,12 @@ pub enum Reference {
     Null,
     /// A node of this file.
     Object(NodeId),
-    /// Some elements of an array of this file; the selection's own text for people.
+    /// Some elements of an array of this file.
     Region {
         /// The array.
         node: NodeId,
+        /// Which elements, where that can be read.
+        region: Option<Region>,
     },
     /// An attribute of a node of this file.
     Attribute {

@@ -4,8 +4,10 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
@@ -27,13 +29,30 @@ pub enum Policy {
     Any,
 }
 
-/// The directory of a source, and what may be opened from there.
+/// The directory of a file, and what may be opened from there.
 #[derive(Debug)]
 pub struct Neighbours {
-    directory: PathBuf,
+    root: Arc<Root>,
+    /// From the root's directory to the file's own.
+    base: PathBuf,
     name: OsString,
+}
+
+/// The directory of the source that is mounted, whose policy is everyone's.
+#[derive(Debug)]
+struct Root {
+    directory: PathBuf,
     handle: Option<OwnedFd>,
     policy: Policy,
+}
+
+/// A file that was found.
+#[derive(Debug)]
+pub struct Located {
+    /// The open file.
+    pub file: FileSource,
+    /// Where it is: absolute, without symbolic links, so that one file has one path however it was named.
+    pub path: PathBuf,
 }
 
 impl Neighbours {
@@ -50,27 +69,54 @@ impl Neighbours {
                 open(&directory, flags, Mode::empty()).map_err(|errno| io(errno, &directory))?,
             ),
         };
-        let name = source.file_name().unwrap_or_default().to_owned();
-        Ok(Neighbours {
+        let root = Arc::new(Root {
             directory,
-            name,
             handle,
             policy,
+        });
+        Ok(Neighbours {
+            root,
+            base: PathBuf::new(),
+            name: source.file_name().unwrap_or_default().to_owned(),
         })
     }
 
     /// For a source that has no directory: nothing may be opened.
     pub fn none() -> Self {
-        let (directory, name) = (PathBuf::new(), OsString::new());
-        Neighbours {
-            directory,
-            name,
+        let root = Arc::new(Root {
+            directory: PathBuf::new(),
             handle: None,
             policy: Policy::None,
+        });
+        Neighbours {
+            root,
+            base: PathBuf::new(),
+            name: OsString::new(),
         }
     }
 
-    /// The source's own file name.
+    /// The neighbours of a file that was located among these, or among theirs: names are resolved from its
+    /// own directory, what may be opened stays the same.
+    pub fn of_neighbour(&self, located: &Path) -> Self {
+        let directory = located.parent().unwrap_or(Path::new("/"));
+        let base = directory.strip_prefix(&self.root.directory);
+        Neighbours {
+            root: Arc::clone(&self.root),
+            // An absolute base stays as it is when it is joined to the root's directory.
+            base: base.unwrap_or(directory).to_path_buf(),
+            name: located.file_name().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// A located file's path beneath the directory of the source that is mounted; one that lies elsewhere
+    /// keeps its absolute path. As a name, it leads back to the file from the source.
+    pub fn name_of(&self, located: &Path) -> Vec<u8> {
+        let beneath = located.strip_prefix(&self.root.directory);
+        let name = beneath.unwrap_or(located).as_os_str();
+        name.to_owned().into_vec()
+    }
+
+    /// The file's own name.
     pub fn own_name(&self) -> &[u8] {
         self.name.as_bytes()
     }
@@ -83,29 +129,52 @@ impl Neighbours {
     /// # Errors
     /// `Io` where the policy forbids it or the system does: not a regular file, no permission.
     pub fn open(&self, name: &[u8]) -> Result<Option<FileSource>> {
+        Ok(self.find(name)?.map(|(file, _)| file))
+    }
+
+    /// As [`open`](Self::open), and says where the file is.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `ESTALE` where the file is replaced or moved meanwhile.
+    pub fn locate(&self, name: &[u8]) -> Result<Option<Located>> {
+        let Some((file, path)) = self.find(name)? else {
+            return Ok(None);
+        };
+        let failed = |error: &std::io::Error| Error::io(error, path.display().to_string());
+        let real = path.canonicalize().map_err(|error| failed(&error))?;
+        let there = real.symlink_metadata().map_err(|error| failed(&error))?;
+        let open = file.metadata()?;
+        if (there.dev(), there.ino()) != (open.dev(), open.ino()) {
+            return Err(io(Errno::ESTALE, &path));
+        }
+        Ok(Some(Located { file, path: real }))
+    }
+
+    /// The file called `name`, and the path by which it was opened.
+    fn find(&self, name: &[u8]) -> Result<Option<(FileSource, PathBuf)>> {
         let name = Path::new(OsStr::from_bytes(name));
         if name.as_os_str().is_empty() || name.as_os_str().as_bytes().contains(&0) {
             return Ok(None);
         }
-        if self.policy == Policy::None {
+        if self.root.policy == Policy::None {
             return Err(refused(name, "external=none"));
         }
         if name.is_relative() {
-            return self.open_relative(name);
+            return self.open_relative(&self.base.join(name));
         }
         match self.open_absolute(name)? {
-            Some(file) => Ok(Some(file)),
+            Some(found) => Ok(Some(found)),
             None => match name.file_name() {
-                Some(last) => self.open_relative(Path::new(last)),
+                Some(last) => self.open_relative(&self.base.join(last)),
                 None => Ok(None),
             },
         }
     }
 
-    fn open_absolute(&self, name: &Path) -> Result<Option<FileSource>> {
-        match self.policy {
-            Policy::Any => self.open_beneath(Path::new("/"), name, ResolveFlag::empty()),
-            _ => match name.strip_prefix(&self.directory) {
+    fn open_absolute(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        match self.root.policy {
+            Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
+            _ => match name.strip_prefix(&self.root.directory) {
                 Ok(relative) => self.open_relative(relative),
                 Err(_) if name.symlink_metadata().is_ok() => Err(refused(
                     name,
@@ -116,45 +185,62 @@ impl Neighbours {
         }
     }
 
-    fn open_relative(&self, name: &Path) -> Result<Option<FileSource>> {
-        let climbs = name
-            .components()
-            .any(|component| component == Component::ParentDir);
-        match self.policy {
-            Policy::Within if climbs => Err(refused(
+    /// Opens `name`, which is relative to the root's directory.
+    fn open_relative(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        match self.root.policy {
+            Policy::Within if climbs_out(name) => Err(refused(
                 name,
                 "external=within: it climbs out of the source's directory",
             )),
             Policy::Within => {
                 let flags = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-                self.open_beneath(&self.directory, name, flags)
+                self.open_beneath(name, flags)
             }
-            _ => self.open_beneath(&self.directory, name, ResolveFlag::empty()),
+            _ => self.open_beneath(name, ResolveFlag::empty()),
         }
     }
 
     fn open_beneath(
         &self,
-        directory: &Path,
         name: &Path,
         resolve: ResolveFlag,
-    ) -> Result<Option<FileSource>> {
-        let Some(handle) = &self.handle else {
+    ) -> Result<Option<(FileSource, PathBuf)>> {
+        let Some(handle) = &self.root.handle else {
             return Err(refused(name, "external=none"));
         };
         // A FIFO without a writer, or a terminal, must not make this wait or become ours.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let how = OpenHow::new().flags(flags).resolve(resolve);
+        let path = self.root.directory.join(name);
         match openat2(handle.as_fd(), name, how) {
-            Ok(file) => FileSource::from_file(File::from(file), &directory.join(name)).map(Some),
+            Ok(file) => {
+                FileSource::from_file(File::from(file), &path).map(|file| Some((file, path)))
+            }
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
             Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
                 name,
                 "external=within: it leads out of the source's directory",
             )),
-            Err(errno) => Err(unreadable(&directory.join(name), errno.desc())),
+            Err(errno) => Err(unreadable(&path, errno.desc())),
         }
     }
+}
+
+/// Whether a relative path goes above the directory that it begins in, on its way or at its end. The system
+/// sees to symbolic links on that way.
+fn climbs_out(path: &Path) -> bool {
+    let mut depth = 0_usize;
+    for component in path.components() {
+        match component {
+            Component::Normal(_) => depth = depth.saturating_add(1),
+            Component::ParentDir => match depth.checked_sub(1) {
+                Some(above) => depth = above,
+                None => return true,
+            },
+            _ => {}
+        }
+    }
+    false
 }
 
 /// `name` may not be opened, as the policy called `why` says.
@@ -170,4 +256,63 @@ fn unreadable(name: &Path, why: &str) -> Error {
 
 fn io(errno: Errno, path: &Path) -> Error {
     Error::io(&errno.into(), path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+    use std::fs;
+
+    /// `outer/x`, `outer/in/{a, b}`, `outer/in/sub/a`, and a link `outer/in/alias` to `sub/a`.
+    fn files() -> (tempfile::TempDir, PathBuf) {
+        let outer = tempfile::tempdir().unwrap();
+        let inner = outer.path().canonicalize().unwrap().join("in");
+        fs::create_dir_all(inner.join("sub")).unwrap();
+        fs::write(outer.path().join("x"), "outside").unwrap();
+        for name in ["a", "b", "sub/a"] {
+            fs::write(inner.join(name), name).unwrap();
+        }
+        std::os::unix::fs::symlink("sub/a", inner.join("alias")).unwrap();
+        std::os::unix::fs::symlink("../x", inner.join("out")).unwrap();
+        (outer, inner)
+    }
+
+    fn name(neighbours: &Neighbours, name: &str) -> Option<String> {
+        let located = neighbours.locate(name.as_bytes()).unwrap()?;
+        Some(String::from_utf8(neighbours.name_of(&located.path)).unwrap())
+    }
+
+    #[test]
+    fn a_file_has_one_name() {
+        let (_outer, inner) = files();
+        let own = Neighbours::of(&inner.join("a"), Policy::Within).unwrap();
+        let absolute = inner.join("sub/a").display().to_string();
+        for spelling in ["sub/a", "./sub//a", "sub/../sub/a", "alias", &absolute] {
+            assert_eq!(name(&own, spelling).as_deref(), Some("sub/a"), "{spelling}");
+        }
+        assert_eq!(name(&own, "sub/b"), None);
+        assert_eq!(name(&own, "/nowhere/b").as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_neighbour_sees_its_own_directory_but_no_more() {
+        let (outer, inner) = files();
+        let own = Neighbours::of(&inner.join("b"), Policy::Within).unwrap();
+        let other = own.of_neighbour(&inner.join("sub/a"));
+        assert_eq!(other.own_name(), b"a");
+        assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
+        assert_eq!(name(&other, "../a").as_deref(), Some("a"));
+        assert_eq!(name(&other, "b"), None);
+        for refused in ["../../x", "../out", "../../in/a", "/etc/passwd"] {
+            assert!(other.locate(refused.as_bytes()).is_err(), "{refused}");
+        }
+        let all = Neighbours::of(&inner.join("b"), Policy::Any).unwrap();
+        let outside = all.locate(b"../x").unwrap().unwrap();
+        assert_eq!(outside.file.length(), 7);
+        let real = outer.path().canonicalize().unwrap().join("x");
+        assert_eq!(all.name_of(&outside.path), real.as_os_str().as_bytes());
+        let beyond = all.of_neighbour(&outside.path);
+        assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
+    }
 }

@@ -12,7 +12,7 @@
 //! | compounds of any dimensions | a row for each element, below a line of the columns' names |
 //!
 //! A compound has a column for each of its parts, `a`, `b.c`, `f[0]`, `f[1][2]`; a complex number has two.
-//! What columns hold and how wide they are, [`column`] says.
+//! What columns hold and how wide they are, [`mod@column`] says.
 
 pub mod column;
 

@@ -37,7 +37,10 @@ const THEMES: &[(&str, &[&str])] = &[
     ("filters", &["filters", "filter-masks"]),
     ("fill_and_size", &["fill-values", "resized"]),
     ("attributes", &["attribute-"]),
-    ("large", &["links-100k"]),
+    ("plugins", &["codecs", "numeric-codecs", "layout-5"]),
+    ("rare", &["cache-image", "filtered-heaps", "heap-objects"]),
+    ("virtual_datasets", &["virtual"]),
+    ("large", &["links-100k", "attributes-100k"]),
 ];
 
 fn names() -> Vec<String> {
@@ -101,6 +104,9 @@ themes!(
     filters,
     fill_and_size,
     attributes,
+    plugins,
+    rare,
+    virtual_datasets,
     large
 );
 

@@ -180,7 +180,9 @@ impl Document<'_> {
     /// Storage directives, `present` being the one of the present extent.
     fn storage(&mut self, array: &Array, present: Option<Directive>) -> Result<()> {
         let mut directives: Vec<Directive> = present.into_iter().collect();
-        if let Some(chunk_shape) = &array.chunk_shape {
+        // In a damaged file the chunks may have other dimensions than the array.
+        let has_rank = |chunk: &&Vec<u64>| chunk.len() == array.shape.dims().len();
+        if let Some(chunk_shape) = array.chunk_shape.as_ref().filter(has_rank) {
             directives.push((b"chunk", format!("{chunk_shape:?}")));
         }
         if !array.pipeline.0.is_empty() {

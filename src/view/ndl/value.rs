@@ -8,17 +8,20 @@
 //! | compound, complex | a map by member, `{x: 1.0, y: 2}` |
 //! | array, variable-length sequence | a list |
 //! | object reference | the target's path as text, `null` |
-//! | region reference | `{target: path}`, without the region |
+//! | region reference | `{target: path, start: [0, 0], opposite: [2, 5]}`, the block's corners |
+//! | the same, several blocks | `{target: path, blocks: [{start: …, opposite: …}, …]}` |
+//! | the same, points | `{target: path}` |
 //! | opaque, time, numbers over 128 bits | text, `0x` and hexadecimal digits |
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Member, ReferenceKind};
 use crate::model::ndl::write_yaml_key;
 use crate::model::number;
+use crate::model::region::{Axis, Region};
 use crate::model::shape::product;
 use crate::model::value::{Context, ValueWriter};
+use crate::model::{Datatype, NodeKind, Reference};
 use crate::view::ndl::Source;
 use crate::view::ndl::yaml;
 use crate::wire::{to_u64, to_usize};
@@ -37,7 +40,7 @@ enum Kind {
         otherwise: ValueWriter,
     },
     Text(ValueWriter),
-    Region(ValueWriter),
+    Region,
     Bool,
     Enumeration(Box<Writer>),
     Compound(Vec<Field>),
@@ -86,7 +89,7 @@ impl Writer {
                 bits,
                 otherwise: plain()?,
             },
-            Class::Reference(ReferenceKind::Region) => Kind::Region(plain()?),
+            Class::Reference(ReferenceKind::Region) => Kind::Region,
             Class::Time { .. }
             | Class::Opaque { .. }
             | Class::String { .. }
@@ -179,11 +182,7 @@ impl Text<'_> {
                 None => self.text(otherwise, element)?,
             },
             Kind::Text(plain) => self.text(plain, element)?,
-            Kind::Region(plain) => {
-                self.out.push_str("{target: ");
-                self.text(plain, element)?;
-                self.out.push('}');
-            }
+            Kind::Region => self.region(element)?,
             Kind::Bool => {
                 let set = element.iter().any(|&byte| byte != 0);
                 self.out.push(if set { '1' } else { '0' });
@@ -222,6 +221,27 @@ impl Text<'_> {
         self.nest(base, &[to_u64(count)], &elements)
     }
 
+    fn region(&mut self, element: &[u8]) -> Result<()> {
+        let container = &self.source.container;
+        let found = container.reference(ReferenceKind::Region, element)?;
+        let Reference::Region { node, region } = found else {
+            self.out.push_str("null");
+            return Ok(());
+        };
+        let path = (self.source.paths)(node);
+        let path = path.unwrap_or_else(|| format!("@{:#x}", node.0).into_bytes());
+        self.out.push_str("{target: ");
+        self.out.push_str(&yaml::text(&path));
+        let target = container.node(node)?;
+        if let Some(region) = &region
+            && let NodeKind::Array(array) = &target.kind
+        {
+            self.out.push_str(&blocks(region, array.shape.dims())?);
+        }
+        self.out.push('}');
+        Ok(())
+    }
+
     /// An element's text as YAML text, `null` where there is none.
     fn text(&mut self, plain: &ValueWriter, element: &[u8]) -> Result<()> {
         let mut json = Vec::new();
@@ -250,6 +270,68 @@ impl Text<'_> {
     }
 }
 
+/// The corners of the blocks of a region of an array of extent `dims`, as further keys.
+fn blocks(region: &Region, dims: &[u64]) -> Result<String> {
+    let corners = match region {
+        Region::Nothing => Vec::new(),
+        Region::All => {
+            let last = dims.iter().map(|dim| dim.saturating_sub(1)).collect();
+            vec![(vec![0; dims.len()], last)]
+        }
+        Region::Blocks(blocks) => blocks.clone(),
+        Region::Regular(axes) => {
+            let mut corners = vec![(Vec::new(), Vec::new())];
+            for axis in axes {
+                corners = with_axis(&corners, axis)?;
+            }
+            corners
+        }
+    };
+    let corners: Vec<String> = corners
+        .iter()
+        .map(|(start, opposite)| format!("start: {start:?}, opposite: {opposite:?}"))
+        .collect();
+    Ok(match corners.as_slice() {
+        [one] => format!(", {one}"),
+        several => {
+            let maps: Vec<_> = several.iter().map(|one| format!("{{{one}}}")).collect();
+            format!(", blocks: [{}]", maps.join(", "))
+        }
+    })
+}
+
+/// First and last corner, both inside.
+type Corners = (Vec<u64>, Vec<u64>);
+
+/// The blocks with one dimension more, in which `axis` may have several blocks.
+fn with_axis(blocks: &[Corners], axis: &Axis) -> Result<Vec<Corners>> {
+    // Of each at least 16 bytes are written.
+    const MOST: u64 = (limits::NDL_VALUE_BYTES / 16) as u64;
+    let length = axis.length.unwrap_or(u64::MAX);
+    let along = length.div_ceil(axis.block.max(1));
+    if along.saturating_mul(to_u64(blocks.len())) > MOST {
+        return Err(too_long());
+    }
+    let places = (0..along).map(|number| {
+        let start = axis
+            .start
+            .saturating_add(number.saturating_mul(axis.stride));
+        let rest = length - number * axis.block;
+        (
+            start,
+            start.saturating_add(rest.min(axis.block)).saturating_sub(1),
+        )
+    });
+    let places: Vec<(u64, u64)> = places.collect();
+    let longer = |corner: &[u64], place: u64| [corner, &[place]].concat();
+    let mut all = Vec::new();
+    for (first, last) in blocks {
+        let added = places.iter();
+        all.extend(added.map(|&(start, end)| (longer(first, start), longer(last, end))));
+    }
+    Ok(all)
+}
+
 fn too_long() -> Error {
     Error::limit("text of a value", to_u64(limits::NDL_VALUE_BYTES))
 }
@@ -259,4 +341,35 @@ fn part(bytes: &[u8], start: usize, size: usize) -> Result<&[u8]> {
     let end = start.checked_add(size);
     end.and_then(|end| bytes.get(start..end))
         .ok_or_else(|| Error::corrupt("value: fewer bytes than its shape", 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_by_the_corners_of_their_blocks() {
+        let axis = |start, stride, block, length| Axis {
+            start,
+            stride,
+            block,
+            length: Some(length),
+        };
+        assert_eq!(
+            blocks(&Region::All, &[768, 3200]).unwrap(),
+            ", start: [0, 0], opposite: [767, 3199]"
+        );
+        let one = Region::Regular(vec![axis(2, 9, 3, 3), axis(0, 4, 4, 4)]);
+        assert_eq!(
+            blocks(&one, &[9, 9]).unwrap(),
+            ", start: [2, 0], opposite: [4, 3]"
+        );
+        let cut = Region::Regular(vec![axis(1, 3, 2, 3)]);
+        assert_eq!(
+            blocks(&cut, &[9]).unwrap(),
+            ", blocks: [{start: [1], opposite: [2]}, {start: [4], opposite: [4]}]"
+        );
+        let endless = Region::Regular(vec![axis(0, 2, 1, u64::MAX)]);
+        assert!(blocks(&endless, &[9]).is_err());
+    }
 }

@@ -265,10 +265,10 @@ fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8> {
     body
 }
 
-/// A part of a virtual dataset: file, dataset, source, target.
+/// A part of a virtual dataset: file, dataset, source and target.
 type Part<'a> = (&'a [u8], &'a [u8], Vec<u8>, Vec<u8>);
 
-/// A virtual dataset of 64 bytes.
+/// A virtual dataset of 64 bytes, of `parts`, which are said to be `count`.
 fn virtual_of(parts: &[Part<'_>], count: u64) -> Vec<u8> {
     let mut list = [vec![0], words(&[count])].concat();
     for (file, dataset, source, target) in parts {

@@ -1,0 +1,300 @@
+//! Other files, that external links lead to: `.h5fs/external/FILE`.
+//!
+//! FILE is the file's path beneath the source's directory, absolute where it lies elsewhere, shown as one name.
+//! That path has no symbolic links in it, so a file is mounted in one place however its links are spelled,
+//! and links that lead round in circles end; a link back to the source leads to the root of the mount.
+//!
+//! A file is opened when something is looked up in it, and some stay open. One that changes gets a tree of
+//! its own then: what was found in the old one is stale.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use lru::LruCache;
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::{refusal, stale};
+use crate::fs::inode::{FIRST_FILE, Tree};
+use crate::fs::live::{Live, Opened, at_least_one};
+use crate::fs::watch::Watch;
+use crate::fs::{Origin, lock, name};
+use crate::limits;
+use crate::model::Container;
+use crate::source::SharedSource;
+use crate::source::file::Fingerprint;
+use crate::source::neighbours::Neighbours;
+
+/// Its name in the directory of views.
+pub(super) const NAME: &[u8] = b"external";
+
+/// Opens a file as what it is by its content.
+pub(super) type Opener =
+    Box<dyn Fn(SharedSource, Arc<Neighbours>) -> Result<Arc<dyn Container>> + Send + Sync>;
+
+/// Where the file that a link names is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is the source.
+    Root,
+    /// Its own directory, by its shown name.
+    Other(Vec<u8>),
+}
+
+/// What stands under a name in the directory of other files.
+pub(super) enum Standing {
+    /// The file.
+    File(Arc<Live>),
+    /// Another name of the file that is shown there.
+    Spelling(Place),
+}
+
+/// All other files of a mount.
+pub(super) struct Others {
+    /// The source's path, as a file's path is found.
+    source: PathBuf,
+    open: Opener,
+    state: Mutex<State>,
+}
+
+struct State {
+    generation: u32,
+    /// Shown names, as they were met.
+    met: Vec<Box<[u8]>>,
+    names: HashMap<Box<[u8]>, Known>,
+    /// The files of the trees from [`FIRST_FILE`] on.
+    files: Vec<Numbered>,
+    open: LruCache<Tree, Arc<Live>>,
+}
+
+/// A file that a link led to, or that was looked up.
+struct Known {
+    /// Its name as the source would call it.
+    name: Vec<u8>,
+    /// The tree it was last seen as.
+    tree: Option<Tree>,
+    /// Why it could not be opened the last time.
+    failed: Option<String>,
+}
+
+/// A file that has been open.
+struct Numbered {
+    shown: Box<[u8]>,
+    fingerprint: Fingerprint,
+    changed: bool,
+}
+
+impl State {
+    fn new(generation: u32) -> Self {
+        State {
+            generation,
+            met: Vec::new(),
+            names: HashMap::new(),
+            files: Vec::new(),
+            open: LruCache::new(at_least_one(limits::OPEN_MOUNTED_FILES)),
+        }
+    }
+
+    /// The file shown as `shown`; `None` where too many are known.
+    fn know(&mut self, shown: &[u8], name: &[u8]) -> Option<&mut Known> {
+        if !self.names.contains_key(shown) {
+            if self.met.len() >= limits::MOUNTED_FILES {
+                return None;
+            }
+            self.met.push(shown.into());
+            let known = Known {
+                name: name.to_vec(),
+                tree: None,
+                failed: None,
+            };
+            self.names.insert(shown.into(), known);
+        }
+        self.names.get_mut(shown)
+    }
+
+    fn file(&mut self, tree: Tree) -> Option<&mut Numbered> {
+        let place = tree.checked_sub(FIRST_FILE)?;
+        self.files.get_mut(usize::from(place))
+    }
+
+    /// The number of the file's tree: the one it had, unless it has changed since.
+    fn number(&mut self, shown: &[u8], name: &[u8], fingerprint: Fingerprint) -> Result<Tree> {
+        let too_many = || {
+            let most = crate::wire::to_u64(limits::MOUNTED_FILES);
+            Error::limit("other files that are mounted", most)
+        };
+        let known = self.know(shown, name).ok_or_else(too_many)?;
+        let before = known.tree;
+        if let Some(tree) = before
+            && let Some(file) = self.file(tree)
+        {
+            if !file.changed && file.fingerprint == fingerprint {
+                return Ok(tree);
+            }
+            file.changed = true;
+            self.open.pop(&tree);
+        }
+        let tree = u16::try_from(self.files.len());
+        let tree = tree.ok().and_then(|place| FIRST_FILE.checked_add(place));
+        let tree = tree.ok_or_else(too_many)?;
+        self.files.push(Numbered {
+            shown: shown.into(),
+            fingerprint,
+            changed: false,
+        });
+        if let Some(known) = self.names.get_mut(shown) {
+            known.tree = Some(tree);
+        }
+        Ok(tree)
+    }
+}
+
+impl Others {
+    /// The other files of the source at `source`, opened by `open`.
+    pub(super) fn new(source: &Path, open: Opener) -> Self {
+        Others {
+            source: source.to_path_buf(),
+            open,
+            state: Mutex::new(State::new(0)),
+        }
+    }
+
+    /// Begins anew for another state of the source.
+    pub(super) fn reset(&self, generation: u32) {
+        let before = std::mem::replace(&mut *lock(&self.state), State::new(generation));
+        drop(before);
+    }
+
+    /// Opens what is to be mounted.
+    pub(super) fn container(
+        &self,
+        source: SharedSource,
+        neighbours: &Arc<Neighbours>,
+    ) -> Result<Arc<dyn Container>> {
+        (self.open)(source, Arc::clone(neighbours))
+    }
+
+    /// Where the file that `live` calls `name` is shown; `None` where it cannot be opened.
+    pub(super) fn place(&self, live: &Live, name: &[u8]) -> Option<Place> {
+        let located = live.neighbours.locate(name).ok()??;
+        if located.path == self.source {
+            return Some(Place::Root);
+        }
+        let name = live.neighbours.name_of(&located.path);
+        let shown = name::escape(&name, false);
+        let mut state = lock(&self.state);
+        if state.generation == live.generation {
+            state.know(&shown, &name);
+        }
+        Some(Place::Other(shown))
+    }
+
+    /// The shown name at `position` of the listing.
+    pub(super) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
+        let state = lock(&self.state);
+        state.met.get(usize::try_from(position).ok()?).cloned()
+    }
+
+    /// What stands under `shown`; `source` is the mounted one.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such file; `EIO` where it is damaged, or of no known format.
+    pub(super) fn find(&self, source: &Live, shown: &[u8]) -> Result<Standing> {
+        if shown.len() > limits::NAME_BYTES {
+            return Err(refusal(Errno::ENAMETOOLONG, "name"));
+        }
+        let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
+        let name = known.or_else(|| name::unescape(shown, false));
+        let name = name.ok_or(Error::NotFound)?;
+        let located = source.neighbours.locate(&name)?.ok_or(Error::NotFound)?;
+        if located.path == self.source {
+            return Ok(Standing::Spelling(Place::Root));
+        }
+        let name = source.neighbours.name_of(&located.path);
+        let own = name::escape(&name, false);
+        if own != shown {
+            return Ok(Standing::Spelling(Place::Other(own)));
+        }
+        let watch = Watch::over(&located.path, located.file)?;
+        let tree = lock(&self.state).number(shown, &name, watch.fingerprint())?;
+        if let Some(live) = lock(&self.state).open.get(&tree) {
+            return Ok(Standing::File(Arc::clone(live)));
+        }
+        let opened = self.open(source, tree, shown, &located.path, watch);
+        let mut state = lock(&self.state);
+        if let Err(error) = &opened
+            && let Some(known) = state.names.get_mut(shown)
+        {
+            let text = error.to_string();
+            if known.failed.as_ref() != Some(&text) {
+                log::warn!(
+                    "{}: {text}",
+                    located.path.display().to_string().escape_debug()
+                );
+                known.failed = Some(text);
+            }
+        }
+        let live = opened.map_err(|_| refusal(Errno::EIO, "a file that a link leads to"))?;
+        if state.generation != source.generation {
+            return Err(stale());
+        }
+        let kept = state.open.get_or_insert(tree, || Arc::new(live));
+        Ok(Standing::File(Arc::clone(kept)))
+    }
+
+    fn open(
+        &self,
+        source: &Live,
+        tree: Tree,
+        shown: &[u8],
+        path: &Path,
+        watch: Watch,
+    ) -> Result<Live> {
+        let neighbours = Arc::new(source.neighbours.of_neighbour(path));
+        let container = self.container(watch.file(), &neighbours)?;
+        if !crate::fs::inode::is_object(tree, container.root()) {
+            return Err(Error::unsupported("a file of this size", 0));
+        }
+        let opened = Opened {
+            container,
+            origin: Arc::new(Origin::new(path.to_path_buf(), &watch.metadata()?)),
+            neighbours,
+            watch: Some(watch),
+            shown: shown.into(),
+        };
+        let engine = Arc::clone(&source.engine);
+        Ok(Live::new(source.generation, tree, opened, engine))
+    }
+
+    /// The file whose tree has the number `tree`, opened again if need be.
+    ///
+    /// # Errors
+    /// `ESTALE` once it has changed, or is gone.
+    pub(super) fn get(&self, source: &Live, tree: Tree) -> Result<Arc<Live>> {
+        let kept = lock(&self.state).open.get(&tree).cloned();
+        if let Some(live) = kept {
+            if !live.is_changed() {
+                return Ok(live);
+            }
+            let mut state = lock(&self.state);
+            state.open.pop(&tree);
+            if let Some(file) = state.file(tree) {
+                file.changed = true;
+            }
+            return Err(stale());
+        }
+        let mut state = lock(&self.state);
+        let file = state.file(tree).filter(|file| !file.changed);
+        let shown = file.ok_or_else(stale)?.shown.clone();
+        drop(state);
+        match self.find(source, &shown) {
+            Ok(Standing::File(live)) if live.tree == tree => Ok(live),
+            Ok(_) | Err(Error::NotFound) => Err(stale()),
+            Err(error) => Err(error),
+        }
+    }
+}

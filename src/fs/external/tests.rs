@@ -1,0 +1,153 @@
+//! Small graphs in several files that lead to each other.
+
+use std::fs;
+
+use nix::errno::Errno;
+
+use crate::fs::fake::{Fake, ROOT};
+use crate::fs::tests::{content, errno_of, list, names, text, xattr};
+use crate::fs::{Filesystem, Kind};
+
+/// `main` and `sub/part`, whose objects have the same numbers, and links both ways.
+fn pair(directory: &std::path::Path) -> Filesystem {
+    let mut main = Fake::new();
+    main.group(800, 1);
+    main.bytes(1600, 1, b"main");
+    main.hard(ROOT, "g", 800);
+    main.hard(800, "data", 1600);
+    main.external(800, "part", "sub/part", "/");
+    main.external(800, "deep", "sub/../sub/part", "/./g/.h5fs");
+    main.external(800, "self", "main", "g/data");
+    main.external(ROOT, "absent", "absent", "/x");
+    main.external(ROOT, "climbs", "../main", "/x");
+    main.external(ROOT, "text", "text", "/");
+    let mut part = Fake::new();
+    part.group(800, 2);
+    part.bytes(1600, 1, b"part");
+    part.attribute(800, b"units", b"K");
+    part.hard(ROOT, "g", 800);
+    part.hard(ROOT, "z", 800);
+    part.hard(800, ".h5fs", 1600);
+    part.soft(800, "soft", "/g/.h5fs");
+    part.external(800, "back", "../main", "/g");
+    part.external(800, "own", "part", "/g");
+    part.external(800, "beside", "main", "/g");
+    let fs = Fake::mounted_among(directory, vec![("main", main), ("sub/part", part)]);
+    fs::write(directory.join("text"), "neither").unwrap();
+    fs
+}
+
+#[test]
+fn other_files_are_mounted_in_turn() {
+    let directory = tempfile::tempdir().unwrap();
+    let fs = pair(directory.path());
+    assert_eq!(text(&fs, "g/part"), "../.h5fs/external/sub%2Fpart");
+    assert_eq!(text(&fs, "g/deep"), "../.h5fs/external/sub%2Fpart/g/.h5fs");
+    assert_eq!(text(&fs, "g/self"), "data");
+    assert_eq!(text(&fs, "absent"), "absent:/x");
+    assert_eq!(text(&fs, "climbs"), "../main:/x");
+    assert_eq!(names(&fs, ".h5fs/external"), ["sub%2Fpart"]);
+
+    assert_eq!(names(&fs, "g/part"), ["g", "z"]);
+    assert_eq!(content(&fs, "g/deep").unwrap(), b"part");
+    assert_eq!(content(&fs, "g/part/g/soft").unwrap(), b"part");
+    assert_eq!(content(&fs, "g/self").unwrap(), b"main");
+    assert_eq!(text(&fs, "g/part/z"), "g");
+    assert_eq!(xattr(&fs, "g/part/z", "user.units").unwrap(), "K");
+    assert_eq!(xattr(&fs, "g/deep", "user.h5fs.path").unwrap(), "/g/.h5fs");
+
+    let [main, part] = ["g/data", "g/deep"].map(|path| fs.resolve(path.as_bytes()).unwrap());
+    assert_eq!(main.ino, 1600);
+    assert!(part.ino > 1 << 62 && part.ino < 1 << 63);
+    let group = fs.resolve(b"g/part/g").unwrap();
+    assert_eq!(list(&fs, group.ino)[2].1, part.ino);
+    let external = fs.resolve(b".h5fs/external").unwrap();
+    let root = fs.resolve(b"g/part").unwrap();
+    assert_eq!(fs.parent(root.ino).unwrap(), external.ino);
+}
+
+#[test]
+fn links_round_in_circles_come_to_one_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let fs = pair(directory.path());
+    assert_eq!(text(&fs, "g/part/g/back"), "../../../../g");
+    assert_eq!(text(&fs, "g/part/g/own"), ".");
+    // Another file's links begin in its own directory.
+    assert_eq!(text(&fs, "g/part/g/beside"), "main:/g");
+    let around = "g/part/g/back/part/g/own/back/data";
+    assert_eq!(fs.resolve(around.as_bytes()).unwrap().ino, 1600);
+
+    std::os::unix::fs::symlink("sub/part", directory.path().join("alias")).unwrap();
+    for (spelling, own) in [
+        ("alias", "sub%2Fpart"),
+        ("main", "../.."),
+        (".%2Fmain", "../.."),
+    ] {
+        assert_eq!(text(&fs, &format!(".h5fs/external/{spelling}")), own);
+    }
+    assert_eq!(fs.resolve(b".h5fs/external/main").unwrap().ino, fs.root());
+}
+
+#[test]
+fn what_cannot_be_opened_is_an_error_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let fs = pair(directory.path());
+    assert_eq!(text(&fs, "text"), ".h5fs/external/text");
+    assert_eq!(errno_of(fs.resolve(b"text")), Errno::EIO);
+    let missing = fs.resolve(b".h5fs/external/missing");
+    assert_eq!(errno_of(missing), Errno::ENOENT);
+    let outside = fs.resolve(b".h5fs/external/..%2Fmain");
+    assert_eq!(errno_of(outside), Errno::EIO);
+    let kinds: Vec<_> = list(&fs, fs.root()).iter().map(|entry| entry.2).collect();
+    assert_eq!(kinds[3..], [Kind::Symlink; 3]);
+
+    // A file that comes later is found, and the kernel is to forget the link's old text.
+    let before = fs.resolve_link(b"absent").unwrap();
+    assert!(!before.cacheable);
+    fs::write(directory.path().join("absent"), "sub/part").unwrap();
+    assert_eq!(text(&fs, "absent"), ".h5fs/external/absent/x");
+    assert_ne!(fs.resolve_link(b"absent").unwrap().ino, before.ino);
+}
+
+#[test]
+fn a_file_that_changes_is_another_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let fs = pair(directory.path());
+    let old = fs.resolve(b"g/deep").unwrap();
+    let handle = fs.open_file(old.ino).unwrap();
+    // The same content, but nobody knows that before it is read.
+    fs::remove_file(directory.path().join("sub/part")).unwrap();
+    fs::write(directory.path().join("sub/part"), "sub/part").unwrap();
+    assert_eq!(errno_of(fs.read(handle, 0, 4)), Errno::ESTALE);
+    assert_eq!(content(&fs, "g/deep").unwrap(), b"part");
+    let new = fs.resolve(b"g/deep").unwrap();
+    assert_ne!(new.ino, old.ino);
+    assert_eq!(errno_of(fs.getattr(old.ino)), Errno::ESTALE);
+    assert_eq!(fs.getattr(new.ino).unwrap().attributes, new.attributes);
+}
+
+#[test]
+fn files_that_are_closed_open_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let count = crate::limits::OPEN_MOUNTED_FILES + 4;
+    let names: Vec<String> = (0..count).map(|number| format!("f{number}")).collect();
+    let mut main = Fake::new();
+    let mut files = Vec::new();
+    for name in &names {
+        main.external(ROOT, name, name, "/data");
+        let mut fake = Fake::new();
+        fake.bytes(800, 1, name.as_bytes());
+        fake.hard(ROOT, "data", 800);
+        files.push((&name[..], fake));
+    }
+    files.insert(0, ("main", main));
+    let fs = Fake::mounted_among(directory.path(), files);
+    let found = names
+        .iter()
+        .map(|name| fs.resolve(name.as_bytes()).unwrap());
+    let found: Vec<_> = found.collect();
+    for (name, entry) in names.iter().zip(found) {
+        assert_eq!(fs.getattr(entry.ino).unwrap().attributes, entry.attributes);
+        assert_eq!(content(&fs, name).unwrap(), name.as_bytes());
+    }
+}

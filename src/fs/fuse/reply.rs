@@ -1,0 +1,102 @@
+//! Answers in the kernel's terms.
+
+use std::time::{Duration, SystemTime};
+
+use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, ReplyXattr};
+
+use crate::error::{Error, Result};
+use crate::fs::stat::BLOCK_SIZE;
+use crate::fs::{DirEntry, Entry, Kind, Stat, errno};
+
+/// How long the kernel may keep what it was told of an unchanged source.
+const TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(super) fn number(error: &Error) -> Errno {
+    Errno::from_i32(errno::of(error))
+}
+
+pub(super) fn ttl(entry: &Entry) -> Duration {
+    if entry.cacheable { TTL } else { Duration::ZERO }
+}
+
+pub(super) fn file_type(kind: Kind) -> FileType {
+    match kind {
+        Kind::Directory => FileType::Directory,
+        Kind::File => FileType::RegularFile,
+        Kind::Symlink => FileType::Symlink,
+    }
+}
+
+pub(super) fn attributes(stat: &Stat) -> FileAttr {
+    let (seconds, nanoseconds) = stat.modified;
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let time = if seconds < 0 {
+        SystemTime::UNIX_EPOCH.checked_sub(whole)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_add(whole)
+    };
+    let part = Duration::from_nanos(u64::from(nanoseconds));
+    let time = time.and_then(|time| time.checked_add(part));
+    let time = time.unwrap_or(SystemTime::UNIX_EPOCH);
+    FileAttr {
+        ino: INodeNo(stat.ino),
+        size: stat.size,
+        blocks: stat.blocks,
+        atime: time,
+        mtime: time,
+        ctime: time,
+        crtime: time,
+        kind: file_type(stat.kind),
+        perm: stat.permissions,
+        nlink: stat.links,
+        uid: stat.uid,
+        gid: stat.gid,
+        rdev: 0,
+        blksize: BLOCK_SIZE,
+        flags: 0,
+    }
+}
+
+/// An entry of a listing as the kernel takes it.
+pub(super) struct Listed {
+    pub(super) ino: INodeNo,
+    pub(super) ttl: Duration,
+    pub(super) attributes: FileAttr,
+    pub(super) generation: Generation,
+}
+
+impl Listed {
+    /// `entry` as listed; without it, the number 0 tells the kernel to look it up before use.
+    pub(super) fn new(listed: &DirEntry<'_>, entry: Option<&Entry>) -> Self {
+        let unknown = Stat {
+            ino: listed.ino,
+            kind: listed.kind,
+            size: 0,
+            blocks: 0,
+            permissions: 0,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            modified: (0, 0),
+        };
+        Listed {
+            ino: INodeNo(entry.map_or(0, |entry| entry.ino)),
+            ttl: entry.map_or(Duration::ZERO, ttl),
+            attributes: attributes(entry.map_or(&unknown, |entry| &entry.attributes)),
+            generation: Generation(entry.map_or(0, |entry| u64::from(entry.generation))),
+        }
+    }
+}
+
+/// Answers an extended attribute or a list of names: its size where `room` is 0, else itself.
+pub(super) fn reply_xattr(reply: ReplyXattr, room: u32, value: Result<Vec<u8>>) {
+    let value = match value {
+        Ok(value) => value,
+        Err(error) => return reply.error(number(&error)),
+    };
+    match u32::try_from(value.len()) {
+        Ok(length) if room == 0 => reply.size(length),
+        Ok(length) if length <= room => reply.data(&value),
+        _ => reply.error(Errno::ERANGE),
+    }
+}

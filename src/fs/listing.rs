@@ -1,0 +1,212 @@
+//! Directories, listed from any place on.
+
+use std::sync::Mutex;
+
+use nix::errno::Errno;
+
+use crate::error::Result;
+use crate::fs::errno::refusal;
+use crate::fs::handle::{self, Cursor, Open};
+use crate::fs::inode::{self, What};
+use crate::fs::live::Live;
+use crate::fs::namespace::{Directory, Found};
+use crate::fs::{DirEntry, Entry, Filesystem, Handle, Ino, Kind, kind_of, lock};
+use crate::model::{Link, NodeId};
+
+/// `.` and `..`, the first two entries of every directory.
+const DOTS: u64 = 2;
+
+/// An entry of a listing.
+enum Listed<'a> {
+    /// What stands in no file: `.` and `..`, views.
+    Fixed { name: &'static [u8], ino: Ino },
+    /// Another file's directory.
+    Other { name: Box<[u8]>, ino: Ino },
+    /// A link of a group.
+    Found(&'a Directory<'a>, Found),
+}
+
+impl Filesystem {
+    /// Opens a directory.
+    pub fn opendir(&self, ino: Ino) -> Result<Handle> {
+        let (live, entry) = self.standing(ino)?;
+        if kind_of(entry.what) != Kind::Directory {
+            return Err(refusal(Errno::ENOTDIR, "opendir"));
+        }
+        let what = handle::What::Directory(Mutex::new(None));
+        Ok(self.handles.insert(Open { ino, live, what }))
+    }
+
+    /// Whether an open directory lists the same as long as the source is unchanged.
+    pub fn is_lasting(&self, handle: Handle) -> Result<bool> {
+        let open = self.handles.get(handle)?;
+        Ok(self.entry(&open.live, open.ino)?.what != What::External)
+    }
+
+    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `visit` until it
+    /// says that it is full; that entry is not taken.
+    ///
+    /// # Errors
+    /// As the index is damaged at `cookie`; where it is damaged further on, the next call says so.
+    pub fn readdir(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        visit: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
+        self.list(handle, cookie, &mut |listed, next| {
+            let (name, ino, kind) = match listed {
+                Listed::Fixed { name, ino } => (*name, *ino, self.kind_of_fixed(*ino)),
+                Listed::Other { name, ino } => (&**name, *ino, Kind::Directory),
+                Listed::Found(_, found) => {
+                    (&*found.entry.name, found.ino, kind_of(found.entry.what))
+                }
+            };
+            visit(DirEntry {
+                name,
+                ino,
+                kind,
+                next,
+            })
+        })
+    }
+
+    /// Like [`readdir`](Self::readdir), with what `stat` tells; each entry that is taken is counted,
+    /// except `.` and `..`. What only a lookup tells has nothing.
+    pub fn readdir_plus(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        visit: &mut dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool,
+    ) -> Result<()> {
+        self.list(handle, cookie, &mut |listed, next| {
+            let (name, entry) = match listed {
+                Listed::Fixed { name, ino } => match self.standing(*ino) {
+                    Ok((live, _)) => (*name, self.directory_entry(&live, *ino)),
+                    Err(_) => return false,
+                },
+                Listed::Other { name, ino } => {
+                    let kind = Kind::Directory;
+                    let (name, ino) = (&**name, *ino);
+                    let listed_entry = DirEntry {
+                        name,
+                        ino,
+                        kind,
+                        next,
+                    };
+                    return visit(listed_entry, None);
+                }
+                Listed::Found(directory, found) => {
+                    (&*found.entry.name, Ok(self.enter(directory, found, false)))
+                }
+            };
+            let Ok(entry) = entry else { return false };
+            let listed_entry = DirEntry {
+                name,
+                ino: entry.ino,
+                kind: entry.attributes.kind,
+                next,
+            };
+            let full = visit(listed_entry, Some(&entry));
+            if full && matches!(listed, Listed::Found(..)) {
+                self.forget(entry.ino, 1);
+            }
+            full
+        })
+    }
+
+    fn list(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
+    ) -> Result<()> {
+        let open = self.opened(handle)?;
+        let live = &open.live;
+        let handle::What::Directory(cursor) = &open.what else {
+            return Err(refusal(Errno::ENOTDIR, "readdir"));
+        };
+        let entry = self.entry(live, open.ino)?;
+        let dots = [(&b"."[..], open.ino), (&b".."[..], entry.parent)];
+        for (next, (name, ino)) in (1_u64..).zip(dots) {
+            if cookie < next && visit(&Listed::Fixed { name, ino }, next) {
+                return Ok(());
+            }
+        }
+        let first = cookie.max(DOTS);
+        match entry.what {
+            What::Views => {
+                let views = (DOTS..).zip(self.views()).skip_while(|(at, _)| *at < first);
+                for (at, (name, ino)) in views {
+                    if visit(&Listed::Fixed { name, ino }, at + 1) {
+                        break;
+                    }
+                }
+                return Ok(());
+            }
+            What::External => {
+                self.list_others(live, first, visit);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let directory = self.space(live).directory(entry.node);
+        let mut cursor = lock(cursor);
+        let mut at = first;
+        loop {
+            match self.fetch(live, entry.node, &mut cursor, at - DOTS) {
+                Ok(Some((link, behind))) => {
+                    let listed = Listed::Found(&directory, directory.show(link));
+                    at = behind.saturating_add(DOTS);
+                    if visit(&listed, at) {
+                        return Ok(());
+                    }
+                }
+                Ok(None) => return Ok(()),
+                // What came before it is handed out first; the next call comes back here.
+                Err(_) if at > first => return Ok(()),
+                Err(error) => {
+                    self.note(&self.space(live), open.ino, &entry, &error);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn list_others(
+        &self,
+        live: &Live,
+        first: u64,
+        visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
+    ) {
+        for at in first.. {
+            let Some(name) = self.others.listed(at - DOTS) else {
+                return;
+            };
+            let ino = inode::of_link(inode::FIRST_FILE, live.container.root(), &name);
+            if visit(&Listed::Other { name, ino }, at + 1) {
+                return;
+            }
+        }
+    }
+
+    fn kind_of_fixed(&self, ino: Ino) -> Kind {
+        let entry = self.inodes.get(ino);
+        entry.map_or(Kind::Directory, |entry| kind_of(entry.what))
+    }
+
+    fn fetch(
+        &self,
+        live: &Live,
+        group: NodeId,
+        cursor: &mut Option<Cursor>,
+        position: u64,
+    ) -> Result<Option<(Link, u64)>> {
+        let cursor = match cursor {
+            Some(cursor) => cursor,
+            None => cursor.insert(Cursor::new(live.container.links(group)?)),
+        };
+        let found = cursor.at(position)?;
+        Ok(found.map(|(link, behind)| (link.clone(), behind)))
+    }
+}

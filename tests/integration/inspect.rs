@@ -1,0 +1,259 @@
+//! `h5fs check` and `h5fs ls -l`: what they say of whole files, of damaged ones, and on a terminal.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::harness::{Finished, H5FS, fixture, h5fs, python, run};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn check(options: &[&str], source: &Path) -> Finished {
+    run(h5fs(["check"]).args(options).arg(source), LIMIT)
+}
+
+/// What a line of Python prints for the file, which it knows as `f`; h5py and numpy are there.
+fn ask(source: &Path, mode: &str, code: &str) -> String {
+    let mut command = Command::new(python());
+    command.arg("-c").arg(format!(
+        "import sys, h5py, numpy\nf = h5py.File(sys.argv[1], sys.argv[2], libver='latest')\n{code}\nf.close()"
+    ));
+    run(command.arg(source).arg(mode), LIMIT).success().text()
+}
+
+fn temporary(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join(name);
+    (directory, path)
+}
+
+/// A copy of `corruptible.h5` with one byte changed behind the `nth` place where `pattern` stands.
+fn damaged(pattern: &[u8], nth: usize, offset: usize) -> (tempfile::TempDir, PathBuf) {
+    let (directory, path) = temporary("damaged.h5");
+    let mut content = fs::read(fixture("corruptible.h5")).expect("fixture");
+    let windows = content.windows(pattern.len()).enumerate();
+    let mut places = windows.filter(|(_, window)| *window == pattern);
+    let place = places.nth(nth).expect("the pattern").0 + offset;
+    content[place] ^= 0x55;
+    fs::write(&path, content).expect("write");
+    (directory, path)
+}
+
+/// The one line of a check that found one thing, and the summary.
+#[track_caller]
+fn one_fault(finished: &Finished) -> (String, String) {
+    assert_eq!(finished.status.code(), Some(1), "{finished:?}");
+    assert_eq!(finished.stderr, "");
+    let text = finished.text();
+    let lines: Vec<&str> = text.lines().collect();
+    let [fault, summary] = lines[..] else {
+        panic!("not one line and a summary: {text}");
+    };
+    assert!(summary.ends_with(" 1 unreadable"), "{summary}");
+    (fault.to_owned(), summary.to_owned())
+}
+
+// ------------------------------------------------------------------ check
+
+#[test]
+fn a_check_of_a_sound_file_counts_what_is_in_it() {
+    // visititems meets every object but the root once, whatever the number of its names
+    let objects = "n = []\nf.visititems(lambda name, _: n.append(name))\nprint(len(n) + 1)";
+    let bytes =
+        "n = []\nf.visititems(lambda _, o: n.append(o.size * o.dtype.itemsize))\nprint(sum(n))";
+    for name in [
+        "tiny.latest.h5",
+        "tiny.earliest.h5",
+        "links.latest.h5",
+        "names.earliest.h5",
+        "attribute-counts.latest.h5",
+        "attribute-sizes.earliest.h5",
+    ] {
+        let source = fixture(name);
+        let said = check(&["--data"], &source).success();
+        let wanted = ask(&source, "r", objects);
+        let counted = said.text();
+        let counted = counted.split(' ').next().expect("a number");
+        assert_eq!(counted, wanted.trim(), "{name}: {}", said.text());
+        assert!(said.text().ends_with(", 0 unreadable\n"), "{}", said.text());
+        assert_eq!(said.stderr, "", "{name}: no progress in a file");
+    }
+    let source = fixture("partial-edges.latest.h5");
+    let wanted = format!(" {} bytes read,", ask(&source, "r", bytes).trim());
+    let said = check(&["--data"], &source).success().text();
+    assert!(said.contains(&wanted), "{said}: {wanted}");
+    let said = check(&[], &source).success().text();
+    assert!(said.contains(&wanted.replace("read", "not read")), "{said}");
+}
+
+#[test]
+fn a_damaged_chunk_is_found_by_reading_the_data() {
+    // values 262144 to 262147, as they begin the second chunk of each dataset
+    let chunk = [0, 0, 4, 0, 1, 0, 4, 0, 2, 0, 4, 0, 3, 0, 4, 0];
+    let (_directory, source) = damaged(&chunk, 1, 4);
+    let said = check(&[], &source).success().text();
+    assert_eq!(said, "6 objects, 12582992 bytes not read, 0 unreadable\n");
+    let (fault, summary) = one_fault(&check(&["--data"], &source));
+    assert!(fault.starts_with("/second: "), "{fault}");
+    assert!(fault.contains("fletcher32"), "{fault}");
+    assert!(summary.starts_with("6 objects, "), "{summary}");
+}
+
+#[test]
+fn a_damaged_chunk_index_is_found_without_reading_the_data() {
+    let (_directory, source) = damaged(b"FADB", 0, 16);
+    let (fault, _) = one_fault(&check(&[], &source));
+    assert!(
+        fault.starts_with('/') && fault.contains("checksum"),
+        "{fault}"
+    );
+}
+
+#[test]
+fn damaged_objects_are_told_and_the_others_looked_at() {
+    // the root's header is the first; the others are those of the datasets and of the group
+    let mut told = Vec::new();
+    for nth in 1..6 {
+        let (_directory, source) = damaged(b"OHDR", nth, 30);
+        let (fault, summary) = one_fault(&check(&["--data"], &source));
+        let (path, reason) = fault.split_once(": ").expect("a path and a reason");
+        assert!(reason.contains("checksum"), "{fault}");
+        // what is in a group that cannot be read is not met
+        let met = if path == "/group" { "5" } else { "6" };
+        assert!(summary.starts_with(met), "{summary}");
+        told.push(path.to_owned());
+    }
+    told.sort();
+    assert_eq!(
+        told,
+        ["/first", "/group", "/group/inside", "/second", "/third"]
+    );
+}
+
+#[test]
+fn hostile_names_and_damaged_attributes_take_one_line_each() {
+    let (_directory, source) = temporary("hostile.h5");
+    // its bytes are in a file that is not there
+    let code = r#"
+f.create_dataset("red\x1b[31m\nline", (10,), "i4", external=[("missing.bin", 0, 40)])
+f["soft"] = h5py.SoftLink("/nowhere")
+f["sound"] = numpy.arange(3)
+f["sound"].attrs["two\nlines"] = "first"
+f["again"] = f["sound"]
+f["sound"].attrs["vlen"] = numpy.array(["a text on the heap"], dtype=h5py.string_dtype())"#;
+    ask(&source, "w", code);
+    let (fault, summary) = one_fault(&check(&["--data"], &source));
+    assert!(fault.starts_with("/red\\u{1b}[31m\\nline: "), "{fault}");
+    assert!(summary.starts_with("3 objects, 24 bytes read"), "{summary}");
+    // the heap of the attribute's text
+    let mut content = fs::read(&source).expect("read");
+    let heap = content.windows(4).position(|w| w == b"GCOL").expect("heap");
+    content[heap] ^= 1;
+    fs::write(&source, content).expect("write");
+    let said = check(&[], &source);
+    assert_eq!(said.status.code(), Some(1));
+    let text = said.text();
+    assert!(text.contains(": attribute vlen: "), "{text}");
+}
+
+#[test]
+fn a_check_says_what_cannot_be_opened() {
+    let (_directory, source) = temporary("no.h5");
+    fs::write(&source, "no such format").expect("write");
+    let finished = check(&[], &source);
+    assert!(finished.one_line().contains("no.h5"), "{finished:?}");
+    assert_eq!(finished.text(), "");
+}
+
+// ------------------------------------------------------------------ ls -l
+
+/// The mode that a mount of the file shows for datasets depends on the file's own.
+fn readable_by_all(source: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(source, fs::Permissions::from_mode(0o644)).expect("chmod");
+}
+
+#[test]
+fn a_long_listing_has_aligned_columns() {
+    let (_directory, source) = temporary("columns.h5");
+    let code = r#"
+f.create_dataset("a", data=numpy.zeros((1000, 20), "<f8"), chunks=(100, 20), shuffle=True, compression=4)
+f.create_dataset("record", data=numpy.zeros(3, [("x", "<i4"), ("y", "<f8")]))
+f["scalar"] = numpy.int16(7)
+f["null"] = h5py.Empty("f4")
+f["g/inner"] = 1
+f["link"] = h5py.SoftLink("a")"#;
+    ask(&source, "w", code);
+    readable_by_all(&source);
+    let listing = run(h5fs(["ls", "-l"]).arg(&source), LIMIT).success().text();
+    let stored = ask(&source, "r", "print(f['a'].id.get_storage_size())");
+    let stored: u64 = stored.trim().parse().expect("a number");
+    assert!((1..=512).contains(&stored), "one block of 512 bytes");
+    let wanted = [
+        "-r--r--r-- float64  [1000,20] [100,20] shuffle,deflate(4) 512 160000 a",
+        "dr-xr-xr-x -        -         -        -                    -      - g",
+        "lrwxrwxrwx -        -         -        -                    0      1 link -> a",
+        "-r--r--r-- float32  null      -        -                    0      0 null",
+        "-r--r--r-- compound [3]       -        -                  512     36 record",
+        "-r--r--r-- int16    []        -        -                  512      2 scalar",
+    ];
+    let mut lines: Vec<&str> = listing.lines().collect();
+    lines.sort_by_key(|line| line.split_whitespace().nth(7));
+    assert_eq!(lines, wanted);
+}
+
+#[test]
+fn a_long_listing_of_many_names_ends() {
+    let source = fixture("links-100k.latest.h5");
+    let finished = run(h5fs(["ls", "-l"]).arg(&source).arg("many"), LIMIT);
+    let text = finished.success().text();
+    assert_eq!(text.lines().count(), 100_000);
+}
+
+// ------------------------------------------------------------------ terminals
+
+/// What the program writes to a terminal, `script` being its other end.
+fn on_a_terminal(arguments: &str, source: &Path, variables: &[(&str, &str)]) -> String {
+    let source = String::from_utf8_lossy(source.as_os_str().as_bytes()).into_owned();
+    let mut command = Command::new("script");
+    command.args(["-qec", &format!("'{H5FS}' {arguments} '{source}'")]);
+    command.arg("/dev/null").env_remove("NO_COLOR");
+    command.env("TERM", "xterm").envs(variables.iter().copied());
+    run(&mut command, LIMIT).text()
+}
+
+#[test]
+fn colour_is_for_terminals_that_want_it() {
+    let source = fixture("tiny.latest.h5");
+    let coloured = on_a_terminal("ls", &source, &[]);
+    for wanted in [
+        "\x1b[1;34mgroup\x1b[0m",
+        "\x1b[36msecond_name\x1b[0m",
+        "\x1b[32mchunked\x1b[0m",
+    ] {
+        assert!(coloured.contains(wanted), "{coloured:?}");
+    }
+    for variables in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let plain = on_a_terminal("ls -l", &source, &[variables]);
+        assert!(plain.contains("second_name -> group"), "{plain:?}");
+        assert!(!plain.contains('\x1b'), "{plain:?}");
+    }
+    let piped = run(h5fs(["ls", "-lR"]).arg(&source), LIMIT)
+        .success()
+        .text();
+    assert!(!piped.contains('\x1b'), "{piped:?}");
+    let (_directory, source) = damaged(b"OHDR", 1, 30);
+    let coloured = on_a_terminal("ls", &source, &[]);
+    assert_eq!(coloured.matches("\x1b[1;31m").count(), 1, "{coloured:?}");
+}
+
+#[test]
+fn a_check_ends_with_its_summary_on_a_terminal_too() {
+    let source = fixture("links-100k.latest.h5");
+    let shown = on_a_terminal("check", &source, &[]);
+    let summary = "3 objects, 3 bytes not read, 0 unreadable";
+    assert!(shown.contains(summary), "{shown:?}");
+    assert!(!on_a_terminal("check", &source, &[("TERM", "dumb")]).contains('\x1b'));
+}

@@ -1,0 +1,24 @@
+//! Files that h5py writes at random, mounted one after the other and compared with h5py byte by byte.
+//!
+//! Every run takes the same files, so that it fails only for what changed; `H5FS_RANDOM_SEED` and
+//! `H5FS_RANDOM_COUNT` take others, as `scripts/random` does.
+
+use std::time::Duration;
+
+use crate::harness::{H5FS, Mount, run, script};
+
+const SEED: &str = "1";
+const COUNT: &str = "400";
+
+#[test]
+fn random_files_are_served_as_h5py_reads_them() {
+    let chosen = |name: &str, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
+    let seed = chosen("H5FS_RANDOM_SEED", SEED);
+    let count = chosen("H5FS_RANDOM_COUNT", COUNT);
+    let files = tempfile::tempdir().expect("temporary directory");
+    let mount = Mount::prepare();
+    let mut check = script("random_check.py");
+    check.args([H5FS, &seed, &count]).arg(files.path());
+    let said = run(check.arg(&mount.path), Duration::from_secs(230)).success();
+    println!("{}", said.text());
+}
