@@ -49,10 +49,10 @@ fn collections_that_lie() {
     bad(version);
 }
 
-/// What each of a million elements points to is the same megabyte: a terabyte of text from 17 MB of file. Its size
+/// What each of a hundred thousand elements points to is the same megabyte: 100 GB of content from 3 MB of file. Its size
 /// is known at once, and a read costs what it returns.
 #[test]
-fn a_million_elements_to_one_object() {
+fn a_hundred_thousand_elements_to_one_object() {
     const ELEMENTS: u64 = 100_000;
     let megabyte = vec![b'v'; 1 << 20];
     let mut file = Hdf5::new();
@@ -334,4 +334,28 @@ fn virtual_sources_anywhere() {
         soon(|| tree.content("bad")).expect_err("not opened");
         assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
     }
+}
+
+/// A source whose elements are so long that their bits cannot be counted in 32 bits.
+#[test]
+fn virtual_sources_of_giant_elements() {
+    let giant = class_type(0x10, 0, 1 << 29, &[0, 0, 8, 0]);
+    let list = [
+        vec![0],
+        words(&[1]),
+        b".\0/giant\0".to_vec(),
+        all(),
+        regular(0, 1, 1, 1),
+    ];
+    let list = sealed(list.concat());
+    let mut file = Hdf5::new();
+    let giant = file.put(&dataset(&[1], &giant, contiguous(UNDEFINED, 1 << 29), &[]));
+    let size = 32 + list.len().next_multiple_of(8) as u64;
+    let heap = file.put(&collection(size, &[(1, list.len() as u64, &list)]));
+    let layout = [vec![4, 3], words(&[heap]), vec![1, 0, 0, 0]].concat();
+    let layout = Message(kind::LAYOUT, 0, layout);
+    let virtual_set = file.put(&dataset(&[64], &byte_type(), layout, &[]));
+    let root = file.put_group(&[(b"giant", giant), (b"virtual", virtual_set)]);
+    let tree = Tree::new(file.rooted(root));
+    soon(|| tree.content("virtual")).expect_err("types that do not convert");
 }
