@@ -10,11 +10,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::index::array::{Block, NumberedChunks, Paging, client};
+use crate::hdf5::index::array::{Block, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set};
-use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::metadata::Metadata;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
 use crate::wire::{Cursor, to_u64, to_usize};
 
@@ -149,12 +149,10 @@ impl ExtensibleArray {
     /// `Corrupt` where the header is damaged or does not fit the dataset.
     pub fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
         let statistics = meta.size_of_lengths().saturating_mul(6);
-        let length = statistics.saturating_add(meta.size_of_offsets());
-        let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
-        let block = meta.block(at, to_u64(length.saturating_add(16)), HEADER, verify)?;
-        let mut cursor = Cursor::new(&block, at, HEADER);
-        cursor.signature(b"EAHD")?;
-        client(&mut cursor, filtered)?;
+        let widths = statistics.saturating_add(meta.size_of_offsets());
+        // Before them signature, version, client, entry size and the sizes: twelve bytes.
+        let block = Block::read(&meta, at, 12, to_u64(widths), HEADER)?;
+        let mut cursor = block.signed(b"EAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
         let sizes = Sizes::read(&mut cursor)?;
         cursor.skip(statistics)?;

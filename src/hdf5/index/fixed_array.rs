@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::index::array::{Block, NumberedChunks, Paging, client};
+use crate::hdf5::index::array::{Block, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set};
-use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::metadata::Metadata;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
-use crate::wire::{Cursor, to_u64};
+use crate::wire::to_u64;
 
 const HEADER: &str = "fixed array header";
 const DATA_BLOCK: &str = "fixed array data block";
@@ -36,12 +36,9 @@ impl FixedArray {
         let widths = meta
             .size_of_offsets()
             .saturating_add(meta.size_of_lengths());
-        let length = to_u64(widths.saturating_add(12));
-        let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
-        let block = meta.block(at, length, HEADER, verify)?;
-        let mut cursor = Cursor::new(&block, at, HEADER);
-        cursor.signature(b"FAHD")?;
-        client(&mut cursor, filtered)?;
+        // Before them signature, version, client, entry size and page bits: eight bytes.
+        let block = Block::read(&meta, at, 8, to_u64(widths), HEADER)?;
+        let mut cursor = block.signed(b"FAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
         let page_bits = cursor.u8()?;
         let entries = meta.length(&mut cursor)?;
