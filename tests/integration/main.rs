@@ -17,3 +17,4 @@ mod random;
 mod serving;
 mod signals;
 mod truncated;
+mod views;
