@@ -15,15 +15,20 @@ mod fake;
 mod tests;
 
 mod describe;
+mod document;
 mod examine;
 mod external;
+mod extras;
 mod inode;
 mod listing;
 mod live;
+mod mirror;
 mod namespace;
 mod object;
 mod status;
 mod symlink;
+mod trees;
+mod views;
 mod walk;
 mod watch;
 mod xattr;
@@ -230,6 +235,8 @@ impl Filesystem {
             inode::VIEWS,
             external::NAME,
         );
+        self.pin_views(generation, node);
+        self.pin_extras(generation, node);
         self.others.reset(generation);
         let live = Live::new(generation, inode::SOURCE, opened, engine);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(live));
@@ -262,26 +269,35 @@ impl Filesystem {
                 self.fixed(&live, inode::VIEWS)
             }
             What::Group => {
-                let directory = self.space(&live).directory(directory.node);
-                let found = directory.find(name)?;
-                Ok(self.enter(&directory, &found, true))
+                let group = self.space(&live).directory(directory.node);
+                match group.find(name) {
+                    Err(Error::NotFound) => {
+                        self.enter_selection(&live, directory.tree, directory.node, name)
+                    }
+                    found => Ok(self.enter(&group, &found?, true)),
+                }
             }
             What::Views => {
-                let mut views = self.views();
+                let mut views = self.views(&live).into_iter();
                 let found = views.find(|(view, _)| *view == name);
-                self.fixed(&live, found.ok_or(Error::NotFound)?.1)
+                self.getattr(found.ok_or(Error::NotFound)?.1)
             }
+            What::Mirror => self.enter_view(&live, &directory, name),
             What::External => self.enter_other(&live, name),
+            What::Blocks => self.enter_block(&live, name),
             _ => Err(refusal(Errno::ENOTDIR, "lookup")),
         }
     }
 
     /// What stands in the directory of views.
-    fn views(&self) -> impl Iterator<Item = (&'static [u8], Ino)> + use<> {
-        let status = self.options.views.then_some((status::NAME, inode::STATUS));
-        [(external::NAME, inode::EXTERNAL)]
-            .into_iter()
-            .chain(status)
+    fn views(&self, live: &Live) -> Vec<(&'static [u8], Ino)> {
+        let mut views = vec![(external::NAME, inode::EXTERNAL)];
+        if self.options.views {
+            views.push((status::NAME, inode::STATUS));
+            views.extend(self.trees(live.container.root()));
+            views.extend(self.extras(live));
+        }
+        views
     }
 
     /// Gives back `count` lookups.
@@ -305,7 +321,13 @@ impl Filesystem {
             },
             What::Link | What::Damaged => directory.find(&entry.name)?,
             What::Views | What::Status | What::External => return self.fixed(&live, ino),
+            What::TreeText | What::Blocks | What::Block => {
+                return self.describe_extra(&live, ino, &entry);
+            }
             What::Spelling => return self.spelling(ino, &self.spelled(&live, &entry.name)?),
+            What::Mirror | What::MirrorLink | What::View | What::Attribute | What::Selection => {
+                return self.describe_view(&live, ino, &entry);
+            }
         };
         Ok(self.describe(&directory, ino, &found, true))
     }
@@ -319,6 +341,7 @@ impl Filesystem {
         match entry.what {
             What::Link => {}
             What::Spelling => return self.spelled(&live, &entry.name),
+            What::MirrorLink => return self.mirror_text(&live, &entry),
             _ => return Err(refusal(Errno::EINVAL, "readlink")),
         }
         let directory = self.space(&live).directory(entry.node);
@@ -338,14 +361,18 @@ impl Filesystem {
     pub fn open_file(&self, ino: Ino) -> Result<Handle> {
         let (live, entry) = self.standing(ino)?;
         let opened: Result<Box<dyn View>> = match entry.what {
-            What::Object => live
-                .container
-                .node(entry.node)
-                .and_then(|node| object::open(&live, &node)),
+            What::Object => live.container.node(entry.node).and_then(|node| {
+                self.verify(&live, node.id)?;
+                object::open(&live, &node)
+            }),
             What::Damaged => Err(self.damage(&live, &entry)),
             What::Status => Ok(Box::new(Text::streamed(self.status(&live)))),
-            What::Group | What::Views | What::External => Err(refusal(Errno::EISDIR, "open")),
-            What::Link | What::Spelling => Err(refusal(Errno::ELOOP, "open")),
+            What::View | What::Attribute | What::Selection => self.open_view(&live, &entry),
+            What::TreeText | What::Block => self.open_extra(&live, ino, &entry),
+            What::Group | What::Views | What::External | What::Mirror | What::Blocks => {
+                Err(refusal(Errno::EISDIR, "open"))
+            }
+            What::Link | What::Spelling | What::MirrorLink => Err(refusal(Errno::ELOOP, "open")),
         };
         let view = opened.inspect_err(|error| self.note(&self.space(&live), ino, &entry, error))?;
         Ok(self.handles.insert(Open {
@@ -452,9 +479,16 @@ fn open_source(
 
 fn kind_of(what: What) -> Kind {
     match what {
-        What::Group | What::Views | What::External => Kind::Directory,
-        What::Object | What::Damaged | What::Status => Kind::File,
-        What::Link | What::Spelling => Kind::Symlink,
+        What::Group | What::Views | What::External | What::Mirror | What::Blocks => Kind::Directory,
+        What::Link | What::Spelling | What::MirrorLink => Kind::Symlink,
+        What::Object
+        | What::Damaged
+        | What::Status
+        | What::TreeText
+        | What::Block
+        | What::View
+        | What::Attribute
+        | What::Selection => Kind::File,
     }
 }
 

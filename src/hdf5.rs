@@ -56,12 +56,10 @@ use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::Superblock;
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
-use crate::model::{
-    Attribute, Container, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind, Reference,
-};
+use crate::model::paths;
+use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
-use crate::wire::to_u64;
 
 /// One open HDF5 file.
 #[derive(Debug)]
@@ -154,41 +152,8 @@ impl File {
     /// # Errors
     /// `Unsupported` where the path leads into another file; `Limit` for soft links without end.
     pub fn resolve(&self, path: &[u8]) -> Result<Option<NodeId>> {
-        let mut way = vec![self.root()];
-        let mut names: Vec<Vec<u8>> = names_of(path);
-        for _ in 0..limits::PATH_LINKS {
-            let here = way.last().copied().unwrap_or(self.root());
-            let Some(name) = names.pop() else {
-                return Ok(Some(here));
-            };
-            match self.link(here, &name)?.map(|link| link.target) {
-                None => return Ok(None),
-                Some(LinkTarget::Hard(id)) => way.push(id),
-                Some(LinkTarget::Soft(target)) => {
-                    if target.starts_with(b"/") {
-                        way.truncate(1);
-                    }
-                    names.extend(names_of(&target));
-                }
-                Some(LinkTarget::Damaged(error)) => return Err(error),
-                Some(_) => return Err(Error::unsupported("a path into another file", here.0)),
-            }
-        }
-        Err(Error::limit(
-            "links of one path",
-            to_u64(limits::PATH_LINKS),
-        ))
+        paths::resolve(self, self.root(), path)
     }
-}
-
-/// The names in a path, the last one first.
-fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
-    let names = path.split(|&byte| byte == b'/');
-    names
-        .filter(|name| !name.is_empty() && *name != b".")
-        .rev()
-        .map(<[u8]>::to_vec)
-        .collect()
 }
 
 impl Container for File {

@@ -3,7 +3,8 @@
 //! A structure that asks for more is answered with [`Error::Limit`](crate::error::Error::Limit).
 
 /// Bytes of one metadata structure that is fetched in one piece (object header chunk, heap block, node).
-pub const METADATA_BLOCK: u64 = 64 << 20;
+/// At most half of what is kept, so that what many steps need in turn is there for all of them.
+pub const METADATA_BLOCK: u64 = METADATA_CACHE / 2;
 
 /// Bytes of verified metadata blocks that a mounted file keeps.
 pub const METADATA_CACHE: u64 = 32 << 20;
@@ -142,6 +143,9 @@ pub const THREADS: usize = 256;
 pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =
     std::num::NonZeroUsize::new(256).unwrap();
 
+/// Bytes of objects on a fractal heap that one listing fetches in a file that is shorter than that.
+pub const HEAP_LISTING: u64 = 256 << 20;
+
 /// Attributes of one object.
 pub const ATTRIBUTES: u64 = 1 << 20;
 
@@ -198,3 +202,6 @@ pub const NDL_PATH_BYTES: usize = 64 << 10;
 
 /// Links of one group that are looked through for the scale of a netCDF dimension.
 pub const NDL_SCALES: usize = 4096;
+
+/// Lengths of long strings that an open variable-length dataset keeps.
+pub const LONG_STRINGS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();

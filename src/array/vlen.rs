@@ -7,6 +7,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lru::LruCache;
+
 use crate::array::Reader;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -25,9 +27,14 @@ pub struct VariableLength {
     container: Arc<dyn Container>,
     content: Content,
     elements: u64,
+    /// Bytes of long strings before their NUL, by the stored elements that point to them.
+    long_strings: Mutex<LruCache<Box<[u8]>, u64>>,
     /// Where each block begins, and where the last one ends.
     starts: Mutex<Option<Arc<Vec<u64>>>>,
 }
+
+/// Bytes of a string from which on its length is remembered.
+const LONG: u64 = 1024;
 
 /// What the elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,12 +72,14 @@ impl VariableLength {
             let most = limits::VARIABLE_LENGTH_ELEMENTS;
             return Err(Error::limit("elements of a variable-length dataset", most));
         }
+        let long_strings = Mutex::new(LruCache::new(limits::LONG_STRINGS));
         let starts = Mutex::new(None);
         Ok(Some(VariableLength {
             reader,
             container,
             content,
             elements,
+            long_strings,
             starts,
         }))
     }
@@ -222,8 +231,26 @@ impl VariableLength {
         }
     }
 
-    /// Bytes of a string of `stored` bytes before its first NUL.
+    /// Bytes of a string of `stored` bytes before its first NUL. Many elements may point to one long string;
+    /// it is looked through once.
     fn text_length(&self, element: &[u8], stored: u64) -> Result<u64> {
+        if stored < LONG {
+            return self.find_end(element, stored);
+        }
+        let known = || {
+            self.long_strings
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(&length) = known().get(element) {
+            return Ok(length);
+        }
+        let length = self.find_end(element, stored)?;
+        known().put(element.into(), length);
+        Ok(length)
+    }
+
+    fn find_end(&self, element: &[u8], stored: u64) -> Result<u64> {
         for start in (0..stored).step_by(PIECE as usize) {
             let piece = start..(start + PIECE).min(stored);
             let bytes = self

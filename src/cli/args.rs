@@ -103,6 +103,16 @@ pub(crate) enum Inspect {
         /// A path as beneath the mount point
         path: OsString,
     },
+    /// Describe a file or one of its objects in the Ndarray Data Language (YAML)
+    Ndl {
+        /// Give the values of arrays of at most so many elements, too
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        values: u64,
+        /// The HDF5 or ASDF file
+        source: PathBuf,
+        /// A path as beneath the mount point; the whole file without it
+        path: Option<OsString>,
+    },
     /// List what cannot be read, and why
     ///
     /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks. A line for each

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,7 +15,9 @@ use crate::cli::args::Inspect;
 use crate::cli::printable::{printable, printable_bytes};
 use crate::cli::{check, complain, list, logging, options};
 use crate::error::{Error, Result};
-use crate::fs::{Filesystem, Options};
+use crate::fs::{self, Filesystem};
+use crate::view::ndl::Options;
+use crate::view::piped::Sink;
 
 /// Bytes fetched from a file at a time.
 pub(super) const PIECE: usize = 1 << 20;
@@ -37,6 +39,11 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             (source, outcome)
         }
         Inspect::Cat { source, path } => (source, copy(source, path)),
+        Inspect::Ndl {
+            values,
+            source,
+            path,
+        } => (source, describe(source, path.as_deref(), *values)),
         Inspect::Check { data, source } => (source, check::check(source, *data)),
     };
     match outcome {
@@ -77,11 +84,11 @@ pub(super) type Outcome<T> = std::result::Result<T, Stop>;
 
 /// Opens the source; with `verify` the checksums of whole ASDF blocks are looked at before they are read.
 pub(super) fn open(source: &Path, verify: bool) -> Result<Filesystem> {
-    let options = Options {
+    let options = fs::Options {
         cache_bytes: options::default_cache_size(),
         threads: options::default_threads(),
         verify,
-        ..Options::default()
+        ..fs::Options::default()
     };
     Filesystem::open(source, &options)
 }
@@ -109,6 +116,42 @@ fn copy(source: &Path, path: &OsStr) -> Outcome<bool> {
             Ok(false)
         }
         other => other.map(|()| true),
+    }
+}
+
+/// Writes the Ndarray Data Language document of one object.
+fn describe(source: &Path, path: Option<&OsStr>, values: u64) -> Outcome<bool> {
+    let filesystem = open(source, false)?;
+    let mut output = Document {
+        output: BufWriter::new(output()?),
+        failed: None,
+    };
+    let path = path.map_or(&b"/"[..], OsStr::as_bytes);
+    let described = filesystem.document(path, Options { values }, &mut output);
+    if let Some(error) = output.failed {
+        return Err(error.into());
+    }
+    output.output.flush()?;
+    if let Err(error) = described {
+        complain_of(path, &error);
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Standard output as where a document goes.
+struct Document {
+    output: BufWriter<File>,
+    failed: Option<io::Error>,
+}
+
+impl Sink for Document {
+    fn put(&mut self, text: &[u8]) -> Result<()> {
+        self.output.write_all(text).map_err(|error| {
+            let failure = Error::io(&error, "standard output");
+            self.failed = Some(error);
+            failure
+        })
     }
 }
 

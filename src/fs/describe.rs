@@ -12,6 +12,7 @@ use crate::fs::inode::{self, What};
 use crate::fs::live::Live;
 use crate::fs::namespace::{Directory, Found, Namespace};
 use crate::fs::object::{self, Stored};
+use crate::fs::trees::ViewTree;
 use crate::fs::watch::Watch;
 use crate::fs::{Entry, Filesystem, Ino, Kind, Stat, kind_of, lock, open_source};
 use crate::model::{LinkTarget, Node};
@@ -125,7 +126,7 @@ impl Filesystem {
     ) -> Entry {
         let mut stat = self.bare(directory.space.live, ino, kind_of(found.entry.what));
         // Other files come and go.
-        let mut cacheable = !matches!(found.target, LinkTarget::External { .. });
+        let mut cacheable = found.target.other_file().is_none();
         match (&found.object, found.entry.what) {
             (Some(Ok(node)), what) => {
                 stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));
@@ -172,7 +173,7 @@ impl Filesystem {
         })
     }
 
-    fn bare(&self, live: &Live, ino: Ino, kind: Kind) -> Stat {
+    pub(super) fn bare(&self, live: &Live, ino: Ino, kind: Kind) -> Stat {
         live.origin.stat(ino, kind, &self.options)
     }
 
@@ -205,7 +206,7 @@ impl Filesystem {
                 })
             }
             Standing::Spelling(place) => {
-                let ino = inode::of_link(inode::VIEW_TREE, root, name);
+                let ino = inode::of_link(inode::SPELLINGS, root, name);
                 let entry = entry(What::Spelling, inode::SOURCE, root);
                 let ino = self.inodes.enter(ino, entry);
                 self.spelling(ino, &spelled(&place))
@@ -248,9 +249,11 @@ impl Filesystem {
         let known = lock(&self.faults).put(ino, text.clone());
         if known.as_ref() != Some(&text) {
             let path = space.file_path(entry, 1).unwrap_or_default();
-            let file = match &*space.live.shown {
-                b"" => String::new(),
-                shown => format!("{}:", shown.escape_ascii()),
+            let tree = ViewTree::of_number(entry.tree);
+            let file = match (&*space.live.shown, tree) {
+                (b"", None) => String::new(),
+                (b"", Some(tree)) => format!("{}:", tree.name.escape_ascii()),
+                (shown, _) => format!("{}:", shown.escape_ascii()),
             };
             log::warn!("{file}{}: {text}", path.escape_ascii());
         }

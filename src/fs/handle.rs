@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
 use crate::fs::live::Live;
 use crate::fs::lock;
+use crate::fs::views::Attributes;
 use crate::model::{Link, LinkStream};
 use crate::view::View;
 
@@ -28,7 +29,21 @@ pub(super) struct Open {
 
 pub(super) enum What {
     File(Box<dyn View>),
-    Directory(Mutex<Option<Cursor>>),
+    Directory(Mutex<Listing>),
+}
+
+/// What an open directory keeps of its listing.
+#[derive(Default)]
+pub(super) struct Listing {
+    pub(super) cursor: Option<Cursor>,
+    attributes: Option<Arc<Attributes>>,
+}
+
+impl Listing {
+    /// The directory's attributes, found once.
+    pub(super) fn attributes(&mut self, find: impl FnOnce() -> Attributes) -> Arc<Attributes> {
+        Arc::clone(self.attributes.get_or_insert_with(|| Arc::new(find())))
+    }
 }
 
 /// The place in a group's links where a listing has come to.

@@ -25,6 +25,11 @@ pub(super) const STATUS: u64 = BESIDE | 1;
 /// The number of the directory of other files in it.
 pub(super) const EXTERNAL: u64 = BESIDE | 2;
 
+/// The number of the text of an ASDF tree in it.
+pub(super) const TREE_TEXT: u64 = BESIDE | 3;
+/// The number of the directory of ASDF blocks in it.
+pub(super) const BLOCKS: u64 = BESIDE | 4;
+
 const LINK: u64 = 1 << 63;
 const BESIDE: u64 = 1 << 62;
 const TREE_SHIFT: u32 = 46;
@@ -35,8 +40,14 @@ const SHARDS: usize = 16;
 pub(super) type Tree = u16;
 /// The source's own tree.
 pub(super) const SOURCE: Tree = 0;
-/// The first of the trees of views.
-pub(super) const VIEW_TREE: Tree = 1;
+/// Other spellings of other files' names.
+pub(super) const SPELLINGS: Tree = 1;
+/// The first of the trees of views, each of which has two numbers: for directories, and for files.
+pub(super) const FIRST_VIEW: Tree = 2;
+/// ASDF blocks.
+pub(super) const BLOCK_FILES: Tree = 254;
+/// Parts of arrays in the source's own tree.
+pub(super) const SELECTIONS: Tree = 255;
 /// The first of the trees of other files.
 pub(super) const FIRST_FILE: Tree = 256;
 
@@ -57,8 +68,24 @@ pub(super) enum What {
     Status,
     /// The directory of other files.
     External,
+    /// The text of an ASDF tree.
+    TreeText,
+    /// The directory of ASDF blocks.
+    Blocks,
+    /// An ASDF block, decoded.
+    Block,
     /// Another spelling of an other file's name, as a symbolic link.
     Spelling,
+    /// A directory in a tree of views.
+    Mirror,
+    /// A symbolic link in a tree of views; `node` is the group whose directory it is in.
+    MirrorLink,
+    /// A view of an object.
+    View,
+    /// An attribute of an object.
+    Attribute,
+    /// A part of an array, in any tree; `node` is the group that the array is in.
+    Selection,
 }
 
 /// An inode that the kernel knows, or a group that has been met.
@@ -175,11 +202,13 @@ impl Inodes {
         };
         let lookups = u32::try_from(lookups).unwrap_or(u32::MAX);
         slot.lookups = slot.lookups.saturating_sub(lookups);
-        let passing = matches!(
+        let staying = matches!(
             slot.entry.what,
-            What::Object | What::Link | What::Damaged | What::Spelling
+            What::Group | What::Views | What::Status | What::External
         );
-        if slot.lookups == 0 && passing {
+        // So do the roots of the trees of views.
+        let staying = staying || slot.entry.parent == VIEWS;
+        if slot.lookups == 0 && !staying {
             shard.remove(&ino);
         }
     }

@@ -9,21 +9,36 @@ use crate::fs::errno::refusal;
 use crate::fs::handle::{self, Cursor, Open};
 use crate::fs::inode::{self, What};
 use crate::fs::live::Live;
+use crate::fs::mirror::Shown;
 use crate::fs::namespace::{Directory, Found};
 use crate::fs::{DirEntry, Entry, Filesystem, Handle, Ino, Kind, kind_of, lock};
 use crate::model::{Link, NodeId};
 
 /// `.` and `..`, the first two entries of every directory.
-const DOTS: u64 = 2;
+pub(super) const DOTS: u64 = 2;
 
 /// An entry of a listing.
-enum Listed<'a> {
+pub(super) enum Listed<'a> {
     /// What stands in no file: `.` and `..`, views.
     Fixed { name: &'static [u8], ino: Ino },
     /// Another file's directory.
     Other { name: Box<[u8]>, ino: Ino },
+    /// An ASDF block.
+    Block { name: Vec<u8>, ino: Ino },
+    /// What stands in a tree of views.
+    View(&'a Shown),
     /// A link of a group.
     Found(&'a Directory<'a>, Found),
+}
+
+/// An entry of which no more is told.
+fn bare(name: &[u8], ino: Ino, kind: Kind, next: u64) -> DirEntry<'_> {
+    DirEntry {
+        name,
+        ino,
+        kind,
+        next,
+    }
 }
 
 impl Filesystem {
@@ -33,7 +48,7 @@ impl Filesystem {
         if kind_of(entry.what) != Kind::Directory {
             return Err(refusal(Errno::ENOTDIR, "opendir"));
         }
-        let what = handle::What::Directory(Mutex::new(None));
+        let what = handle::What::Directory(Mutex::default());
         Ok(self.handles.insert(Open { ino, live, what }))
     }
 
@@ -58,6 +73,8 @@ impl Filesystem {
             let (name, ino, kind) = match listed {
                 Listed::Fixed { name, ino } => (*name, *ino, self.kind_of_fixed(*ino)),
                 Listed::Other { name, ino } => (&**name, *ino, Kind::Directory),
+                Listed::Block { name, ino } => (&**name, *ino, Kind::File),
+                Listed::View(shown) => (&*shown.entry.name, shown.ino, kind_of(shown.entry.what)),
                 Listed::Found(_, found) => {
                     (&*found.entry.name, found.ino, kind_of(found.entry.what))
                 }
@@ -82,19 +99,35 @@ impl Filesystem {
         self.list(handle, cookie, &mut |listed, next| {
             let (name, entry) = match listed {
                 Listed::Fixed { name, ino } => match self.standing(*ino) {
-                    Ok((live, _)) => (*name, self.directory_entry(&live, *ino)),
-                    Err(_) => return false,
+                    Ok((live, _)) if matches!(*name, b"." | b"..") => {
+                        (*name, self.directory_entry(&live, *ino))
+                    }
+                    _ => (*name, self.getattr(*ino)),
                 },
                 Listed::Other { name, ino } => {
-                    let kind = Kind::Directory;
-                    let (name, ino) = (&**name, *ino);
-                    let listed_entry = DirEntry {
-                        name,
-                        ino,
-                        kind,
-                        next,
-                    };
-                    return visit(listed_entry, None);
+                    return visit(bare(name, *ino, Kind::Directory, next), None);
+                }
+                Listed::Block { name, ino } => {
+                    return visit(bare(name, *ino, Kind::File, next), None);
+                }
+                Listed::View(shown) => {
+                    let name = &*shown.entry.name;
+                    let entry = self.live().ok();
+                    let entry = entry.and_then(|live| self.enter_listed(&live, shown));
+                    if let Some(entry) = entry {
+                        (name, Ok(entry))
+                    } else {
+                        let (ino, kind) = (shown.ino, kind_of(shown.entry.what));
+                        return visit(
+                            DirEntry {
+                                name,
+                                ino,
+                                kind,
+                                next,
+                            },
+                            None,
+                        );
+                    }
                 }
                 Listed::Found(directory, found) => {
                     (&*found.entry.name, Ok(self.enter(directory, found, false)))
@@ -108,7 +141,7 @@ impl Filesystem {
                 next,
             };
             let full = visit(listed_entry, Some(&entry));
-            if full && matches!(listed, Listed::Found(..)) {
+            if full && matches!(listed, Listed::Found(..) | Listed::View(_)) {
                 self.forget(entry.ino, 1);
             }
             full
@@ -123,7 +156,7 @@ impl Filesystem {
     ) -> Result<()> {
         let open = self.opened(handle)?;
         let live = &open.live;
-        let handle::What::Directory(cursor) = &open.what else {
+        let handle::What::Directory(listing) = &open.what else {
             return Err(refusal(Errno::ENOTDIR, "readdir"));
         };
         let entry = self.entry(live, open.ino)?;
@@ -136,7 +169,9 @@ impl Filesystem {
         let first = cookie.max(DOTS);
         match entry.what {
             What::Views => {
-                let views = (DOTS..).zip(self.views()).skip_while(|(at, _)| *at < first);
+                let views = (DOTS..)
+                    .zip(self.views(live))
+                    .skip_while(|(at, _)| *at < first);
                 for (at, (name, ino)) in views {
                     if visit(&Listed::Fixed { name, ino }, at + 1) {
                         break;
@@ -148,13 +183,20 @@ impl Filesystem {
                 self.list_others(live, first, visit);
                 return Ok(());
             }
+            What::Blocks => return self.list_blocks(live, first, visit),
+            What::Mirror => {
+                let listed = self.list_view(live, &entry, &mut lock(listing), first, visit);
+                return listed.inspect_err(|error| {
+                    self.note(&self.space(live), open.ino, &entry, error);
+                });
+            }
             _ => {}
         }
         let directory = self.space(live).directory(entry.node);
-        let mut cursor = lock(cursor);
+        let mut listing = lock(listing);
         let mut at = first;
         loop {
-            match self.fetch(live, entry.node, &mut cursor, at - DOTS) {
+            match self.fetch(live, entry.node, &mut listing.cursor, at - DOTS) {
                 Ok(Some((link, behind))) => {
                     let listed = Listed::Found(&directory, directory.show(link));
                     at = behind.saturating_add(DOTS);
@@ -195,7 +237,8 @@ impl Filesystem {
         entry.map_or(Kind::Directory, |entry| kind_of(entry.what))
     }
 
-    fn fetch(
+    /// The first link of `group` at or after `position`, and the position behind it.
+    pub(super) fn fetch(
         &self,
         live: &Live,
         group: NodeId,

@@ -43,6 +43,15 @@ pub fn unescape(shown: &[u8], at_root: bool) -> Option<Vec<u8>> {
     (escape(&name, at_root) == shown).then_some(name)
 }
 
+/// A shown name that has grown: cut where it is too long by now.
+pub fn clip(shown: Vec<u8>) -> Vec<u8> {
+    if shown.len() <= limits::NAME_BYTES {
+        return shown;
+    }
+    let whole = shown.clone();
+    cut(shown, &whole)
+}
+
 /// Whether `shown` stands for a name that is too long to be shown whole.
 pub fn is_cut(shown: &[u8]) -> bool {
     let Some((_, suffix)) = shown.split_at_checked(limits::NAME_BYTES - CUT_SUFFIX) else {

@@ -108,7 +108,8 @@ impl<'a> Namespace<'a> {
         self.indexed_home(group)
     }
 
-    fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
+    /// The group and the name, as shown, that are an object's own in the index.
+    pub(super) fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
         let (parent, name) = self.live.index().place(group)?;
         let shown = name::escape(name, self.live.is_mount_root(parent));
         Some((parent, shown.into()))
@@ -220,7 +221,7 @@ impl Directory<'_> {
     /// kernel keeps the text of the one it knows.
     fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
         let tree = self.space.live.tree;
-        if let LinkTarget::External { file, .. } = target
+        if let Some(file) = target.other_file()
             && let Some(place) = self.space.others.place(self.space.live, file)
         {
             let place = match &place {
@@ -268,15 +269,14 @@ impl Directory<'_> {
         }
     }
 
-    /// The way from here to `path` in another file.
-    fn outward(&self, place: &Place, path: &[u8]) -> Option<Vec<u8>> {
+    /// The way from here to what `names`, as shown, lead to from the root of another file.
+    fn outward(&self, place: &Place, names: impl Iterator<Item = Vec<u8>>) -> Option<Vec<u8>> {
         let mut from = way_to(&self.space.live.shown);
         from.extend_from_slice(self.path()?);
         let mut to = match place {
             Place::Root => Vec::new(),
             Place::Other(shown) => way_to(shown),
         };
-        let names = symlink::components(path, *place == Place::Root);
         to.extend(names.map(Into::into));
         Some(symlink::relative(&from, &to))
     }
@@ -296,25 +296,29 @@ impl Directory<'_> {
             LinkTarget::Soft(path) => Some(symlink::beneath(path, self.is_root())),
             LinkTarget::External { file, path } => {
                 match self.space.others.place(self.space.live, file) {
-                    Some(place) => self.outward(&place, path),
-                    None => Some([file, &b":"[..], path].concat()),
+                    Some(place) => {
+                        let names = symlink::components(path, place == Place::Root);
+                        self.outward(&place, names)
+                    }
+                    None => Some(symlink::outside(file, path)),
                 }
             }
             LinkTarget::Path { file: None, names } => {
-                let escaped = names.iter().enumerate();
-                let to: Vec<Box<[u8]>> = escaped
-                    .map(|(place, name)| name::escape(name, place == 0).into())
-                    .collect();
+                let to = symlink::escaped(names, self.space.live.tree == SOURCE);
+                let to: Vec<Box<[u8]>> = to.map(Into::into).collect();
                 self.path().map(|from| symlink::relative(from, &to))
             }
             LinkTarget::Path {
                 file: Some(file),
                 names,
-            } => {
-                let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
-                let path: Vec<u8> = steps.flatten().copied().collect();
-                Some([file, &b":"[..], &path].concat())
-            }
+            } => match self.space.others.place(self.space.live, file) {
+                Some(place) => self.outward(&place, symlink::escaped(names, place == Place::Root)),
+                None => {
+                    let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
+                    let path: Vec<u8> = steps.flatten().copied().collect();
+                    Some(symlink::outside(file, &path))
+                }
+            },
             LinkTarget::UserDefined(class) => {
                 Some(format!("user-defined link, class {class}").into_bytes())
             }

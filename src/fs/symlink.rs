@@ -25,6 +25,23 @@ pub(super) fn beneath(path: &[u8], at_root: bool) -> Vec<u8> {
     joined(components(path, at_root))
 }
 
+/// A text for `path` in another file that is not shown, `FILE:PATH`, which leads nowhere: a component ends in the
+/// colon, unless the file's name and the path stay in the mount anyhow, and what follows never climbs back.
+pub(super) fn outside(file: &[u8], path: &[u8]) -> Vec<u8> {
+    let climbs =
+        file.starts_with(b"/") || file.split(|&byte| byte == b'/').any(|name| name == b"..");
+    let slash: &[u8] = match path.starts_with(b"/") {
+        false if climbs => b"/",
+        _ => b"",
+    };
+    let names = path.split(|&byte| byte == b'/').map(|name| match name {
+        b"." | b".." => name::escape(name, false),
+        _ => name.to_vec(),
+    });
+    let path = names.collect::<Vec<_>>().join(&b'/');
+    [file, b":", slash, &path].concat()
+}
+
 /// The names in a soft link's path, as shown; `from_root` where it begins at the mount's root.
 pub(super) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
     let names = path.split(|&byte| byte == b'/');
@@ -34,7 +51,14 @@ pub(super) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = V
         .map(move |(place, name)| name::escape(name, from_root && place == 0))
 }
 
-fn joined(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+/// Names as shown; `from_root` where the first is one at the mount's root.
+pub(super) fn escaped(names: &[Vec<u8>], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
+    let names = names.iter().enumerate();
+    names.map(move |(place, name)| name::escape(name, from_root && place == 0))
+}
+
+/// Names as one path, `.` where there are none.
+pub(super) fn joined(names: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let text = names.collect::<Vec<_>>().join(&b'/');
     if text.is_empty() { b".".to_vec() } else { text }
 }
@@ -54,6 +78,16 @@ mod tests {
         assert_eq!(way(&["a", "b"], &[]), b"../..");
         assert_eq!(way(&["a"], &["a"]), b".");
         assert_eq!(way(&[], &["a", "b"]), b"a/b");
+    }
+
+    #[test]
+    fn links_to_other_files_lead_nowhere() {
+        assert_eq!(outside(b"a/b.h5", b"/x/y"), b"a/b.h5:/x/y");
+        assert_eq!(outside(b"b.h5", b"x"), b"b.h5:x");
+        // A group may be called `b.h5:`, and outside there is much whose name holds a colon.
+        assert_eq!(outside(b"b.h5", b"/../etc"), b"b.h5:/%2E%2E/etc");
+        assert_eq!(outside(b"../disk-0000", b"00:1f"), b"../disk-0000:/00:1f");
+        assert_eq!(outside(b"/dev/0", b"0/./x"), b"/dev/0:/0/%2E/x");
     }
 
     #[test]

@@ -25,23 +25,33 @@ impl Filesystem {
     }
 
     fn walk(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
+        // As the kernel does, this keeps the directories that it is in.
+        let mut way = vec![self.getattr(self.root())?];
+        let found = self.go(path, follow_last, &mut way);
+        for passed in way {
+            self.forget(passed.ino, 1);
+        }
+        found
+    }
+
+    /// Goes `path` from the last directory of `way`, which then ends in the one that the result is in.
+    fn go(&self, path: &[u8], follow_last: bool, way: &mut Vec<Entry>) -> Result<Entry> {
         let mut names = pending(path);
-        let mut at = self.getattr(self.root())?;
         let mut hops = 0;
         while let Some(name) = names.pop() {
-            if at.attributes.kind != Kind::Directory {
-                self.forget(at.ino, 1);
-                return Err(refusal(Errno::ENOTDIR, "path"));
-            }
-            let next = match &*name {
+            match &*name {
                 b"" | b"." => continue,
-                b".." => self.getattr(self.parent(at.ino)?)?,
-                _ => {
-                    let found = self.lookup(at.ino, &name);
-                    self.forget(at.ino, 1);
-                    found?
+                b".." => {
+                    if way.len() > 1
+                        && let Some(left) = way.pop()
+                    {
+                        self.forget(left.ino, 1);
+                    }
+                    continue;
                 }
-            };
+                _ => {}
+            }
+            let next = self.lookup(way.last().map_or(self.root(), |at| at.ino), &name)?;
             let follow = follow_last || !names.is_empty();
             if next.attributes.kind == Kind::Symlink && follow {
                 hops += 1;
@@ -56,11 +66,16 @@ impl Filesystem {
                     return Err(Error::NotFound);
                 }
                 names.extend(pending(&text));
+            } else if next.attributes.kind == Kind::Directory {
+                way.push(next);
+            } else if names.is_empty() {
+                return Ok(next);
             } else {
-                at = next;
+                self.forget(next.ino, 1);
+                return Err(refusal(Errno::ENOTDIR, "path"));
             }
         }
-        Ok(at)
+        way.pop().ok_or(Error::NotFound)
     }
 }
 

@@ -33,6 +33,8 @@ struct Object<'a> {
     node: Option<&'a Node>,
     /// Its path, names as in the file.
     path: Vec<u8>,
+    /// What is told of it beside that.
+    facts: Vec<(&'static str, Vec<u8>)>,
     /// What is wrong with it.
     error: Option<String>,
 }
@@ -84,14 +86,20 @@ impl Filesystem {
                 Err(error) => (node, fault) = (None, Some(error)),
             },
             What::Damaged => (node, fault) = (None, Some(self.damage(live, entry))),
+            What::Block => (node, fault) = (None, self.open_extra(live, ino, entry).err()),
             _ => return None,
         }
+        let facts = match entry.what {
+            What::Block => self.block_attributes(live, ino),
+            _ => Vec::new(),
+        };
         let count = node.as_ref().map_or(1, |node| node.link_count);
         let noted = lock(&self.faults).get(&ino).cloned();
         Some(use_it(&Object {
             space,
             node: node.as_deref(),
             path: space.file_path(entry, count).unwrap_or_default(),
+            facts,
             error: fault.map(|error| error.to_string()).or(noted),
         }))
     }
@@ -157,6 +165,7 @@ impl Object<'_> {
             Some(node) => attributes::builtin(node, &self.path),
             None => Vec::new(),
         };
+        all.extend_from_slice(&self.facts);
         if let Some(error) = &self.error {
             all.push((ERROR, error.as_bytes().to_vec()));
         }

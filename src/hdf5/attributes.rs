@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::btree_v2::BtreeV2;
-use crate::hdf5::heap::fractal::FractalHeap;
+use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
 use crate::hdf5::message::attribute_info::AttributeInfo;
 use crate::hdf5::message::{attribute, kind};
 use crate::hdf5::metadata::Metadata;
@@ -138,8 +138,10 @@ impl<'a> Attributes<'a> {
             records.push((self.creation_order(dense, &record)?, record));
         }
         records.sort_by_key(|(creation_order, _)| *creation_order);
+        let mut allowance = Allowance::new(self.metadata);
         for (_, record) in records {
-            if hand_on(self.read_record(dense, &record)).is_break() {
+            allowance.check(dense.name_index)?;
+            if hand_on(self.read_record(dense, &mut allowance, &record)).is_break() {
                 break;
             }
         }
@@ -154,6 +156,7 @@ impl<'a> Attributes<'a> {
 
     fn find_dense(&self, dense: &Dense, name: &[u8]) -> Result<Option<Attribute>> {
         let index = BtreeV2::open(Arc::clone(self.metadata), dense.name_index, NAME_INDEX)?;
+        let mut allowance = Allowance::new(self.metadata);
         let sought = lookup3(name);
         let mut found = None;
         let mut compare = |record: &[u8]| -> Result<Ordering> {
@@ -163,7 +166,7 @@ impl<'a> Attributes<'a> {
                 Ordering::Equal => {}
                 order => return Ok(order),
             }
-            let attribute = self.read_record(dense, record)?;
+            let attribute = self.read_record(dense, &mut allowance, record)?;
             let order = name.cmp(&attribute.name);
             if order.is_eq() {
                 found = Some(attribute);
@@ -175,12 +178,17 @@ impl<'a> Attributes<'a> {
     }
 
     /// Records begin with the heap ID and the message's flags.
-    fn read_record(&self, dense: &Dense, record: &[u8]) -> Result<Attribute> {
+    fn read_record(
+        &self,
+        dense: &Dense,
+        allowance: &mut Allowance,
+        record: &[u8],
+    ) -> Result<Attribute> {
         const SHARED: u8 = 0b10;
         let mut cursor = Cursor::new(record, dense.name_index, "attribute record");
         let id = cursor.take(HEAP_ID)?;
         let message = match cursor.u8()? & SHARED {
-            0 => dense.heap.object(id)?,
+            0 => dense.heap.one_of(allowance, id)?,
             _ => self
                 .shared
                 .from_heap(kind::ATTRIBUTE, id, dense.name_index)?,

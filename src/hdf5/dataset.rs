@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::context::Context;
-use crate::hdf5::index::Geometry;
 use crate::hdf5::index::btree_v1::BtreeV1Index;
 use crate::hdf5::index::btree_v2::BtreeV2Index;
 use crate::hdf5::index::extensible_array::ExtensibleArray;
 use crate::hdf5::index::fixed_array::FixedArray;
 use crate::hdf5::index::implicit::Implicit;
 use crate::hdf5::index::single::Single;
+use crate::hdf5::index::{Geometry, Unwritten};
 use crate::hdf5::message::data_layout::{self, Chunks, DataLayout, Index};
 use crate::hdf5::message::{
     dataspace, datatype, external_files, fill_value, filter_pipeline, kind,
@@ -293,21 +293,27 @@ impl StorageParts<'_> {
         filtered: bool,
     ) -> Result<Arc<dyn ChunkIndex>> {
         let metadata = Arc::clone(&self.reader.context.metadata);
-        let address = chunks.address;
-        Ok(match chunks.index {
-            Index::BtreeV1 => Arc::new(BtreeV1Index::new(metadata, address, geometry, filtered)),
-            Index::Single(chunk) => Arc::new(Single::new(
+        Ok(match (chunks.index, chunks.address) {
+            (Index::Single(chunk), address) => Arc::new(Single::new(
                 address,
                 chunk,
                 geometry,
                 self.reader.header.at,
             )?),
-            Index::Implicit => Arc::new(Implicit::new(metadata, address, geometry)?),
-            Index::FixedArray => Arc::new(FixedArray::open(metadata, address, geometry, filtered)?),
-            Index::ExtensibleArray => Arc::new(ExtensibleArray::open(
-                metadata, address, geometry, filtered,
-            )?),
-            Index::BtreeV2 => Arc::new(BtreeV2Index::open(metadata, address, geometry, filtered)?),
+            (_, None) => Arc::new(Unwritten),
+            (Index::BtreeV1, Some(root)) => {
+                Arc::new(BtreeV1Index::new(metadata, root, geometry, filtered))
+            }
+            (Index::Implicit, Some(at)) => Arc::new(Implicit::new(metadata, at, geometry)?),
+            (Index::FixedArray, Some(at)) => {
+                Arc::new(FixedArray::open(metadata, at, geometry, filtered)?)
+            }
+            (Index::ExtensibleArray, Some(at)) => {
+                Arc::new(ExtensibleArray::open(metadata, at, geometry, filtered)?)
+            }
+            (Index::BtreeV2, Some(at)) => {
+                Arc::new(BtreeV2Index::open(metadata, at, geometry, filtered)?)
+            }
         })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! HDF5 3.0, VII (Appendix C). There are six kinds, chosen by the writer by how the dataset can grow. Each
 //! is opened by its header at most; what lies below is fetched on need, one node, block or page at a time.
-//! An index whose address is undefined holds no chunk: nothing was ever written.
+//! An index whose address is undefined holds no chunk: nothing was ever written, see [`Unwritten`].
 
 mod array;
 pub mod btree_v1;
@@ -16,7 +16,7 @@ pub mod single;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::storage::StoredChunk;
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
 use crate::wire::to_u64;
 
 /// The grid of a chunked dataset, slowest dimension first.
@@ -76,6 +76,20 @@ impl Geometry {
     /// Whether some element of the chunk at `place` is inside the current extent.
     fn holds(&self, place: &[u64]) -> bool {
         place.len() == self.rank() && place.iter().zip(self.grid()).all(|(&at, count)| at < count)
+    }
+}
+
+/// The index of a dataset to which nothing was ever written: it does not exist yet, whatever its kind.
+#[derive(Debug)]
+pub struct Unwritten;
+
+impl ChunkIndex for Unwritten {
+    fn find(&self, _: &[u64]) -> Result<Option<StoredChunk>> {
+        Ok(None)
+    }
+
+    fn walk(&self, _: &mut ChunkVisitor<'_>) -> Result<()> {
+        Ok(())
     }
 }
 

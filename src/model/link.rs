@@ -40,6 +40,17 @@ pub enum LinkTarget {
     Damaged(Error),
 }
 
+impl LinkTarget {
+    /// The name of the other file that it leads into.
+    pub fn other_file(&self) -> Option<&[u8]> {
+        match self {
+            LinkTarget::External { file, .. } => Some(file),
+            LinkTarget::Path { file, .. } => file.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 /// The links of one group, in index order, one at a time, with bounded memory.
 pub trait LinkStream: Send {
     /// The number of links before the next one.

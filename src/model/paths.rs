@@ -5,8 +5,78 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
+use crate::wire::to_u64;
+
+/// The object at `path` from the group `from`, or from the root where it begins with `/`, over links of every
+/// kind; `None` where there is none. `..` is an ordinary name.
+///
+/// # Errors
+/// `Unsupported` where the path leads into another file; `Limit` for links without end.
+pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<Option<NodeId>> {
+    follow(container, start(container, from, path), names_of(path))
+}
+
+/// The object that `names` lead to from the root; as [`resolve`].
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_names(container: &dyn Container, names: &[Vec<u8>]) -> Result<Option<NodeId>> {
+    let names = names.iter().rev().cloned().collect();
+    follow(container, container.root(), names)
+}
+
+/// Where a soft link's path begins that stands in the group `here`.
+fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
+    match path {
+        [b'/', ..] => container.root(),
+        _ => here,
+    }
+}
+
+/// Goes `names`, the last one first, from `here`.
+fn follow(
+    container: &dyn Container,
+    mut here: NodeId,
+    mut names: Vec<Vec<u8>>,
+) -> Result<Option<NodeId>> {
+    for _ in 0..limits::PATH_LINKS {
+        let Some(name) = names.pop() else {
+            return Ok(Some(here));
+        };
+        match container.link(here, &name)?.map(|link| link.target) {
+            None => return Ok(None),
+            Some(LinkTarget::Hard(id)) => here = id,
+            Some(LinkTarget::Soft(target)) => {
+                here = start(container, here, &target);
+                names.extend(names_of(&target));
+            }
+            Some(LinkTarget::Path {
+                file: None,
+                names: target,
+            }) => {
+                here = container.root();
+                names.extend(target.into_iter().rev());
+            }
+            Some(LinkTarget::Damaged(error)) => return Err(error),
+            Some(_) => return Err(Error::unsupported("a path into another file", here.0)),
+        }
+    }
+    let most = to_u64(limits::PATH_LINKS);
+    Err(Error::limit("links of one path", most))
+}
+
+/// The names in a path, the last one first.
+fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
+    let names = path.split(|&byte| byte == b'/');
+    names
+        .filter(|name| !name.is_empty() && *name != b".")
+        .rev()
+        .map(<[u8]>::to_vec)
+        .collect()
+}
 
 /// The canonical place of every object that the walk found.
 #[derive(Debug, Default)]

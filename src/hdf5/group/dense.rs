@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::btree_v2::{BtreeV2, RecordCursor};
-use crate::hdf5::heap::fractal::FractalHeap;
+use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
 use crate::hdf5::message::link;
 use crate::hdf5::metadata::Metadata;
 use crate::model::{Link, LinkStream};
@@ -38,6 +38,7 @@ impl DenseLinks {
     pub fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let index = BtreeV2::open(Arc::clone(&self.metadata), self.name_index, NAME_INDEX)?;
         let heap = FractalHeap::open(&self.metadata, self.heap)?;
+        let mut allowance = Allowance::new(&self.metadata);
         let sought = lookup3(name);
         let mut found = None;
         let mut compare = |record: &[u8]| -> Result<Ordering> {
@@ -46,7 +47,7 @@ impl DenseLinks {
                 Ordering::Equal => {}
                 order => return Ok(order),
             }
-            let link = self.read(&heap, &mut cursor)?;
+            let link = self.read(&heap, &mut allowance, &mut cursor)?;
             let order = name.cmp(&link.name);
             if order.is_eq() {
                 found = Some(link);
@@ -58,8 +59,13 @@ impl DenseLinks {
     }
 
     /// The link whose heap ID comes next.
-    fn read(&self, heap: &FractalHeap, record: &mut Cursor<'_>) -> Result<Link> {
-        let message = heap.object(record.take(record.remaining())?)?;
+    fn read(
+        &self,
+        heap: &FractalHeap,
+        allowance: &mut Allowance,
+        record: &mut Cursor<'_>,
+    ) -> Result<Link> {
+        let message = heap.one_of(allowance, record.take(record.remaining())?)?;
         link::read(
             &self.metadata,
             &mut Cursor::new(&message, self.heap, "link message"),
@@ -72,6 +78,7 @@ pub struct DenseStream {
     links: DenseLinks,
     heap: FractalHeap,
     records: RecordCursor,
+    allowance: Allowance,
     failure: Option<Error>,
 }
 
@@ -83,6 +90,7 @@ impl DenseStream {
             links: links.clone(),
             heap: FractalHeap::open(&links.metadata, links.heap)?,
             records: index.cursor(0),
+            allowance: Allowance::new(&links.metadata),
             failure: None,
         })
     }
@@ -96,15 +104,20 @@ impl LinkStream for DenseStream {
     fn seek(&mut self, position: u64) -> Result<()> {
         if position != self.records.position() {
             self.records.seek(position);
+            self.allowance = Allowance::new(&self.links.metadata);
         }
         Ok(())
     }
 
     fn next(&mut self) -> Result<Option<Link>> {
         while let Some(record) = self.records.next_record()? {
+            self.allowance.check(self.links.heap)?;
             let mut cursor = Cursor::new(&record, self.links.name_index, "link name record");
             cursor.skip(4)?; // the name's hash
-            match self.links.read(&self.heap, &mut cursor) {
+            match self
+                .links
+                .read(&self.heap, &mut self.allowance, &mut cursor)
+            {
                 Ok(link) => return Ok(Some(link)),
                 Err(error) => _ = self.failure.get_or_insert(error),
             }

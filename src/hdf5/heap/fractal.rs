@@ -39,6 +39,30 @@ struct Root {
     filtered: (u64, u32),
 }
 
+/// Bytes of objects that one listing may still fetch. Objects do not overlap, so together they are not longer than
+/// the file, unless filters made them small; an index whose records all lead to one object has no other bound.
+#[derive(Debug)]
+pub struct Allowance(u64);
+
+impl Allowance {
+    /// What a listing in the file of `metadata` may fetch.
+    pub fn new(metadata: &Metadata) -> Self {
+        Allowance(metadata.source().length().max(limits::HEAP_LISTING))
+    }
+
+    /// `Corrupt`, for the heap at absolute offset `at`, once all is fetched.
+    pub fn check(&self, at: u64) -> Result<()> {
+        match self.0 {
+            0 => Err(Error::corrupt("fractal heap: its objects overlap", at)),
+            _ => Ok(()),
+        }
+    }
+
+    fn take(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_sub(to_u64(bytes));
+    }
+}
+
 /// How the heap's address space is divided: rows of blocks, each row's twice as big as the one before,
 /// except that the first two rows' are equal.
 #[derive(Debug)]
@@ -149,6 +173,13 @@ impl FractalHeap {
                 filtered,
             },
         })
+    }
+
+    /// As [`object`](Self::object), one of several.
+    pub fn one_of(&self, allowance: &mut Allowance, id: &[u8]) -> Result<Vec<u8>> {
+        let object = self.object(id)?;
+        allowance.take(object.len());
+        Ok(object)
     }
 
     /// The object with the ID `id`, which may be longer than the heap's IDs are.

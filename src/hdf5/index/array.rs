@@ -46,7 +46,7 @@ impl NumberedChunks {
         self.meta.size_of_offsets().saturating_add(6)
     }
 
-    /// The block at `at`: `before` bytes and `after` bytes, and a checksum over both.
+    /// The block at `at`, see [`Block::read`].
     pub(super) fn block(
         &self,
         at: u64,
@@ -54,23 +54,12 @@ impl NumberedChunks {
         after: u64,
         what: &'static str,
     ) -> Result<Block> {
-        let length = to_u64(before)
-            .saturating_add(after)
-            .saturating_add(CHECKSUM);
-        let verify = |block: &[u8]| verify_checksum(block, at, what);
-        Ok(Block {
-            bytes: self.meta.block(at, length, what, verify)?,
-            at,
-            before,
-            what,
-        })
+        Block::read(&self.meta, at, before, after, what)
     }
 
     /// A cursor behind the prefix of `block`, which must be one of this array.
     pub(super) fn owned<'b>(&self, block: &'b Block, signature: &[u8]) -> Result<Cursor<'b>> {
-        let mut cursor = Cursor::new(&block.bytes, block.at, block.what);
-        cursor.signature(signature)?;
-        client(&mut cursor, self.form.filtered())?;
+        let mut cursor = block.signed(signature, self.form.filtered())?;
         match self.meta.address(&mut cursor)? == Some(self.header) {
             true => Ok(cursor),
             false => Err(cursor.corrupt("belongs to another array")),
@@ -115,18 +104,6 @@ impl NumberedChunks {
     }
 }
 
-/// Passes over version and client: the client says whether chunks are filtered, as the dataset does.
-pub(super) fn client(cursor: &mut Cursor<'_>, filtered: bool) -> Result<()> {
-    let version = cursor.u8()?;
-    if version != 0 {
-        return Err(cursor.unsupported(&format!("version {version}")));
-    }
-    match cursor.u8()? == u8::from(filtered) {
-        true => Ok(()),
-        false => Err(cursor.corrupt("is of another client")),
-    }
-}
-
 /// Verified bytes of the file.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
@@ -138,6 +115,41 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// The block at `at`: `before` bytes and `after` bytes, and a checksum over both.
+    pub(super) fn read(
+        meta: &Metadata,
+        at: u64,
+        before: usize,
+        after: u64,
+        what: &'static str,
+    ) -> Result<Self> {
+        let length = to_u64(before)
+            .saturating_add(after)
+            .saturating_add(CHECKSUM);
+        let verify = |block: &[u8]| verify_checksum(block, at, what);
+        Ok(Block {
+            bytes: meta.block(at, length, what, verify)?,
+            at,
+            before,
+            what,
+        })
+    }
+
+    /// A cursor behind signature, version and client: the client says whether chunks are filtered, as
+    /// the dataset does.
+    pub(super) fn signed(&self, signature: &[u8], filtered: bool) -> Result<Cursor<'_>> {
+        let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
+        cursor.signature(signature)?;
+        let version = cursor.u8()?;
+        if version != 0 {
+            return Err(cursor.unsupported(&format!("version {version}")));
+        }
+        match cursor.u8()? == u8::from(filtered) {
+            true => Ok(cursor),
+            false => Err(cursor.corrupt("is of another client")),
+        }
+    }
+
     /// A cursor at the first entry, or at the bitmap.
     pub(super) fn content(&self) -> Result<Cursor<'_>> {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);

@@ -13,26 +13,21 @@ use crate::hdf5::metadata::Metadata;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
 use crate::wire::Cursor;
 
-/// A dataset whose chunks are in a version 1 B-tree; without one, no chunk is stored.
+/// A dataset whose chunks are in a version 1 B-tree.
 #[derive(Debug)]
 pub struct BtreeV1Index {
-    tree: Option<BtreeV1>,
+    tree: BtreeV1,
     geometry: Geometry,
     filtered: bool,
 }
 
 impl BtreeV1Index {
-    /// `address` is the absolute offset of the root node; `filtered`, whether the dataset has filters: the
+    /// `root` is the absolute offset of the root node; `filtered`, whether the dataset has filters: the
     /// size of an unfiltered chunk is known, whatever its key says. Nothing is read yet.
-    pub fn new(
-        meta: Arc<Metadata>,
-        address: Option<u64>,
-        geometry: Geometry,
-        filtered: bool,
-    ) -> Self {
+    pub fn new(meta: Arc<Metadata>, root: u64, geometry: Geometry, filtered: bool) -> Self {
         let rank = geometry.rank();
         BtreeV1Index {
-            tree: address.map(|root| BtreeV1::chunks(meta, root, rank)),
+            tree: BtreeV1::chunks(meta, root, rank),
             geometry,
             filtered,
         }
@@ -83,13 +78,10 @@ impl BtreeV1Index {
 
 impl ChunkIndex for BtreeV1Index {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        let Some(tree) = &self.tree else {
-            return Ok(None);
-        };
         if !self.geometry.holds(place) {
             return Ok(None);
         }
-        let mut node = tree.root()?;
+        let mut node = self.tree.root()?;
         loop {
             // Child i holds the chunks from key i on, before key i + 1.
             let after = node.first_key(0, |key| Ok(self.compare(key, place)?.is_gt()))?;
@@ -98,22 +90,19 @@ impl ChunkIndex for BtreeV1Index {
                 return Ok(None);
             };
             if node.level() > 0 {
-                node = tree.descend(&node, i)?;
+                node = self.tree.descend(&node, i)?;
                 continue;
             }
             if self.compare(node.key(i)?, place)?.is_ne() {
                 return Ok(None);
             }
             let mut found = place.to_vec();
-            return self.chunk(node.key(i)?, tree.child(&node, i)?, &mut found);
+            return self.chunk(node.key(i)?, self.tree.child(&node, i)?, &mut found);
         }
     }
 
     fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        let Some(tree) = &self.tree else {
-            return Ok(());
-        };
-        let mut entries = tree.entries()?;
+        let mut entries = self.tree.entries()?;
         let mut place = vec![0; self.geometry.rank()];
         while let Some(entry) = entries.next_entry()? {
             let chunk = self.chunk(entry.key()?, entry.child()?, &mut place)?;
@@ -150,7 +139,7 @@ mod tests {
     /// Ten elements of two bytes in chunks of four.
     fn open(chunks: &[(u32, u32, u64, u64)], filtered: bool) -> BtreeV1Index {
         let geometry = Geometry::new(vec![10], vec![None], vec![4], 8, 0).unwrap();
-        BtreeV1Index::new(file([(0, leaf(chunks))]), Some(0), geometry, filtered)
+        BtreeV1Index::new(file([(0, leaf(chunks))]), 0, geometry, filtered)
     }
 
     #[test]

@@ -17,12 +17,9 @@ const RECORD: &str = "chunk record of a B-tree (version 2)";
 const UNFILTERED: u8 = 10;
 const FILTERED: u8 = 11;
 
-/// A dataset whose chunks are in a version 2 B-tree; without one, no chunk is stored.
+/// A dataset whose chunks are in a version 2 B-tree.
 #[derive(Debug)]
-pub struct BtreeV2Index(Option<Tree>);
-
-#[derive(Debug)]
-struct Tree {
+pub struct BtreeV2Index {
     meta: Arc<Metadata>,
     geometry: Geometry,
     tree: BtreeV2,
@@ -31,39 +28,11 @@ struct Tree {
 }
 
 impl BtreeV2Index {
-    /// `address` is the absolute offset of the header; `filtered`, whether the dataset has filters.
+    /// `at` is the absolute offset of the header; `filtered`, whether the dataset has filters.
     ///
     /// # Errors
     /// `Corrupt` where the header is damaged or does not fit the dataset.
-    pub fn open(
-        meta: Arc<Metadata>,
-        address: Option<u64>,
-        geometry: Geometry,
-        filtered: bool,
-    ) -> Result<Self> {
-        let tree = address.map(|at| Tree::open(meta, at, geometry, filtered));
-        tree.transpose().map(BtreeV2Index)
-    }
-}
-
-impl ChunkIndex for BtreeV2Index {
-    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        match &self.0 {
-            Some(tree) => tree.find(place),
-            None => Ok(None),
-        }
-    }
-
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        match &self.0 {
-            Some(tree) => tree.walk(visit),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Tree {
-    fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
+    pub fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
         let record_type = match filtered {
             true => FILTERED,
             false => UNFILTERED,
@@ -73,7 +42,7 @@ impl Tree {
         let entry_size = tree.record_size().saturating_sub(place_size);
         let cursor = Cursor::new(&[], at, RECORD);
         let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
-        Ok(Tree {
+        Ok(BtreeV2Index {
             meta,
             geometry,
             tree,
@@ -81,7 +50,9 @@ impl Tree {
             at,
         })
     }
+}
 
+impl ChunkIndex for BtreeV2Index {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
         if !self.geometry.holds(place) {
             return Ok(None);
@@ -119,7 +90,9 @@ impl Tree {
         }
         Ok(())
     }
+}
 
+impl BtreeV2Index {
     /// A cursor at the start of a record, whose errors name the tree.
     fn cursor<'r>(&self, record: &'r [u8]) -> Cursor<'r> {
         Cursor::new(record, self.at, RECORD)
@@ -149,7 +122,7 @@ mod tests {
         }
         let geometry = Geometry::new(vec![6, 6], vec![None; 2], vec![2, 2], 8, 0)?;
         let meta = file([(0, sealed(header)), (100, sealed(leaf))]);
-        BtreeV2Index::open(meta, Some(0), geometry, true)
+        BtreeV2Index::open(meta, 0, geometry, true)
     }
 
     #[test]

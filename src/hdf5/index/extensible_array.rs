@@ -10,11 +10,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::index::array::{Block, NumberedChunks, Paging, client};
+use crate::hdf5::index::array::{Block, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set};
-use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::metadata::Metadata;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
 use crate::wire::{Cursor, to_u64, to_usize};
 
@@ -24,47 +24,12 @@ const SECONDARY_BLOCK: &str = "extensible array secondary block";
 const DATA_BLOCK: &str = "extensible array data block";
 const PAGE: &str = "extensible array data block page";
 
-/// A dataset whose chunks are in an extensible array; without one, no chunk is stored.
+/// A dataset whose chunks are in an extensible array.
 #[derive(Debug)]
-pub struct ExtensibleArray(Option<Array>);
-
-#[derive(Debug)]
-struct Array {
+pub struct ExtensibleArray {
     chunks: NumberedChunks,
     sizes: Sizes,
     index_block: Option<u64>,
-}
-
-impl ExtensibleArray {
-    /// `address` is the absolute offset of the header; `filtered`, whether the dataset has filters.
-    ///
-    /// # Errors
-    /// `Corrupt` where the header is damaged or does not fit the dataset.
-    pub fn open(
-        meta: Arc<Metadata>,
-        address: Option<u64>,
-        geometry: Geometry,
-        filtered: bool,
-    ) -> Result<Self> {
-        let array = address.map(|at| Array::open(meta, at, geometry, filtered));
-        array.transpose().map(ExtensibleArray)
-    }
-}
-
-impl ChunkIndex for ExtensibleArray {
-    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        match &self.0 {
-            Some(array) => array.find(place),
-            None => Ok(None),
-        }
-    }
-
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        match &self.0 {
-            Some(array) => array.walk(visit).map(|_| ()),
-            None => Ok(()),
-        }
-    }
 }
 
 /// The header's numbers, from which all sizes follow.
@@ -177,22 +142,24 @@ struct Addresses {
     bitmap: bool,
 }
 
-impl Array {
-    fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
+impl ExtensibleArray {
+    /// `at` is the absolute offset of the header; `filtered`, whether the dataset has filters.
+    ///
+    /// # Errors
+    /// `Corrupt` where the header is damaged or does not fit the dataset.
+    pub fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
         let statistics = meta.size_of_lengths().saturating_mul(6);
-        let length = statistics.saturating_add(meta.size_of_offsets());
-        let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
-        let block = meta.block(at, to_u64(length.saturating_add(16)), HEADER, verify)?;
-        let mut cursor = Cursor::new(&block, at, HEADER);
-        cursor.signature(b"EAHD")?;
-        client(&mut cursor, filtered)?;
+        let widths = statistics.saturating_add(meta.size_of_offsets());
+        // Before them signature, version, client, entry size and the sizes: twelve bytes.
+        let block = Block::read(&meta, at, 12, to_u64(widths), HEADER)?;
+        let mut cursor = block.signed(b"EAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
         let sizes = Sizes::read(&mut cursor)?;
         cursor.skip(statistics)?;
         let index_block = meta.address(&mut cursor)?;
         let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
         let numbering = Numbering::unlimited(&geometry, at)?;
-        Ok(Array {
+        Ok(ExtensibleArray {
             chunks: NumberedChunks {
                 meta,
                 geometry,
@@ -204,7 +171,9 @@ impl Array {
             index_block,
         })
     }
+}
 
+impl ChunkIndex for ExtensibleArray {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
         let (Some(number), Some(at)) = (self.chunks.number(place), self.index_block) else {
             return Ok(None);
@@ -225,6 +194,25 @@ impl Array {
         }
     }
 
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let Some(at) = self.index_block else {
+            return Ok(());
+        };
+        let index = self.index_block(at)?;
+        let entries = self.sizes.index_entries;
+        if self.chunks.visit(&index, 0, entries, visit)?.is_break() {
+            return Ok(());
+        }
+        for u in 0..self.sizes.super_blocks() {
+            if self.walk_super_block(&index, u, visit)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ExtensibleArray {
     /// Entry `entry` of data block `i` of a super block.
     fn entry(&self, addresses: &Addresses, i: u64, entry: u64) -> Result<Option<StoredChunk>> {
         let Some(at) = self.address(addresses, i)? else {
@@ -239,23 +227,6 @@ impl Array {
             Some(page) => self.chunks.entry(&page, entry),
             None => Ok(None),
         }
-    }
-
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<ControlFlow<()>> {
-        let Some(at) = self.index_block else {
-            return Ok(ControlFlow::Continue(()));
-        };
-        let index = self.index_block(at)?;
-        let entries = self.sizes.index_entries;
-        if self.chunks.visit(&index, 0, entries, visit)?.is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        for u in 0..self.sizes.super_blocks() {
-            if self.walk_super_block(&index, u, visit)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
     }
 
     fn walk_super_block(
@@ -529,7 +500,7 @@ mod tests {
 
     fn open(blocks: [(usize, Vec<u8>); 6]) -> ExtensibleArray {
         let geometry = Geometry::new(vec![31], vec![None], vec![1], 8, 0).unwrap();
-        ExtensibleArray::open(file(blocks), Some(0), geometry, false).unwrap()
+        ExtensibleArray::open(file(blocks), 0, geometry, false).unwrap()
     }
 
     #[test]

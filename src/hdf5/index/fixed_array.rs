@@ -7,72 +7,38 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::index::array::{Block, NumberedChunks, Paging, client};
+use crate::hdf5::index::array::{Block, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set};
-use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::metadata::Metadata;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
-use crate::wire::{Cursor, to_u64};
+use crate::wire::to_u64;
 
 const HEADER: &str = "fixed array header";
 const DATA_BLOCK: &str = "fixed array data block";
 const PAGE: &str = "fixed array data block page";
 
-/// A dataset whose chunks are in a fixed array; without one, no chunk is stored.
+/// A dataset whose chunks are in a fixed array.
 #[derive(Debug)]
-pub struct FixedArray(Option<Array>);
-
-#[derive(Debug)]
-struct Array {
+pub struct FixedArray {
     chunks: NumberedChunks,
     paging: Paging,
     data_block: Option<u64>,
 }
 
 impl FixedArray {
-    /// `address` is the absolute offset of the header; `filtered`, whether the dataset has filters.
+    /// `at` is the absolute offset of the header; `filtered`, whether the dataset has filters.
     ///
     /// # Errors
     /// `Corrupt` where the header is damaged or does not fit the dataset.
-    pub fn open(
-        meta: Arc<Metadata>,
-        address: Option<u64>,
-        geometry: Geometry,
-        filtered: bool,
-    ) -> Result<Self> {
-        let array = address.map(|at| Array::open(meta, at, geometry, filtered));
-        array.transpose().map(FixedArray)
-    }
-}
-
-impl ChunkIndex for FixedArray {
-    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        match &self.0 {
-            Some(array) => array.find(place),
-            None => Ok(None),
-        }
-    }
-
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        match &self.0 {
-            Some(array) => array.walk(visit),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Array {
-    fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
+    pub fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
         let widths = meta
             .size_of_offsets()
             .saturating_add(meta.size_of_lengths());
-        let length = to_u64(widths.saturating_add(12));
-        let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
-        let block = meta.block(at, length, HEADER, verify)?;
-        let mut cursor = Cursor::new(&block, at, HEADER);
-        cursor.signature(b"FAHD")?;
-        client(&mut cursor, filtered)?;
+        // Before them signature, version, client, entry size and page bits: eight bytes.
+        let block = Block::read(&meta, at, 8, to_u64(widths), HEADER)?;
+        let mut cursor = block.signed(b"FAHD", filtered)?;
         let entry_size = usize::from(cursor.u8()?);
         let page_bits = cursor.u8()?;
         let entries = meta.length(&mut cursor)?;
@@ -83,7 +49,7 @@ impl Array {
         if entries < numbering.total() {
             return Err(cursor.corrupt("fewer entries than chunks"));
         }
-        Ok(Array {
+        Ok(FixedArray {
             chunks: NumberedChunks {
                 meta,
                 geometry,
@@ -95,7 +61,9 @@ impl Array {
             data_block,
         })
     }
+}
 
+impl ChunkIndex for FixedArray {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
         let (Some(number), Some(at)) = (self.chunks.number(place), self.data_block) else {
             return Ok(None);
@@ -131,7 +99,9 @@ impl Array {
         }
         Ok(())
     }
+}
 
+impl FixedArray {
     /// The data block: with all entries, or with the bitmap of its pages.
     fn data_block(&self, at: u64) -> Result<Block> {
         let prefix = self.chunks.prefix();
@@ -179,7 +149,7 @@ mod tests {
     }
 
     fn open(blocks: [(usize, Vec<u8>); 3]) -> Result<FixedArray> {
-        FixedArray::open(file(blocks), Some(0), geometry(), false)
+        FixedArray::open(file(blocks), 0, geometry(), false)
     }
 
     #[test]
@@ -210,9 +180,9 @@ mod tests {
     #[test]
     fn a_header_must_fit_the_dataset() {
         let blocks = blocks();
-        let filtered = FixedArray::open(file(blocks.clone()), Some(0), geometry(), true);
+        let filtered = FixedArray::open(file(blocks.clone()), 0, geometry(), true);
         assert!(filtered.is_err());
         let six = Geometry::new(vec![6], vec![Some(6)], vec![1], 8, 0).unwrap();
-        assert!(FixedArray::open(file(blocks), Some(0), six, false).is_err());
+        assert!(FixedArray::open(file(blocks), 0, six, false).is_err());
     }
 }

@@ -16,43 +16,40 @@ use crate::source::check_range;
 pub struct Implicit {
     meta: Arc<Metadata>,
     geometry: Geometry,
-    array: Option<(u64, Numbering)>,
+    numbering: Numbering,
+    at: u64,
 }
 
 impl Implicit {
-    /// `address` is the absolute offset of chunk 0.
+    /// `at` is the absolute offset of chunk 0.
     ///
     /// # Errors
     /// `Corrupt` for a dataset without a largest size.
-    pub fn new(meta: Arc<Metadata>, address: Option<u64>, geometry: Geometry) -> Result<Self> {
-        let array = match address {
-            Some(at) => Some((at, Numbering::limited(&geometry, at)?)),
-            None => None,
-        };
+    pub fn new(meta: Arc<Metadata>, at: u64, geometry: Geometry) -> Result<Self> {
+        let numbering = Numbering::limited(&geometry, at)?;
         Ok(Implicit {
             meta,
             geometry,
-            array,
+            numbering,
+            at,
         })
     }
 }
 
 impl ChunkIndex for Implicit {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        let Some((at, numbering)) = &self.array else {
-            return Ok(None);
-        };
         if !self.geometry.holds(place) {
             return Ok(None);
         }
         let length = self.geometry.chunk_bytes;
-        let before = numbering
+        let before = self
+            .numbering
             .number(place)
             .and_then(|number| number.checked_mul(length));
         let offset = before
-            .and_then(|before| at.checked_add(before))
-            .ok_or_else(|| Error::corrupt("implicit index: a chunk is past all files", *at))?;
-        stored_chunk(offset, length, 0, *at).map(Some)
+            .and_then(|before| self.at.checked_add(before))
+            .ok_or_else(|| Error::corrupt("implicit index: a chunk is past all files", self.at))?;
+        stored_chunk(offset, length, 0, self.at).map(Some)
     }
 
     /// # Errors
@@ -81,7 +78,7 @@ mod tests {
         let meta = file([(0, vec![0; file_bytes])]);
         let max = vec![Some(4), Some(max)];
         let geometry = Geometry::new(vec![4, 3], max, vec![2, 2], 8, 0).unwrap();
-        Implicit::new(meta, Some(100), geometry).unwrap()
+        Implicit::new(meta, 100, geometry).unwrap()
     }
 
     /// Rows of five chunks, of which two are in the extent.

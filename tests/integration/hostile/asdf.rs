@@ -97,7 +97,7 @@ fn alias_bombs() {
     let tree = Tree::new(file(&text, &[]));
     assert_eq!(tree.kind("a9/0"), Ok(Kind::Symlink));
     assert_eq!(tree.content("a9/0/0/0/0/0/0/0/0/0/0"), Ok(b"x\n".to_vec()));
-    let seen = soon(|| walk(&tree.0, Bounds::SMALL));
+    let seen = soon(|| walk(&tree.0, Bounds::OWN));
     assert_eq!((seen.objects, seen.errors), (10 + 10 * 9, 0));
     // The same with merge keys, which bring in all that they name.
     let mut text = "m0: &m0 {a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, g: 7, h: 8, i: 9}\n".to_owned();
@@ -115,7 +115,7 @@ fn aliases_of_themselves() {
     assert_eq!(tree.kind("x/y"), Ok(Kind::Symlink));
     assert_eq!(tree.content("x/y/y/y/z"), Ok(b"1\n".to_vec()));
     assert_eq!(tree.kind("s/1/0"), Ok(Kind::Symlink));
-    let seen = soon(|| walk(&tree.0, Bounds::SMALL));
+    let seen = soon(|| walk(&tree.0, Bounds::OWN));
     assert_eq!(seen.objects, 7);
     let tree = Tree::new(file("x: &x {<<: *x, z: 1}", &[]));
     soon(|| walk(&tree.0, Bounds::SMALL));
@@ -222,7 +222,8 @@ fn references_anywhere() {
         assert_eq!(tree.kind("bad"), Ok(Kind::Symlink), "{text}");
         tree.content("bad").expect_err("nothing is followed");
         let link = tree.link("bad").expect("a text");
-        assert!(!link.starts_with("../../"), "{link}");
+        let path = link.split_once(':').map_or("", |(_, path)| path);
+        assert!(path.split('/').all(|name| name != ".."), "{link}");
     }
 }
 
@@ -451,7 +452,6 @@ fn datatypes_that_cannot_be() {
     bad("[ascii, -1]");
     bad("[ascii, 99999999999999]");
     bad("[ucs4, 4611686018427387904]");
-    bad("[]");
     bad("{}");
     bad("[{name: a, datatype: uint8, shape: [4294967296, 4294967296, 4294967296]}]");
     let deep = format!("{}uint8{}", "[{datatype: ".repeat(300), "}]".repeat(300));
@@ -462,9 +462,9 @@ fn datatypes_that_cannot_be() {
 
 #[test]
 fn inline_arrays_and_masks() {
-    let wide = format!("!core/ndarray-1.1.0 [{}]", vec!["1"; 200_000].join(", "));
+    let wide = format!("!core/ndarray-1.1.0 [{}]", vec!["1"; 20_000].join(", "));
     let tree = good_is_good(beside(&wide, &[]));
-    assert_eq!(tree.size("bad"), Ok(8 * 200_000));
+    assert_eq!(tree.size("bad"), Ok(8 * 20_000));
     // Two alternatives of each of twenty levels: 2^20 elements from a few lines.
     let mut text = "a0: &a0 [1, 2]\n".to_owned();
     for level in 1..60 {

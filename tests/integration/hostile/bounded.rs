@@ -9,10 +9,9 @@ use h5fs::fs::{Filesystem, Kind, Options};
 use super::hdf5::*;
 use super::tree::*;
 
-/// Zeros as zlib has them, about a thousandth of their length.
+/// Zeros as zlib has them, in a hundred and sixtieth of their length.
 pub(crate) fn zeros_deflated(length: u32) -> Vec<u8> {
-    // One literal zero, then copies of 258 of them, each the bits 0 and 0 of a dynamic code: here the fixed code is
-    // enough, 13 bits for 258 bytes.
+    // One literal zero, then copies of it: 13 bits of the fixed code for 258 bytes.
     let mut bits = Bits::default();
     bits.put(1, 1); // last block
     bits.put(1, 2); // fixed codes
@@ -44,7 +43,7 @@ impl Bits {
     /// The lowest bit first.
     fn put(&mut self, value: u32, count: u32) {
         for i in 0..count {
-            if self.used % 8 == 0 {
+            if self.used.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             let last = self.bytes.last_mut().expect("a byte");
@@ -74,7 +73,7 @@ fn the_bomb_is_sound() {
     assert_eq!(tree.content("bad"), Ok(vec![0; 100_000]));
 }
 
-/// A chunk of 256 MiB in a file of half a megabyte is served; beside the cache it takes the chunk twice.
+/// A chunk of 256 MiB in a file of 1.7 MB is served; beside the cache it takes the chunk twice.
 #[test]
 fn a_chunk_of_256_mebibytes() {
     const LENGTH: u32 = 256 << 20;
@@ -157,7 +156,7 @@ fn a_superblock_far_into_a_terabyte() {
     soon(|| Filesystem::open(&path, &Options::default()).map(|_| ())).expect_err("no format");
 }
 
-/// A directory of a hundred thousand names, on a mount: they stream, and a name is found at once.
+/// What the kernel and its programs see of all this.
 #[test]
 fn a_mount_of_hostile_parts() {
     let mut file = Hdf5::new();

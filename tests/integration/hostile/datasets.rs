@@ -413,7 +413,7 @@ fn shuffles_and_sums_that_do_not_fit() {
     bad_chunk(&[(3, &[])], &[7; 68]); // a wrong sum
 }
 
-/// 260 KB of deflate that hold 256 MiB, in a chunk that says 64 bytes: no more is decoded.
+/// Deflate that holds 256 MiB, in a chunk that says 64 bytes: no more is decoded.
 #[test]
 fn a_bomb_in_a_small_chunk() {
     bad_chunk(&[(1, &[9])], &super::bounded::zeros_deflated(256 << 20));

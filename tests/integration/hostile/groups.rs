@@ -481,7 +481,7 @@ fn two_names_on_each_of_sixty_levels() {
     }
     let root = file.put_group(&[(b"good", good), (b"top", below)]);
     let tree = Tree::new(file.rooted(root));
-    let seen = soon(|| super::visit::walk(&tree.0, super::visit::Bounds::SMALL));
+    let seen = soon(|| super::visit::walk(&tree.0, super::visit::Bounds::OWN));
     assert_eq!(seen.errors, 0);
     assert_eq!(seen.objects, 2 + 2 * 60);
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::mutation::{Original, Random};
+use super::tree::{HANGS, processor_time};
 use super::visit::{Bounds, open_and_walk};
 use crate::harness::{fixtures, run};
 
@@ -24,9 +25,6 @@ const LARGEST: u64 = 64 << 10;
 
 /// Processor time that one mutant may take, in a build without optimization.
 const SLOWEST: Duration = Duration::from_secs(2);
-
-/// After which a mutant is taken to hang, processors being shared.
-const HANGS: Duration = Duration::from_secs(30);
 
 /// Kilobytes that one mutant may take: promised are the cache, 64 MiB, and the chunk being decoded.
 const MEMORY: u64 = 200 << 10;
@@ -214,13 +212,6 @@ fn watch_for_hangs() {
             }
         }
     });
-}
-
-/// What this thread has used of a processor.
-fn processor_time() -> Duration {
-    let schedule = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let spent = schedule.split(' ').next().and_then(|n| n.parse().ok());
-    Duration::from_nanos(spent.unwrap_or(0))
 }
 
 /// Forgets the most memory that this process ever had; what it has now, in kilobytes.

@@ -60,7 +60,7 @@ const OPEN: [&[u8]; 7] = [
 ];
 
 /// Bytes of the longest structure whose checksum is sought.
-const LONGEST: usize = 4096;
+const LONGEST: usize = 1500;
 
 impl Original {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {

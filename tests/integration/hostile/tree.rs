@@ -8,8 +8,11 @@ use nix::errno::Errno;
 
 use super::visit::{Bounds, filesystem, walk};
 
-/// What the work for one request may take on a busy machine; alone it is a small part of that.
-pub(crate) const SOON: Duration = Duration::from_secs(2);
+/// Processor time that a request may take in a build without optimization.
+const SOON: Duration = Duration::from_secs(2);
+
+/// After which it is taken to hang, processors being shared.
+pub(crate) const HANGS: Duration = Duration::from_secs(30);
 
 /// A file's tree.
 pub(crate) struct Tree(pub(crate) Filesystem);
@@ -97,10 +100,19 @@ pub(crate) fn errno_of<T: std::fmt::Debug>(result: Result<T>) -> Errno {
 /// Does something that must not take long.
 #[track_caller]
 pub(crate) fn soon<T>(work: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), processor_time());
     let done = work();
-    assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
+    let spent = processor_time().saturating_sub(before);
+    assert!(spent < SOON, "took {spent:?}");
+    assert!(start.elapsed() < HANGS, "took {:?}", start.elapsed());
     done
+}
+
+/// What this thread has used of a processor.
+pub(crate) fn processor_time() -> Duration {
+    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let spent = schedule.split(' ').next().and_then(|n| n.parse().ok());
+    Duration::from_nanos(spent.unwrap_or(0))
 }
 
 /// Of a file that holds `good`, and `bad` beside it: `bad` is there and cannot be read (or, being a directory,

@@ -49,10 +49,10 @@ fn collections_that_lie() {
     bad(version);
 }
 
-/// What each of a million elements points to is the same megabyte: a terabyte of text from 17 MB of file. Its size
+/// What each of a hundred thousand elements points to is the same megabyte: 100 GB of content from 3 MB of file. Its size
 /// is known at once, and a read costs what it returns.
 #[test]
-fn a_million_elements_to_one_object() {
+fn a_hundred_thousand_elements_to_one_object() {
     const ELEMENTS: u64 = 100_000;
     let megabyte = vec![b'v'; 1 << 20];
     let mut file = Hdf5::new();
@@ -112,39 +112,30 @@ fn attributes_that_lie_are_alone_in_it() {
     }
 }
 
-/// As many attributes as a header can count, on a heap: the list of them is bounded by what the kernel takes.
-#[test]
-fn sixty_five_thousand_attributes() {
-    const COUNT: usize = 65_535;
-    let mut file = Hdf5::new();
-    let mut objects = Vec::new();
-    let mut records = Vec::new();
-    for i in 0..COUNT {
-        let name = format!("a{i:05}");
-        let body = attribute(name.as_bytes(), &byte_type(), &[], &[i as u8]);
-        let id = heap_id(DIRECT_PREFIX + objects.len() as u64, body.len() as u64);
-        let hash = h5fs::wire::checksum::lookup3(name.as_bytes());
-        let order = (i as u32).to_le_bytes();
-        records.push((hash, [&id[..], &[0], &order, &hash.to_le_bytes()].concat()));
-        objects.extend(body);
-    }
-    records.sort_by_key(|(hash, _)| *hash);
-    let records: Vec<u8> = records.into_iter().flat_map(|(_, record)| record).collect();
+/// A heap with these objects, and what comes before it.
+fn heap_of(file: &mut Hdf5, objects: &[u8]) -> u64 {
     let size = (objects.len() as u64 + DIRECT_PREFIX).next_power_of_two();
     let heap = file.next();
     let header_length = FractalHeap::small(size, 0).header().len() as u64;
     let block = (heap + header_length).next_multiple_of(8);
     file.put(&FractalHeap::small(size, block).header());
-    assert_eq!(file.put(&direct_block(heap, size, &objects)), block);
+    assert_eq!(file.put(&direct_block(heap, size, objects)), block);
+    heap
+}
+
+/// The file with a dataset `bad` that holds `readable` and has these attributes: heap, and records by hash.
+fn with_dense_attributes(mut file: Hdf5, heap: u64, mut records: Vec<(u32, Vec<u8>)>) -> Vec<u8> {
+    records.sort_by_key(|(hash, _)| *hash);
     let mut tree = Btree2 {
         record_type: 8,
         node_size: 2 << 20,
         record_size: 17,
         depth: 0,
         root: 0,
-        used: COUNT as u16,
-        total: COUNT as u64,
+        used: u16::try_from(records.len()).expect("so many"),
+        total: records.len() as u64,
     };
+    let records: Vec<u8> = records.into_iter().flat_map(|(_, record)| record).collect();
     tree.root = file.put(&tree.leaf(&records));
     let tree = file.put(&tree.header());
     let info = Message(
@@ -154,7 +145,33 @@ fn sixty_five_thousand_attributes() {
     );
     let data = file.put(b"readable");
     let bad = file.put(&dataset(&[8], &byte_type(), contiguous(data, 8), &[info]));
-    let tree = Tree::new(file.beside_good(bad));
+    file.beside_good(bad)
+}
+
+/// What a record says of an attribute: where it is, its place in the order, the hash of its name.
+fn attribute_record(id: &[u8], order: u32, hash: u32) -> (u32, Vec<u8>) {
+    (
+        hash,
+        [id, &[0], &order.to_le_bytes(), &hash.to_le_bytes()].concat(),
+    )
+}
+
+/// As many attributes as a node can count, on a heap: the list of them is bounded by what the kernel takes.
+#[test]
+fn sixty_five_thousand_attributes() {
+    let mut objects = Vec::new();
+    let mut records = Vec::new();
+    for i in 0..65_535_u32 {
+        let name = format!("a{i:05}");
+        let body = attribute(name.as_bytes(), &byte_type(), &[], &i.to_le_bytes()[..1]);
+        let id = heap_id(DIRECT_PREFIX + objects.len() as u64, body.len() as u64);
+        let hash = h5fs::wire::checksum::lookup3(name.as_bytes());
+        records.push(attribute_record(&id, i, hash));
+        objects.extend(body);
+    }
+    let mut file = Hdf5::new();
+    let heap = heap_of(&mut file, &objects);
+    let tree = Tree::new(with_dense_attributes(file, heap, records));
     let ino = tree.0.resolve(b"bad").unwrap().ino;
     let listed = soon(|| tree.0.listxattr(ino)).expect("a list");
     let bytes: usize = listed.iter().map(|name| name.len() + 1).sum();
@@ -168,6 +185,48 @@ fn sixty_five_thousand_attributes() {
         Ok("232".to_owned())
     );
     assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
+}
+
+/// So many attributes that are one and the same, of four megabytes: a list of them that copies each is a quarter of a
+/// terabyte.
+#[test]
+fn sixty_five_thousand_times_one_attribute() {
+    let body = attribute(b"one", &byte_type(), &[4 << 20], &vec![1; 4 << 20]);
+    let mut file = Hdf5::new();
+    let heap = heap_of(&mut file, &body);
+    let id = heap_id(DIRECT_PREFIX, body.len() as u64);
+    let records = (0..65_535).map(|i| attribute_record(&id, i, i)).collect();
+    let tree = Tree::new(with_dense_attributes(file, heap, records));
+    let ino = tree.0.resolve(b"bad").unwrap().ino;
+    let listed = soon(|| tree.0.listxattr(ino)).unwrap_or_default();
+    assert!(listed.iter().filter(|name| *name == b"user.one").count() <= 1);
+    assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
+}
+
+/// The same with links, none of which can be read, so that no answer is ever full.
+#[test]
+fn sixty_five_thousand_times_no_link() {
+    let mut file = Hdf5::new();
+    let heap = heap_of(&mut file, &vec![0xff; 4 << 20]);
+    let id = heap_id(DIRECT_PREFIX, 4 << 20);
+    let records: Vec<u8> = (0..65_535_u32)
+        .flat_map(|i| [&i.to_le_bytes()[..], &id[..7]].concat())
+        .collect();
+    let mut tree = Btree2 {
+        record_type: 5,
+        node_size: 2 << 20,
+        record_size: 11,
+        depth: 0,
+        root: 0,
+        used: 65_535,
+        total: 65_535,
+    };
+    tree.root = file.put(&tree.leaf(&records));
+    let tree = file.put(&tree.header());
+    let bad = file.put(&dense_group(heap, tree));
+    let tree = Tree::new(file.beside_good(bad));
+    soon(|| tree.names("bad")).expect_err("objects that overlap");
+    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
 }
 
 #[test]
@@ -206,8 +265,11 @@ fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8> {
     body
 }
 
-/// A virtual dataset of 64 bytes: file, dataset, source and target of each of its parts.
-fn virtual_of(parts: &[(&[u8], &[u8], Vec<u8>, Vec<u8>)], count: u64) -> Vec<u8> {
+/// A part of a virtual dataset: file, dataset, source and target.
+type Part<'a> = (&'a [u8], &'a [u8], Vec<u8>, Vec<u8>);
+
+/// A virtual dataset of 64 bytes, of `parts`, which are said to be `count`.
+fn virtual_of(parts: &[Part<'_>], count: u64) -> Vec<u8> {
     let mut list = [vec![0], words(&[count])].concat();
     for (file, dataset, source, target) in parts {
         list.extend([*file, &[0], dataset, &[0], source, target].concat());
@@ -238,7 +300,7 @@ fn virtual_datasets_of_good_parts() {
 #[test]
 fn virtual_datasets_that_lie() {
     let part = |source: Vec<u8>, target: Vec<u8>| vec![(&b"."[..], &b"/good"[..], source, target)];
-    let bad = |parts: &[(&[u8], &[u8], Vec<u8>, Vec<u8>)], count| {
+    let bad = |parts: &[Part<'_>], count| {
         let tree = Tree::new(virtual_of(parts, count));
         assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
         soon(|| tree.content("bad")).expect_err("parts that do not fit");
@@ -272,4 +334,28 @@ fn virtual_sources_anywhere() {
         soon(|| tree.content("bad")).expect_err("not opened");
         assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
     }
+}
+
+/// A source whose elements are so long that their bits cannot be counted in 32 bits.
+#[test]
+fn virtual_sources_of_giant_elements() {
+    let giant = class_type(0x10, 0, 1 << 29, &[0, 0, 8, 0]);
+    let list = [
+        vec![0],
+        words(&[1]),
+        b".\0/giant\0".to_vec(),
+        all(),
+        regular(0, 1, 1, 1),
+    ];
+    let list = sealed(list.concat());
+    let mut file = Hdf5::new();
+    let giant = file.put(&dataset(&[1], &giant, contiguous(UNDEFINED, 1 << 29), &[]));
+    let size = 32 + list.len().next_multiple_of(8) as u64;
+    let heap = file.put(&collection(size, &[(1, list.len() as u64, &list)]));
+    let layout = [vec![4, 3], words(&[heap]), vec![1, 0, 0, 0]].concat();
+    let layout = Message(kind::LAYOUT, 0, layout);
+    let virtual_set = file.put(&dataset(&[64], &byte_type(), layout, &[]));
+    let root = file.put_group(&[(b"giant", giant), (b"virtual", virtual_set)]);
+    let tree = Tree::new(file.rooted(root));
+    soon(|| tree.content("virtual")).expect_err("types that do not convert");
 }

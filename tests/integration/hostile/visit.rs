@@ -20,14 +20,23 @@ pub(crate) struct Bounds {
     pub(crate) names: usize,
     /// Bytes at the beginning of a file; as many are read in its middle and at its end.
     pub(crate) bytes: usize,
+    /// Whether `.h5fs` belongs to it.
+    pub(crate) views: bool,
 }
 
 impl Bounds {
+    /// The same without `.h5fs`.
+    pub(crate) const OWN: Bounds = Bounds {
+        views: false,
+        ..Bounds::SMALL
+    };
+
     /// Enough for any small file, and for all of what is damaged in it.
     pub(crate) const SMALL: Bounds = Bounds {
-        objects: 500,
+        objects: 1000,
         names: 500,
         bytes: 64 << 10,
+        views: true,
     };
 }
 
@@ -77,6 +86,12 @@ pub(crate) fn walk(filesystem: &Filesystem, bounds: Bounds) -> Seen {
         seen: Seen::default(),
         pending: vec![filesystem.root()],
     };
+    // No listing of the root names it.
+    if bounds.views
+        && let Ok(views) = filesystem.lookup(filesystem.root(), b".h5fs")
+    {
+        walk.pending.push(views.ino);
+    }
     while let Some(directory) = walk.pending.pop() {
         walk.directory(directory);
     }
@@ -174,7 +189,9 @@ impl Walk<'_> {
         };
         let piece = self.bounds.bytes;
         let end = size.saturating_sub(piece as u64);
-        for offset in [0, size / 2, end] {
+        let mut offsets = vec![0, size / 2, end];
+        offsets.dedup();
+        for offset in offsets {
             let read = self.filesystem.read(handle, offset, piece);
             self.seen.bytes += self.noted(read).map_or(0, |bytes| bytes.len());
         }

@@ -1,0 +1,225 @@
+//! What an ASDF file holds beside its tree, beneath `.h5fs`: the tree's text, and the blocks, decoded.
+
+use std::sync::Arc;
+
+use crate::array::Reader;
+use crate::error::{Error, Result};
+use crate::fs::inode::{self, What};
+use crate::fs::listing::{DOTS, Listed};
+use crate::fs::live::Live;
+use crate::fs::{Entry, Filesystem, Ino, kind_of};
+use crate::model::array::{Fill, Layout};
+use crate::model::datatype::ByteOrder;
+use crate::model::extras::{BlockFacts, Extras};
+use crate::model::storage::{Extent, Pipeline, Storage};
+use crate::model::{Array, Datatype, NodeId, Shape};
+use crate::view::View;
+use crate::view::raw::Raw;
+use crate::view::text::Text;
+use crate::wire::{to_u64, to_usize};
+
+/// The name of the tree's text.
+const TREE_TEXT: &[u8] = b"tree.yaml";
+
+/// The name of the directory of blocks.
+const BLOCKS: &[u8] = b"blocks";
+
+/// The least number of a block's node: those below mean something else.
+const FIRST: u64 = 2;
+
+impl Filesystem {
+    /// Gives what stands beside the trees of views its numbers.
+    pub(super) fn pin_extras(&self, generation: u32, root: NodeId) {
+        let pin = |ino, what, name: &[u8]| {
+            let entry = inode::Entry {
+                what,
+                generation,
+                tree: inode::SOURCE,
+                node: root,
+                parent: inode::VIEWS,
+                name: name.into(),
+            };
+            self.inodes.pin(ino, entry);
+        };
+        pin(inode::TREE_TEXT, What::TreeText, TREE_TEXT);
+        pin(inode::BLOCKS, What::Blocks, BLOCKS);
+    }
+
+    /// What of it the file has, by name.
+    pub(super) fn extras(&self, live: &Live) -> Vec<(&'static [u8], Ino)> {
+        let Some(extras) = live.container.extras() else {
+            return Vec::new();
+        };
+        let text = extras.tree_text().map(|_| (TREE_TEXT, inode::TREE_TEXT));
+        text.into_iter().chain([(BLOCKS, inode::BLOCKS)]).collect()
+    }
+
+    /// Counts a lookup of the block called `name`.
+    pub(super) fn enter_block(&self, live: &Arc<Live>, name: &[u8]) -> Result<Entry> {
+        let number = std::str::from_utf8(name)
+            .ok()
+            .and_then(|name| name.parse::<usize>().ok());
+        let number = number.filter(|number| number.to_string().as_bytes() == name);
+        let number = number.ok_or(Error::NotFound)?;
+        if number >= extras(live)?.block_count() {
+            return Err(Error::NotFound);
+        }
+        let ino = self
+            .inodes
+            .enter(of_block(number), block_entry(live, number));
+        self.getattr(ino)
+    }
+
+    /// Hands the blocks from `first` on to `visit`.
+    pub(super) fn list_blocks(
+        &self,
+        live: &Live,
+        first: u64,
+        visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
+    ) -> Result<()> {
+        let count = extras(live)?.block_count();
+        for number in to_usize(first - DOTS)?..count {
+            let name = number.to_string().into_bytes();
+            let listed = Listed::Block {
+                name,
+                ino: of_block(number),
+            };
+            if visit(&listed, to_u64(number) + DOTS + 1) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What `stat` tells of any of it.
+    pub(super) fn describe_extra(
+        &self,
+        live: &Live,
+        ino: Ino,
+        entry: &inode::Entry,
+    ) -> Result<Entry> {
+        let stat = self.bare(live, ino, kind_of(entry.what));
+        let (size, stored) = match entry.what {
+            What::TreeText => {
+                let size = extras(live)?.tree_text().map_or(0, |text| text.length);
+                (size, Some(size))
+            }
+            What::Block => {
+                let number = number_of(ino);
+                let size = extras(live)?
+                    .block_content(number)
+                    .and_then(|array| array.bytes());
+                // What is wrong with it, opening it will tell.
+                let stored = extras(live)?
+                    .block(number)
+                    .map_or(0, |facts| facts.used_size);
+                (size.unwrap_or(0), Some(stored))
+            }
+            _ => (0, None),
+        };
+        let attributes = stat.sized(size, stored);
+        Ok(Entry {
+            ino,
+            generation: live.generation,
+            attributes,
+            cacheable: true,
+        })
+    }
+
+    /// Opens the tree's text or a block.
+    pub(super) fn open_extra(
+        &self,
+        live: &Live,
+        ino: Ino,
+        entry: &inode::Entry,
+    ) -> Result<Box<dyn View>> {
+        let extras = extras(live)?;
+        let array = match entry.what {
+            What::TreeText => Arc::new(bytes_of(extras.tree_text().ok_or(Error::NotFound)?)),
+            _ => {
+                let number = number_of(ino);
+                if self.options.verify {
+                    extras.verify_block(number)?;
+                }
+                extras.block_content(number)?
+            }
+        };
+        if array.bytes()? == 0 {
+            array.storage.as_ref().map_err(Clone::clone)?;
+            return Ok(Box::new(Text::new(Vec::new())));
+        }
+        Ok(Box::new(Raw::new(Arc::new(Reader::new(
+            &live.engine,
+            array,
+        )?))))
+    }
+
+    /// With `verify`, compares the block that an object's elements are in with its checksum.
+    pub(super) fn verify(&self, live: &Live, object: NodeId) -> Result<()> {
+        let Some(extras) = live.container.extras().filter(|_| self.options.verify) else {
+            return Ok(());
+        };
+        match extras.block_of(object)? {
+            Some(number) => extras.verify_block(number),
+            None => Ok(()),
+        }
+    }
+
+    /// The built-in attributes of a block.
+    pub(super) fn block_attributes(&self, live: &Live, ino: Ino) -> Vec<(&'static str, Vec<u8>)> {
+        match extras(live).and_then(|extras| extras.block(number_of(ino))) {
+            Ok(facts) => facts_as_text(&facts),
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+fn extras(live: &Live) -> Result<&dyn Extras> {
+    live.container.extras().ok_or(Error::NotFound)
+}
+
+fn of_block(number: usize) -> Ino {
+    inode::of_node(inode::BLOCK_FILES, NodeId(to_u64(number) + FIRST))
+}
+
+fn number_of(ino: Ino) -> usize {
+    to_usize(inode::node_of(ino).0.saturating_sub(FIRST)).unwrap_or(usize::MAX)
+}
+
+fn block_entry(live: &Live, number: usize) -> inode::Entry {
+    inode::Entry {
+        what: What::Block,
+        generation: live.generation,
+        tree: inode::BLOCK_FILES,
+        node: NodeId(to_u64(number) + FIRST),
+        parent: inode::BLOCKS,
+        name: number.to_string().into_bytes().into(),
+    }
+}
+
+fn facts_as_text(facts: &BlockFacts) -> Vec<(&'static str, Vec<u8>)> {
+    let number = |number: u64| number.to_string().into_bytes();
+    let mut all = vec![
+        ("h5fs.compression", facts.compression.clone().into_bytes()),
+        ("h5fs.used_size", number(facts.used_size)),
+        ("h5fs.data_size", number(facts.data_size)),
+    ];
+    if let Some(sum) = facts.checksum {
+        let hex: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+        all.push(("h5fs.checksum", hex.into_bytes()));
+    }
+    all
+}
+
+/// A run of bytes as an array of bytes.
+fn bytes_of(extent: Extent) -> Array {
+    Array {
+        datatype: Datatype::integer(1, false, ByteOrder::Little),
+        shape: Shape::fixed(vec![extent.length]),
+        fill: Fill::Zero,
+        layout: Layout::Block,
+        chunk_shape: None,
+        pipeline: Pipeline::default(),
+        storage: Ok(Storage::Extents(vec![extent])),
+    }
+}

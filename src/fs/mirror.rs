@@ -1,0 +1,325 @@
+//! The directories of a tree of views: those of the source's tree, with views in the place of objects.
+//!
+//! A view's name is that of its object as the source's tree shows it, and the tree's suffix; a group whose
+//! name ends in the suffix has that dot as `%2E`. In the tree of attributes it is a name with `@` at
+//! its front that has that as `%40`. What is over 255 bytes then is cut as names are.
+//!
+//! A soft link that leads to something that this tree shows is a symbolic link in it; what leads nowhere, or
+//! into another file, is left out.
+
+use std::sync::Arc;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::refusal;
+use crate::fs::inode::{self, Entry, Tree, What};
+use crate::fs::live::Live;
+use crate::fs::namespace::{Directory, Found, Namespace};
+use crate::fs::trees::{ViewTree, files};
+use crate::fs::{name, symlink};
+use crate::limits;
+use crate::model::paths::{resolve, resolve_names};
+use crate::model::{LinkTarget, Node, NodeId, NodeKind};
+
+/// A directory of a tree of views.
+pub(super) struct Mirror<'a> {
+    pub(super) live: &'a Arc<Live>,
+    pub(super) tree: &'static ViewTree,
+    /// The tree's number.
+    pub(super) number: Tree,
+    /// The group, or the object whose attributes are shown.
+    pub(super) object: NodeId,
+    /// The group's own directory.
+    source: Directory<'a>,
+}
+
+/// Where a soft link leads.
+struct Way {
+    /// From the root, not from the group that the link is in.
+    absolute: bool,
+    names: Vec<Vec<u8>>,
+}
+
+/// What stands under a name in such a directory.
+pub(super) struct Shown {
+    /// The number it has unless something else has the same hash.
+    pub(super) ino: u64,
+    pub(super) entry: Entry,
+    /// Of a symbolic link.
+    pub(super) text: Option<Vec<u8>>,
+}
+
+impl<'a> Mirror<'a> {
+    /// The directory of `object` in the tree whose directories, or files, have numbers of `number`.
+    pub(super) fn new(
+        space: Namespace<'a>,
+        live: &'a Arc<Live>,
+        number: Tree,
+        object: NodeId,
+    ) -> Option<Self> {
+        let tree = ViewTree::of_number(number)?;
+        let above = number - inode::FIRST_VIEW;
+        Some(Mirror {
+            live,
+            tree,
+            number: number - above % 2,
+            object,
+            source: space.directory(object),
+        })
+    }
+
+    fn space(&self) -> Namespace<'a> {
+        self.source.space
+    }
+
+    /// Whether groups and links are in it.
+    pub(super) fn is_of_group(&self) -> bool {
+        let node = self.live.container.node(self.object);
+        node.is_ok_and(|node| matches!(node.kind, NodeKind::Group))
+    }
+
+    /// What stands under `shown`.
+    pub(super) fn find(&self, shown: &[u8]) -> Result<Shown> {
+        let found = self.found(shown)?;
+        let mut forms = self.forms(&found).into_iter();
+        let form = forms.find(|form| *form.entry.name == *shown);
+        form.ok_or(Error::NotFound)
+    }
+
+    /// What stands in the source's tree for what `shown` is a view of.
+    pub(super) fn found(&self, shown: &[u8]) -> Result<Found> {
+        if shown.len() > limits::NAME_BYTES {
+            return Err(refusal(Errno::ENAMETOOLONG, "name"));
+        }
+        let names = [self.object_name(shown), self.group_name(shown)];
+        for name in names.into_iter().flatten() {
+            match self.source.find(&name) {
+                Ok(found) if self.is_name_of(shown, &found) => return Ok(found),
+                Ok(_) | Err(Error::NotFound) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if name::is_cut(shown) {
+            return self.find_cut(shown);
+        }
+        Err(Error::NotFound)
+    }
+
+    fn is_name_of(&self, shown: &[u8], found: &Found) -> bool {
+        let name = &*found.entry.name;
+        self.file_name(name) == shown || self.directory_name(name) == shown
+    }
+
+    fn find_cut(&self, shown: &[u8]) -> Result<Found> {
+        let mut links = self.live.container.links(self.object)?;
+        for _ in 0..limits::CUT_NAME_LINKS {
+            let Some(link) = links.next()? else { break };
+            let name = self.source.shown(&link);
+            if self.file_name(&name) == shown || self.directory_name(&name) == shown {
+                return Ok(self.source.show(link));
+            }
+        }
+        Err(Error::NotFound)
+    }
+
+    /// The name of the file of an object that the source's tree shows as `name`.
+    fn file_name(&self, name: &[u8]) -> Vec<u8> {
+        name::clip([name, self.tree.suffix].concat())
+    }
+
+    /// The source's name for the object whose file is `shown`; the reverse of `file_name`.
+    pub(super) fn object_name(&self, shown: &[u8]) -> Option<Vec<u8>> {
+        shown.strip_suffix(self.tree.suffix).map(<[u8]>::to_vec)
+    }
+
+    /// The name of the directory of what the source's tree shows as `name`.
+    fn directory_name(&self, name: &[u8]) -> Vec<u8> {
+        if self.tree.of_attributes {
+            return match name {
+                [b'@', rest @ ..] => name::clip([b"%40", rest].concat()),
+                _ => name.to_vec(),
+            };
+        }
+        match (self.tree.suffix, name.strip_suffix(self.tree.suffix)) {
+            ([_, suffix @ ..], Some(stem)) => name::clip([stem, b"%2E", suffix].concat()),
+            _ => name.to_vec(),
+        }
+    }
+
+    /// The source's name for the group whose directory is `shown`; the reverse of `directory_name`.
+    fn group_name(&self, shown: &[u8]) -> Option<Vec<u8>> {
+        let guarded = match self.tree.suffix {
+            [] if self.tree.of_attributes => {
+                shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat())
+            }
+            [] => None,
+            [_, suffix @ ..] => shown
+                .strip_suffix(suffix)
+                .and_then(|stem| stem.strip_suffix(b"%2E"))
+                .map(|stem| [stem, self.tree.suffix].concat()),
+        };
+        Some(guarded.unwrap_or_else(|| shown.to_vec()))
+    }
+
+    /// What this tree shows for what stands in the source's tree: nothing, a directory, a file, or both.
+    pub(super) fn forms(&self, found: &Found) -> Vec<Shown> {
+        let Some(node) = self.target(found) else {
+            return Vec::new();
+        };
+        let name = &*found.entry.name;
+        let mut forms = Vec::new();
+        if self.has_directory(&node) {
+            let text = match self.way(&found.target) {
+                Some(way) => self.soft(way, false).map(Some),
+                None => self.elsewhere(&node, found),
+            };
+            let shown = self.directory_name(name);
+            forms.extend(text.map(|text| self.form(What::Mirror, &node, shown, text)));
+        }
+        if self.tree.size(self.live, &node).is_some() {
+            let text = match self.way(&found.target) {
+                Some(way) => self.soft(way, true).map(Some),
+                None => Some(None),
+            };
+            let shown = self.file_name(name);
+            forms.extend(text.map(|text| self.form(What::View, &node, shown, text)));
+        }
+        // What has no number of its own here cannot be shown.
+        forms.retain(|form| {
+            form.entry.what == What::MirrorLink || inode::is_object(self.number, form.entry.node)
+        });
+        forms
+    }
+
+    /// The object that a link leads to, in this file.
+    fn target(&self, found: &Found) -> Option<Arc<Node>> {
+        let container = &*self.live.container;
+        match (&found.target, &found.object) {
+            (_, Some(node)) => node.clone().ok(),
+            (LinkTarget::Hard(node), None) => container.node(*node).ok(),
+            (LinkTarget::Soft(path), None) => {
+                let node = resolve(container, self.object, path).ok()??;
+                container.node(node).ok()
+            }
+            (LinkTarget::Path { file: None, names }, None) => {
+                let node = resolve_names(container, names).ok()??;
+                container.node(node).ok()
+            }
+            _ => None,
+        }
+    }
+
+    fn has_directory(&self, node: &Node) -> bool {
+        match node.kind {
+            NodeKind::Group => true,
+            NodeKind::Array(_) | NodeKind::CommittedDatatype(_) => self.tree.of_attributes,
+            NodeKind::Text(_) => false,
+        }
+    }
+
+    fn form(&self, what: What, node: &Node, shown: Vec<u8>, text: Option<Vec<u8>>) -> Shown {
+        let (ino, what, node) = match (&text, what) {
+            (Some(_), _) => {
+                let ino = inode::of_link(self.number, self.object, &shown);
+                (ino, What::MirrorLink, self.object)
+            }
+            (None, What::View) => {
+                let ino = inode::of_node(files(self.number), node.id);
+                (ino, what, node.id)
+            }
+            (None, _) => (inode::of_node(self.number, node.id), what, node.id),
+        };
+        Shown {
+            ino,
+            entry: self.entry(what, node, shown),
+            text,
+        }
+    }
+
+    pub(super) fn entry(&self, what: What, node: NodeId, shown: Vec<u8>) -> Entry {
+        Entry {
+            what,
+            generation: self.live.generation,
+            tree: match what {
+                What::View => files(self.number),
+                _ => self.number,
+            },
+            node,
+            parent: inode::of_node(self.number, self.object),
+            name: shown.into(),
+        }
+    }
+
+    /// The text of the symbolic link that stands here for a directory, where that stands elsewhere; `None`
+    /// inside where it stands here, and outside where no link can lead there.
+    fn elsewhere(&self, node: &Node, found: &Found) -> Option<Option<Vec<u8>>> {
+        let place = match node.kind {
+            NodeKind::Group if found.entry.what == What::Group => None,
+            NodeKind::Group => Some(self.way_to(node.id)?),
+            _ if node.link_count <= 1 => None,
+            _ => match self.space().indexed_home(node.id) {
+                Some((group, name)) if group != self.object || *name != *found.entry.name => {
+                    let mut way = self.way_to(group)?;
+                    way.push(self.directory_name(&name).into());
+                    Some(way)
+                }
+                _ => None,
+            },
+        };
+        let Some(place) = place else {
+            return Some(None);
+        };
+        let here = self.way_to(self.object)?;
+        Some(Some(symlink::relative(&here, &place)))
+    }
+
+    /// The names from this tree's root to a group's directory in it.
+    fn way_to(&self, group: NodeId) -> Option<Vec<Box<[u8]>>> {
+        let names = self.space().path(group)?;
+        let names = names.iter().map(|name| self.directory_name(name).into());
+        Some(names.collect())
+    }
+
+    /// Where a soft link leads, by the names that the source's tree shows.
+    fn way(&self, target: &LinkTarget) -> Option<Way> {
+        let (absolute, names) = match target {
+            LinkTarget::Soft(path) => {
+                let absolute = path.starts_with(b"/");
+                let from_root = absolute || self.source.is_root();
+                (absolute, symlink::components(path, from_root).collect())
+            }
+            LinkTarget::Path { file: None, names } => {
+                (true, symlink::escaped(names, true).collect())
+            }
+            _ => return None,
+        };
+        Some(Way { absolute, names })
+    }
+
+    /// The text of the symbolic link that stands for a soft link to a file of this tree, or to a directory.
+    fn soft(&self, way: Way, to_file: bool) -> Option<Vec<u8>> {
+        let mut names = way.names;
+        let last = names.pop();
+        for name in &mut names {
+            *name = self.directory_name(name);
+        }
+        match last {
+            Some(last) if to_file => names.push(self.file_name(&last)),
+            Some(last) => names.push(self.directory_name(&last)),
+            None if to_file => return None,
+            None => {}
+        }
+        let up = match way.absolute {
+            true => self.source.path()?.len(),
+            false => 0,
+        };
+        let up = std::iter::repeat_n(b"..".to_vec(), up);
+        Some(symlink::joined(up.chain(names)))
+    }
+
+    /// The name under which an attribute's file stands here.
+    pub(super) fn attribute_name(attribute: &[u8]) -> Vec<u8> {
+        name::escape(&[b"@", attribute].concat(), false)
+    }
+}

@@ -1,0 +1,279 @@
+//! The trees of views beneath `.h5fs`: which objects have a file in them, and what it holds.
+
+use std::sync::Arc;
+
+use crate::array::Reader;
+use crate::array::vlen::VariableLength;
+use crate::error::{Error, Result};
+use crate::fs::inode::{FIRST_VIEW, Tree};
+use crate::fs::live::Live;
+use crate::model::extras::Mask;
+use crate::model::selection::Selector;
+use crate::model::{Array, Node, NodeId, NodeKind};
+use crate::view::View;
+use crate::view::csv::{self, Csv};
+use crate::view::elements::Elements;
+use crate::view::json::{self, SharedPaths};
+use crate::view::npy::{self, Npy};
+use crate::view::raw::Raw;
+use crate::view::text::Text;
+use crate::view::variable_length::Offsets;
+use crate::view::{chunks, ndl};
+use crate::wire::to_u64;
+
+/// A tree of views. It has the directories of the source's tree, and files for some of the objects.
+pub(super) struct ViewTree {
+    /// Its name beneath `.h5fs`.
+    pub(super) name: &'static [u8],
+    /// What an object's name has added to it.
+    pub(super) suffix: &'static [u8],
+    /// Whether an object has a directory, with a file for each of its attributes, instead of a file.
+    pub(super) of_attributes: bool,
+    /// The size of an object's file; `None` where it has none.
+    size: fn(&Live, &Node) -> Result<Option<Size>>,
+    open: fn(&Subject<'_>) -> Result<Box<dyn View>>,
+}
+
+/// How long a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    /// That many bytes.
+    Exact(u64),
+    /// Only its end tells.
+    Streamed,
+}
+
+/// What a file is a view of.
+pub(super) struct Subject<'a> {
+    pub(super) live: &'a Arc<Live>,
+    pub(super) node: &'a Node,
+    /// The object's path, names as in the file.
+    pub(super) path: Vec<u8>,
+}
+
+/// All trees, in the order in which they are listed.
+pub(super) const TREES: &[ViewTree] = &[
+    ViewTree {
+        name: b"attrs",
+        suffix: b"",
+        of_attributes: true,
+        size: |_, _| Ok(None),
+        open: |_| Err(Error::NotFound),
+    },
+    ViewTree {
+        name: b"chunks",
+        suffix: b".tsv",
+        of_attributes: false,
+        size: |_, node| {
+            Ok(array(node).and_then(|array| array.chunk_shape.as_ref().map(|_| Size::Streamed)))
+        },
+        open: |subject| shown(chunks::view(subject.array()?)?),
+    },
+    ViewTree {
+        name: b"csv",
+        suffix: b".csv",
+        of_attributes: false,
+        size: |_, node| exact(node, csv::length),
+        open: |subject| shown(Csv::new(subject.elements()?)?),
+    },
+    ViewTree {
+        name: b"json",
+        suffix: b".json",
+        of_attributes: false,
+        size: |_, node| Ok(array(node).map(|_| Size::Streamed)),
+        open: |subject| {
+            let container = Arc::clone(&subject.live.container);
+            let view = json::view(subject.elements()?, container, subject.paths())?;
+            shown(Some(view))
+        },
+    },
+    ViewTree {
+        name: b"mask",
+        suffix: b"",
+        of_attributes: false,
+        size: |live, node| {
+            Ok(match mask(live, node)? {
+                Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
+                Some(Masked::Array(array)) => Some(Size::Exact(array.bytes()?)),
+                None => None,
+            })
+        },
+        open: |subject| match mask(subject.live, subject.node)? {
+            Some(Masked::Number(text)) => shown(Some(Text::new(text))),
+            Some(Masked::Array(array)) if array.bytes()? == 0 => shown(Some(Text::new(Vec::new()))),
+            Some(Masked::Array(array)) => {
+                let reader = Reader::new(&subject.live.engine, array)?;
+                shown(Some(Raw::new(Arc::new(reader))))
+            }
+            None => Err(Error::NotFound),
+        },
+    },
+    ViewTree {
+        name: NDL,
+        suffix: b".yaml",
+        of_attributes: false,
+        size: |_, node| {
+            let described = matches!(node.kind, NodeKind::Array(_) | NodeKind::Group);
+            Ok(described.then_some(Size::Streamed))
+        },
+        open: |subject| {
+            let source = ndl::Source {
+                container: Arc::clone(&subject.live.container),
+                engine: Arc::clone(&subject.live.engine),
+                paths: subject.paths(),
+            };
+            let (id, path) = (subject.node.id, subject.path.clone());
+            shown(Some(ndl::view(source, id, path, ndl::Options::default())))
+        },
+    },
+    ViewTree {
+        name: NPY,
+        suffix: b".npy",
+        of_attributes: false,
+        size: |_, node| exact(node, npy::length),
+        open: |subject| shown(Npy::new(subject.elements()?)?),
+    },
+    ViewTree {
+        name: b"offsets",
+        suffix: b"",
+        of_attributes: false,
+        size: |live, node| match array(node) {
+            Some(array) if VariableLength::is_made_of(array) => {
+                let array = live.variable_length(node.id, array)?;
+                Ok(Some(Size::Exact(Offsets::size(&array))))
+            }
+            _ => Ok(None),
+        },
+        open: |subject| {
+            let array = subject.array()?;
+            let array = subject.live.variable_length(subject.node.id, &array)?;
+            shown(Some(Offsets::new(array)))
+        },
+    },
+];
+
+const NDL: &[u8] = b"ndl";
+const NPY: &[u8] = b"npy";
+
+/// The name of the document that describes the whole file.
+pub(super) const DOCUMENT: &[u8] = b"ndl.yaml";
+
+impl ViewTree {
+    /// The tree with this name.
+    fn named(name: &[u8]) -> Option<(Tree, &'static ViewTree)> {
+        all().find(|(_, tree)| tree.name == name)
+    }
+
+    /// The tree whose directories or files have numbers of `number`.
+    pub(super) fn of_number(number: Tree) -> Option<&'static ViewTree> {
+        let place = number.checked_sub(FIRST_VIEW)? / 2;
+        TREES.get(usize::from(place))
+    }
+
+    /// The number, as a tree, of the documents that describe objects.
+    pub(super) fn documents() -> Option<Tree> {
+        Self::named(NDL).map(|(number, _)| files(number))
+    }
+
+    /// Whether it has files of selections, too.
+    pub(super) fn has_selections(&self) -> bool {
+        self.name == NPY
+    }
+
+    /// The size of the object's file; `None` where it has none.
+    pub(super) fn size(&self, live: &Live, node: &Node) -> Option<Size> {
+        (self.size)(live, node).unwrap_or_default()
+    }
+
+    /// The object's file, opened.
+    pub(super) fn open(&self, subject: &Subject<'_>) -> Result<Box<dyn View>> {
+        (self.open)(subject)
+    }
+}
+
+/// All trees, each with the number of its directories.
+pub(super) fn all() -> impl Iterator<Item = (Tree, &'static ViewTree)> {
+    (FIRST_VIEW..).step_by(2).zip(TREES)
+}
+
+/// The number of the files in the tree whose directories have `number`.
+pub(super) fn files(number: Tree) -> Tree {
+    number + 1
+}
+
+/// The part that `selector` names of an array as a NumPy file.
+///
+/// # Errors
+/// `NotFound` where there is none.
+pub(super) fn selected_npy(elements: Elements) -> Result<Box<dyn View>> {
+    shown(Npy::new(elements)?)
+}
+
+/// The part that `selector` names of an array of fixed-size elements.
+///
+/// # Errors
+/// `NotFound` where there is none.
+pub(super) fn select(live: &Live, node: &Node, selector: &Selector) -> Result<Elements> {
+    let array = array(node).filter(|array| !VariableLength::is_made_of(array));
+    let array = array.ok_or(Error::NotFound)?;
+    // Before anything is read: what is not there must not look damaged.
+    selector.select(&array.datatype, &array.shape)?;
+    Elements::selected(live.reader(node.id, array)?, selector)
+}
+
+/// What marks the missing elements of an ndarray, as a file shows it.
+enum Masked {
+    /// The text of the number that they are equal to.
+    Number(Vec<u8>),
+    /// An array that is not zero where they are.
+    Array(Arc<Array>),
+}
+
+fn mask(live: &Live, node: &Node) -> Result<Option<Masked>> {
+    let Some(extras) = live.container.extras() else {
+        return Ok(None);
+    };
+    Ok(match extras.mask(node.id)? {
+        Some(Mask::Number(text)) => Some(Masked::Number(text)),
+        Some(Mask::Node(mask)) => {
+            array(&*live.container.node(mask)?).map(|array| Masked::Array(Arc::clone(array)))
+        }
+        None => None,
+    })
+}
+
+fn array(node: &Node) -> Option<&Arc<Array>> {
+    match &node.kind {
+        NodeKind::Array(array) => Some(array),
+        _ => None,
+    }
+}
+
+fn exact(node: &Node, length: fn(&Array) -> Result<Option<u64>>) -> Result<Option<Size>> {
+    let length = array(node).map_or(Ok(None), |array| length(array))?;
+    Ok(length.map(Size::Exact))
+}
+
+fn shown(view: Option<impl View + 'static>) -> Result<Box<dyn View>> {
+    let view = view.ok_or(Error::NotFound)?;
+    Ok(Box::new(view))
+}
+
+impl Subject<'_> {
+    fn array(&self) -> Result<Arc<Array>> {
+        let array = array(self.node).ok_or(Error::NotFound)?;
+        if let Err(error) = &array.storage {
+            return Err(error.clone());
+        }
+        Ok(Arc::clone(array))
+    }
+
+    fn elements(&self) -> Result<Elements> {
+        Elements::whole(self.live.reader(self.node.id, &self.array()?)?)
+    }
+
+    fn paths(&self) -> SharedPaths {
+        let live = Arc::clone(self.live);
+        Arc::new(move |node: NodeId| live.index().path(node))
+    }
+}

@@ -1,0 +1,35 @@
+//! Every filter: its number, how many parameters, the chunk's length, the parameters, the stored bytes.
+
+#![no_main]
+
+use h5fs::filter::decode;
+use h5fs::model::storage::{Filter, Pipeline};
+
+const FILTERS: [u16; 16] = [
+    1, 2, 3, 4, 5, 6, 305, 307, 32000, 32001, 32003, 32004, 32008, 32013, 32015, 32026,
+];
+
+/// Bytes of the longest chunk: more would only cost time.
+const CHUNK: usize = 1 << 20;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Some(([which, count, low, middle, high], rest)) = bytes.split_first_chunk() else {
+        return;
+    };
+    let length = usize::from(*low) | usize::from(*middle) << 8 | usize::from(*high) << 16;
+    let words = usize::from(*count % 24).min(rest.len() / 4);
+    let (parameters, stored) = rest.split_at(4 * words);
+    let (parameters, _) = parameters.as_chunks();
+    let filter = Filter {
+        id: FILTERS[usize::from(*which) % FILTERS.len()],
+        name: None,
+        parameters: parameters
+            .iter()
+            .map(|word| u32::from_le_bytes(*word))
+            .collect(),
+    };
+    let length = length % CHUNK;
+    if let Ok(decoded) = decode(&Pipeline(vec![filter]), 0, stored.to_vec(), length) {
+        assert_eq!(decoded.len(), length);
+    }
+});

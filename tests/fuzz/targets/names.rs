@@ -1,0 +1,26 @@
+//! Names and selectors: what is shown leads back, what is asked for is refused or understood.
+
+#![no_main]
+
+use h5fs::fs::name::{escape, is_cut, unescape};
+use h5fs::model::selection::{Selector, split};
+
+libfuzzer_sys::fuzz_target!(|name: &[u8]| {
+    for at_root in [true, false] {
+        let shown = escape(name, at_root);
+        assert!(!shown.is_empty() && shown.len() <= 255);
+        assert!(!shown.contains(&b'/') && !shown.contains(&0));
+        assert!(shown != b"." && shown != b"..");
+        if !is_cut(&shown) {
+            assert_eq!(unescape(&shown, at_root).as_deref(), Some(name));
+        }
+        if let Some(real) = unescape(name, at_root) {
+            assert_eq!(escape(&real, at_root), name);
+        }
+    }
+    let _ = Selector::parse(name);
+    for (array, selector) in split(name) {
+        assert_eq!([array, selector].concat(), name);
+        let _ = Selector::parse(selector);
+    }
+});
