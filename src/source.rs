@@ -31,6 +31,11 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Length in bytes.
     fn length(&self) -> u64;
 
+    /// Bytes that can be read from `at` on in one piece: to the end, or to where the address space has a gap.
+    fn available(&self, at: u64) -> u64 {
+        self.length().saturating_sub(at)
+    }
+
     /// Fills `buffer` from absolute offset `at`.
     ///
     /// # Errors

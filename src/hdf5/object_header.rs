@@ -303,9 +303,9 @@ fn read_message(cursor: &mut Cursor<'_>, version: Version, block: usize) -> Resu
 }
 
 impl Metadata {
-    /// Up to `most` bytes at `at`, fewer at the end of the file.
+    /// Up to `most` bytes at `at`, fewer at the end of the file, or of one of the files that it is made of.
     fn peek(&self, at: u64, most: u64) -> Result<Vec<u8>> {
-        let length = self.source().length().saturating_sub(at).min(most);
+        let length = self.source().available(at).min(most);
         self.read(at, length.max(1), "object header")
     }
 

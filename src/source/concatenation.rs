@@ -39,6 +39,18 @@ impl Source for Concatenation {
         last.map_or(0, |(start, source)| start.saturating_add(source.length()))
     }
 
+    fn available(&self, at: u64) -> u64 {
+        let after = self.members.partition_point(|(start, _)| *start <= at);
+        let mut end = at;
+        for (start, source) in self.members.iter().skip(after.saturating_sub(1)) {
+            if *start > end {
+                break;
+            }
+            end = end.max(start.saturating_add(source.length()));
+        }
+        end.saturating_sub(at)
+    }
+
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         let (mut at, mut rest) = (at, buffer);
         while !rest.is_empty() {
@@ -74,6 +86,7 @@ mod tests {
         let mut bytes = [0; 5];
         family.read_at(2, &mut bytes).unwrap();
         assert_eq!((&bytes, family.length()), (b"cdefg", 7));
+        assert_eq!(family.available(2), 5);
     }
 
     #[test]
@@ -81,6 +94,8 @@ mod tests {
         let split = members(&[(0, b"abc"), (100, b"raw")]);
         let mut bytes = [0; 4];
         assert!(split.read_at(0, &mut bytes).is_err());
+        assert_eq!(split.available(1), 2);
+        assert_eq!((split.available(3), split.available(101)), (0, 2));
         assert!(split.read_at(100, &mut bytes[..3]).is_ok());
     }
 }

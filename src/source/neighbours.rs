@@ -188,10 +188,16 @@ impl Neighbours {
     /// Opens `name`, which is relative to the root's directory.
     fn open_relative(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
         match self.root.policy {
-            Policy::Within if climbs_out(name) => Err(refused(
-                name,
-                "external=within: it climbs out of the source's directory",
-            )),
+            Policy::Within if climbs_out(name) => {
+                let there = self.root.directory.join(name).symlink_metadata();
+                match there.is_ok() {
+                    true => Err(refused(
+                        name,
+                        "external=within: it climbs out of the source's directory",
+                    )),
+                    false => Ok(None),
+                }
+            }
             Policy::Within => {
                 let flags = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
                 self.open_beneath(name, flags)
@@ -213,9 +219,10 @@ impl Neighbours {
         let how = OpenHow::new().flags(flags).resolve(resolve);
         let path = self.root.directory.join(name);
         match openat2(handle.as_fd(), name, how) {
-            Ok(file) => {
-                FileSource::from_file(File::from(file), &path).map(|file| Some((file, path)))
-            }
+            Ok(file) => match FileSource::from_file(File::from(file), &path) {
+                Ok(file) => Ok(Some((file, path))),
+                Err(_) => Err(unreadable(&path, "no regular file")),
+            },
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
             Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
                 name,

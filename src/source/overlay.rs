@@ -39,6 +39,14 @@ impl Source for Overlay {
         self.below.length().max(end)
     }
 
+    fn available(&self, at: u64) -> u64 {
+        let below = self.below.available(at);
+        match at.saturating_add(below) < self.below.length() {
+            true => below,
+            false => self.length().saturating_sub(at),
+        }
+    }
+
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         let end = at.saturating_add(to_u64(buffer.len()));
         let below = self

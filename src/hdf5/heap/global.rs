@@ -192,7 +192,7 @@ impl Window<'_> {
         let end = self.start.saturating_add(to_u64(self.bytes.len()));
         if at < self.start || at.saturating_add(HEADER) > end {
             let source = self.metadata.source();
-            let length = source.length().saturating_sub(at).clamp(HEADER, WINDOW);
+            let length = source.available(at).clamp(HEADER, WINDOW);
             self.bytes = read_block(&**source, at, length, "global heap collection")?;
             self.start = at;
         }
