@@ -96,8 +96,9 @@ fn what_cannot_be_opened_is_an_error_there() {
     assert_eq!(errno_of(fs.resolve(b"text")), Errno::EIO);
     let missing = fs.resolve(b".h5fs/external/missing");
     assert_eq!(errno_of(missing), Errno::ENOENT);
-    let outside = fs.resolve(b".h5fs/external/..%2Fmain");
-    assert_eq!(errno_of(outside), Errno::EIO);
+    let own = directory.path().file_name().unwrap().to_str().unwrap();
+    let outside = format!(".h5fs/external/..%2F{own}%2Fmain");
+    assert_eq!(errno_of(fs.resolve(outside.as_bytes())), Errno::EIO);
     let kinds: Vec<_> = list(&fs, fs.root()).iter().map(|entry| entry.2).collect();
     assert_eq!(kinds[3..], [Kind::Symlink; 3]);
 
