@@ -329,63 +329,17 @@ impl fmt::Debug for VariableLength {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::{ControlFlow, Range};
-
     use proptest::prelude::*;
 
     use super::*;
     use crate::array::Engine;
     use crate::model::array::{Fill, Layout};
-    use crate::model::datatype::{Charset, ReferenceKind};
+    use crate::model::datatype::Charset;
     use crate::model::storage::{Pipeline, Storage};
-    use crate::model::{Attribute, Datatype, Link, LinkStream, Node, NodeId, Reference, Shape};
+    use crate::model::value::tests::Heap;
+    use crate::model::{Datatype, Shape};
 
-    /// A file in which an element is the number of a text, one byte; the last number is a null element.
-    struct Texts(Vec<Vec<u8>>);
-
-    impl Container for Texts {
-        fn root(&self) -> NodeId {
-            NodeId(0)
-        }
-        fn node(&self, _: NodeId) -> Result<Arc<Node>> {
-            Err(Error::NotFound)
-        }
-        fn link(&self, _: NodeId, _: &[u8]) -> Result<Option<Link>> {
-            Ok(None)
-        }
-        fn links(&self, _: NodeId) -> Result<Box<dyn LinkStream>> {
-            Err(Error::NotFound)
-        }
-        fn attributes(
-            &self,
-            _: NodeId,
-            _: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
-        ) -> Result<()> {
-            Ok(())
-        }
-        fn attribute(&self, _: NodeId, _: &[u8]) -> Result<Option<Attribute>> {
-            Ok(None)
-        }
-        fn variable_length_bytes(&self, element: &[u8], _: u64) -> Result<Option<u64>> {
-            Ok(self
-                .0
-                .get(usize::from(element[0]))
-                .map(|text| text.len() as u64))
-        }
-        fn variable_length(
-            &self,
-            element: &[u8],
-            _: u64,
-            part: Range<u64>,
-        ) -> Result<Option<Vec<u8>>> {
-            let text = self.0.get(usize::from(element[0]));
-            Ok(text.map(|text| text[part.start as usize..part.end as usize].to_vec()))
-        }
-        fn reference(&self, _: ReferenceKind, _: &[u8]) -> Result<Reference> {
-            Ok(Reference::Null)
-        }
-    }
-
+    /// Strings of which an element is the number of its text.
     fn strings(elements: &[u8], texts: Vec<Vec<u8>>) -> VariableLength {
         let padding = StringPadding::NullTerminated;
         let array = Array {
@@ -405,7 +359,7 @@ mod tests {
         };
         let engine = Engine::new(1 << 20, 1);
         let reader = Arc::new(Reader::new(&engine, Arc::new(array)).unwrap());
-        VariableLength::new(reader, Arc::new(Texts(texts)))
+        VariableLength::new(reader, Arc::new(Heap(texts)))
             .unwrap()
             .unwrap()
     }

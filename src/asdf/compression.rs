@@ -37,7 +37,7 @@ use crate::source::{self, SharedSource};
 
 use checkpoints::Checkpointed;
 use chunk_table::{ChunkCodec, ChunkTable};
-use resumable::Resumables;
+use resumable::{Resumables, StreamPieces};
 use stream::{Stream, StreamCodec};
 use whole::{Whole, WholeCodec};
 
@@ -105,18 +105,15 @@ pub fn pieces(
     let is_small = encoded.decoded <= limits::WHOLE_BLOCK;
     Ok(match framing(&encoded, block)? {
         Framing::Zlib if is_small => Arc::new(Whole::new(encoded, WholeCodec::Zlib)?),
-        Framing::Zlib => Arc::new(Checkpointed::new(
-            encoded,
-            limits::BLOCK_PIECE,
-            Arc::clone(resumables),
-        )?),
+        Framing::Zlib => {
+            let stream = Checkpointed::new(encoded, limits::BLOCK_PIECE)?;
+            Arc::new(StreamPieces::new(stream, resumables))
+        }
         Framing::Stream(codec) if is_small => Arc::new(Whole::new(encoded, codec.whole())?),
-        Framing::Stream(codec) => Arc::new(Stream::new(
-            encoded,
-            codec,
-            limits::BLOCK_PIECE,
-            Arc::clone(resumables),
-        )),
+        Framing::Stream(codec) => {
+            let stream = Stream::new(encoded, codec, limits::BLOCK_PIECE);
+            Arc::new(StreamPieces::new(stream, resumables))
+        }
         Framing::Chunks(codec) => Arc::new(ChunkTable::new(encoded, codec)?),
         Framing::Whole(codec) => Arc::new(Whole::new(encoded, codec)?),
     })

@@ -70,7 +70,7 @@ const AFTER_HELP: &str = concat!(
     "
 
 Under -o the same options stand as allow_other, uid=N, gid=N, umask=OCTAL, cache_size=SIZE, threads=N, \
-direct_io, noviews, log_file=FILE; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) are accepted and \
+direct_io, external=POLICY, verify=SWITCH, force, noviews, log_file=FILE; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) are accepted and \
 change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= go to the kernel.
 
 Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOINT`. `mount -t fuse.h5fs` \
@@ -173,20 +173,20 @@ struct MountArguments {
     #[arg(long)]
     direct_io: bool,
 
-    /// Which other files the source may refer to: none, within (its own directory), any
-    #[arg(long, value_name = "POLICY", value_parser = options::external, hide = true)]
+    /// Which other files the source may bring in: none, within (its own directory), any [default: within]
+    #[arg(long, value_name = "POLICY", value_parser = options::external)]
     external: Option<External>,
 
-    /// Check the checksums of ASDF blocks before they are served: on, off
-    #[arg(long, value_name = "SWITCH", value_parser = options::switch, hide = true)]
+    /// Check the checksum of an ASDF block before its first byte is served: on, off [default: off]
+    #[arg(long, value_name = "SWITCH", value_parser = options::switch)]
     verify: Option<bool>,
 
     /// Cage the serving process: on, off
     #[arg(long, value_name = "SWITCH", value_parser = options::switch, hide = true)]
     sandbox: Option<bool>,
 
-    /// Mount a file that is marked as open for writing
-    #[arg(long, hide = true)]
+    /// Mount an HDF5 file that is marked as open for writing
+    #[arg(long)]
     force: bool,
 
     /// Leave out the directory `.h5fs`

@@ -2,7 +2,7 @@
 //! then their second bits, and so on to the highest bits of the last bytes. Within such a run, bit k of
 //! byte m belongs to element 8 m + k.
 
-use crate::filter::shuffle::{transpose_bytes, unshuffle};
+use crate::filter::shuffle::{copy_rest, transposed, unshuffle};
 
 /// Writes the bytes of `planes` into `elements`, which is as long, in the order of the elements of
 /// `size` bytes. Their number is a multiple of 8; bytes after the last such element stay where they are.
@@ -10,16 +10,9 @@ pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, el
     let unit = size.saturating_mul(8);
     let left = planes.len().checked_rem(unit).unwrap_or(0);
     let whole = planes.len().saturating_sub(left);
-    let (Some((planes, rest)), Some((elements, after))) = (
-        planes.split_at_checked(whole),
-        elements.split_at_mut_checked(whole),
-    ) else {
+    let Some((planes, elements)) = copy_rest(planes, elements, whole) else {
         return;
     };
-    after
-        .iter_mut()
-        .zip(rest)
-        .for_each(|(to, from)| *to = *from);
     if size == 1 {
         return join_bits(planes, elements);
     }
@@ -40,14 +33,10 @@ fn join_bits(bits: &[u8], bytes: &mut [u8]) {
     let run = bits.len().wrapping_shr(3);
     let mut runs = bits.chunks_exact(run.max(1));
     let runs = [(); 8].map(|()| runs.next().unwrap_or_default());
-    let [a, b, c, d, e, f, g, h] = runs.map(|run| run.as_chunks::<8>().0);
-    let low = a.iter().zip(b).zip(c).zip(d);
-    let high = e.iter().zip(f).zip(g).zip(h);
     let (squares, _) = bytes.as_chunks_mut::<64>();
-    for (square, ((((a, b), c), d), (((e, f), g), h))) in squares.iter_mut().zip(low.zip(high)) {
-        let rows = [a, b, c, d, e, f, g, h].map(|row| u64::from_le_bytes(*row));
+    for (square, rows) in squares.iter_mut().zip(transposed(runs)) {
         let (words, _) = square.as_chunks_mut::<8>();
-        for (word, row) in words.iter_mut().zip(transpose_bytes(rows)) {
+        for (word, row) in words.iter_mut().zip(rows) {
             *word = transpose_bits(row).to_le_bytes();
         }
     }

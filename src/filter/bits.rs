@@ -1,4 +1,28 @@
-//! Numbers of any width out of a stream of bits, the most significant bit of each byte first.
+//! Numbers of any width out of a stream of bits, the most significant bit of each byte first; and how
+//! such a stream in either order gets its bytes.
+
+/// Bits that a window of 64 has at hand after a refill that met no end.
+pub(crate) const AT_HAND: u32 = 56;
+
+/// The next eight bytes of `rest`, zeros past its end, for a window of which `ready` bits, at most 63,
+/// are filled. As many whole bytes as have room there are counted and passed over, no others.
+#[inline]
+pub(crate) fn load(rest: &mut &[u8], ready: &mut u32) -> [u8; 8] {
+    let mut next = [0; 8];
+    match rest.first_chunk::<8>() {
+        Some(bytes) => next = *bytes,
+        None => next
+            .iter_mut()
+            .zip(*rest)
+            .for_each(|(to, from)| *to = *from),
+    }
+    let room = 63_u32.wrapping_sub(*ready).wrapping_shr(3);
+    let bytes = usize::try_from(room).unwrap_or(0).min(rest.len());
+    *rest = rest.get(bytes..).unwrap_or_default();
+    let bytes = u32::try_from(bytes).unwrap_or(0);
+    *ready = ready.wrapping_add(bytes.wrapping_shl(3));
+    next
+}
 
 /// Reads from the start of some bytes.
 #[derive(Debug)]
@@ -10,9 +34,6 @@ pub(crate) struct BitReader<'a> {
 }
 
 impl<'a> BitReader<'a> {
-    /// Bits that are at hand after a refill that met no end.
-    const AT_HAND: u32 = 56;
-
     /// Reads `bytes`.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         BitReader {
@@ -22,26 +43,12 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// Fills the window: one load of eight bytes wherever there are as many, of which as many whole bytes
-    /// count as have room.
+    /// Fills the window.
+    #[inline]
     fn refill(&mut self) {
-        if let Some(next) = self.rest.first_chunk::<8>() {
-            self.window |= u64::from_be_bytes(*next).wrapping_shr(self.ready);
-            let bytes = 63_u32.wrapping_sub(self.ready).wrapping_shr(3);
-            self.ready = self.ready.wrapping_add(bytes.wrapping_shl(3));
-            let bytes = usize::try_from(bytes).unwrap_or(0);
-            self.rest = self.rest.get(bytes..).unwrap_or_default();
-            return;
-        }
-        while self.ready <= Self::AT_HAND {
-            let Some((&byte, rest)) = self.rest.split_first() else {
-                return;
-            };
-            let place = Self::AT_HAND.wrapping_sub(self.ready);
-            self.window |= u64::from(byte).wrapping_shl(place);
-            self.ready = self.ready.wrapping_add(8);
-            self.rest = rest;
-        }
+        let filled = self.ready;
+        let next = load(&mut self.rest, &mut self.ready);
+        self.window |= u64::from_be_bytes(next).wrapping_shr(filled);
     }
 
     /// Passes over `count` bits of the window, at most as many as are ready.
@@ -55,7 +62,7 @@ impl<'a> BitReader<'a> {
     pub(crate) fn read(&mut self, width: u32) -> Option<u64> {
         if self.ready < width {
             self.refill();
-            if self.ready < width || width > Self::AT_HAND {
+            if self.ready < width || width > AT_HAND {
                 return None;
             }
         }

@@ -29,16 +29,9 @@ pub fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
 pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
     let whole = count.saturating_mul(size);
-    let (Some((planes, rest)), Some((elements, after))) = (
-        shuffled.split_at_checked(whole),
-        elements.split_at_mut_checked(whole),
-    ) else {
+    let Some((planes, elements)) = copy_rest(shuffled, elements, whole) else {
         return;
     };
-    after
-        .iter_mut()
-        .zip(rest)
-        .for_each(|(to, from)| *to = *from);
     // An element is written in several passes; a tile of them stays in the first-level cache meanwhile.
     const TILE_BYTES: usize = 16 << 10;
     let tile = TILE_BYTES.checked_div(size).unwrap_or(1).max(64);
@@ -53,6 +46,20 @@ pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
         };
         unshuffle_tile(plane, size, tile_elements);
     }
+}
+
+/// Copies what stands unchanged after the first `whole` bytes; gives those of both.
+pub(crate) fn copy_rest<'s, 'e>(
+    shuffled: &'s [u8],
+    elements: &'e mut [u8],
+    whole: usize,
+) -> Option<(&'s [u8], &'e mut [u8])> {
+    let (shuffled, rest) = shuffled.split_at_checked(whole)?;
+    let (elements, after) = elements.split_at_mut_checked(whole)?;
+    for (to, from) in after.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    Some((shuffled, elements))
 }
 
 /// Writes whole elements, `plane(j)` beginning with byte j of each.
@@ -93,13 +100,8 @@ fn join4(elements: &mut [u8], [a, b, c, d]: [&[u8]; 4]) {
 /// Bytes `byte..byte + 8` of every element. Eight bytes of eight planes are a square that is transposed in
 /// registers: an eighth of the loads and stores of single bytes, whatever the element's size.
 fn join8(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
-    let [a, b, c, d, e, f, g, h] = planes.map(|plane| plane.as_chunks::<8>().0);
-    let low = a.iter().zip(b).zip(c).zip(d);
-    let high = e.iter().zip(f).zip(g).zip(h);
     let mut squares = elements.chunks_exact_mut(size.saturating_mul(8));
-    for (square, ((((a, b), c), d), (((e, f), g), h))) in squares.by_ref().zip(low.zip(high)) {
-        let rows = [a, b, c, d, e, f, g, h].map(|row| u64::from_le_bytes(*row));
-        let columns = transpose_bytes(rows);
+    for (square, columns) in squares.by_ref().zip(transposed(planes)) {
         for (element, column) in square.chunks_exact_mut(size).zip(columns) {
             let place = element.get_mut(byte..);
             if let Some(place) = place.and_then(|place| place.first_chunk_mut::<8>()) {
@@ -120,8 +122,19 @@ fn join1(elements: &mut [u8], size: usize, byte: usize, plane: &[u8]) {
     }
 }
 
+/// The squares of eight bytes of each of eight runs, transposed: word i is of the runs' bytes i.
+#[inline]
+pub(crate) fn transposed<'a>(runs: [&'a [u8]; 8]) -> impl Iterator<Item = [u64; 8]> + use<'a> {
+    let [a, b, c, d, e, f, g, h] = runs.map(|run| run.as_chunks::<8>().0);
+    let low = a.iter().zip(b).zip(c).zip(d);
+    let high = e.iter().zip(f).zip(g).zip(h);
+    low.zip(high)
+        .map(|((((a, b), c), d), (((e, f), g), h))| [a, b, c, d, e, f, g, h])
+        .map(|rows| transpose_bytes(rows.map(|row| u64::from_le_bytes(*row))))
+}
+
 /// Transposes a square of eight by eight bytes: swaps halves of words, then of half words, then bytes.
-pub(crate) fn transpose_bytes(rows: [u64; 8]) -> [u64; 8] {
+fn transpose_bytes(rows: [u64; 8]) -> [u64; 8] {
     const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
     const PAIRS: u64 = 0x0000_ffff_0000_ffff;
     const FOURS: u64 = 0x0000_0000_ffff_ffff;

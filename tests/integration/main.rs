@@ -19,3 +19,4 @@ mod random;
 mod serving;
 mod signals;
 mod truncated;
+mod views;

@@ -4,16 +4,15 @@
 //! A read costs the way from the checkpoint before it. The decoder is one whose state is plain data.
 
 use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
 
 use crate::asdf::compression::Encoded;
-use crate::asdf::compression::resumable::{Resumable, Resumables};
+use crate::asdf::compression::resumable::Resumable;
 use crate::asdf::scan;
-use crate::error::{Error, Result};
-use crate::model::storage::Pieces;
+use crate::error::Result;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
@@ -26,14 +25,11 @@ const CHECKPOINTS: u64 = 128;
 const INPUT: u64 = 64 << 10;
 
 /// A block that is one zlib stream.
-pub struct Checkpointed(Arc<Inner>);
-
-struct Inner {
+pub struct Checkpointed {
     encoded: Encoded,
     piece: u64,
     /// Pieces from one checkpoint to the next.
     distance: u64,
-    resumables: Arc<Resumables>,
     state: Mutex<Kept>,
 }
 
@@ -57,7 +53,7 @@ struct Position {
 
 impl std::fmt::Debug for Checkpointed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Checkpointed(at {})", self.0.encoded.offset)
+        write!(f, "Checkpointed(at {})", self.encoded.offset)
     }
 }
 
@@ -66,40 +62,21 @@ impl Checkpointed {
     ///
     /// # Errors
     /// `Corrupt` where so few bytes cannot hold so many.
-    pub fn new(encoded: Encoded, piece: NonZeroU64, resumables: Arc<Resumables>) -> Result<Self> {
+    pub fn new(encoded: Encoded, piece: NonZeroU64) -> Result<Self> {
         if encoded.decoded > encoded.stored.saturating_mul(EXPANSION) {
             return Err(encoded.corrupt("block: data_size is more than its bytes can hold"));
         }
         let pieces = encoded.decoded.div_ceil(piece.get());
-        Ok(Checkpointed(Arc::new(Inner {
+        Ok(Checkpointed {
             encoded,
             piece: piece.get(),
             distance: pieces.div_ceil(CHECKPOINTS).max(4),
-            resumables,
             state: Mutex::default(),
-        })))
+        })
     }
-}
 
-impl Inner {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
-        let mut kept = self.kept();
-        let mut position = self.nearest(&mut kept, piece);
-        let reaches_new = to_u64(kept.checkpoints.len()).saturating_mul(self.distance) <= piece;
-        if !reaches_new {
-            // The way is known: others need not wait.
-            drop(kept);
-            let bytes = self.forward(&mut position, piece, None)?;
-            self.kept().last = Some(position);
-            return Ok(bytes);
-        }
-        let bytes = self.forward(&mut position, piece, Some(&mut kept.checkpoints))?;
-        kept.last = Some(position);
-        Ok(bytes)
     }
 
     /// The nearest position at or before `piece`.
@@ -184,37 +161,34 @@ impl Inner {
     }
 }
 
-impl Resumable for Inner {
+impl Resumable for Checkpointed {
+    fn encoded(&self) -> &Encoded {
+        &self.encoded
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        self.piece
+    }
+
+    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+        let mut kept = self.kept();
+        let mut position = self.nearest(&mut kept, piece);
+        let reaches_new = to_u64(kept.checkpoints.len()).saturating_mul(self.distance) <= piece;
+        if !reaches_new {
+            // The way is known: others need not wait.
+            drop(kept);
+            let bytes = self.forward(&mut position, piece, None)?;
+            self.kept().last = Some(position);
+            return Ok(bytes);
+        }
+        let bytes = self.forward(&mut position, piece, Some(&mut kept.checkpoints))?;
+        kept.last = Some(position);
+        Ok(bytes)
+    }
+
     fn forget(&self) {
         if let Ok(mut kept) = self.state.try_lock() {
             *kept = Kept::default();
         }
-    }
-}
-
-impl Pieces for Checkpointed {
-    fn bytes(&self) -> u64 {
-        self.0.encoded.decoded
-    }
-
-    fn piece_bytes(&self) -> u64 {
-        self.0.piece
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.0.encoded.stored
-    }
-
-    fn is_sequential(&self) -> bool {
-        true
-    }
-
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
-        if piece.saturating_mul(self.0.piece) >= self.0.encoded.decoded {
-            return Err(Error::NotFound);
-        }
-        let resumable: Weak<Inner> = Arc::downgrade(&self.0);
-        self.0.resumables.touch(self.0.encoded.offset, resumable);
-        self.0.decode(piece)
     }
 }

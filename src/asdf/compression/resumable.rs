@@ -1,12 +1,28 @@
-//! What is kept to decode a stream on from where it was left, for the blocks used last.
+//! Blocks that are one stream, and what is kept to decode it on from where it was left, for the blocks
+//! used last.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use crate::asdf::compression::Encoded;
+use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::storage::Pieces;
 
 /// A stream that keeps what it needs to be decoded on.
-pub trait Resumable: Send + Sync {
+pub trait Resumable: Send + Sync + std::fmt::Debug {
+    /// The block that is the stream.
+    fn encoded(&self) -> &Encoded;
+
+    /// Decoded bytes of every piece but the last.
+    fn piece_bytes(&self) -> u64;
+
+    /// The decoded bytes of a piece that the block has.
+    ///
+    /// # Errors
+    /// As the stream is damaged.
+    fn decode(&self, piece: u64) -> Result<Vec<u8>>;
+
     /// Drops what is kept, if it is not in use.
     fn forget(&self);
 }
@@ -36,5 +52,51 @@ impl Resumables {
         if let Some(stream) = oldest.and_then(|(_, stream)| stream.upgrade()) {
             stream.forget();
         }
+    }
+}
+
+/// The pieces of a block that is one stream.
+#[derive(Debug)]
+pub struct StreamPieces {
+    stream: Arc<dyn Resumable>,
+    resumables: Arc<Resumables>,
+}
+
+impl StreamPieces {
+    /// The pieces of `stream`, which keeps what it keeps as one of `resumables`.
+    pub fn new(stream: impl Resumable + 'static, resumables: &Arc<Resumables>) -> Self {
+        StreamPieces {
+            stream: Arc::new(stream),
+            resumables: Arc::clone(resumables),
+        }
+    }
+}
+
+impl Pieces for StreamPieces {
+    fn bytes(&self) -> u64 {
+        self.stream.encoded().decoded
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        self.stream.piece_bytes()
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.stream.encoded().stored
+    }
+
+    fn is_sequential(&self) -> bool {
+        true
+    }
+
+    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+        let encoded = self.stream.encoded();
+        if piece.saturating_mul(self.stream.piece_bytes()) >= encoded.decoded {
+            return Err(Error::NotFound);
+        }
+        let stream = Arc::downgrade(&self.stream);
+        self.resumables.touch(encoded.offset, stream);
+        let bytes = self.stream.decode(piece);
+        bytes.map_err(|error| encoded.placed(error))
     }
 }

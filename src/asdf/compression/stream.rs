@@ -7,14 +7,13 @@
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Read};
 use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::asdf::compression::Encoded;
-use crate::asdf::compression::resumable::{Resumable, Resumables};
+use crate::asdf::compression::resumable::Resumable;
 use crate::asdf::compression::whole::WholeCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
-use crate::model::storage::Pieces;
 use crate::source::SharedSource;
 use crate::wire::{to_u64, to_usize};
 
@@ -128,13 +127,10 @@ impl Read for StoredBytes {
 }
 
 /// A block that is one stream.
-pub struct Stream(Arc<Inner>);
-
-struct Inner {
+pub struct Stream {
     encoded: Encoded,
     codec: StreamCodec,
     piece: u64,
-    resumables: Arc<Resumables>,
     state: Mutex<State>,
 }
 
@@ -149,31 +145,53 @@ struct State {
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Stream({:?} at {})", self.0.codec, self.0.encoded.offset)
+        write!(f, "Stream({:?} at {})", self.codec, self.encoded.offset)
     }
 }
 
 impl Stream {
     /// The block as a stream, in pieces of `piece` bytes.
-    pub fn new(
-        encoded: Encoded,
-        codec: StreamCodec,
-        piece: NonZeroU64,
-        resumables: Arc<Resumables>,
-    ) -> Self {
-        Stream(Arc::new(Inner {
+    pub fn new(encoded: Encoded, codec: StreamCodec, piece: NonZeroU64) -> Self {
+        Stream {
             encoded,
             codec,
             piece: piece.get(),
-            resumables,
             state: Mutex::default(),
-        }))
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decodes the next piece, and after the last one looks whether the stream ends there.
+    fn step(&self, state: &mut State) -> Result<()> {
+        let start = state.next.saturating_mul(self.piece);
+        let left = self.encoded.decoded.saturating_sub(start);
+        let mut bytes = vec![0; to_usize(left.min(self.piece))?];
+        let decoder = state.decoder.as_mut().ok_or(Error::NotFound)?;
+        if fill(&mut **decoder, &mut bytes)? < bytes.len() {
+            return Err(self.encoded.corrupt("block: ends before data_size"));
+        }
+        if left <= self.piece && !at_end(&mut **decoder)? {
+            return Err(self.encoded.corrupt("block: longer than data_size"));
+        }
+        state.next = state.next.saturating_add(1);
+        state.kept.push_back(bytes);
+        if state.kept.len() > KEPT {
+            state.kept.pop_front();
+        }
+        Ok(())
     }
 }
 
-impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Resumable for Stream {
+    fn encoded(&self) -> &Encoded {
+        &self.encoded
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        self.piece
     }
 
     fn decode(&self, piece: u64) -> Result<Vec<u8>> {
@@ -201,59 +219,9 @@ impl Inner {
         bytes.cloned().ok_or(Error::NotFound)
     }
 
-    /// Decodes the next piece, and after the last one looks whether the stream ends there.
-    fn step(&self, state: &mut State) -> Result<()> {
-        let start = state.next.saturating_mul(self.piece);
-        let left = self.encoded.decoded.saturating_sub(start);
-        let mut bytes = vec![0; to_usize(left.min(self.piece))?];
-        let decoder = state.decoder.as_mut().ok_or(Error::NotFound)?;
-        if fill(&mut **decoder, &mut bytes)? < bytes.len() {
-            return Err(self.encoded.corrupt("block: ends before data_size"));
-        }
-        if left <= self.piece && !at_end(&mut **decoder)? {
-            return Err(self.encoded.corrupt("block: longer than data_size"));
-        }
-        state.next = state.next.saturating_add(1);
-        state.kept.push_back(bytes);
-        if state.kept.len() > KEPT {
-            state.kept.pop_front();
-        }
-        Ok(())
-    }
-}
-
-impl Resumable for Inner {
     fn forget(&self) {
         if let Ok(mut state) = self.state.try_lock() {
             *state = State::default();
         }
-    }
-}
-
-impl Pieces for Stream {
-    fn bytes(&self) -> u64 {
-        self.0.encoded.decoded
-    }
-
-    fn piece_bytes(&self) -> u64 {
-        self.0.piece
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.0.encoded.stored
-    }
-
-    fn is_sequential(&self) -> bool {
-        true
-    }
-
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
-        if piece.saturating_mul(self.0.piece) >= self.0.encoded.decoded {
-            return Err(Error::NotFound);
-        }
-        let resumable: Weak<Inner> = Arc::downgrade(&self.0);
-        self.0.resumables.touch(self.0.encoded.offset, resumable);
-        let piece = self.0.decode(piece);
-        piece.map_err(|error| self.0.encoded.placed(error))
     }
 }

@@ -53,12 +53,12 @@ const STREAMS: [StreamCodec; 3] = [StreamCodec::Bzip2, StreamCodec::Zstd, Stream
 fn long(encode: impl Fn(Option<StreamCodec>) -> Encoded) -> Vec<Box<dyn Pieces>> {
     let resumables = Arc::<Resumables>::default();
     let streams = STREAMS.map(|codec| -> Box<dyn Pieces> {
-        let encoded = encode(Some(codec));
-        Box::new(Stream::new(encoded, codec, PIECE, Arc::clone(&resumables)))
+        let stream = Stream::new(encode(Some(codec)), codec, PIECE);
+        Box::new(StreamPieces::new(stream, &resumables))
     });
     let mut pieces = Vec::from(streams);
-    let zlib = Checkpointed::new(encode(None), PIECE, Arc::clone(&resumables));
-    pieces.push(Box::new(zlib.unwrap()));
+    let zlib = Checkpointed::new(encode(None), PIECE).unwrap();
+    pieces.push(Box::new(StreamPieces::new(zlib, &resumables)));
     pieces
 }
 
@@ -116,7 +116,7 @@ fn a_cut_stream_gives_what_is_there() {
 #[test]
 fn what_no_zlib_stream_can_hold_is_refused() {
     let claim = encoded(&zlib(b"abc"), 1 << 40);
-    assert!(Checkpointed::new(claim, PIECE, Arc::default()).is_err());
+    assert!(Checkpointed::new(claim, PIECE).is_err());
 }
 
 /// Python's `lzma.compress(b'abc' * 100)`.
@@ -133,6 +133,7 @@ fn xz_streams_are_decoded() {
     let decode = |decoded| whole(decoded).unwrap().decode(0);
     assert_eq!(decode(300), Ok(b"abc".repeat(100)));
     assert!(decode(299).is_err() && decode(301).is_err());
-    let long = Stream::new(encoded(XZ, 300), StreamCodec::Xz, PIECE, Arc::default());
+    let long = Stream::new(encoded(XZ, 300), StreamCodec::Xz, PIECE);
+    let long = StreamPieces::new(long, &Arc::default());
     assert_eq!(long.decode(0), Ok(b"abc".repeat(100)));
 }

@@ -1,5 +1,7 @@
 //! ZFP's stream of bits: the lowest bit of each byte first, numbers from their lowest bit up.
 
+use crate::filter::bits::{AT_HAND, load};
+
 /// Reads from the start of some bytes.
 #[derive(Debug)]
 pub(super) struct BitStream<'a> {
@@ -10,9 +12,6 @@ pub(super) struct BitStream<'a> {
 }
 
 impl<'a> BitStream<'a> {
-    /// Bits that are at hand after a refill that met no end.
-    const AT_HAND: u32 = 56;
-
     /// Reads `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         BitStream {
@@ -22,24 +21,12 @@ impl<'a> BitStream<'a> {
         }
     }
 
-    /// Fills the window: one load of eight bytes wherever there are as many.
+    /// Fills the window.
+    #[inline]
     fn refill(&mut self) {
-        if let Some(next) = self.rest.first_chunk::<8>() {
-            self.window |= u64::from_le_bytes(*next).wrapping_shl(self.ready);
-            let bytes = 63_u32.wrapping_sub(self.ready).wrapping_shr(3);
-            self.ready = self.ready.wrapping_add(bytes.wrapping_shl(3));
-            let bytes = usize::try_from(bytes).unwrap_or(0);
-            self.rest = self.rest.get(bytes..).unwrap_or_default();
-            return;
-        }
-        while self.ready <= Self::AT_HAND {
-            let Some((&byte, rest)) = self.rest.split_first() else {
-                return;
-            };
-            self.window |= u64::from(byte).wrapping_shl(self.ready);
-            self.ready = self.ready.wrapping_add(8);
-            self.rest = rest;
-        }
+        let filled = self.ready;
+        let next = load(&mut self.rest, &mut self.ready);
+        self.window |= u64::from_le_bytes(next).wrapping_shl(filled);
     }
 
     /// The next `width` bits as a number, at most 56; `None` where there are fewer.
@@ -47,7 +34,7 @@ impl<'a> BitStream<'a> {
     pub(super) fn read(&mut self, width: u32) -> Option<u64> {
         if self.ready < width {
             self.refill();
-            if self.ready < width || width > Self::AT_HAND {
+            if self.ready < width || width > AT_HAND {
                 return None;
             }
         }
@@ -68,7 +55,7 @@ impl<'a> BitStream<'a> {
     pub(super) fn skip(&mut self, count: u32) -> Option<()> {
         let mut left = count;
         while left > 0 {
-            let step = left.min(Self::AT_HAND);
+            let step = left.min(AT_HAND);
             self.read(step)?;
             left = left.wrapping_sub(step);
         }

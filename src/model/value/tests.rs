@@ -8,7 +8,7 @@ use crate::model::datatype::Charset;
 use crate::model::{Attribute, Link, LinkStream, Node};
 
 /// A container of pointers alone. A variable-length element is a byte: the index of its bytes in the
-/// list, 255 for null. A reference is a byte: a node's number, 0 for null.
+/// list, any past its end for null. A reference is a byte: a node's number, 0 for null.
 pub(crate) struct Heap(pub(crate) Vec<Vec<u8>>);
 
 impl Container for Heap {
@@ -34,8 +34,9 @@ impl Container for Heap {
         let bytes = self.0.get(usize::from(element[0]));
         Ok(bytes.map(|bytes| bytes.len() as u64))
     }
-    fn variable_length(&self, element: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
-        Ok(self.0.get(usize::from(element[0])).cloned())
+    fn variable_length(&self, element: &[u8], _: u64, part: Range<u64>) -> Result<Option<Vec<u8>>> {
+        let bytes = self.0.get(usize::from(element[0]));
+        Ok(bytes.map(|bytes| bytes[part.start as usize..part.end as usize].to_vec()))
     }
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
         let node = NodeId(element[0].into());

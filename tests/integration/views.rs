@@ -1,0 +1,46 @@
+//! What stands beneath `.h5fs`, and parts of datasets by selector, compared with what h5py and NumPy make of
+//! the same file.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::harness::{Mount, run, script};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs one of the script's commands, which ends with a traceback where something differs.
+#[track_caller]
+fn views(command: &str, paths: &[&Path]) {
+    run(script("views.py").arg(command).args(paths), LIMIT).success();
+}
+
+fn written() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("views.h5");
+    views("write", &[&file]);
+    (directory, file)
+}
+
+#[test]
+fn views_show_what_h5py_and_numpy_read() {
+    let (_directory, file) = written();
+    let mount = Mount::new(&file);
+    views("check", &[&file, &mount.path]);
+}
+
+/// Without the page cache, every read arrives with the offset and length it was made with.
+#[test]
+fn views_answer_direct_reads_at_any_offset() {
+    let (_directory, file) = written();
+    let mount = Mount::with(&file, &["--direct-io"]);
+    views("check", &[&file, &mount.path]);
+}
+
+#[test]
+fn noviews_leaves_the_data_alone() {
+    let (_directory, file) = written();
+    let mount = Mount::with(&file, &["-o", "noviews"]);
+    views("absent", &[&file, &mount.path]);
+}
