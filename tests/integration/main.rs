@@ -13,6 +13,7 @@ mod helper;
 mod hostile;
 mod inspect;
 mod layering;
+mod lines;
 mod neighbours;
 mod random;
 mod serving;
