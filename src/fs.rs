@@ -215,6 +215,10 @@ impl Filesystem {
     fn enliven(&self, opened: Opened, generation: u32) {
         let engine = Engine::new(self.options.cache_bytes, self.options.threads);
         let node = opened.container.root();
+        let root = opened.container.node(node);
+        if let Some(error) = root.ok().and_then(|root| root.error.clone()) {
+            log::warn!("{}: {error}", opened.origin.path.display());
+        }
         let pin = |ino, what, parent, name: &[u8]| {
             let entry = inode::Entry {
                 what,
