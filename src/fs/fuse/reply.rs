@@ -66,7 +66,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// `entry` as listed; without it, the number 0 tells the kernel to look it up before use.
+    /// `entry` as listed; without it, what is told is valid for no time, so that the kernel looks it up before use.
     pub(super) fn new(listed: &DirEntry<'_>, entry: Option<&Entry>) -> Self {
         let unknown = Stat {
             ino: listed.ino,
@@ -80,7 +80,7 @@ impl Listed {
             modified: (0, 0),
         };
         Listed {
-            ino: INodeNo(entry.map_or(0, |entry| entry.ino)),
+            ino: INodeNo(entry.map_or(listed.ino, |entry| entry.ino)),
             ttl: entry.map_or(Duration::ZERO, ttl),
             attributes: attributes(entry.map_or(&unknown, |entry| &entry.attributes)),
             generation: Generation(entry.map_or(0, |entry| u64::from(entry.generation))),
