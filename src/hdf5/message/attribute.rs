@@ -6,7 +6,6 @@ use crate::hdf5::metadata::Metadata;
 use crate::hdf5::shared::SharedMessages;
 use crate::limits;
 use crate::model::attribute::{Attribute, AttributeContent};
-use crate::model::shape::product;
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// Reads an attribute message's body. What is wrong behind the name is the content's error.
@@ -86,10 +85,7 @@ impl Parts<'_> {
         let is_shared = self.flags & SHARED_DATASPACE != 0;
         let body = self.shared.body(kind::DATASPACE, is_shared, body, at)?;
         let shape = dataspace::read(self.metadata, &mut body.cursor("dataspace message"))?;
-        let elements = match &shape {
-            crate::model::Shape::Null => 0,
-            crate::model::Shape::Simple { dims, .. } => product(dims)?,
-        };
+        let elements = shape.elements()?;
         let bytes = elements
             .checked_mul(u64::from(datatype.size))
             .filter(|&bytes| bytes <= limits::ATTRIBUTE_BYTES)
