@@ -15,6 +15,7 @@ class Mount:
         try:
             subprocess.run(self.command, stdin=subprocess.DEVNULL, check=True, timeout=60)
         except BaseException:
+            subprocess.run(["fusermount3", "-uz", self.path], stderr=subprocess.DEVNULL)
             os.rmdir(self.path)
             raise
         return self

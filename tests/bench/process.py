@@ -1,6 +1,7 @@
 """Work in processes of its own, and its time."""
 import os
 import shutil
+import signal
 import subprocess
 import traceback
 from time import perf_counter
@@ -34,8 +35,12 @@ def alone(function, *arguments):
             traceback.print_exc()
         os._exit(code)
     os.close(writer)
-    with os.fdopen(reader) as answer:
-        said = answer.read()
+    try:
+        with os.fdopen(reader) as answer:
+            said = answer.read()
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
     if os.waitpid(child, 0)[1]:
         raise RuntimeError(f"{function.__name__}{arguments} failed")
     return None if said == "None" else float(said)
