@@ -31,7 +31,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=5, help="how often each is run (5)")
     parser.add_argument("--only", default="*", help="cases, with commas; * and ? match as in a shell")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
-    parser.add_argument("--scale", action="store_true", help="print how the cost grows with ten times the chunks and links instead")
+    parser.add_argument("--scale", action="store_true", help="print how the cost grows with ten times the chunks and links instead (1 000 000 at most, whatever --size)")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables there too")
     parser.add_argument("--chart", metavar="FILE.svg", help="draw the ratios there")
     parser.add_argument("--binary", metavar="PATH", required=True, help="the h5fs to measure (built from this tree)")

@@ -72,21 +72,20 @@ def cost(h5fs, path, count, what, rounds):
 
 def growth(h5fs, store, rounds, note):
     """The head and the rows of the table."""
-    counts = [store.count(step) for step in STEPS]
-    head = ["file", "what", *(f"{count:,}".replace(",", " ") for count in counts), "per ten times"]
+    head = ["file", "what", *(f"{count:,}".replace(",", " ") for count in STEPS), "for ten times"]
     rows = []
     for source, name in SOURCES.items():
-        paths = [store.made(source, count) for count in counts]
+        paths = [store.made(source, count) for count in STEPS]
         for index, (read, what) in enumerate(READS[name.split(",")[0]].items()):
             note(f"{source}, {read}")
-            costs = [cost(h5fs, path, count, what, rounds) for path, count in zip(paths, counts)]
+            costs = [cost(h5fs, path, count, what, rounds) for path, count in zip(paths, STEPS)]
             if index == 0:
-                rows.append(row(name, "mount, ms", [mount for mount, _, _ in costs], counts))
-            rows.append(row(name, f"{read}, ms", [spent for _, spent, _ in costs], counts))
-            rows.append(row(name, f"{read}, KiB read", [kib for _, _, kib in costs], counts))
+                rows.append(row(name, "mount, ms", [mount for mount, _, _ in costs]))
+            rows.append(row(name, f"{read}, ms", [spent for _, spent, _ in costs]))
+            rows.append(row(name, f"{read}, KiB read", [kib for _, _, kib in costs]))
     return head, rows
 
 
-def row(name, what, costs, counts):
-    tens = max(len(str(counts[-1])) - len(str(counts[0])), 1)
-    return [name, what, *(f"{cost:.1f}" for cost in costs), f"{(costs[-1] / costs[0]) ** (1 / tens):.1f} times"]
+def row(name, what, costs):
+    growth = (costs[-1] / costs[0]) ** (1 / (len(costs) - 1))
+    return [name, what, *(f"{cost:.1f}" for cost in costs), f"{growth:.1f} times"]
