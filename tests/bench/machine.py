@@ -19,6 +19,11 @@ def cpu():
     return model[1] if model else platform.machine()
 
 
+def load():
+    """How many processes wanted a core in the last minute."""
+    return f"{os.getloadavg()[0]:.1f}"
+
+
 def facts(h5fs, directory):
     tools = [
         said(h5fs, "--version"),
@@ -28,6 +33,5 @@ def facts(h5fs, directory):
         *([said("h5dump", "--version").replace(": Version", "")] if there("h5dump") else []),
     ]
     place = said("findmnt", "-no", "FSTYPE", "-T", directory)
-    load = " ".join(f"{number:.1f}" for number in os.getloadavg())
     cores = len(os.sched_getaffinity(0))
-    return f"{cpu()}, {cores} cores, Linux {platform.release()}, {place}, load {load}; {', '.join(tools)}"
+    return f"{cpu()}, {cores} cores, Linux {platform.release()}, {place}; {', '.join(tools)}"

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 import machine  # noqa: E402
 import report  # noqa: E402
 import scale  # noqa: E402
-from bounds import BOUNDS  # noqa: E402
+from bounds import BOUNDS, MILLION  # noqa: E402
 from data import Store  # noqa: E402
 from pairs import PAIRS  # noqa: E402
 
@@ -27,7 +27,7 @@ def size(text):
 
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=size, default=2**30, help="bytes of the reference data, with K, M or G (1G); slow codecs take a part of it")
+    parser.add_argument("--size", type=size, default=2**30, help="bytes of the reference data, with K, M or G (1G); slow codecs take a part of it; below 256M there are fewer links, chunks and datasets too")
     parser.add_argument("--rounds", type=int, default=5, help="how often each is run (5)")
     parser.add_argument("--only", default="*", help="cases, with commas; * and ? match as in a shell")
     parser.add_argument("--list", action="store_true", help="print the cases and end")
@@ -58,8 +58,7 @@ def main():
         print(*(f"{case.name:16} {case.what.replace('`', '')}" for case in (*PAIRS, *BOUNDS)), sep="\n")
         return
     store = Store(given.data, given.size)
-    facts = machine.facts(given.binary, given.data)
-    conditions = f"{given.size >> 20} MiB, {given.rounds} rounds. {facts}"
+    load = machine.load()
     tables, pairs = [], []
     if given.scale:
         tables.append(scale.growth(given.binary, store, given.rounds, note))
@@ -68,6 +67,9 @@ def main():
         tables.append((report.PAIRS, [report.pair_row(*outcome) for outcome in pairs]))
         tables.append((report.BOUNDS, [report.bound_row(*outcome) for outcome in measured(BOUNDS, given, store)]))
     tables = [table for table in tables if table[1]]
+    load = f"Load {load} before, {machine.load()} after"
+    data = "" if given.scale else f"{given.size >> 20} MiB, {store.count(MILLION)} links and chunks, "
+    conditions = f"{data}{given.rounds} rounds. {machine.facts(given.binary, given.data)}. {load}."
     print(conditions, *(report.text(*table) for table in tables), sep="\n\n")
     if given.markdown:
         with open(given.markdown, "w") as f:
