@@ -76,7 +76,7 @@ def chart(outcomes):
         parts.append(f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{mark}</text>')
     for row, (pair, ratios) in enumerate(outcomes):
         top = HIGH + 30 * row + 4
-        label = escape(f"{pair.what.replace('`', '')}: {pair.beside()}")
+        label = escape(f"{pair.what.replace('`', '')} ({pair.beside()})")
         parts.append(f'<text x="{LEFT - 8}" y="{top + 15}" text-anchor="end">{label}</text>')
         for mode, of in ratios.items():
             ratio = middle(of)
@@ -88,7 +88,7 @@ def chart(outcomes):
     for colour, label in COLOURS.values():
         parts.append(f'<rect x="{x}" y="14" width="12" height="12" fill="{colour}"/><text x="{x + 18}" y="24">{label}</text>')
         x += 200
-    parts.append(f'<text x="{LEFT + WIDE / 2}" y="{bottom + 36}" text-anchor="middle">times as fast as the peer (more is better)</text>')
+    parts.append(f'<text x="{LEFT + WIDE / 2}" y="{bottom + 36}" text-anchor="middle">times as fast as the peer, which is in parentheses: more is better</text>')
     width, height = LEFT + WIDE + 50, bottom + 46
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">\n'

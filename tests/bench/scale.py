@@ -51,7 +51,7 @@ def read_all(mount, count):
 
 
 READS = {
-    "chunks": {"stat": stat_dataset, "64 bytes in the middle": read_some, "all bytes": read_all},
+    "chunks": {"stat": stat_dataset, "open, 64 bytes in the middle": read_some, "all bytes": read_all},
     "links": {"stat of a name": stat_name, "first 100 names": list_some, "all names": list_all},
 }
 
