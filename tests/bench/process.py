@@ -31,9 +31,10 @@ def alone(function, *arguments):
         try:
             os.write(writer, repr(function(*arguments)).encode())
             code = 0
-        except BaseException:
+        except Exception:
             traceback.print_exc()
-        os._exit(code)
+        finally:
+            os._exit(code)
     os.close(writer)
     try:
         with os.fdopen(reader) as answer:
