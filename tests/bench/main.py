@@ -37,7 +37,17 @@ def arguments():
     parser.add_argument("--binary", metavar="PATH", required=True, help="the h5fs to measure (built from this tree)")
     parser.add_argument("--data", metavar="DIRECTORY", required=True, help="where the files are made and kept (bench, beside the build)")
     parser.add_argument("--clean", action="store_true", help="remove the files afterwards")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if not shutil.which(given.binary):
+        parser.error(f"{given.binary} is not a program")
+    return given
+
+
+def end(*_):
+    """Once only, so that each `with` unmounts undisturbed."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(1)
 
 
 def note(text):
@@ -83,5 +93,5 @@ def main():
 
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: sys.exit(1))  # so that every `with` unmounts
+        signal.signal(number, end)
     main()

@@ -12,19 +12,23 @@ class Mount:
         self.command = [h5fs, *options, source, self.path]
 
     def __enter__(self):
+        # in a session of its own: a Ctrl-C must not end it half way
+        mounting = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, start_new_session=True)
         try:
-            subprocess.run(self.command, stdin=subprocess.DEVNULL, check=True, timeout=60)
+            if mounting.wait(60):
+                raise RuntimeError(f"{self.command} failed")
         except BaseException:
-            subprocess.run(["fusermount3", "-uz", self.path], stderr=subprocess.DEVNULL)
-            os.rmdir(self.path)
+            mounting.wait(60)
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_):
         for _ in range(100):
-            if subprocess.run(["fusermount3", "-u", self.path], stderr=subprocess.DEVNULL).returncode == 0:
+            if not os.path.ismount(self.path):
                 break
-            time.sleep(0.1)
+            if subprocess.run(["fusermount3", "-u", self.path], stderr=subprocess.DEVNULL).returncode:
+                time.sleep(0.1)
         else:
             subprocess.run(["fusermount3", "-uz", self.path])
         os.rmdir(self.path)
