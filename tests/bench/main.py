@@ -40,6 +40,8 @@ def arguments():
     given = parser.parse_args()
     if not shutil.which(given.binary):
         parser.error(f"{given.binary} is not a program")
+    if given.size < 2**21:
+        parser.error("two readers need two chunks: --size is at least 2M")
     return given
 
 
