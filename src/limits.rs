@@ -36,8 +36,8 @@ pub const FILTERS: usize = 32;
 /// Bytes that the filters of a pipeline may add to a chunk, besides an eighth of its length.
 pub const FILTER_OVERHEAD: usize = 64 << 10;
 
-/// Bytes of the spare buffer that each decoding thread keeps.
-pub const SCRATCH_BYTES: usize = 4 << 20;
+/// Bytes of memory that chunks have left and the next ones will use.
+pub const SPARE_BYTES: u64 = 16 << 20;
 
 /// Bytes of one filtered chunk, as stored and as decoded: it is in memory whole while it is decoded. Chunks
 /// without filters are read in parts and may be of any size.

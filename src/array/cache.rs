@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
+use crate::filter::Buffer;
+
 /// Which chunk: the array's number, and the chunk's in the array's grid.
 pub(super) type Key = (u64, u64);
 
 /// The elements of one chunk.
-pub(super) type Decoded = Arc<Vec<u8>>;
+pub(super) type Decoded = Arc<Buffer>;
 
 /// What an entry costs besides the chunk's bytes: its node in the list, its slot in the table.
 const ENTRY_BYTES: u64 = 128;

@@ -10,6 +10,7 @@ use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::flight::{Entry, Flights, Lead};
 use crate::array::prefetch::{self, Queue};
 use crate::error::Result;
+use crate::filter::Buffer;
 use crate::limits;
 use crate::model::Array;
 use crate::source::SharedSource;
@@ -209,7 +210,7 @@ impl Shared {
         }
     }
 
-    fn decode(&self, chunks: &Chunks, encoded: Encoded) -> Result<Vec<u8>> {
+    fn decode(&self, chunks: &Chunks, encoded: Encoded) -> Result<Buffer> {
         let _permit = self.budget.acquire(chunks.decode_bytes(Some(encoded)));
         let decoded = chunks.decode(encoded)?;
         self.decoded.fetch_add(1, Ordering::Relaxed);

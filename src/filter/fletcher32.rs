@@ -5,6 +5,7 @@
 //! little-endian number, the second sum in the high half.
 
 use crate::error::{Error, Result};
+use crate::filter::Buffer;
 
 /// Bytes that the filter adds.
 pub const CHECKSUM_BYTES: usize = 4;
@@ -13,7 +14,7 @@ pub const CHECKSUM_BYTES: usize = 4;
 ///
 /// # Errors
 /// `Corrupt` where the checksum is missing or wrong.
-pub fn decode(mut bytes: Vec<u8>) -> Result<Vec<u8>> {
+pub fn decode(mut bytes: Buffer) -> Result<Buffer> {
     let Some((data, &stored)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err(Error::corrupt("fletcher32: no room for the checksum", 0));
     };

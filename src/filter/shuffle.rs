@@ -2,13 +2,13 @@
 //! last whole element stand unchanged at the end. Parameter 0 is the size of an element.
 
 use crate::error::{Error, Result};
-use crate::filter::scratch;
+use crate::filter::Buffer;
 
 /// The bytes in the elements' order again.
 ///
 /// # Errors
 /// `Corrupt` where the parameter is missing or zero.
-pub fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
+pub fn decode(bytes: Buffer, parameters: &[u32]) -> Result<Buffer> {
     let size = parameters
         .first()
         .and_then(|&size| usize::try_from(size).ok());
@@ -18,9 +18,8 @@ pub fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
     if size == 1 || bytes.len().saturating_sub(size) < size {
         return Ok(bytes);
     }
-    let mut elements = scratch::buffer(bytes.len());
+    let mut elements = Buffer::new(bytes.len());
     unshuffle(&bytes, size, &mut elements);
-    scratch::give_back(bytes);
     Ok(elements)
 }
 
