@@ -17,9 +17,9 @@ mod bit_planes;
 mod bits;
 pub mod bitshuffle;
 mod blocks;
-pub mod buffer;
 pub mod blosc;
 pub mod blosc2;
+pub mod buffer;
 pub mod bzip2;
 pub mod deflate;
 pub mod fletcher32;
@@ -228,6 +228,10 @@ pub fn name(id: u16) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(pipeline: &Pipeline, mask: u32, stored: Vec<u8>, bytes: usize) -> Result<Vec<u8>> {
+        super::decode(pipeline, mask, stored.into(), bytes).map(Buffer::into_vec)
+    }
 
     fn filter(id: u16, parameters: &[u32]) -> Filter {
         Filter {

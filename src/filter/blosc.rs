@@ -11,9 +11,9 @@ mod codec;
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
-use crate::filter::{Length, buffer};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::shuffle::unshuffle;
+use crate::filter::{Length, buffer};
 use crate::wire::{Cursor, to_usize};
 use codec::Codec;
 

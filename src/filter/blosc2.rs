@@ -8,8 +8,8 @@
 mod b2nd;
 
 use crate::error::{Error, Result};
-use crate::filter::{Length, buffer};
 use crate::filter::blosc::Chunk;
+use crate::filter::{Length, buffer};
 use crate::wire::{Cursor, to_usize};
 use b2nd::Boxes;
 

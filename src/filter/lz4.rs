@@ -4,8 +4,8 @@
 use std::io::Read;
 
 use crate::error::{Error, Result};
-use crate::filter::{Length, buffer};
 use crate::filter::blocks::Blocks;
+use crate::filter::{Length, buffer};
 
 /// The bytes of a chunk of filter 32004: u64 total, u32 block size, then for each block u32 stored length
 /// and the block, raw where the lengths are equal; all numbers big-endian.

@@ -5,8 +5,8 @@
 //! 3 compound (size, members, each an offset and a type), 4 anything else (size). Bits that are not stored are 0.
 
 use crate::error::{Error, Result};
-use crate::filter::{Buffer, Length};
 use crate::filter::bits::BitReader;
+use crate::filter::{Buffer, Length};
 use crate::limits;
 use crate::wire::to_usize;
 
@@ -190,6 +190,10 @@ impl Atomic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored.into(), parameters, length).map(Buffer::into_vec)
+    }
 
     /// What libhdf5 (h5py 3.16, `set_nbit`) stored for numbers of 12 bits at offset 4 in `<u4` and `>u4`.
     #[test]

@@ -7,8 +7,8 @@
 //! bytes, then the codes, the most significant bit first. All bits set: the fill value.
 
 use crate::error::{Error, Result};
-use crate::filter::{Buffer, Length};
 use crate::filter::bits::BitReader;
+use crate::filter::{Buffer, Length};
 use crate::wire::{Cursor, to_usize};
 
 /// The bytes of a chunk.
@@ -185,6 +185,10 @@ impl Scheme {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored.into(), parameters, length).map(Buffer::into_vec)
+    }
 
     // What h5py 3.16 stored with `scaleoffset=0` for integers, `scaleoffset=2` for floats: parameters and chunk.
     /// `np.array([-300, -299, -290, 7], '>i2')`.

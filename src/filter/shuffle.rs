@@ -155,6 +155,10 @@ fn transpose_bytes(rows: [u64; 8]) -> [u64; 8] {
 mod tests {
     use super::*;
 
+    fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
+        super::decode(bytes.into(), parameters).map(Buffer::into_vec)
+    }
+
     /// The definition: byte j of element i stands at `j * count + i`.
     fn shuffle(elements: &[u8], size: usize) -> Vec<u8> {
         let count = elements.len() / size;

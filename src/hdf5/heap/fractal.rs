@@ -331,7 +331,8 @@ impl FractalHeap {
             let source = self.metadata.source();
             let stored = read_block(&**source, block.address, stored, WHAT)?;
             let length = to_usize(block.size)?;
-            let bytes = filter::decode(&self.pipeline, filter_mask, stored.into(), length)?.into_vec();
+            let bytes =
+                filter::decode(&self.pipeline, filter_mask, stored.into(), length)?.into_vec();
             verify(&bytes)?;
             Ok(bytes)
         })
