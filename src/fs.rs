@@ -100,7 +100,7 @@ impl Default for Options {
             gid: None,
             umask: None,
             direct_io: false,
-            cache_size: limits::CACHE_USUAL.into(),
+            cache_size: limits::CACHE_LEAST.into(),
             threads: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
             views: true,
             external: External::Within,

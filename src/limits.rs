@@ -88,13 +88,16 @@ pub const SYMLINK_HOPS: usize = 40;
 /// Chunks that are counted for `st_blocks` and for holes; beyond them the rest is taken as data.
 pub const ALLOCATION_WALK: usize = 1 << 17;
 
-/// Bytes of decoded chunks that are kept where the user does not say. More would be kept twice, the kernel
-/// having its page cache, and cost page faults: decoding into memory that evicted chunks leave is a
-/// third faster.
-pub const CACHE_USUAL: u64 = 128 << 20;
+/// Bytes of decoded chunks that are kept at first, where the user does not say. More would be kept twice,
+/// the kernel having its page cache, and cost page faults: decoding into memory that evicted chunks
+/// leave is a third faster.
+pub const CACHE_LEAST: u64 = 32 << 20;
 
-/// Bytes up to which that grows for sequential readers that come back to more chunks: a quarter of memory,
-/// but not outside these bounds.
+/// Evicted chunks that are remembered, so that the cache grows when they are read again.
+pub const DEPARTED_CHUNKS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1 << 16).unwrap();
+
+/// Bytes up to which the cache grows where that spares decoding chunks again: a quarter of memory, but not
+/// outside these bounds.
 pub const CACHE_MOST: std::ops::RangeInclusive<u64> = (64 << 20)..=(1 << 30);
 
 /// Bytes of a file name that the kernel's directory entries can hold.

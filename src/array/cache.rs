@@ -1,4 +1,9 @@
 //! Decoded chunks that are kept, weighed in bytes; the one that was used longest ago goes first.
+//!
+//! The cache is small as long as that costs nobody: who reads a file once needs few chunks, and what they
+//! leave is still in the processor's cache when it is written anew. It grows where readers claim room for
+//! chunks that they will come back to, and by each chunk that is decoded a second time although a larger
+//! cache would have kept it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lru::LruCache;
 
 use crate::filter::Buffer;
+use crate::limits;
 
 /// Which chunk: the array's number, and the chunk's in the array's grid.
 pub(super) type Key = (u64, u64);
@@ -19,9 +25,9 @@ const ENTRY_BYTES: u64 = 128;
 /// How many bytes of decoded chunks are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheSize {
-    /// As a rule.
-    pub usual: u64,
-    /// While sequential readers need them to have each chunk decoded only once.
+    /// At first.
+    pub least: u64,
+    /// Where more of them spare decoding chunks again.
     pub most: u64,
 }
 
@@ -29,7 +35,7 @@ impl From<u64> for CacheSize {
     /// So many bytes, whatever readers need.
     fn from(bytes: u64) -> Self {
         CacheSize {
-            usual: bytes,
+            least: bytes,
             most: bytes,
         }
     }
@@ -50,6 +56,16 @@ struct Entries {
     evictions: u64,
     /// Bytes that all claims ask for.
     claimed: u64,
+    /// Bytes over the least that chunks would have needed to be decoded only once.
+    missed: u64,
+    departed: Departed,
+}
+
+/// Chunks that were evicted, with their bytes: as far back as the largest cache would have kept them.
+struct Departed {
+    chunks: LruCache<Key, u64>,
+    bytes: u64,
+    most: u64,
 }
 
 /// What the cache has done so far.
@@ -69,10 +85,16 @@ impl Cache {
             bytes: 0,
             evictions: 0,
             claimed: 0,
+            missed: 0,
+            departed: Departed {
+                chunks: LruCache::new(limits::DEPARTED_CHUNKS),
+                bytes: 0,
+                most: size.most.saturating_sub(size.least),
+            },
         };
         Cache {
             size,
-            capacity: AtomicU64::new(size.usual),
+            capacity: AtomicU64::new(size.least),
             entries: Mutex::new(entries),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -88,24 +110,26 @@ impl Cache {
     pub(super) fn claim(&self, bytes: u64) {
         let mut entries = self.entries();
         entries.claimed = entries.claimed.saturating_add(bytes);
-        self.fit(entries);
+        drop(self.fit(&mut entries));
     }
 
     /// Takes a claim back.
     pub(super) fn release(&self, bytes: u64) {
         let mut entries = self.entries();
         entries.claimed = entries.claimed.saturating_sub(bytes);
-        self.fit(entries);
-    }
-
-    /// Makes the capacity what is claimed, within bounds, and evicts what is over it.
-    fn fit(&self, mut entries: MutexGuard<'_, Entries>) {
-        let capacity = entries.claimed.min(self.size.most).max(self.size.usual);
-        self.capacity.store(capacity, Ordering::Relaxed);
-        let evicted = entries.evict(capacity);
+        let evicted = self.fit(&mut entries);
         // Freed after the lock: returning megabytes to the system takes its time.
         drop(entries);
         drop(evicted);
+    }
+
+    /// Makes the capacity what is needed, within bounds, and takes out what is over it.
+    fn fit(&self, entries: &mut Entries) -> Vec<Decoded> {
+        let CacheSize { least, most } = self.size;
+        let needed = least.saturating_add(entries.missed).max(entries.claimed);
+        let capacity = needed.min(most).max(least);
+        self.capacity.store(capacity, Ordering::Relaxed);
+        entries.evict(capacity)
     }
 
     /// The chunk, for a reader: it counts as used, and as a hit or a miss.
@@ -125,17 +149,25 @@ impl Cache {
         self.entries().chunks.peek(&key).cloned()
     }
 
+    /// Whether the chunk is there; it counts as used, but not as a hit or a miss.
+    pub(super) fn promote(&self, key: Key) -> bool {
+        self.entries().chunks.promote(&key)
+    }
+
     /// Keeps the chunk, unless it is larger than the whole cache.
     pub(super) fn put(&self, key: Key, chunk: &Decoded) {
-        let mut entries = self.entries();
-        let capacity = self.capacity();
-        if weight(chunk) > capacity {
+        let weight = weight(chunk);
+        if weight > self.size.most {
             return;
         }
-        entries.bytes += weight(chunk);
+        let mut entries = self.entries();
+        if entries.departed.take(key) || weight > self.capacity() {
+            entries.missed = entries.missed.saturating_add(weight).min(self.size.most);
+        }
+        entries.bytes += weight;
         let replaced = entries.chunks.put(key, Arc::clone(chunk));
-        entries.bytes -= replaced.as_ref().map_or(0, weight);
-        let evicted = entries.evict(capacity);
+        entries.bytes -= replaced.as_ref().map_or(0, self::weight);
+        let evicted = self.fit(&mut entries);
         // As above.
         drop(entries);
         drop((replaced, evicted));
@@ -161,14 +193,34 @@ impl Entries {
     fn evict(&mut self, capacity: u64) -> Vec<Decoded> {
         let mut evicted = Vec::new();
         while self.bytes > capacity {
-            let Some((_, oldest)) = self.chunks.pop_lru() else {
+            let Some((key, oldest)) = self.chunks.pop_lru() else {
                 break;
             };
             self.bytes -= weight(&oldest);
             self.evictions += 1;
+            self.departed.put(key, weight(&oldest));
             evicted.push(oldest);
         }
         evicted
+    }
+}
+
+impl Departed {
+    fn put(&mut self, key: Key, bytes: u64) {
+        let forgotten = self.chunks.push(key, bytes).map_or(0, |(_, bytes)| bytes);
+        self.bytes = self.bytes + bytes - forgotten;
+        while self.bytes > self.most
+            && let Some((_, bytes)) = self.chunks.pop_lru()
+        {
+            self.bytes -= bytes;
+        }
+    }
+
+    /// Whether this chunk would still be there; it is forgotten.
+    fn take(&mut self, key: Key) -> bool {
+        let bytes = self.chunks.pop(&key);
+        self.bytes -= bytes.unwrap_or(0);
+        bytes.is_some()
     }
 }
 
@@ -215,7 +267,7 @@ mod tests {
     #[test]
     fn claims_give_room_up_to_the_most_and_only_as_long_as_they_stand() {
         let cache = Cache::new(CacheSize {
-            usual: 1000,
+            least: 1000,
             most: 3000,
         });
         cache.claim(2000);
@@ -228,5 +280,40 @@ mod tests {
         cache.release(2000);
         assert_eq!(cache.capacity(), 1000);
         assert!(cache.peek((0, 0)).is_none());
+    }
+
+    #[test]
+    fn a_chunk_that_is_decoded_again_makes_room_for_itself() {
+        let cache = Cache::new(CacheSize {
+            least: 1000,
+            most: 5000,
+        });
+        let chunk = Arc::new(vec![0; 900 - ENTRY_BYTES as usize].into());
+        // Round and round through four chunks: none of them is decoded a third time.
+        let mut decoded = [0; 4];
+        for number in [0, 1, 2, 3].repeat(5) {
+            if cache.get((0, number)).is_none() {
+                decoded[number as usize] += 1;
+                cache.put((0, number), &chunk);
+            }
+        }
+        assert_eq!((decoded, cache.capacity()), ([2, 2, 2, 1], 1000 + 3 * 900));
+
+        // Once through many: they are not missed.
+        for number in 100..200 {
+            cache.put((0, number), &chunk);
+        }
+        assert_eq!(cache.capacity(), 1000 + 3 * 900);
+    }
+
+    #[test]
+    fn one_that_is_larger_than_the_cache_makes_room_for_itself() {
+        let cache = Cache::new(CacheSize {
+            least: 1000,
+            most: 5000,
+        });
+        cache.put((0, 0), &Arc::new(vec![0; 3000].into()));
+        assert!(cache.peek((0, 0)).is_some());
+        assert!(cache.capacity() <= 5000);
     }
 }

@@ -170,10 +170,11 @@ impl Shared {
         }
     }
 
-    /// Whether chunk `number` is in the cache or on its way there.
+    /// Whether chunk `number`, which a reader is about to need, is in the cache or on its way there; there,
+    /// it is not the next to go.
     pub(super) fn has(&self, chunks: &Chunks, number: u64) -> bool {
         let key = chunks.key(number);
-        self.cache.peek(key).is_some() || self.flights.contains(key)
+        self.cache.promote(key) || self.flights.contains(key)
     }
 
     /// How many chunks may be decoded ahead of one reader: not so many that they push out those of its band.

@@ -135,7 +135,7 @@ fn the_cache_grows_for_a_band_so_that_its_chunks_are_decoded_once() {
     // Columns: each row of 64 kB meets all 16 chunks.
     let columns = Sample::new(&[20, 64_000], &[20, 4000], 1);
     let size = CacheSize {
-        usual: 200_000,
+        least: 200_000,
         most: 4_000_000,
     };
     let engine = Engine::new(size, 2);

@@ -270,7 +270,7 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Usually [`limits::CACHE_USUAL`], and for readers that need it up to a quarter of the machine's memory,
+/// At first [`limits::CACHE_LEAST`], and where readers gain by it up to a quarter of the machine's memory,
 /// within [`limits::CACHE_MOST`].
 pub(crate) fn default_cache_size() -> CacheSize {
     let memory = std::fs::read_to_string("/proc/meminfo")
@@ -279,7 +279,7 @@ pub(crate) fn default_cache_size() -> CacheSize {
         .unwrap_or(0);
     let most = (memory / 4).clamp(*limits::CACHE_MOST.start(), *limits::CACHE_MOST.end());
     CacheSize {
-        usual: limits::CACHE_USUAL.min(most),
+        least: limits::CACHE_LEAST.min(most),
         most,
     }
 }
