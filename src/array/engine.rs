@@ -14,6 +14,9 @@ use crate::limits;
 use crate::model::Array;
 use crate::source::SharedSource;
 
+/// Chunks that are decoded ahead of a reader where they can only be decoded one after another.
+const SEQUENTIAL_DEPTH: u64 = 2;
+
 /// Cache and decode threads, one for each mount. The threads end when it is dropped.
 pub struct Engine {
     pub(super) shared: Arc<Shared>,
@@ -178,9 +181,12 @@ impl Shared {
     /// How many chunks may be decoded ahead of one reader.
     pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
         let bytes = chunks.grid.chunk_bytes();
-        let is_ahead = chunks.is_encoded() && !chunks.is_sequential();
-        if !is_ahead || !self.budget.holds_twice(chunks.decode_bytes(None)) {
+        if !chunks.is_encoded() || !self.budget.holds_twice(chunks.decode_bytes(None)) {
             return 0;
+        }
+        if chunks.is_sequential() {
+            // Decoding goes on while the reader copies.
+            return SEQUENTIAL_DEPTH.min(self.cache.capacity() / 4 / bytes);
         }
         let least = (2 * self.threads as u64).clamp(4, 8);
         let wanted = (limits::PREFETCH_BYTES / bytes).clamp(least, limits::PREFETCH_CHUNKS as u64);
@@ -202,16 +208,27 @@ impl Shared {
             Located::Absent => Ok(Found::Absent),
             Located::Raw(source, offset) => Ok(Found::Raw(source, offset)),
             Located::Encoded(encoded) => {
-                let chunk = Arc::new(self.decode(chunks, encoded)?);
+                let chunk = Arc::new(self.decode(chunks, number, encoded)?);
                 self.cache.put(chunks.key(number), &chunk);
                 Ok(Found::Decoded(chunk))
             }
         }
     }
 
-    fn decode(&self, chunks: &Chunks, encoded: Encoded) -> Result<Vec<u8>> {
+    fn decode(&self, chunks: &Chunks, number: u64, encoded: Encoded) -> Result<Vec<u8>> {
         let _permit = self.budget.acquire(chunks.decode_bytes(Some(encoded)));
-        let decoded = chunks.decode(encoded)?;
+        // Of a long way only its end, so that it does not drive all else out of the cache.
+        let most = self.cache.capacity() / 2 / chunks.grid.chunk_bytes().max(1);
+        let decoded = chunks.decode(encoded, &mut |passed, bytes| {
+            let key = chunks.key(passed);
+            if self.cache.peek(key).is_some() {
+                return;
+            }
+            self.decoded.fetch_add(1, Ordering::Relaxed);
+            if passed.saturating_add(most) > number {
+                self.cache.put(key, &Arc::new(bytes));
+            }
+        })?;
         self.decoded.fetch_add(1, Ordering::Relaxed);
         Ok(decoded)
     }
