@@ -136,6 +136,9 @@ pub const BLOCK_CHUNKS: usize = 1 << 20;
 /// ASDF blocks of one file for which is kept what it takes to decode a stream on.
 pub const RESUMABLE_BLOCKS: usize = 2;
 
+/// Bytes of bzip2 blocks that one ASDF block keeps decoded, one that is longer being alone.
+pub const BZIP2_KEPT: u64 = 16 << 20;
+
 /// Threads that serve requests.
 pub const THREADS: usize = 256;
 

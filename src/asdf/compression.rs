@@ -19,6 +19,8 @@
 //! file, that of the others is forgotten. For `zlib` it is at most 128 checkpoints of 43 KiB, for the
 //! others one decoder with its window and the four pieces decoded last.
 
+pub mod bit_marks;
+pub mod bzip2_blocks;
 pub mod checkpoints;
 pub mod chunk_table;
 pub mod plain;
@@ -35,6 +37,7 @@ use crate::limits;
 use crate::model::storage::Pieces;
 use crate::source::{self, SharedSource};
 
+use bzip2_blocks::Bzip2Blocks;
 use checkpoints::Checkpointed;
 use chunk_table::{ChunkCodec, ChunkTable};
 use resumable::{Resumables, StreamPieces};
@@ -48,6 +51,7 @@ const LZ4_FRAME: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Zlib,
+    Bzip2,
     Stream(StreamCodec),
     Chunks(ChunkCodec),
     Whole(WholeCodec),
@@ -109,6 +113,11 @@ pub fn pieces(
             let stream = Checkpointed::new(encoded, limits::BLOCK_PIECE)?;
             Arc::new(StreamPieces::new(stream, resumables))
         }
+        Framing::Bzip2 if is_small => Arc::new(Whole::new(encoded, WholeCodec::Bzip2)?),
+        Framing::Bzip2 => {
+            let stream = Bzip2Blocks::new(encoded, limits::BLOCK_PIECE);
+            Arc::new(StreamPieces::new(stream, resumables))
+        }
         Framing::Stream(codec) if is_small => Arc::new(Whole::new(encoded, codec.whole())?),
         Framing::Stream(codec) => {
             let stream = Stream::new(encoded, codec, limits::BLOCK_PIECE);
@@ -125,7 +134,7 @@ fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
     let is_frame = first.starts_with(LZ4_FRAME);
     Ok(match &block.compression {
         b"zlib" => Framing::Zlib,
-        b"bzp2" => Framing::Stream(StreamCodec::Bzip2),
+        b"bzp2" => Framing::Bzip2,
         b"zstd" => Framing::Stream(StreamCodec::Zstd),
         b"xz\0\0" => Framing::Stream(StreamCodec::Xz),
         b"lz4f" => Framing::Stream(StreamCodec::Lz4Frame),

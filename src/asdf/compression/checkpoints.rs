@@ -13,6 +13,7 @@ use crate::asdf::compression::Encoded;
 use crate::asdf::compression::resumable::Resumable;
 use crate::asdf::scan;
 use crate::error::Result;
+use crate::model::storage::Passed;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
@@ -104,6 +105,7 @@ impl Checkpointed {
         position: &mut Position,
         piece: u64,
         mut checkpoints: Option<&mut Vec<Position>>,
+        passed: &mut Passed<'_>,
     ) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while position.piece <= piece {
@@ -170,18 +172,19 @@ impl Resumable for Checkpointed {
         self.piece
     }
 
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
         let mut kept = self.kept();
         let mut position = self.nearest(&mut kept, piece);
         let reaches_new = to_u64(kept.checkpoints.len()).saturating_mul(self.distance) <= piece;
         if !reaches_new {
             // The way is known: others need not wait.
             drop(kept);
-            let bytes = self.forward(&mut position, piece, None)?;
+            let bytes = self.forward(&mut position, piece, None, passed)?;
             self.kept().last = Some(position);
             return Ok(bytes);
         }
-        let bytes = self.forward(&mut position, piece, Some(&mut kept.checkpoints))?;
+        let checkpoints = Some(&mut kept.checkpoints);
+        let bytes = self.forward(&mut position, piece, checkpoints, passed)?;
         kept.last = Some(position);
         Ok(bytes)
     }
