@@ -6,13 +6,11 @@
 use std::num::NonZeroU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use miniz_oxide::inflate::stream::{InflateState, inflate};
-use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
-
 use crate::asdf::compression::Encoded;
 use crate::asdf::compression::resumable::Resumable;
 use crate::asdf::scan;
 use crate::error::Result;
+use crate::filter::inflate::{self, Inflater};
 use crate::model::storage::Passed;
 use crate::wire::{to_u64, to_usize};
 
@@ -23,7 +21,7 @@ const EXPANSION: u64 = 1032;
 const CHECKPOINTS: u64 = 128;
 
 /// Stored bytes that are read at once.
-const INPUT: u64 = 64 << 10;
+const INPUT: u64 = 256 << 10;
 
 /// A block that is one zlib stream.
 pub struct Checkpointed {
@@ -45,7 +43,9 @@ struct Kept {
 /// A place in the stream from which it can be decoded on.
 #[derive(Clone)]
 struct Position {
-    inflater: Box<InflateState>,
+    inflater: Inflater,
+    /// The bytes before it that those after it may refer to.
+    window: Vec<u8>,
     /// Offset of the next stored byte.
     at: u64,
     /// The piece that comes next.
@@ -92,7 +92,8 @@ impl Checkpointed {
             (Some(last), _) => last,
             (None, Some(before)) => before.clone(),
             (None, None) => Position {
-                inflater: InflateState::new_boxed(DataFormat::Zlib),
+                inflater: Inflater::default(),
+                window: Vec::new(),
                 at: self.encoded.offset,
                 piece: 0,
             },
@@ -107,59 +108,65 @@ impl Checkpointed {
         mut checkpoints: Option<&mut Vec<Position>>,
         passed: &mut Passed<'_>,
     ) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        while position.piece <= piece {
+        loop {
             if let Some(checkpoints) = checkpoints.as_deref_mut() {
                 let next = to_u64(checkpoints.len()).saturating_mul(self.distance);
                 if position.piece == next {
                     checkpoints.push(position.clone());
                 }
             }
-            let start = position.piece.saturating_mul(self.piece);
-            let left = self.encoded.decoded.saturating_sub(start);
-            bytes.resize(to_usize(left.min(self.piece))?, 0);
-            if self.inflate(position, &mut bytes)? < bytes.len() {
-                return Err(self.encoded.corrupt("block: ends before data_size"));
+            let number = position.piece;
+            let bytes = self.next(position)?;
+            if number >= piece {
+                return Ok(bytes);
             }
-            if left <= self.piece && self.inflate(position, &mut [0])? > 0 {
-                return Err(self.encoded.corrupt("block: longer than data_size"));
-            }
-            position.piece = position.piece.saturating_add(1);
+            passed(number, bytes);
         }
+    }
+
+    /// Decodes the next piece, and after the last one looks whether the stream ends there.
+    fn next(&self, position: &mut Position) -> Result<Vec<u8>> {
+        let start = position.piece.saturating_mul(self.piece);
+        let left = self.encoded.decoded.saturating_sub(start);
+        let before = position.window.len();
+        let length = before.saturating_add(to_usize(left.min(self.piece))?);
+        let is_last = left <= self.piece;
+        // The byte more tells the stream's end from too long a stream.
+        let mut bytes = std::mem::take(&mut position.window);
+        bytes.resize(length.saturating_add(usize::from(is_last)), 0);
+        let end = self.inflate(position, &mut bytes, before)?;
+        if end < length {
+            return Err(self.encoded.corrupt("block: ends before data_size"));
+        }
+        if end > length {
+            return Err(self.encoded.corrupt("block: longer than data_size"));
+        }
+        bytes.truncate(length);
+        let window = bytes.len().saturating_sub(inflate::WINDOW);
+        position.window = bytes.get(window..).unwrap_or_default().to_vec();
+        position.piece = position.piece.saturating_add(1);
+        bytes.drain(..before);
         Ok(bytes)
     }
 
-    /// Decodes until `output` is full or the stream ends; gives the bytes written.
-    fn inflate(&self, position: &mut Position, output: &mut [u8]) -> Result<usize> {
+    /// Decodes from byte `at` of `output` on until it is full or the stream ends; gives where that is.
+    fn inflate(&self, position: &mut Position, output: &mut [u8], mut at: usize) -> Result<usize> {
         let end = self.encoded.offset.saturating_add(self.encoded.stored);
-        let mut written = 0_usize;
-        loop {
+        while at < output.len() {
             let until = position.at.saturating_add(INPUT).min(end);
             let input = scan::piece(&*self.encoded.source, position.at..until)?;
-            let mut used = 0_usize;
-            loop {
-                let rest = input.get(used..).unwrap_or_default();
-                let room = output.get_mut(written..).unwrap_or_default();
-                if room.is_empty() {
-                    return Ok(written);
-                }
-                let step = inflate(&mut position.inflater, rest, room, MZFlush::None);
-                used = used.saturating_add(step.bytes_consumed);
-                written = written.saturating_add(step.bytes_written);
-                let consumed = to_u64(step.bytes_consumed);
-                position.at = position.at.saturating_add(consumed);
-                let is_stuck = step.bytes_consumed == 0 && step.bytes_written == 0;
-                match step.status {
-                    Ok(MZStatus::StreamEnd) => return Ok(written),
-                    Ok(_) | Err(MZError::Buf) if is_stuck => break,
-                    Ok(_) | Err(MZError::Buf) => {}
-                    Err(_) => return Err(self.encoded.corrupt("zlib: damaged stream")),
-                }
+            let step = position.inflater.inflate(&input, output, at);
+            let step = step.map_err(|error| self.encoded.placed(error))?;
+            position.at = position.at.saturating_add(to_u64(step.used));
+            at = at.saturating_add(step.written);
+            if step.is_done {
+                break;
             }
-            if used == 0 {
+            if step.used == 0 && step.written == 0 {
                 return Err(self.encoded.corrupt("zlib: ends too early"));
             }
         }
+        Ok(at)
     }
 }
 
