@@ -124,6 +124,9 @@ pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
 /// Bytes of one ASDF ndarray's inline data.
 pub const INLINE_BYTES: u64 = 64 << 20;
 
+/// Bytes of ASDF ndarrays and texts that are large and kept as they were made of the tree.
+pub const INLINE_KEPT: u64 = 32 << 20;
+
 /// Decoded bytes of a compressed ASDF block that is always decoded at once.
 pub const WHOLE_BLOCK: u64 = 16 << 20;
 
