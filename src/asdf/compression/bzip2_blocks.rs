@@ -149,7 +149,7 @@ impl Bzip2Blocks {
                 continue;
             }
             let job = state.job(link.mark, &self.encoded)?;
-            let (unlocked, decoded) = self.run(state, job);
+            let (unlocked, decoded) = self.run(state, &job);
             drop(unlocked);
             return Ok((link.start, decoded?.1));
         }
@@ -168,7 +168,7 @@ impl Bzip2Blocks {
             return Ok(self.wait(state));
         };
         let mark = job.mark;
-        let (mut state, decoded) = self.run(state, job);
+        let (mut state, decoded) = self.run(state, &job);
         let outcome = match decoded {
             Err(error @ Error::Io { .. }) => return Err(error),
             decoded => decoded.map(|(outcome, _)| outcome),
@@ -181,7 +181,7 @@ impl Bzip2Blocks {
     fn run<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        job: Job,
+        job: &Job,
     ) -> (MutexGuard<'a, State>, Result<(Outcome, Content)>) {
         state.under_way.insert(job.mark);
         drop(state);
@@ -189,7 +189,7 @@ impl Bzip2Blocks {
             blocks: self,
             mark: Some(job.mark),
         };
-        let decoded = self.decoded(&job);
+        let decoded = self.decoded(job);
         broken.mark = None;
         let mut state = self.state();
         state.under_way.remove(&job.mark);

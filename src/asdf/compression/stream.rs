@@ -2,7 +2,8 @@
 //! from where the last piece ended.
 //!
 //! Reading on costs each byte once, however the readers are interleaved within the pieces kept;
-//! going back further costs the way from the beginning.
+//! going back further costs the way from the beginning, unless what was decoded on the way is still kept
+//! by whom it was handed to.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Read};
