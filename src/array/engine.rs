@@ -14,8 +14,9 @@ use crate::limits;
 use crate::model::Array;
 use crate::source::SharedSource;
 
-/// Chunks that are decoded ahead of a reader where they can only be decoded one after another.
-const SEQUENTIAL_DEPTH: u64 = 2;
+/// Chunks that are decoded ahead of a reader where they can only be decoded one after another: more might
+/// overtake each other, and cost the way twice.
+const SEQUENTIAL_DEPTH: u64 = 1;
 
 /// Cache and decode threads, one for each mount. The threads end when it is dropped.
 pub struct Engine {

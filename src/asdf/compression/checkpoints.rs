@@ -4,7 +4,7 @@
 //! A read costs the way from the checkpoint before it. The decoder is one whose state is plain data.
 
 use std::num::NonZeroU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::asdf::compression::Encoded;
 use crate::asdf::compression::resumable::Resumable;
@@ -30,6 +30,7 @@ pub struct Checkpointed {
     /// Pieces from one checkpoint to the next.
     distance: u64,
     state: Mutex<Kept>,
+    arrived: Condvar,
 }
 
 #[derive(Default)]
@@ -38,6 +39,32 @@ struct Kept {
     checkpoints: Vec<Position>,
     /// The state after the piece decoded last.
     last: Option<Position>,
+    /// The pieces that are being decoded where the way is known.
+    under_way: Vec<u64>,
+}
+
+impl Kept {
+    /// Whether somebody is about to reach a piece shortly before this one.
+    fn is_on_the_way(&self, piece: u64, distance: u64) -> bool {
+        let mut others = self.under_way.iter();
+        others.any(|&other| other < piece && other.saturating_add(distance) > piece)
+    }
+}
+
+/// Tells those who wait that a piece is decoded, or cannot be.
+struct Arrival<'a> {
+    stream: &'a Checkpointed,
+    piece: u64,
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        let mut kept = self.stream.kept();
+        let place = kept.under_way.iter().position(|&other| other == self.piece);
+        place.map(|place| kept.under_way.swap_remove(place));
+        drop(kept);
+        self.stream.arrived.notify_all();
+    }
 }
 
 /// A place in the stream from which it can be decoded on.
@@ -73,6 +100,7 @@ impl Checkpointed {
             piece: piece.get(),
             distance: pieces.div_ceil(CHECKPOINTS).max(4),
             state: Mutex::default(),
+            arrived: Condvar::new(),
         })
     }
 
@@ -181,24 +209,36 @@ impl Resumable for Checkpointed {
 
     fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
         let mut kept = self.kept();
+        // Who is about to come here needs no help, and will leave its state.
+        while kept.is_on_the_way(piece, self.distance) {
+            let waited = self.arrived.wait(kept);
+            kept = waited.unwrap_or_else(PoisonError::into_inner);
+        }
         let mut position = self.nearest(&mut kept, piece);
         let reaches_new = to_u64(kept.checkpoints.len()).saturating_mul(self.distance) <= piece;
-        if !reaches_new {
-            // The way is known: others need not wait.
-            drop(kept);
-            let bytes = self.forward(&mut position, piece, None, passed)?;
-            self.kept().last = Some(position);
+        if reaches_new {
+            let checkpoints = Some(&mut kept.checkpoints);
+            let bytes = self.forward(&mut position, piece, checkpoints, passed)?;
+            kept.last = Some(position);
             return Ok(bytes);
         }
-        let checkpoints = Some(&mut kept.checkpoints);
-        let bytes = self.forward(&mut position, piece, checkpoints, passed)?;
-        kept.last = Some(position);
+        // The way is known: others need not wait.
+        kept.under_way.push(piece);
+        drop(kept);
+        let arrival = Arrival {
+            stream: self,
+            piece,
+        };
+        let bytes = self.forward(&mut position, piece, None, passed)?;
+        self.kept().last = Some(position);
+        drop(arrival);
         Ok(bytes)
     }
 
     fn forget(&self) {
         if let Ok(mut kept) = self.state.try_lock() {
-            *kept = Kept::default();
+            kept.checkpoints = Vec::new();
+            kept.last = None;
         }
     }
 }
