@@ -28,6 +28,7 @@ mod object;
 mod status;
 mod symlink;
 mod trees;
+mod unread;
 mod views;
 mod walk;
 mod watch;
@@ -64,6 +65,7 @@ use watch::Watch;
 pub use crate::source::neighbours::Policy as External;
 pub use handle::Handle;
 pub use stat::{Kind, Origin, Stat};
+pub use unread::Unread;
 
 /// An inode number.
 pub type Ino = u64;
@@ -171,10 +173,16 @@ impl Filesystem {
     /// # Errors
     /// As the file cannot be opened, or is of no known format, or its root is damaged.
     pub fn open(source: &Path, options: &Options) -> Result<Self> {
-        let path = source.canonicalize();
-        let path = path.map_err(|error| Error::io(&error, source.display().to_string()))?;
-        let watch = Watch::new(&path)?;
-        let others = Others::new(&path, opener(options));
+        Self::of(Unread::open(source)?, options)
+    }
+
+    /// The tree of the file that is open.
+    ///
+    /// # Errors
+    /// As it is of no known format, or its root is damaged.
+    pub fn of(source: Unread, options: &Options) -> Result<Self> {
+        let watch = source.watch;
+        let others = Others::new(watch.path(), opener(options));
         let opened = open_source(watch.file(), &watch, &others, options)?;
         Ok(Self::build(opened, options, others, Some(watch)))
     }
