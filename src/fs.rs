@@ -478,7 +478,7 @@ fn open_source(
     options: &Options,
 ) -> Result<Opened> {
     let path = watch.path();
-    let neighbours = Arc::new(Neighbours::of(path, options.external)?);
+    let neighbours = Arc::new(Neighbours::of(path, options.external));
     let metadata = file.metadata()?;
     Ok(Opened {
         container: others.container(file, &neighbours)?,

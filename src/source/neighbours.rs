@@ -42,7 +42,8 @@ pub struct Neighbours {
 #[derive(Debug)]
 struct Root {
     directory: PathBuf,
-    handle: Option<OwnedFd>,
+    /// Or why the directory cannot be entered.
+    handle: std::result::Result<OwnedFd, Errno>,
     policy: Policy,
 }
 
@@ -56,36 +57,32 @@ pub struct Located {
 }
 
 impl Neighbours {
-    /// The neighbours of the file at `source`, an absolute path without symbolic links.
-    ///
-    /// # Errors
-    /// `Io` where its directory cannot be opened although `policy` needs it.
-    pub fn of(source: &Path, policy: Policy) -> Result<Self> {
+    /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory that cannot
+    /// be entered makes each of them unreadable, not the source.
+    pub fn of(source: &Path, policy: Policy) -> Self {
         let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = match policy {
-            Policy::None => None,
-            _ => Some(
-                open(&directory, flags, Mode::empty()).map_err(|errno| io(errno, &directory))?,
-            ),
+            Policy::None => Err(Errno::EACCES),
+            _ => open(&directory, flags, Mode::empty()),
         };
         let root = Arc::new(Root {
             directory,
             handle,
             policy,
         });
-        Ok(Neighbours {
+        Neighbours {
             root,
             base: PathBuf::new(),
             name: source.file_name().unwrap_or_default().to_owned(),
-        })
+        }
     }
 
     /// For a source that has no directory: nothing may be opened.
     pub fn none() -> Self {
         let root = Arc::new(Root {
             directory: PathBuf::new(),
-            handle: None,
+            handle: Err(Errno::EACCES),
             policy: Policy::None,
         });
         Neighbours {
@@ -211,13 +208,16 @@ impl Neighbours {
         name: &Path,
         resolve: ResolveFlag,
     ) -> Result<Option<(FileSource, PathBuf)>> {
-        let Some(handle) = &self.root.handle else {
-            return Err(refused(name, "external=none"));
-        };
-        // A FIFO without a writer, or a terminal, must not make this wait or become ours.
+        let path = self.root.directory.join(name);
+        let handle = self.root.handle.as_ref();
+        let handle = handle.map_err(|errno| unreadable(&path, errno.desc()))?;
+        // To open a device, or a FIFO that somebody waits at, can do something.
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            return Err(unreadable(&path, "no regular file"));
+        }
+        // One that takes its place just now must not make this wait or become ours.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let how = OpenHow::new().flags(flags).resolve(resolve);
-        let path = self.root.directory.join(name);
         match openat2(handle.as_fd(), name, how) {
             Ok(file) => match FileSource::from_file(File::from(file), &path) {
                 Ok(file) => Ok(Some((file, path))),
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_file_has_one_name() {
         let (_outer, inner) = files();
-        let own = Neighbours::of(&inner.join("a"), Policy::Within).unwrap();
+        let own = Neighbours::of(&inner.join("a"), Policy::Within);
         let absolute = inner.join("sub/a").display().to_string();
         for spelling in ["sub/a", "./sub//a", "sub/../sub/a", "alias", &absolute] {
             assert_eq!(name(&own, spelling).as_deref(), Some("sub/a"), "{spelling}");
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
-        let own = Neighbours::of(&inner.join("b"), Policy::Within).unwrap();
+        let own = Neighbours::of(&inner.join("b"), Policy::Within);
         let other = own.of_neighbour(&inner.join("sub/a"));
         assert_eq!(other.own_name(), b"a");
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
@@ -314,7 +314,7 @@ mod tests {
         for refused in ["../../x", "../out", "../../in/a", "/etc/passwd"] {
             assert!(other.locate(refused.as_bytes()).is_err(), "{refused}");
         }
-        let all = Neighbours::of(&inner.join("b"), Policy::Any).unwrap();
+        let all = Neighbours::of(&inner.join("b"), Policy::Any);
         let outside = all.locate(b"../x").unwrap().unwrap();
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");
