@@ -8,6 +8,7 @@
 //! the role in `ps`.
 
 mod args;
+mod cage;
 mod check;
 mod columns;
 mod inspect;

@@ -15,7 +15,7 @@ use std::thread;
 
 use crate::cli::args::Mount;
 use crate::cli::mounts;
-use crate::cli::{Report, logging, options};
+use crate::cli::{Report, cage, logging, options};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
 use crate::fs::{Filesystem, Options, Unread};
@@ -63,6 +63,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let told = Report::Mounted(device.to_string()).send();
     told.map_err(|_| Report::failure(&mount.mountpoint, "the supervisor is gone"))?;
     mounts::raise_read_ahead(device);
+    cage::enter(&source, &mount.settings).map_err(of_source)?;
     watch_leash(point);
     let filesystem = Filesystem::of(source, &shown).map_err(of_content)?;
     unserved.serve(filesystem).map_err(of_point)

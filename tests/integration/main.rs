@@ -5,6 +5,7 @@
 //! which must have h5py; `scripts/test` sees to both.
 
 mod asdf;
+mod cage;
 mod command;
 mod corpus;
 mod fixtures;
@@ -15,6 +16,7 @@ mod inspect;
 mod layering;
 mod lines;
 mod neighbours;
+mod policy;
 mod random;
 mod serving;
 mod signals;
