@@ -276,7 +276,7 @@ fn other_files_are_opened_beside_the_source() {
     let tree = format!("{{far: {nd} 'o%20p.asdf#'}}, up: {nd} '../o.asdf'}}, own: {nd} '#'}}}}");
     let source = MemorySource::new(bytes(&tree, &[plain(b"own")]));
     let path = directory.path().canonicalize().unwrap().join("source.asdf");
-    let neighbours = Neighbours::of(&path, Policy::Within);
+    let neighbours = Neighbours::of(&path, Policy::Within, None);
     let file = File::open(Arc::new(source), Arc::new(neighbours)).unwrap();
     assert_eq!(elements(&file, "far"), Ok(b"far".to_vec()));
     assert_eq!(elements(&file, "own"), Ok(b"own".to_vec()));

@@ -22,15 +22,15 @@ use crate::cli::options::Settings;
 use crate::error::{Error, Result};
 use crate::fs::{External, Unread};
 
-/// Gives up what serving `source` does not take. What the kernel cannot take away is said in the log.
+/// Gives up what serving `source` at `point` does not take. What the kernel cannot take away is said in the log.
 ///
 /// # Errors
 /// `Io` where root cannot become the source's owner.
-pub(super) fn enter(source: &Unread, settings: &Settings) -> Result<()> {
+pub(super) fn enter(source: &Unread, point: &Path, settings: &Settings) -> Result<()> {
     user::become_owner(source.owner()?)?;
     if settings.sandbox {
         hide_memory();
-        let lacking = shut(readable(source.path(), settings.external));
+        let lacking = shut(readable(source.path(), point, settings.external));
         if !lacking.is_empty() {
             let path = source.path().display();
             let lacking = lacking.join("; ");
@@ -41,17 +41,19 @@ pub(super) fn enter(source: &Unread, settings: &Settings) -> Result<()> {
 }
 
 /// The directory beneath which files may be read. With no other files the source's own directory is still
-/// among them, so that a source that was replaced can be opened again.
-fn readable(source: &Path, external: External) -> &Path {
+/// among them, so that a source that was replaced can be opened again. One that the mount hides cannot be had:
+/// who looks for it waits for an answer from here.
+fn readable<'a>(source: &'a Path, point: &Path, external: External) -> Option<&'a Path> {
     let root = Path::new("/");
-    match external {
+    let directory = match external {
         External::Any => root,
         External::None | External::Within => source.parent().unwrap_or(root),
-    }
+    };
+    (!directory.starts_with(point)).then_some(directory)
 }
 
 /// Applies both restrictions, and says in which way the kernel falls short of them.
-fn shut(readable: &Path) -> Vec<String> {
+fn shut(readable: Option<&Path>) -> Vec<String> {
     let landlock = landlock::restrict(readable);
     // The second takes away the calls for the first.
     let seccomp = seccomp::restrict();
@@ -85,9 +87,13 @@ mod tests {
     #[test]
     fn what_can_be_read_follows_the_policy() {
         let source = Path::new("/data/run/a.h5");
-        assert_eq!(readable(source, External::None), Path::new("/data/run"));
-        assert_eq!(readable(source, External::Within), Path::new("/data/run"));
-        assert_eq!(readable(source, External::Any), Path::new("/"));
+        let seen = |point: &str, policy| readable(source, Path::new(point), policy);
+        let (root, own) = (Some(Path::new("/")), Some(Path::new("/data/run")));
+        assert_eq!(seen("/mnt", External::None), own);
+        assert_eq!(seen("/data/run/mnt", External::Within), own);
+        assert_eq!(seen("/data", External::Any), root);
+        assert_eq!(seen("/data", External::Within), None);
+        assert_eq!(seen("/data/run", External::Within), None);
     }
 
     fn errno<T>(result: std::result::Result<T, Error>) -> Option<Errno> {
@@ -105,7 +111,7 @@ mod tests {
         fs::write(inside.join("file"), "content").unwrap();
         fs::write(top.join("outside"), "content").unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| match &shut(&inside)[..] {
+            scope.spawn(|| match &shut(Some(&inside))[..] {
                 [] => attempts(top),
                 gaps => eprintln!("passed over: {gaps:?}"),
             });

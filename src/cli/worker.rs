@@ -53,7 +53,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let path = absolute(&mount.source).map_err(of_source)?;
     let of_content = |error: Error| opened(mount, &path, &error);
     let source = Unread::open(&path).map_err(of_content)?;
-    let shown = filesystem_options(mount);
+    let shown = filesystem_options(mount, &point);
     check_fuse().map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
@@ -63,7 +63,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let told = Report::Mounted(device.to_string()).send();
     told.map_err(|_| Report::failure(&mount.mountpoint, "the supervisor is gone"))?;
     mounts::raise_read_ahead(device);
-    cage::enter(&source, &mount.settings).map_err(of_source)?;
+    cage::enter(&source, &point, &mount.settings).map_err(of_source)?;
     watch_leash(point);
     let filesystem = Filesystem::of(source, &shown).map_err(of_content)?;
     unserved.serve(filesystem).map_err(of_point)
@@ -84,7 +84,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(&error, path.display().to_string()))
 }
 
-fn filesystem_options(mount: &Mount) -> Options {
+fn filesystem_options(mount: &Mount, point: &Path) -> Options {
     let settings = &mount.settings;
     Options {
         uid: settings.uid,
@@ -97,6 +97,7 @@ fn filesystem_options(mount: &Mount) -> Options {
         threads: settings.threads.unwrap_or_else(options::default_threads),
         views: settings.views,
         external: settings.external,
+        mountpoint: Some(point.to_path_buf()),
         verify: settings.verify,
         force: settings.force,
     }

@@ -5,11 +5,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+
 use crate::error::{Error, Result};
-use crate::fs::errno::{is_fault, stale};
+use crate::fs::errno::{is_fault, refusal, stale};
 use crate::fs::external::{Place, Standing};
 use crate::fs::inode::{self, What};
-use crate::fs::live::Live;
+use crate::fs::live::{Live, Opened};
 use crate::fs::namespace::{Directory, Found, Namespace};
 use crate::fs::object::{self, Stored};
 use crate::fs::trees::ViewTree;
@@ -60,7 +62,7 @@ impl Filesystem {
             .generation
             .fetch_add(1, Ordering::Relaxed)
             .wrapping_add(1);
-        match watch.renew(|file| open_source(file, watch, &self.others, &self.options)) {
+        match self.open_anew(watch) {
             Ok(opened) => {
                 let mut old = self.origin.write().unwrap_or_else(PoisonError::into_inner);
                 *old = Arc::clone(&opened.origin);
@@ -76,6 +78,14 @@ impl Filesystem {
             }
         }
         *renewed = Instant::now();
+    }
+
+    fn open_anew(&self, watch: &Watch) -> Result<Opened> {
+        let point = self.options.mountpoint.as_ref();
+        if point.is_some_and(|point| watch.path().starts_with(point)) {
+            return Err(refusal(Errno::EDEADLK, "its own mount hides it"));
+        }
+        watch.renew(|file| open_source(file, watch, &self.others, &self.options))
     }
 
     pub(super) fn space<'a>(&'a self, live: &'a Live) -> Namespace<'a> {

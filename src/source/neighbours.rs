@@ -45,6 +45,8 @@ struct Root {
     /// Or why the directory cannot be entered.
     handle: std::result::Result<OwnedFd, Errno>,
     policy: Policy,
+    /// Where nothing is looked up.
+    barred: Option<PathBuf>,
 }
 
 /// A file that was found.
@@ -59,17 +61,22 @@ pub struct Located {
 impl Neighbours {
     /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory that cannot
     /// be entered makes each of them unreadable, not the source.
-    pub fn of(source: &Path, policy: Policy) -> Self {
+    ///
+    /// Nothing is looked up beneath `barred`, where the source itself is mounted: whoever looks there waits
+    /// for an answer from here. It is an absolute path without symbolic links, too.
+    pub fn of(source: &Path, policy: Policy, barred: Option<&Path>) -> Self {
         let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = match policy {
             Policy::None => Err(Errno::EACCES),
+            _ if barred.is_some_and(|barred| directory.starts_with(barred)) => Err(Errno::EDEADLK),
             _ => open(&directory, flags, Mode::empty()),
         };
         let root = Arc::new(Root {
             directory,
             handle,
             policy,
+            barred: barred.map(Path::to_path_buf),
         });
         Neighbours {
             root,
@@ -84,6 +91,7 @@ impl Neighbours {
             directory: PathBuf::new(),
             handle: Err(Errno::EACCES),
             policy: Policy::None,
+            barred: None,
         });
         Neighbours {
             root,
@@ -169,6 +177,7 @@ impl Neighbours {
     }
 
     fn open_absolute(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        self.keep_out(name)?;
         match self.root.policy {
             Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
             _ => match name.strip_prefix(&self.root.directory) {
@@ -184,6 +193,7 @@ impl Neighbours {
 
     /// Opens `name`, which is relative to the root's directory.
     fn open_relative(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        self.keep_out(&self.root.directory.join(name))?;
         match self.root.policy {
             Policy::Within if climbs_out(name) => {
                 let there = self.root.directory.join(name).symlink_metadata();
@@ -200,6 +210,16 @@ impl Neighbours {
                 self.open_beneath(name, flags)
             }
             _ => self.open_beneath(name, ResolveFlag::empty()),
+        }
+    }
+
+    /// Fails for a path that leads where nothing is looked up.
+    fn keep_out(&self, path: &Path) -> Result<()> {
+        match &self.root.barred {
+            Some(barred) if leads_to(path, barred) => {
+                Err(refused(path, "it leads into the mount itself"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -231,6 +251,38 @@ impl Neighbours {
             Err(errno) => Err(unreadable(&path, errno.desc())),
         }
     }
+}
+
+/// Whether the way along an absolute path, symbolic links followed, comes by `barred`. It stops before it.
+fn leads_to(path: &Path, barred: &Path) -> bool {
+    /// As many as Linux follows.
+    const LINKS: usize = 40;
+    let parts = |path: &Path| -> Vec<OsString> {
+        let parts = path.components().rev();
+        parts.map(|part| part.as_os_str().to_owned()).collect()
+    };
+    let mut ahead = parts(path);
+    let mut real = PathBuf::from("/");
+    let mut links = 0_usize;
+    while let Some(part) = ahead.pop() {
+        if part == ".." {
+            real.pop();
+            continue;
+        }
+        real.push(part);
+        if real == barred {
+            return true;
+        }
+        if let Ok(target) = real.read_link() {
+            links = links.saturating_add(1);
+            if links > LINKS {
+                return false;
+            }
+            real.pop();
+            ahead.extend(parts(&target));
+        }
+    }
+    false
 }
 
 /// Whether a relative path goes above the directory that it begins in, on its way or at its end. The system
@@ -293,7 +345,7 @@ mod tests {
     #[test]
     fn a_file_has_one_name() {
         let (_outer, inner) = files();
-        let own = Neighbours::of(&inner.join("a"), Policy::Within);
+        let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
         let absolute = inner.join("sub/a").display().to_string();
         for spelling in ["sub/a", "./sub//a", "sub/../sub/a", "alias", &absolute] {
             assert_eq!(name(&own, spelling).as_deref(), Some("sub/a"), "{spelling}");
@@ -303,9 +355,42 @@ mod tests {
     }
 
     #[test]
+    fn no_way_leads_into_the_mount() {
+        let (_outer, inner) = files();
+        std::os::unix::fs::symlink("sub/../sub", inner.join("to-sub")).unwrap();
+        std::os::unix::fs::symlink("loop", inner.join("loop")).unwrap();
+        let own = Neighbours::of(&inner.join("b"), Policy::Any, Some(&inner.join("sub")));
+        let absolute = inner.join("sub/a").display().to_string();
+        let around = format!("/proc/self/root{absolute}");
+        for name in [
+            "sub",
+            "sub/a",
+            "./sub//a",
+            "a/../sub/a",
+            "alias",
+            "to-sub/a",
+            "../in/sub/a",
+            &absolute,
+            &around,
+        ] {
+            let refused = own.open(name.as_bytes()).unwrap_err();
+            assert!(
+                refused.to_string().contains("the mount itself"),
+                "{name}: {refused}"
+            );
+        }
+        for name in ["a", "./a", "../x"] {
+            assert!(own.open(name.as_bytes()).unwrap().is_some(), "{name}");
+        }
+        assert!(own.open(b"loop").is_err());
+        let hidden = Neighbours::of(&inner.join("b"), Policy::Within, Some(&inner));
+        assert!(hidden.open(b"a").is_err());
+    }
+
+    #[test]
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
-        let own = Neighbours::of(&inner.join("b"), Policy::Within);
+        let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
         let other = own.of_neighbour(&inner.join("sub/a"));
         assert_eq!(other.own_name(), b"a");
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
@@ -314,7 +399,7 @@ mod tests {
         for refused in ["../../x", "../out", "../../in/a", "/etc/passwd"] {
             assert!(other.locate(refused.as_bytes()).is_err(), "{refused}");
         }
-        let all = Neighbours::of(&inner.join("b"), Policy::Any);
+        let all = Neighbours::of(&inner.join("b"), Policy::Any, None);
         let outside = all.locate(b"../x").unwrap().unwrap();
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::harness::{H5FS, MOUNT_LIMIT, Mount, eventually, is_root, run, script, tree, wait};
+use crate::harness::{
+    H5FS, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, run, script, tree, wait,
+};
 
 /// What the program opens of the system's before it knows the source.
 const SYSTEM: &[&str] = &[
@@ -212,6 +214,37 @@ fn the_source_is_read_in_the_cage_alone() {
     };
     let read = lines.iter().position(is_read).expect("it is read");
     assert!(caged.expect("a filter") < read, "{}", lines[read]);
+}
+
+/// Whoever serves a mount must not look into it: nobody else would answer.
+#[test]
+fn a_file_that_leads_into_its_own_mount_is_refused_at_once() {
+    // the source beside its mount point, and hidden by it
+    for (place, threads) in [("own.h5", "1"), ("own.h5", "2"), ("mnt/own.h5", "1")] {
+        let mount = Mount::prepare();
+        let source = mount.path.with_file_name("").join(place);
+        run(
+            script("policies.py").arg("--own").arg(&source),
+            Duration::from_secs(60),
+        )
+        .success();
+        let mut command = h5fs(["--external", "any", "--threads", threads]);
+        run(command.arg(&source).arg(&mount.path), MOUNT_LIMIT).success();
+        for name in [
+            "virtual_mnt",
+            "virtual_link",
+            "virtual_absolute",
+            "external_mnt",
+        ] {
+            let mut command = Command::new("cat");
+            let read = run(command.arg(mount.at(name)), MOUNT_LIMIT);
+            assert!(read.one_line().contains("Input/output error"), "{name}");
+        }
+        let values = fs::read(mount.at("values")).expect("its own");
+        assert_eq!(values.len(), 80);
+        mount.unmount();
+        mount.must_be_gone(MOUNT_LIMIT);
+    }
 }
 
 #[test]

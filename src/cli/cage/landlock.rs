@@ -16,7 +16,7 @@ const VERSION: ABI = ABI::V6;
 ///
 /// # Errors
 /// What the kernel cannot do.
-pub(super) fn restrict(readable: &Path) -> Result<(), String> {
+pub(super) fn restrict(readable: Option<&Path>) -> Result<(), String> {
     match rules(readable) {
         Ok(RulesetStatus::FullyEnforced) => Ok(()),
         Ok(RulesetStatus::PartiallyEnforced) => {
@@ -27,14 +27,14 @@ pub(super) fn restrict(readable: &Path) -> Result<(), String> {
     }
 }
 
-fn rules(readable: &Path) -> Result<RulesetStatus, RulesetError> {
+fn rules(readable: Option<&Path>) -> Result<RulesetStatus, RulesetError> {
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(VERSION))?
         .handle_access(AccessNet::from_all(VERSION))?
         .scope(Scope::from_all(VERSION))?
         .create()?;
     // A directory that its user cannot enter holds nothing to be read.
-    if let Ok(directory) = PathFd::new(readable) {
+    if let Some(Ok(directory)) = readable.map(PathFd::new) {
         rules = rules.add_rule(PathBeneath::new(directory, AccessFs::ReadFile))?;
     }
     Ok(rules.restrict_self()?.ruleset)
