@@ -130,7 +130,7 @@ fn a_source_that_its_owner_cannot_reach_is_served() {
     }
     let directory = tempfile::tempdir().expect("temporary directory"); // root's alone
     let source = owned_by(NOBODY, directory.path());
-    fs::set_permissions(&source, fs::Permissions::from_mode(0)).expect("chmod");
+    fs::set_permissions(&source, fs::Permissions::from_mode(0o000)).expect("chmod");
     let log = directory.path().join("log");
     let mount = Mount::with(&source, &["--log-file", log.to_str().expect("text")]);
     assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
