@@ -126,7 +126,7 @@ impl File {
         }
         drop(nodes);
         let known = self.described(id)?;
-        if !is_large(&known.node) {
+        if !is_large(&known.node) && !known.node.is_partial() {
             let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
             nodes.put(id, known.clone());
         }
