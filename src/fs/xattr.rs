@@ -94,7 +94,7 @@ impl Filesystem {
             _ => Vec::new(),
         };
         let count = node.as_ref().map_or(1, |node| node.link_count);
-        let noted = lock(&self.faults).get(&ino).cloned();
+        let noted = lock(&self.faults).get(&ino).map(|fault| fault.text.clone());
         Some(use_it(&Object {
             space,
             node: node.as_deref(),
