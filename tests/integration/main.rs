@@ -5,8 +5,10 @@
 //! which must have h5py; `scripts/test` sees to both.
 
 mod asdf;
+mod changes;
 mod command;
 mod corpus;
+mod faults;
 mod fixtures;
 mod harness;
 mod helper;
@@ -18,5 +20,6 @@ mod neighbours;
 mod random;
 mod serving;
 mod signals;
+mod swmr;
 mod truncated;
 mod views;
