@@ -136,10 +136,10 @@ impl Source for FileSource {
         self.file
             .read_exact_at(buffer, at)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof if self.had(at, buffer.len()) => Error::Io {
-                    errno: Errno::EIO as i32,
-                    what: format!("read of {} bytes at {at}: ended early", buffer.len()).into(),
-                },
+                io::ErrorKind::UnexpectedEof if self.had(at, buffer.len()) => Error::io(
+                    &Errno::EIO.into(),
+                    format!("read of {} bytes at {at}: ended early", buffer.len()),
+                ),
                 io::ErrorKind::UnexpectedEof => Error::corrupt(
                     format!(
                         "{} bytes reach past the end of the file",

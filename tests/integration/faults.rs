@@ -19,7 +19,7 @@ use crate::harness::{fixture, run, script};
 const OUTAGE: u64 = 3;
 
 /// Places at which one file's disk fails.
-const FAULTS: u64 = 25;
+const FAULTS: u64 = 20;
 
 /// A file in memory on a disk that fails at some reads.
 #[derive(Debug)]
@@ -216,7 +216,7 @@ fn fails_anywhere(path: &Path) {
 
 #[test]
 fn of_hdf5() {
-    for name in ["tiny.earliest.h5", "tiny.latest.h5", "groups.latest.h5"] {
+    for name in ["tiny.earliest.h5", "tiny.latest.h5", "sequences.latest.h5"] {
         fails_anywhere(&fixture(name));
     }
 }
