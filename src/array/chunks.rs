@@ -7,12 +7,13 @@ use std::sync::Arc;
 use crate::array::cache::Key;
 use crate::array::grid::Grid;
 use crate::error::{Error, Result};
-use crate::filter;
+use crate::filter::{self, Buffer};
 use crate::limits;
 use crate::model::Array;
 use crate::model::storage::{Chunked, Pieces, StoredChunk};
 use crate::source::growing::settled;
-use crate::source::{SharedSource, check_range, read_block};
+use crate::source::{SharedSource, check_range};
+use crate::wire::to_usize;
 
 const EIO: i32 = 5;
 
@@ -178,11 +179,11 @@ impl Chunks {
     ///
     /// # Errors
     /// `Corrupt` where filters refuse it or make less of it than a chunk; the chunk is named.
-    pub(super) fn decode(&self, encoded: Encoded) -> Result<Vec<u8>> {
+    pub(super) fn decode(&self, encoded: Encoded) -> Result<Buffer> {
         // A panic in somebody else's codec is an error of this chunk, not the end of a thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
             (Origin::Grid(chunked), Some(stored)) => self.undo_filters(chunked, stored),
-            (Origin::Block(pieces), _) => pieces.decode(encoded.number),
+            (Origin::Block(pieces), _) => pieces.decode(encoded.number).map(Buffer::from),
             (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
         let broken = |_| {
@@ -203,15 +204,20 @@ impl Chunks {
         Ok(decoded)
     }
 
-    fn undo_filters(&self, chunked: &Chunked, stored: StoredChunk) -> Result<Vec<u8>> {
+    fn undo_filters(&self, chunked: &Chunked, stored: StoredChunk) -> Result<Buffer> {
         let StoredChunk { offset, length, .. } = stored;
         let bytes = self.grid.chunk_bytes() as usize;
         let source = &*chunked.source;
-        let read = || read_block(source, offset, length, "stored chunk");
+        let read = || {
+            check_range(source, offset, length, "stored chunk")?;
+            let mut block = Buffer::new(to_usize(length)?);
+            source.read_at(offset, &mut block)?;
+            Ok(block)
+        };
         settled(source, || {
             let block = read()?;
             // Not every codec would notice that a writer was in the middle of replacing it.
-            if source.is_growing() && read()? != block {
+            if source.is_growing() && *read()? != *block {
                 return Err(Error::corrupt("is being written", offset));
             }
             filter::decode(&chunked.pipeline, stored.filter_mask, block, bytes)

@@ -59,7 +59,10 @@ fn stored(live: &Live, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> St
         Ok(Storage::Empty) => Stored::Known(None),
         Ok(Storage::Fill) if array.fill.is_zero() => Stored::Known(None),
         Ok(Storage::Fill) => Stored::Known(Some(0)),
-        Ok(Storage::Chunked(chunked)) if at_any_cost || is_small(chunked, array) => {
+        // While a file grows, what a walk finds would be true for a moment.
+        Ok(Storage::Chunked(chunked))
+            if at_any_cost && !live.is_growing() || is_small(chunked, array) =>
+        {
             stored_chunks(live, node, array)
         }
         Ok(Storage::Chunked(_)) => Stored::Unknown,
