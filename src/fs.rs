@@ -129,6 +129,16 @@ pub struct Entry {
     pub cacheable: bool,
 }
 
+impl Entry {
+    /// The same, cacheable only if that is right: what could not be read may be read next time.
+    fn kept_if(self, is_right: bool) -> Self {
+        Entry {
+            cacheable: self.cacheable && is_right,
+            ..self
+        }
+    }
+}
+
 /// A name in a directory.
 #[derive(Debug)]
 pub struct DirEntry<'a> {
@@ -151,6 +161,14 @@ pub enum Whence {
     Hole,
 }
 
+/// What was found wrong with an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fault {
+    text: String,
+    /// It may be over the next time.
+    is_passing: bool,
+}
+
 /// One file's tree.
 pub struct Filesystem {
     options: Options,
@@ -166,7 +184,7 @@ pub struct Filesystem {
     handles: Handles,
     others: Others,
     /// What is wrong with which object.
-    faults: Mutex<LruCache<Ino, String>>,
+    faults: Mutex<LruCache<Ino, Fault>>,
     started: Instant,
     served: AtomicU64,
 }
@@ -186,6 +204,9 @@ impl Filesystem {
     /// As it is of no known format, or its root is damaged.
     pub fn of(source: Unread, options: &Options) -> Result<Self> {
         let watch = source.watch;
+        if !options.force {
+            detect::refuse_locked(&watch.file())?;
+        }
         let others = Others::new(watch.path(), opener(options));
         let opened = open_source(watch.file(), &watch, &others, options)?;
         Ok(Self::build(opened, options, others, Some(watch)))
@@ -376,41 +397,64 @@ impl Filesystem {
     /// As it is known before reading that its content cannot be served.
     pub fn open_file(&self, ino: Ino) -> Result<Handle> {
         let (live, entry) = self.standing(ino)?;
+        let what = handle::What::File(self.content(&live, ino, &entry)?);
+        Ok(self.handles.insert(Open { ino, live, what }))
+    }
+
+    /// The content of a regular file.
+    fn content(&self, live: &Arc<Live>, ino: Ino, entry: &inode::Entry) -> Result<Box<dyn View>> {
         let opened: Result<Box<dyn View>> = match entry.what {
             What::Object => live.container.node(entry.node).and_then(|node| {
-                self.verify(&live, node.id)?;
-                object::open(&live, &node)
+                self.verify(live, node.id)?;
+                object::open(live, &node)
             }),
-            What::Damaged => Err(self.damage(&live, &entry)),
-            What::Status => Ok(Box::new(Text::streamed(self.status(&live)))),
-            What::View | What::Attribute | What::Selection => self.open_view(&live, &entry),
-            What::TreeText | What::Block => self.open_extra(&live, ino, &entry),
+            What::Damaged => Err(self.damage(live, entry)),
+            What::Status => Ok(Box::new(Text::streamed(self.status(live)))),
+            What::View | What::Attribute | What::Selection => self.open_view(live, entry),
+            What::TreeText | What::Block => self.open_extra(live, ino, entry),
             What::Group | What::Views | What::External | What::Mirror | What::Blocks => {
                 Err(refusal(Errno::EISDIR, "open"))
             }
             What::Link | What::Spelling | What::MirrorLink => Err(refusal(Errno::ELOOP, "open")),
         };
-        let view = opened.inspect_err(|error| self.note(&self.space(&live), ino, &entry, error))?;
-        Ok(self.handles.insert(Open {
-            ino,
-            live,
-            what: handle::What::File(view),
-        }))
+        opened.inspect_err(|error| self.note(&self.space(live), ino, entry, error))
     }
 
-    /// Whether an open file's content comes without a length, so that no page cache can hold it.
-    pub fn is_streamed(&self, handle: Handle) -> Result<bool> {
-        Ok(self.file(&*self.handles.get(handle)?)?.length().is_none())
+    /// Whether no page cache can hold an open file's content: it comes without a length, or it grows.
+    pub fn is_fleeting(&self, handle: Handle) -> Result<bool> {
+        let open = self.handles.get(handle)?;
+        Ok(open.live.is_growing() || self.file(&open)?.length().is_none())
     }
 
     /// What a handle stands for, which must be of the state of its file that is shown now.
     fn opened(&self, handle: Handle) -> Result<Arc<Open>> {
         let open = self.handles.get(handle)?;
-        if open.live.generation == self.live()?.generation && !open.live.is_changed() {
-            Ok(open)
-        } else {
-            Err(stale())
+        let source = self.live()?;
+        if open.live.generation != source.generation {
+            return Err(stale());
         }
+        let now = match open.live.tree {
+            inode::SOURCE => source,
+            tree if open.live.is_growing() => self.others.get(&source, tree)?,
+            _ if open.live.is_changed() => return Err(stale()),
+            _ => return Ok(open),
+        };
+        match &open.what {
+            handle::What::File(view)
+                if !Arc::ptr_eq(&open.live, &now) && view.length().is_some() =>
+            {
+                self.follow(handle, &open, now)
+            }
+            _ => Ok(open),
+        }
+    }
+
+    /// Makes a handle read its file as it has grown since. A stream goes on with what it began.
+    fn follow(&self, handle: Handle, open: &Open, live: Arc<Live>) -> Result<Arc<Open>> {
+        let ino = open.ino;
+        let entry = self.entry(&live, ino)?;
+        let what = handle::What::File(self.content(&live, ino, &entry)?);
+        Ok(self.handles.replace(handle, Open { ino, live, what }))
     }
 
     fn file<'a>(&self, open: &'a Open) -> Result<&'a dyn View> {
@@ -428,14 +472,14 @@ impl Filesystem {
         let open = self.opened(handle)?;
         let read = self.file(&open)?.read_at(offset, length);
         // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged one.
-        let changed = self.watch.as_ref().is_some_and(Watch::is_changed_now);
-        if changed || open.live.is_changed_now() {
+        if self.is_changed_now() || !open.live.is_growing() && open.live.is_changed_now() {
             return Err(stale());
         }
         match &read {
             Ok(bytes) => {
                 self.served
                     .fetch_add(to_u64(bytes.len()), Ordering::Relaxed);
+                self.forgive(open.ino);
             }
             Err(error) => {
                 let entry = self.entry(&open.live, open.ino)?;

@@ -111,7 +111,6 @@ fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
         fsname: settings.fsname.clone().map_or_else(name, Into::into),
         kernel: settings.kernel.clone(),
         threads: settings.threads.unwrap_or_else(options::default_threads),
-        direct_io: settings.direct_io,
     }
 }
 

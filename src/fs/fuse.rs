@@ -47,8 +47,6 @@ pub struct MountOptions {
     pub kernel: Vec<String>,
     /// Threads that take requests, at least one.
     pub threads: usize,
-    /// Whether reads go past the kernel's page cache.
-    pub direct_io: bool,
 }
 
 /// A mount that nobody serves yet: whoever looks into it waits. Dropping it unmounts.
@@ -71,7 +69,6 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
     let filesystem = Arc::new(Late::default());
     let adapter = Adapter {
         filesystem: Arc::clone(&filesystem),
-        direct_io: options.direct_io,
     };
     let session = Session::new(adapter, mountpoint, &config(options)).map_err(|e| failed(&e))?;
     Ok(Unserved {
@@ -201,7 +198,6 @@ impl Deref for Late {
 
 struct Adapter {
     filesystem: Arc<Late>,
-    direct_io: bool,
 }
 
 fn guarded(call: &str, handler: impl FnOnce()) {
@@ -216,15 +212,13 @@ impl fuser::Filesystem for Adapter {
         // listed: `ls -f` of a million names, made up in memory, took 3.7 to 4.5 s and 190 MiB here,
         // with it 0.5 s and 7 MiB. With it, `find -size` on 100 000 datasets of a real file looks up
         // each: 1.3 to 3.4 s instead of 0.4 to 1.2 s.
-        let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
+        let wanted = InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
-            | InitFlags::FUSE_CACHE_SYMLINKS;
-        if self.direct_io {
-            // Without it, `mmap` of a file that is opened for direct I/O fails.
-            wanted |= InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
-        }
+            | InitFlags::FUSE_CACHE_SYMLINKS
+            // Without it, `mmap` of a file that is opened for direct I/O fails: all while the source grows.
+            | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
         for flag in wanted.iter() {
             if config.add_capabilities(flag).is_err() {
                 log::debug!("the kernel does not offer {flag:?}");
@@ -270,8 +264,8 @@ impl fuser::Filesystem for Adapter {
         guarded("open", || {
             let filesystem = &self.filesystem;
             let opened = filesystem.open_file(ino.0);
-            match opened.and_then(|handle| Ok((handle, filesystem.is_streamed(handle)?))) {
-                Ok((handle, streamed)) if streamed || filesystem.options().direct_io => {
+            match opened.and_then(|handle| Ok((handle, filesystem.is_fleeting(handle)?))) {
+                Ok((handle, fleeting)) if fleeting || filesystem.options().direct_io => {
                     let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH;
                     reply.opened(FileHandle(handle.0), flags);
                 }

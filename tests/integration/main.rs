@@ -7,8 +7,10 @@
 mod asdf;
 mod bench;
 mod cage;
+mod changes;
 mod command;
 mod corpus;
+mod faults;
 mod fixtures;
 mod harness;
 mod helper;
@@ -21,5 +23,6 @@ mod policy;
 mod random;
 mod serving;
 mod signals;
+mod swmr;
 mod truncated;
 mod views;
