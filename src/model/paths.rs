@@ -85,6 +85,7 @@ pub struct PathIndex {
     places: HashMap<NodeId, Place>,
     names: Vec<u8>,
     complete: bool,
+    partial: bool,
 }
 
 /// A name in a group; the name's bytes stand in `PathIndex::names`.
@@ -120,7 +121,7 @@ impl PathIndex {
         };
         let mut queue = VecDeque::from([root]);
         while let Some(group) = queue.pop_front() {
-            let Some(mut members) = members(container, group, &mut left) else {
+            let Some(mut members) = index.members(container, group, &mut left) else {
                 index.complete = false;
                 break;
             };
@@ -132,9 +133,10 @@ impl PathIndex {
                 {
                     continue;
                 }
-                if matches!(container.node(node), Ok(found) if matches!(found.kind, NodeKind::Group))
-                {
-                    queue.push_back(node);
+                match container.node(node) {
+                    Ok(found) if matches!(found.kind, NodeKind::Group) => queue.push_back(node),
+                    Ok(_) => {}
+                    Err(error) => index.note(&error),
                 }
             }
         }
@@ -155,6 +157,47 @@ impl PathIndex {
         };
         self.places.insert(node, place);
         true
+    }
+
+    fn note(&mut self, error: &Error) {
+        self.partial |= error.is_passing();
+    }
+
+    /// The hard links of `group`; `None` where the budget does not reach to its end.
+    fn members(
+        &mut self,
+        container: &dyn Container,
+        group: NodeId,
+        left: &mut Budget,
+    ) -> Option<Vec<(Vec<u8>, NodeId)>> {
+        let mut members = Vec::new();
+        let mut links = match container.links(group) {
+            Ok(links) => links,
+            Err(error) => {
+                self.note(&error);
+                return Some(members);
+            }
+        };
+        loop {
+            let link = match links.next() {
+                Ok(Some(link)) => link,
+                Ok(None) => return Some(members),
+                Err(error) => {
+                    self.note(&error);
+                    return Some(members);
+                }
+            };
+            left.links = left.links.checked_sub(1)?;
+            if let LinkTarget::Hard(node) = link.target {
+                left.bytes = left.bytes.checked_sub(link.name.len())?;
+                members.push((link.name, node));
+            }
+        }
+    }
+
+    /// Whether something could not be read that may be there the next time.
+    pub fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// Whether the walk came to its end.
@@ -200,24 +243,4 @@ impl PathIndex {
 struct Budget {
     links: usize,
     bytes: usize,
-}
-
-/// The hard links of `group`; `None` where the budget does not reach to its end.
-fn members(
-    container: &dyn Container,
-    group: NodeId,
-    left: &mut Budget,
-) -> Option<Vec<(Vec<u8>, NodeId)>> {
-    let mut members = Vec::new();
-    let Ok(mut links) = container.links(group) else {
-        return Some(members);
-    };
-    while let Ok(Some(link)) = links.next() {
-        left.links = left.links.checked_sub(1)?;
-        if let LinkTarget::Hard(node) = link.target {
-            left.bytes = left.bytes.checked_sub(link.name.len())?;
-            members.push((link.name, node));
-        }
-    }
-    Some(members)
 }
