@@ -102,9 +102,122 @@ impl<'a> BitReader<'a> {
     }
 }
 
+/// Numbers of one width that follow each other without gaps, as [`BitReader`] would read them. That each is
+/// found from its place alone lets the processor work on several at a time.
+#[derive(Debug)]
+pub(crate) struct Numbers<'a> {
+    bytes: &'a [u8],
+    width: u32,
+    /// Bits before the next number.
+    place: usize,
+}
+
+impl<'a> Numbers<'a> {
+    /// The widest ones: from any bit of a byte on, they end within eight bytes.
+    pub(crate) const WIDEST: u32 = 57;
+
+    /// The numbers of `width` bits at the start of `bytes`; `None` for wider ones than [`Self::WIDEST`].
+    pub(crate) fn new(bytes: &'a [u8], width: u32) -> Option<Self> {
+        (width <= Self::WIDEST).then_some(Numbers {
+            bytes,
+            width,
+            place: 0,
+        })
+    }
+
+    /// The eight bytes at `at`, zeros past the end, where the number that begins there ends before it.
+    #[cold]
+    fn word_at_end(&self, at: usize) -> Option<[u8; 8]> {
+        let end = self.place.checked_add(usize::try_from(self.width).ok()?)?;
+        let rest = self.bytes.get(at..)?;
+        let mut word = [0; 8];
+        word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        (end.div_ceil(8) <= self.bytes.len()).then_some(word)
+    }
+}
+
+impl Iterator for Numbers<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let at = self.place.wrapping_shr(3);
+        let word = match self
+            .bytes
+            .get(at..)
+            .and_then(|rest| rest.first_chunk::<8>())
+        {
+            Some(word) => *word,
+            None => self.word_at_end(at)?,
+        };
+        let skipped = u32::try_from(self.place & 7).unwrap_or(0);
+        let word = u64::from_be_bytes(word).wrapping_shl(skipped);
+        self.place = self.place.checked_add(usize::try_from(self.width).ok()?)?;
+        Some(word.unbounded_shr(64_u32.wrapping_sub(self.width)))
+    }
+}
+
+/// Fills `output` with the low bytes of `numbers`, `size` of them each; `None` where the numbers end first
+/// or there is no integer of this size.
+pub(crate) fn store(
+    numbers: impl Iterator<Item = u64>,
+    size: usize,
+    big_endian: bool,
+    output: &mut [u8],
+) -> Option<()> {
+    match size {
+        1 => store_as::<1>(numbers, big_endian, output),
+        2 => store_as::<2>(numbers, big_endian, output),
+        4 => store_as::<4>(numbers, big_endian, output),
+        8 => store_as::<8>(numbers, big_endian, output),
+        _ => None,
+    }
+}
+
+#[inline]
+fn store_as<const SIZE: usize>(
+    mut numbers: impl Iterator<Item = u64>,
+    big_endian: bool,
+    output: &mut [u8],
+) -> Option<()> {
+    for element in output.as_chunks_mut::<SIZE>().0 {
+        let number = numbers.next()?.to_le_bytes();
+        *element = *number.first_chunk::<SIZE>()?;
+        if big_endian {
+            element.reverse();
+        }
+    }
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_one_width_are_those_that_the_reader_reads() {
+        let bytes: Vec<u8> = (0..60_u8).map(|byte| byte.wrapping_mul(77)).collect();
+        for width in 1..=Numbers::WIDEST {
+            let mut reader = BitReader::new(&bytes);
+            let read: Vec<u64> = std::iter::from_fn(|| reader.read_wide(width)).collect();
+            let numbers: Vec<u64> = Numbers::new(&bytes, width).unwrap().collect();
+            assert_eq!(numbers, read, "{width}");
+            assert_eq!(numbers.len(), 480 / width as usize);
+        }
+        assert!(Numbers::new(&bytes, 58).is_none());
+        assert_eq!(Numbers::new(&[], 0).unwrap().next(), Some(0));
+    }
+
+    #[test]
+    fn numbers_become_elements_of_either_order() {
+        let mut output = [0xff; 6];
+        store([0x01_0203, 4, 5].into_iter(), 2, false, &mut output).unwrap();
+        assert_eq!(output, [3, 2, 4, 0, 5, 0]);
+        store([0x01_0203, 4, 5].into_iter(), 2, true, &mut output).unwrap();
+        assert_eq!(output, [2, 3, 0, 4, 0, 5]);
+        assert_eq!(store([1].into_iter(), 2, true, &mut output), None);
+        assert_eq!(store([1, 2].into_iter(), 3, true, &mut output), None);
+    }
 
     #[test]
     fn numbers_cross_bytes_and_refills() {

@@ -5,7 +5,7 @@
 //! 3 compound (size, members, each an offset and a type), 4 anything else (size). Bits that are not stored are 0.
 
 use crate::error::{Error, Result};
-use crate::filter::bits::BitReader;
+use crate::filter::bits::{self, BitReader, Numbers};
 use crate::filter::{Buffer, Length};
 use crate::limits;
 use crate::wire::to_usize;
@@ -15,7 +15,7 @@ use crate::wire::to_usize;
 /// # Errors
 /// `Corrupt` for truncated bytes, parameters that make no sense, or another length.
 pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buffer> {
-    let mut numbers = Numbers(parameters.iter());
+    let mut numbers = Parameters(parameters.iter());
     let (_, as_is, elements) = (numbers.next()?, numbers.next()?, numbers.next()?);
     if as_is == 1 {
         return Ok(stored);
@@ -24,14 +24,21 @@ pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buff
     let size = datatype.size();
     let total = elements.saturating_mul(size);
     let total = length.check("nbit", total)?;
+    if let Some(numbers) = datatype.numbers(&stored) {
+        let mut output = Buffer::new(total);
+        bits::store(numbers, size, datatype.is_big_endian(), &mut output).ok_or_else(short)?;
+        return Ok(output);
+    }
     let mut output = Buffer::from(vec![0; total]);
     let mut bits = BitReader::new(&stored);
     for element in output.chunks_exact_mut(size) {
-        datatype
-            .unpack(&mut bits, element)
-            .ok_or_else(|| Error::corrupt("nbit: ends too early", 0))?;
+        datatype.unpack(&mut bits, element).ok_or_else(short)?;
     }
     Ok(output)
+}
+
+fn short() -> Error {
+    Error::corrupt("nbit: ends too early", 0)
 }
 
 fn damaged() -> Error {
@@ -39,9 +46,9 @@ fn damaged() -> Error {
 }
 
 /// The parameters, one after another.
-struct Numbers<'a>(std::slice::Iter<'a, u32>);
+struct Parameters<'a>(std::slice::Iter<'a, u32>);
 
-impl Numbers<'_> {
+impl Parameters<'_> {
     fn next(&mut self) -> Result<usize> {
         let number = self.0.next().copied().ok_or_else(damaged)?;
         to_usize(number.into())
@@ -78,7 +85,7 @@ struct Atomic {
 }
 
 impl Type {
-    fn read(numbers: &mut Numbers<'_>, depth: usize) -> Result<Self> {
+    fn read(numbers: &mut Parameters<'_>, depth: usize) -> Result<Self> {
         let depth = depth.checked_sub(1).ok_or_else(damaged)?;
         let class = numbers.next()?;
         let size = numbers.size()?;
@@ -117,6 +124,25 @@ impl Type {
         }
     }
 
+    /// The elements, where each is a number of a usual size: then they need not be taken one by one.
+    fn numbers<'a>(&self, stored: &'a [u8]) -> Option<impl Iterator<Item = u64> + use<'a>> {
+        let Type::Atomic(Atomic {
+            size: 1 | 2 | 4 | 8,
+            precision,
+            offset,
+            ..
+        }) = *self
+        else {
+            return None;
+        };
+        let numbers = Numbers::new(stored, precision)?;
+        Some(numbers.map(move |number| number.wrapping_shl(offset)))
+    }
+
+    fn is_big_endian(&self) -> bool {
+        matches!(self, Type::Atomic(atomic) if atomic.big_endian)
+    }
+
     /// Writes one element into `output`, which holds zeros; `None` where the bits end.
     fn unpack(&self, bits: &mut BitReader<'_>, output: &mut [u8]) -> Option<()> {
         match self {
@@ -140,7 +166,7 @@ impl Atomic {
     /// The widest number: a quadruple-precision float.
     const MOST_BYTES: usize = 16;
 
-    fn read(numbers: &mut Numbers<'_>, size: usize) -> Result<Self> {
+    fn read(numbers: &mut Parameters<'_>, size: usize) -> Result<Self> {
         let order = numbers.next()?;
         let (precision, offset) = (numbers.size()?, numbers.next()?);
         let end = precision.checked_add(offset);

@@ -7,7 +7,7 @@
 //! bytes, then the codes, the most significant bit first. All bits set: the fill value.
 
 use crate::error::{Error, Result};
-use crate::filter::bits::BitReader;
+use crate::filter::bits::{self, BitReader, Numbers};
 use crate::filter::{Buffer, Length};
 use crate::wire::{Cursor, to_usize};
 
@@ -33,21 +33,19 @@ pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buff
         scheme.copy(code_bits, cursor.rest(), &mut output)?;
         return Ok(output);
     }
-    let mut bits = BitReader::new(cursor.rest());
-    let all_ones = 1_u64.wrapping_shl(code_bits).wrapping_sub(1);
-    let numbers = output.chunks_exact_mut(scheme.size);
+    let codes = (cursor.rest(), code_bits);
     match scheme.class {
         // Every sum is taken modulo 2^64, of which the element keeps the low bytes.
-        Class::Integer => scheme.unpack(&mut bits, code_bits, all_ones, numbers, |code| {
-            minimum.wrapping_add(code)
-        }),
+        Class::Integer => scheme.unpack(codes, &mut output, |code| minimum.wrapping_add(code)),
         Class::Float(decimals) => {
             let scale = 10_f64.powf(decimals.into());
-            let number: &dyn Fn(u64) -> u64 = match scheme.size {
-                4 => &|code| unscale_single(code, scale, minimum),
-                _ => &|code| unscale_double(code, scale, minimum),
-            };
-            scheme.unpack(&mut bits, code_bits, all_ones, numbers, number)
+            if scheme.size == 4 {
+                let number = |code| unscale_single(code, scale, minimum);
+                scheme.unpack(codes, &mut output, number)
+            } else {
+                let number = |code| unscale_double(code, scale, minimum);
+                scheme.unpack(codes, &mut output, number)
+            }
         }
     }
     .ok_or_else(|| Error::corrupt("scaleoffset: ends too early", 0))?;
@@ -131,24 +129,25 @@ impl Scheme {
         })
     }
 
-    /// Decodes `numbers`, `number` making the bits of one from its code; `None` where the codes end.
-    fn unpack<'a>(
+    /// Decodes all of `output` from codes of so many bits, `number` making the bits of an element from its
+    /// code; `None` where the codes end.
+    fn unpack(
         &self,
-        bits: &mut BitReader<'_>,
-        code_bits: u32,
-        all_ones: u64,
-        numbers: impl Iterator<Item = &'a mut [u8]>,
+        (codes, code_bits): (&[u8], u32),
+        output: &mut [u8],
         number: impl Fn(u64) -> u64,
     ) -> Option<()> {
-        for place in numbers {
-            let code = bits.read_wide(code_bits)?;
-            let number = match self.fill {
-                Some(fill) if code == all_ones => fill,
-                _ => number(code),
-            };
-            self.store(number, place);
+        let all_ones = 1_u64.wrapping_shl(code_bits).wrapping_sub(1);
+        let number = |code| match self.fill {
+            Some(fill) if code == all_ones => fill,
+            _ => number(code),
+        };
+        if let Some(codes) = Numbers::new(codes, code_bits) {
+            return bits::store(codes.map(number), self.size, self.big_endian, output);
         }
-        Some(())
+        let mut reader = BitReader::new(codes);
+        let codes = std::iter::from_fn(|| reader.read_wide(code_bits));
+        bits::store(codes.map(number), self.size, self.big_endian, output)
     }
 
     /// Elements that did not fit any code: they follow as they were, but in the writer's byte order, which
@@ -163,22 +162,6 @@ impl Scheme {
             output.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
         }
         Ok(())
-    }
-
-    fn store(&self, number: u64, place: &mut [u8]) {
-        let bytes = number.to_le_bytes();
-        if self.big_endian {
-            place
-                .iter_mut()
-                .rev()
-                .zip(bytes)
-                .for_each(|(to, from)| *to = from);
-        } else {
-            place
-                .iter_mut()
-                .zip(bytes)
-                .for_each(|(to, from)| *to = from);
-        }
     }
 }
 
