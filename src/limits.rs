@@ -21,6 +21,9 @@ pub const HEADER_BYTES: u64 = 16 << 20;
 /// Levels of a tree of nodes (B-trees, doubling tables).
 pub const TREE_DEPTH: usize = 64;
 
+/// Bytes of all nodes of a tree that are in use at a time: one of each level.
+pub const TREE_BRANCH: u64 = METADATA_CACHE;
+
 /// Datatypes within datatypes (compound, array, variable-length, enumeration).
 pub const DATATYPE_DEPTH: usize = 64;
 
@@ -62,7 +65,7 @@ pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
 pub const PATH_INDEX_LINKS: usize = 1 << 20;
 
 /// Bytes of all names together that the search for canonical paths keeps.
-pub const PATH_INDEX_NAMES: usize = 32 << 20;
+pub const PATH_INDEX_NAMES: usize = 16 << 20;
 
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;

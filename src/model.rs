@@ -29,6 +29,7 @@ pub mod node;
 pub mod number;
 pub mod numpy;
 pub mod paths;
+pub mod positions;
 pub mod region;
 pub mod selection;
 pub mod shape;
