@@ -18,5 +18,6 @@ mod neighbours;
 mod random;
 mod serving;
 mod signals;
+mod soak;
 mod truncated;
 mod views;
