@@ -41,8 +41,6 @@ pub mod virtual_layout;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lru::LruCache;
-
 use crate::error::{Error, Result};
 use crate::hdf5::attributes::Attributes;
 use crate::hdf5::context::Context;
@@ -56,6 +54,7 @@ use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::Superblock;
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
+use crate::model::kept::Kept;
 use crate::model::paths;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::SharedSource;
@@ -66,7 +65,7 @@ use crate::source::neighbours::Neighbours;
 pub struct File {
     context: Context,
     root: u64,
-    objects: Mutex<LruCache<u64, Arc<Object>>>,
+    objects: Mutex<Kept<u64, Arc<Object>>>,
 }
 
 impl File {
@@ -97,7 +96,7 @@ impl File {
                 other_files: Arc::new(OtherFiles::new(own.clone(), neighbours, force)),
             },
             root: superblock.root,
-            objects: Mutex::new(LruCache::new(limits::NODE_CACHE)),
+            objects: Mutex::new(Kept::new(limits::OBJECT_CACHE)),
         });
         match file.object(superblock.root)?.node.kind {
             NodeKind::Group => Ok(file),
@@ -118,7 +117,7 @@ impl File {
         }
         let object = Arc::new(Object::read(&self.context, at)?);
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.put(at, Arc::clone(&object));
+        objects.put(at, Arc::clone(&object), object.weight());
         Ok(object)
     }
 

@@ -23,6 +23,7 @@ pub mod array;
 pub mod attribute;
 pub mod datatype;
 pub mod extras;
+pub mod kept;
 pub mod link;
 pub mod ndl;
 pub mod node;
@@ -36,6 +37,7 @@ pub mod shape;
 pub mod storage;
 pub mod text;
 pub mod value;
+pub mod weight;
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

@@ -12,8 +12,9 @@ use crate::fs::inode::{SOURCE, Tree};
 use crate::fs::watch::Watch;
 use crate::fs::{Origin, lock, name};
 use crate::limits;
+use crate::model::kept::Kept;
 use crate::model::paths::PathIndex;
-use crate::model::{Array, Container, NodeId};
+use crate::model::{Array, Container, NodeId, weight};
 use crate::source::neighbours::Neighbours;
 
 /// What a directory shows a cut name for: its group, and the name as shown.
@@ -44,8 +45,8 @@ pub(super) struct Live {
     pub(super) shown: Box<[u8]>,
     watch: Option<Watch>,
     index: OnceLock<PathIndex>,
-    readers: Mutex<LruCache<NodeId, Arc<Reader>>>,
-    variable_length: Mutex<LruCache<NodeId, Arc<VariableLength>>>,
+    readers: Mutex<Kept<NodeId, Arc<Reader>>>,
+    variable_length: Mutex<Kept<NodeId, Arc<VariableLength>>>,
     cut_names: Mutex<LruCache<CutName, Option<Box<[u8]>>>>,
 }
 
@@ -61,8 +62,8 @@ impl Live {
             shown: opened.shown,
             watch: opened.watch,
             index: OnceLock::new(),
-            readers: Mutex::new(LruCache::new(at_least_one(limits::READERS))),
-            variable_length: Mutex::new(LruCache::new(at_least_one(limits::READERS))),
+            readers: Mutex::new(Kept::new(limits::READERS)),
+            variable_length: Mutex::new(Kept::new(limits::READERS)),
             cut_names: Mutex::new(LruCache::new(at_least_one(limits::CUT_NAMES))),
         }
     }
@@ -100,7 +101,11 @@ impl Live {
         }
         let reader = Arc::new(Reader::new(&self.engine, Arc::clone(array))?);
         let mut readers = lock(&self.readers);
-        Ok(Arc::clone(readers.get_or_insert(node, || reader)))
+        if let Some(reader) = readers.get(&node) {
+            return Ok(Arc::clone(reader));
+        }
+        readers.put(node, Arc::clone(&reader), weight::of_array(array));
+        Ok(reader)
     }
 
     /// The content of the variable-length array of `node`, which keeps where its elements begin.
@@ -116,7 +121,11 @@ impl Live {
         let content = VariableLength::new(reader, Arc::clone(&self.container))?;
         let content = Arc::new(content.ok_or(Error::NotFound)?);
         let mut kept = lock(&self.variable_length);
-        Ok(Arc::clone(kept.get_or_insert(node, || content)))
+        if let Some(content) = kept.get(&node) {
+            return Ok(Arc::clone(content));
+        }
+        kept.put(node, Arc::clone(&content), weight::of_array(array));
+        Ok(content)
     }
 
     /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows none.

@@ -6,13 +6,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lru::LruCache;
-
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::kept::Kept;
 use crate::source::{SharedSource, read_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Cursor, to_u64};
+
+/// Blocks by place and length.
+type Blocks = Kept<(u64, u64), Arc<[u8]>>;
 
 /// One file's metadata: where it is, and how wide its numbers are.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub struct Metadata {
     base: u64,
     size_of_offsets: usize,
     size_of_lengths: usize,
-    cache: Mutex<BlockCache>,
+    cache: Mutex<Blocks>,
 }
 
 impl Metadata {
@@ -32,7 +34,7 @@ impl Metadata {
         size_of_offsets: usize,
         size_of_lengths: usize,
     ) -> Self {
-        let cache = Mutex::new(BlockCache::new());
+        let cache = Mutex::new(Kept::new(limits::METADATA_CACHE));
         Metadata {
             source,
             base,
@@ -125,55 +127,19 @@ impl Metadata {
         make: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<Arc<[u8]>> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(block) = cache.blocks.get(&(at, length)) {
+        if let Some(block) = cache.get(&(at, length)) {
             return Ok(Arc::clone(block));
         }
         drop(cache);
         let block: Arc<[u8]> = make()?.into();
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.keep((at, length), &block);
+        cache.put((at, length), Arc::clone(&block), to_u64(block.len()));
         Ok(block)
     }
 
     /// As [`block`](Self::block), for a structure without a checksum.
     pub fn plain_block(&self, at: u64, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
         self.block(at, length, what, |_| Ok(()))
-    }
-}
-
-/// Blocks by place and length, the least recently used dropped first.
-#[derive(Debug)]
-struct BlockCache {
-    blocks: LruCache<(u64, u64), Arc<[u8]>>,
-    bytes: u64,
-}
-
-impl BlockCache {
-    /// What an entry costs beside its bytes.
-    const OVERHEAD: u64 = 128;
-
-    fn new() -> Self {
-        BlockCache {
-            blocks: LruCache::unbounded(),
-            bytes: 0,
-        }
-    }
-
-    fn keep(&mut self, place: (u64, u64), block: &Arc<[u8]>) {
-        let length = to_u64(block.len());
-        if self.blocks.put(place, Arc::clone(block)).is_none() {
-            self.bytes = self
-                .bytes
-                .saturating_add(length)
-                .saturating_add(Self::OVERHEAD);
-        }
-        while self.bytes > limits::METADATA_CACHE {
-            let Some((_, dropped)) = self.blocks.pop_lru() else {
-                break;
-            };
-            let cost = to_u64(dropped.len()).saturating_add(Self::OVERHEAD);
-            self.bytes = self.bytes.saturating_sub(cost);
-        }
     }
 }
 
