@@ -12,9 +12,7 @@ fn part(name: &str, least: u32) {
     let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/soak");
     let mut command = Command::new(python());
     command.arg("-B").arg(parts.join(name)).args([H5FS, "0"]);
-    command
-        .arg(least.to_string())
-        .env("SOAK_ENTRIES", "20000");
+    command.arg(least.to_string()).env("SOAK_ENTRIES", "20000");
     let done = run(&mut command, Duration::from_secs(180));
     assert!(done.status.success(), "{}{}", done.text(), done.stderr);
 }

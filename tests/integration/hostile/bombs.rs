@@ -1,0 +1,170 @@
+//! Chunks that decode to much more than the file holds, by every codec that can; what each costs the mounted program. And
+//! pages of two states of one file.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::tree::*;
+use super::visit::{Bounds, walk};
+use crate::harness::{Mount, run, script, wait};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The files that `bombs.py` writes.
+fn made() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    run(script("bombs.py").arg(directory.path()), MINUTE).success();
+    let path = directory.path().to_owned();
+    (directory, path)
+}
+
+fn is_eio<T>(read: std::io::Result<T>) -> bool {
+    read.err().and_then(|error| error.raw_os_error()) == Some(nix::errno::Errno::EIO as i32)
+}
+
+/// Seventeen chunks that say 4 KiB and hold 16 MiB. Whoever decodes them all, four at a time, has 64 MiB of them.
+#[test]
+fn chunks_that_hold_more_than_they_say() {
+    let (_directory, made) = made();
+    let source = made.join("bombs.h5");
+    let mount = Mount::with(&source, &["-o", "cache_size=1M,threads=2"]);
+    let (worker, _) = mount.worker_and_supervisor(&source);
+    let before = worker.peak();
+    let names: Vec<PathBuf> = fs::read_dir(&mount.path)
+        .expect("listing")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| !path.ends_with("good"))
+        .collect();
+    assert_eq!(names.len(), 17);
+    std::thread::scope(|scope| {
+        for name in &names {
+            scope.spawn(move || {
+                // What zfp and Snappy cannot say of their length is cut off, not served whole.
+                let read = fs::read(name);
+                let served = read.as_ref().map_or(0, Vec::len);
+                assert!(is_eio(read) || served == 4096, "{}", name.display());
+            });
+        }
+    });
+    let cost = worker.peak() - before;
+    assert!(cost < 12 << 20, "{cost} bytes");
+    assert_eq!(fs::read(mount.at("good")).expect("good").len(), 400);
+}
+
+/// 256 MiB in one chunk of a file of 260 KB: served, with no more memory than is promised.
+#[test]
+fn a_chunk_of_256_mebibytes_in_a_file_of_260_kilobytes() {
+    const CHUNK: u64 = 256 << 20;
+    let (_directory, made) = made();
+    let source = made.join("large-chunk.h5");
+    let mount = Mount::with(&source, &["-o", "cache_size=8M,threads=1"]);
+    let (worker, _) = mount.worker_and_supervisor(&source);
+    let file = File::open(mount.at("deflated")).expect("open");
+    std::thread::scope(|scope| {
+        for reader in 0..4 {
+            let file = &file;
+            scope.spawn(move || {
+                let mut piece = vec![7; 100_000];
+                let at = reader * (CHUNK - 100_000) / 3;
+                file.read_exact_at(&mut piece, at).expect("zeros");
+                assert!(piece.iter().all(|&byte| byte == 0));
+            });
+        }
+    });
+    let stored = source.metadata().expect("file").len();
+    let promised = ((8 + 64) << 20) + stored + 2 * CHUNK;
+    assert!(worker.peak() <= promised, "{} bytes", worker.peak());
+    // The cache is smaller than the chunk, so nothing of it stays.
+    assert_eq!(fs::read(mount.at("good")).expect("good").len(), 400);
+}
+
+/// Who reads what takes seconds to decode can still be interrupted.
+#[test]
+fn a_reader_of_a_slow_chunk_is_interrupted_at_once() {
+    let (_directory, made) = made();
+    let source = made.join("large-chunk.h5");
+    let mount = Mount::with(&source, &["-o", "cache_size=8M,threads=1"]);
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let mut reader = std::process::Command::new("dd")
+            .arg(format!("if={}", mount.at("deflated").display()))
+            .args(["of=/dev/null", "bs=64K", "status=none"])
+            .spawn()
+            .expect("dd");
+        std::thread::sleep(Duration::from_millis(300));
+        let start = std::time::Instant::now();
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(reader.id()).expect("a pid"));
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("kill");
+        wait(&mut reader, MINUTE).expect("it ends");
+        times.push(start.elapsed());
+    }
+    println!("interrupted after {times:?}");
+    let fastest = times.iter().min().expect("three");
+    assert!(*fastest < Duration::from_secs(3), "{times:?}");
+}
+
+/// What every readable file of a tree holds.
+fn contents(tree: &Tree, names: &[Vec<u8>]) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let files = names.iter().filter_map(|name| {
+        let text = String::from_utf8_lossy(name).into_owned();
+        Some((name.clone(), tree.content(&text).ok()?))
+    });
+    files.collect()
+}
+
+/// A file with one page of another of its states, wherever the page is: what has a checksum is that of one state or of the
+/// other, or an error; and a walk ends.
+#[test]
+fn one_page_of_another_state() {
+    const PAGE: usize = 4096;
+    let (_directory, made) = made();
+    let states =
+        ["torn-old.h5", "torn-new.h5"].map(|name| fs::read(made.join(name)).expect("a file"));
+    let trees = [0, 1].map(|i| Tree::new(states[i].clone()));
+    let names = trees[0].names("/").expect("names");
+    let whole = trees.map(|tree| contents(&tree, &names));
+    assert!(whole[0].len() >= 24 && whole[0].values().ne(whole[1].values()));
+    let (mut torn, mut errors) = (0, 0);
+    for (state, other) in [(0, 1), (1, 0)] {
+        for page in (0..states[state].len()).step_by(PAGE) {
+            let mut mixed = states[state].clone();
+            let end = (page + PAGE).min(mixed.len()).min(states[other].len());
+            if page >= end || mixed[page..end] == states[other][page..end] {
+                continue;
+            }
+            mixed[page..end].copy_from_slice(&states[other][page..end]);
+            torn += 1;
+            let Ok(filesystem) = soon(|| super::visit::filesystem(mixed)) else {
+                assert!(page == 0, "only what the superblock is in may refuse it");
+                continue;
+            };
+            let tree = Tree(filesystem);
+            let read = contents(&tree, &names);
+            errors += names.len() - read.len();
+            for (name, bytes) in &read {
+                assert!(
+                    of_either(bytes, &whole, name),
+                    "page {page}: {}",
+                    name.escape_ascii()
+                );
+            }
+            soon(|| walk(&tree.0, Bounds::SMALL));
+        }
+    }
+    assert!(torn > 10, "{torn} pages differ");
+    println!("{torn} pages, {errors} errors");
+}
+
+/// Whether each chunk of what was read is as in one of the states; chunks have 400 or 1200 bytes.
+fn of_either(bytes: &[u8], whole: &[BTreeMap<Vec<u8>, Vec<u8>>; 2], name: &[u8]) -> bool {
+    (0..bytes.len()).step_by(400).all(|at| {
+        let end = (at + 400).min(bytes.len());
+        let mut states = whole
+            .iter()
+            .filter_map(|state| state.get(name)?.get(at..end));
+        states.any(|state| *state == bytes[at..end])
+    })
+}
