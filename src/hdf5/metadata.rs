@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::kept::Kept;
-use crate::source::{SharedSource, read_block};
+use crate::source::{SharedSource, read_shared_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Cursor, to_u64};
 
@@ -109,7 +109,7 @@ impl Metadata {
             return Err(Error::limit(what, limits::METADATA_BLOCK));
         }
         self.made_block(at, length, || {
-            let block = read_block(&*self.source, at, length, what)?;
+            let block = read_shared_block(&*self.source, at, length, what)?;
             verify(&block)?;
             Ok(block)
         })
@@ -120,11 +120,11 @@ impl Metadata {
     ///
     /// # Errors
     /// As `make` says.
-    pub fn made_block(
+    pub fn made_block<B: Into<Arc<[u8]>>>(
         &self,
         at: u64,
         length: u64,
-        make: impl FnOnce() -> Result<Vec<u8>>,
+        make: impl FnOnce() -> Result<B>,
     ) -> Result<Arc<[u8]>> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(block) = cache.get(&(at, length)) {
