@@ -27,6 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use allocation::Allocation;
 pub use bytes::Bytes;
+pub use cache::CacheSize;
 pub use engine::{Engine, Statistics};
 pub use prefetch::Stream;
 
@@ -242,7 +243,7 @@ impl Reader {
         Some(wishes)
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &Arc<Shared> {
         &self.engine.shared
     }
 

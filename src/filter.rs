@@ -19,6 +19,7 @@ pub mod bitshuffle;
 mod blocks;
 pub mod blosc;
 pub mod blosc2;
+pub mod buffer;
 pub mod bzip2;
 pub mod deflate;
 pub mod fletcher32;
@@ -28,12 +29,12 @@ pub mod lz4;
 pub mod lzf;
 pub mod nbit;
 pub mod scaleoffset;
-mod scratch;
 pub mod shuffle;
 pub mod szip;
 pub mod zfp;
 pub mod zstd;
 
+pub use buffer::Buffer;
 pub use length::Length;
 
 use crate::error::{Error, Result};
@@ -57,25 +58,31 @@ const ZSTD: u16 = 32015;
 const BLOSC2: u16 = 32026;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
-type Decoder = fn(Vec<u8>, &[u32], Length) -> Result<Vec<u8>>;
+type Decoder = fn(Buffer, &[u32], Length) -> Result<Buffer>;
+
+fn made(bytes: Result<Vec<u8>>) -> Result<Buffer> {
+    bytes.map(Buffer::from)
+}
 
 /// The decoder of the filter registered as `id`.
 fn decoder(id: u16) -> Option<Decoder> {
     let decoder: Decoder = match id {
-        DEFLATE => |bytes, _, length| deflate::decode(&bytes, length),
+        DEFLATE => |bytes, _, length| made(deflate::decode(&bytes, length)),
         SHUFFLE => |bytes, parameters, _| shuffle::decode(bytes, parameters),
         FLETCHER32 => |bytes, _, _| fletcher32::decode(bytes),
-        SZIP => |bytes, parameters, length| szip::decode(&bytes, parameters, length),
+        SZIP => |bytes, parameters, length| made(szip::decode(&bytes, parameters, length)),
         NBIT => nbit::decode,
         SCALEOFFSET => scaleoffset::decode,
-        BZIP2 => |bytes, _, length| bzip2::decode(&bytes, length),
-        LZF => |bytes, _, length| lzf::decode(&bytes, length),
-        BLOSC => |bytes, _, length| blosc::decode(&bytes, length),
-        BLOSC2 => |bytes, _, length| blosc2::decode(&bytes, length),
-        LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
-        BITSHUFFLE => |bytes, parameters, length| bitshuffle::decode(&bytes, parameters, length),
-        ZFP => |bytes, parameters, length| zfp::decode(&bytes, parameters, length),
-        ZSTD => |bytes, _, length| zstd::decode(&bytes, length),
+        BZIP2 => |bytes, _, length| made(bzip2::decode(&bytes, length)),
+        LZF => |bytes, _, length| made(lzf::decode(&bytes, length)),
+        BLOSC => |bytes, _, length| made(blosc::decode(&bytes, length)),
+        BLOSC2 => |bytes, _, length| made(blosc2::decode(&bytes, length)),
+        LZ4 => |bytes, _, length| made(lz4::decode(&bytes, length)),
+        BITSHUFFLE => {
+            |bytes, parameters, length| made(bitshuffle::decode(&bytes, parameters, length))
+        }
+        ZFP => |bytes, parameters, length| made(zfp::decode(&bytes, parameters, length)),
+        ZSTD => |bytes, _, length| made(zstd::decode(&bytes, length)),
         _ => return None,
     };
     Some(decoder)
@@ -117,9 +124,9 @@ pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
 pub fn decode(
     pipeline: &Pipeline,
     filter_mask: u32,
-    stored: Vec<u8>,
+    stored: Buffer,
     chunk_bytes: usize,
-) -> Result<Vec<u8>> {
+) -> Result<Buffer> {
     if to_u64(chunk_bytes) > limits::CHUNK_BYTES {
         return Err(Error::limit("bytes of a chunk", limits::CHUNK_BYTES));
     }
@@ -221,6 +228,10 @@ pub fn name(id: u16) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(pipeline: &Pipeline, mask: u32, stored: Vec<u8>, bytes: usize) -> Result<Vec<u8>> {
+        super::decode(pipeline, mask, stored.into(), bytes).map(Buffer::into_vec)
+    }
 
     fn filter(id: u16, parameters: &[u32]) -> Filter {
         Filter {

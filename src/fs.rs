@@ -42,7 +42,7 @@ use std::time::Instant;
 use lru::LruCache;
 use nix::errno::Errno;
 
-use crate::array::{Bytes, Engine};
+use crate::array::{Bytes, CacheSize, Engine};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -80,7 +80,7 @@ pub struct Options {
     /// Whether reads go past the kernel's page cache.
     pub direct_io: bool,
     /// Bytes of decoded chunks that are kept.
-    pub cache_bytes: u64,
+    pub cache_size: CacheSize,
     /// Threads that decode.
     pub threads: usize,
     /// Whether `.h5fs` is there.
@@ -100,7 +100,7 @@ impl Default for Options {
             gid: None,
             umask: None,
             direct_io: false,
-            cache_bytes: *limits::CACHE_DEFAULT.start(),
+            cache_size: limits::CACHE_USUAL.into(),
             threads: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
             views: true,
             external: External::Within,
@@ -213,7 +213,7 @@ impl Filesystem {
 
     /// Makes `opened` the source that is shown.
     fn enliven(&self, opened: Opened, generation: u32) {
-        let engine = Engine::new(self.options.cache_bytes, self.options.threads);
+        let engine = Engine::new(self.options.cache_size, self.options.threads);
         let node = opened.container.root();
         let root = opened.container.node(node);
         if let Some(error) = root.ok().and_then(|root| root.error.clone()) {

@@ -42,8 +42,8 @@ pub const FILTERS: usize = 32;
 /// Bytes that the filters of a pipeline may add to a chunk, besides an eighth of its length.
 pub const FILTER_OVERHEAD: usize = 64 << 10;
 
-/// Bytes of the spare buffer that each decoding thread keeps.
-pub const SCRATCH_BYTES: usize = 4 << 20;
+/// Bytes of memory that chunks have left and the next ones will use.
+pub const SPARE_BYTES: u64 = 16 << 20;
 
 /// Bytes of one filtered chunk, as stored and as decoded: it is in memory whole while it is decoded. Chunks
 /// without filters are read in parts and may be of any size.
@@ -94,8 +94,14 @@ pub const SYMLINK_HOPS: usize = 40;
 /// Chunks that are counted for `st_blocks` and for holes; beyond them the rest is taken as data.
 pub const ALLOCATION_WALK: usize = 1 << 17;
 
-/// The default bounds of `cache_size`, in bytes: a quarter of memory, but not outside them.
-pub const CACHE_DEFAULT: std::ops::RangeInclusive<u64> = (64 << 20)..=(1 << 30);
+/// Bytes of decoded chunks that are kept where the user does not say. More would be kept twice, the kernel
+/// having its page cache, and cost page faults: decoding into memory that evicted chunks leave is a
+/// third faster.
+pub const CACHE_USUAL: u64 = 128 << 20;
+
+/// Bytes up to which that grows for sequential readers that come back to more chunks: a quarter of memory,
+/// but not outside these bounds.
+pub const CACHE_MOST: std::ops::RangeInclusive<u64> = (64 << 20)..=(1 << 30);
 
 /// Bytes of a file name that the kernel's directory entries can hold.
 pub const NAME_BYTES: usize = 255;

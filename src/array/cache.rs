@@ -5,18 +5,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
+use crate::filter::Buffer;
+
 /// Which chunk: the array's number, and the chunk's in the array's grid.
 pub(super) type Key = (u64, u64);
 
 /// The elements of one chunk.
-pub(super) type Decoded = Arc<Vec<u8>>;
+pub(super) type Decoded = Arc<Buffer>;
 
 /// What an entry costs besides the chunk's bytes: its node in the list, its slot in the table.
 const ENTRY_BYTES: u64 = 128;
 
+/// How many bytes of decoded chunks are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheSize {
+    /// As a rule.
+    pub usual: u64,
+    /// While sequential readers need them to have each chunk decoded only once.
+    pub most: u64,
+}
+
+impl From<u64> for CacheSize {
+    /// So many bytes, whatever readers need.
+    fn from(bytes: u64) -> Self {
+        CacheSize {
+            usual: bytes,
+            most: bytes,
+        }
+    }
+}
+
 /// The cache of all arrays.
 pub(super) struct Cache {
-    capacity: u64,
+    size: CacheSize,
+    capacity: AtomicU64,
     entries: Mutex<Entries>,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -26,6 +48,8 @@ struct Entries {
     chunks: LruCache<Key, Decoded>,
     bytes: u64,
     evictions: u64,
+    /// Bytes that all claims ask for.
+    claimed: u64,
 }
 
 /// What the cache has done so far.
@@ -38,23 +62,50 @@ pub(super) struct Counts {
 }
 
 impl Cache {
-    /// A cache of at most `capacity` bytes.
-    pub(super) fn new(capacity: u64) -> Self {
+    /// An empty cache.
+    pub(super) fn new(size: CacheSize) -> Self {
         let entries = Entries {
             chunks: LruCache::unbounded(),
             bytes: 0,
             evictions: 0,
+            claimed: 0,
         };
         Cache {
-            capacity,
+            size,
+            capacity: AtomicU64::new(size.usual),
             entries: Mutex::new(entries),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         }
     }
 
+    /// Bytes that are kept at present.
     pub(super) fn capacity(&self) -> u64 {
-        self.capacity
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Asks for room for `bytes` bytes until they are released.
+    pub(super) fn claim(&self, bytes: u64) {
+        let mut entries = self.entries();
+        entries.claimed = entries.claimed.saturating_add(bytes);
+        self.fit(entries);
+    }
+
+    /// Takes a claim back.
+    pub(super) fn release(&self, bytes: u64) {
+        let mut entries = self.entries();
+        entries.claimed = entries.claimed.saturating_sub(bytes);
+        self.fit(entries);
+    }
+
+    /// Makes the capacity what is claimed, within bounds, and evicts what is over it.
+    fn fit(&self, mut entries: MutexGuard<'_, Entries>) {
+        let capacity = entries.claimed.min(self.size.most).max(self.size.usual);
+        self.capacity.store(capacity, Ordering::Relaxed);
+        let evicted = entries.evict(capacity);
+        // Freed after the lock: returning megabytes to the system takes its time.
+        drop(entries);
+        drop(evicted);
     }
 
     /// The chunk, for a reader: it counts as used, and as a hit or a miss.
@@ -76,26 +127,18 @@ impl Cache {
 
     /// Keeps the chunk, unless it is larger than the whole cache.
     pub(super) fn put(&self, key: Key, chunk: &Decoded) {
-        if weight(chunk) > self.capacity {
+        let mut entries = self.entries();
+        let capacity = self.capacity();
+        if weight(chunk) > capacity {
             return;
         }
-        // Freed after the lock: returning megabytes to the system takes its time.
-        let mut evicted = Vec::new();
-        let mut entries = self.entries();
         entries.bytes += weight(chunk);
-        if let Some(old) = entries.chunks.put(key, Arc::clone(chunk)) {
-            entries.bytes -= weight(&old);
-            evicted.push(old);
-        }
-        while entries.bytes > self.capacity {
-            let Some((_, oldest)) = entries.chunks.pop_lru() else {
-                break;
-            };
-            entries.bytes -= weight(&oldest);
-            entries.evictions += 1;
-            evicted.push(oldest);
-        }
+        let replaced = entries.chunks.put(key, Arc::clone(chunk));
+        entries.bytes -= replaced.as_ref().map_or(0, weight);
+        let evicted = entries.evict(capacity);
+        // As above.
         drop(entries);
+        drop((replaced, evicted));
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -113,8 +156,29 @@ impl Cache {
     }
 }
 
+impl Entries {
+    /// Takes out what was used longest ago until `capacity` bytes or less are left.
+    fn evict(&mut self, capacity: u64) -> Vec<Decoded> {
+        let mut evicted = Vec::new();
+        while self.bytes > capacity {
+            let Some((_, oldest)) = self.chunks.pop_lru() else {
+                break;
+            };
+            self.bytes -= weight(&oldest);
+            self.evictions += 1;
+            evicted.push(oldest);
+        }
+        evicted
+    }
+}
+
+/// Bytes of an entry with so large a chunk.
+pub(super) fn entry_bytes(chunk: u64) -> u64 {
+    chunk.saturating_add(ENTRY_BYTES)
+}
+
 fn weight(chunk: &Decoded) -> u64 {
-    chunk.capacity() as u64 + ENTRY_BYTES
+    entry_bytes(chunk.capacity() as u64)
 }
 
 #[cfg(test)]
@@ -123,8 +187,8 @@ mod tests {
 
     #[test]
     fn the_longest_unused_goes_and_bytes_stay_within() {
-        let cache = Cache::new(3 * (100 + ENTRY_BYTES));
-        let chunk = Arc::new(vec![0; 100]);
+        let cache = Cache::new((3 * (100 + ENTRY_BYTES)).into());
+        let chunk = Arc::new(vec![0; 100].into());
         for number in 0..3 {
             cache.put((0, number), &chunk);
         }
@@ -132,7 +196,7 @@ mod tests {
         cache.put((0, 3), &chunk);
         assert!(cache.peek((0, 0)).is_some() && cache.peek((0, 1)).is_none());
 
-        cache.put((1, 0), &Arc::new(vec![0; 250]));
+        cache.put((1, 0), &Arc::new(vec![0; 250].into()));
         let counts = cache.counts();
         assert!(counts.bytes <= cache.capacity());
         assert!(cache.peek((1, 0)).is_some());
@@ -141,10 +205,28 @@ mod tests {
 
     #[test]
     fn what_is_larger_than_the_cache_evicts_nothing() {
-        let cache = Cache::new(1000);
-        cache.put((0, 0), &Arc::new(vec![0; 10]));
-        cache.put((0, 1), &Arc::new(vec![0; 1001]));
+        let cache = Cache::new(1000.into());
+        cache.put((0, 0), &Arc::new(vec![0; 10].into()));
+        cache.put((0, 1), &Arc::new(vec![0; 1001].into()));
         assert!(cache.peek((0, 0)).is_some() && cache.peek((0, 1)).is_none());
         assert_eq!(cache.counts().evictions, 0);
+    }
+
+    #[test]
+    fn claims_give_room_up_to_the_most_and_only_as_long_as_they_stand() {
+        let cache = Cache::new(CacheSize {
+            usual: 1000,
+            most: 3000,
+        });
+        cache.claim(2000);
+        assert_eq!(cache.capacity(), 2000);
+        cache.claim(2000);
+        assert_eq!(cache.capacity(), 3000);
+        cache.put((0, 0), &Arc::new(vec![0; 2000].into()));
+        assert!(cache.peek((0, 0)).is_some());
+        cache.release(2000);
+        cache.release(2000);
+        assert_eq!(cache.capacity(), 1000);
+        assert!(cache.peek((0, 0)).is_none());
     }
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use crate::array::cache::Key;
 use crate::array::grid::Grid;
 use crate::error::{Error, Result};
-use crate::filter;
+use crate::filter::{self, Buffer};
 use crate::limits;
 use crate::model::Array;
 use crate::model::storage::{Chunked, Pieces, StoredChunk};
-use crate::source::{SharedSource, check_range, read_block};
+use crate::source::{SharedSource, check_range};
+use crate::wire::to_usize;
 
 const EIO: i32 = 5;
 
@@ -177,11 +178,11 @@ impl Chunks {
     ///
     /// # Errors
     /// `Corrupt` where filters refuse it or make less of it than a chunk; the chunk is named.
-    pub(super) fn decode(&self, encoded: Encoded) -> Result<Vec<u8>> {
+    pub(super) fn decode(&self, encoded: Encoded) -> Result<Buffer> {
         // A panic in somebody else's codec is an error of this chunk, not the end of a thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
             (Origin::Grid(chunked), Some(stored)) => self.undo_filters(chunked, stored),
-            (Origin::Block(pieces), _) => pieces.decode(encoded.number),
+            (Origin::Block(pieces), _) => pieces.decode(encoded.number).map(Buffer::from),
             (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
         let broken = |_| {
@@ -202,10 +203,12 @@ impl Chunks {
         Ok(decoded)
     }
 
-    fn undo_filters(&self, chunked: &Chunked, stored: StoredChunk) -> Result<Vec<u8>> {
+    fn undo_filters(&self, chunked: &Chunked, stored: StoredChunk) -> Result<Buffer> {
         let StoredChunk { offset, length, .. } = stored;
         let bytes = self.grid.chunk_bytes() as usize;
-        let block = read_block(&*chunked.source, offset, length, "stored chunk")?;
+        check_range(&*chunked.source, offset, length, "stored chunk")?;
+        let mut block = Buffer::new(to_usize(length)?);
+        chunked.source.read_at(offset, &mut block)?;
         filter::decode(&chunked.pipeline, stored.filter_mask, block, bytes)
     }
 

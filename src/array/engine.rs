@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::array::budget::Budget;
-use crate::array::cache::{Cache, Decoded, Key};
+use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
 use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::flight::{Entry, Flights, Lead};
 use crate::array::prefetch::{self, Queue};
 use crate::error::Result;
+use crate::filter::Buffer;
 use crate::limits;
 use crate::model::Array;
 use crate::source::SharedSource;
@@ -69,12 +70,12 @@ pub struct Statistics {
 }
 
 impl Engine {
-    /// An engine that keeps at most `cache_bytes` of decoded chunks, with `threads` (one at least) threads
+    /// An engine that keeps decoded chunks in a cache of this size, with `threads` (one at least) threads
     /// that decode ahead; never more chunks than that are being decoded at a time.
-    pub fn new(cache_bytes: u64, threads: usize) -> Arc<Engine> {
+    pub fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
-            cache: Cache::new(cache_bytes),
+            cache: Cache::new(cache_size.into()),
             queue: Queue::new(),
             threads,
             flights: Flights::new(),
@@ -175,16 +176,31 @@ impl Shared {
         self.cache.peek(key).is_some() || self.flights.contains(key)
     }
 
-    /// How many chunks may be decoded ahead of one reader.
+    /// How many chunks may be decoded ahead of one reader: not so many that they push out those of its band.
     pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
-        let bytes = chunks.grid.chunk_bytes();
         let is_ahead = chunks.is_encoded() && !chunks.is_sequential();
         if !is_ahead || !self.budget.holds_twice(chunks.decode_bytes(None)) {
             return 0;
         }
+        let entry = entry_bytes(chunks.grid.chunk_bytes());
+        let capacity = self.cache.capacity();
+        let beside = capacity / entry;
+        self.wanted_depth(chunks)
+            .min(capacity / 4 / entry)
+            .min(beside.saturating_sub(chunks.grid.band()))
+    }
+
+    fn wanted_depth(&self, chunks: &Chunks) -> u64 {
         let least = (2 * self.threads as u64).clamp(4, 8);
-        let wanted = (limits::PREFETCH_BYTES / bytes).clamp(least, limits::PREFETCH_CHUNKS as u64);
-        wanted.min(self.cache.capacity() / 4 / bytes)
+        let most = limits::PREFETCH_CHUNKS as u64;
+        (limits::PREFETCH_BYTES / chunks.grid.chunk_bytes()).clamp(least, most)
+    }
+
+    /// Bytes of the cache that a sequential reader needs to have each chunk decoded only once.
+    pub(super) fn needed(&self, chunks: &Chunks) -> u64 {
+        let entry = entry_bytes(chunks.grid.chunk_bytes());
+        let kept = chunks.grid.band().saturating_add(self.wanted_depth(chunks));
+        entry.saturating_mul(kept)
     }
 
     fn kept(&self, key: Key) -> Option<Found> {
@@ -209,7 +225,7 @@ impl Shared {
         }
     }
 
-    fn decode(&self, chunks: &Chunks, encoded: Encoded) -> Result<Vec<u8>> {
+    fn decode(&self, chunks: &Chunks, encoded: Encoded) -> Result<Buffer> {
         let _permit = self.budget.acquire(chunks.decode_bytes(Some(encoded)));
         let decoded = chunks.decode(encoded)?;
         self.decoded.fetch_add(1, Ordering::Relaxed);

@@ -237,6 +237,14 @@ impl Grid {
         slabs.iter().map(last).max().unwrap_or(0)
     }
 
+    /// Chunks that a reader of all bytes in their order comes back to before it is done with them.
+    pub(super) fn band(&self) -> u64 {
+        let mut axes = self.axes.iter();
+        // Along these, each step is another chunk.
+        let _ = axes.find(|axis| axis.chunk.min(axis.length) > 1);
+        axes.map(|axis| axis.chunks()).product()
+    }
+
     /// The place of chunk `number` in the array's own dimensions, as indices know it.
     pub(super) fn place(&self, mut number: u64) -> Vec<u64> {
         let mut place = vec![0; self.dims.len()];

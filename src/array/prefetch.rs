@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use crate::array::Reader;
@@ -180,13 +180,14 @@ pub(super) fn spawn(shared: &Arc<Shared>, threads: usize) {
 /// Watches the reads of one open file, and has the chunks decoded that a sequential reader needs next.
 ///
 /// The kernel sends the requests of one sequential reader in parallel, so they may arrive a little out of order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Stream {
     progress: Mutex<Progress>,
     wishes: Wishes,
+    room: OnceLock<Room>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Progress {
     /// The furthest end of a read so far.
     end: u64,
@@ -196,6 +197,28 @@ struct Progress {
     untouched: u64,
     /// The first chunk that was not queued.
     unqueued: u64,
+}
+
+/// A part of the cache that is claimed for one reader.
+struct Room {
+    shared: Arc<Shared>,
+    bytes: u64,
+}
+
+impl Room {
+    fn claim(shared: &Arc<Shared>, bytes: u64) -> Self {
+        shared.cache.claim(bytes);
+        Room {
+            shared: Arc::clone(shared),
+            bytes,
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.shared.cache.release(self.bytes);
+    }
 }
 
 /// A read this many times its own length away from the end of those before still belongs to them.
@@ -217,11 +240,10 @@ impl Stream {
         let (Some(chunks), true) = (reader.chunks(), offset < end) else {
             return;
         };
-        let shared = reader.shared();
-        let depth = shared.depth(chunks);
-        if depth == 0 {
+        if !chunks.is_encoded() {
             return;
         }
+        let shared = reader.shared();
         let mut progress = self.progress();
         if !progress.goes_on(offset, end) {
             self.wishes.forget();
@@ -230,9 +252,15 @@ impl Stream {
         progress.end = progress.end.max(end);
         let touched = chunks.grid.last_number(&chunks.grid.slabs(offset, end)) + 1;
         progress.untouched = progress.untouched.max(touched);
-        if !std::mem::replace(&mut progress.sequential, true) {
+        let sequential = std::mem::replace(&mut progress.sequential, true);
+        if sequential || chunks.grid.band() > 1 {
+            let claim = || Room::claim(shared, shared.needed(chunks));
+            self.room.get_or_init(claim);
+        }
+        if !sequential {
             return;
         }
+        let depth = shared.depth(chunks);
         let from = progress.untouched.max(progress.unqueued);
         let to = (progress.untouched + depth).min(chunks.grid.chunks());
         if from < to {

@@ -117,6 +117,37 @@ fn the_cache_keeps_within_its_bytes() {
     assert!(statistics.evictions > 80);
 }
 
+/// Reads all bytes in their order, `step` at a time, and gives how many chunks were decoded for that.
+fn decoded_in_order(engine: &Arc<Engine>, sample: &Sample, step: usize) -> u64 {
+    let before = engine.statistics().chunks_decoded;
+    let (reader, _) = sample.reader(engine);
+    let stream = Stream::new();
+    for (part, expected) in sample.expected().chunks(step).enumerate() {
+        let offset = (part * step) as u64;
+        stream.advise(&reader, offset, step);
+        assert_eq!(&*reader.read(offset, step).unwrap(), expected);
+    }
+    engine.statistics().chunks_decoded - before
+}
+
+#[test]
+fn the_cache_grows_for_a_band_so_that_its_chunks_are_decoded_once() {
+    // Columns: each row of 64 kB meets all 16 chunks.
+    let columns = Sample::new(&[20, 64_000], &[20, 4000], 1);
+    let size = CacheSize {
+        usual: 200_000,
+        most: 4_000_000,
+    };
+    let engine = Engine::new(size, 2);
+    assert_eq!(decoded_in_order(&engine, &columns, 64_000), 16);
+    let statistics = engine.statistics();
+    assert!(statistics.cache_bytes <= 200_000 && statistics.cache_capacity == 200_000);
+
+    // Cubes: two bands of four each.
+    let cubes = Sample::new(&[40, 40, 40], &[20, 20, 20], 1);
+    assert_eq!(decoded_in_order(&engine, &cubes, 1000), 8);
+}
+
 #[test]
 fn damage_is_an_error_of_its_chunk_alone() {
     let sample = Sample::new(&[30], &[10], 1);

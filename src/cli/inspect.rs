@@ -85,7 +85,7 @@ pub(super) type Outcome<T> = std::result::Result<T, Stop>;
 /// Opens the source; with `verify` the checksums of whole ASDF blocks are looked at before they are read.
 pub(super) fn open(source: &Path, verify: bool) -> Result<Filesystem> {
     let options = fs::Options {
-        cache_bytes: options::default_cache_size(),
+        cache_size: options::default_cache_size(),
         threads: options::default_threads(),
         verify,
         ..fs::Options::default()

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use crate::array::CacheSize;
 use crate::fs::External;
 use crate::limits;
 
@@ -269,13 +270,18 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A quarter of the machine's memory, within [`limits::CACHE_DEFAULT`].
-pub(crate) fn default_cache_size() -> u64 {
+/// Usually [`limits::CACHE_USUAL`], and for readers that need it up to a quarter of the machine's memory,
+/// within [`limits::CACHE_MOST`].
+pub(crate) fn default_cache_size() -> CacheSize {
     let memory = std::fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| total_memory(&text))
         .unwrap_or(0);
-    (memory / 4).clamp(*limits::CACHE_DEFAULT.start(), *limits::CACHE_DEFAULT.end())
+    let most = (memory / 4).clamp(*limits::CACHE_MOST.start(), *limits::CACHE_MOST.end());
+    CacheSize {
+        usual: limits::CACHE_USUAL.min(most),
+        most,
+    }
 }
 
 /// Bytes of memory that /proc/meminfo's `MemTotal:  16384 kB` states.

@@ -103,9 +103,9 @@ fn filesystem_options(mount: &Mount) -> Options {
         gid: settings.gid,
         umask: settings.umask,
         direct_io: settings.direct_io,
-        cache_bytes: settings
+        cache_size: settings
             .cache_size
-            .unwrap_or_else(options::default_cache_size),
+            .map_or_else(options::default_cache_size, Into::into),
         threads: settings.threads.unwrap_or_else(options::default_threads),
         views: settings.views,
         external: settings.external,

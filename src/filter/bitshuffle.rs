@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::blocks::Blocks;
-use crate::filter::{Length, lz4, zstd};
+use crate::filter::{Length, buffer, lz4, zstd};
 use crate::wire::to_usize;
 
 /// What was done to a block after it was bit-shuffled.
@@ -36,7 +36,7 @@ pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u
 }
 
 fn uncompressed(stored: &[u8], size: usize, block: usize, length: Length) -> Result<Vec<u8>> {
-    let mut output = vec![0; length.check("bitshuffle", stored.len())?];
+    let mut output = buffer::take(length.check("bitshuffle", stored.len())?);
     let block = match block {
         0 => default_block(size),
         block => block,
@@ -65,7 +65,7 @@ fn compressed(stored: &[u8], size: usize, codec: Codec, length: Length) -> Resul
     let mut blocks = Blocks::new("bitshuffle", stored);
     let total = length.check("bitshuffle", blocks.total()?)?;
     let shape = Shape::new(total, size, blocks.length()?)?;
-    let mut output = vec![0; total];
+    let mut output = buffer::take(total);
     let mut scratch = Vec::new();
     let mut planes = vec![0; shape.block.min(total)];
     let (elements, after) = output

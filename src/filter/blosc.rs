@@ -11,9 +11,9 @@ mod codec;
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::shuffle::unshuffle;
+use crate::filter::{Length, buffer};
 use crate::wire::{Cursor, to_usize};
 use codec::Codec;
 
@@ -24,7 +24,7 @@ use codec::Codec;
 /// Blosc 2's plugins.
 pub fn decode(chunk: &[u8], length: Length) -> Result<Vec<u8>> {
     let chunk = Chunk::new(chunk)?;
-    let mut output = vec![0; length.check("Blosc", chunk.bytes)?];
+    let mut output = buffer::take(length.check("Blosc", chunk.bytes)?);
     chunk.decode_into(&mut output)?;
     Ok(output)
 }

@@ -8,8 +8,8 @@
 mod b2nd;
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::blosc::Chunk;
+use crate::filter::{Length, buffer};
 use crate::wire::{Cursor, to_usize};
 use b2nd::Boxes;
 
@@ -140,7 +140,7 @@ impl<'a> Frame<'a> {
 
     /// The bytes of a frame that is no array: those of its chunks, one after another.
     fn plain(&self, length: Length) -> Result<Vec<u8>> {
-        let mut output = vec![0; length.check("Blosc2 frame", self.bytes)?];
+        let mut output = buffer::take(length.check("Blosc2 frame", self.bytes)?);
         let chunk_bytes = self.chunk_bytes.max(1);
         let offsets = self.offsets(output.len().div_ceil(chunk_bytes))?;
         for (chunk, offset) in output.chunks_mut(chunk_bytes).zip(offsets.as_chunks().0) {
@@ -156,7 +156,7 @@ impl<'a> Frame<'a> {
         let offsets = self.offsets(1)?;
         let offset = offsets.first_chunk().ok_or_else(damaged)?;
         let chunk = self.chunk(*offset, boxes.padded_bytes(), boxes.block_bytes())?;
-        let mut output = vec![0; total];
+        let mut output = buffer::take(total);
         boxes.decode_into(&chunk, &mut output)?;
         Ok(output)
     }

@@ -1,7 +1,7 @@
 //! How long a decoder's result is: the bound that is set before it begins.
 
 use crate::error::{Error, Result};
-use crate::filter::scratch;
+use crate::filter::buffer;
 
 /// How many bytes a decoder has to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Length {
         codec: &str,
         decode: impl FnOnce(&mut [u8]) -> Result<usize>,
     ) -> Result<Vec<u8>> {
-        let mut buffer = scratch::buffer(self.most());
+        let mut buffer = buffer::take(self.most());
         let written = decode(&mut buffer)?;
         buffer.truncate(self.check(codec, written)?);
         Ok(buffer)

@@ -4,8 +4,8 @@
 use std::io::Read;
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::blocks::Blocks;
+use crate::filter::{Length, buffer};
 
 /// The bytes of a chunk of filter 32004: u64 total, u32 block size, then for each block u32 stored length
 /// and the block, raw where the lengths are equal; all numbers big-endian.
@@ -19,7 +19,7 @@ pub fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
     if block_bytes == 0 && total > 0 {
         return Err(Error::corrupt("LZ4: block size is 0", 0));
     }
-    let mut output = vec![0; total];
+    let mut output = buffer::take(total);
     for block in output.chunks_mut(block_bytes.max(1)) {
         let stored = blocks.next()?;
         if stored.len() == block.len() {

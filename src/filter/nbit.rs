@@ -5,8 +5,8 @@
 //! 3 compound (size, members, each an offset and a type), 4 anything else (size). Bits that are not stored are 0.
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::bits::BitReader;
+use crate::filter::{Buffer, Length};
 use crate::limits;
 use crate::wire::to_usize;
 
@@ -14,7 +14,7 @@ use crate::wire::to_usize;
 ///
 /// # Errors
 /// `Corrupt` for truncated bytes, parameters that make no sense, or another length.
-pub fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buffer> {
     let mut numbers = Numbers(parameters.iter());
     let (_, as_is, elements) = (numbers.next()?, numbers.next()?, numbers.next()?);
     if as_is == 1 {
@@ -24,7 +24,7 @@ pub fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec
     let size = datatype.size();
     let total = elements.saturating_mul(size);
     let total = length.check("nbit", total)?;
-    let mut output = vec![0; total];
+    let mut output = Buffer::from(vec![0; total]);
     let mut bits = BitReader::new(&stored);
     for element in output.chunks_exact_mut(size) {
         datatype
@@ -190,6 +190,10 @@ impl Atomic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored.into(), parameters, length).map(Buffer::into_vec)
+    }
 
     /// What libhdf5 (h5py 3.16, `set_nbit`) stored for numbers of 12 bits at offset 4 in `<u4` and `>u4`.
     #[test]

@@ -7,8 +7,8 @@
 //! bytes, then the codes, the most significant bit first. All bits set: the fill value.
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::bits::BitReader;
+use crate::filter::{Buffer, Length};
 use crate::wire::{Cursor, to_usize};
 
 /// The bytes of a chunk.
@@ -16,13 +16,13 @@ use crate::wire::{Cursor, to_usize};
 /// # Errors
 /// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported` for
 /// the binary scaling, which no library writes.
-pub fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buffer> {
     let scheme = Scheme::new(parameters)?;
     if scheme.as_is {
         return Ok(stored);
     }
     let total = scheme.elements.saturating_mul(scheme.size);
-    let mut output = vec![0; length.check("scaleoffset", total)?];
+    let mut output = Buffer::new(length.check("scaleoffset", total)?);
     let mut cursor = Cursor::new(&stored, 0, "scaleoffset");
     let code_bits = cursor.u32()?;
     let minimum_bytes = usize::from(cursor.u8()?).min(8);
@@ -185,6 +185,10 @@ impl Scheme {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored.into(), parameters, length).map(Buffer::into_vec)
+    }
 
     // What h5py 3.16 stored with `scaleoffset=0` for integers, `scaleoffset=2` for floats: parameters and chunk.
     /// `np.array([-300, -299, -290, 7], '>i2')`.

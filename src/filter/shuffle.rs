@@ -2,13 +2,13 @@
 //! last whole element stand unchanged at the end. Parameter 0 is the size of an element.
 
 use crate::error::{Error, Result};
-use crate::filter::scratch;
+use crate::filter::Buffer;
 
 /// The bytes in the elements' order again.
 ///
 /// # Errors
 /// `Corrupt` where the parameter is missing or zero.
-pub fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
+pub fn decode(bytes: Buffer, parameters: &[u32]) -> Result<Buffer> {
     let size = parameters
         .first()
         .and_then(|&size| usize::try_from(size).ok());
@@ -18,9 +18,8 @@ pub fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
     if size == 1 || bytes.len().saturating_sub(size) < size {
         return Ok(bytes);
     }
-    let mut elements = scratch::buffer(bytes.len());
+    let mut elements = Buffer::new(bytes.len());
     unshuffle(&bytes, size, &mut elements);
-    scratch::give_back(bytes);
     Ok(elements)
 }
 
@@ -155,6 +154,10 @@ fn transpose_bytes(rows: [u64; 8]) -> [u64; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
+        super::decode(bytes.into(), parameters).map(Buffer::into_vec)
+    }
 
     /// The definition: byte j of element i stands at `j * count + i`.
     fn shuffle(elements: &[u8], size: usize) -> Vec<u8> {

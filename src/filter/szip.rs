@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::filter::bits::BitReader;
 use crate::filter::shuffle::unshuffle;
-use crate::filter::{Length, scratch};
+use crate::filter::{Buffer, Length, buffer};
 use crate::wire::{Cursor, to_usize};
 
 /// The most samples of a scanline that the library's encoder makes are 4096.
@@ -24,13 +24,12 @@ pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u
     let stream = cursor.rest();
     let (coding, planes) = Coding::new(parameters)
         .ok_or_else(|| Error::corrupt("szip: parameters outside their range", 0))?;
-    let samples = coding.decode(stream, total)?;
+    let samples = Buffer::from(coding.decode(stream, total)?);
     if planes == 1 {
-        return Ok(samples);
+        return Ok(samples.into_vec());
     }
-    let mut elements = vec![0; total];
+    let mut elements = buffer::take(total);
     unshuffle(&samples, planes, &mut elements);
-    scratch::give_back(samples);
     Ok(elements)
 }
 
@@ -99,7 +98,7 @@ impl Coding {
         let blocks = self.scanline.div_ceil(self.block);
         let mut interval = vec![0_u32; blocks.saturating_mul(self.block)];
         let mut bits = BitReader::new(stream);
-        let mut output = vec![0; total];
+        let mut output = buffer::take(total);
         let width = self.sample_bytes();
         for line in output.chunks_mut(self.scanline.saturating_mul(width)) {
             // The last scanline may be cut short; its last block is whole nevertheless.

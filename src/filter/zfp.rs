@@ -9,7 +9,7 @@ mod order;
 mod stream;
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
+use crate::filter::{Length, buffer};
 use crate::wire::to_usize;
 use block::{Decoder, Int, Mode};
 use stream::BitStream;
@@ -115,7 +115,7 @@ impl Header {
             .dims
             .iter()
             .try_fold(I::BYTES, |total, &dim| total.checked_mul(dim));
-        let mut output = vec![0; length.check("ZFP", total.ok_or_else(damaged)?)?];
+        let mut output = buffer::take(length.check("ZFP", total.ok_or_else(damaged)?)?);
         let mut bits = BitStream::new(stored);
         let mut decoder = Decoder::<I>::new(self.rank, self.mode);
         let blocks = self.dims.map(|dim| dim.div_ceil(4));

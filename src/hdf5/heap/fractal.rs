@@ -330,7 +330,9 @@ impl FractalHeap {
         self.metadata.made_block(block.address, stored, || {
             let source = self.metadata.source();
             let stored = read_block(&**source, block.address, stored, WHAT)?;
-            let bytes = filter::decode(&self.pipeline, filter_mask, stored, to_usize(block.size)?)?;
+            let length = to_usize(block.size)?;
+            let bytes =
+                filter::decode(&self.pipeline, filter_mask, stored.into(), length)?.into_vec();
             verify(&bytes)?;
             Ok(bytes)
         })
@@ -405,7 +407,8 @@ impl FractalHeap {
         if size > limits::ATTRIBUTE_BYTES {
             return Err(Error::limit("huge object", limits::ATTRIBUTE_BYTES));
         }
-        filter::decode(&self.pipeline, filter_mask, stored, to_usize(size)?)
+        let object = filter::decode(&self.pipeline, filter_mask, stored.into(), to_usize(size)?)?;
+        Ok(object.into_vec())
     }
 
     /// An object within its ID; longer IDs have room for longer lengths.

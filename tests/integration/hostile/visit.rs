@@ -66,7 +66,7 @@ pub(crate) fn filesystem(bytes: Vec<u8>) -> Result<Filesystem> {
         modified: (0, 0),
     };
     let options = Options {
-        cache_bytes: 4 << 20,
+        cache_size: (4 << 20).into(),
         threads: 1,
         ..Options::default()
     };

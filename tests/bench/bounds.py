@@ -1,0 +1,117 @@
+"""What is measured against a bound of its own: each answers (measured, bound, unit)."""
+import os
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import fio
+import h5py
+import peers
+from mount import Mount
+from process import alone, cat, there, timed
+
+MILLION = 1_000_000
+THREADS = 4
+CACHE = 64
+
+
+@dataclass
+class Bound:
+    name: str
+    what: str
+    most: str
+    measure: Callable
+    needs: str = "cat"
+
+    def run(self, h5fs, store, rounds):
+        """The measured values as text, or None if a command is not there."""
+        return self.measure(h5fs, store, rounds) if there(self.needs) else None
+
+
+def mount_and_stat(source, entry):
+    """Milliseconds of the mount, of `stat` of the root and of a name: medians."""
+
+    def measure(h5fs, store, rounds):
+        path = source(store)
+        all_times = []
+        for _ in range(rounds + 1):
+            times = [perf_counter()]
+            with Mount(h5fs, path) as mount:
+                times.append(perf_counter())
+                for name in ("", entry):
+                    os.stat(mount.at(name))
+                    times.append(perf_counter())
+            all_times.append([1000 * (after - before) for before, after in zip(times, times[1:])])
+        # the first run brings the file's own metadata into the page cache
+        return "mount {:.0f} ms, root {:.1f} ms, name {:.1f} ms".format(*map(statistics.median, zip(*all_times[1:])))
+
+    return measure
+
+
+def many(name):
+    return lambda store: store.made(name, store.count(MILLION))
+
+
+def list_all(name):
+    def measure(h5fs, store, rounds):
+        times = []
+        for _ in range(rounds):
+            with Mount(h5fs, many(name)(store)) as mount:
+                times.append(timed("ls", "-f", mount.at("g")))
+        return f"{statistics.median(times):.2f} s"
+
+    return measure
+
+
+def decoded(name):
+    """How often a chunk is decoded while all of the dataset is read in order."""
+
+    def measure(h5fs, store, rounds):
+        source = store.array(name, 4)
+        with Mount(h5fs, source) as mount:
+            cat(mount.at("d"))
+            seen = mount.status("chunks decoded")
+        return f"{seen} of {int(alone(chunk_count, source))} chunks"
+
+    return measure
+
+
+def chunk_count(source):
+    with h5py.File(source) as f:
+        return f["d"].id.get_num_chunks()
+
+
+def largest_stored(source):
+    sizes = []
+    with h5py.File(source) as f:
+        f["d"].id.chunk_iter(lambda chunk: sizes.append(chunk.size))
+    return max(sizes)
+
+
+def memory(h5fs, store, rounds):
+    source = store.array("gzip-shuffle.h5")
+    bound = CACHE + 64 + THREADS * (alone(largest_stored, source) / 2**20 + 2)
+    with Mount(h5fs, source, f"--cache-size={CACHE}M", f"--threads={THREADS}") as mount:
+        fio.storm(mount.at("d"), readers=64, reads=max(100, store.size // 2**20))
+        most = mount.worker("status", "VmHWM") / 1024
+    return f"{most:.0f} MiB of {bound:.0f} MiB"
+
+
+BOUNDS = [
+    *(
+        Bound(f"mount-{name}", f"mount, `stat` of the root, of a name: {what}", "100 ms each", mount_and_stat(source, entry))
+        for name, what, source, entry in (
+            ("links-old", "1 000 000 links, old group", many("links-old.h5"), "g/link 0000500"),
+            ("links-new", "1 000 000 links, new group", many("links-new.h5"), "g/link 0000500"),
+            ("chunks", "1 000 000 chunks", many("chunks-btree1.h5"), "d"),
+            ("sparse", "100 GiB", lambda store: store.made("sparse.h5", 100 * 2**30), "d"),
+        )
+    ),
+    Bound("list-old", "`ls -f` of 1 000 000 links, old group", "3 s", list_all("links-old.h5")),
+    Bound("list-new", "`ls -f` of 1 000 000 links, new group", "3 s", list_all("links-new.h5")),
+    Bound("decoded-rows", "chunks decoded by `cat`: whole rows", "each once", decoded("rows.h5")),
+    Bound("decoded-columns", "chunks decoded by `cat`: whole columns", "each once", decoded("columns.h5")),
+    Bound("decoded-cubes", "chunks decoded by `cat`: cubes of 3 dimensions", "each once", decoded("cubes.h5")),
+    Bound("memory", f"memory under 64 random readers, cache_size={CACHE}M, threads={THREADS}", "promised", memory, "fio"),
+]

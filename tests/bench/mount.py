@@ -1,0 +1,55 @@
+"""A mount that ends with its `with`, and what can be asked of it."""
+import glob
+import os
+import subprocess
+import tempfile
+import time
+
+
+class Mount:
+    def __init__(self, h5fs, source, *options):
+        self.path = tempfile.mkdtemp(prefix="h5fs-bench-")
+        self.command = [h5fs, *options, source, self.path]
+
+    def __enter__(self):
+        # in a session of its own: a Ctrl-C must not end it half way
+        mounting = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            if mounting.wait(60):
+                raise RuntimeError(f"{self.command} failed")
+        except BaseException:
+            mounting.wait(60)
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for _ in range(100):
+            if not os.path.ismount(self.path):
+                break
+            if subprocess.run(["fusermount3", "-u", self.path], stderr=subprocess.DEVNULL).returncode:
+                time.sleep(0.1)
+        else:
+            subprocess.run(["fusermount3", "-uz", self.path])
+        os.rmdir(self.path)
+
+    def at(self, name):
+        return os.path.join(self.path, name)
+
+    def status(self, key):
+        """A number of the status view."""
+        with open(self.at(".h5fs/status")) as status:
+            return int(dict(line.rstrip("\n").split(": ", 1) for line in status)[key])
+
+    def worker(self, file, key):
+        """A number of /proc/PID/FILE of the process that serves: bytes read (io, rchar), most memory in KiB (status, VmHWM)."""
+        for path in glob.glob("/proc/[0-9]*/cmdline"):
+            try:
+                with open(path) as cmdline:
+                    words = cmdline.read().split("\0")
+                if words[0] == "h5fs: worker" and self.path in words:
+                    with open(os.path.join(os.path.dirname(path), file)) as facts:
+                        return next(int(line.split()[1]) for line in facts if line.startswith(key + ":"))
+            except FileNotFoundError:
+                pass  # a process that ended meanwhile
+        raise LookupError(f"no worker for {self.path}")

@@ -1,0 +1,143 @@
+"""What is measured side by side: a library's way to the bytes, and the mount's."""
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import fio
+import peers
+from mount import Mount
+from process import alone, cat, there, timed
+
+MODES = {"cached": (), "direct_io": ("-o", "direct_io")}
+
+
+# ---------------------------------------------------------------- our side: (file of the mount, source)
+
+
+def first(path, source):
+    return cat(path)
+
+
+def second(path, source):
+    cat(path)
+    return cat(path)
+
+
+def random(path, source):
+    return fio.replay(path, peers.places(source), readers=2)
+
+
+def listing(path, source):
+    return timed("env", "LC_ALL=C", "ls", "-l", path)
+
+
+# ---------------------------------------------------------------- their side: (source, same bytes in no format)
+
+
+def h5py(source, plain):
+    return (peers.h5py_slabs, source), (peers.h5py_whole, source)
+
+
+def asdf(source, plain):
+    return ((peers.asdf_whole, source),)
+
+
+def plain_file(source, plain):
+    return ((cat, plain),)
+
+
+def h5dump(source, plain):
+    return ((peers.h5dump, source),)
+
+
+def h5py_reading(source, plain):
+    return ((peers.h5py_random, source, peers.places(source)),)
+
+
+def h5py_opening(source, plain):
+    return ((peers.h5py_open_each, source),)
+
+
+@dataclass
+class Pair:
+    """`peer`: the ways in which the other side can do it; the fastest counts. `floors`: what the ratio should reach, through
+    the page cache and with direct_io; a mode without an entry is not run. `share`: a slow codec has a part of the data,
+    as 1/share. `count`: the file is one of so many datasets."""
+
+    name: str
+    what: str
+    source: str
+    floors: tuple = (None, None)
+    peer: Callable = h5py
+    ours: Callable = first
+    share: int = 1
+    count: int = 0
+    needs: str = "cat"
+
+    def run(self, h5fs, store, rounds):
+        """Runs the peer, then each mode on a mount of its own, round by round. Answers the floors, the median seconds and the ratios,
+        by mode, or None if a command is not there."""
+        if not there(self.needs):
+            return None
+        source, plain = self.files(store)
+        way = self.warm(h5fs, source, plain)
+        floors = dict(zip(MODES, self.floors))
+        seconds = {side: [] for side in ("peer", *floors)}
+        for _ in range(rounds):
+            seconds["peer"].append(alone(*way))
+            for mode in floors:
+                with Mount(h5fs, source, *MODES[mode]) as mount:
+                    seconds[mode].append(self.ours(mount.at(self.entry()), source))
+        ratios = {mode: [theirs / ours for theirs, ours in zip(seconds["peer"], seconds[mode])] for mode in floors}
+        return floors, {side: statistics.median(times) for side, times in seconds.items()}, ratios
+
+    def beside(self):
+        """The peer's name."""
+        return self.peer.__name__.replace("_", " ")
+
+    def entry(self):
+        return "" if self.count else "d"
+
+    def files(self, store):
+        if self.count:
+            return store.made(self.source, store.count(self.count)), None
+        plain = store.array("raw.bin", self.share) if self.peer is plain_file else None
+        return store.array(self.source, self.share), plain
+
+    def warm(self, h5fs, source, plain):
+        """Loads the files into the page cache, compares the bytes once, and answers the peer's fastest way."""
+        for path in filter(None, (source, plain)):
+            cat(path)
+        with Mount(h5fs, source) as mount:
+            if self.count:
+                alone(peers.same_names, source, mount.path)
+            else:
+                alone(peers.same_bytes, source, mount.at(self.entry()))
+        ways = self.peer(source, plain)
+        return min(ways, key=lambda way: alone(*way)) if len(ways) > 1 else ways[0]
+
+
+PAIRS = [
+    Pair("gzip-shuffle", "`cat`, shuffle and gzip", "gzip-shuffle.h5", (3, 4.5)),
+    Pair("gzip", "`cat`, gzip", "gzip.h5", (2.2, 2.5)),
+    Pair("zstd-shuffle", "`cat`, shuffle and zstd", "zstd-shuffle.h5", (1.5, 2)),
+    Pair("bitshuffle-lz4", "`cat`, bitshuffle and lz4", "bitshuffle-lz4.h5", (0.8, 1)),
+    Pair("blosc-lz4", "`cat`, blosc with lz4", "blosc-lz4.h5", (0.6, 0.9)),
+    Pair("lzf", "`cat`, shuffle and LZF", "lzf.h5", (2, 2)),
+    Pair("nbit", "`cat`, nbit, 20 bits of 32", "nbit.h5", (2, 2)),
+    Pair("scaleoffset", "`cat`, scaleoffset", "scaleoffset.h5", (2, 2)),
+    Pair("szip", "`cat`, szip", "szip.h5", (1.5, 1.5), share=4),
+    Pair("bzip2", "`cat`, bzip2", "bzip2.h5", (1.6, 1.6), share=8),
+    Pair("h5dump", "`cat`, shuffle and gzip", "gzip-shuffle.h5", peer=h5dump, share=4, needs="h5dump"),
+    Pair("rows", "`cat`, shuffle and gzip, whole rows", "rows.h5", share=4),
+    Pair("columns", "`cat`, shuffle and gzip, whole columns", "columns.h5", share=4),
+    Pair("cubes", "`cat`, shuffle and gzip, cubes", "cubes.h5", share=4),
+    Pair("contiguous", "`cat`, contiguous", "contiguous.h5", (0.2, 0.4), plain_file),
+    Pair("unfiltered", "`cat`, chunks without a filter", "unfiltered.h5", (0.2, 0.4), plain_file),
+    Pair("second", "second `cat`, shuffle and gzip", "gzip-shuffle.h5", (0.85,), plain_file, second),
+    Pair("random", "4 KiB at random, shuffle and gzip, 2 readers", "gzip-shuffle.h5", (4, None), h5py_reading, random, needs="fio"),
+    Pair("asdf-zlib", "`cat`, ASDF, zlib", "zlib.asdf", (1.5, 1.5), asdf, share=4),
+    Pair("asdf-lz4", "`cat`, ASDF, lz4", "lz4.asdf", (4, 4), asdf, share=4),
+    Pair("asdf-bzp2", "`cat`, ASDF, bzp2", "bzp2.asdf", (1.6, 1.6), asdf, share=8),
+    Pair("ls", "first `ls -l` of 100 000 datasets", "datasets.h5", (4,), h5py_opening, listing, count=100_000),
+]

@@ -1,0 +1,99 @@
+"""The same work by the libraries. Each function answers the seconds that its reading took; opening the file, starting an
+interpreter and importing are not counted."""
+import os
+from time import perf_counter
+
+import asdf
+import h5py
+import hdf5plugin  # noqa: F401: registers its filters with h5py
+import numpy as np
+
+from data import CHUNK
+from process import timed
+
+SLAB = 16 * 2**20
+
+
+def slabs(dataset, most):
+    """The dataset as arrays of about so many bytes, whole rows of chunks, in the file's own type: nothing is converted."""
+    deep = dataset.chunks[0] if dataset.chunks else 1
+    row = dataset.dtype.itemsize * int(np.prod(dataset.shape[1:]))
+    many = min(max(most // (row * deep), 1) * deep, dataset.shape[0])
+    kind, space = dataset.id.get_type(), dataset.id.get_space()
+    buffer = np.empty((many, *dataset.shape[1:]), dataset.dtype)
+    for start in range(0, dataset.shape[0], many):
+        part = buffer[: dataset.shape[0] - start]
+        space.select_hyperslab((start, *[0] * (dataset.ndim - 1)), part.shape)
+        dataset.id.read(h5py.h5s.create_simple(part.shape), space, part, kind)
+        yield part
+
+
+def h5py_slabs(path, most=SLAB):
+    with h5py.File(path) as f, open("/dev/null", "wb", 0) as sink:
+        dataset = f["d"]
+        began = perf_counter()
+        for part in slabs(dataset, most):
+            sink.write(part)
+        return perf_counter() - began
+
+
+def h5py_whole(path):
+    return h5py_slabs(path, 2**62)
+
+
+def asdf_whole(path):
+    with asdf.open(path) as f, open("/dev/null", "wb", 0) as sink:
+        began = perf_counter()
+        sink.write(np.ascontiguousarray(f["d"]))
+        return perf_counter() - began
+
+
+def h5py_random(path, places):
+    with h5py.File(path) as f:
+        dataset = f["d"]
+        began = perf_counter()
+        for at in places:
+            dataset[at // 4 : at // 4 + 1024]
+        return perf_counter() - began
+
+
+def h5py_open_each(path):
+    with h5py.File(path) as f:
+        began = perf_counter()
+        for name in f:
+            f[name].shape
+        return perf_counter() - began
+
+
+def h5dump(path):
+    return timed("h5dump", "-d", "/d", "-b", "LE", "-o", "/dev/null", path)
+
+
+def places(path, most=1024):
+    """Where to read 4 KiB: each in another chunk, in no order."""
+    random = np.random.default_rng(1)
+    with h5py.File(path) as f:
+        chunks = random.permutation(f["d"].size // CHUNK)[:most]
+    return [int(chunk) * CHUNK * 4 + int(page) * 4096 for chunk, page in zip(chunks, random.integers(0, 256, chunks.size))]
+
+
+# ---------------------------------------------------------------- the same bytes?
+
+
+def same_bytes(source, served):
+    """Compares a file of the mount with what the library reads."""
+    with open(served, "rb") as ours:
+        if source.endswith(".asdf"):
+            with asdf.open(source) as f:
+                agree = ours.read() == np.ascontiguousarray(f["d"]).tobytes()
+        else:
+            with h5py.File(source) as f:
+                agree = all(ours.read(part.nbytes) == part.tobytes() for part in slabs(f["d"], SLAB)) and not ours.read(1)
+    if not agree:
+        raise ValueError(f"{served} is not what the library reads from {source}")
+
+
+def same_names(source, directory):
+    with h5py.File(source) as f:
+        if set(f) != set(os.listdir(directory)):
+            raise ValueError(f"{directory} does not list the names of {source}")

@@ -1,0 +1,70 @@
+//! `scripts/bench` runs through, small and once: every case finds the right bytes. No time is looked at.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::harness::{H5FS, python, run};
+
+const LIMIT: Duration = Duration::from_secs(230);
+
+/// The program of `scripts/bench`; ended in a way that lets it unmount, should it hang.
+fn bench(data: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command.arg("200").arg(python());
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench/main.py"));
+    command.args(["--binary", H5FS, "--data"]).arg(data);
+    command
+}
+
+fn peers_are_there() -> bool {
+    let mut import = Command::new(python());
+    import.args(["-c", "import asdf, h5py, hdf5plugin, lz4"]);
+    run(&mut import, LIMIT).status.success()
+}
+
+#[test]
+fn every_case_runs() {
+    if !peers_are_there() {
+        eprintln!("skipped: Python has not all of the libraries to measure against");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (table, chart) = (
+        directory.path().join("table.md"),
+        directory.path().join("chart.svg"),
+    );
+    let mut small = bench(&directory.path().join("data"));
+    small
+        .args(["--size", "2M", "--rounds", "1", "--markdown"])
+        .arg(&table);
+    small.arg("--chart").arg(&chart);
+    let said = run(&mut small, LIMIT).success().text();
+
+    let listed = run(bench(directory.path()).arg("--list"), LIMIT)
+        .success()
+        .text();
+    let names: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(names.contains(&"gzip-shuffle"), "{listed}");
+    for name in names {
+        assert!(
+            said.lines()
+                .any(|line| line.starts_with(&format!("{name} "))),
+            "no {name}: {said}"
+        );
+    }
+    assert!(
+        fs::read_to_string(table)
+            .expect("table")
+            .contains("| `cat`, shuffle and gzip |")
+    );
+    assert!(
+        fs::read_to_string(chart)
+            .expect("chart")
+            .starts_with("<svg ")
+    );
+}
