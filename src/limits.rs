@@ -10,7 +10,7 @@ pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
 pub const METADATA_CACHE: u64 = 24 << 20;
 
 /// Bytes of parsed objects (group, dataset, committed datatype) that a mounted HDF5 file keeps.
-pub const OBJECT_CACHE: u64 = 4 << 20;
+pub const OBJECT_CACHE: u64 = 8 << 20;
 
 /// Parsed nodes that a mounted ASDF file keeps.
 pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
@@ -64,11 +64,11 @@ pub const ATTRIBUTE_BYTES: u64 = 256 << 20;
 /// Bytes of one variable-length element.
 pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
 
-/// Links that the search for canonical paths follows before it gives up: what it finds takes 32 MiB at most.
+/// Links that the search for canonical paths follows before it gives up: what it finds takes 28 MiB at most.
 pub const PATH_INDEX_LINKS: usize = 1 << 19;
 
 /// Bytes of all names together that the search for canonical paths keeps.
-pub const PATH_INDEX_NAMES: usize = 16 << 20;
+pub const PATH_INDEX_NAMES: usize = 12 << 20;
 
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;
@@ -80,7 +80,7 @@ pub const CUT_NAME_LINKS: usize = 1 << 20;
 pub const CUT_NAMES: usize = 256;
 
 /// Bytes of the descriptions of arrays whose readers a mounted file keeps after the last handle is closed.
-pub const READERS: u64 = 2 << 20;
+pub const READERS: u64 = 1 << 20;
 
 /// Objects whose last error a mounted file remembers.
 pub const OBJECT_ERRORS: usize = 1024;

@@ -1,13 +1,13 @@
 //! How many bytes of memory a description takes, about: a small file can ask for large ones, and many of them.
 
-use crate::model::datatype::Class;
+use crate::model::datatype::{Class, Member};
 use crate::model::region::Region;
 use crate::model::storage::{Mapping, Storage};
 use crate::model::{Array, Datatype, Link, LinkTarget};
 use crate::wire::to_u64;
 
-/// Bytes of a separate piece of memory beside its content: a pointer, a length, the allocator's own.
-const PIECE: u64 = 40;
+/// What the allocator adds to a separate piece of memory.
+const PIECE: u64 = 16;
 
 fn piece(bytes: usize) -> u64 {
     to_u64(bytes).saturating_add(PIECE)
@@ -19,11 +19,17 @@ pub fn of_datatype(datatype: &Datatype) -> u64 {
     let parts: u64 = match &datatype.class {
         Class::Compound(members) => members
             .iter()
-            .map(|member| piece(member.name.len()).saturating_add(of_datatype(&member.datatype)))
+            .map(|member| {
+                let name = piece(size_of::<Member>()).saturating_add(to_u64(member.name.len()));
+                name.saturating_add(of_datatype(&member.datatype))
+            })
             .sum(),
         Class::Enumeration { base, members } => members
             .iter()
-            .map(|(name, value)| piece(name.len()).saturating_add(piece(value.len())))
+            .map(|member| {
+                let pieces = piece(member.0.len()).saturating_add(piece(member.1.len()));
+                pieces.saturating_add(to_u64(size_of_val(member)))
+            })
             .fold(of_datatype(base), u64::saturating_add),
         Class::VariableLength(base) | Class::Complex(base) => of_datatype(base),
         Class::Array { base, dims } => piece(dims.len()).saturating_add(of_datatype(base)),
@@ -37,7 +43,7 @@ pub fn of_datatype(datatype: &Datatype) -> u64 {
 pub fn of_array(array: &Array) -> u64 {
     let storage = match &array.storage {
         Ok(Storage::Inline(bytes)) => piece(bytes.len()),
-        Ok(Storage::Extents(extents)) => to_u64(extents.len()).saturating_mul(PIECE),
+        Ok(Storage::Extents(extents)) => piece(size_of_val(&**extents)),
         Ok(Storage::Virtual(mappings)) => mappings.iter().map(of_mapping).sum(),
         _ => 0,
     };
@@ -52,7 +58,7 @@ pub fn of_array(array: &Array) -> u64 {
 }
 
 fn of_mapping(mapping: &Mapping) -> u64 {
-    let source = 4_u64.saturating_mul(PIECE);
+    let source = piece(size_of::<Mapping>()).saturating_mul(2);
     source
         .saturating_add(of_region(&mapping.region))
         .saturating_add(of_region(&mapping.source_region))
@@ -63,11 +69,12 @@ fn of_region(region: &Region) -> u64 {
         Region::Nothing | Region::All => PIECE,
         Region::Regular(axes) => piece(size_of_val(&**axes)),
         Region::Blocks(blocks) => {
-            let corners = |block: &(Vec<u64>, Vec<u64>)| piece(size_of_val(&*block.0));
-            blocks
-                .iter()
-                .map(|block| corners(block).saturating_mul(2))
-                .sum()
+            let corner = |corner: &Vec<u64>| piece(size_of_val(&**corner));
+            let block = |block: &(Vec<u64>, Vec<u64>)| {
+                let corners = corner(&block.0).saturating_add(corner(&block.1));
+                corners.saturating_add(to_u64(size_of_val(block)))
+            };
+            blocks.iter().map(block).sum()
         }
     }
 }
