@@ -66,4 +66,4 @@ def directory(h5fs, seconds, least):
 
 
 if __name__ == "__main__":
-    mounted.run(directory, 5000)
+    mounted.run(directory, 500)
