@@ -136,6 +136,9 @@ pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
 /// Bytes of one ASDF ndarray's inline data.
 pub const INLINE_BYTES: u64 = 64 << 20;
 
+/// Bytes of ASDF ndarrays and texts that are large and kept as they were made of the tree.
+pub const INLINE_KEPT: u64 = 32 << 20;
+
 /// Decoded bytes of a compressed ASDF block that is always decoded at once.
 pub const WHOLE_BLOCK: u64 = 16 << 20;
 
@@ -147,6 +150,9 @@ pub const BLOCK_CHUNKS: usize = 1 << 20;
 
 /// ASDF blocks of one file for which is kept what it takes to decode a stream on.
 pub const RESUMABLE_BLOCKS: usize = 2;
+
+/// Bytes of bzip2 blocks that one ASDF block keeps decoded, one that is longer being alone.
+pub const BZIP2_KEPT: u64 = 16 << 20;
 
 /// Threads that serve requests.
 pub const THREADS: usize = 256;

@@ -15,6 +15,10 @@ use crate::limits;
 use crate::model::Array;
 use crate::source::SharedSource;
 
+/// Chunks that are decoded ahead of a reader where they can only be decoded one after another: more might
+/// overtake each other, and cost the way twice.
+const SEQUENTIAL_DEPTH: u64 = 1;
+
 /// Cache and decode threads, one for each mount. The threads end when it is dropped.
 pub struct Engine {
     pub(super) shared: Arc<Shared>,
@@ -178,9 +182,13 @@ impl Shared {
 
     /// How many chunks may be decoded ahead of one reader: not so many that they push out those of its band.
     pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
-        let is_ahead = chunks.is_encoded() && !chunks.is_sequential();
-        if !is_ahead || !self.budget.holds_twice(chunks.decode_bytes(None)) {
+        if !chunks.is_encoded() || !self.budget.holds_twice(chunks.decode_bytes(None)) {
             return 0;
+        }
+        if chunks.is_sequential() {
+            // Decoding goes on while the reader copies.
+            let entry = entry_bytes(chunks.grid.chunk_bytes());
+            return SEQUENTIAL_DEPTH.min(self.cache.capacity() / 4 / entry);
         }
         let entry = entry_bytes(chunks.grid.chunk_bytes());
         let capacity = self.cache.capacity();
@@ -203,6 +211,13 @@ impl Shared {
         entry.saturating_mul(kept)
     }
 
+    /// Bytes of the cache with which a reader that goes back in a stream has it decoded only once: of a
+    /// way, half of the cache may be filled.
+    pub(super) fn needed_backwards(&self, chunks: &Chunks) -> u64 {
+        let entry = entry_bytes(chunks.grid.chunk_bytes());
+        entry.saturating_mul(chunks.grid.chunks()).saturating_mul(2)
+    }
+
     fn kept(&self, key: Key) -> Option<Found> {
         self.cache.peek(key).map(Found::Decoded)
     }
@@ -218,16 +233,27 @@ impl Shared {
             Located::Absent => Ok(Found::Absent),
             Located::Raw(source, offset) => Ok(Found::Raw(source, offset)),
             Located::Encoded(encoded) => {
-                let chunk = Arc::new(self.decode(chunks, encoded)?);
+                let chunk = Arc::new(self.decode(chunks, number, encoded)?);
                 self.cache.put(chunks.key(number), &chunk);
                 Ok(Found::Decoded(chunk))
             }
         }
     }
 
-    fn decode(&self, chunks: &Chunks, encoded: Encoded) -> Result<Buffer> {
+    fn decode(&self, chunks: &Chunks, number: u64, encoded: Encoded) -> Result<Buffer> {
         let _permit = self.budget.acquire(chunks.decode_bytes(Some(encoded)));
-        let decoded = chunks.decode(encoded)?;
+        // Of a long way only its end, so that it does not drive all else out of the cache.
+        let most = self.cache.capacity() / 2 / chunks.grid.chunk_bytes().max(1);
+        let decoded = chunks.decode(encoded, &mut |passed, bytes| {
+            let key = chunks.key(passed);
+            if self.cache.peek(key).is_some() {
+                return;
+            }
+            self.decoded.fetch_add(1, Ordering::Relaxed);
+            if passed.saturating_add(most) > number {
+                self.cache.put(key, &Arc::new(Buffer::from(bytes)));
+            }
+        })?;
         self.decoded.fetch_add(1, Ordering::Relaxed);
         Ok(decoded)
     }

@@ -185,6 +185,8 @@ pub struct Stream {
     progress: Mutex<Progress>,
     wishes: Wishes,
     room: OnceLock<Room>,
+    /// The same for the way back.
+    room_back: OnceLock<Room>,
 }
 
 #[derive(Default)]
@@ -246,6 +248,11 @@ impl Stream {
         let shared = reader.shared();
         let mut progress = self.progress();
         if !progress.goes_on(offset, end) {
+            if chunks.is_sequential() && offset < progress.end {
+                // What is decoded on the way back here will be wanted again.
+                let claim = || Room::claim(shared, shared.needed_backwards(chunks));
+                self.room_back.get_or_init(claim);
+            }
             self.wishes.forget();
             *progress = Progress::default();
         }

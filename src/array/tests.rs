@@ -3,15 +3,15 @@
 pub(super) mod sample;
 
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::array::grid::tests::{range, shapes};
-use crate::array::tests::sample::{Sample, plain};
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::array::tests::sample::{Sample, byte, plain};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, Passed, Pieces, StoredChunk};
 use crate::source::memory::MemorySource;
 
 /// Waits until `done`, for as long as a loaded machine may take.
@@ -423,6 +423,61 @@ fn one_read_of_many_chunks_is_decoded_by_all_threads() {
     assert_eq!(&*reader.read(0, 8000).unwrap(), &sample.expected()[..]);
     assert!(source.together.load(Ordering::SeqCst) > 1);
     assert_eq!(engine.statistics().chunks_decoded, 8);
+}
+
+/// A block of which a piece is decoded after all those before it; it counts them.
+#[derive(Debug, Default)]
+struct OneWay {
+    decoded: AtomicU64,
+}
+
+impl Pieces for OneWay {
+    fn bytes(&self) -> u64 {
+        64_000
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        1000
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        64_000
+    }
+
+    fn is_sequential(&self) -> bool {
+        true
+    }
+
+    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+        self.decode_passing(piece, &mut |_, _| {})
+    }
+
+    fn decode_passing(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
+        self.decoded.fetch_add(piece + 1, Ordering::SeqCst);
+        let content = |piece: u64| (piece * 1000..(piece + 1) * 1000).map(byte).collect();
+        (0..piece).for_each(|before| passed(before, content(before)));
+        Ok(content(piece))
+    }
+}
+
+#[test]
+fn going_backwards_through_a_stream_is_not_quadratic() {
+    let read_backwards = |cache_bytes| {
+        let block = Arc::new(OneWay::default());
+        let storage = Storage::Encoded(Arc::clone(&block) as Arc<dyn Pieces>);
+        let array = Arc::new(plain(&[64_000], 1, storage));
+        let reader = Reader::new(&Engine::new(cache_bytes, 1), array).unwrap();
+        for start in (0..128_u64).rev().map(|part| part * 500) {
+            let expected: Vec<u8> = (start..start + 500).map(byte).collect();
+            assert_eq!(&*reader.read(start, 500).unwrap(), expected);
+        }
+        block.decoded.load(Ordering::SeqCst)
+    };
+    // Half of the 72 for which there is room are kept of one way.
+    assert_eq!(read_backwards(72_500), 64 + 28);
+    assert_eq!(read_backwards(1 << 20), 64);
+    // Five of each way: 64 + 59 + ... + 4.
+    assert_eq!(read_backwards(10_152), 442);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! | code | framing | pieces |
 //! |---|---|---|
 //! | `zlib` | one zlib stream | 1 MiB, found again by checkpoints |
-//! | `bzp2` | one bzip2 stream | 1 MiB, decoded on from the last one |
+//! | `bzp2` | one bzip2 stream | 1 MiB, of blocks that are decoded alone |
 //! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one |
 //! | `lz4f`, `lz4` | one LZ4 frame | 1 MiB, decoded on from the last one |
 //! | `xz` | one .xz stream | 1 MiB, decoded on from the last one |
@@ -15,10 +15,19 @@
 //! A block that decodes to [`limits::WHOLE_BLOCK`] bytes or less is one piece, whatever its framing, so
 //! that its checksums are verified before a byte of it is served.
 //!
+//! What a read costs beyond its pieces: for `zlib` the way from the checkpoint before it, for `bzp2`
+//! nothing, once the blocks before it were decoded to know where it is. For the others, going back costs
+//! the way from the beginning; but what is decoded on the way goes into the cache of chunks, as much of
+//! its end as half of that holds. So reading backwards, or here and there, decodes a stream once
+//! where half of the cache holds it, and otherwise once for each half of the cache.
+//!
 //! Memory: what a stream needs to be decoded on is kept for [`limits::RESUMABLE_BLOCKS`] blocks of a
-//! file, that of the others is forgotten. For `zlib` it is at most 128 checkpoints of 43 KiB, for the
-//! others one decoder with its window and the four pieces decoded last.
+//! file, that of the others is forgotten. For `zlib` it is at most 128 checkpoints of 43 KiB, for `bzp2`
+//! the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window
+//! and the four pieces decoded last.
 
+pub mod bit_marks;
+pub mod bzip2_blocks;
 pub mod checkpoints;
 pub mod chunk_table;
 pub mod plain;
@@ -35,6 +44,7 @@ use crate::limits;
 use crate::model::storage::Pieces;
 use crate::source::{self, SharedSource};
 
+use bzip2_blocks::Bzip2Blocks;
 use checkpoints::Checkpointed;
 use chunk_table::{ChunkCodec, ChunkTable};
 use resumable::{Resumables, StreamPieces};
@@ -48,6 +58,7 @@ const LZ4_FRAME: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Zlib,
+    Bzip2,
     Stream(StreamCodec),
     Chunks(ChunkCodec),
     Whole(WholeCodec),
@@ -109,6 +120,11 @@ pub fn pieces(
             let stream = Checkpointed::new(encoded, limits::BLOCK_PIECE)?;
             Arc::new(StreamPieces::new(stream, resumables))
         }
+        Framing::Bzip2 if is_small => Arc::new(Whole::new(encoded, WholeCodec::Bzip2)?),
+        Framing::Bzip2 => {
+            let stream = Bzip2Blocks::new(encoded, limits::BLOCK_PIECE);
+            Arc::new(StreamPieces::new(stream, resumables))
+        }
         Framing::Stream(codec) if is_small => Arc::new(Whole::new(encoded, codec.whole())?),
         Framing::Stream(codec) => {
             let stream = Stream::new(encoded, codec, limits::BLOCK_PIECE);
@@ -125,7 +141,7 @@ fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
     let is_frame = first.starts_with(LZ4_FRAME);
     Ok(match &block.compression {
         b"zlib" => Framing::Zlib,
-        b"bzp2" => Framing::Stream(StreamCodec::Bzip2),
+        b"bzp2" => Framing::Bzip2,
         b"zstd" => Framing::Stream(StreamCodec::Zstd),
         b"xz\0\0" => Framing::Stream(StreamCodec::Xz),
         b"lz4f" => Framing::Stream(StreamCodec::Lz4Frame),

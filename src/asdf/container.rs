@@ -1,5 +1,6 @@
 //! An open ASDF file as the model's container.
 
+use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use crate::asdf::content::Contents;
 use crate::asdf::external::Externals;
 use crate::asdf::fields::Fields;
 use crate::asdf::header::{self, Header};
-use crate::asdf::ndarray::{self, Ndarray};
+use crate::asdf::ndarray::{self, Held, Ndarray};
 use crate::asdf::tree::{Kind, Target, Tree};
 use crate::asdf::yaml::compose::compose;
 use crate::asdf::yaml::pointer;
@@ -31,7 +32,7 @@ use crate::wire::{to_u64, to_usize};
 /// Nodes are counted from 2: 1 is the inode number of the mount's root.
 const FIRST_ID: u64 = 2;
 
-/// Bytes of inline data up to which a described ndarray is kept.
+/// Bytes of inline data up to which a described ndarray is kept among the others.
 const SMALL_INLINE: usize = 64 << 10;
 
 /// An open ASDF file.
@@ -45,13 +46,38 @@ pub struct File {
     contents: Contents,
     externals: Externals,
     nodes: Mutex<LruCache<NodeId, Known>>,
+    large: Mutex<Large>,
 }
 
 /// A node and the block that holds its elements.
 #[derive(Debug, Clone)]
 struct Known {
     node: Arc<Node>,
-    block: Option<usize>,
+    block: Option<Held>,
+}
+
+/// Nodes that are large, the one asked for last at the end.
+#[derive(Debug, Default)]
+struct Large(VecDeque<(NodeId, Known)>);
+
+impl Large {
+    fn get(&mut self, id: NodeId) -> Option<Known> {
+        let place = self.0.iter().position(|(kept, _)| *kept == id)?;
+        let entry = self.0.remove(place)?;
+        let known = entry.1.clone();
+        self.0.push_back(entry);
+        Some(known)
+    }
+
+    /// Keeps a node, and of the others those that there is room for.
+    fn put(&mut self, id: NodeId, known: Known) {
+        self.0.retain(|(kept, _)| *kept != id);
+        self.0.push_back((id, known));
+        let bytes = |(_, known): &(NodeId, Known)| to_u64(inline_bytes(&known.node));
+        while self.0.iter().map(bytes).sum::<u64>() > limits::INLINE_KEPT {
+            self.0.pop_front();
+        }
+    }
 }
 
 impl File {
@@ -91,6 +117,7 @@ impl File {
             error,
             tree: Arc::new(Tree::new(document)),
             nodes: Mutex::new(LruCache::new(limits::NODE_CACHE)),
+            large: Mutex::default(),
         })
     }
 
@@ -125,8 +152,14 @@ impl File {
             return Ok(known.clone());
         }
         drop(nodes);
+        let large = || self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = large().get(id) {
+            return Ok(known);
+        }
         let known = self.described(id)?;
-        if !is_large(&known.node) {
+        if inline_bytes(&known.node) > SMALL_INLINE {
+            large().put(id, known.clone());
+        } else {
             let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
             nodes.put(id, known.clone());
         }
@@ -163,6 +196,21 @@ impl File {
     }
 }
 
+impl File {
+    /// The nulls of an inline ndarray as its mask.
+    fn nulls(&self, node: NodeId, index: Index) -> Result<Option<Mask>> {
+        let known = self.known(node)?;
+        let NodeKind::Array(array) = &known.node.kind else {
+            return Ok(None);
+        };
+        if array.storage.is_err() {
+            return Ok(None);
+        }
+        let nulls = ndarray::nulls(self.tree.document(), index, array)?;
+        Ok(nulls.map(|nulls| Mask::Array(Arc::new(nulls))))
+    }
+}
+
 /// Whether a root's text stands for an empty tree, whatever its tag.
 fn is_nothing(text: &str) -> bool {
     resolve::implicit(text) == CoreTag::Null
@@ -186,13 +234,15 @@ fn scalar(document: &Document, index: Index) -> Vec<u8> {
     bytes
 }
 
-fn is_large(node: &Node) -> bool {
+/// Bytes of the content that the node brings with it.
+fn inline_bytes(node: &Node) -> usize {
     match &node.kind {
-        NodeKind::Array(array) => {
-            matches!(&array.storage, Ok(Storage::Inline(bytes)) if bytes.len() > SMALL_INLINE)
-        }
-        NodeKind::Text(text) => text.len() > SMALL_INLINE,
-        _ => false,
+        NodeKind::Array(array) => match &array.storage {
+            Ok(Storage::Inline(bytes)) => bytes.len(),
+            _ => 0,
+        },
+        NodeKind::Text(text) => text.len(),
+        _ => 0,
     }
 }
 
@@ -329,8 +379,21 @@ impl Extras for File {
         self.contents.array(number)
     }
 
-    fn block_of(&self, id: NodeId) -> Result<Option<usize>> {
-        Ok(self.known(id)?.block)
+    fn compression_of(&self, id: NodeId) -> Result<Option<String>> {
+        let block = match self.known(id)?.block {
+            None => return Ok(None),
+            Some(Held::Here(place)) => self.contents.blocks().get(place)?.compression_name(),
+            Some(Held::There(other)) => other.blocks().get(0)?.compression_name(),
+        };
+        Ok(Some(block))
+    }
+
+    fn verify_array(&self, id: NodeId) -> Result<()> {
+        match self.known(id)?.block {
+            None => Ok(()),
+            Some(Held::Here(place)) => self.contents.verify(place),
+            Some(Held::There(other)) => other.verify(0),
+        }
     }
 
     fn verify_block(&self, number: usize) -> Result<()> {
@@ -340,11 +403,15 @@ impl Extras for File {
     fn mask(&self, node: NodeId) -> Result<Option<Mask>> {
         let index = self.index(node)?;
         let document = self.tree.document();
-        if self.tree.kind(index) != Kind::Ndarray || document.pairs(index).is_none() {
+        if self.tree.kind(index) != Kind::Ndarray {
             return Ok(None);
         }
-        let Some(mask) = Fields::new(document, index)?.get("mask") else {
-            return Ok(None);
+        let mask = match document.pairs(index) {
+            Some(_) => Fields::new(document, index)?.get("mask"),
+            None => None,
+        };
+        let Some(mask) = mask else {
+            return self.nulls(node, index);
         };
         if document.text(mask).is_some() {
             return Ok(Some(Mask::Number(scalar(document, mask))));

@@ -1,7 +1,7 @@
 //! Inline data: an ndarray whose elements are scalars of the tree, made bytes.
 //!
 //! Elements become what NumPy makes of them, since that is how the reference library reads them; a
-//! null, which it masks, becomes zero.
+//! null, which it masks, becomes zero, and is told apart by `nulls`.
 
 use crate::asdf::datatype;
 use crate::asdf::fields::corrupt;
@@ -63,6 +63,21 @@ pub fn read(
         dims,
         bytes,
     })
+}
+
+/// Which elements of inline data of this extent are null, a byte each, C order; `None` where none is.
+///
+/// # Errors
+/// As `read`.
+pub fn nulls(document: &Document, data: Index, dims: &[u64]) -> Result<Option<Vec<u8>>> {
+    if dims.contains(&0) {
+        return Ok(None);
+    }
+    let mut elements = Vec::new();
+    collect(document, data, dims, &mut elements)?;
+    let is_null = |&element: &Index| document.core_tag(element) == Some(CoreTag::Null);
+    let nulls: Vec<u8> = elements.iter().map(is_null).map(u8::from).collect();
+    Ok(nulls.contains(&1).then_some(nulls))
 }
 
 /// The lengths of the lists along the first items.

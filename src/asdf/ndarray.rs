@@ -3,6 +3,8 @@
 //! The data may stand in the tree (inline), in a block of this file, or in the first block of
 //! another file; `offset` and `strides` count bytes of the decoded block.
 
+use std::sync::Arc;
+
 use crate::asdf::content::Contents;
 use crate::asdf::datatype;
 use crate::asdf::external::Externals;
@@ -26,7 +28,16 @@ pub struct Ndarray {
     /// The array; of a node that describes none, an empty one whose storage is the error.
     pub array: Array,
     /// The block that holds its elements.
-    pub block: Option<usize>,
+    pub block: Option<Held>,
+}
+
+/// The block that holds an ndarray's elements.
+#[derive(Debug, Clone)]
+pub enum Held {
+    /// At this place in the file.
+    Here(usize),
+    /// The first of another file.
+    There(Arc<Contents>),
 }
 
 /// Whether a resolved tag is an ndarray's, in any version or without one.
@@ -60,6 +71,34 @@ pub fn describe(
         array: array.unwrap_or_else(|error| damaged(Layout::Block, error)),
         block,
     }
+}
+
+/// Which elements of inline data are null, a byte each, of the array's shape; `None` where none is, or
+/// the data does not stand in the tree.
+///
+/// # Errors
+/// As the data is damaged.
+pub fn nulls(document: &Document, node: Index, array: &Array) -> Result<Option<Array>> {
+    let data = match document.items(node) {
+        Some(_) => Some(node),
+        None => Fields::new(document, node)?.get("data"),
+    };
+    let (Some(data), Layout::Inline) = (data, array.layout) else {
+        return Ok(None);
+    };
+    let dims = array.shape.dims();
+    let Some(nulls) = inline::nulls(document, data, dims)? else {
+        return Ok(None);
+    };
+    Ok(Some(Array {
+        datatype: Datatype::integer(1, false, ByteOrder::Little),
+        shape: Shape::fixed(dims.to_vec()),
+        fill: Fill::Zero,
+        layout: Layout::Inline,
+        chunk_shape: None,
+        pipeline: Pipeline::default(),
+        storage: Ok(Storage::Inline(nulls.into())),
+    }))
 }
 
 /// The other file that a `source` names; none for this file's own blocks.
@@ -99,7 +138,7 @@ enum Length {
 }
 
 impl Parser<'_> {
-    fn array(&self, node: Index, block: &mut Option<usize>) -> Result<Array> {
+    fn array(&self, node: Index, block: &mut Option<Held>) -> Result<Array> {
         if self.document.items(node).is_some() {
             return self.inline(node, None, None, ByteOrder::Little);
         }
@@ -168,7 +207,7 @@ impl Parser<'_> {
         &self,
         fields: &Fields<'_>,
         source: Index,
-        block: &mut Option<usize>,
+        block: &mut Option<Held>,
     ) -> Result<Array> {
         let order = datatype::byte_order(self.document, fields.need("byteorder")?)?;
         let datatype = match fields.get("datatype") {
@@ -191,10 +230,14 @@ impl Parser<'_> {
         };
         if let Some(file) = external_name(self.document, source) {
             let other = self.externals.open(&file);
-            let array = other.and_then(|other| view.over(&other, 0, Layout::External));
+            let array = other.and_then(|other| {
+                *block = Some(Held::There(Arc::clone(&other)));
+                view.over(&other, 0, Layout::External)
+            });
             return Ok(array.unwrap_or_else(|error| view.unreadable(Layout::External, error)));
         }
-        let place = self.place(source).inspect(|&place| *block = Some(place));
+        let place = self.place(source);
+        let place = place.inspect(|&place| *block = Some(Held::Here(place)));
         let array = place.and_then(|place| view.over(self.contents, place, Layout::Block));
         Ok(array.unwrap_or_else(|error| view.unreadable(Layout::Block, error)))
     }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::model::extras::Mask;
 use crate::model::link::LinkTarget;
 use crate::model::storage::Storage;
-use crate::model::{Array, Container, Extras, NodeKind, Shape};
+use crate::model::{Array, Container, Extras, NodeId, NodeKind, Shape};
 use crate::source::memory::MemorySource;
 use crate::source::neighbours::{Neighbours, Policy};
 
@@ -37,12 +37,16 @@ fn open(tree: &str, blocks: &[Vec<u8>]) -> File {
     File::open(source, Arc::new(Neighbours::none())).unwrap()
 }
 
-fn array(file: &File, name: &str) -> Arc<Array> {
+fn id(file: &File, name: &str) -> NodeId {
     let link = file.link(file.root(), name.as_bytes()).unwrap().unwrap();
     let LinkTarget::Hard(id) = link.target else {
         panic!("{name} is a link");
     };
-    match &file.node(id).unwrap().kind {
+    id
+}
+
+fn array(file: &File, name: &str) -> Arc<Array> {
+    match &file.node(id(file, name)).unwrap().kind {
         NodeKind::Array(array) => Arc::clone(array),
         other => panic!("{name} is {other:?}"),
     }
@@ -240,13 +244,45 @@ fn masks_are_numbers_or_ndarrays() {
         };
         (file.mask(id).unwrap(), id)
     };
-    assert_eq!(mask("n").0, Some(Mask::Number(b"-9\n".to_vec())));
+    assert!(matches!(mask("n").0, Some(Mask::Number(text)) if text == b"-9\n"));
     let Some(Mask::Node(inner)) = mask("a").0 else {
         panic!("an ndarray");
     };
     assert!(matches!(file.node(inner).unwrap().kind, NodeKind::Array(_)));
-    assert_eq!(mask("r").0, Some(Mask::Node(mask("plain").1)));
-    assert_eq!(mask("plain").0, None);
+    assert!(matches!(mask("r").0, Some(Mask::Node(node)) if node == mask("plain").1));
+    assert!(mask("plain").0.is_none());
+}
+
+/// NumPy's mask of what the asdf library reads: `[[False, True], [True, False]]`.
+#[test]
+fn nulls_of_inline_data_are_its_mask() {
+    let nd = "!core/ndarray-1.1.0";
+    let tree =
+        format!("{{n: {nd} {{datatype: int8, data: [[1, null], [~, 4]]}}, l: {nd} [1, null]}}");
+    let file = open(&tree, &[]);
+    let mask = |name: &str| match file.mask(id(&file, name)).unwrap() {
+        Some(Mask::Array(mask)) => match &mask.storage {
+            Ok(Storage::Inline(bytes)) => (mask.shape.dims().to_vec(), bytes.to_vec()),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(mask("n"), (vec![2, 2], vec![0, 1, 1, 0]));
+    assert_eq!(mask("l"), (vec![2], vec![0, 1]));
+    let array = array(&file, "n");
+    assert!(matches!(&array.storage, Ok(Storage::Inline(bytes)) if **bytes == [1, 0, 0, 4]));
+}
+
+#[test]
+fn a_large_inline_array_is_made_once() {
+    let numbers = vec!["1"; 70_000].join(", ");
+    let tree = format!("{{n: !core/ndarray-1.1.0 {{datatype: int8, data: [{numbers}]}}}}");
+    let file = open(&tree, &[]);
+    let id = id(&file, "n");
+    assert!(Arc::ptr_eq(
+        &file.node(id).unwrap(),
+        &file.node(id).unwrap()
+    ));
 }
 
 #[test]
@@ -281,4 +317,24 @@ fn other_files_are_opened_beside_the_source() {
     assert_eq!(elements(&file, "far"), Ok(b"far".to_vec()));
     assert_eq!(elements(&file, "own"), Ok(b"own".to_vec()));
     assert!(matches!(elements(&file, "up"), Err(Error::Io { .. })));
+    let verified = |name| file.verify_array(id(&file, name));
+    assert_eq!((verified("far"), verified("own")), (Ok(()), Ok(())));
+    let compression = |name| file.compression_of(id(&file, name));
+    assert_eq!(compression("far"), Ok(Some("none".to_owned())));
+}
+
+#[test]
+fn a_block_of_another_file_is_verified() {
+    let directory = tempfile::tempdir().unwrap();
+    let damaged = block(b"lz4\0", LZ4, 6, [7; 16]);
+    std::fs::write(directory.path().join("o.asdf"), bytes("{}", &[damaged])).unwrap();
+    let nd = "!core/ndarray-1.1.0 {byteorder: big, datatype: uint8, shape: [6], source: o.asdf}";
+    let source = MemorySource::new(bytes(&format!("far: {nd}"), &[]));
+    let path = directory.path().canonicalize().unwrap().join("source.asdf");
+    let neighbours = Neighbours::of(&path, Policy::Within).unwrap();
+    let file = File::open(Arc::new(source), Arc::new(neighbours)).unwrap();
+    assert_eq!(elements(&file, "far"), Ok(b"abcdef".to_vec()));
+    let far = id(&file, "far");
+    assert!(matches!(file.verify_array(far), Err(Error::Corrupt { .. })));
+    assert_eq!(file.compression_of(far), Ok(Some("lz4".to_owned())));
 }

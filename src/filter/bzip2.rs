@@ -4,6 +4,10 @@ use bzip2::{Decompress, Status};
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
+use crate::wire::to_u64;
+
+/// What a block of the usual size decodes to, and a little more.
+const FIRST_ROOM: usize = 1 << 20;
 
 /// The bytes of the bzip2 stream at the start of `stream`.
 ///
@@ -22,6 +26,30 @@ pub fn decode(stream: &[u8], length: Length) -> Result<Vec<u8>> {
             _ => Err(Error::corrupt("bzip2: ends too early", 0)),
         }
     })
+}
+
+/// The bytes of the bzip2 stream at the start of `stream`, at most `most`; memory grows with what is there.
+///
+/// # Errors
+/// `Corrupt` for a damaged or truncated stream, or a longer one.
+pub fn grow(stream: &[u8], most: u64) -> Result<Vec<u8>> {
+    let mut decoder = Decompress::new(false);
+    let mut output = Vec::with_capacity(FIRST_ROOM);
+    loop {
+        let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
+        let rest = stream.get(used..).unwrap_or_default();
+        let status = decoder
+            .decompress_vec(rest, &mut output)
+            .map_err(|error| Error::corrupt(format!("bzip2: {error}"), 0))?;
+        if to_u64(output.len()) > most {
+            return Err(Error::corrupt("bzip2: longer than it should be", 0));
+        }
+        match status {
+            Status::StreamEnd => return Ok(output),
+            _ if output.len() == output.capacity() => output.reserve(output.len()),
+            _ => return Err(Error::corrupt("bzip2: ends too early", 0)),
+        }
+    }
 }
 
 #[cfg(test)]

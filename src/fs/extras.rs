@@ -12,7 +12,7 @@ use crate::model::array::{Fill, Layout};
 use crate::model::datatype::ByteOrder;
 use crate::model::extras::{BlockFacts, Extras};
 use crate::model::storage::{Extent, Pipeline, Storage};
-use crate::model::{Array, Datatype, NodeId, Shape};
+use crate::model::{Array, Datatype, Node, NodeId, NodeKind, Shape};
 use crate::view::View;
 use crate::view::raw::Raw;
 use crate::view::text::Text;
@@ -23,6 +23,9 @@ const TREE_TEXT: &[u8] = b"tree.yaml";
 
 /// The name of the directory of blocks.
 const BLOCKS: &[u8] = b"blocks";
+
+/// The attribute that tells how a block, or that with an ndarray's elements, is compressed.
+const COMPRESSION: &str = "h5fs.compression";
 
 /// The least number of a block's node: those below mean something else.
 const FIRST: u64 = 2;
@@ -159,10 +162,17 @@ impl Filesystem {
         let Some(extras) = live.container.extras().filter(|_| self.options.verify) else {
             return Ok(());
         };
-        match extras.block_of(object)? {
-            Some(number) => extras.verify_block(number),
-            None => Ok(()),
-        }
+        extras.verify_array(object)
+    }
+
+    /// What is told of an object beside its description: how the block with its elements is compressed.
+    pub(super) fn object_facts(&self, live: &Live, node: &Node) -> Vec<(&'static str, Vec<u8>)> {
+        let extras = live.container.extras();
+        let extras = extras.filter(|_| matches!(node.kind, NodeKind::Array(_)));
+        let code = extras.and_then(|extras| extras.compression_of(node.id).ok().flatten());
+        code.map(|code| (COMPRESSION, code.into_bytes()))
+            .into_iter()
+            .collect()
     }
 
     /// The built-in attributes of a block.
@@ -200,7 +210,7 @@ fn block_entry(live: &Live, number: usize) -> inode::Entry {
 fn facts_as_text(facts: &BlockFacts) -> Vec<(&'static str, Vec<u8>)> {
     let number = |number: u64| number.to_string().into_bytes();
     let mut all = vec![
-        ("h5fs.compression", facts.compression.clone().into_bytes()),
+        (COMPRESSION, facts.compression.clone().into_bytes()),
         ("h5fs.used_size", number(facts.used_size)),
         ("h5fs.data_size", number(facts.data_size)),
     ];

@@ -238,6 +238,7 @@ fn mask(live: &Live, node: &Node) -> Result<Option<Masked>> {
         Some(Mask::Node(mask)) => {
             array(&*live.container.node(mask)?).map(|array| Masked::Array(Arc::clone(array)))
         }
+        Some(Mask::Array(mask)) => Some(Masked::Array(mask)),
         None => None,
     })
 }

@@ -91,7 +91,9 @@ impl Filesystem {
         }
         let facts = match entry.what {
             What::Block => self.block_attributes(live, ino),
-            _ => Vec::new(),
+            _ => node
+                .as_ref()
+                .map_or_else(Vec::new, |node| self.object_facts(live, node)),
         };
         let count = node.as_ref().map_or(1, |node| node.link_count);
         let noted = lock(&self.faults).get(&ino).cloned();

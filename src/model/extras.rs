@@ -26,8 +26,19 @@ pub trait Extras: Send + Sync {
     /// As [`block`](Self::block); what cannot be decoded is an error of the array's storage.
     fn block_content(&self, number: usize) -> Result<Arc<Array>>;
 
-    /// The block that holds the elements of the ndarray; `None` where no block of this file does.
-    fn block_of(&self, id: NodeId) -> Result<Option<usize>>;
+    /// The code of the compression of the block, here or in another file, that holds the elements of the
+    /// ndarray, `none` for none; `None` where no block does.
+    ///
+    /// # Errors
+    /// As the ndarray cannot be described, or the block's header is damaged.
+    fn compression_of(&self, id: NodeId) -> Result<Option<String>>;
+
+    /// As [`verify_block`](Self::verify_block), of the block, here or in another file, that holds the
+    /// elements of the ndarray, if one does.
+    ///
+    /// # Errors
+    /// As `verify_block`.
+    fn verify_array(&self, id: NodeId) -> Result<()>;
 
     /// Compares the block with its checksum, which costs reading and decoding it whole; the answer is
     /// remembered. A block without a checksum is taken as it is.
@@ -58,10 +69,12 @@ pub struct BlockFacts {
 }
 
 /// What marks the missing elements of an ndarray.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Mask {
     /// Elements equal to the number of this text, or NaNs.
     Number(Vec<u8>),
     /// Elements for which this ndarray is not zero. The node need not have a name in the tree.
     Node(NodeId),
+    /// Elements for which this array of bytes, of the ndarray's shape, is not zero.
+    Array(Arc<Array>),
 }

@@ -73,7 +73,19 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     /// # Errors
     /// As the stored bytes are damaged or of a kind that is not built; `NotFound` past the last piece.
     fn decode(&self, piece: u64) -> Result<Vec<u8>>;
+
+    /// As `decode`, and hands over the pieces that had to be decoded on the way, so that somebody keeps
+    /// them: a reader who goes backwards needs them next.
+    ///
+    /// # Errors
+    /// As `decode`.
+    fn decode_passing(&self, piece: u64, _passed: &mut Passed<'_>) -> Result<Vec<u8>> {
+        self.decode(piece)
+    }
 }
+
+/// Is handed pieces that were decoded on the way to another, with their numbers.
+pub type Passed<'a> = dyn FnMut(u64, Vec<u8>) + 'a;
 
 /// Elements that stand at strides over the bytes of another array, which several may share.
 #[derive(Debug, Clone)]

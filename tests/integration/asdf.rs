@@ -1,9 +1,12 @@
 //! ASDF files that the asdf library writes at test time, mounted and compared with what it reads.
 
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::harness::{H5FS, run, script};
+use crate::harness::{H5FS, Mount, run, script};
 
 /// Files per run; a seed and a count of one's own: `tests/fixtures/asdf_roundtrip.py`.
 const FILES: &str = "120";
@@ -23,4 +26,62 @@ fn what_the_library_writes_is_what_the_mount_serves() {
         finished.text(),
         finished.stderr
     );
+}
+
+/// A block header: flags, then the sizes.
+fn block(flags: u32, size: u64) -> Vec<u8> {
+    let mut header = b"\xd3BLK\x00\x30".to_vec();
+    header.extend(flags.to_be_bytes());
+    header.extend([0; 4]);
+    for size in [size; 3] {
+        header.extend(size.to_be_bytes());
+    }
+    header.extend([0; 16]);
+    header
+}
+
+/// A file of one ndarray over one block of a terabyte, of which only the last bytes are on the disk.
+fn huge(path: &Path, shape: &str, header: &[u8]) {
+    let tree = format!(
+        "#ASDF 1.0.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- !core/asdf-1.1.0\n\
+         x: !core/ndarray-1.0.0 {{source: -1, datatype: uint8, byteorder: big, shape: [{shape}]}}\n...\n"
+    );
+    let head = [tree.as_bytes(), header].concat();
+    let file = File::create(path).expect("file");
+    file.write_all_at(&head, 0).expect("head");
+    let data = u64::try_from(head.len()).expect("length");
+    file.write_all_at(b"the end!", data + HUGE - 8)
+        .expect("end");
+}
+
+const HUGE: u64 = 1 << 40;
+
+#[test]
+fn the_end_of_a_huge_block_is_read_at_once() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let plain = directory.path().join("plain.asdf");
+    huge(&plain, &HUGE.to_string(), &block(0, HUGE));
+    let streamed = directory.path().join("streamed.asdf");
+    huge(&streamed, "'*'", &block(1, 0));
+    for source in [plain, streamed] {
+        // To read it all would take minutes.
+        let begin = Instant::now();
+        let mount = Mount::new(&source);
+        for name in ["x", ".h5fs/blocks/0"] {
+            let path = mount.at(name);
+            assert_eq!(fs::metadata(&path).expect(name).len(), HUGE);
+            let mut dd = Command::new("dd");
+            let input = format!("if={}", path.display());
+            let skip = format!("skip={}", HUGE / 4096 - 1);
+            dd.args([input.as_str(), "bs=4096", &skip, "status=none"]);
+            let finished = run(&mut dd, Duration::from_secs(20)).success();
+            let end = [vec![0; 4088], b"the end!".to_vec()].concat();
+            assert!(finished.stdout == end, "{name}");
+        }
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            begin.elapsed()
+        );
+    }
 }

@@ -4,15 +4,14 @@
 //! A read costs the way from the checkpoint before it. The decoder is one whose state is plain data.
 
 use std::num::NonZeroU64;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use miniz_oxide::inflate::stream::{InflateState, inflate};
-use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::asdf::compression::Encoded;
 use crate::asdf::compression::resumable::Resumable;
 use crate::asdf::scan;
 use crate::error::Result;
+use crate::filter::inflate::{self, Inflater};
+use crate::model::storage::Passed;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
@@ -22,7 +21,7 @@ const EXPANSION: u64 = 1032;
 const CHECKPOINTS: u64 = 128;
 
 /// Stored bytes that are read at once.
-const INPUT: u64 = 64 << 10;
+const INPUT: u64 = 256 << 10;
 
 /// A block that is one zlib stream.
 pub struct Checkpointed {
@@ -31,6 +30,7 @@ pub struct Checkpointed {
     /// Pieces from one checkpoint to the next.
     distance: u64,
     state: Mutex<Kept>,
+    arrived: Condvar,
 }
 
 #[derive(Default)]
@@ -39,12 +39,40 @@ struct Kept {
     checkpoints: Vec<Position>,
     /// The state after the piece decoded last.
     last: Option<Position>,
+    /// The pieces that are being decoded where the way is known.
+    under_way: Vec<u64>,
+}
+
+impl Kept {
+    /// Whether somebody is about to reach a piece shortly before this one.
+    fn is_on_the_way(&self, piece: u64, distance: u64) -> bool {
+        let mut others = self.under_way.iter();
+        others.any(|&other| other < piece && other.saturating_add(distance) > piece)
+    }
+}
+
+/// Tells those who wait that a piece is decoded, or cannot be.
+struct Arrival<'a> {
+    stream: &'a Checkpointed,
+    piece: u64,
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        let mut kept = self.stream.kept();
+        let place = kept.under_way.iter().position(|&other| other == self.piece);
+        place.map(|place| kept.under_way.swap_remove(place));
+        drop(kept);
+        self.stream.arrived.notify_all();
+    }
 }
 
 /// A place in the stream from which it can be decoded on.
 #[derive(Clone)]
 struct Position {
-    inflater: Box<InflateState>,
+    inflater: Inflater,
+    /// The bytes before it that those after it may refer to.
+    window: Vec<u8>,
     /// Offset of the next stored byte.
     at: u64,
     /// The piece that comes next.
@@ -72,6 +100,7 @@ impl Checkpointed {
             piece: piece.get(),
             distance: pieces.div_ceil(CHECKPOINTS).max(4),
             state: Mutex::default(),
+            arrived: Condvar::new(),
         })
     }
 
@@ -91,7 +120,8 @@ impl Checkpointed {
             (Some(last), _) => last,
             (None, Some(before)) => before.clone(),
             (None, None) => Position {
-                inflater: InflateState::new_boxed(DataFormat::Zlib),
+                inflater: Inflater::default(),
+                window: Vec::new(),
                 at: self.encoded.offset,
                 piece: 0,
             },
@@ -104,60 +134,67 @@ impl Checkpointed {
         position: &mut Position,
         piece: u64,
         mut checkpoints: Option<&mut Vec<Position>>,
+        passed: &mut Passed<'_>,
     ) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        while position.piece <= piece {
+        loop {
             if let Some(checkpoints) = checkpoints.as_deref_mut() {
                 let next = to_u64(checkpoints.len()).saturating_mul(self.distance);
                 if position.piece == next {
                     checkpoints.push(position.clone());
                 }
             }
-            let start = position.piece.saturating_mul(self.piece);
-            let left = self.encoded.decoded.saturating_sub(start);
-            bytes.resize(to_usize(left.min(self.piece))?, 0);
-            if self.inflate(position, &mut bytes)? < bytes.len() {
-                return Err(self.encoded.corrupt("block: ends before data_size"));
+            let number = position.piece;
+            let bytes = self.next(position)?;
+            if number >= piece {
+                return Ok(bytes);
             }
-            if left <= self.piece && self.inflate(position, &mut [0])? > 0 {
-                return Err(self.encoded.corrupt("block: longer than data_size"));
-            }
-            position.piece = position.piece.saturating_add(1);
+            passed(number, bytes);
         }
+    }
+
+    /// Decodes the next piece, and after the last one looks whether the stream ends there.
+    fn next(&self, position: &mut Position) -> Result<Vec<u8>> {
+        let start = position.piece.saturating_mul(self.piece);
+        let left = self.encoded.decoded.saturating_sub(start);
+        let before = position.window.len();
+        let length = before.saturating_add(to_usize(left.min(self.piece))?);
+        let is_last = left <= self.piece;
+        // The byte more tells the stream's end from too long a stream.
+        let mut bytes = std::mem::take(&mut position.window);
+        bytes.resize(length.saturating_add(usize::from(is_last)), 0);
+        let end = self.inflate(position, &mut bytes, before)?;
+        if end < length {
+            return Err(self.encoded.corrupt("block: ends before data_size"));
+        }
+        if end > length {
+            return Err(self.encoded.corrupt("block: longer than data_size"));
+        }
+        bytes.truncate(length);
+        let window = bytes.len().saturating_sub(inflate::WINDOW);
+        position.window = bytes.get(window..).unwrap_or_default().to_vec();
+        position.piece = position.piece.saturating_add(1);
+        bytes.drain(..before);
         Ok(bytes)
     }
 
-    /// Decodes until `output` is full or the stream ends; gives the bytes written.
-    fn inflate(&self, position: &mut Position, output: &mut [u8]) -> Result<usize> {
+    /// Decodes from byte `at` of `output` on until it is full or the stream ends; gives where that is.
+    fn inflate(&self, position: &mut Position, output: &mut [u8], mut at: usize) -> Result<usize> {
         let end = self.encoded.offset.saturating_add(self.encoded.stored);
-        let mut written = 0_usize;
-        loop {
+        while at < output.len() {
             let until = position.at.saturating_add(INPUT).min(end);
             let input = scan::piece(&*self.encoded.source, position.at..until)?;
-            let mut used = 0_usize;
-            loop {
-                let rest = input.get(used..).unwrap_or_default();
-                let room = output.get_mut(written..).unwrap_or_default();
-                if room.is_empty() {
-                    return Ok(written);
-                }
-                let step = inflate(&mut position.inflater, rest, room, MZFlush::None);
-                used = used.saturating_add(step.bytes_consumed);
-                written = written.saturating_add(step.bytes_written);
-                let consumed = to_u64(step.bytes_consumed);
-                position.at = position.at.saturating_add(consumed);
-                let is_stuck = step.bytes_consumed == 0 && step.bytes_written == 0;
-                match step.status {
-                    Ok(MZStatus::StreamEnd) => return Ok(written),
-                    Ok(_) | Err(MZError::Buf) if is_stuck => break,
-                    Ok(_) | Err(MZError::Buf) => {}
-                    Err(_) => return Err(self.encoded.corrupt("zlib: damaged stream")),
-                }
+            let step = position.inflater.inflate(&input, output, at);
+            let step = step.map_err(|error| self.encoded.placed(error))?;
+            position.at = position.at.saturating_add(to_u64(step.used));
+            at = at.saturating_add(step.written);
+            if step.is_done {
+                break;
             }
-            if used == 0 {
+            if step.used == 0 && step.written == 0 {
                 return Err(self.encoded.corrupt("zlib: ends too early"));
             }
         }
+        Ok(at)
     }
 }
 
@@ -170,25 +207,38 @@ impl Resumable for Checkpointed {
         self.piece
     }
 
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
         let mut kept = self.kept();
+        // Who is about to come here needs no help, and will leave its state.
+        while kept.is_on_the_way(piece, self.distance) {
+            let waited = self.arrived.wait(kept);
+            kept = waited.unwrap_or_else(PoisonError::into_inner);
+        }
         let mut position = self.nearest(&mut kept, piece);
         let reaches_new = to_u64(kept.checkpoints.len()).saturating_mul(self.distance) <= piece;
-        if !reaches_new {
-            // The way is known: others need not wait.
-            drop(kept);
-            let bytes = self.forward(&mut position, piece, None)?;
-            self.kept().last = Some(position);
+        if reaches_new {
+            let checkpoints = Some(&mut kept.checkpoints);
+            let bytes = self.forward(&mut position, piece, checkpoints, passed)?;
+            kept.last = Some(position);
             return Ok(bytes);
         }
-        let bytes = self.forward(&mut position, piece, Some(&mut kept.checkpoints))?;
-        kept.last = Some(position);
+        // The way is known: others need not wait.
+        kept.under_way.push(piece);
+        drop(kept);
+        let arrival = Arrival {
+            stream: self,
+            piece,
+        };
+        let bytes = self.forward(&mut position, piece, None, passed)?;
+        self.kept().last = Some(position);
+        drop(arrival);
         Ok(bytes)
     }
 
     fn forget(&self) {
         if let Ok(mut kept) = self.state.try_lock() {
-            *kept = Kept::default();
+            kept.checkpoints = Vec::new();
+            kept.last = None;
         }
     }
 }

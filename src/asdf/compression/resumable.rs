@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::asdf::compression::Encoded;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::storage::Pieces;
+use crate::model::storage::{Passed, Pieces};
 
 /// A stream that keeps what it needs to be decoded on.
 pub trait Resumable: Send + Sync + std::fmt::Debug {
@@ -17,11 +17,16 @@ pub trait Resumable: Send + Sync + std::fmt::Debug {
     /// Decoded bytes of every piece but the last.
     fn piece_bytes(&self) -> u64;
 
-    /// The decoded bytes of a piece that the block has.
+    /// Whether a piece can only be decoded after the one before it.
+    fn is_sequential(&self) -> bool {
+        true
+    }
+
+    /// The decoded bytes of a piece that the block has; those decoded on the way go to `passed`.
     ///
     /// # Errors
     /// As the stream is damaged.
-    fn decode(&self, piece: u64) -> Result<Vec<u8>>;
+    fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>>;
 
     /// Drops what is kept, if it is not in use.
     fn forget(&self);
@@ -86,17 +91,21 @@ impl Pieces for StreamPieces {
     }
 
     fn is_sequential(&self) -> bool {
-        true
+        self.stream.is_sequential()
     }
 
     fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+        self.decode_passing(piece, &mut |_, _| {})
+    }
+
+    fn decode_passing(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
         let encoded = self.stream.encoded();
         if piece.saturating_mul(self.stream.piece_bytes()) >= encoded.decoded {
             return Err(Error::NotFound);
         }
         let stream = Arc::downgrade(&self.stream);
         self.resumables.touch(encoded.offset, stream);
-        let bytes = self.stream.decode(piece);
+        let bytes = self.stream.decode(piece, passed);
         bytes.map_err(|error| encoded.placed(error))
     }
 }

@@ -2,7 +2,8 @@
 //! from where the last piece ended.
 //!
 //! Reading on costs each byte once, however the readers are interleaved within the pieces kept;
-//! going back further costs the way from the beginning.
+//! going back further costs the way from the beginning, unless what was decoded on the way is still kept
+//! by whom it was handed to.
 
 use std::collections::VecDeque;
 use std::io::{self, BufReader, Read};
@@ -14,6 +15,7 @@ use crate::asdf::compression::resumable::Resumable;
 use crate::asdf::compression::whole::WholeCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
+use crate::model::storage::Passed;
 use crate::source::SharedSource;
 use crate::wire::{to_u64, to_usize};
 
@@ -26,8 +28,6 @@ const XZ_KIB: u32 = 80 << 10;
 /// What a stream is compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamCodec {
-    /// One .bz2 stream.
-    Bzip2,
     /// Zstandard frames.
     Zstd,
     /// One LZ4 frame.
@@ -48,7 +48,6 @@ impl StreamCodec {
     /// `Corrupt` for a damaged stream or another length.
     pub fn decode(self, stored: &[u8], length: Length) -> Result<Vec<u8>> {
         match self {
-            StreamCodec::Bzip2 => filter::bzip2::decode(stored, length),
             StreamCodec::Zstd => filter::zstd::decode(stored, length),
             StreamCodec::Lz4Frame => filter::lz4::frame(stored, length),
             StreamCodec::Xz => length.fill("xz", |output| {
@@ -64,7 +63,6 @@ impl StreamCodec {
     fn decoder(self, stored: StoredBytes) -> Result<Box<dyn Read + Send>> {
         let stored = BufReader::new(stored);
         Ok(match self {
-            StreamCodec::Bzip2 => Box::new(bzip2::bufread::BzDecoder::new(stored)),
             StreamCodec::Zstd => Box::new(
                 zstd::stream::read::Decoder::with_buffer(stored)
                     .map_err(|error| damaged(&error))?,
@@ -165,7 +163,7 @@ impl Stream {
     }
 
     /// Decodes the next piece, and after the last one looks whether the stream ends there.
-    fn step(&self, state: &mut State) -> Result<()> {
+    fn step(&self, state: &mut State, passed: &mut Passed<'_>) -> Result<()> {
         let start = state.next.saturating_mul(self.piece);
         let left = self.encoded.decoded.saturating_sub(start);
         let mut bytes = vec![0; to_usize(left.min(self.piece))?];
@@ -176,11 +174,14 @@ impl Stream {
         if left <= self.piece && !at_end(&mut **decoder)? {
             return Err(self.encoded.corrupt("block: longer than data_size"));
         }
+        if state.kept.len() >= KEPT
+            && let Some(oldest) = state.kept.pop_front()
+        {
+            let number = state.next.saturating_sub(to_u64(KEPT));
+            passed(number, oldest);
+        }
         state.next = state.next.saturating_add(1);
         state.kept.push_back(bytes);
-        if state.kept.len() > KEPT {
-            state.kept.pop_front();
-        }
         Ok(())
     }
 }
@@ -194,7 +195,7 @@ impl Resumable for Stream {
         self.piece
     }
 
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
         let mut state = self.state();
         let kept = to_u64(state.kept.len());
         if piece < state.next.saturating_sub(kept) || state.decoder.is_none() {
@@ -208,7 +209,7 @@ impl Resumable for Stream {
             };
         }
         while state.next <= piece {
-            if let Err(error) = self.step(&mut state) {
+            if let Err(error) = self.step(&mut state, passed) {
                 *state = State::default();
                 return Err(error);
             }

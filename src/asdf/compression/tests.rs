@@ -32,11 +32,6 @@ fn zlib(content: &[u8]) -> Vec<u8> {
 
 fn stream(codec: StreamCodec, content: &[u8]) -> Vec<u8> {
     match codec {
-        StreamCodec::Bzip2 => {
-            let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
-            encoder.write_all(content).unwrap();
-            encoder.finish().unwrap()
-        }
         StreamCodec::Zstd => zstd::stream::encode_all(content, 1).unwrap(),
         _ => {
             let info = FrameInfo::new().block_size(BlockSize::Max64KB);
@@ -47,30 +42,37 @@ fn stream(codec: StreamCodec, content: &[u8]) -> Vec<u8> {
     }
 }
 
-const STREAMS: [StreamCodec; 3] = [StreamCodec::Bzip2, StreamCodec::Zstd, StreamCodec::Lz4Frame];
+fn bzip2(content: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
 
-/// The pieces of a long block in every framing that is one stream.
-fn long(encode: impl Fn(Option<StreamCodec>) -> Encoded) -> Vec<Box<dyn Pieces>> {
+/// The pieces of a long block in every framing that is one stream; `change` is what happens to the
+/// stored bytes.
+fn long(content: &[u8], decoded: usize, change: impl Fn(&mut Vec<u8>)) -> Vec<Box<dyn Pieces>> {
     let resumables = Arc::<Resumables>::default();
-    let streams = STREAMS.map(|codec| -> Box<dyn Pieces> {
-        let stream = Stream::new(encode(Some(codec)), codec, PIECE);
+    let changed = |mut stored: Vec<u8>| {
+        change(&mut stored);
+        encoded(&stored, decoded)
+    };
+    let streams = [StreamCodec::Zstd, StreamCodec::Lz4Frame].map(|codec| -> Box<dyn Pieces> {
+        let stream = Stream::new(changed(stream(codec, content)), codec, PIECE);
         Box::new(StreamPieces::new(stream, &resumables))
     });
     let mut pieces = Vec::from(streams);
-    let zlib = Checkpointed::new(encode(None), PIECE).unwrap();
+    let zlib = Checkpointed::new(changed(zlib(content)), PIECE).unwrap();
     pieces.push(Box::new(StreamPieces::new(zlib, &resumables)));
+    let bzip2 = Bzip2Blocks::new(changed(bzip2(content)), PIECE);
+    pieces.push(Box::new(StreamPieces::new(bzip2, &resumables)));
     pieces
-}
-
-fn stored(codec: Option<StreamCodec>, content: &[u8]) -> Vec<u8> {
-    codec.map_or_else(|| zlib(content), |codec| stream(codec, content))
 }
 
 #[test]
 fn pieces_of_a_stream_are_found_in_any_order() {
     let content = content();
     let piece = usize::try_from(PIECE.get()).unwrap();
-    for pieces in long(|codec| encoded(&stored(codec, &content), content.len())) {
+    for pieces in long(&content, content.len(), |_| {}) {
         for number in [0, 1, 4, 2, 0, 3, 4] {
             let start = number * piece;
             let expected = &content[start..content.len().min(start + piece)];
@@ -85,7 +87,7 @@ fn pieces_of_a_stream_are_found_in_any_order() {
 fn a_stream_of_another_length_is_corrupt() {
     let content = content();
     for wrong in [content.len() - 1, content.len() + 1] {
-        for pieces in long(|codec| encoded(&stored(codec, &content), wrong)) {
+        for pieces in long(&content, wrong, |_| {}) {
             assert!(pieces.decode(0).is_ok(), "{pieces:?}");
             let last = pieces.decode(4);
             assert!(
@@ -99,12 +101,8 @@ fn a_stream_of_another_length_is_corrupt() {
 #[test]
 fn a_cut_stream_gives_what_is_there() {
     let content = content();
-    let cut = |codec| {
-        let mut stored = stored(codec, &content);
-        stored.truncate(stored.len() * 9 / 10);
-        encoded(&stored, content.len())
-    };
-    for pieces in long(cut) {
+    let cut = |stored: &mut Vec<u8>| stored.truncate(stored.len() * 9 / 10);
+    for pieces in long(&content, content.len(), cut) {
         assert!(pieces.decode(0).is_ok(), "{pieces:?}");
         assert!(
             pieces.decode(4).is_err() && pieces.decode(0).is_ok(),
@@ -136,4 +134,53 @@ fn xz_streams_are_decoded() {
     let long = Stream::new(encoded(XZ, 300), StreamCodec::Xz, PIECE);
     let long = StreamPieces::new(long, &Arc::default());
     assert_eq!(long.decode(0), Ok(b"abc".repeat(100)));
+}
+
+#[test]
+fn bzip2_blocks_are_decoded_by_many_at_once() {
+    let content = content().repeat(4);
+    let stored = bzip2(&content);
+    let blocks = Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
+    let pieces = StreamPieces::new(blocks, &Arc::default());
+    let piece = usize::try_from(PIECE.get()).unwrap();
+    std::thread::scope(|scope| {
+        for first in 0..4_usize {
+            let (pieces, content) = (&pieces, &content);
+            scope.spawn(move || {
+                for number in (first..18).step_by(4).chain((first..18).rev().step_by(3)) {
+                    let start = number * piece;
+                    let expected = &content[start..content.len().min(start + piece)];
+                    let decoded = pieces.decode(u64::try_from(number).unwrap()).unwrap();
+                    assert!(decoded == expected, "piece {number}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_damaged_bzip2_block_ends_the_stream_before_it() {
+    let content = content().repeat(2);
+    let mut stored = bzip2(&content);
+    // The third block is damaged: 100 000 bytes each are in the first and the second.
+    let third = stored.len() / 6 * 5 / 2;
+    stored[third] ^= 0x10;
+    let blocks = Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
+    let pieces = StreamPieces::new(blocks, &Arc::default());
+    assert!(matches!(pieces.decode(8), Err(Error::Corrupt { .. })));
+    assert!(pieces.decode(0).unwrap() == content[..65_536]);
+    assert!(matches!(pieces.decode(4), Err(Error::Corrupt { .. })));
+}
+
+#[test]
+fn the_checksum_of_a_whole_bzip2_stream_is_verified() {
+    let content = content();
+    let mut stored = bzip2(&content);
+    // Of its 32 bits the last byte holds some, and up to seven bits that mean nothing.
+    let last = stored.len() - 2;
+    stored[last] ^= 1;
+    let blocks = Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
+    let pieces = StreamPieces::new(blocks, &Arc::default());
+    assert!(pieces.decode(0).is_ok());
+    assert!(matches!(pieces.decode(4), Err(Error::Corrupt { .. })));
 }

@@ -13,6 +13,8 @@ use crate::wire::to_usize;
 pub enum WholeCodec {
     /// One zlib stream.
     Zlib,
+    /// One .bz2 stream.
+    Bzip2,
     /// What can be decoded as a stream too.
     Stream(StreamCodec),
     /// One Blosc-1 buffer or Blosc-2 chunk.
@@ -46,6 +48,7 @@ impl Whole {
         let stored = self.encoded.read()?;
         match self.codec {
             WholeCodec::Zlib => filter::deflate::decode(&stored, length),
+            WholeCodec::Bzip2 => filter::bzip2::decode(&stored, length),
             WholeCodec::Stream(codec) => codec.decode(&stored, length),
             WholeCodec::Blosc => filter::blosc::decode(&stored, length),
             WholeCodec::Blosc2Frame => filter::blosc2::decode(&stored, length),

@@ -1,6 +1,7 @@
 //! Text to arena. The one file that knows the YAML parser, which delivers events; composing them
 //! into nodes, aliases and limits are here.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -18,6 +19,11 @@ use crate::wire::to_u64;
 /// too deep or has too many nodes.
 pub fn compose(text: &[u8], start: u64) -> Result<Document> {
     let text = printable(text, start)?;
+    // To YAML 1.1 this is one more way to write a line break; the parser has those of 1.2.
+    let text = &*match text.contains(NEXT_LINE) {
+        true => Cow::Owned(text.replace(NEXT_LINE, "\n")),
+        false => Cow::Borrowed(text),
+    };
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: limits::TREE_LEVELS,
@@ -32,6 +38,11 @@ pub fn compose(text: &[u8], start: u64) -> Result<Document> {
     }
     composer.finish()
 }
+
+const NEXT_LINE: char = '\u{85}';
+
+/// Line breaks of YAML 1.1 that stay what they are in a text, and are characters to YAML 1.2.
+const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
 
 /// The text as characters, all of them such as YAML 1.1 allows.
 fn printable(text: &[u8], start: u64) -> Result<&str> {
@@ -56,6 +67,8 @@ fn printable(text: &[u8], start: u64) -> Result<&str> {
         )),
     }
 }
+
+const SEPARATED: &str = "tree: U+2028 or U+2029 as a line break";
 
 #[derive(PartialEq, Eq)]
 enum Progress {
@@ -87,6 +100,8 @@ struct Composer<'a> {
     open: Vec<Open>,
     /// Nodes and aliases so far.
     count: usize,
+    /// Separators in quoted text so far.
+    separators: usize,
 }
 
 impl<'a> Composer<'a> {
@@ -104,12 +119,16 @@ impl<'a> Composer<'a> {
             anchors: HashMap::new(),
             open: Vec::new(),
             count: 0,
+            separators: 0,
         }
     }
 
     fn take(&mut self, event: Event<'a>, span: &Span) -> Result<Progress> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
+                if !matches!(style, ScalarStyle::Plain) {
+                    self.separated(span)?;
+                }
                 let content = Content::Scalar {
                     text: text.into(),
                     plain: style == ScalarStyle::Plain,
@@ -187,6 +206,27 @@ impl<'a> Composer<'a> {
         matches!(children, Some(Children::Pairs { key: None, .. }))
     }
 
+    /// Counts the separators within a quoted text. There they mean the same in both versions of YAML,
+    /// unless blanks beside them are left out in one.
+    fn separated(&mut self, span: &Span) -> Result<()> {
+        let (start, end) = (span.start.byte_offset(), span.end.byte_offset());
+        let range = start.zip(end).map(|(start, end)| start..end);
+        let text = range
+            .and_then(|range| self.text.get(range))
+            .unwrap_or_default();
+        let is_quoted = text.starts_with(['"', '\'']);
+        for (place, separator) in text.match_indices(SEPARATORS).filter(|_| is_quoted) {
+            let (before, after) = text.split_at_checked(place).unwrap_or_default();
+            let after = after.strip_prefix(separator).unwrap_or_default();
+            let blank = [' ', '\t', '\r', '\n'];
+            if before.ends_with(blank) || after.starts_with(blank) {
+                return Err(self.corrupt(SEPARATED, span));
+            }
+            self.separators = self.separators.saturating_add(1);
+        }
+        Ok(())
+    }
+
     /// Adds a node that the text begins here.
     fn add(
         &mut self,
@@ -247,6 +287,9 @@ impl<'a> Composer<'a> {
     fn finish(mut self) -> Result<Document> {
         if !self.open.is_empty() {
             return Err(Error::corrupt("tree: ends within a collection", self.start));
+        }
+        if self.text.matches(SEPARATORS).count() != self.separators {
+            return Err(Error::corrupt(SEPARATED, self.start));
         }
         if self.document.nodes.is_empty() {
             let nothing = Content::Scalar {
@@ -336,6 +379,35 @@ mod tests {
         let nul = compose(b"a: \0", 100).unwrap_err();
         assert!(matches!(nul, Error::Corrupt { at: 103, .. }));
         assert!(compose(b"a: \xff", 0).is_err());
+    }
+
+    /// As PyYAML reads them; of the last ones it reads some, with other blanks.
+    #[test]
+    fn line_breaks_of_yaml_1_1() {
+        let text = |yaml: &str| {
+            let document = compose(yaml.as_bytes(), 0)?;
+            let value = document.value(Index::ROOT, "a").unwrap();
+            Ok(document.text(value).unwrap().to_owned())
+        };
+        assert_eq!(text("a: x\u{85}  y"), Ok("x y".to_owned()));
+        assert_eq!(text("a: \"x\u{85} y\""), Ok("x y".to_owned()));
+        assert_eq!(text("a: |\n  x\u{85}  y\n"), Ok("x\ny\n".to_owned()));
+        assert_eq!(text("b: 2\u{85}a: 1"), Ok("1".to_owned()));
+        assert_eq!(text("a: \"x\u{2028}y\""), Ok("x\u{2028}y".to_owned()));
+        assert_eq!(
+            text("a: 'x\u{2029}\u{2029}y'"),
+            Ok("x\u{2029}\u{2029}y".to_owned())
+        );
+        assert_eq!(text("a: \"x\\L y\""), Ok("x\u{2028} y".to_owned()));
+        for other in [
+            "a: x\u{2028}y",
+            "a: 'x \u{2028}y'",
+            "b: 2\u{2028}a: 1",
+            "# b\u{2028}a: 1\na: 2",
+        ] {
+            let refused: Result<String> = text(other);
+            assert!(matches!(refused, Err(Error::Corrupt { .. })), "{other}");
+        }
     }
 
     #[test]

@@ -1,0 +1,147 @@
+//! The places in a bzip2 stream where its blocks begin: marks of 48 bits that stand at any bit.
+
+use crate::asdf::compression::Encoded;
+use crate::asdf::scan;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::wire::to_u64;
+
+/// What a block begins with (the digits of pi).
+const BLOCK: u64 = 0x3141_5926_5359;
+
+/// What stands after the last block (those of its square root).
+pub const END: u64 = 0x1772_4538_5090;
+
+const MARK_BITS: u32 = 48;
+const MASK: u64 = (1 << MARK_BITS) - 1;
+
+/// Stored bytes that are searched at once.
+const PIECE: u64 = 256 << 10;
+
+/// A place where a block may begin. The same bits may stand within a block: what follows tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// In bits from the start of the stream.
+    pub bit: u64,
+    /// Whether it is the mark of the stream's end.
+    pub is_end: bool,
+}
+
+/// The marks of one stream, found as far as they were asked for.
+#[derive(Debug)]
+pub struct BitMarks {
+    marks: Vec<Mark>,
+    /// Stored bytes that were searched.
+    searched: u64,
+    /// The last eight of them.
+    window: u64,
+    /// For each value of the third-last byte, the shifts at which a mark may end there.
+    shifts: Box<[u8; 256]>,
+}
+
+impl Default for BitMarks {
+    fn default() -> Self {
+        let mut shifts = Box::new([0; 256]);
+        for shift in 0..8_u32 {
+            for mark in [BLOCK, END] {
+                let byte = mark.wrapping_shl(shift).to_le_bytes()[3];
+                if let Some(shifts) = shifts.get_mut(usize::from(byte)) {
+                    *shifts |= 1_u8.wrapping_shl(shift);
+                }
+            }
+        }
+        BitMarks {
+            marks: Vec::new(),
+            searched: 0,
+            window: 0,
+            shifts,
+        }
+    }
+}
+
+impl BitMarks {
+    /// The mark with this number, `None` where there is none before `until` stored bytes.
+    ///
+    /// # Errors
+    /// `Io` as the stream cannot be read, `Limit` for too many marks.
+    pub fn get(&mut self, number: usize, encoded: &Encoded, until: u64) -> Result<Option<Mark>> {
+        let until = until.min(encoded.stored);
+        while self.marks.len() <= number && self.searched < until {
+            if self.marks.len() >= limits::BLOCK_CHUNKS {
+                let most = to_u64(limits::BLOCK_CHUNKS);
+                return Err(Error::limit("blocks of a bzip2 stream", most));
+            }
+            let end = self.searched.saturating_add(PIECE).min(encoded.stored);
+            let from = encoded.offset.saturating_add(self.searched);
+            let to = encoded.offset.saturating_add(end);
+            let bytes = scan::piece(&*encoded.source, from..to)?;
+            self.search(&bytes);
+        }
+        Ok(self.marks.get(number).copied())
+    }
+
+    /// The mark with this number, if it was found before.
+    pub fn known(&self, number: usize) -> Option<Mark> {
+        self.marks.get(number).copied()
+    }
+
+    fn search(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.window = self.window.wrapping_shl(8) | u64::from(byte);
+            self.searched = self.searched.wrapping_add(1);
+            let third = usize::from(self.window.to_le_bytes()[3]);
+            let shifts = self.shifts.get(third).copied().unwrap_or(0);
+            if shifts != 0 {
+                self.look(shifts);
+            }
+        }
+    }
+
+    /// Notes the marks that end in the last byte, at one of these shifts.
+    fn look(&mut self, shifts: u8) {
+        let read = self.searched.saturating_mul(8);
+        // The larger the shift, the further in front the mark stands.
+        for shift in (0..8_u32).rev() {
+            let bits = self.window.wrapping_shr(shift) & MASK;
+            let after = u64::from(shift.wrapping_add(MARK_BITS));
+            let is_mark = bits == BLOCK || bits == END;
+            if shifts.wrapping_shr(shift) & 1 == 1 && is_mark && read >= after {
+                self.marks.push(Mark {
+                    bit: read.wrapping_sub(after),
+                    is_end: bits == END,
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::source::memory::MemorySource;
+
+    #[test]
+    fn marks_are_found_at_every_bit() {
+        for shift in 0..8_u32 {
+            let bits = [u128::from(BLOCK) << 72, u128::from(END) << 8];
+            let bytes = (bits[0] | bits[1]) >> shift;
+            let bytes = [&[0xff; 5][..], &bytes.to_be_bytes(), &[0; 3]].concat();
+            let encoded = Encoded {
+                offset: 0,
+                stored: 24,
+                decoded: 0,
+                source: Arc::new(MemorySource::new(bytes)),
+            };
+            let mut marks = BitMarks::default();
+            let mark = |bit: u64, is_end| {
+                let bit = bit + u64::from(shift);
+                Ok(Some(Mark { bit, is_end }))
+            };
+            assert_eq!(marks.get(0, &encoded, 24), mark(48, false));
+            assert_eq!(marks.get(1, &encoded, 24), mark(112, true));
+            assert_eq!(marks.get(2, &encoded, 24), Ok(None));
+        }
+    }
+}
