@@ -2,12 +2,13 @@
 //!
 //! A mount takes three processes, all of this one binary. The *launcher* is what the user called: it starts
 //! the supervisor and returns when the mount answers. The supervisor starts the worker, which opens
-//! the source, mounts and serves; the supervisor parses nothing and unmounts when the worker ends, however
-//! it ends. In the foreground the launcher is the supervisor itself. Each process is started anew from the
+//! the source, mounts, enters its cage, and then reads and serves; the supervisor parses nothing and unmounts
+//! when the worker ends, however it ends. In the foreground the launcher is the supervisor itself. Each process is started anew from the
 //! executable, never forked, with the user's own arguments; the program's name tells it its role, and shows
 //! the role in `ps`.
 
 mod args;
+mod cage;
 mod check;
 mod columns;
 mod inspect;
@@ -156,28 +157,31 @@ impl Call {
         let report = Report::parse(&line)
             .unwrap_or_else(|| Report::failure(&mount.mountpoint, "the supervisor was killed"));
         match report {
-            Report::Ready(_) => Ok(ExitCode::SUCCESS),
             Report::Failed(text) => {
                 complain(&text);
                 // It has said why; its end is awaited so that nothing is left when we return.
                 let _ = supervisor.wait();
                 Ok(ExitCode::FAILURE)
             }
+            Report::Mounted(_) | Report::Ready => Ok(ExitCode::SUCCESS),
         }
     }
 }
 
-/// The one line that a worker tells its supervisor, and a supervisor its launcher.
+/// A line that a worker tells its supervisor, and a supervisor its launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Report {
-    /// The mount stands; the worker names its device.
-    Ready(String),
+    /// The worker has mounted, and may fail yet; the mount's device.
+    Mounted(String),
+    /// The mount is served.
+    Ready,
     /// Why there is no mount, naming the file.
     Failed(String),
 }
 
 impl Report {
-    const READY: &str = "ready ";
+    const MOUNTED: &str = "mounted ";
+    const READY: &str = "ready";
     const FAILED: &str = "failed ";
 
     fn failure(file: &Path, reason: &str) -> Self {
@@ -194,16 +198,20 @@ impl Report {
     /// Understands one line; a broken one says nothing.
     fn parse(line: &str) -> Option<Self> {
         let line = line.strip_suffix('\n')?;
-        let ready = line.strip_prefix(Self::READY);
+        if line == Self::READY {
+            return Some(Report::Ready);
+        }
+        let mounted = line.strip_prefix(Self::MOUNTED);
         let failed = line.strip_prefix(Self::FAILED);
-        let ready = ready.map(|device| Report::Ready(device.to_owned()));
-        ready.or_else(|| failed.map(|text| Report::Failed(text.to_owned())))
+        let mounted = mounted.map(|device| Report::Mounted(device.to_owned()));
+        mounted.or_else(|| failed.map(|text| Report::Failed(text.to_owned())))
     }
 
     /// Sends the line to standard output.
     fn send(&self) -> io::Result<()> {
         let line = match self {
-            Report::Ready(device) => format!("{}{device}\n", Self::READY),
+            Report::Mounted(device) => format!("{}{device}\n", Self::MOUNTED),
+            Report::Ready => format!("{}\n", Self::READY),
             Report::Failed(text) => format!("{}{text}\n", Self::FAILED),
         };
         let mut output = io::stdout();

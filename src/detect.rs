@@ -5,9 +5,11 @@ use std::sync::Arc;
 use crate::asdf;
 use crate::error::{Error, Result};
 use crate::hdf5;
+use crate::hdf5::file_locking;
 use crate::hdf5::superblock::find_signature;
 use crate::model::Container;
 use crate::source::SharedSource;
+use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
 
 /// Opens the file in `source`, whatever its name; what it names is sought among the
@@ -30,4 +32,15 @@ pub fn open(
         return Ok(Arc::new(asdf::File::open(source, neighbours)?));
     }
     Err(Error::Usage("neither an HDF5 nor an ASDF file".to_owned()))
+}
+
+/// Refuses a file that a writer has locked, if those who write its format lock files.
+///
+/// # Errors
+/// `Usage` where it is locked.
+pub fn refuse_locked(file: &FileSource) -> Result<()> {
+    match find_signature(file) {
+        Some(_) => file_locking::check(file),
+        None => Ok(()),
+    }
 }

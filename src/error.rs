@@ -72,6 +72,11 @@ impl Error {
         }
     }
 
+    /// Whether this may be over the next time: a disk that does not answer, not a file that is wrong.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Error::Io { .. })
+    }
+
     /// The system's error while doing `what`.
     pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
         const EIO: i32 = 5;

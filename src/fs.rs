@@ -28,13 +28,14 @@ mod object;
 mod status;
 mod symlink;
 mod trees;
+mod unread;
 mod views;
 mod walk;
 mod watch;
 mod xattr;
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
@@ -64,6 +65,7 @@ use watch::Watch;
 pub use crate::source::neighbours::Policy as External;
 pub use handle::Handle;
 pub use stat::{Kind, Origin, Stat};
+pub use unread::Unread;
 
 /// An inode number.
 pub type Ino = u64;
@@ -87,6 +89,9 @@ pub struct Options {
     pub views: bool,
     /// Which other files the mounted one may lead to.
     pub external: External,
+    /// Where it is mounted, absolute and without symbolic links: nothing is looked up there, for want of anybody
+    /// else to answer.
+    pub mountpoint: Option<PathBuf>,
     /// Whether whole-block checksums are checked before the first byte is served.
     pub verify: bool,
     /// Whether a file that is marked as being written is shown, too.
@@ -104,6 +109,7 @@ impl Default for Options {
             threads: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
             views: true,
             external: External::Within,
+            mountpoint: None,
             verify: false,
             force: false,
         }
@@ -121,6 +127,16 @@ pub struct Entry {
     pub attributes: Stat,
     /// Whether this stays true as long as the source is unchanged.
     pub cacheable: bool,
+}
+
+impl Entry {
+    /// The same, cacheable only if that is right: what could not be read may be read next time.
+    fn kept_if(self, is_right: bool) -> Self {
+        Entry {
+            cacheable: self.cacheable && is_right,
+            ..self
+        }
+    }
 }
 
 /// A name in a directory.
@@ -145,6 +161,14 @@ pub enum Whence {
     Hole,
 }
 
+/// What was found wrong with an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Fault {
+    text: String,
+    /// It may be over the next time.
+    is_passing: bool,
+}
+
 /// One file's tree.
 pub struct Filesystem {
     options: Options,
@@ -160,7 +184,7 @@ pub struct Filesystem {
     handles: Handles,
     others: Others,
     /// What is wrong with which object.
-    faults: Mutex<LruCache<Ino, String>>,
+    faults: Mutex<LruCache<Ino, Fault>>,
     started: Instant,
     served: AtomicU64,
 }
@@ -171,10 +195,19 @@ impl Filesystem {
     /// # Errors
     /// As the file cannot be opened, or is of no known format, or its root is damaged.
     pub fn open(source: &Path, options: &Options) -> Result<Self> {
-        let path = source.canonicalize();
-        let path = path.map_err(|error| Error::io(&error, source.display().to_string()))?;
-        let watch = Watch::new(&path)?;
-        let others = Others::new(&path, opener(options));
+        Self::of(Unread::open(source)?, options)
+    }
+
+    /// The tree of the file that is open.
+    ///
+    /// # Errors
+    /// As it is of no known format, or its root is damaged.
+    pub fn of(source: Unread, options: &Options) -> Result<Self> {
+        let watch = source.watch;
+        if !options.force {
+            detect::refuse_locked(&watch.file())?;
+        }
+        let others = Others::new(watch.path(), opener(options));
         let opened = open_source(watch.file(), &watch, &others, options)?;
         Ok(Self::build(opened, options, others, Some(watch)))
     }
@@ -364,41 +397,64 @@ impl Filesystem {
     /// As it is known before reading that its content cannot be served.
     pub fn open_file(&self, ino: Ino) -> Result<Handle> {
         let (live, entry) = self.standing(ino)?;
+        let what = handle::What::File(self.content(&live, ino, &entry)?);
+        Ok(self.handles.insert(Open { ino, live, what }))
+    }
+
+    /// The content of a regular file.
+    fn content(&self, live: &Arc<Live>, ino: Ino, entry: &inode::Entry) -> Result<Box<dyn View>> {
         let opened: Result<Box<dyn View>> = match entry.what {
             What::Object => live.container.node(entry.node).and_then(|node| {
-                self.verify(&live, node.id)?;
-                object::open(&live, &node)
+                self.verify(live, node.id)?;
+                object::open(live, &node)
             }),
-            What::Damaged => Err(self.damage(&live, &entry)),
-            What::Status => Ok(Box::new(Text::streamed(self.status(&live)))),
-            What::View | What::Attribute | What::Selection => self.open_view(&live, &entry),
-            What::TreeText | What::Block => self.open_extra(&live, ino, &entry),
+            What::Damaged => Err(self.damage(live, entry)),
+            What::Status => Ok(Box::new(Text::streamed(self.status(live)))),
+            What::View | What::Attribute | What::Selection => self.open_view(live, entry),
+            What::TreeText | What::Block => self.open_extra(live, ino, entry),
             What::Group | What::Views | What::External | What::Mirror | What::Blocks => {
                 Err(refusal(Errno::EISDIR, "open"))
             }
             What::Link | What::Spelling | What::MirrorLink => Err(refusal(Errno::ELOOP, "open")),
         };
-        let view = opened.inspect_err(|error| self.note(&self.space(&live), ino, &entry, error))?;
-        Ok(self.handles.insert(Open {
-            ino,
-            live,
-            what: handle::What::File(view),
-        }))
+        opened.inspect_err(|error| self.note(&self.space(live), ino, entry, error))
     }
 
-    /// Whether an open file's content comes without a length, so that no page cache can hold it.
-    pub fn is_streamed(&self, handle: Handle) -> Result<bool> {
-        Ok(self.file(&*self.handles.get(handle)?)?.length().is_none())
+    /// Whether no page cache can hold an open file's content: it comes without a length, or it grows.
+    pub fn is_fleeting(&self, handle: Handle) -> Result<bool> {
+        let open = self.handles.get(handle)?;
+        Ok(open.live.is_growing() || self.file(&open)?.length().is_none())
     }
 
     /// What a handle stands for, which must be of the state of its file that is shown now.
     fn opened(&self, handle: Handle) -> Result<Arc<Open>> {
         let open = self.handles.get(handle)?;
-        if open.live.generation == self.live()?.generation && !open.live.is_changed() {
-            Ok(open)
-        } else {
-            Err(stale())
+        let source = self.live()?;
+        if open.live.generation != source.generation {
+            return Err(stale());
         }
+        let now = match open.live.tree {
+            inode::SOURCE => source,
+            tree if open.live.is_growing() => self.others.get(&source, tree)?,
+            _ if open.live.is_changed() => return Err(stale()),
+            _ => return Ok(open),
+        };
+        match &open.what {
+            handle::What::File(view)
+                if !Arc::ptr_eq(&open.live, &now) && view.length().is_some() =>
+            {
+                self.follow(handle, &open, now)
+            }
+            _ => Ok(open),
+        }
+    }
+
+    /// Makes a handle read its file as it has grown since. A stream goes on with what it began.
+    fn follow(&self, handle: Handle, open: &Open, live: Arc<Live>) -> Result<Arc<Open>> {
+        let ino = open.ino;
+        let entry = self.entry(&live, ino)?;
+        let what = handle::What::File(self.content(&live, ino, &entry)?);
+        Ok(self.handles.replace(handle, Open { ino, live, what }))
     }
 
     fn file<'a>(&self, open: &'a Open) -> Result<&'a dyn View> {
@@ -416,14 +472,14 @@ impl Filesystem {
         let open = self.opened(handle)?;
         let read = self.file(&open)?.read_at(offset, length);
         // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged one.
-        let changed = self.watch.as_ref().is_some_and(Watch::is_changed_now);
-        if changed || open.live.is_changed_now() {
+        if self.is_changed_now() || !open.live.is_growing() && open.live.is_changed_now() {
             return Err(stale());
         }
         match &read {
             Ok(bytes) => {
                 self.served
                     .fetch_add(to_u64(bytes.len()), Ordering::Relaxed);
+                self.forgive(open.ino);
             }
             Err(error) => {
                 let entry = self.entry(&open.live, open.ino)?;
@@ -470,7 +526,11 @@ fn open_source(
     options: &Options,
 ) -> Result<Opened> {
     let path = watch.path();
-    let neighbours = Arc::new(Neighbours::of(path, options.external)?);
+    let neighbours = Arc::new(Neighbours::of(
+        path,
+        options.external,
+        options.mountpoint.as_deref(),
+    ));
     let metadata = file.metadata()?;
     Ok(Opened {
         container: others.container(file, &neighbours)?,

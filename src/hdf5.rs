@@ -21,6 +21,7 @@ pub mod cache_image;
 pub mod context;
 pub mod dataset;
 pub mod driver_info;
+pub mod file_locking;
 pub mod group;
 pub mod heap;
 pub mod index;
@@ -51,7 +52,7 @@ use crate::hdf5::object::Object;
 use crate::hdf5::object_header::ObjectHeader;
 use crate::hdf5::other_files::OtherFiles;
 use crate::hdf5::shared::SharedMessages;
-use crate::hdf5::superblock::Superblock;
+use crate::hdf5::superblock::{Superblock, Writer};
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
 use crate::model::kept::Kept;
@@ -70,7 +71,8 @@ pub struct File {
 
 impl File {
     /// Opens the HDF5 file in `source`; what it names is sought among the `neighbours`. `force` opens one that
-    /// a writer has not closed, too.
+    /// a writer has not closed, too. One that a writer appends to is followed as it grows, but what was once
+    /// parsed of it stays: whoever wants to see what was appended since opens it again.
     ///
     /// # Errors
     /// As the superblock, its extension or the root group is damaged or not built.
@@ -81,11 +83,21 @@ impl File {
     ) -> Result<Arc<Self>> {
         let at = superblock::find_signature(&*source)
             .ok_or_else(|| Error::corrupt("superblock: no HDF5 signature", 0))?;
-        let superblock = Superblock::read(&*source, at)?;
-        if !force {
-            refuse_open_for_writing(&superblock)?;
+        // A writer may be at it this very moment.
+        let superblock =
+            Superblock::read(&*source, at).or_else(|_| Superblock::read(&*source, at))?;
+        let writer = superblock.writer();
+        if writer == Writer::Any && !force {
+            return Err(open_for_writing());
         }
-        let source = assemble(source, &superblock, &neighbours)?;
+        let appended = match writer {
+            Writer::Appending => Arc::clone(&source).growing(),
+            _ => None,
+        };
+        let source = match appended {
+            Some(source) => source,
+            None => assemble(source, &superblock, &neighbours)?,
+        };
         let metadata = Arc::new(superblock.metadata(source));
         let shared = read_shared_messages(&metadata, &superblock)?;
         let file = Arc::new_cyclic(|own| File {
@@ -116,8 +128,10 @@ impl File {
             return Ok(object);
         }
         let object = Arc::new(Object::read(&self.context, at)?);
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.put(at, Arc::clone(&object), object.weight());
+        if !object.node.is_partial() {
+            let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+            objects.put(at, Arc::clone(&object), object.weight());
+        }
         Ok(object)
     }
 
@@ -158,6 +172,16 @@ impl File {
 impl Container for File {
     fn root(&self) -> NodeId {
         NodeId(self.root)
+    }
+
+    fn forget(&self) {
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.clear();
+        self.context.metadata.forget();
+    }
+
+    fn is_growing(&self) -> bool {
+        self.context.metadata.source().is_growing()
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
@@ -206,19 +230,13 @@ impl Container for File {
     }
 }
 
-/// Refuses a file that says it is open for writing: what is on disk may not fit together.
-fn refuse_open_for_writing(superblock: &Superblock) -> Result<()> {
-    const WRITE_ACCESS: u8 = 0b001;
-    const SWMR_WRITE: u8 = 0b100;
-    let marked = superblock.consistency_flags & (WRITE_ACCESS | SWMR_WRITE) != 0;
-    match superblock.version >= 3 && marked {
-        true => Err(Error::Usage(
-            "the file is marked as open for writing; if no program writes it, \
-             'h5clear -s FILE' clears the mark, '-o force' mounts it as it is"
-                .to_owned(),
-        )),
-        false => Ok(()),
-    }
+/// What is on disk may not fit together.
+fn open_for_writing() -> Error {
+    Error::Usage(
+        "the file is marked as open for writing; if no program writes it, \
+         'h5clear -s FILE' clears the mark, '-o force' mounts it as it is"
+            .to_owned(),
+    )
 }
 
 /// The whole file, where `first` is but the part that was opened: with the other members of its family, or

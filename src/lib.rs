@@ -8,7 +8,7 @@
 //!
 //! | floor | modules | what |
 //! |---|---|---|
-//! | 8 | [`cli`] | the command: arguments, supervisor, worker, commands without a mount, logging |
+//! | 8 | [`cli`] | the command: arguments, supervisor, worker and its cage, commands without a mount, logging |
 //! | 7 | [`fs`] | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
 //! | 6 | [`view`] | what a file of the mount holds: a length and a `read_at` |
 //! | 5 | [`array`](mod@array) | a byte range of an array: chunks, cache, prefetch, gather |

@@ -6,6 +6,9 @@
 /// At most two thirds of what is kept, so that what many steps need in turn is there for all of them.
 pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
 
+/// Looks at one structure of a file that grows, until it is taken for damaged.
+pub const GROWING_ATTEMPTS: u32 = 100;
+
 /// Bytes of verified metadata blocks that a mounted file keeps.
 pub const METADATA_CACHE: u64 = 24 << 20;
 

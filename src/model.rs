@@ -57,6 +57,14 @@ pub trait Container: Send + Sync {
     /// The node that the mount's root shows.
     fn root(&self) -> NodeId;
 
+    /// Whether a writer appends to the file meanwhile. HDF5: one that lets others read (SWMR). ASDF: no.
+    fn is_growing(&self) -> bool {
+        false
+    }
+
+    /// Drops what is kept of the file; it is read again when it is needed.
+    fn forget(&self) {}
+
     /// The node itself, parsed; repeated calls are cheap.
     ///
     /// # Errors

@@ -15,6 +15,7 @@
 
 pub mod concatenation;
 pub mod file;
+pub mod growing;
 pub mod memory;
 pub mod neighbours;
 pub mod overlay;
@@ -26,10 +27,21 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::wire::to_usize;
 
-/// Immutable bytes with a length, readable from any thread at any offset.
+/// Bytes with a length, readable from any thread at any offset; immutable, unless they grow.
 pub trait Source: Send + Sync + fmt::Debug {
     /// Length in bytes.
     fn length(&self) -> u64;
+
+    /// Whether a writer is at work, so that the length grows and what is read may be half written, see
+    /// [`settled`](growing::settled).
+    fn is_growing(&self) -> bool {
+        false
+    }
+
+    /// The same bytes as a writer appends to them; `None` where none can.
+    fn growing(self: Arc<Self>) -> Option<SharedSource> {
+        None
+    }
 
     /// Bytes that can be read from `at` on in one piece: to the end, or to where the address space has a gap.
     fn available(&self, at: u64) -> u64 {

@@ -11,6 +11,7 @@ use crate::filter::{self, Buffer};
 use crate::limits;
 use crate::model::Array;
 use crate::model::storage::{Chunked, Passed, Pieces, StoredChunk};
+use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
 use crate::wire::to_usize;
 
@@ -150,7 +151,7 @@ impl Chunks {
             || chunked.partial_unfiltered && self.grid.sticks_out(&place);
         if !raw {
             limit_chunk(stored.length)?;
-            check_range(&**source, stored.offset, stored.length, "stored chunk")?;
+            is_in(source, stored.offset, stored.length)?;
             let stored = Some(stored);
             return Ok(Located::Encoded(Encoded { number, stored }));
         }
@@ -162,7 +163,7 @@ impl Chunks {
             );
             return Err(Error::corrupt(what, stored.offset));
         }
-        check_range(&**source, stored.offset, bytes, "stored chunk")?;
+        is_in(source, stored.offset, bytes)?;
         Ok(Located::Raw(Arc::clone(source), stored.offset))
     }
 
@@ -208,10 +209,21 @@ impl Chunks {
     fn undo_filters(&self, chunked: &Chunked, stored: StoredChunk) -> Result<Buffer> {
         let StoredChunk { offset, length, .. } = stored;
         let bytes = self.grid.chunk_bytes() as usize;
-        check_range(&*chunked.source, offset, length, "stored chunk")?;
-        let mut block = Buffer::new(to_usize(length)?);
-        chunked.source.read_at(offset, &mut block)?;
-        filter::decode(&chunked.pipeline, stored.filter_mask, block, bytes)
+        let source = &*chunked.source;
+        let read = || {
+            check_range(source, offset, length, "stored chunk")?;
+            let mut block = Buffer::new(to_usize(length)?);
+            source.read_at(offset, &mut block)?;
+            Ok(block)
+        };
+        settled(source, || {
+            let block = read()?;
+            // Not every codec would notice that a writer was in the middle of replacing it.
+            if source.is_growing() && *read()? != *block {
+                return Err(Error::corrupt("is being written", offset));
+            }
+            filter::decode(&chunked.pipeline, stored.filter_mask, block, bytes)
+        })
     }
 
     /// Bytes that chunk `number` has at least: of a block's last piece, those within the array.
@@ -275,6 +287,14 @@ fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
         }
     })?;
     if needed { Err(error) } else { Ok(()) }
+}
+
+/// `Corrupt` where a chunk is not inside the source. A writer may make known where a chunk will be before
+/// the file is that long.
+fn is_in(source: &SharedSource, offset: u64, length: u64) -> Result<()> {
+    settled(&**source, || {
+        check_range(&**source, offset, length, "stored chunk")
+    })
 }
 
 fn limit_chunk(bytes: u64) -> Result<()> {

@@ -194,6 +194,7 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
         let block = Block::read(source, here);
         at = match following(source, &block) {
             Ok(next) => next,
+            Err(error) if error.is_passing() => return Err(error),
             Err(error) => {
                 blocks.broken = Some(error);
                 None

@@ -157,6 +157,9 @@ impl File {
             return Ok(known);
         }
         let known = self.described(id)?;
+        if known.node.is_partial() {
+            return Ok(known);
+        }
         if inline_bytes(&known.node) > SMALL_INLINE {
             large().put(id, known.clone());
         } else {

@@ -55,16 +55,21 @@ impl Contents {
     pub fn array(&self, place: usize) -> Result<Arc<Array>> {
         let block = self.blocks.get(place)?;
         let cell = self.cells.get(place).ok_or(Error::NotFound)?;
-        let array = cell.array.get_or_init(|| {
-            let storage = match block.size() {
-                Ok(length) if block.is_plain() => {
-                    Ok(Storage::Extents(vec![self.extent(block, 0, length)]))
-                }
-                _ => self.pieces(block).map(Storage::Encoded),
-            };
-            Arc::new(bytes(block, storage))
-        });
-        Ok(Arc::clone(array))
+        if let Some(array) = cell.array.get() {
+            return Ok(Arc::clone(array));
+        }
+        let storage = match block.size() {
+            Ok(length) if block.is_plain() => {
+                Ok(Storage::Extents(vec![self.extent(block, 0, length)]))
+            }
+            _ => self.pieces(block).map(Storage::Encoded),
+        };
+        let is_passing = matches!(&storage, Err(error) if error.is_passing());
+        let array = Arc::new(bytes(block, storage));
+        match is_passing {
+            true => Ok(array),
+            false => Ok(Arc::clone(cell.array.get_or_init(|| array))),
+        }
     }
 
     /// The content as bytes that are fetched in pieces, for elements that stand at strides: what is
@@ -114,8 +119,13 @@ impl Contents {
     pub fn verify(&self, place: usize) -> Result<()> {
         let block = self.blocks.get(place)?;
         let cell = self.cells.get(place).ok_or(Error::NotFound)?;
-        let verified = cell.verified.get_or_init(|| self.verified(block));
-        verified.clone()
+        if let Some(verified) = cell.verified.get() {
+            return verified.clone();
+        }
+        match self.verified(block) {
+            Err(error) if error.is_passing() => Err(error),
+            verified => cell.verified.get_or_init(|| verified).clone(),
+        }
     }
 
     fn verified(&self, block: &Block) -> Result<()> {

@@ -29,7 +29,8 @@ impl Externals {
         }
     }
 
-    /// The blocks of the file called `name`. The answer is kept.
+    /// The blocks of the file called `name`. The answer is kept, unless the file cannot be
+    /// had.
     ///
     /// # Errors
     /// `Io` where the file is missing or may not be opened, otherwise as it is no ASDF file.
@@ -43,7 +44,9 @@ impl Externals {
             return Err(Error::limit("other files of an ASDF file", most));
         }
         let opened = self.contents(name).map(Arc::new);
-        files.insert(name.to_vec(), opened.clone());
+        if !matches!(&opened, Err(error) if error.is_passing()) {
+            files.insert(name.to_vec(), opened.clone());
+        }
         opened
     }
 

@@ -70,11 +70,14 @@ const AFTER_HELP: &str = concat!(
     "
 
 Under -o the same options stand as allow_other, uid=N, gid=N, umask=OCTAL, cache_size=SIZE, threads=N, \
-direct_io, external=POLICY, verify=SWITCH, force, noviews, log_file=FILE; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) are accepted and \
+direct_io, external=POLICY, verify=SWITCH, sandbox=SWITCH, force, noviews, log_file=FILE; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) are accepted and \
 change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= go to the kernel.
 
 Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOINT`. `mount -t fuse.h5fs` \
 works with h5fs on the PATH.
+
+Called by root, the process that reads the source becomes the source's owner first: it reads nothing that the \
+owner may not, whatever --external says.
 
 H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace. Without --foreground and \
 --log-file the log goes to syslog."
@@ -181,8 +184,8 @@ struct MountArguments {
     #[arg(long, value_name = "SWITCH", value_parser = options::switch)]
     verify: Option<bool>,
 
-    /// Cage the serving process: on, off
-    #[arg(long, value_name = "SWITCH", value_parser = options::switch, hide = true)]
+    /// Cage the serving process with Landlock and seccomp: on, off [default: on]
+    #[arg(long, value_name = "SWITCH", value_parser = options::switch)]
     sandbox: Option<bool>,
 
     /// Mount an HDF5 file that is marked as open for writing

@@ -4,15 +4,12 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
-use nix::sys::stat::{major, minor};
-use nix::sys::statfs::{FUSE_SUPER_MAGIC, statfs};
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{Error, Result};
@@ -123,21 +120,25 @@ pub(crate) fn is_mount_point(point: &Path) -> Result<bool> {
     Ok(topmost(&table()?, point).is_some())
 }
 
-/// The number of the FUSE filesystem that is seen at `point`, which must be served.
+/// The number of the FUSE filesystem that is seen at `point`, an absolute path without links. It need not be
+/// served yet.
 ///
 /// # Errors
 /// `NotFound` where there is none.
 pub(crate) fn fuse_device(point: &Path) -> Result<Device> {
-    let io = |error| Error::io(&error, point.display().to_string());
-    let kind = statfs(point).map_err(|errno| io(errno.into()))?;
-    if kind.filesystem_type() != FUSE_SUPER_MAGIC {
-        return Err(Error::NotFound);
+    let table = table()?;
+    let seen = topmost(&table, point).filter(|mount| is_fuse(mount));
+    seen.map(|mount| mount.device).ok_or(Error::NotFound)
+}
+
+/// Makes the kernel read as far ahead on `device` as it asks for at a time; by itself it reads 128 KiB ahead.
+/// Only root may.
+pub(crate) fn raise_read_ahead(device: Device) {
+    const KIBIBYTES: &str = "1024";
+    let setting = format!("/sys/class/bdi/{device}/read_ahead_kb");
+    if let Err(error) = std::fs::write(&setting, KIBIBYTES) {
+        log::debug!("{setting}: {error}");
     }
-    let device = point.metadata().map_err(io)?.dev();
-    Ok(Device {
-        major: u32::try_from(major(device)).unwrap_or(u32::MAX),
-        minor: u32::try_from(minor(device)).unwrap_or(u32::MAX),
-    })
 }
 
 fn is_fuse(mount: &Mount) -> bool {

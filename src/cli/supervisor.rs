@@ -5,8 +5,9 @@
 //! mounts at the same place is left alone: our mount is known by its device number as long as it is served,
 //! and by not answering afterwards.
 //!
-//! The worker's standard output is a pipe to here: one line tells of the mount, and its end, that the worker
-//! is gone. The worker's standard input is a leash: its end tells the worker that the supervisor is gone.
+//! The worker's standard output is a pipe to here: lines tell of the mount, and its end, that the worker is
+//! gone. The worker's standard input is a leash: its end tells the worker that the supervisor is gone. The worker
+//! can do nothing about its mount, since its cage lets nobody out, so unmounting is done here alone.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -27,7 +28,7 @@ use crate::cli::{Call, Report, Role, complain, logging};
 use crate::error::{Error, Result};
 
 /// How long a worker may take to end once its mount is gone.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Supervises one mount until it ends, with the launcher at the other end of the standard streams.
 pub(super) fn run_detached(call: &Call, mount: &Mount) -> ExitCode {
@@ -72,18 +73,18 @@ impl Launcher {
     fn tell(self, report: &Report) -> io::Result<()> {
         match (self, report) {
             (Launcher::Pipe, _) => report.send(),
-            (Launcher::User, Report::Ready(_)) => Ok(()),
             (Launcher::User, Report::Failed(text)) => {
                 complain(text);
                 Ok(())
             }
+            (Launcher::User, _) => Ok(()),
         }
     }
 }
 
 /// What the supervisor waits for.
 enum Event {
-    /// The worker's line.
+    /// A line of the worker's.
     Report(Report),
     /// The worker closed its standard output: it is gone or about to be.
     WorkerGone,
@@ -112,11 +113,15 @@ struct Supervisor {
     events: Receiver<Event>,
     sender: Sender<Event>,
     worker: Child,
-    leash: Option<ChildStdin>,
+    /// Held until the end.
+    _leash: Option<ChildStdin>,
     point: PathBuf,
     /// As the user wrote it.
     point_name: PathBuf,
+    /// Known once the worker has mounted.
     device: Option<Device>,
+    /// Whether the worker serves its mount.
+    is_served: bool,
 }
 
 impl Supervisor {
@@ -140,18 +145,19 @@ impl Supervisor {
             launcher,
             events,
             sender,
-            leash: worker.stdin.take(),
+            _leash: worker.stdin.take(),
             worker,
             point,
             point_name,
             device: None,
+            is_served: false,
         })
     }
 
     fn run(mut self) -> ExitCode {
         let outcome = self.until_ready().and_then(|()| {
             // A launcher that is not there any more was stopped: nobody knows of the mount.
-            let told = self.launcher.tell(&Report::Ready(String::new()));
+            let told = self.launcher.tell(&Report::Ready);
             told.map_err(|_| Report::failure(&self.point_name, "the launcher is gone"))
         });
         match outcome {
@@ -168,8 +174,9 @@ impl Supervisor {
     fn until_ready(&mut self) -> std::result::Result<(), Report> {
         loop {
             match self.next() {
-                Event::Report(Report::Ready(device)) => {
-                    self.device = device.parse().ok();
+                Event::Report(Report::Mounted(device)) => self.device = device.parse().ok(),
+                Event::Report(Report::Ready) => {
+                    self.is_served = true;
                     self.ask();
                 }
                 Event::Report(failed) => return Err(failed),
@@ -240,9 +247,8 @@ impl Supervisor {
         {
             report_failure(mounts::unmount(device));
         }
-        // A worker that has not mounted yet ends by this.
-        self.leash = None;
-        if !self.gone_within(PATIENCE) {
+        // A worker that does not serve yet has nothing to finish.
+        if !self.is_served || !self.gone_within(PATIENCE) {
             // The helper that mounts for a user is in the worker's group.
             let group = Pid::from_raw(i32::try_from(self.worker.id()).unwrap_or(i32::MAX));
             let _ = killpg(group, Signal::SIGKILL);
@@ -326,13 +332,17 @@ fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
     let sender = sender.clone();
     thread::spawn(move || {
         let mut output = BufReader::new(output);
-        let mut line = String::new();
-        // What cannot be read, or is not a report, is as good as silence.
-        let _ = output.read_line(&mut line);
-        if let Some(report) = Report::parse(&line) {
-            let _ = sender.send(Event::Report(report));
+        let mut line = Vec::new();
+        // What is not a report is as good as silence.
+        while output
+            .read_until(b'\n', &mut line)
+            .is_ok_and(|length| length > 0)
+        {
+            if let Some(report) = str::from_utf8(&line).ok().and_then(Report::parse) {
+                let _ = sender.send(Event::Report(report));
+            }
+            line.clear();
         }
-        let _ = io::copy(&mut output, &mut io::sink());
         let _ = sender.send(Event::WorkerGone);
     });
 }

@@ -1,47 +1,32 @@
 //! The process that opens the source, mounts it and serves.
 //!
-//! It tells its supervisor how the mount went in one line on standard output, and ends when the mount does.
-//! Its standard input is a leash: at its end the supervisor is gone, so the worker takes its mount away.
+//! It opens the source and mounts with the rights of whoever called the program. Then it enters its cage,
+//! and only there reads the first byte of the source: no file, however hostile, is parsed outside. It tells its
+//! supervisor how that went in lines on standard output, and ends when the mount does.
+//!
+//! Its standard input is a leash: at its end the supervisor is gone. Nothing in the cage can unmount, and a mount
+//! that nobody serves is worse than one that somebody does, so the worker goes on and says how to end it.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::cli::args::Mount;
-use crate::cli::mounts::{self, Device};
-use crate::cli::supervisor::PATIENCE;
-use crate::cli::{Report, logging, options};
+use crate::cli::mounts;
+use crate::cli::{Report, cage, logging, options};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
-use crate::fs::{Filesystem, Options};
-
-/// How far the worker has come; the leash acts by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Nothing needs to be undone.
-    Opening,
-    /// The mount is being made, and cannot be undone in the middle.
-    Mounting,
-    /// The supervisor went away in the middle of that.
-    Unwanted,
-    /// The mount stands.
-    Serving(Device),
-}
-
-type SharedStage = Arc<Mutex<Stage>>;
+use crate::fs::{Filesystem, Options, Unread};
 
 /// Mounts and serves until the mount ends.
 pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
     logging::start(&mount.log_destination())?;
-    let stage = SharedStage::new(Mutex::new(Stage::Opening));
-    watch_leash(&stage);
-    match start(mount, &stage) {
-        Ok((mounted, device)) => {
-            // Without a supervisor there is nobody to tell, and the leash ends us.
-            let _ = Report::Ready(device.to_string()).send();
+    match start(mount) {
+        Ok(mounted) => {
+            // Without a supervisor there is nobody to tell, as the leash will say.
+            let _ = Report::Ready.send();
             let ended = mounted.wait();
             if let Err(error) = &ended {
                 log::error!("{}: {error}", mount.mountpoint.display());
@@ -58,27 +43,30 @@ pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
     }
 }
 
-fn start(mount: &Mount, stage: &SharedStage) -> std::result::Result<(Mounted, Device), Report> {
+fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let of_source = |error: Error| failure(&mount.source, &error);
     let of_point = |error: Error| failure(&mount.mountpoint, &error);
     let point = mount
         .mountpoint
         .canonicalize()
         .map_err(|error| of_point(Error::io(&error, mount.mountpoint.display().to_string())))?;
-    let source = absolute(&mount.source).map_err(of_source)?;
-    let filesystem = Filesystem::open(&source, &filesystem_options(mount))
-        .map_err(|error| opened(mount, &source, &error))?;
+    let path = absolute(&mount.source).map_err(of_source)?;
+    let of_content = |error: Error| opened(mount, &path, &error);
+    let source = Unread::open(&path).map_err(of_content)?;
+    let shown = filesystem_options(mount, &point);
     check_fuse().map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
-    set(stage, Stage::Mounting);
-    let mounted =
-        fuse::mount(filesystem, &point, &mount_options(mount, &source)).map_err(of_point)?;
+    let unserved = fuse::mount(&point, &mount_options(mount, &path)).map_err(of_point)?;
     let device = mounts::fuse_device(&point).map_err(of_point)?;
-    if set(stage, Stage::Serving(device)) == Stage::Unwanted {
-        leave(device);
-    }
-    Ok((mounted, device))
+    // Dropped, what is not served yet is unmounted; later only the supervisor can.
+    let told = Report::Mounted(device.to_string()).send();
+    told.map_err(|_| Report::failure(&mount.mountpoint, "the supervisor is gone"))?;
+    mounts::raise_read_ahead(device);
+    cage::enter(&source, &point, &mount.settings).map_err(of_source)?;
+    watch_leash(point);
+    let filesystem = Filesystem::of(source, &shown).map_err(of_content)?;
+    unserved.serve(filesystem).map_err(of_point)
 }
 
 /// Names the source as the user did, where the error names it by its absolute path.
@@ -96,7 +84,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(&error, path.display().to_string()))
 }
 
-fn filesystem_options(mount: &Mount) -> Options {
+fn filesystem_options(mount: &Mount, point: &Path) -> Options {
     let settings = &mount.settings;
     Options {
         uid: settings.uid,
@@ -109,6 +97,7 @@ fn filesystem_options(mount: &Mount) -> Options {
         threads: settings.threads.unwrap_or_else(options::default_threads),
         views: settings.views,
         external: settings.external,
+        mountpoint: Some(point.to_path_buf()),
         verify: settings.verify,
         force: settings.force,
     }
@@ -143,42 +132,13 @@ fn check_fuse() -> Result<()> {
     Ok(())
 }
 
-/// Sets the stage and returns the one before; [`Stage::Unwanted`] stays.
-fn set(stage: &SharedStage, next: Stage) -> Stage {
-    let mut stage = stage.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = *stage;
-    if before != Stage::Unwanted {
-        *stage = next;
-    }
-    before
-}
-
-fn watch_leash(stage: &SharedStage) {
-    let stage = stage.clone();
+fn watch_leash(point: PathBuf) {
     thread::spawn(move || {
-        // The supervisor writes nothing: this returns when it lets go.
+        // The supervisor writes nothing: this returns when it ends.
         let _ = io::stdin().read(&mut [0]);
-        let before = {
-            let mut stage = stage.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = *stage;
-            if before == Stage::Mounting {
-                *stage = Stage::Unwanted;
-            }
-            before
-        };
-        match before {
-            Stage::Opening => exit(1),
-            Stage::Mounting | Stage::Unwanted => {}
-            Stage::Serving(device) => leave(device),
-        }
+        let point = point.display();
+        log::warn!(
+            "{point}: the supervisor is gone; the mount stays until `fusermount3 -u {point}`"
+        );
     });
-}
-
-/// Ends the mount and, when whoever has a file open has had a moment, the process.
-fn leave(device: Device) -> ! {
-    if let Err(error) = mounts::unmount(device) {
-        log::error!("cannot unmount: {error}");
-    }
-    thread::sleep(PATIENCE);
-    exit(1)
 }

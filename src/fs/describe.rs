@@ -5,8 +5,11 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+
+use crate::detect;
 use crate::error::{Error, Result};
-use crate::fs::errno::{is_fault, stale};
+use crate::fs::errno::{is_fault, refusal, stale};
 use crate::fs::external::{Place, Standing};
 use crate::fs::inode::{self, What};
 use crate::fs::live::Live;
@@ -14,7 +17,7 @@ use crate::fs::namespace::{Directory, Found, Namespace};
 use crate::fs::object::{self, Stored};
 use crate::fs::trees::ViewTree;
 use crate::fs::watch::Watch;
-use crate::fs::{Entry, Filesystem, Ino, Kind, Stat, kind_of, lock, open_source};
+use crate::fs::{Entry, Fault, Filesystem, Ino, Kind, Stat, kind_of, lock, open_source};
 use crate::model::{LinkTarget, Node};
 
 /// How long a source that cannot be opened again is left alone.
@@ -23,10 +26,27 @@ const RETRY: Duration = Duration::from_secs(1);
 impl Filesystem {
     /// The state of the source that is shown now.
     pub(super) fn live(&self) -> Result<Arc<Live>> {
-        if self.watch.as_ref().is_some_and(Watch::is_changed) {
-            self.renew();
+        if let Some(watch) = &self.watch
+            && self.is_due(watch)
+        {
+            self.renew(watch);
         }
         self.current().ok_or_else(stale)
+    }
+
+    /// Whether the source is to be opened anew.
+    fn is_due(&self, watch: &Watch) -> bool {
+        match self.current() {
+            Some(live) if live.is_growing() => watch.may_have_grown(),
+            Some(_) => watch.is_changed(),
+            None => true,
+        }
+    }
+
+    /// Whether the source has changed, and has not only grown.
+    pub(super) fn is_changed_now(&self) -> bool {
+        let is_growing = self.current().is_some_and(|live| live.is_growing());
+        !is_growing && self.watch.as_ref().is_some_and(Watch::is_changed_now)
     }
 
     /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be opened
@@ -48,34 +68,61 @@ impl Filesystem {
         live.clone()
     }
 
-    /// Opens the changed source anew; what was opened before stays stale.
-    fn renew(&self) {
-        let Some(watch) = &self.watch else { return };
+    /// Opens the changed source anew.
+    fn renew(&self, watch: &Watch) {
         let mut renewed = lock(&self.renewed);
         let live = self.current();
-        if !watch.is_changed() || (live.is_none() && renewed.elapsed() < RETRY) {
+        let is_early = match &live {
+            Some(live) => live.is_growing() && live.is_recent(),
+            None => renewed.elapsed() < RETRY,
+        };
+        if is_early || !self.is_due(watch) {
             return;
         }
-        let generation = self
-            .generation
-            .fetch_add(1, Ordering::Relaxed)
-            .wrapping_add(1);
-        match watch.renew(|file| open_source(file, watch, &self.others, &self.options)) {
-            Ok(opened) => {
-                let mut old = self.origin.write().unwrap_or_else(PoisonError::into_inner);
-                *old = Arc::clone(&opened.origin);
-                drop(old);
-                self.enliven(opened, generation);
-                log::warn!("{}: has changed; opened anew", watch.path().display());
+        if let Err(error) = self.reopen(watch, live.as_ref()) {
+            if live.is_some() {
+                log::warn!("{}: has changed: {error}", watch.path().display());
             }
-            Err(error) => {
-                if live.is_some() {
-                    log::warn!("{}: has changed: {error}", watch.path().display());
-                }
-                *self.live.write().unwrap_or_else(PoisonError::into_inner) = None;
-            }
+            *self.live.write().unwrap_or_else(PoisonError::into_inner) = None;
         }
         *renewed = Instant::now();
+    }
+
+    /// Shows the source as it is now: the same one, if a writer has only appended to it; else another, and what
+    /// was opened before stays stale.
+    fn reopen(&self, watch: &Watch, before: Option<&Arc<Live>>) -> Result<()> {
+        let point = self.options.mountpoint.as_ref();
+        if point.is_some_and(|point| watch.path().starts_with(point)) {
+            return Err(refusal(Errno::EDEADLK, "its own mount hides it"));
+        }
+        let mut reopened = watch.reopen()?;
+        let before = before.filter(|live| live.is_growing() && watch.is_same_file(&reopened));
+        if before.is_none() && !self.options.force {
+            detect::refuse_locked(&reopened.file())?;
+        }
+        let opened = open_source(reopened.file(), watch, &self.others, &self.options)?;
+        let is_growing = opened.container.is_growing();
+        if before.is_some() && !is_growing && (reopened.is_young() || reopened.is_changed_now()) {
+            // The writer has just closed it, or is about to: until all is written, what was seen last is right.
+            return Ok(());
+        }
+        if !is_growing && reopened.is_changed_now() {
+            return Err(stale());
+        }
+        watch.watch(reopened);
+        let mut origin = self.origin.write().unwrap_or_else(PoisonError::into_inner);
+        *origin = Arc::clone(&opened.origin);
+        drop(origin);
+        if let Some(before) = before {
+            let live = Arc::new(before.grown(opened));
+            *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(live);
+            before.retire();
+            return Ok(());
+        }
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed);
+        self.enliven(opened, generation.wrapping_add(1));
+        log::warn!("{}: has changed; opened anew", watch.path().display());
+        Ok(())
     }
 
     pub(super) fn space<'a>(&'a self, live: &'a Live) -> Namespace<'a> {
@@ -125,8 +172,9 @@ impl Filesystem {
         at_any_cost: bool,
     ) -> Entry {
         let mut stat = self.bare(directory.space.live, ino, kind_of(found.entry.what));
-        // Other files come and go.
+        // Other files come and go, and what cannot be read now may be read next time.
         let mut cacheable = found.target.other_file().is_none();
+        let is_known = matches!(found.object, None | Some(Ok(_)));
         match (&found.object, found.entry.what) {
             (Some(Ok(node)), what) => {
                 stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));
@@ -150,7 +198,7 @@ impl Filesystem {
             ino,
             generation: found.entry.generation,
             attributes: stat,
-            cacheable,
+            cacheable: cacheable && is_known && !directory.space.live.is_growing(),
         }
     }
 
@@ -246,8 +294,12 @@ impl Filesystem {
             return;
         }
         let text = error.to_string();
-        let known = lock(&self.faults).put(ino, text.clone());
-        if known.as_ref() != Some(&text) {
+        let fault = Fault {
+            text: text.clone(),
+            is_passing: error.is_passing(),
+        };
+        let known = lock(&self.faults).put(ino, fault);
+        if known.is_none_or(|known| known.text != text) {
             let path = space.file_path(entry, 1).unwrap_or_default();
             let tree = ViewTree::of_number(entry.tree);
             let file = match (&*space.live.shown, tree) {
@@ -256,6 +308,14 @@ impl Filesystem {
                 (shown, _) => format!("{}:", shown.escape_ascii()),
             };
             log::warn!("{file}{}: {text}", path.escape_ascii());
+        }
+    }
+
+    /// Forgets what kept an object from being read, if that was not its own fault.
+    pub(super) fn forgive(&self, ino: Ino) {
+        let mut faults = lock(&self.faults);
+        if faults.peek(&ino).is_some_and(|fault| fault.is_passing) {
+            faults.pop(&ino);
         }
     }
 
@@ -273,7 +333,7 @@ fn with_content(live: &Live, node: &Node, stat: Stat, at_any_cost: bool) -> (Sta
     let (size, stored) = object::measure(live, node, at_any_cost);
     let (stored, cacheable) = match stored {
         Stored::Known(stored) => (stored, true),
-        Stored::Costly => (Some(size), false),
+        Stored::Unknown => (Some(size), false),
     };
     let mut stat = stat.sized(size, stored);
     stat.links = node.link_count.max(1);

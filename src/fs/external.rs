@@ -5,7 +5,7 @@
 //! and links that lead round in circles end; a link back to the source leads to the root of the mount.
 //!
 //! A file is opened when something is looked up in it, and some stay open. One that changes gets a tree of
-//! its own then: what was found in the old one is stale.
+//! its own then: what was found in the old one is stale. One that a writer appends to keeps its tree.
 
 #[cfg(test)]
 mod tests;
@@ -220,10 +220,18 @@ impl Others {
             return Ok(Standing::Spelling(Place::Other(own)));
         }
         let watch = Watch::over(&located.path, located.file)?;
-        let tree = lock(&self.state).number(shown, &name, watch.fingerprint())?;
-        if let Some(live) = lock(&self.state).open.get(&tree) {
+        let growing = self.growing(shown, &watch);
+        let tree = match &growing {
+            Some(live) if live.is_recent() => return Ok(Standing::File(Arc::clone(live))),
+            Some(live) => live.tree,
+            None => lock(&self.state).number(shown, &name, watch.fingerprint())?,
+        };
+        if growing.is_none()
+            && let Some(live) = lock(&self.state).open.get(&tree)
+        {
             return Ok(Standing::File(Arc::clone(live)));
         }
+        let (fingerprint, is_young) = (watch.fingerprint(), watch.is_young());
         let opened = self.open(source, tree, shown, &located.path, watch);
         let mut state = lock(&self.state);
         if let Err(error) = &opened
@@ -242,8 +250,31 @@ impl Others {
         if state.generation != source.generation {
             return Err(stale());
         }
-        let kept = state.open.get_or_insert(tree, || Arc::new(live));
-        Ok(Standing::File(Arc::clone(kept)))
+        let Some(before) = growing else {
+            let kept = state.open.get_or_insert(tree, || Arc::new(live));
+            return Ok(Standing::File(Arc::clone(kept)));
+        };
+        if !live.is_growing() && is_young {
+            // The writer has just closed it, or is about to.
+            return Ok(Standing::File(before));
+        }
+        let live = Arc::new(live);
+        if let Some(file) = state.file(tree) {
+            file.fingerprint = fingerprint;
+        }
+        state.open.put(tree, Arc::clone(&live));
+        drop(state);
+        before.retire();
+        Ok(Standing::File(live))
+    }
+
+    /// The file shown as `shown`, if a writer was appending to it when it was opened last and it is the one that
+    /// `watch` watches.
+    fn growing(&self, shown: &[u8], watch: &Watch) -> Option<Arc<Live>> {
+        let mut state = lock(&self.state);
+        let tree = state.names.get(shown)?.tree?;
+        let live = state.open.get(&tree)?;
+        (live.is_growing() && live.is_of_same_file(watch)).then(|| Arc::clone(live))
     }
 
     fn open(
@@ -277,6 +308,9 @@ impl Others {
     pub(super) fn get(&self, source: &Live, tree: Tree) -> Result<Arc<Live>> {
         let kept = lock(&self.state).open.get(&tree).cloned();
         if let Some(live) = kept {
+            if live.is_growing() {
+                return self.find_again(source, tree, &live.shown);
+            }
             if !live.is_changed() {
                 return Ok(live);
             }
@@ -291,7 +325,11 @@ impl Others {
         let file = state.file(tree).filter(|file| !file.changed);
         let shown = file.ok_or_else(stale)?.shown.clone();
         drop(state);
-        match self.find(source, &shown) {
+        self.find_again(source, tree, &shown)
+    }
+
+    fn find_again(&self, source: &Live, tree: Tree, shown: &[u8]) -> Result<Arc<Live>> {
+        match self.find(source, shown) {
             Ok(Standing::File(live)) if live.tree == tree => Ok(live),
             Ok(_) | Err(Error::NotFound) => Err(stale()),
             Err(error) => Err(error),

@@ -3,12 +3,12 @@
 //! A handler that panics answers `EIO`: fuser sends that when a reply is dropped unsent.
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -32,8 +32,6 @@ mod tests;
 
 /// Requests of readahead and direct I/O that may wait at a time.
 const MAX_BACKGROUND: u16 = 64;
-/// KiB that the kernel reads ahead, where it may be told so.
-const READ_AHEAD_KIB: u32 = 1024;
 
 /// How often an idle mount looks whether its source has changed.
 const WATCH: Duration = Duration::from_secs(1);
@@ -51,35 +49,62 @@ pub struct MountOptions {
     pub threads: usize,
 }
 
+/// A mount that nobody serves yet: whoever looks into it waits. Dropping it unmounts.
+pub struct Unserved {
+    session: Session<Adapter>,
+    filesystem: Arc<Late>,
+}
+
 /// A mounted filesystem; dropping it unmounts.
 pub struct Mounted {
     session: BackgroundSession,
 }
 
-/// Mounts `filesystem` at `mountpoint`; it answers when this returns.
+/// Mounts at `mountpoint` what is to be served later. No thread is started yet: the process may give up its
+/// rights in between, and read the source without them.
 ///
 /// # Errors
 /// `Io` as the system refuses to mount, `Usage` as the helper does.
-pub fn mount(filesystem: Filesystem, mountpoint: &Path, options: &MountOptions) -> Result<Mounted> {
-    // Without an errno the error is the text of the helper that mounts for users.
-    let failed = |error: std::io::Error| match error.raw_os_error() {
-        Some(_) => Error::io(&error, "mounting"),
-        None => Error::Usage(error.to_string()),
+pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
+    let filesystem = Arc::new(Late::default());
+    let adapter = Adapter {
+        filesystem: Arc::clone(&filesystem),
     };
-    let filesystem = Arc::new(filesystem);
-    let watched = Arc::downgrade(&filesystem);
-    let adapter = Adapter { filesystem };
-    let session = Session::new(adapter, mountpoint, &config(options)).map_err(failed)?;
-    let session = session.spawn().map_err(failed)?;
-    let notifier = session.notifier();
-    thread::spawn(move || watch(&watched, &notifier));
-    raise_read_ahead(mountpoint);
-    Ok(Mounted { session })
+    let session = Session::new(adapter, mountpoint, &config(options)).map_err(|e| failed(&e))?;
+    Ok(Unserved {
+        session,
+        filesystem,
+    })
+}
+
+/// Without an errno the error is the text of the helper that mounts for users.
+fn failed(error: &std::io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(_) => Error::io(error, "mounting"),
+        None => Error::Usage(error.to_string()),
+    }
+}
+
+impl Unserved {
+    /// Serves `filesystem`; the mount answers when this returns.
+    ///
+    /// # Errors
+    /// `Io` where no thread can be started.
+    pub fn serve(self, filesystem: Filesystem) -> Result<Mounted> {
+        let served = self.filesystem.0.set(filesystem);
+        debug_assert!(served.is_ok());
+        let watched = Arc::downgrade(&self.filesystem);
+        drop(self.filesystem);
+        let session = self.session.spawn().map_err(|error| failed(&error))?;
+        let notifier = session.notifier();
+        thread::spawn(move || watch(&watched, &notifier));
+        Ok(Mounted { session })
+    }
 }
 
 /// Makes the kernel ask anew for what it was told of a source that has changed since. A thread of its
 /// own does this: a handler would wait for itself where the kernel holds a page that is being read.
-fn watch(filesystem: &Weak<Filesystem>, notifier: &Notifier) {
+fn watch(filesystem: &Weak<Late>, notifier: &Notifier) {
     let mut seen = Some(0);
     loop {
         thread::sleep(WATCH);
@@ -147,7 +172,6 @@ fn config(options: &MountOptions) -> Config {
     let kernel = options.kernel.iter().cloned().map(MountOption::CUSTOM);
     config.mount_options.extend(kernel);
     config.n_threads = Some(options.threads.max(1));
-    config.clone_fd = true;
     config
 }
 
@@ -160,21 +184,20 @@ fn source_name(name: &OsStr) -> String {
     name.replace('\\', "\\\\").replace(',', "\\,")
 }
 
-/// The kernel reads 128 KiB ahead, but asks for up to 1 MiB at a time. Only root may raise it.
-fn raise_read_ahead(mountpoint: &Path) {
-    let Ok(metadata) = std::fs::metadata(mountpoint) else {
-        return;
-    };
-    let device = metadata.dev();
-    let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
-    let setting = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb"));
-    if let Err(error) = std::fs::write(&setting, READ_AHEAD_KIB.to_string()) {
-        log::debug!("{}: {error}", setting.display());
+/// The filesystem, from [`Unserved::serve`] on; nothing asks for it before.
+#[derive(Default)]
+struct Late(OnceLock<Filesystem>);
+
+impl Deref for Late {
+    type Target = Filesystem;
+
+    fn deref(&self) -> &Filesystem {
+        self.0.get().expect("requests are taken once it is served")
     }
 }
 
 struct Adapter {
-    filesystem: Arc<Filesystem>,
+    filesystem: Arc<Late>,
 }
 
 fn guarded(call: &str, handler: impl FnOnce()) {
@@ -189,15 +212,13 @@ impl fuser::Filesystem for Adapter {
         // listed: `ls -f` of a million names, made up in memory, took 3.7 to 4.5 s and 190 MiB here,
         // with it 0.5 s and 7 MiB. With it, `find -size` on 100 000 datasets of a real file looks up
         // each: 1.3 to 3.4 s instead of 0.4 to 1.2 s.
-        let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
+        let wanted = InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
-            | InitFlags::FUSE_CACHE_SYMLINKS;
-        if self.filesystem.options().direct_io {
-            // Without it, `mmap` of a file that is opened for direct I/O fails.
-            wanted |= InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
-        }
+            | InitFlags::FUSE_CACHE_SYMLINKS
+            // Without it, `mmap` of a file that is opened for direct I/O fails: all while the source grows.
+            | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
         for flag in wanted.iter() {
             if config.add_capabilities(flag).is_err() {
                 log::debug!("the kernel does not offer {flag:?}");
@@ -243,8 +264,8 @@ impl fuser::Filesystem for Adapter {
         guarded("open", || {
             let filesystem = &self.filesystem;
             let opened = filesystem.open_file(ino.0);
-            match opened.and_then(|handle| Ok((handle, filesystem.is_streamed(handle)?))) {
-                Ok((handle, streamed)) if streamed || filesystem.options().direct_io => {
+            match opened.and_then(|handle| Ok((handle, filesystem.is_fleeting(handle)?))) {
+                Ok((handle, fleeting)) if fleeting || filesystem.options().direct_io => {
                     let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH;
                     reply.opened(FileHandle(handle.0), flags);
                 }

@@ -75,9 +75,11 @@ impl Cursor {
         if self.next.as_ref().is_none_or(|(at, _)| *at != position) {
             self.next = None;
             let fetched = self.fetch(position);
-            self.next = fetched
-                .inspect_err(|error| self.failed = Some((position, error.clone())))?
-                .map(|link| (position, link));
+            let fetched = fetched.inspect_err(|error| {
+                let lasting = Some(error.clone()).filter(|error| !error.is_passing());
+                self.failed = lasting.map(|error| (position, error));
+            });
+            self.next = fetched?.map(|link| (position, link));
         }
         let behind = self.links.position();
         Ok(self.next.as_ref().map(|(_, link)| (link, behind)))
@@ -103,6 +105,17 @@ impl Handles {
         let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         lock(&self.open).insert(number, Arc::new(open));
         Handle(number)
+    }
+
+    /// Makes an open handle stand for something else.
+    pub(super) fn replace(&self, handle: Handle, open: Open) -> Arc<Open> {
+        let open = Arc::new(open);
+        let before = match lock(&self.open).get_mut(&handle.0) {
+            Some(place) => Some(std::mem::replace(place, Arc::clone(&open))),
+            None => None,
+        };
+        drop(before);
+        open
     }
 
     pub(super) fn get(&self, handle: Handle) -> Result<Arc<Open>> {

@@ -55,7 +55,8 @@ impl Filesystem {
     /// Whether an open directory lists the same as long as the source is unchanged.
     pub fn is_lasting(&self, handle: Handle) -> Result<bool> {
         let open = self.handles.get(handle)?;
-        Ok(self.entry(&open.live, open.ino)?.what != What::External)
+        let is_external = self.entry(&open.live, open.ino)?.what == What::External;
+        Ok(!is_external && !open.live.is_growing())
     }
 
     /// Hands the entries of an open directory from `cookie` on (0: from the first) to `visit` until it

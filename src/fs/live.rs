@@ -1,7 +1,8 @@
 //! One mounted file in one of its states: the open container, and what was worked out from it.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
@@ -16,6 +17,9 @@ use crate::model::kept::Kept;
 use crate::model::paths::PathIndex;
 use crate::model::{Array, Container, NodeId, weight};
 use crate::source::neighbours::Neighbours;
+
+/// How long a file that grows is shown as it was seen last.
+const GROWTH: Duration = Duration::from_millis(200);
 
 /// What a directory shows a cut name for: its group, and the name as shown.
 type CutName = (NodeId, Box<[u8]>);
@@ -43,8 +47,9 @@ pub(super) struct Live {
     pub(super) neighbours: Arc<Neighbours>,
     /// The name of its directory; empty for the source.
     pub(super) shown: Box<[u8]>,
+    opened: Instant,
     watch: Option<Watch>,
-    index: OnceLock<PathIndex>,
+    index: Arc<Mutex<Option<Arc<PathIndex>>>>,
     readers: Mutex<Kept<NodeId, Arc<Reader>>>,
     variable_length: Mutex<Kept<NodeId, Arc<VariableLength>>>,
     cut_names: Mutex<LruCache<CutName, Option<Box<[u8]>>>>,
@@ -60,12 +65,47 @@ impl Live {
             origin: opened.origin,
             neighbours: opened.neighbours,
             shown: opened.shown,
+            opened: Instant::now(),
             watch: opened.watch,
-            index: OnceLock::new(),
+            index: Arc::default(),
             readers: Mutex::new(Kept::new(limits::READERS)),
             variable_length: Mutex::new(Kept::new(limits::READERS)),
             cut_names: Mutex::new(LruCache::new(at_least_one(limits::CUT_NAMES))),
         }
+    }
+
+    /// The same file after a writer has appended to it, opened as `opened`. A writer that lets others read leaves
+    /// links alone, so what was found of them stays.
+    pub(super) fn grown(&self, opened: Opened) -> Self {
+        Live {
+            index: Arc::clone(&self.index),
+            ..Live::new(self.generation, self.tree, opened, Arc::clone(&self.engine))
+        }
+    }
+
+    /// Lets go of what is kept to be found again: another state is shown now, and whoever has a file of this one
+    /// open may have it open for long.
+    pub(super) fn retire(&self) {
+        self.container.forget();
+        lock(&self.readers).clear();
+        lock(&self.variable_length).clear();
+        lock(&self.cut_names).clear();
+    }
+
+    /// Whether a writer appends to it.
+    pub(super) fn is_growing(&self) -> bool {
+        self.container.is_growing()
+    }
+
+    /// Whether it was opened so lately that it is shown as it is even if it has grown since.
+    pub(super) fn is_recent(&self) -> bool {
+        self.opened.elapsed() < GROWTH
+    }
+
+    /// Whether this other file is the one that `watch` watches, changed or not.
+    pub(super) fn is_of_same_file(&self, watch: &Watch) -> bool {
+        let own = self.watch.as_ref().map(Watch::fingerprint);
+        own.is_some_and(|own| own.is_of_same_file(&watch.fingerprint()))
     }
 
     /// Whether this other file has changed since it was opened, as far as was seen lately.
@@ -84,25 +124,36 @@ impl Live {
     }
 
     /// The object-to-path index; the first call walks the file.
-    pub(super) fn index(&self) -> &PathIndex {
-        self.index.get_or_init(|| {
-            let index = PathIndex::build(&*self.container);
-            if !index.is_complete() {
-                log::warn!("the file has too many links: not every group's own path is known");
-            }
-            index
-        })
+    pub(super) fn index(&self) -> Arc<PathIndex> {
+        let mut known = lock(&self.index);
+        if let Some(index) = &*known {
+            return Arc::clone(index);
+        }
+        let index = Arc::new(PathIndex::build(&*self.container));
+        if !index.is_complete() {
+            log::warn!("the file has too many links: not every group's own path is known");
+        }
+        if !index.is_partial() {
+            *known = Some(Arc::clone(&index));
+        }
+        index
     }
 
     /// The reader of the array of `node`; handles that are open at a time share one.
     pub(super) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
-        if let Some(reader) = lock(&self.readers).get(&node) {
+        // Of a file that grows, a description that was read later may hold more.
+        let is_right = |reader: &Reader| !self.is_growing() || Arc::ptr_eq(reader.array(), array);
+        if let Some(reader) = lock(&self.readers).get(&node)
+            && is_right(reader)
+        {
             return Ok(Arc::clone(reader));
         }
         let reader = Arc::new(Reader::new(&self.engine, Arc::clone(array))?);
         let mut readers = lock(&self.readers);
-        if let Some(reader) = readers.get(&node) {
-            return Ok(Arc::clone(reader));
+        if let Some(kept) = readers.get(&node)
+            && is_right(kept)
+        {
+            return Ok(Arc::clone(kept));
         }
         readers.put(node, Arc::clone(&reader), weight::of_array(array));
         Ok(reader)

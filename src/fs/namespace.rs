@@ -110,7 +110,8 @@ impl<'a> Namespace<'a> {
 
     /// The group and the name, as shown, that are an object's own in the index.
     pub(super) fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
-        let (parent, name) = self.live.index().place(group)?;
+        let index = self.live.index();
+        let (parent, name) = index.place(group)?;
         let shown = name::escape(name, self.live.is_mount_root(parent));
         Some((parent, shown.into()))
     }

@@ -19,8 +19,8 @@ use crate::view::variable_length::Content;
 pub(super) enum Stored {
     /// That much; `None` where every byte is known to be zero.
     Known(Option<u64>),
-    /// To know it, a large index must be walked.
-    Costly,
+    /// Not known: a large index would have to be walked, or something cannot be read.
+    Unknown,
 }
 
 /// Bytes of the object's content; 0 where it has none that can be served, or where finding it is costly.
@@ -41,10 +41,12 @@ pub(super) fn measure(live: &Live, node: &Node, at_any_cost: bool) -> (u64, Stor
             true => {
                 let content = live.variable_length(node.id, array);
                 // What is wrong with it, opening it will tell.
-                let size = content.and_then(|content| content.length()).unwrap_or(0);
-                (size, Stored::Known(Some(size)))
+                match content.and_then(|content| content.length()) {
+                    Ok(size) => (size, Stored::Known(Some(size))),
+                    Err(_) => (0, Stored::Unknown),
+                }
             }
-            false => (0, Stored::Costly),
+            false => (0, Stored::Unknown),
         },
         NodeKind::Array(array) => (size(node), stored(live, node, array, at_any_cost)),
         _ => (size(node), Stored::Known(Some(size(node)))),
@@ -57,10 +59,13 @@ fn stored(live: &Live, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> St
         Ok(Storage::Empty) => Stored::Known(None),
         Ok(Storage::Fill) if array.fill.is_zero() => Stored::Known(None),
         Ok(Storage::Fill) => Stored::Known(Some(0)),
-        Ok(Storage::Chunked(chunked)) if at_any_cost || is_small(chunked, array) => {
-            Stored::Known(stored_chunks(live, node, array))
+        // While a file grows, what a walk finds would be true for a moment.
+        Ok(Storage::Chunked(chunked))
+            if at_any_cost && !live.is_growing() || is_small(chunked, array) =>
+        {
+            stored_chunks(live, node, array)
         }
-        Ok(Storage::Chunked(_)) => Stored::Costly,
+        Ok(Storage::Chunked(_)) => Stored::Unknown,
         Ok(Storage::Encoded(pieces)) => Stored::Known(Some(pieces.stored_bytes())),
         Ok(Storage::Strided(strided)) => Stored::Known(Some(match &strided.base.storage {
             Ok(Storage::Encoded(pieces)) => pieces.stored_bytes().min(size),
@@ -77,15 +82,15 @@ fn is_small(chunked: &Chunked, array: &Array) -> bool {
     chunks <= limits::LISTED_CHUNKS
 }
 
-fn stored_chunks(live: &Live, node: &Node, array: &Arc<Array>) -> Option<u64> {
+fn stored_chunks(live: &Live, node: &Node, array: &Arc<Array>) -> Stored {
     let allocation = live
         .reader(node.id, array)
         .and_then(|reader| reader.allocation());
     match allocation {
-        Ok(allocation) if allocation.is_hole() => None,
-        Ok(allocation) => Some(allocation.stored_bytes),
+        Ok(allocation) if allocation.is_hole() => Stored::Known(None),
+        Ok(allocation) => Stored::Known(Some(allocation.stored_bytes)),
         // Not known to be zeros: what it is, opening it will tell.
-        Err(_) => Some(0),
+        Err(_) => Stored::Unknown,
     }
 }
 

@@ -195,19 +195,26 @@ impl Filesystem {
             What::View => {
                 let node = node()?;
                 let tree = ViewTree::of_number(entry.tree).ok_or(Error::NotFound)?;
-                let size = match tree.size(live, &node) {
-                    Some(Size::Exact(length)) => length,
-                    _ => 0,
+                let (size, is_known) = match tree.size(live, &node) {
+                    Some(Size::Exact(length)) => (length, true),
+                    Some(_) => (0, true),
+                    None => (0, false),
                 };
-                Ok(self.stat_view(live, ino, Some(&node), size, kind))
+                let entry = self.stat_view(live, ino, Some(&node), size, kind);
+                Ok(entry.kept_if(is_known))
             }
             What::Attribute | What::Selection => {
                 // What is wrong with it, opening it will tell.
                 let view = self.open_view(live, entry).ok();
-                let length = view.and_then(|view| view.length()).unwrap_or(0);
-                Ok(self.stat_view(live, ino, None, length, kind))
+                let length = view.as_ref().and_then(|view| view.length()).unwrap_or(0);
+                let entry = self.stat_view(live, ino, None, length, kind);
+                Ok(entry.kept_if(view.is_some()))
             }
-            _ => Ok(self.stat_view(live, ino, node().ok().as_deref(), 0, kind)),
+            _ => {
+                let node = node().ok();
+                let entry = self.stat_view(live, ino, node.as_deref(), 0, kind);
+                Ok(entry.kept_if(node.is_some()))
+            }
         }
     }
 
@@ -227,7 +234,7 @@ impl Filesystem {
             ino,
             generation: live.generation,
             attributes: stat.sized(size, stored),
-            cacheable: true,
+            cacheable: !live.is_growing(),
         }
     }
 

@@ -11,6 +11,10 @@ use crate::source::file::{FileSource, Fingerprint};
 /// How long what was seen of the source is taken for true where nothing is read from it.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// How long after a change the clock that stamps files may not tell the next one from it, and whoever made
+/// it may be about to make more.
+const SETTLING: Duration = Duration::from_millis(500);
+
 /// Keeps the source's state as it was when it was opened.
 pub(super) struct Watch {
     path: PathBuf,
@@ -20,9 +24,15 @@ pub(super) struct Watch {
 struct State {
     file: Arc<FileSource>,
     opened: Fingerprint,
+    when: Instant,
     looked: Instant,
     changed: bool,
+    /// It had only just been changed when it was opened.
+    young: bool,
 }
+
+/// The source opened once more, to be watched in place of what was open before.
+pub(super) struct Reopened(State);
 
 impl Watch {
     pub(super) fn new(path: &Path) -> Result<Self> {
@@ -72,16 +82,50 @@ impl Watch {
         state.changed
     }
 
-    /// Opens the source anew with `open` and watches that. It must not change meanwhile.
-    pub(super) fn renew<T>(&self, open: impl FnOnce(Arc<FileSource>) -> Result<T>) -> Result<T> {
-        let mut fresh = State::new(FileSource::open(&self.path)?)?;
-        let opened = open(Arc::clone(&fresh.file))?;
-        fresh.look();
-        if fresh.changed {
-            return Err(crate::fs::errno::stale());
+    /// As [`is_changed`](Self::is_changed), or it may have changed without a trace right after it was opened.
+    pub(super) fn may_have_grown(&self) -> bool {
+        self.is_changed() || {
+            let state = lock(&self.state);
+            state.young && state.when.elapsed() >= SETTLING
         }
-        *lock(&self.state) = fresh;
-        Ok(opened)
+    }
+
+    /// Whether the source had only just been changed when it was opened.
+    pub(super) fn is_young(&self) -> bool {
+        lock(&self.state).young
+    }
+
+    /// The file that stands at the path now.
+    pub(super) fn reopen(&self) -> Result<Reopened> {
+        Ok(Reopened(State::new(FileSource::open(&self.path)?)?))
+    }
+
+    /// Whether `reopened` is the file that is watched, changed or not, and not another one of its name.
+    pub(super) fn is_same_file(&self, reopened: &Reopened) -> bool {
+        self.fingerprint().is_of_same_file(&reopened.0.opened)
+    }
+
+    /// Watches `reopened` from now on.
+    pub(super) fn watch(&self, reopened: Reopened) {
+        *lock(&self.state) = reopened.0;
+    }
+}
+
+impl Reopened {
+    /// The open file.
+    pub(super) fn file(&self) -> Arc<FileSource> {
+        Arc::clone(&self.0.file)
+    }
+
+    /// Whether it has changed since it was opened, as it is now.
+    pub(super) fn is_changed_now(&mut self) -> bool {
+        self.0.look();
+        self.0.changed
+    }
+
+    /// Whether it had only just been changed when it was opened.
+    pub(super) fn is_young(&self) -> bool {
+        self.0.young
     }
 }
 
@@ -89,11 +133,14 @@ impl State {
     fn new(file: FileSource) -> Result<Self> {
         let file = Arc::new(file);
         let opened = file.fingerprint()?;
+        let now = Instant::now();
         Ok(State {
             file,
             opened,
-            looked: Instant::now(),
+            when: now,
+            looked: now,
             changed: false,
+            young: opened.age().is_none_or(|age| age < SETTLING),
         })
     }
 
@@ -107,6 +154,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Source;
 
     #[test]
     fn a_change_is_seen_and_stays() {
@@ -117,25 +165,41 @@ mod tests {
         assert!(!watch.is_changed_now());
         std::fs::write(&path, b"newer").unwrap();
         assert!(watch.is_changed_now() && watch.is_changed());
-        let renewed = watch.renew(|file| file.metadata()).unwrap();
-        assert_eq!(renewed.len(), 5);
+        let renewed = watch.reopen().unwrap();
+        assert_eq!(renewed.file().length(), 5);
+        assert!(watch.is_same_file(&renewed));
+        watch.watch(renewed);
         assert!(!watch.is_changed_now());
         // One that is replaced by another of its name is no longer the file that was opened.
         std::fs::write(directory.path().join("next"), b"newer").unwrap();
         std::fs::rename(directory.path().join("next"), &path).unwrap();
         assert!(watch.is_changed_now());
+        assert!(!watch.is_same_file(&watch.reopen().unwrap()));
     }
 
     #[test]
-    fn what_changes_while_it_is_opened_is_not_taken() {
+    fn what_changes_while_it_is_opened_is_seen() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("source");
         std::fs::write(&path, b"old").unwrap();
         let watch = Watch::new(&path).unwrap();
-        let renewed = watch.renew(|file| {
-            std::fs::write(&path, b"newer").unwrap();
-            Ok(file.metadata()?.len())
-        });
-        assert_eq!(renewed, Err(crate::fs::errno::stale()));
+        let mut renewed = watch.reopen().unwrap();
+        assert!(!renewed.is_changed_now() && renewed.is_young());
+        std::fs::write(&path, b"newer").unwrap();
+        assert!(renewed.is_changed_now());
+    }
+
+    #[test]
+    fn what_is_young_is_looked_at_once_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
+        std::fs::write(&path, b"old").unwrap();
+        let watch = Watch::new(&path).unwrap();
+        assert!(!watch.may_have_grown());
+        std::thread::sleep(SETTLING);
+        assert!(watch.may_have_grown() && !watch.is_changed_now());
+        watch.watch(watch.reopen().unwrap());
+        std::thread::sleep(SETTLING);
+        assert!(!watch.may_have_grown());
     }
 }

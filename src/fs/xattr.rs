@@ -96,7 +96,7 @@ impl Filesystem {
                 .map_or_else(Vec::new, |node| self.object_facts(live, node)),
         };
         let count = node.as_ref().map_or(1, |node| node.link_count);
-        let noted = lock(&self.faults).get(&ino).cloned();
+        let noted = lock(&self.faults).get(&ino).map(|fault| fault.text.clone());
         Some(use_it(&Object {
             space,
             node: node.as_deref(),

@@ -292,7 +292,7 @@ impl StorageParts<'_> {
         geometry: Geometry,
         filtered: bool,
     ) -> Result<Arc<dyn ChunkIndex>> {
-        let metadata = Arc::clone(&self.reader.context.metadata);
+        let metadata = self.reader.context.metadata.from_now_on();
         Ok(match (chunks.index, chunks.address) {
             (Index::Single(chunk), address) => Arc::new(Single::new(
                 address,

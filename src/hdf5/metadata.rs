@@ -5,16 +5,18 @@
 //! absolute file offsets as soon as they are read, so that nothing above has to know the base.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::kept::Kept;
+use crate::source::growing::settled;
 use crate::source::{SharedSource, read_shared_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Cursor, to_u64};
 
-/// Blocks by place and length.
-type Blocks = Kept<(u64, u64), Arc<[u8]>>;
+/// Blocks by place and length, each with the time at which its reading began.
+type Blocks = Kept<(u64, u64), (Arc<[u8]>, Instant)>;
 
 /// One file's metadata: where it is, and how wide its numbers are.
 #[derive(Debug)]
@@ -23,7 +25,9 @@ pub struct Metadata {
     base: u64,
     size_of_offsets: usize,
     size_of_lengths: usize,
-    cache: Mutex<Blocks>,
+    cache: Arc<Mutex<Blocks>>,
+    /// What was read before this is not taken from the cache.
+    since: Option<Instant>,
 }
 
 impl Metadata {
@@ -34,14 +38,36 @@ impl Metadata {
         size_of_offsets: usize,
         size_of_lengths: usize,
     ) -> Self {
-        let cache = Mutex::new(Kept::new(limits::METADATA_CACHE));
         Metadata {
             source,
             base,
             size_of_offsets,
             size_of_lengths,
-            cache,
+            cache: Arc::new(Mutex::new(Kept::new(limits::METADATA_CACHE))),
+            since: None,
         }
+    }
+
+    /// Empties the cache.
+    pub fn forget(&self) {
+        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) =
+            Kept::new(limits::METADATA_CACHE);
+    }
+
+    /// The way to what the file holds from now on. A writer makes a structure known only after what it leads
+    /// to: what hangs on one that was just read must not come from before.
+    pub fn from_now_on(self: &Arc<Self>) -> Arc<Self> {
+        if !self.source.is_growing() {
+            return Arc::clone(self);
+        }
+        Arc::new(Metadata {
+            source: Arc::clone(&self.source),
+            base: self.base,
+            size_of_offsets: self.size_of_offsets,
+            size_of_lengths: self.size_of_lengths,
+            cache: Arc::clone(&self.cache),
+            since: Some(Instant::now()),
+        })
     }
 
     /// The file.
@@ -103,7 +129,7 @@ impl Metadata {
         at: u64,
         length: u64,
         what: &'static str,
-        verify: impl FnOnce(&[u8]) -> Result<()>,
+        verify: impl Fn(&[u8]) -> Result<()>,
     ) -> Result<Arc<[u8]>> {
         if length > limits::METADATA_BLOCK {
             return Err(Error::limit(what, limits::METADATA_BLOCK));
@@ -124,16 +150,22 @@ impl Metadata {
         &self,
         at: u64,
         length: u64,
-        make: impl FnOnce() -> Result<B>,
+        mut make: impl FnMut() -> Result<B>,
     ) -> Result<Arc<[u8]>> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(block) = cache.get(&(at, length)) {
+        if let Some((block, read)) = cache.get(&(at, length))
+            && self.since.is_none_or(|since| *read >= since)
+        {
             return Ok(Arc::clone(block));
         }
         drop(cache);
-        let block: Arc<[u8]> = make()?.into();
+        let (block, read): (Arc<[u8]>, _) = settled(&*self.source, || {
+            let read = Instant::now();
+            Ok((make()?.into(), read))
+        })?;
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.put((at, length), Arc::clone(&block), to_u64(block.len()));
+        let weight = to_u64(block.len());
+        cache.put((at, length), (Arc::clone(&block), read), weight);
         Ok(block)
     }
 
@@ -152,5 +184,62 @@ pub fn verify_checksum(block: &[u8], at: u64, what: &str) -> Result<()> {
     match stored {
         Some((body, sum)) if lookup3(body) == u32::from_le_bytes(*sum) => Ok(()),
         _ => Err(Error::corrupt(format!("{what}: wrong checksum"), at)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Source;
+
+    /// A file of one byte, which is another one at each read.
+    #[derive(Debug)]
+    struct Rewritten(Mutex<u8>, bool);
+
+    impl Source for Rewritten {
+        fn length(&self) -> u64 {
+            1
+        }
+
+        fn is_growing(&self) -> bool {
+            self.1
+        }
+
+        fn read_at(&self, _: u64, buffer: &mut [u8]) -> Result<()> {
+            let mut next = self.0.lock().unwrap();
+            buffer.fill(*next);
+            *next += 1;
+            Ok(())
+        }
+    }
+
+    fn metadata(is_growing: bool) -> Arc<Metadata> {
+        let source = Arc::new(Rewritten(Mutex::new(0), is_growing));
+        Arc::new(Metadata::new(source, 0, 8, 8))
+    }
+
+    fn byte(metadata: &Metadata) -> u8 {
+        metadata.plain_block(0, 1, "byte").unwrap()[0]
+    }
+
+    #[test]
+    fn what_hangs_on_what_was_just_read_is_not_from_before() {
+        let all = metadata(true);
+        assert_eq!((byte(&all), byte(&all)), (0, 0));
+        let later = all.from_now_on();
+        assert_eq!((byte(&later), byte(&later), byte(&all)), (1, 1, 1));
+        let fixed = metadata(false);
+        assert_eq!((byte(&fixed), byte(&fixed.from_now_on())), (0, 0));
+    }
+
+    #[test]
+    fn what_is_half_written_is_read_again() {
+        let whole = |bytes: &[u8]| match bytes {
+            [first] if *first >= 3 => Ok(()),
+            _ => Err(Error::corrupt("byte: wrong checksum", 0)),
+        };
+        let read = |metadata: &Metadata| metadata.block(0, 1, "byte", whole);
+        assert_eq!(*read(&metadata(true)).unwrap(), [3]);
+        assert!(read(&metadata(false)).is_err());
     }
 }

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::message::kind;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
+use crate::source::growing::settled;
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// Bytes that are fetched at first: most headers end within them.
@@ -82,6 +83,10 @@ impl ObjectHeader {
     /// `Corrupt` for a broken block, checksum or chain; `Limit` for a header that is too long;
     /// `Unsupported` for an unknown version, or a message that an unknowing reader must not ignore.
     pub fn read(metadata: &Metadata, at: u64) -> Result<Self> {
+        settled(&**metadata.source(), || Self::read_once(metadata, at))
+    }
+
+    fn read_once(metadata: &Metadata, at: u64) -> Result<Self> {
         let first = metadata.peek(at, FIRST_LOOK)?;
         let mut header = ObjectHeader {
             at,

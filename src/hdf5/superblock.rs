@@ -35,6 +35,17 @@ pub struct Superblock {
     pub root: u64,
 }
 
+/// What the file consistency flags tell of a program that writes the file, or did and never closed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// There is none.
+    None,
+    /// One that appends and keeps what is on disk readable meanwhile: single writer, multiple readers.
+    Appending,
+    /// One that keeps nothing readable.
+    Any,
+}
+
 /// The offset of the signature: 0, 512, and then each double of the one before.
 pub fn find_signature(source: &dyn Source) -> Option<u64> {
     let offsets = std::iter::once(0).chain(std::iter::successors(Some(512_u64), |offset| {
@@ -61,6 +72,20 @@ impl Superblock {
             version @ 0..=1 => Self::read_old(cursor, version, at),
             version @ 2..=3 => Self::read_new(cursor, version, at, &block),
             version => Err(cursor.unsupported(&format!("version {version}"))),
+        }
+    }
+
+    /// Who writes the file, as its flags say; before version 3 they say nothing.
+    pub fn writer(&self) -> Writer {
+        const WRITE_ACCESS: u8 = 0b001;
+        const SWMR_WRITE: u8 = 0b100;
+        match (
+            self.version,
+            self.consistency_flags & (WRITE_ACCESS | SWMR_WRITE),
+        ) {
+            (..3, _) | (_, 0) => Writer::None,
+            (_, flags) if flags == WRITE_ACCESS | SWMR_WRITE => Writer::Appending,
+            _ => Writer::Any,
         }
     }
 
@@ -191,6 +216,25 @@ mod tests {
             file.extend_from_slice(&u64::to_le_bytes(address));
         }
         file
+    }
+
+    #[test]
+    fn flags_say_who_writes_from_version_3_on() {
+        let source = MemorySource::new(version_0(0));
+        let read = Superblock::read(&source, 0).unwrap();
+        let writer = |version, consistency_flags| {
+            let superblock = Superblock {
+                version,
+                consistency_flags,
+                ..read.clone()
+            };
+            superblock.writer()
+        };
+        assert_eq!(writer(3, 0), Writer::None);
+        assert_eq!(writer(3, 1), Writer::Any);
+        assert_eq!(writer(3, 4), Writer::Any);
+        assert_eq!(writer(3, 5), Writer::Appending);
+        assert_eq!(writer(2, 5), Writer::None);
     }
 
     #[test]

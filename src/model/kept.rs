@@ -45,6 +45,12 @@ impl<K: Hash + Eq, V> Kept<K, V> {
         }
     }
 
+    /// Drops all.
+    pub fn clear(&mut self) {
+        self.values.clear();
+        self.weight = 0;
+    }
+
     fn lose(&mut self, weight: Option<u64>) {
         self.weight = self.weight.saturating_sub(weight.unwrap_or(0));
     }

@@ -31,6 +31,18 @@ pub struct Node {
     pub error: Option<Error>,
 }
 
+impl Node {
+    /// Whether something of it could not be read that may be there the next time: it is not worth keeping then.
+    pub fn is_partial(&self) -> bool {
+        let storage = match &self.kind {
+            NodeKind::Array(array) => array.storage.as_ref().err(),
+            _ => None,
+        };
+        let mut errors = storage.into_iter().chain(&self.error);
+        errors.any(Error::is_passing)
+    }
+}
+
 /// What a node is.
 #[derive(Debug)]
 pub enum NodeKind {

@@ -88,6 +88,7 @@ pub struct PathIndex {
     /// The names, each after its length in two bytes.
     names: Vec<u8>,
     complete: bool,
+    partial: bool,
 }
 
 /// An object, and its name in a group.
@@ -130,9 +131,12 @@ impl PathIndex {
         while index.complete
             && let Some(place) = index.at(next)
         {
-            let node = container.node(place.node);
-            if node.is_ok_and(|node| matches!(node.kind, NodeKind::Group)) {
-                index.complete = index.add(container, place.node, next, &mut left);
+            match container.node(place.node) {
+                Ok(node) if matches!(node.kind, NodeKind::Group) => {
+                    index.complete = index.add(container, place.node, next, &mut left);
+                }
+                Ok(_) => {}
+                Err(error) => index.note(&error),
             }
             next = next.saturating_add(1);
         }
@@ -164,10 +168,22 @@ impl PathIndex {
         position: u32,
         left: &mut Budget,
     ) -> Option<()> {
-        let Ok(mut links) = container.links(group) else {
-            return Some(());
+        let mut links = match container.links(group) {
+            Ok(links) => links,
+            Err(error) => {
+                self.note(&error);
+                return Some(());
+            }
         };
-        while let Ok(Some(link)) = links.next() {
+        loop {
+            let link = match links.next() {
+                Ok(Some(link)) => link,
+                Ok(None) => return Some(()),
+                Err(error) => {
+                    self.note(&error);
+                    return Some(());
+                }
+            };
             left.links = left.links.checked_sub(1)?;
             if let LinkTarget::Hard(node) = link.target {
                 let name = self.keep_name(&link.name, left)?;
@@ -175,7 +191,10 @@ impl PathIndex {
                 self.places.push(Place { node, group, name });
             }
         }
-        Some(())
+    }
+
+    fn note(&mut self, error: &Error) {
+        self.partial |= error.is_passing();
     }
 
     fn keep_name(&mut self, name: &[u8], left: &mut Budget) -> Option<u32> {
@@ -218,6 +237,11 @@ impl PathIndex {
 
     fn at(&self, position: u32) -> Option<Place> {
         self.places.get(usize::try_from(position).ok()?).copied()
+    }
+
+    /// Whether something could not be read that may be there the next time.
+    pub fn is_partial(&self) -> bool {
+        self.partial
     }
 
     /// Whether the walk came to its end.

@@ -4,9 +4,15 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 
 use crate::error::{Error, Result};
-use crate::source::Source;
+use crate::source::growing::GrowingFile;
+use crate::source::{SharedSource, Source};
 use crate::wire::to_u64;
 
 /// A regular file opened for reading; its length is the one it had then.
@@ -24,6 +30,22 @@ pub struct Fingerprint {
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
+}
+
+impl Fingerprint {
+    /// Whether both are states of one file.
+    pub fn is_of_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    /// How long ago the content changed; `None` where that is in the future.
+    pub fn age(&self) -> Option<Duration> {
+        let (seconds, nanoseconds) = self.modified;
+        let seconds = Duration::from_secs(u64::try_from(seconds).ok()?);
+        let nanoseconds = Duration::from_nanos(u64::try_from(nanoseconds).ok()?);
+        let modified = SystemTime::UNIX_EPOCH.checked_add(seconds.checked_add(nanoseconds)?)?;
+        SystemTime::now().duration_since(modified).ok()
+    }
 }
 
 impl FileSource {
@@ -49,10 +71,10 @@ impl FileSource {
     fn new(file: File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if metadata.is_dir() {
-            return Err(nix::errno::Errno::EISDIR.into());
+            return Err(Errno::EISDIR.into());
         }
         if !metadata.is_file() {
-            return Err(io::Error::from(nix::errno::Errno::EINVAL));
+            return Err(io::Error::from(Errno::EINVAL));
         }
         Ok(FileSource {
             file,
@@ -60,11 +82,32 @@ impl FileSource {
         })
     }
 
+    /// Whether these bytes were in the file when it was opened.
+    fn had(&self, at: u64, length: usize) -> bool {
+        let end = at.checked_add(to_u64(length));
+        end.is_some_and(|end| end <= self.length)
+    }
+
     /// The open file's metadata as it is now.
     pub fn metadata(&self) -> Result<std::fs::Metadata> {
         self.file
             .metadata()
             .map_err(|error| Error::io(&error, "stat of the source"))
+    }
+
+    /// Whether somebody has the file locked for writing (flock(2)). The shared lock that this takes to find out is
+    /// given back at once.
+    ///
+    /// # Errors
+    /// As the system says where it has no locks.
+    pub fn is_locked(&self) -> std::result::Result<bool, Errno> {
+        let file = self.file.try_clone();
+        let file = file.map_err(|error| Errno::try_from(error).unwrap_or(Errno::EIO))?;
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Ok(_lock) => Ok(false),
+            Err((_, Errno::EWOULDBLOCK)) => Ok(true),
+            Err((_, errno)) => Err(errno),
+        }
     }
 
     /// The open file's state as it is now.
@@ -85,10 +128,18 @@ impl Source for FileSource {
         self.length
     }
 
+    fn growing(self: Arc<Self>) -> Option<SharedSource> {
+        Some(Arc::new(GrowingFile(self)))
+    }
+
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         self.file
             .read_exact_at(buffer, at)
             .map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof if self.had(at, buffer.len()) => Error::io(
+                    &Errno::EIO.into(),
+                    format!("read of {} bytes at {at}: ended early", buffer.len()),
+                ),
                 io::ErrorKind::UnexpectedEof => Error::corrupt(
                     format!(
                         "{} bytes reach past the end of the file",

@@ -42,8 +42,11 @@ pub struct Neighbours {
 #[derive(Debug)]
 struct Root {
     directory: PathBuf,
-    handle: Option<OwnedFd>,
+    /// Or why the directory cannot be entered.
+    handle: std::result::Result<OwnedFd, Errno>,
     policy: Policy,
+    /// Where nothing is looked up.
+    barred: Option<PathBuf>,
 }
 
 /// A file that was found.
@@ -56,37 +59,39 @@ pub struct Located {
 }
 
 impl Neighbours {
-    /// The neighbours of the file at `source`, an absolute path without symbolic links.
+    /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory that cannot
+    /// be entered makes each of them unreadable, not the source.
     ///
-    /// # Errors
-    /// `Io` where its directory cannot be opened although `policy` needs it.
-    pub fn of(source: &Path, policy: Policy) -> Result<Self> {
+    /// Nothing is looked up beneath `barred`, where the source itself is mounted: whoever looks there waits
+    /// for an answer from here. It is an absolute path without symbolic links, too.
+    pub fn of(source: &Path, policy: Policy, barred: Option<&Path>) -> Self {
         let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = match policy {
-            Policy::None => None,
-            _ => Some(
-                open(&directory, flags, Mode::empty()).map_err(|errno| io(errno, &directory))?,
-            ),
+            Policy::None => Err(Errno::EACCES),
+            _ if barred.is_some_and(|barred| directory.starts_with(barred)) => Err(Errno::EDEADLK),
+            _ => open(&directory, flags, Mode::empty()),
         };
         let root = Arc::new(Root {
             directory,
             handle,
             policy,
+            barred: barred.map(Path::to_path_buf),
         });
-        Ok(Neighbours {
+        Neighbours {
             root,
             base: PathBuf::new(),
             name: source.file_name().unwrap_or_default().to_owned(),
-        })
+        }
     }
 
     /// For a source that has no directory: nothing may be opened.
     pub fn none() -> Self {
         let root = Arc::new(Root {
             directory: PathBuf::new(),
-            handle: None,
+            handle: Err(Errno::EACCES),
             policy: Policy::None,
+            barred: None,
         });
         Neighbours {
             root,
@@ -172,6 +177,7 @@ impl Neighbours {
     }
 
     fn open_absolute(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        self.keep_out(name)?;
         match self.root.policy {
             Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
             _ => match name.strip_prefix(&self.root.directory) {
@@ -187,6 +193,7 @@ impl Neighbours {
 
     /// Opens `name`, which is relative to the root's directory.
     fn open_relative(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        self.keep_out(&self.root.directory.join(name))?;
         match self.root.policy {
             Policy::Within if climbs_out(name) => {
                 let there = self.root.directory.join(name).symlink_metadata();
@@ -206,18 +213,31 @@ impl Neighbours {
         }
     }
 
+    /// Fails for a path that leads where nothing is looked up.
+    fn keep_out(&self, path: &Path) -> Result<()> {
+        match &self.root.barred {
+            Some(barred) if leads_to(path, barred) => {
+                Err(refused(path, "it leads into the mount itself"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn open_beneath(
         &self,
         name: &Path,
         resolve: ResolveFlag,
     ) -> Result<Option<(FileSource, PathBuf)>> {
-        let Some(handle) = &self.root.handle else {
-            return Err(refused(name, "external=none"));
-        };
-        // A FIFO without a writer, or a terminal, must not make this wait or become ours.
+        let path = self.root.directory.join(name);
+        let handle = self.root.handle.as_ref();
+        let handle = handle.map_err(|errno| unreadable(&path, errno.desc()))?;
+        // To open a device, or a FIFO that somebody waits at, can do something.
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            return Err(unreadable(&path, "no regular file"));
+        }
+        // One that takes its place just now must not make this wait or become ours.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let how = OpenHow::new().flags(flags).resolve(resolve);
-        let path = self.root.directory.join(name);
         match openat2(handle.as_fd(), name, how) {
             Ok(file) => match FileSource::from_file(File::from(file), &path) {
                 Ok(file) => Ok(Some((file, path))),
@@ -231,6 +251,38 @@ impl Neighbours {
             Err(errno) => Err(unreadable(&path, errno.desc())),
         }
     }
+}
+
+/// Whether the way along an absolute path, symbolic links followed, comes by `barred`. It stops before it.
+fn leads_to(path: &Path, barred: &Path) -> bool {
+    /// As many as Linux follows.
+    const LINKS: usize = 40;
+    let parts = |path: &Path| -> Vec<OsString> {
+        let parts = path.components().rev();
+        parts.map(|part| part.as_os_str().to_owned()).collect()
+    };
+    let mut ahead = parts(path);
+    let mut real = PathBuf::from("/");
+    let mut links = 0_usize;
+    while let Some(part) = ahead.pop() {
+        if part == ".." {
+            real.pop();
+            continue;
+        }
+        real.push(part);
+        if real == barred {
+            return true;
+        }
+        if let Ok(target) = real.read_link() {
+            links = links.saturating_add(1);
+            if links > LINKS {
+                return false;
+            }
+            real.pop();
+            ahead.extend(parts(&target));
+        }
+    }
+    false
 }
 
 /// Whether a relative path goes above the directory that it begins in, on its way or at its end. The system
@@ -293,7 +345,7 @@ mod tests {
     #[test]
     fn a_file_has_one_name() {
         let (_outer, inner) = files();
-        let own = Neighbours::of(&inner.join("a"), Policy::Within).unwrap();
+        let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
         let absolute = inner.join("sub/a").display().to_string();
         for spelling in ["sub/a", "./sub//a", "sub/../sub/a", "alias", &absolute] {
             assert_eq!(name(&own, spelling).as_deref(), Some("sub/a"), "{spelling}");
@@ -303,9 +355,42 @@ mod tests {
     }
 
     #[test]
+    fn no_way_leads_into_the_mount() {
+        let (_outer, inner) = files();
+        std::os::unix::fs::symlink("sub/../sub", inner.join("to-sub")).unwrap();
+        std::os::unix::fs::symlink("loop", inner.join("loop")).unwrap();
+        let own = Neighbours::of(&inner.join("b"), Policy::Any, Some(&inner.join("sub")));
+        let absolute = inner.join("sub/a").display().to_string();
+        let around = format!("/proc/self/root{absolute}");
+        for name in [
+            "sub",
+            "sub/a",
+            "./sub//a",
+            "a/../sub/a",
+            "alias",
+            "to-sub/a",
+            "../in/sub/a",
+            &absolute,
+            &around,
+        ] {
+            let refused = own.open(name.as_bytes()).unwrap_err();
+            assert!(
+                refused.to_string().contains("the mount itself"),
+                "{name}: {refused}"
+            );
+        }
+        for name in ["a", "./a", "../x"] {
+            assert!(own.open(name.as_bytes()).unwrap().is_some(), "{name}");
+        }
+        assert!(own.open(b"loop").is_err());
+        let hidden = Neighbours::of(&inner.join("b"), Policy::Within, Some(&inner));
+        assert!(hidden.open(b"a").is_err());
+    }
+
+    #[test]
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
-        let own = Neighbours::of(&inner.join("b"), Policy::Within).unwrap();
+        let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
         let other = own.of_neighbour(&inner.join("sub/a"));
         assert_eq!(other.own_name(), b"a");
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
@@ -314,7 +399,7 @@ mod tests {
         for refused in ["../../x", "../out", "../../in/a", "/etc/passwd"] {
             assert!(other.locate(refused.as_bytes()).is_err(), "{refused}");
         }
-        let all = Neighbours::of(&inner.join("b"), Policy::Any).unwrap();
+        let all = Neighbours::of(&inner.join("b"), Policy::Any, None);
         let outside = all.locate(b"../x").unwrap().unwrap();
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");

@@ -270,23 +270,22 @@ impl Mount {
         processes_of(&self.path)
     }
 
-    /// The process that has the source open, and the one that has not.
+    /// The process that has the source open, and the one that has not. Only root sees what the first has open.
     #[track_caller]
     pub(crate) fn worker_and_supervisor(&self, source: &Path) -> (Process, Process) {
         let all = self.processes();
         assert_eq!(all.len(), 2, "a worker and a supervisor, not {all:?}");
         let source = fs::metadata(source).expect("source");
         let (mut workers, supervisors): (Vec<_>, Vec<_>) = all.into_iter().partition(|p| {
-            fs::read_dir(format!("/proc/{}/fd", p.pid))
-                .into_iter()
-                .flatten()
-                .flatten()
-                .any(|fd| {
-                    // only ordinary files: a stat through a descriptor of the mount itself could wait for it
-                    fs::read_link(fd.path()).is_ok_and(|to| to.starts_with("/"))
-                        && fs::metadata(fd.path())
-                            .is_ok_and(|m| (m.dev(), m.ino()) == (source.dev(), source.ino()))
-                })
+            let Ok(open) = fs::read_dir(format!("/proc/{}/fd", p.pid)) else {
+                return p.is_called("worker");
+            };
+            open.flatten().any(|fd| {
+                // only ordinary files: a stat through a descriptor of the mount itself could wait for it
+                fs::read_link(fd.path()).is_ok_and(|to| to.starts_with("/"))
+                    && fs::metadata(fd.path())
+                        .is_ok_and(|m| (m.dev(), m.ino()) == (source.dev(), source.ino()))
+            })
         });
         assert_eq!(workers.len(), 1, "one process that has the source open");
         let mut supervisors = supervisors.into_iter();
@@ -390,6 +389,11 @@ impl Process {
         alive.then_some(Self { pid, start, parent })
     }
 
+    /// Whether this is its role, by its name.
+    fn is_called(&self, role: &str) -> bool {
+        name_of(self.pid).is_some_and(|name| name.ends_with(&format!(": {role}")))
+    }
+
     /// Whether this very process still runs.
     pub(crate) fn is_alive(&self) -> bool {
         Self::read(self.pid).is_some_and(|now| now.start == self.start)
@@ -424,8 +428,10 @@ fn processes_of(mountpoint: &Path) -> Vec<Process> {
         .expect("/proc")
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| {
-            fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == Path::new(H5FS))
+        .filter(|&pid| match fs::read_link(format!("/proc/{pid}/exe")) {
+            Ok(exe) => exe == Path::new(H5FS),
+            // a worker shows nothing of itself, but its name
+            Err(_) => name_of(pid).is_some_and(|name| name.ends_with(": worker")),
         })
         .filter_map(Process::read)
         .collect();
@@ -437,6 +443,13 @@ fn processes_of(mountpoint: &Path) -> Vec<Process> {
     all.into_iter()
         .filter(|p| direct.contains(&p.pid) || direct.contains(&p.parent))
         .collect()
+}
+
+/// The first word of a process's command line.
+fn name_of(pid: i32) -> Option<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let name = line.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 // ------------------------------------------------------------------ trees

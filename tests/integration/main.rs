@@ -6,8 +6,11 @@
 
 mod asdf;
 mod bench;
+mod cage;
+mod changes;
 mod command;
 mod corpus;
+mod faults;
 mod fixtures;
 mod harness;
 mod helper;
@@ -16,9 +19,11 @@ mod inspect;
 mod layering;
 mod lines;
 mod neighbours;
+mod policy;
 mod random;
 mod serving;
 mod signals;
 mod soak;
+mod swmr;
 mod truncated;
 mod views;

@@ -4,7 +4,7 @@ use std::fs;
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Mount, SOON, fixture};
+use crate::harness::{Mount, SOON, eventually, fixture};
 
 #[test]
 fn signals_to_the_supervisor_unmount() {
@@ -46,14 +46,27 @@ fn killing_the_worker_unmounts() {
     }
 }
 
+/// The cage lets nobody unmount, and a mount that is served is better than one that answers ENOTCONN.
 #[test]
-fn killing_the_supervisor_leaves_nothing_behind() {
+fn without_its_supervisor_the_worker_serves_until_the_unmount() {
     let source = fixture("tiny.latest.h5");
-    let mount = Mount::new(&source);
-    let (worker, supervisor) = mount.worker_and_supervisor(&source);
-    supervisor.signal(Signal::SIGKILL);
-    mount.must_be_gone(SOON);
-    assert!(!worker.is_alive());
+    for switch in ["sandbox=on", "sandbox=off"] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let log = directory.path().join("log");
+        let log_file = format!("log_file={}", log.display());
+        let mount = Mount::with(&source, &["-o", switch, "-o", &log_file]);
+        let (worker, supervisor) = mount.worker_and_supervisor(&source);
+        supervisor.signal(Signal::SIGKILL);
+        eventually(SOON, "the worker's word", || {
+            fs::read_to_string(&log).is_ok_and(|log| log.contains("fusermount3 -u"))
+        });
+        let lines = fs::read_to_string(&log).expect("log");
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+        assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
+        mount.unmount();
+        mount.must_be_gone(SOON);
+        assert!(!worker.is_alive());
+    }
 }
 
 #[test]

@@ -27,13 +27,14 @@ impl Mount {
             threads: 2,
             ..MountOptions::default()
         };
-        let mounted = match mount(fake.mounted(), directory.path(), &options) {
-            Ok(mounted) => mounted,
+        let unserved = match mount(directory.path(), &options) {
+            Ok(unserved) => unserved,
             Err(error) => {
                 eprintln!("passed over: {error}");
                 return None;
             }
         };
+        let mounted = unserved.serve(fake.mounted()).unwrap();
         Some(Mount {
             mounted: Some(mounted),
             directory,

@@ -1,0 +1,39 @@
+//! A source that is open, and of which no byte has been read.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::fs::watch::Watch;
+
+/// A source that is open, and of which no byte has been read.
+pub struct Unread {
+    pub(super) watch: Watch,
+}
+
+impl Unread {
+    /// Opens the regular file at `source`.
+    ///
+    /// # Errors
+    /// `Io` as the system says.
+    pub fn open(source: &Path) -> Result<Self> {
+        let path = source.canonicalize();
+        let path = path.map_err(|error| Error::io(&error, source.display().to_string()))?;
+        Ok(Unread {
+            watch: Watch::new(&path)?,
+        })
+    }
+
+    /// Where it is, without symbolic links.
+    pub fn path(&self) -> &Path {
+        self.watch.path()
+    }
+
+    /// The number of the user whose file it is.
+    ///
+    /// # Errors
+    /// `Io` as the system says.
+    pub fn owner(&self) -> Result<u32> {
+        Ok(self.watch.metadata()?.uid())
+    }
+}

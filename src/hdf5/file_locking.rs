@@ -1,0 +1,105 @@
+//! Whether a writer has a file locked, as the HDF5 library locks files and `HDF5_USE_FILE_LOCKING` has it.
+//!
+//! Not a part of the format. A writer holds an exclusive lock while it has the file open, one that lets others
+//! read meanwhile (SWMR) only at its start; a reader holds a shared one. Here it is asked for and given
+//! back at once: a writer need not wait for a reader that takes care of changes itself.
+
+use std::ffi::OsStr;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::source::file::FileSource;
+
+/// The environment variable that says what locks are worth.
+const VARIABLE: &str = "HDF5_USE_FILE_LOCKING";
+
+/// What [`VARIABLE`] asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Never,
+    Always,
+    /// Where the file's system has locks; what the library does unasked, too.
+    WherePossible,
+}
+
+impl Use {
+    /// By the library's words; what it does not know counts for nothing.
+    fn of(value: Option<&OsStr>) -> Self {
+        match value.and_then(OsStr::to_str) {
+            Some("FALSE" | "0") => Use::Never,
+            Some("TRUE" | "1") => Use::Always,
+            _ => Use::WherePossible,
+        }
+    }
+
+    fn check(self, locked: std::result::Result<bool, Errno>) -> Result<()> {
+        match locked {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(Error::Usage(format!(
+                "a program that writes the file has it locked; \
+                 '-o force' or {VARIABLE}=FALSE mounts it as it is"
+            ))),
+            Err(Errno::ENOLCK | Errno::ENOSYS | Errno::EOPNOTSUPP)
+                if self == Use::WherePossible =>
+            {
+                Ok(())
+            }
+            Err(errno) => Err(Error::io(
+                &errno.into(),
+                format!("lock of the file ({VARIABLE}=FALSE does without)"),
+            )),
+        }
+    }
+}
+
+/// Refuses a file that somebody has locked for writing.
+///
+/// # Errors
+/// `Usage` where it is locked; `Io` where the system has no locks and they are asked for.
+pub fn check(file: &FileSource) -> Result<()> {
+    match Use::of(std::env::var_os(VARIABLE).as_deref()) {
+        Use::Never => Ok(()),
+        wanted => wanted.check(file.is_locked()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_the_librarys() {
+        let of = |value: &str| Use::of(Some(OsStr::new(value)));
+        assert_eq!((of("FALSE"), of("0")), (Use::Never, Use::Never));
+        assert_eq!((of("TRUE"), of("1")), (Use::Always, Use::Always));
+        assert_eq!(of("BEST_EFFORT"), Use::WherePossible);
+        assert_eq!(
+            (of("false"), Use::of(None)),
+            (Use::WherePossible, Use::WherePossible)
+        );
+    }
+
+    #[test]
+    fn a_system_without_locks_matters_only_where_they_are_asked_for() {
+        assert!(Use::WherePossible.check(Err(Errno::ENOSYS)).is_ok());
+        assert!(Use::WherePossible.check(Err(Errno::ENOLCK)).is_ok());
+        assert!(Use::WherePossible.check(Err(Errno::EIO)).is_err());
+        assert!(Use::Always.check(Err(Errno::ENOLCK)).is_err());
+        assert!(Use::Always.check(Ok(false)).is_ok());
+    }
+
+    #[test]
+    fn the_lock_is_given_back() {
+        use nix::fcntl::{Flock, FlockArg};
+        let written = tempfile::NamedTempFile::new().unwrap();
+        let source = FileSource::open(written.path()).unwrap();
+        let lock = |how| Flock::lock(written.reopen().unwrap(), how);
+        assert_eq!(source.is_locked(), Ok(false));
+        let writer = lock(FlockArg::LockExclusiveNonblock).expect("the lock is free again");
+        assert_eq!(source.is_locked(), Ok(true));
+        drop(writer);
+        let _reader = lock(FlockArg::LockShared).unwrap();
+        assert_eq!(source.is_locked(), Ok(false));
+    }
+}

@@ -1,0 +1,97 @@
+//! A file that grows while it is read: what a writer has not finished yet is looked at again.
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::Source;
+use crate::source::file::FileSource;
+
+/// How long to wait before what was half written is read again. With [`limits::GROWING_ATTEMPTS`] it stays
+/// under half a second.
+const PAUSE: Duration = Duration::from_millis(4);
+
+/// A file with the length that it has at the moment.
+#[derive(Debug)]
+pub struct GrowingFile(pub Arc<FileSource>);
+
+impl Source for GrowingFile {
+    fn length(&self) -> u64 {
+        let now = self.0.metadata().map_or(0, |metadata| metadata.len());
+        now.max(self.0.length())
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.0.read_at(at, buffer)
+    }
+
+    fn is_growing(&self) -> bool {
+        true
+    }
+}
+
+/// What `read` gives. Where it finds `source` damaged while that grows, it may have met something half
+/// written, and is called again, some times.
+///
+/// # Errors
+/// As `read` says in the end.
+pub fn settled<T>(source: &dyn Source, mut read: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut left = match source.is_growing() {
+        true => limits::GROWING_ATTEMPTS,
+        false => 1,
+    };
+    loop {
+        left = left.saturating_sub(1);
+        match read() {
+            Err(Error::Corrupt { .. }) if left > 0 => sleep(PAUSE),
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(content: &[u8]) -> (tempfile::NamedTempFile, Arc<FileSource>) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), content).unwrap();
+        let source = FileSource::open(file.path()).unwrap();
+        (file, Arc::new(source))
+    }
+
+    #[test]
+    fn what_is_appended_can_be_read() {
+        let (written, source) = file(b"old");
+        let growing = GrowingFile(Arc::clone(&source));
+        std::fs::write(written.path(), b"old and new").unwrap();
+        let mut end = [0; 3];
+        growing.read_at(8, &mut end).unwrap();
+        assert_eq!((&end, growing.length(), source.length()), (b"new", 11, 3));
+    }
+
+    #[test]
+    fn damage_passes_only_while_the_file_grows() {
+        let (_written, source) = file(b"");
+        let growing = GrowingFile(Arc::clone(&source));
+        let mut looks = 0;
+        let mut half_written = || {
+            looks += 1;
+            match looks {
+                1 | 2 | 4 => Err(Error::corrupt("checksum", 0)),
+                _ => Ok(looks),
+            }
+        };
+        assert_eq!(settled(&growing, &mut half_written), Ok(3));
+        assert!(settled(&*source, half_written).is_err());
+        let mut looks = 0;
+        let missing: Result<()> = settled(&growing, || {
+            looks += 1;
+            Err(Error::NotFound)
+        });
+        assert_eq!((missing, looks), (Err(Error::NotFound), 1));
+        assert!(settled::<()>(&growing, || Err(Error::corrupt("for good", 0))).is_err());
+    }
+}

@@ -1,0 +1,249 @@
+//! The cage from outside: what the kernel says of the serving process, and when it enters.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+use crate::harness::{
+    MOUNT_LIMIT, Mount, SOON, eventually, fixture, h5fs, is_mounted, is_root, run,
+};
+
+/// Somebody who is not root: `nobody`, and its group.
+const NOBODY: u32 = 65_534;
+
+/// A directory that everybody can enter.
+fn open_directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+    directory
+}
+
+/// A copy of a fixture that belongs to `owner`.
+fn owned_by(owner: u32, directory: &Path) -> PathBuf {
+    let path = directory.join("own.h5");
+    fs::copy(fixture("tiny.latest.h5"), &path).expect("copy");
+    if is_root() {
+        chown(&path, Some(owner), Some(owner)).expect("chown");
+    }
+    path
+}
+
+/// What /proc says of every thread of a process.
+fn threads(pid: i32) -> Vec<BTreeMap<String, String>> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("threads");
+    let status = tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+    status
+        .map(|status| {
+            let lines = status.lines().filter_map(|line| line.split_once(':'));
+            lines
+                .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+                .collect()
+        })
+        .collect()
+}
+
+/// What the kernel says of every thread of the process that serves `source`.
+#[track_caller]
+fn expect_status(mount: &Mount, source: &Path, expected: &[(&str, &str)]) {
+    fs::read(mount.at("contiguous")).expect("served");
+    let (worker, _) = mount.worker_and_supervisor(source);
+    let threads = threads(worker.pid);
+    assert!(threads.len() > 1, "{threads:?}");
+    for status in threads {
+        for (name, value) in expected {
+            assert_eq!(status[*name], *value, "{name}: {status:?}");
+        }
+    }
+}
+
+const NO_CAPABILITIES: [(&str, &str); 4] = [
+    ("CapInh", "0000000000000000"),
+    ("CapPrm", "0000000000000000"),
+    ("CapEff", "0000000000000000"),
+    ("CapAmb", "0000000000000000"),
+];
+
+const CAGED: [(&str, &str); 2] = [("NoNewPrivs", "1"), ("Seccomp", "2")];
+
+#[test]
+fn every_thread_is_in_it() {
+    let source = fixture("tiny.latest.h5");
+    let mount = Mount::new(&source);
+    expect_status(&mount, &source, &[&NO_CAPABILITIES[..], &CAGED].concat());
+    let (worker, supervisor) = mount.worker_and_supervisor(&source);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", worker.pid)).expect("limits");
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"));
+    let words: Vec<_> = core.expect("a limit").split_whitespace().collect();
+    assert_eq!(words[4..6], ["0", "0"]);
+    // it reads nothing of the source, and must be able to unmount
+    assert_eq!(threads(supervisor.pid)[0]["Seccomp"], "0");
+}
+
+#[test]
+fn it_can_be_left_off() {
+    let source = fixture("tiny.latest.h5");
+    let mount = Mount::with(&source, &["-o", "sandbox=off"]);
+    expect_status(&mount, &source, &[("NoNewPrivs", "0"), ("Seccomp", "0")]);
+    expect_status(&mount, &source, &NO_CAPABILITIES);
+}
+
+#[test]
+fn roots_worker_becomes_the_sources_owner() {
+    if !is_root() {
+        eprintln!("skipped: only root can become somebody else");
+        return;
+    }
+    let directory = open_directory();
+    let source = owned_by(NOBODY, directory.path());
+    let four = format!("{NOBODY}\t{NOBODY}\t{NOBODY}\t{NOBODY}");
+    let owner = [("Uid", &*four), ("Gid", &four)];
+    for switch in ["sandbox=on", "sandbox=off"] {
+        let mount = Mount::with(&source, &["-o", switch]);
+        expect_status(&mount, &source, &[&NO_CAPABILITIES[..], &owner].concat());
+        for groups in threads(mount.worker_and_supervisor(&source).0.pid) {
+            let groups = groups["Groups"]
+                .split(' ')
+                .filter(|group| *group != "65534");
+            assert_eq!(groups.count(), 0);
+        }
+        mount.unmount();
+        mount.must_be_gone(SOON);
+    }
+}
+
+#[test]
+fn a_source_that_its_owner_cannot_reach_is_served() {
+    if !is_root() {
+        eprintln!("skipped: only root can become somebody else");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("temporary directory"); // root's alone
+    let source = owned_by(NOBODY, directory.path());
+    fs::set_permissions(&source, fs::Permissions::from_mode(0o000)).expect("chmod");
+    let log = directory.path().join("log");
+    let mount = Mount::with(&source, &["--log-file", log.to_str().expect("text")]);
+    assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
+    let said = || fs::read_to_string(&log).expect("log");
+    assert_eq!(said(), "");
+    // once it has changed, its owner would have to open it anew
+    let other = fs::read(fixture("groups.latest.h5")).expect("fixture");
+    fs::write(&source, other).expect("change");
+    eventually(SOON, "a line in the log", || {
+        said().contains("Permission denied")
+    });
+    assert!(said().contains("has changed"), "{}", said());
+}
+
+#[test]
+fn a_replaced_source_is_opened_again() {
+    let directory = open_directory();
+    let source = owned_by(NOBODY, directory.path());
+    for policy in ["none", "within", "any"] {
+        fs::copy(fixture("tiny.latest.h5"), &source).expect("copy");
+        let mount = Mount::with(&source, &["--external", policy]);
+        assert!(mount.at("contiguous").is_file());
+        let next = directory.path().join("next");
+        fs::copy(fixture("groups.latest.h5"), &next).expect("copy");
+        fs::rename(&next, &source).expect("rename");
+        eventually(SOON, "the new tree", || mount.at("a/b").is_dir());
+    }
+}
+
+/// Whoever takes the worker down, its mount goes with it: as root above, here as somebody else.
+#[test]
+fn an_ordinary_users_mount_goes_with_its_worker() {
+    if !is_root() {
+        eprintln!("skipped: the other tests run as an ordinary user already");
+        return;
+    }
+    let device = fs::metadata("/dev/fuse").expect("/dev/fuse");
+    if device.permissions().mode() & 0o006 != 0o006 {
+        eprintln!("skipped: /dev/fuse is root's alone here");
+        return;
+    }
+    let directory = open_directory();
+    let source = owned_by(NOBODY, directory.path());
+    let mount = Mount::prepare();
+    let parent = mount.path.parent().expect("a parent");
+    fs::set_permissions(parent, fs::Permissions::from_mode(0o755)).expect("chmod");
+    chown(&mount.path, Some(NOBODY), Some(NOBODY)).expect("chown");
+    // the build directory may be closed to others: they get a copy of the program
+    let program = directory.path().join("h5fs");
+    fs::copy(crate::harness::H5FS, &program).expect("copy");
+    let mut command = Command::new(program);
+    command
+        .arg(&source)
+        .arg(&mount.path)
+        .uid(NOBODY)
+        .gid(NOBODY);
+    run(&mut command, MOUNT_LIMIT).success();
+    let worker = process_called("h5fs: worker", &mount.path);
+    for status in threads(worker) {
+        for (name, value) in NO_CAPABILITIES.iter().chain(&CAGED) {
+            assert_eq!(status[*name], *value, "{name}");
+        }
+    }
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(worker), Signal::SIGKILL).expect("kill");
+    eventually(SOON, "unmounted", || !is_mounted(&mount.path));
+}
+
+#[track_caller]
+fn process_called(name: &str, mountpoint: &Path) -> i32 {
+    let pids = fs::read_dir("/proc").expect("/proc").flatten();
+    let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let found = pids.find(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0);
+        words.next() == Some(name.as_bytes())
+            && words.any(|word| word == mountpoint.as_os_str().as_encoded_bytes())
+    });
+    found.unwrap_or_else(|| panic!("no {name} for {}", mountpoint.display()))
+}
+
+/// The kernel's refusal is played by a filter on the thread that calls the program.
+#[test]
+fn a_kernel_without_it_is_said_in_one_line() {
+    use nix::libc;
+    if !is_root() {
+        eprintln!("skipped: under a filter, only root can mount");
+        return;
+    }
+    let calls = [
+        libc::SYS_landlock_create_ruleset,
+        libc::SYS_landlock_restrict_self,
+        libc::SYS_seccomp,
+    ];
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let log = directory.path().join("log");
+    let source = fixture("tiny.latest.h5");
+    let mount = Mount::prepare();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let rules = calls.map(|call| (call, vec![])).into_iter().collect();
+            let refused = SeccompAction::Errno(Errno::ENOSYS as u32);
+            let machine = std::env::consts::ARCH.try_into().expect("a known machine");
+            let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, machine);
+            let program: BpfProgram = filter.and_then(TryInto::try_into).expect("a filter");
+            apply_filter(&program).expect("applied");
+            let mut command = h5fs([source.as_os_str(), mount.path.as_os_str()]);
+            run(command.arg("--log-file").arg(&log), MOUNT_LIMIT).success();
+        });
+    });
+    assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
+    let said = fs::read_to_string(&log).expect("log");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for word in ["sandbox", "no Landlock", "no seccomp"] {
+        assert!(said.contains(word), "{said}");
+    }
+}

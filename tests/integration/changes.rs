@@ -1,0 +1,227 @@
+//! A source that changes beneath its mount: what is read is the old file, the new one or an error, never
+//! some of both, and the mount lives on. While a file is written in place, what stands in between is a state
+//! of it, too.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::harness::{MOUNT_LIMIT, Mount, SOON, eventually, fixture, h5fs, run, script};
+
+const ELEMENTS: usize = 300_000;
+const NAMES: [&str; 3] = ["plain", "chunks", "packed"];
+
+/// How often the source changes.
+const CHANGES: usize = 5;
+
+/// How long what was seen last of a source may be shown.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// A way to put `content` where the source is.
+type Change = fn(source: &Path, content: &[u8]);
+
+fn replaced(source: &Path, content: &[u8]) {
+    let next = source.with_extension("next");
+    fs::write(&next, content).expect("write");
+    fs::rename(&next, source).expect("rename");
+}
+
+fn truncated(source: &Path, content: &[u8]) {
+    let file = fs::File::options().write(true).open(source).expect("open");
+    file.set_len(content.len() as u64 / 2).expect("truncate");
+    drop(file);
+    std::thread::sleep(Duration::from_millis(30));
+    fs::write(source, content).expect("write");
+}
+
+fn rewritten(source: &Path, content: &[u8]) {
+    let mut file = fs::File::options().write(true).open(source).expect("open");
+    for piece in content.chunks(100_000) {
+        file.write_all(piece).expect("write");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    file.set_len(content.len() as u64).expect("truncate");
+}
+
+/// Reads all files over and over while the source changes.
+#[track_caller]
+fn never_mixed(extension: &str, change: Change, is_atomic: bool) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let made = run(
+        script("changing.py")
+            .arg(directory.path())
+            .arg(ELEMENTS.to_string()),
+        MOUNT_LIMIT,
+    );
+    assert!(made.status.success(), "{}", made.stderr);
+    let content =
+        |name: &str| fs::read(directory.path().join(name).with_extension(extension)).expect("made");
+    let states = [content("old"), content("new")];
+    let source = directory.path().join("source").with_extension(extension);
+    fs::write(&source, &states[0]).expect("write");
+    let mount = Mount::new(&source);
+    let (over, seen) = (AtomicBool::new(false), [0; 3].map(AtomicUsize::new));
+    // Even while the source stays as it is.
+    let turn = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for name in NAMES {
+            let (mount, over, seen, turn) = (&mount, &over, &seen, &turn);
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    let before = turn.load(Ordering::SeqCst);
+                    let read = fs::read(mount.at(name));
+                    let is_calm = before % 2 == 0 && before == turn.load(Ordering::SeqCst);
+                    match read {
+                        Ok(bytes) => {
+                            assert_eq!(bytes.len(), ELEMENTS, "{name}");
+                            assert!(bytes.iter().all(|byte| [1, 2].contains(byte)), "{name}");
+                            let first = bytes[0];
+                            let is_one = bytes.iter().all(|&byte| byte == first);
+                            assert!(is_one || !is_calm && !is_atomic, "{name}: mixed");
+                            seen[usize::from(first)].fetch_add(1, Ordering::Relaxed);
+                        }
+                        Err(error) => {
+                            let number = error.raw_os_error().map(Errno::from_raw);
+                            let is_right =
+                                matches!(number, Some(Errno::EIO | Errno::ESTALE | Errno::ENOENT));
+                            assert!(is_right, "{name}: {error}");
+                        }
+                    }
+                }
+            });
+        }
+        for change_number in 1..=CHANGES {
+            turn.fetch_add(1, Ordering::SeqCst);
+            change(&source, &states[change_number % 2]);
+            std::thread::sleep(GRACE);
+            turn.fetch_add(1, Ordering::SeqCst);
+            std::thread::sleep(GRACE);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert!(
+        seen[1..]
+            .iter()
+            .all(|seen| seen.load(Ordering::Relaxed) > 0)
+    );
+    // The last one is what stays.
+    eventually(SOON, "the last state", || {
+        NAMES.iter().all(|name| {
+            let bytes = fs::read(mount.at(name)).unwrap_or_default();
+            bytes.len() == ELEMENTS
+                && bytes
+                    .iter()
+                    .all(|&byte| usize::from(byte) == 1 + CHANGES % 2)
+        })
+    });
+    assert_eq!(mount.processes().len(), 2, "a worker and a supervisor");
+}
+
+#[test]
+fn replaced_hdf5() {
+    never_mixed("h5", replaced, true);
+}
+
+#[test]
+fn replaced_asdf() {
+    never_mixed("asdf", replaced, true);
+}
+
+#[test]
+fn truncated_hdf5() {
+    never_mixed("h5", truncated, false);
+}
+
+#[test]
+fn truncated_asdf() {
+    never_mixed("asdf", truncated, false);
+}
+
+#[test]
+fn rewritten_asdf() {
+    never_mixed("asdf", rewritten, false);
+}
+
+#[test]
+fn rewritten_hdf5() {
+    never_mixed("h5", rewritten, false);
+}
+
+// ------------------------------------------------------------------ marks and locks of writers
+
+/// A copy of a file whose superblock has other consistency flags.
+fn marked(directory: &Path, flags: u8) -> std::path::PathBuf {
+    const SUPERBLOCK: usize = 48;
+    let mut content = fs::read(fixture("tiny.latest.h5")).expect("fixture");
+    assert_eq!((content[8], content[11]), (3, 0), "version 3, closed");
+    content[11] = flags;
+    let sum = h5fs::wire::checksum::lookup3(&content[..SUPERBLOCK - 4]);
+    content[SUPERBLOCK - 4..SUPERBLOCK].copy_from_slice(&sum.to_le_bytes());
+    let path = directory.join("marked.h5");
+    fs::write(&path, content).expect("write");
+    path
+}
+
+#[test]
+fn a_file_that_is_marked_as_open_is_refused_unless_forced() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    for flags in [1, 4] {
+        let source = marked(directory.path(), flags);
+        let (_mount, refused) = Mount::attempt(&source, &[]);
+        let line = refused.one_line();
+        assert!(line.contains("h5clear") && line.contains("force"), "{line}");
+        let mount = Mount::with(&source, &["-o", "force"]);
+        assert!(fs::read(mount.at("contiguous")).is_ok());
+    }
+}
+
+#[test]
+fn a_file_that_lets_others_read_is_mounted_whether_its_writer_lives_or_not() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let whole = Mount::new(&fixture("tiny.latest.h5"));
+    let mount = Mount::new(&marked(directory.path(), 5));
+    for name in ["contiguous", "group"] {
+        let (here, there) = (mount.at(name), whole.at(name));
+        if here.is_file() {
+            assert_eq!(
+                fs::read(here).expect("read"),
+                fs::read(there).expect("read")
+            );
+        }
+    }
+}
+
+#[test]
+fn a_locked_file_is_refused_unless_locks_are_not_to_be_used() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("locked.h5");
+    fs::copy(fixture("tiny.earliest.h5"), &source).expect("copy");
+    let lock = |how| Flock::lock(fs::File::open(&source).expect("open"), how).map_err(|(_, e)| e);
+    let writer = lock(FlockArg::LockExclusiveNonblock).expect("lock");
+    let (_mount, refused) = Mount::attempt(&source, &[]);
+    assert!(refused.one_line().contains("locked"), "{refused:?}");
+    let mount = |value: &str| {
+        let mount = Mount::prepare();
+        let mut command = h5fs([&source, &mount.path]);
+        command.env("HDF5_USE_FILE_LOCKING", value);
+        (run(&mut command, MOUNT_LIMIT), mount)
+    };
+    assert!(mount("FALSE").0.status.success());
+    assert!(!mount("BEST_EFFORT").0.status.success());
+    assert!(!mount("TRUE").0.status.success());
+    let forced = Mount::with(&source, &["-o", "force"]);
+    drop(forced);
+    drop(writer);
+    // Neither does a mount lock out a writer, nor a reader the mount.
+    let reader = lock(FlockArg::LockSharedNonblock).expect("lock");
+    let mount = Mount::new(&source);
+    drop(reader);
+    let writer = lock(FlockArg::LockExclusiveNonblock).expect("a mount holds no lock");
+    assert!(fs::read(mount.at("contiguous")).is_ok());
+    drop(writer);
+}

@@ -1,0 +1,235 @@
+//! A disk that fails once: what is read meanwhile is right or an error, and once the disk is well again
+//! everything is read as if nothing had been.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use h5fs::detect;
+use h5fs::error::{Error, Result};
+use h5fs::fs::{Filesystem, Ino, Kind, Options, Origin};
+use h5fs::source::neighbours::Neighbours;
+use h5fs::source::{SharedSource, Source};
+
+use crate::harness::{fixture, run, script};
+
+/// Reads that fail one after another; a cable that is plugged in again takes that long.
+const OUTAGE: u64 = 3;
+
+/// Places at which one file's disk fails.
+const FAULTS: u64 = 20;
+
+/// A file in memory on a disk that fails at some reads.
+#[derive(Debug)]
+struct Disk {
+    content: Vec<u8>,
+    reads: AtomicU64,
+    first_failure: AtomicU64,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl Disk {
+    fn with(path: &Path) -> Arc<Self> {
+        Arc::new(Disk {
+            content: fs::read(path).expect("fixture"),
+            reads: AtomicU64::new(0),
+            first_failure: AtomicU64::new(NEVER),
+        })
+    }
+
+    fn fail_at(&self, read: u64) {
+        self.reads.store(0, Ordering::SeqCst);
+        self.first_failure.store(read, Ordering::SeqCst);
+    }
+}
+
+impl Source for Disk {
+    fn length(&self) -> u64 {
+        self.content.len() as u64
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        let read = self.reads.fetch_add(1, Ordering::SeqCst);
+        let first = self.first_failure.load(Ordering::SeqCst);
+        if read >= first && read - first < OUTAGE {
+            // What is there already is not the file's.
+            buffer.fill(0xee);
+            return Err(Error::io(
+                &std::io::Error::from_raw_os_error(5),
+                "a bad disk",
+            ));
+        }
+        let from = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.content.get(at..));
+        match from.and_then(|from| from.get(..buffer.len())) {
+            Some(bytes) => buffer.copy_from_slice(bytes),
+            None => return Err(Error::corrupt("past the end", at)),
+        }
+        Ok(())
+    }
+}
+
+fn mounted(disk: &Arc<Disk>, path: &Path) -> Result<Filesystem> {
+    let source: SharedSource = Arc::<Disk>::clone(disk);
+    let container = detect::open(source, Arc::new(Neighbours::none()), false)?;
+    let origin = Origin::new(path.to_owned(), &fs::metadata(path).expect("stat"));
+    let options = Options {
+        threads: 1,
+        ..Options::default()
+    };
+    Ok(Filesystem::new(container, origin, &options))
+}
+
+/// What is at each path: a file's or link's content, nothing for a directory; or why it cannot be had.
+type Contents = BTreeMap<Vec<u8>, Result<Vec<u8>>>;
+
+/// All that a mount shows, views included; some of it twice, by different ways.
+fn walk(tree: &Filesystem) -> Contents {
+    let mut found = Contents::new();
+    visit(tree, tree.root(), b"", &mut found);
+    for view in ["npy", "attrs", "json", "csv"] {
+        let top = tree.lookup(tree.root(), b".h5fs");
+        let top = top.and_then(|top| tree.lookup(top.ino, view.as_bytes()));
+        match top {
+            Ok(top) => visit(tree, top.ino, view.as_bytes(), &mut found),
+            Err(error) => drop(found.insert(view.into(), Err(error))),
+        }
+    }
+    found
+}
+
+fn visit(tree: &Filesystem, directory: Ino, path: &[u8], found: &mut Contents) {
+    let names = match list(tree, directory) {
+        Ok(names) => names,
+        Err(error) => {
+            found.insert(path.to_vec(), Err(error));
+            return;
+        }
+    };
+    found.insert(path.to_vec(), Ok(Vec::new()));
+    for name in names {
+        let path = [path, b"/", &name].concat();
+        let entry = match tree.lookup(directory, &name) {
+            Ok(entry) => entry,
+            Err(error) => {
+                found.insert(path, Err(error));
+                continue;
+            }
+        };
+        match entry.attributes.kind {
+            Kind::Directory => visit(tree, entry.ino, &path, found),
+            Kind::Symlink => drop(found.insert(path, tree.readlink(entry.ino))),
+            Kind::File => drop(found.insert(path, content(tree, entry.ino))),
+        }
+    }
+}
+
+fn list(tree: &Filesystem, directory: Ino) -> Result<Vec<Vec<u8>>> {
+    let handle = tree.opendir(directory)?;
+    let mut names = Vec::new();
+    let mut position = 0;
+    loop {
+        let before = position;
+        tree.readdir(handle, position, &mut |entry| {
+            position = entry.next;
+            if !matches!(entry.name, b"." | b"..") {
+                names.push(entry.name.to_vec());
+            }
+            false
+        })?;
+        if position == before {
+            break;
+        }
+    }
+    tree.release(handle);
+    Ok(names)
+}
+
+fn content(tree: &Filesystem, ino: Ino) -> Result<Vec<u8>> {
+    const PIECE: usize = 64 << 10;
+    let told = tree.getattr(ino)?;
+    let handle = tree.open_file(ino)?;
+    let is_stream = tree.is_fleeting(handle)?;
+    let mut content = Vec::new();
+    loop {
+        let piece = tree.read(handle, content.len() as u64, PIECE)?;
+        content.extend_from_slice(&piece);
+        // A stream that fails gives what it had; the next read says why.
+        if piece.len() < if is_stream { 1 } else { PIECE } {
+            break;
+        }
+    }
+    tree.release(handle);
+    // A kernel shows no more than the size that it keeps.
+    let size = told.attributes.size;
+    assert!(is_stream || !told.cacheable || size == content.len() as u64);
+    Ok(content)
+}
+
+/// Every file that may be had while the disk fails is right, and afterwards each is.
+fn fails_anywhere(path: &Path) {
+    let disk = Disk::with(path);
+    let tree = mounted(&disk, path).expect("a healthy disk");
+    let whole = walk(&tree);
+    let reads = disk.reads.load(Ordering::SeqCst);
+    let readable = whole.values().filter(|content| content.is_ok()).count();
+    assert!(readable > 5, "{}: {readable} files", path.display());
+    let mut met = 0;
+    for failure in (0..reads).step_by((reads / FAULTS).max(1) as usize) {
+        disk.fail_at(failure);
+        let Ok(tree) = mounted(&disk, path) else {
+            met += 1;
+            continue;
+        };
+        for (name, content) in walk(&tree) {
+            match content {
+                Ok(_) => assert!(
+                    whole.get(&name) == Some(&content),
+                    "{}: read {failure} failed: {} is wrong",
+                    path.display(),
+                    name.escape_ascii()
+                ),
+                Err(_) => met += 1,
+            }
+        }
+        disk.fail_at(NEVER);
+        for (name, content) in walk(&tree) {
+            assert!(
+                whole.get(&name) == Some(&content),
+                "{}: after read {failure} failed once, {} stays {:?}",
+                path.display(),
+                name.escape_ascii(),
+                content.map(|content| content.len())
+            );
+        }
+    }
+    assert!(
+        met > FAULTS / 2,
+        "{}: {met} faults were seen",
+        path.display()
+    );
+}
+
+#[test]
+fn of_hdf5() {
+    for name in ["tiny.earliest.h5", "tiny.latest.h5", "sequences.latest.h5"] {
+        fails_anywhere(&fixture(name));
+    }
+}
+
+#[test]
+fn of_asdf_and_of_chunks() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let made = run(
+        script("changing.py").arg(directory.path()).arg("3000"),
+        std::time::Duration::from_secs(60),
+    );
+    assert!(made.status.success(), "{}", made.stderr);
+    for name in ["old.asdf", "old.h5"] {
+        fails_anywhere(&directory.path().join(name));
+    }
+}

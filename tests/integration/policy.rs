@@ -1,0 +1,292 @@
+//! Which files the whole program opens, whatever a file names: strace(1) tells.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, lchown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::errno::Errno;
+
+use crate::harness::{
+    H5FS, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, run, script, tree, wait,
+};
+
+/// What the program opens of the system's before it knows the source.
+const SYSTEM: &[&str] = &[
+    "/dev/fuse",
+    "/dev/null",
+    "/etc/group",
+    "/etc/ld.so.cache",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/lib/",
+    "/lib64/",
+    "/proc/meminfo",
+    "/proc/sys/kernel/ngroups_max",
+    "/sys/",
+    "/usr/lib/",
+    "/usr/lib64/",
+];
+
+/// What it reads of its own processes there.
+const OWN: &[&str] = &["cgroup", "fd", "maps", "mountinfo", "status"];
+
+/// The files that `policies.py` writes.
+fn made() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+    let top = directory.path().canonicalize().expect("path");
+    run(script("policies.py").arg(&top), Duration::from_secs(60)).success();
+    (directory, top)
+}
+
+fn can_trace() -> bool {
+    let traced = Command::new("strace")
+        .args(["-f", "-o", "/dev/null", "true"])
+        .status();
+    let can = traced.is_ok_and(|status| status.success());
+    if !can {
+        eprintln!("skipped: strace is not there, or may not trace");
+    }
+    can
+}
+
+/// Mounts under strace with these options, reads all that is there, and gives back what strace wrote.
+fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) -> String {
+    let mount = Mount::prepare();
+    let log = mount.path.with_file_name("strace");
+    let calls = "trace=open,openat,openat2,creat,read,readv,pread64,preadv,mmap,seccomp";
+    let mut command = Command::new("strace");
+    command
+        .args(["-f", "-y", "-qq", "-s", "0", "-e", calls, "-o"])
+        .arg(&log)
+        .arg(H5FS);
+    command.args(options).arg(source).arg(&mount.path);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().expect("start");
+    let mut ended = false;
+    eventually(MOUNT_LIMIT, "served, or refused", || {
+        ended = child.try_wait().expect("wait").is_some();
+        ended
+            || mount.is_up()
+                && mount
+                    .at("")
+                    .read_dir()
+                    .is_ok_and(|mut dir| dir.next().is_some())
+    });
+    if !ended {
+        for path in tree(&mount.path) {
+            let _ = fs::read(path);
+        }
+        look(&mount);
+        mount.unmount();
+        wait(&mut child, MOUNT_LIMIT).expect("ends when unmounted");
+    }
+    let log = fs::read_to_string(log).expect("what strace wrote");
+    // somebody has to open the mount point
+    log.replace(&format!("<{}>", mount.path.display()), "</>")
+}
+
+/// The real paths of all that was opened, less what is the system's.
+fn opened(log: &str) -> BTreeSet<PathBuf> {
+    let opened = log.lines().filter_map(|line| {
+        let (call, result) = line.rsplit_once(" = ")?;
+        let is_open = [
+            "open(",
+            "openat(",
+            "openat2(",
+            "creat(",
+            "open resumed",
+            "openat resumed",
+            "openat2 resumed",
+        ];
+        is_open
+            .iter()
+            .any(|name| call.contains(name))
+            .then_some(())?;
+        let (_, path) = result.split_once('<')?;
+        Some(path.trim_end_matches('>').to_owned())
+    });
+    let is_own = |path: &str| {
+        let mut parts = path.strip_prefix("/proc/").unwrap_or_default().split('/');
+        let is_number = parts.next().is_some_and(|pid| pid.parse::<u32>().is_ok());
+        is_number && parts.next().is_some_and(|name| OWN.contains(&name))
+    };
+    opened
+        .filter(|path| !SYSTEM.iter().any(|system| path.starts_with(system)))
+        .filter(|path| !is_own(path) && *path != "/" && path != H5FS)
+        .map(PathBuf::from)
+        .collect()
+}
+
+fn all(top: &Path, names: &[&str]) -> BTreeSet<PathBuf> {
+    let kinds = ["h5", "raw", "asdf"];
+    let files = names
+        .iter()
+        .flat_map(|name| kinds.map(|kind| top.join(format!("{name}.{kind}"))));
+    files.collect()
+}
+
+/// What there is to open for a policy, other than directories.
+fn allowed(top: &Path, policy: &str) -> BTreeSet<PathBuf> {
+    let mut names = vec![];
+    if policy != "none" {
+        names.extend(["inside/near", "inside/below/deep", "inside/secret"]);
+    }
+    if policy == "any" {
+        names.push("outside");
+    }
+    let mut allowed = all(top, &names);
+    if policy == "any" {
+        allowed.extend(["/etc/hosts".into(), top.join("member.h5")]);
+        allowed.extend([2, 3, 4].map(|n| top.join(format!("inside/family-{n}.h5"))));
+    }
+    allowed
+}
+
+/// Those of `opened` that are neither allowed nor the source itself, a log or a directory. Memory is a regular
+/// file to the system, of no bytes.
+fn surplus(
+    opened: &BTreeSet<PathBuf>,
+    allowed: &BTreeSet<PathBuf>,
+    source: &Path,
+    policy: &str,
+) -> Vec<PathBuf> {
+    let is_memory = |path: &Path| path.starts_with("/proc") && path.ends_with("mem");
+    let surplus = opened.difference(allowed).filter(|path| *path != source);
+    surplus
+        .filter(|path| !(policy == "any" && is_memory(path)))
+        .filter(|path| *path != source.parent().expect("a directory"))
+        .cloned()
+        .collect()
+}
+
+#[test]
+fn nothing_is_opened_that_the_policy_does_not_allow() {
+    if !can_trace() {
+        return;
+    }
+    let (_directory, top) = made();
+    for policy in ["none", "within", "any"] {
+        let allowed = allowed(&top, policy);
+        let mut all_opened = BTreeSet::new();
+        for name in ["all.h5", "all.asdf", "family-0.h5"] {
+            let source = top.join("inside").join(name);
+            let log = trace(&source, &["--external", policy], |_| {});
+            let opened = opened(&log);
+            assert!(opened.contains(&source), "{policy}: {opened:?}");
+            let surplus = surplus(&opened, &allowed, &source, policy);
+            assert!(surplus.is_empty(), "{name}, external={policy}: {surplus:?}");
+            all_opened.extend(opened);
+        }
+        // all that may be opened was asked for, so the test sees what it looks for
+        for path in allowed.iter().filter(|path| path.exists()) {
+            assert!(
+                all_opened.contains(path),
+                "{policy}: {} was not opened",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_source_is_read_in_the_cage_alone() {
+    if !can_trace() {
+        return;
+    }
+    let (_directory, top) = made();
+    let source = top.join("inside/all.h5");
+    let log = trace(&source, &[], |_| {});
+    let lines: Vec<&str> = log.lines().collect();
+    let caged = lines
+        .iter()
+        .rposition(|line| line.contains("seccomp(SECCOMP_SET_MODE_FILTER"));
+    let named = format!("<{}>", source.display());
+    let is_read = |line: &&str| {
+        let read = ["read(", "readv(", "pread64(", "preadv(", "mmap("];
+        line.contains(&named) && read.iter().any(|call| line.contains(call))
+    };
+    let read = lines.iter().position(is_read).expect("it is read");
+    assert!(caged.expect("a filter") < read, "{}", lines[read]);
+}
+
+/// Whoever serves a mount must not look into it: nobody else would answer.
+#[test]
+fn a_file_that_leads_into_its_own_mount_is_refused_at_once() {
+    // the source beside its mount point, and hidden by it
+    for (place, threads) in [("own.h5", "1"), ("own.h5", "2"), ("mnt/own.h5", "1")] {
+        let mount = Mount::prepare();
+        let source = mount.path.with_file_name("").join(place);
+        run(
+            script("policies.py").arg("--own").arg(&source),
+            Duration::from_secs(60),
+        )
+        .success();
+        let mut command = h5fs(["--external", "any", "--threads", threads]);
+        run(command.arg(&source).arg(&mount.path), MOUNT_LIMIT).success();
+        for name in [
+            "virtual_mnt",
+            "virtual_link",
+            "virtual_absolute",
+            "external_mnt",
+        ] {
+            let mut command = Command::new("cat");
+            let read = run(command.arg(mount.at(name)), MOUNT_LIMIT);
+            assert!(read.one_line().contains("Input/output error"), "{name}");
+        }
+        let values = fs::read(mount.at("values")).expect("its own");
+        assert_eq!(values.len(), 80);
+        mount.unmount();
+        mount.must_be_gone(MOUNT_LIMIT);
+    }
+}
+
+#[test]
+fn root_reads_nothing_that_the_sources_owner_may_not() {
+    const OWNER: u32 = 65_534;
+    if !is_root() || !can_trace() {
+        eprintln!("skipped: only root can give files away");
+        return;
+    }
+    let (_directory, top) = made();
+    for path in tree(&top).iter().chain([&top]) {
+        lchown(path, Some(OWNER), Some(OWNER)).expect("chown");
+    }
+    for secret in all(&top, &["inside/secret"]) {
+        lchown(&secret, Some(1), Some(1)).expect("chown");
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("chmod");
+    }
+    for policy in ["within", "any"] {
+        for (name, refused) in [
+            ("all.h5", &["virtual_secret", "external_secret"][..]),
+            ("all.asdf", &["array_secret"]),
+        ] {
+            let source = top.join("inside").join(name);
+            let log = trace(&source, &["--external", policy], |mount| {
+                for dataset in refused {
+                    let code = fs::read(mount.at(dataset))
+                        .expect_err(dataset)
+                        .raw_os_error();
+                    assert_eq!(code, Some(Errno::EIO as i32), "{dataset}");
+                }
+                let near = fs::read(mount.at(&refused[0].replace("secret", "near")));
+                assert_eq!(near.expect("a neighbour of its own").len(), 80);
+            });
+            let opened = opened(&log);
+            assert!(opened.contains(&source));
+            for secret in all(&top, &["inside/secret"]) {
+                assert!(
+                    !opened.contains(&secret),
+                    "external={policy}: {}",
+                    secret.display()
+                );
+            }
+        }
+    }
+}

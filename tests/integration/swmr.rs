@@ -1,0 +1,111 @@
+//! A file that h5py appends to while it is mounted: single writer, multiple readers.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::harness::{Mount, SOON, eventually, run, script};
+
+/// Seconds that a writer is watched; `H5FS_SWMR_SECONDS` for more.
+fn seconds() -> u64 {
+    let wanted = std::env::var("H5FS_SWMR_SECONDS").ok();
+    wanted.map_or(6, |text| text.parse().expect("a number of seconds"))
+}
+
+/// Seconds from a flush to its being seen, on a machine that is busy with other things.
+const LAG: &str = "5";
+
+/// A writer that is killed if the test ends before it.
+struct Writer {
+    child: Child,
+    said: BufReader<std::process::ChildStdout>,
+}
+
+impl Writer {
+    /// Returns once readers may come.
+    fn start(file: &Path, seconds: u64) -> Self {
+        let mut command = script("swmr.py");
+        command.arg("write").arg(file).arg(seconds.to_string());
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("a writer");
+        let mut said = BufReader::new(child.stdout.take().expect("its output"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("its first line");
+        assert_eq!(line, "ready\n");
+        Writer { child, said }
+    }
+
+    fn close(mut self) {
+        let mut rest = String::new();
+        self.said.read_to_string(&mut rest).expect("its last line");
+        assert!(self.child.wait().expect("its end").success());
+        print!("{rest}");
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_is_appended_is_seen() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("growing.h5");
+    let seconds = seconds();
+    let writer = Writer::start(&file, seconds + 6);
+    let mount = Mount::new(&file);
+    let mut check = script("swmr.py");
+    check.arg("check").arg(&mount.path).arg(&file);
+    let checked = run(
+        check.args([seconds.to_string(), LAG.to_owned()]),
+        Duration::from_secs(seconds) + SOON,
+    );
+    print!("{}", checked.text());
+    assert!(checked.status.success(), "{}", checked.stderr);
+    let linking = Mount::new(&file.with_extension("h5.link"));
+    let there = fs::File::open(linking.at("there/array")).expect("open");
+    let first = there.metadata().expect("stat").len();
+    eventually(SOON, "growth of a file that a link leads to", || {
+        there.metadata().expect("stat").len() > first
+    });
+    let mut appended_there = vec![0; 40];
+    there
+        .read_exact_at(&mut appended_there, first)
+        .expect("read");
+    // A reader that was there all the time sees the end, too: `tail` asks for the size each second.
+    let mut tail = Command::new("tail")
+        .args(["-c", "+1", "-f"])
+        .arg(mount.at("array"))
+        .stdout(fs::File::create(directory.path().join("followed")).expect("create"))
+        .spawn()
+        .expect("tail");
+    writer.close();
+    let mut here = vec![0; 40];
+    let array = fs::File::open(mount.at("array")).expect("open");
+    array.read_exact_at(&mut here, first).expect("read");
+    assert_eq!(here, appended_there);
+    let whole = |name: &str| fs::read(mount.at(name)).expect("read");
+    let appended = appends(&file);
+    eventually(SOON, "all that was appended", || {
+        whole("array").len() == appended * 5 * 8 && whole("tree").len() == appended * 24 * 8
+    });
+    eventually(SOON, "`tail -f` has it", || {
+        fs::metadata(directory.path().join("followed"))
+            .is_ok_and(|m| m.len() as usize == appended * 5 * 8)
+    });
+    let _ = tail.kill();
+    let _ = tail.wait();
+    assert!(fs::read(directory.path().join("followed")).expect("read") == whole("array"));
+    assert_eq!(mount.processes().len(), 2, "a worker and a supervisor");
+}
+
+/// How many appends the writer has noted.
+fn appends(file: &Path) -> usize {
+    let log = fs::read_to_string(file.with_extension("h5.log")).expect("the writer's log");
+    log.lines().count()
+}
