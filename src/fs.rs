@@ -261,7 +261,7 @@ impl Filesystem {
                 parent,
                 name: name.into(),
             };
-            self.inodes.pin(ino, entry);
+            self.inodes.pin(ino, &entry);
         };
         pin(inode::ROOT, What::Group, inode::ROOT, b"");
         pin(inode::VIEWS, What::Views, inode::ROOT, name::VIEWS);

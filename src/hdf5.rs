@@ -42,8 +42,6 @@ pub mod virtual_layout;
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lru::LruCache;
-
 use crate::error::{Error, Result};
 use crate::hdf5::attributes::Attributes;
 use crate::hdf5::context::Context;
@@ -57,6 +55,7 @@ use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::{Superblock, Writer};
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
+use crate::model::kept::Kept;
 use crate::model::paths;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::SharedSource;
@@ -67,7 +66,7 @@ use crate::source::neighbours::Neighbours;
 pub struct File {
     context: Context,
     root: u64,
-    objects: Mutex<LruCache<u64, Arc<Object>>>,
+    objects: Mutex<Kept<u64, Arc<Object>>>,
 }
 
 impl File {
@@ -109,7 +108,7 @@ impl File {
                 other_files: Arc::new(OtherFiles::new(own.clone(), neighbours, force)),
             },
             root: superblock.root,
-            objects: Mutex::new(LruCache::new(limits::NODE_CACHE)),
+            objects: Mutex::new(Kept::new(limits::OBJECT_CACHE)),
         });
         match file.object(superblock.root)?.node.kind {
             NodeKind::Group => Ok(file),
@@ -131,7 +130,7 @@ impl File {
         let object = Arc::new(Object::read(&self.context, at)?);
         if !object.node.is_partial() {
             let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-            objects.put(at, Arc::clone(&object));
+            objects.put(at, Arc::clone(&object), object.weight());
         }
         Ok(object)
     }

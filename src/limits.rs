@@ -3,16 +3,19 @@
 //! A structure that asks for more is answered with [`Error::Limit`](crate::error::Error::Limit).
 
 /// Bytes of one metadata structure that is fetched in one piece (object header chunk, heap block, node).
-/// At most half of what is kept, so that what many steps need in turn is there for all of them.
-pub const METADATA_BLOCK: u64 = METADATA_CACHE / 2;
+/// At most two thirds of what is kept, so that what many steps need in turn is there for all of them.
+pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
 
 /// Looks at one structure of a file that grows, until it is taken for damaged.
 pub const GROWING_ATTEMPTS: u32 = 100;
 
 /// Bytes of verified metadata blocks that a mounted file keeps.
-pub const METADATA_CACHE: u64 = 32 << 20;
+pub const METADATA_CACHE: u64 = 24 << 20;
 
-/// Parsed objects (group, dataset, committed datatype) that a mounted file keeps.
+/// Bytes of parsed objects (group, dataset, committed datatype) that a mounted HDF5 file keeps.
+pub const OBJECT_CACHE: u64 = 8 << 20;
+
+/// Parsed nodes that a mounted ASDF file keeps.
 pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
 
 /// Blocks of one object header: its first chunk and all continuations.
@@ -23,6 +26,9 @@ pub const HEADER_BYTES: u64 = 16 << 20;
 
 /// Levels of a tree of nodes (B-trees, doubling tables).
 pub const TREE_DEPTH: usize = 64;
+
+/// Bytes of all nodes of a tree that are in use at a time: one of each level.
+pub const TREE_BRANCH: u64 = METADATA_CACHE;
 
 /// Datatypes within datatypes (compound, array, variable-length, enumeration).
 pub const DATATYPE_DEPTH: usize = 64;
@@ -61,11 +67,11 @@ pub const ATTRIBUTE_BYTES: u64 = 256 << 20;
 /// Bytes of one variable-length element.
 pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
 
-/// Links that the search for canonical paths follows before it gives up.
-pub const PATH_INDEX_LINKS: usize = 1 << 20;
+/// Links that the search for canonical paths follows before it gives up: what it finds takes 28 MiB at most.
+pub const PATH_INDEX_LINKS: usize = 1 << 19;
 
 /// Bytes of all names together that the search for canonical paths keeps.
-pub const PATH_INDEX_NAMES: usize = 32 << 20;
+pub const PATH_INDEX_NAMES: usize = 12 << 20;
 
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;
@@ -76,8 +82,8 @@ pub const CUT_NAME_LINKS: usize = 1 << 20;
 /// Names that were too long to be shown whole and are remembered once found.
 pub const CUT_NAMES: usize = 256;
 
-/// Arrays whose readers a mounted file keeps after the last handle is closed.
-pub const READERS: usize = 256;
+/// Bytes of the descriptions of arrays whose readers a mounted file keeps after the last handle is closed.
+pub const READERS: u64 = 1 << 20;
 
 /// Objects whose last error a mounted file remembers.
 pub const OBJECT_ERRORS: usize = 1024;
@@ -208,6 +214,9 @@ pub const MOUNTED_FILES: usize = 32_768;
 
 /// Other files that are mounted and kept open.
 pub const OPEN_MOUNTED_FILES: usize = 16;
+
+/// Links that are followed for a description of the file.
+pub const NDL_LINKS: usize = 1 << 20;
 
 /// Elements of a dimension coordinate whose values a description of the file holds.
 pub const NDL_VALUES: u64 = 4096;

@@ -69,6 +69,19 @@ pub fn read_block(source: &dyn Source, at: u64, length: u64, what: &str) -> Resu
     Ok(block)
 }
 
+/// As [`read_block`], for a block that is kept: it is never in memory twice.
+pub fn read_shared_block(
+    source: &dyn Source,
+    at: u64,
+    length: u64,
+    what: &str,
+) -> Result<Arc<[u8]>> {
+    check_range(source, at, length, what)?;
+    let mut block: Arc<[u8]> = std::iter::repeat_n(0, to_usize(length)?).collect();
+    source.read_at(at, Arc::make_mut(&mut block))?;
+    Ok(block)
+}
+
 /// `Corrupt` where `at..at + length` is not inside the source.
 pub fn check_range(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<()> {
     match at.checked_add(length) {

@@ -158,7 +158,7 @@ impl Filesystem {
         found: &Found,
         at_any_cost: bool,
     ) -> Entry {
-        let ino = self.inodes.enter(found.ino, found.entry.clone());
+        let ino = self.inodes.enter(found.ino, &found.entry);
         self.describe(directory, ino, found, at_any_cost)
     }
 
@@ -256,7 +256,7 @@ impl Filesystem {
             Standing::Spelling(place) => {
                 let ino = inode::of_link(inode::SPELLINGS, root, name);
                 let entry = entry(What::Spelling, inode::SOURCE, root);
-                let ino = self.inodes.enter(ino, entry);
+                let ino = self.inodes.enter(ino, &entry);
                 self.spelling(ino, &spelled(&place))
             }
         }

@@ -42,7 +42,7 @@ impl Filesystem {
                 parent: inode::VIEWS,
                 name: name.into(),
             };
-            self.inodes.pin(ino, entry);
+            self.inodes.pin(ino, &entry);
         };
         pin(inode::TREE_TEXT, What::TreeText, TREE_TEXT);
         pin(inode::BLOCKS, What::Blocks, BLOCKS);
@@ -69,7 +69,7 @@ impl Filesystem {
         }
         let ino = self
             .inodes
-            .enter(of_block(number), block_entry(live, number));
+            .enter(of_block(number), &block_entry(live, number));
         self.getattr(ino)
     }
 

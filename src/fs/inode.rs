@@ -10,11 +10,13 @@
 //! The first three are the same in every mount of an unchanged file. In the trees beside it an object has its
 //! `NodeId` below 2^45, all else a hash with bit 45 set.
 
-use std::collections::HashMap;
+mod table;
+
 use std::sync::Mutex;
 
 use crate::fs::lock;
 use crate::model::NodeId;
+use table::Table;
 
 /// The root's number.
 pub(super) const ROOT: u64 = 1;
@@ -104,17 +106,11 @@ pub(super) struct Entry {
     pub(super) name: Box<[u8]>,
 }
 
-#[derive(Debug)]
-struct Slot {
-    entry: Entry,
-    lookups: u32,
-}
-
 /// All inodes that the kernel knows, and every group that has been met, so that no group is a
 /// directory in two places.
 #[derive(Debug)]
 pub(super) struct Inodes {
-    shards: [Mutex<HashMap<u64, Slot>>; SHARDS],
+    shards: [Mutex<Table>; SHARDS],
 }
 
 impl Inodes {
@@ -124,7 +120,7 @@ impl Inodes {
         }
     }
 
-    fn shard(&self, ino: u64) -> &Mutex<HashMap<u64, Slot>> {
+    fn shard(&self, ino: u64) -> &Mutex<Table> {
         // Fibonacci hashing: the numbers are addresses, alike in their low bits.
         let mixed = ino.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
         &self.shards[usize::try_from(mixed).unwrap_or(0) % SHARDS]
@@ -132,84 +128,69 @@ impl Inodes {
 
     /// What `ino` stands for.
     pub(super) fn get(&self, ino: u64) -> Option<Entry> {
-        lock(self.shard(ino))
-            .get(&ino)
-            .map(|slot| slot.entry.clone())
+        lock(self.shard(ino)).get(ino)
     }
 
     /// Counts one lookup of `entry` under `ino`; the first one since it was forgotten writes it down.
     /// Gives the number it is known by: that of a link moves on where another has its hash.
-    pub(super) fn enter(&self, ino: u64, entry: Entry) -> u64 {
+    pub(super) fn enter(&self, ino: u64, entry: &Entry) -> u64 {
         let mut ino = ino;
         loop {
             let mut shard = lock(self.shard(ino));
-            match shard.get_mut(&ino) {
-                None => {
-                    shard.insert(ino, Slot { entry, lookups: 1 });
-                    return ino;
+            match shard.get(ino) {
+                Some(known) if known.generation == entry.generation => {
+                    if is_hash(ino) && !known.is_same_link(entry) {
+                        ino = next_hash(ino);
+                        continue;
+                    }
                 }
-                Some(slot) if slot.entry.generation != entry.generation => {
-                    slot.entry = entry;
-                    slot.lookups = slot.lookups.saturating_add(1);
-                    return ino;
-                }
-                Some(slot) if !is_hash(ino) || slot.entry.is_same_link(&entry) => {
-                    slot.lookups = slot.lookups.saturating_add(1);
-                    return ino;
-                }
-                Some(_) => ino = next_hash(ino),
+                _ => shard.put(ino, entry),
             }
+            if let Some(lookups) = shard.lookups(ino) {
+                *lookups = lookups.saturating_add(1);
+            }
+            return ino;
         }
     }
 
     /// The place where the group with number `ino` is a directory: `place` if it had none yet.
     pub(super) fn settle(&self, ino: u64, place: Entry) -> (u64, Box<[u8]>) {
         let mut shard = lock(self.shard(ino));
-        if let Some(slot) = shard.get_mut(&ino) {
-            if slot.entry.generation != place.generation || slot.entry.what != What::Group {
-                slot.entry = place;
-            }
-            return (slot.entry.parent, slot.entry.name.clone());
-        }
-        let here = (place.parent, place.name.clone());
-        let slot = Slot {
-            entry: place,
-            lookups: 0,
-        };
-        shard.insert(ino, slot);
-        here
+        let known = shard.get(ino);
+        let settled = known.filter(|known| known.is_home(place.generation));
+        let home = settled.unwrap_or_else(|| {
+            shard.put(ino, &place);
+            place
+        });
+        (home.parent, home.name)
     }
 
     /// The place where the group with number `ino` is a directory, if it has been met.
     pub(super) fn home(&self, ino: u64, generation: u32) -> Option<(u64, Box<[u8]>)> {
-        let shard = lock(self.shard(ino));
-        let entry = &shard.get(&ino)?.entry;
-        let met = entry.what == What::Group && entry.generation == generation;
-        met.then(|| (entry.parent, entry.name.clone()))
+        let known = self.get(ino)?;
+        let met = known.is_home(generation);
+        met.then_some((known.parent, known.name))
     }
 
     /// Makes `entry` stand under `ino` from now on, counted or not.
-    pub(super) fn pin(&self, ino: u64, entry: Entry) {
-        let slot = Slot { entry, lookups: 0 };
-        lock(self.shard(ino)).insert(ino, slot);
+    pub(super) fn pin(&self, ino: u64, entry: &Entry) {
+        let mut shard = lock(self.shard(ino));
+        shard.put(ino, entry);
+        if let Some(lookups) = shard.lookups(ino) {
+            *lookups = 0;
+        }
     }
 
     /// Takes back `lookups` lookups. A group keeps its place; all else that has none left is dropped.
     pub(super) fn forget(&self, ino: u64, lookups: u64) {
         let mut shard = lock(self.shard(ino));
-        let Some(slot) = shard.get_mut(&ino) else {
+        let Some(left) = shard.lookups(ino) else {
             return;
         };
         let lookups = u32::try_from(lookups).unwrap_or(u32::MAX);
-        slot.lookups = slot.lookups.saturating_sub(lookups);
-        let staying = matches!(
-            slot.entry.what,
-            What::Group | What::Views | What::Status | What::External
-        );
-        // So do the roots of the trees of views.
-        let staying = staying || slot.entry.parent == VIEWS;
-        if slot.lookups == 0 && !staying {
-            shard.remove(&ino);
+        *left = left.saturating_sub(lookups);
+        if *left == 0 && shard.get(ino).is_some_and(|entry| !entry.stays()) {
+            shard.remove(ino);
         }
     }
 
@@ -218,13 +199,9 @@ impl Inodes {
         let mut outdated = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            let old = |slot: &Slot| Some(slot.entry.generation) != generation;
-            outdated.extend(
-                shard
-                    .iter()
-                    .filter(|(_, slot)| old(slot))
-                    .map(|(ino, _)| ino),
-            );
+            let old = shard.generations();
+            let old = old.filter(|(_, of)| Some(*of) != generation);
+            outdated.extend(old.map(|(ino, _)| ino));
         }
         outdated
     }
@@ -238,6 +215,21 @@ impl Inodes {
 impl Entry {
     fn is_same_link(&self, other: &Entry) -> bool {
         self.node == other.node && self.name == other.name
+    }
+
+    /// Whether this is where a group is a directory.
+    fn is_home(&self, generation: u32) -> bool {
+        self.what == What::Group && self.generation == generation
+    }
+
+    /// Whether it is kept though the kernel has forgotten it.
+    fn stays(&self) -> bool {
+        let fixed = matches!(
+            self.what,
+            What::Group | What::Views | What::Status | What::External
+        );
+        // So do the roots of the trees of views.
+        fixed || self.parent == VIEWS
     }
 }
 
@@ -312,9 +304,9 @@ mod tests {
     #[test]
     fn forgets_files_but_not_where_groups_are() {
         let inodes = Inodes::new();
-        inodes.enter(96, entry(What::Object, 1, b"data"));
-        inodes.enter(96, entry(What::Object, 7, b"same"));
-        inodes.enter(800, entry(What::Group, 1, b"group"));
+        inodes.enter(96, &entry(What::Object, 1, b"data"));
+        inodes.enter(96, &entry(What::Object, 7, b"same"));
+        inodes.enter(800, &entry(What::Group, 1, b"group"));
         inodes.forget(96, 1);
         assert_eq!(&*inodes.get(96).unwrap().name, b"data");
         inodes.forget(96, 1);
@@ -327,10 +319,10 @@ mod tests {
     #[test]
     fn links_with_one_hash_get_two_numbers() {
         let inodes = Inodes::new();
-        let first = inodes.enter(LINK | 5, entry(What::Link, 1, b"a"));
-        let second = inodes.enter(LINK | 5, entry(What::Link, 1, b"b"));
+        let first = inodes.enter(LINK | 5, &entry(What::Link, 1, b"a"));
+        let second = inodes.enter(LINK | 5, &entry(What::Link, 1, b"b"));
         assert_eq!((first, second), (LINK | 5, LINK | 6));
-        assert_eq!(inodes.enter(LINK | 5, entry(What::Link, 1, b"b")), second);
+        assert_eq!(inodes.enter(LINK | 5, &entry(What::Link, 1, b"b")), second);
     }
 
     #[test]

@@ -13,8 +13,9 @@ use crate::fs::inode::{SOURCE, Tree};
 use crate::fs::watch::Watch;
 use crate::fs::{Origin, lock, name};
 use crate::limits;
+use crate::model::kept::Kept;
 use crate::model::paths::PathIndex;
-use crate::model::{Array, Container, NodeId};
+use crate::model::{Array, Container, NodeId, weight};
 use crate::source::neighbours::Neighbours;
 
 /// How long a file that grows is shown as it was seen last.
@@ -49,8 +50,8 @@ pub(super) struct Live {
     opened: Instant,
     watch: Option<Watch>,
     index: Arc<Mutex<Option<Arc<PathIndex>>>>,
-    readers: Mutex<LruCache<NodeId, Arc<Reader>>>,
-    variable_length: Mutex<LruCache<NodeId, Arc<VariableLength>>>,
+    readers: Mutex<Kept<NodeId, Arc<Reader>>>,
+    variable_length: Mutex<Kept<NodeId, Arc<VariableLength>>>,
     cut_names: Mutex<LruCache<CutName, Option<Box<[u8]>>>>,
 }
 
@@ -67,8 +68,8 @@ impl Live {
             opened: Instant::now(),
             watch: opened.watch,
             index: Arc::default(),
-            readers: Mutex::new(LruCache::new(at_least_one(limits::READERS))),
-            variable_length: Mutex::new(LruCache::new(at_least_one(limits::READERS))),
+            readers: Mutex::new(Kept::new(limits::READERS)),
+            variable_length: Mutex::new(Kept::new(limits::READERS)),
             cut_names: Mutex::new(LruCache::new(at_least_one(limits::CUT_NAMES))),
         }
     }
@@ -154,7 +155,7 @@ impl Live {
         {
             return Ok(Arc::clone(kept));
         }
-        readers.put(node, Arc::clone(&reader));
+        readers.put(node, Arc::clone(&reader), weight::of_array(array));
         Ok(reader)
     }
 
@@ -171,7 +172,11 @@ impl Live {
         let content = VariableLength::new(reader, Arc::clone(&self.container))?;
         let content = Arc::new(content.ok_or(Error::NotFound)?);
         let mut kept = lock(&self.variable_length);
-        Ok(Arc::clone(kept.get_or_insert(node, || content)))
+        if let Some(content) = kept.get(&node) {
+            return Ok(Arc::clone(content));
+        }
+        kept.put(node, Arc::clone(&content), weight::of_array(array));
+        Ok(content)
     }
 
     /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows none.

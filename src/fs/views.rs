@@ -37,7 +37,7 @@ impl Filesystem {
                     parent: inode::VIEWS,
                     name: name.into(),
                 };
-                self.inodes.pin(inode::of_node(tree, root), entry);
+                self.inodes.pin(inode::of_node(tree, root), &entry);
             }
         };
         for (number, tree) in trees::all() {
@@ -92,7 +92,7 @@ impl Filesystem {
     }
 
     fn enter_shown(&self, live: &Arc<Live>, shown: &Shown) -> Result<Entry> {
-        let ino = self.inodes.enter(shown.ino, shown.entry.clone());
+        let ino = self.inodes.enter(shown.ino, &shown.entry);
         match &shown.text {
             Some(text) => Ok(self.stat_view(live, ino, None, to_u64(text.len()), Kind::Symlink)),
             None => self.describe_view(live, ino, &shown.entry),
@@ -131,7 +131,7 @@ impl Filesystem {
             name: name.into(),
         };
         let ino = inode::of_link(numbers, group, name);
-        let ino = self.inodes.enter(ino, entry);
+        let ino = self.inodes.enter(ino, &entry);
         let length = view.length().unwrap_or(0);
         Ok(self.stat_view(live, ino, None, length, Kind::File))
     }

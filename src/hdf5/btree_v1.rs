@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
+use crate::limits;
 use crate::wire::{Cursor, to_u64};
 
 const NODE: &str = "B-tree node (version 1)";
@@ -34,6 +35,8 @@ pub struct Node {
     prefix: usize,
     key_size: usize,
     entry_size: usize,
+    /// Bytes of this node and of those above it on the way here.
+    branch: u64,
 }
 
 impl BtreeV1 {
@@ -67,7 +70,7 @@ impl BtreeV1 {
     /// # Errors
     /// As for every node: `Corrupt` where it is not one of this tree's type.
     pub fn root(&self) -> Result<Node> {
-        self.node(self.root)
+        self.node(self.root, 0)
     }
 
     /// The address of child `i` of `node`: a node, or below a leaf what the tree is about.
@@ -84,8 +87,11 @@ impl BtreeV1 {
     }
 
     /// The node that child `i` of `node` is. Its level is lower, so no way down is a circle.
+    ///
+    /// # Errors
+    /// As for every node; `Limit` where all nodes on the way down have more than `limits::TREE_BRANCH` bytes.
     pub fn descend(&self, node: &Node, i: usize) -> Result<Node> {
-        let child = self.node(self.defined_child(node, i)?)?;
+        let child = self.node(self.defined_child(node, i)?, node.branch)?;
         match child.level < node.level {
             true => Ok(child),
             false => Err(Error::corrupt(
@@ -105,7 +111,7 @@ impl BtreeV1 {
         })
     }
 
-    fn node(&self, at: u64) -> Result<Node> {
+    fn node(&self, at: u64, above: u64) -> Result<Node> {
         let addresses = self.meta.size_of_offsets().saturating_mul(2);
         let prefix = addresses.saturating_add(8);
         let block = self.meta.plain_block(at, to_u64(prefix), NODE)?;
@@ -119,6 +125,10 @@ impl BtreeV1 {
         let entry_size = self.key_size.saturating_add(self.meta.size_of_offsets());
         let entries = used.saturating_mul(entry_size);
         let length = prefix.saturating_add(entries).saturating_add(self.key_size);
+        let branch = above.saturating_add(to_u64(length));
+        if branch > limits::TREE_BRANCH {
+            return Err(Error::limit(NODE, limits::TREE_BRANCH));
+        }
         Ok(Node {
             block: self.meta.plain_block(at, to_u64(length), NODE)?,
             at,
@@ -127,6 +137,7 @@ impl BtreeV1 {
             prefix,
             key_size: self.key_size,
             entry_size,
+            branch,
         })
     }
 }
@@ -364,6 +375,30 @@ mod tests {
         });
         let nodes: Vec<_> = inner.chain([node(0, &[0, 1111, 9])]).collect();
         assert_eq!(leaves(file(&nodes)), Ok(vec![1111]));
+    }
+
+    /// Nodes that overlap, and each of which is as long as a count of its entries can say.
+    #[test]
+    fn the_nodes_of_a_branch_are_not_too_large_together() {
+        let wide = |level: u8, child: u64| {
+            let mut block = node(level, &[0, child, 9]);
+            block[6..8].copy_from_slice(&u16::MAX.to_le_bytes());
+            block
+        };
+        let levels = (1..=64_u8).rev();
+        let nodes: Vec<_> = levels.map(|i| wide(i, (65 - u64::from(i)) * 100)).collect();
+        let room = (6400 + 8000, vec![0; 2 << 20]);
+        let places = (0..).step_by(100).zip(nodes);
+        let meta = testing::file(places.chain([room]));
+        let tree = BtreeV1::group(meta, 0);
+        let mut found = tree.root().unwrap();
+        let error = loop {
+            match tree.descend(&found, 0) {
+                Ok(child) => found = child,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Limit { .. }), "{error}");
     }
 
     #[test]

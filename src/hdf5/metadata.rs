@@ -7,14 +7,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use lru::LruCache;
-
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::kept::Kept;
 use crate::source::growing::settled;
-use crate::source::{SharedSource, read_block};
+use crate::source::{SharedSource, read_shared_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Cursor, to_u64};
+
+/// Blocks by place and length, each with the time at which its reading began.
+type Blocks = Kept<(u64, u64), (Arc<[u8]>, Instant)>;
 
 /// One file's metadata: where it is, and how wide its numbers are.
 #[derive(Debug)]
@@ -23,7 +25,7 @@ pub struct Metadata {
     base: u64,
     size_of_offsets: usize,
     size_of_lengths: usize,
-    cache: Arc<Mutex<BlockCache>>,
+    cache: Arc<Mutex<Blocks>>,
     /// What was read before this is not taken from the cache.
     since: Option<Instant>,
 }
@@ -41,14 +43,15 @@ impl Metadata {
             base,
             size_of_offsets,
             size_of_lengths,
-            cache: Arc::new(Mutex::new(BlockCache::new())),
+            cache: Arc::new(Mutex::new(Kept::new(limits::METADATA_CACHE))),
             since: None,
         }
     }
 
     /// Empties the cache.
     pub fn forget(&self) {
-        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = BlockCache::new();
+        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) =
+            Kept::new(limits::METADATA_CACHE);
     }
 
     /// The way to what the file holds from now on. A writer makes a structure known only after what it leads
@@ -132,7 +135,7 @@ impl Metadata {
             return Err(Error::limit(what, limits::METADATA_BLOCK));
         }
         self.made_block(at, length, || {
-            let block = read_block(&*self.source, at, length, what)?;
+            let block = read_shared_block(&*self.source, at, length, what)?;
             verify(&block)?;
             Ok(block)
         })
@@ -143,17 +146,17 @@ impl Metadata {
     ///
     /// # Errors
     /// As `make` says.
-    pub fn made_block(
+    pub fn made_block<B: Into<Arc<[u8]>>>(
         &self,
         at: u64,
         length: u64,
-        mut make: impl FnMut() -> Result<Vec<u8>>,
+        mut make: impl FnMut() -> Result<B>,
     ) -> Result<Arc<[u8]>> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = cache.blocks.get(&(at, length))
-            && self.since.is_none_or(|since| kept.read >= since)
+        if let Some((block, read)) = cache.get(&(at, length))
+            && self.since.is_none_or(|since| *read >= since)
         {
-            return Ok(Arc::clone(&kept.bytes));
+            return Ok(Arc::clone(block));
         }
         drop(cache);
         let (block, read): (Arc<[u8]>, _) = settled(&*self.source, || {
@@ -161,57 +164,14 @@ impl Metadata {
             Ok((make()?.into(), read))
         })?;
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = Arc::clone(&block);
-        cache.keep((at, length), Kept { bytes, read });
+        let weight = to_u64(block.len());
+        cache.put((at, length), (Arc::clone(&block), read), weight);
         Ok(block)
     }
 
     /// As [`block`](Self::block), for a structure without a checksum.
     pub fn plain_block(&self, at: u64, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
         self.block(at, length, what, |_| Ok(()))
-    }
-}
-
-/// Blocks by place and length, the least recently used dropped first.
-#[derive(Debug)]
-struct BlockCache {
-    blocks: LruCache<(u64, u64), Kept>,
-    bytes: u64,
-}
-
-#[derive(Debug)]
-struct Kept {
-    bytes: Arc<[u8]>,
-    /// When its reading began.
-    read: Instant,
-}
-
-impl BlockCache {
-    /// What an entry costs beside its bytes.
-    const OVERHEAD: u64 = 128;
-
-    fn new() -> Self {
-        BlockCache {
-            blocks: LruCache::unbounded(),
-            bytes: 0,
-        }
-    }
-
-    fn keep(&mut self, place: (u64, u64), block: Kept) {
-        self.bytes = self.bytes.saturating_add(Self::cost(&block));
-        if let Some(before) = self.blocks.put(place, block) {
-            self.bytes = self.bytes.saturating_sub(Self::cost(&before));
-        }
-        while self.bytes > limits::METADATA_CACHE {
-            let Some((_, dropped)) = self.blocks.pop_lru() else {
-                break;
-            };
-            self.bytes = self.bytes.saturating_sub(Self::cost(&dropped));
-        }
-    }
-
-    fn cost(block: &Kept) -> u64 {
-        to_u64(block.bytes.len()).saturating_add(Self::OVERHEAD)
     }
 }
 

@@ -3,10 +3,9 @@
 //! An object may have any number of hard links, and a group may hold itself. Its canonical path is the
 //! first one that a breadth-first walk over hard links from the root finds, names in byte order.
 
-use std::collections::{HashMap, VecDeque};
-
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::to_u64;
 
@@ -78,23 +77,32 @@ fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The canonical place of every object that the walk found.
+/// The canonical place of every object that the walk found. There may be a million of them, so each takes 21 bytes, and its
+/// name.
 #[derive(Debug, Default)]
 pub struct PathIndex {
     root: Option<NodeId>,
-    places: HashMap<NodeId, Place>,
+    /// In the order in which the walk found them.
+    places: Vec<Place>,
+    positions: Positions,
+    /// The names, each after its length in two bytes.
     names: Vec<u8>,
     complete: bool,
     partial: bool,
 }
 
-/// A name in a group; the name's bytes stand in `PathIndex::names`.
+/// An object, and its name in a group.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    group: NodeId,
-    start: u32,
-    length: u32,
+    node: NodeId,
+    /// The group's own position, `ROOT` for the root.
+    group: u32,
+    /// Where the name stands in `PathIndex::names`.
+    name: u32,
 }
+
+/// A position that no object has.
+const ROOT: u32 = u32::MAX;
 
 impl PathIndex {
     /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were seen.
@@ -112,87 +120,123 @@ impl PathIndex {
         let root = container.root();
         let mut index = PathIndex {
             root: Some(root),
-            complete: true,
             ..PathIndex::default()
         };
         let mut left = Budget {
             links: most_links,
             bytes: most_bytes,
         };
-        let mut queue = VecDeque::from([root]);
-        while let Some(group) = queue.pop_front() {
-            let Some(mut members) = index.members(container, group, &mut left) else {
-                index.complete = false;
-                break;
-            };
-            members.sort_unstable();
-            for (name, node) in members {
-                if node == root
-                    || index.places.contains_key(&node)
-                    || !index.keep(group, &name, node)
-                {
-                    continue;
+        index.complete = index.add(container, root, ROOT, &mut left);
+        let mut next = 0;
+        while index.complete
+            && let Some(place) = index.at(next)
+        {
+            match container.node(place.node) {
+                Ok(node) if matches!(node.kind, NodeKind::Group) => {
+                    index.complete = index.add(container, place.node, next, &mut left);
                 }
-                match container.node(node) {
-                    Ok(found) if matches!(found.kind, NodeKind::Group) => queue.push_back(node),
-                    Ok(_) => {}
-                    Err(error) => index.note(&error),
-                }
+                Ok(_) => {}
+                Err(error) => index.note(&error),
             }
+            next = next.saturating_add(1);
         }
         index
     }
 
-    fn keep(&mut self, group: NodeId, name: &[u8], node: NodeId) -> bool {
-        let (Ok(start), Ok(length)) = (u32::try_from(self.names.len()), u32::try_from(name.len()))
-        else {
-            self.complete = false;
-            return false;
+    /// Gives the objects that `group` has links to, and that were not met yet, their places; none of them where the budget
+    /// does not reach to the end of its links.
+    fn add(
+        &mut self,
+        container: &dyn Container,
+        group: NodeId,
+        position: u32,
+        left: &mut Budget,
+    ) -> bool {
+        let first = self.places.len();
+        let added = self.collect(container, group, position, left).is_some();
+        match added {
+            true => self.settle(first),
+            false => self.places.truncate(first),
+        }
+        added
+    }
+
+    fn collect(
+        &mut self,
+        container: &dyn Container,
+        group: NodeId,
+        position: u32,
+        left: &mut Budget,
+    ) -> Option<()> {
+        let mut links = match container.links(group) {
+            Ok(links) => links,
+            Err(error) => {
+                self.note(&error);
+                return Some(());
+            }
         };
-        self.names.extend_from_slice(name);
-        let place = Place {
-            group,
-            start,
-            length,
-        };
-        self.places.insert(node, place);
-        true
+        loop {
+            let link = match links.next() {
+                Ok(Some(link)) => link,
+                Ok(None) => return Some(()),
+                Err(error) => {
+                    self.note(&error);
+                    return Some(());
+                }
+            };
+            left.links = left.links.checked_sub(1)?;
+            if let LinkTarget::Hard(node) = link.target {
+                let name = self.keep_name(&link.name, left)?;
+                let group = position;
+                self.places.push(Place { node, group, name });
+            }
+        }
     }
 
     fn note(&mut self, error: &Error) {
         self.partial |= error.is_passing();
     }
 
-    /// The hard links of `group`; `None` where the budget does not reach to its end.
-    fn members(
-        &mut self,
-        container: &dyn Container,
-        group: NodeId,
-        left: &mut Budget,
-    ) -> Option<Vec<(Vec<u8>, NodeId)>> {
-        let mut members = Vec::new();
-        let mut links = match container.links(group) {
-            Ok(links) => links,
-            Err(error) => {
-                self.note(&error);
-                return Some(members);
-            }
-        };
-        loop {
-            let link = match links.next() {
-                Ok(Some(link)) => link,
-                Ok(None) => return Some(members),
-                Err(error) => {
-                    self.note(&error);
-                    return Some(members);
-                }
-            };
-            left.links = left.links.checked_sub(1)?;
-            if let LinkTarget::Hard(node) = link.target {
-                left.bytes = left.bytes.checked_sub(link.name.len())?;
-                members.push((link.name, node));
-            }
+    fn keep_name(&mut self, name: &[u8], left: &mut Budget) -> Option<u32> {
+        left.bytes = left.bytes.checked_sub(name.len())?;
+        let start = u32::try_from(self.names.len()).ok()?;
+        let length = u16::try_from(name.len()).ok()?;
+        self.names.extend(length.to_le_bytes());
+        self.names.extend_from_slice(name);
+        Some(start)
+    }
+
+    /// Puts the places from `first` on in order, and gives each object that had none its own.
+    fn settle(&mut self, first: usize) {
+        let names = &self.names;
+        if let Some(found) = self.places.get_mut(first..) {
+            found.sort_unstable_by_key(|place| (name_at(names, place.name), place.node));
         }
+        let mut kept = first;
+        for i in first..self.places.len() {
+            let Some(place) = self.places.get(i).copied() else {
+                break;
+            };
+            if Some(place.node) == self.root || self.position(place.node).is_some() {
+                continue;
+            }
+            self.places.swap(kept, i);
+            let Ok(position) = u32::try_from(kept) else {
+                break;
+            };
+            let key_at = |at| key(&self.places, at);
+            self.positions.insert(place.node.0, position, key_at);
+            kept = kept.saturating_add(1);
+        }
+        self.places.truncate(kept);
+    }
+
+    fn position(&self, node: NodeId) -> Option<u32> {
+        self.positions.get(node.0, |at| key(&self.places, at))
+    }
+
+    fn at(&self, position: u32) -> Option<Place> {
+        self.places.get(usize::try_from(position).ok()?).copied()
     }
 
     /// Whether something could not be read that may be there the next time.
@@ -208,11 +252,12 @@ impl PathIndex {
     /// The group and the name (bytes as in the file) that are the object's own; `None` for the root
     /// and for what was not found.
     pub fn place(&self, node: NodeId) -> Option<(NodeId, &[u8])> {
-        let place = self.places.get(&node)?;
-        let start = usize::try_from(place.start).ok()?;
-        let length = usize::try_from(place.length).ok()?;
-        let name = self.names.get(start..)?.get(..length)?;
-        Some((place.group, name))
+        let place = self.at(self.position(node)?)?;
+        let group = match place.group {
+            ROOT => self.root?,
+            position => self.at(position)?.node,
+        };
+        Some((group, name_at(&self.names, place.name)))
     }
 
     /// The canonical path, names as in the file, `/` for the root; `None` for what was not found.
@@ -221,14 +266,14 @@ impl PathIndex {
             return Some(b"/".to_vec());
         }
         let mut names = Vec::new();
-        let mut at = node;
-        while Some(at) != self.root {
-            let (group, name) = self.place(at)?;
+        let mut position = self.position(node)?;
+        while position != ROOT {
             if names.len() >= limits::PATH_DEPTH {
                 return None;
             }
-            names.push(name);
-            at = group;
+            let place = self.at(position)?;
+            names.push(name_at(&self.names, place.name));
+            position = place.group;
         }
         names.reverse();
         Some(
@@ -238,6 +283,20 @@ impl PathIndex {
                 .collect(),
         )
     }
+}
+
+/// The object at a position.
+fn key(places: &[Place], position: u32) -> u64 {
+    let place = usize::try_from(position).ok().and_then(|at| places.get(at));
+    place.map_or(u64::MAX, |place| place.node.0)
+}
+
+/// The name that stands at `start`.
+fn name_at(names: &[u8], start: u32) -> &[u8] {
+    let name = usize::try_from(start).ok().and_then(|at| names.get(at..));
+    let name = name.and_then(<[u8]>::split_first_chunk::<2>);
+    let name = name.and_then(|(length, rest)| rest.get(..u16::from_le_bytes(*length).into()));
+    name.unwrap_or_default()
 }
 
 struct Budget {

@@ -211,8 +211,8 @@ impl Document<'_> {
             return self.lines.comment(&comment);
         }
         self.entries += 1;
-        if self.entries > limits::PATH_INDEX_LINKS || path.len() > limits::NDL_PATH_BYTES {
-            let most = to_u64(limits::PATH_INDEX_LINKS);
+        if self.entries > limits::NDL_LINKS || path.len() > limits::NDL_PATH_BYTES {
+            let most = to_u64(limits::NDL_LINKS);
             return Err(Error::limit("objects of a document", most));
         }
         let list = match &found.kind {

@@ -399,6 +399,14 @@ impl Process {
         Self::read(self.pid).is_some_and(|now| now.start == self.start)
     }
 
+    /// The most memory that it ever had, in bytes.
+    pub(crate) fn peak(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next());
+        kilobytes.expect("VmHWM").parse::<u64>().expect("a number") << 10
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         if self.is_alive() {
             let _ = kill(Pid::from_raw(self.pid), signal);

@@ -3,6 +3,7 @@
 //! any other fault stays with its object, siblings stay readable, and no request costs more than its share.
 
 mod asdf;
+mod bombs;
 pub(crate) mod bounded;
 mod datasets;
 mod groups;
@@ -10,6 +11,7 @@ pub(crate) mod hdf5;
 mod headers;
 mod mutants;
 pub(crate) mod mutation;
+mod shared;
 mod tree;
 mod values;
 pub(crate) mod visit;

@@ -23,6 +23,7 @@ mod policy;
 mod random;
 mod serving;
 mod signals;
+mod soak;
 mod swmr;
 mod truncated;
 mod views;

@@ -55,6 +55,7 @@ const KINDS: &[(&str, Answer, Answer)] = &[
     ("absolute", Refused, Bytes("values")),
     ("fifo", Refused, Refused),
     ("directory", Refused, Refused),
+    ("ring", Refused, Refused),
 ];
 
 #[test]
@@ -77,6 +78,9 @@ fn the_policy_says_which_files_are_opened() {
             check(&format!("external_{kind}"), answer);
         }
         let open = policy != "none";
+        let round = fs::read(mount.at("round")).expect_err("a link that leads to itself");
+        let wanted = if open { Errno::ELOOP } else { Errno::ENOENT };
+        assert_eq!(round.raw_os_error(), Some(wanted as i32), "{round}");
         check("virtual_absent", if open { &Fill } else { &Refused });
         check("virtual_absent_up", if open { &Fill } else { &Refused });
         check("external_absent", &Refused);

@@ -51,6 +51,10 @@ impl Levels {
                 to_u64(limits::TREE_DEPTH),
             ));
         }
+        let branch = node_size.saturating_mul(to_u64(depth.saturating_add(1)));
+        if branch > limits::TREE_BRANCH {
+            return Err(Error::limit("nodes of a B-tree", limits::TREE_BRANCH));
+        }
         let mut levels = Levels {
             size_of_offsets,
             levels: Vec::new(),

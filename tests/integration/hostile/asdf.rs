@@ -393,7 +393,23 @@ fn checksums_count_where_they_are_asked_for() {
         ..Block::plain(4)
     };
     let bytes = beside(&ndarray("1", "[4]", ""), &[wrong.bytes(b"abcd")]);
-    assert_eq!(good_is_good(bytes).content("bad"), Ok(b"abcd".to_vec()));
+    assert_eq!(
+        good_is_good(bytes.clone()).content("bad"),
+        Ok(b"abcd".to_vec())
+    );
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("sums.asdf");
+    std::fs::write(&path, bytes).expect("write");
+    let mount = crate::harness::Mount::with(&path, &["-o", "verify=on"]);
+    let read = std::fs::read(mount.at("bad")).expect_err("a wrong sum");
+    assert_eq!(read.raw_os_error(), Some(nix::errno::Errno::EIO as i32));
+    assert_eq!(std::fs::read(mount.at("good")).expect("good"), b"goodness");
+    let checked = crate::harness::run(
+        crate::harness::h5fs(["check", "--data"]).arg(&path),
+        crate::harness::MOUNT_LIMIT,
+    );
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(checked.text().contains("bad"), "{}", checked.text());
 }
 
 #[test]

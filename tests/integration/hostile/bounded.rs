@@ -103,6 +103,65 @@ fn a_chunk_of_three_gibibytes() {
     bad_alone_is_bad(file.beside_good(bad));
 }
 
+/// A group of many names, each of an object of its own: listed, sought, and asked for the path of an object that says to
+/// have two names.
+#[test]
+fn two_hundred_thousand_names() {
+    const NAMES: u64 = 200_000;
+    const IN_A_NODE: u64 = 1000;
+    let mut file = Hdf5::new();
+    let object = header_1(&[
+        Message(
+            kind::DATASPACE,
+            0,
+            [vec![1, 1, 0, 0, 0, 0, 0, 0], words(&[4])].concat(),
+        ),
+        Message(kind::DATATYPE, 0, byte_type()),
+        Message(kind::LAYOUT, 0, vec![3, 0, 4, 0, b'w', b'o', b'r', b'd']),
+    ]);
+    let object = [&object[..4], &[2], &object[5..]].concat(); // two links, it says
+    assert_eq!(object.len() % 8, 0);
+    let objects = file.put(&object.repeat(NAMES as usize));
+    let names: Vec<u8> = (0..=NAMES)
+        .flat_map(|i| format!("{i:07}\0").into_bytes())
+        .collect();
+    let data = file.put(&names);
+    let heap = file.put(&local_heap(names.len() as u64, data));
+    let mut leaf = vec![0];
+    for first in (1..=NAMES).step_by(IN_A_NODE as usize) {
+        let entry = |i: u64| (8 * i, objects + (i - 1) * object.len() as u64, 0);
+        let entries: Vec<_> = (first..first + IN_A_NODE).map(entry).collect();
+        let node = file.put(&symbols(IN_A_NODE as u16, &entries));
+        leaf.extend([node, 8 * (first + IN_A_NODE - 1)]);
+    }
+    let leaf = group_node(0, (NAMES / IN_A_NODE) as u16, &leaf);
+    let btree = file.put(&leaf);
+    let root = file.put(&old_group(btree, heap));
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("names.h5");
+    std::fs::write(&path, file.rooted_old(root)).expect("write");
+
+    let mount = crate::harness::Mount::with(&path, &["-o", "cache_size=4M"]);
+    let mut listing = std::process::Command::new("sh");
+    listing
+        .args(["-c", r#"ls -f "$0" | wc -l"#])
+        .arg(&mount.path);
+    let listed = crate::harness::run(&mut listing, crate::harness::MOUNT_LIMIT);
+    assert_eq!(listed.success().text().trim(), "200002", "with . and ..");
+    for name in ["0000001", "0100000", "0200000"] {
+        assert_eq!(std::fs::read(mount.at(name)).expect(name), b"word");
+    }
+    std::fs::metadata(mount.at("0200001")).expect_err("no such name");
+    let mut attribute = std::process::Command::new("getfattr");
+    attribute
+        .args(["--only-values", "-n", "user.h5fs.path"])
+        .arg(mount.at("0150000"));
+    let said = crate::harness::run(&mut attribute, crate::harness::MOUNT_LIMIT).success();
+    assert_eq!(said.text(), "/0150000");
+    let (worker, _) = mount.worker_and_supervisor(&path);
+    assert!(worker.peak() <= (4 + 64) << 20, "{} bytes", worker.peak());
+}
+
 /// A hundred thousand groups, each in the one before: no stack is as deep, no path as long.
 #[test]
 fn groups_a_hundred_thousand_deep() {

@@ -69,6 +69,8 @@ fn a_hundred_thousand_elements_to_one_object() {
     assert_eq!(soon(|| tree.size("bad")), Ok(ELEMENTS << 20));
     let part = soon(|| tree.part("bad", (ELEMENTS / 2) << 20, 3 << 20));
     assert_eq!(part.map(|bytes| bytes.len()), Ok(3 << 20));
+    // Nor does any of its views cost more.
+    soon(|| super::visit::walk(&tree.0, super::visit::Bounds::SMALL));
 }
 
 /// A dataset with these attributes in its header.

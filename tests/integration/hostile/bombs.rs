@@ -1,0 +1,173 @@
+//! Chunks that decode to much more than the file holds, by every codec that can; what each costs the mounted program. And
+//! pages of two states of one file.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::tree::*;
+use super::visit::{Bounds, walk};
+use crate::harness::{Mount, run, script, wait};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The directory of the files that `bombs.py` writes.
+fn made() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bombs");
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).expect("directory");
+        run(script("bombs.py").arg(&directory), MINUTE).success();
+        directory
+    })
+}
+
+fn is_eio<T>(read: std::io::Result<T>) -> bool {
+    read.err().and_then(|error| error.raw_os_error()) == Some(nix::errno::Errno::EIO as i32)
+}
+
+/// Seventeen chunks that say 4 KiB and hold 16 MiB. Whoever decodes them all, four at a time, has 64 MiB of them.
+#[test]
+fn chunks_that_hold_more_than_they_say() {
+    let source = made().join("bombs.h5");
+    let mount = Mount::with(&source, &["-o", "cache_size=1M,threads=2"]);
+    let (worker, _) = mount.worker_and_supervisor(&source);
+    let before = worker.peak();
+    let names: Vec<PathBuf> = fs::read_dir(&mount.path)
+        .expect("listing")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| !path.ends_with("good"))
+        .collect();
+    assert_eq!(names.len(), 17);
+    std::thread::scope(|scope| {
+        for name in &names {
+            scope.spawn(move || {
+                // What zfp and Snappy cannot say of their length is cut off, not served whole.
+                let read = fs::read(name);
+                let served = read.as_ref().map_or(0, Vec::len);
+                assert!(is_eio(read) || served == 4096, "{}", name.display());
+            });
+        }
+    });
+    let cost = worker.peak() - before;
+    assert!(cost < 12 << 20, "{cost} bytes");
+    assert_eq!(fs::read(mount.at("good")).expect("good").len(), 400);
+}
+
+/// 256 MiB in one chunk of a file of 260 KB: served, with no more memory than is promised.
+#[test]
+fn a_chunk_of_256_mebibytes_in_a_file_of_260_kilobytes() {
+    const CHUNK: u64 = 256 << 20;
+    let source = made().join("large-chunk.h5");
+    let mount = Mount::with(&source, &["-o", "cache_size=8M,threads=1"]);
+    let (worker, _) = mount.worker_and_supervisor(&source);
+    let file = File::open(mount.at("deflated")).expect("open");
+    std::thread::scope(|scope| {
+        for reader in 0..4 {
+            let file = &file;
+            scope.spawn(move || {
+                let mut piece = vec![7; 100_000];
+                let at = reader * (CHUNK - 100_000) / 3;
+                file.read_exact_at(&mut piece, at).expect("zeros");
+                assert!(piece.iter().all(|&byte| byte == 0));
+            });
+        }
+    });
+    let stored = source.metadata().expect("file").len();
+    let promised = ((8 + 64) << 20) + stored + 2 * CHUNK;
+    assert!(worker.peak() <= promised, "{} bytes", worker.peak());
+    // The cache is smaller than the chunk, so nothing of it stays.
+    assert_eq!(fs::read(mount.at("good")).expect("good").len(), 400);
+}
+
+/// Who reads, through the page cache, what takes seconds to decode is interrupted at once all the same.
+#[test]
+fn a_reader_of_a_slow_chunk_is_interrupted_at_once() {
+    let mount = Mount::with(&made().join("slow.h5"), &["-o", "threads=1"]);
+    let interrupted = || {
+        // Not dd, which waits for the read to end and then prints what it has copied.
+        let mut reader = Command::new("cat")
+            .arg(mount.at("noise"))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("cat");
+        std::thread::sleep(Duration::from_millis(200));
+        let start = Instant::now();
+        kill(Pid::from_raw(reader.id() as i32), Signal::SIGINT).expect("kill");
+        wait(&mut reader, MINUTE).expect("it ends");
+        start.elapsed()
+    };
+    let times: Vec<Duration> = (0..5).map(|_| interrupted()).collect();
+    let fastest = times.iter().min().expect("five");
+    assert!(*fastest < Duration::from_millis(500), "{times:?}");
+}
+
+/// What every readable file of a tree holds.
+fn contents(tree: &Tree, names: &[Vec<u8>]) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let files = names.iter().filter_map(|name| {
+        let text = String::from_utf8_lossy(name).into_owned();
+        Some((name.clone(), tree.content(&text).ok()?))
+    });
+    files.collect()
+}
+
+/// A file with one page of another of its states, wherever the page is: what has a checksum is that of one state or of the
+/// other, or an error; and a walk ends.
+#[test]
+fn one_page_of_another_state() {
+    const PAGE: usize = 4096;
+    let states =
+        ["torn-old.h5", "torn-new.h5"].map(|name| fs::read(made().join(name)).expect("a file"));
+    let trees = [0, 1].map(|i| Tree::new(states[i].clone()));
+    let names = trees[0].names("/").expect("names");
+    let whole = trees.map(|tree| contents(&tree, &names));
+    assert!(whole[0].len() >= 24 && whole[0].values().ne(whole[1].values()));
+    let (mut torn, mut errors) = (0, 0);
+    for (state, other) in [(0, 1), (1, 0)] {
+        for page in (0..states[state].len()).step_by(PAGE) {
+            let mut mixed = states[state].clone();
+            let end = (page + PAGE).min(mixed.len()).min(states[other].len());
+            if page >= end || mixed[page..end] == states[other][page..end] {
+                continue;
+            }
+            mixed[page..end].copy_from_slice(&states[other][page..end]);
+            torn += 1;
+            let Ok(filesystem) = soon(|| super::visit::filesystem(mixed)) else {
+                assert!(page == 0, "only what the superblock is in may refuse it");
+                continue;
+            };
+            let tree = Tree(filesystem);
+            let read = contents(&tree, &names);
+            errors += names.len() - read.len();
+            for (name, bytes) in &read {
+                assert!(
+                    of_either(bytes, &whole, name),
+                    "page {page}: {}",
+                    name.escape_ascii()
+                );
+            }
+            soon(|| walk(&tree.0, Bounds::SMALL));
+        }
+    }
+    assert!(torn > 10, "{torn} pages differ");
+    println!("{torn} pages, {errors} errors");
+}
+
+/// Whether each chunk of what was read is as in one of the states; chunks have 400 or 1200 bytes.
+fn of_either(bytes: &[u8], whole: &[BTreeMap<Vec<u8>, Vec<u8>>; 2], name: &[u8]) -> bool {
+    (0..bytes.len()).step_by(400).all(|at| {
+        let end = (at + 400).min(bytes.len());
+        let mut states = whole
+            .iter()
+            .filter_map(|state| state.get(name)?.get(at..end));
+        states.any(|state| *state == bytes[at..end])
+    })
+}

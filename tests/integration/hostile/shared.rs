@@ -1,0 +1,141 @@
+//! Shared messages on the file's own heaps, and one datatype that many datasets share.
+
+use std::fs;
+
+use super::hdf5::*;
+use super::tree::*;
+use crate::harness::{MOUNT_LIMIT, Mount, run};
+
+/// The header of a shared message table with one index of these types of message, whose heap stands at `heap`.
+fn table(types: u16, heap: u64) -> Vec<u8> {
+    let mut block = b"SMTB\0\0".to_vec();
+    block.extend(types.to_le_bytes());
+    block.extend([50, 0, 0, 0]); // smallest message
+    block.extend([50, 0, 40, 0, 1, 0]); // cutoffs, messages
+    block.extend(words(&[UNDEFINED, heap]));
+    sealed(block)
+}
+
+/// A file whose heap of shared messages holds `content`, and whose dataset `bad` has message `id` from it as its datatype.
+fn with_heap(types: u16, content: &[u8], id: &[u8]) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let room = file.put(&[0; 512]);
+    let heap = file.put(&FractalHeap::small(512, room).header());
+    file.put_at(room, &direct_block(heap, 512, content));
+    let table = file.put(&table(types, heap));
+    let bad = file.put(&header_2(&[
+        dataspace(&[8]),
+        Message(kind::DATATYPE, 2, [&[3, 1], id].concat()),
+        contiguous(96, 8),
+    ]));
+    finish(file, table, bad)
+}
+
+/// The file with a superblock extension that leads to the table.
+fn finish(mut file: Hdf5, table: u64, bad: u64) -> Vec<u8> {
+    let good = file.put_bytes(b"goodness");
+    let root = file.put_group(&[(b"bad", bad), (b"good", good)]);
+    let leads = [vec![0], words(&[table]), vec![1]].concat();
+    let extension = file.put(&header_2(&[Message(0x0f, 0, leads)]));
+    let end = file.0.len() as u64;
+    file.put_at(0, &superblock_2(2, 0, extension, end, root));
+    file.0
+}
+
+const DATATYPES: u16 = 1 << kind::DATATYPE;
+
+/// The ID of the first message on the heap.
+fn first(length: usize) -> Vec<u8> {
+    heap_id(DIRECT_PREFIX, length as u64)
+}
+
+#[test]
+fn a_heap_as_it_should_be() {
+    let datatype = byte_type();
+    let tree = good_is_good(with_heap(DATATYPES, &datatype, &first(datatype.len())));
+    assert_eq!(tree.size("bad"), Ok(8));
+    assert_eq!(tree.attribute("bad", "user.h5fs.dtype"), Ok("|u1".into()));
+}
+
+/// What is there is a message of another type: its bytes are read as what they should be, and are none.
+#[test]
+fn messages_of_another_type() {
+    let extent = extent(&[4]);
+    bad_alone_is_bad(with_heap(DATATYPES, &extent, &first(extent.len())));
+    // A record that leads on, in place of a message.
+    let record = [vec![3, 1], first(12)].concat();
+    bad_alone_is_bad(with_heap(DATATYPES, &record, &first(record.len())));
+    let datatype = byte_type();
+    let spaces = 1 << kind::DATASPACE;
+    bad_alone_is_bad(with_heap(spaces, &datatype, &first(datatype.len())));
+    bad_alone_is_bad(with_heap(0, &datatype, &first(datatype.len())));
+}
+
+#[test]
+fn ids_that_lie() {
+    let datatype = byte_type();
+    for id in [
+        heap_id(1 << 31, 12),
+        heap_id(DIRECT_PREFIX, 0),
+        heap_id(DIRECT_PREFIX, 3),
+        heap_id(DIRECT_PREFIX, 1 << 23),
+        vec![0xff; 8],
+        vec![0x10; 8],
+    ] {
+        bad_alone_is_bad(with_heap(DATATYPES, &datatype, &id));
+    }
+}
+
+/// The heap is the table, the header of the dataset, or nowhere.
+#[test]
+fn heaps_that_are_none() {
+    for heap in [0, 96, 1 << 60, UNDEFINED] {
+        let mut file = Hdf5::new();
+        let table = file.put(&table(DATATYPES, heap));
+        let bad = file.put(&header_2(&[
+            dataspace(&[8]),
+            Message(kind::DATATYPE, 2, [vec![3, 1], first(12)].concat()),
+            contiguous(96, 8),
+        ]));
+        bad_alone_is_bad(finish(file, table, bad));
+    }
+}
+
+/// One committed datatype of 32 000 names in 64 KB, and two hundred datasets of it: each of them would be megabytes when
+/// parsed, but not all are kept.
+#[test]
+fn two_hundred_datasets_of_one_large_datatype() {
+    const NAMES: u32 = 32_000;
+    let names = vec![0; NAMES as usize]; // each of them empty
+    let values = vec![7; NAMES as usize];
+    let body = class_type(0x38, NAMES, 1, &[byte_type(), names, values].concat());
+    let mut file = Hdf5::new();
+    let large = file.put(&header_2(&[Message(kind::DATATYPE, 0, body)]));
+    let leads = [vec![3, 2], words(&[large])].concat();
+    let header = header_2(&[
+        dataspace(&[8]),
+        Message(kind::DATATYPE, 2, leads),
+        contiguous(96, 8),
+    ]);
+    let links: Vec<Message> = (0..200)
+        .map(|i| hard_link(format!("{i:04}").as_bytes(), file.put(&header)))
+        .collect();
+    let root = file.put(&group(&links));
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("types.h5");
+    fs::write(&path, file.rooted(root)).expect("write");
+    let mount = Mount::with(&path, &["-o", "cache_size=8M"]);
+    let listed = std::process::Command::new("ls")
+        .arg("-l")
+        .arg(&mount.path)
+        .stdout(std::process::Stdio::null())
+        .status();
+    assert!(listed.expect("ls").success());
+    let content = run(
+        std::process::Command::new("cat").arg(mount.at("0199")),
+        MOUNT_LIMIT,
+    );
+    assert_eq!(content.success().stdout.len(), 8);
+    let (worker, _) = mount.worker_and_supervisor(&path);
+    assert!(worker.peak() <= (8 + 64) << 20, "{} bytes", worker.peak());
+}

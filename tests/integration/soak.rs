@@ -1,0 +1,43 @@
+//! Short runs of the parts of the soak, each of which `scripts/soak` runs for as long as it is asked to.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::harness::{H5FS, python, run};
+
+/// Runs a part of the soak for no longer than it takes to make `least` rounds.
+#[track_caller]
+fn part(name: &str, least: u32) {
+    let parts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/soak");
+    let mut command = Command::new(python());
+    command.arg("-B").arg(parts.join(name)).args([H5FS, "0"]);
+    command.arg(least.to_string()).env("SOAK_ENTRIES", "20000");
+    let done = run(&mut command, Duration::from_secs(180));
+    assert!(done.status.success(), "{}{}", done.text(), done.stderr);
+}
+
+#[test]
+fn opening_and_closing_leaves_nothing_open() {
+    part("handles.py", 200);
+}
+
+#[test]
+fn mounting_and_unmounting_leaves_nothing_behind() {
+    part("mounts.py", 20);
+}
+
+#[test]
+fn sixty_four_readers_read_what_is_there() {
+    part("readers.py", 2);
+}
+
+#[test]
+fn seeks_in_a_directory_land_where_they_were() {
+    part("directory.py", 500);
+}
+
+#[test]
+fn whatever_would_change_something_is_refused() {
+    part("refusals.py", 1);
+}

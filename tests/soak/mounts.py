@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""mounts.py H5FS SECONDS [LEAST]: mounts and unmounts, 1000 times and more, every fourth time by killing a process: nothing stays."""
+import collections
+import os
+import random
+import signal
+import subprocess
+import time
+
+import h5py
+
+import mounted
+
+AT_ONCE = 2.0  # seconds in which a mount is gone whose worker was killed
+
+
+def unmount(mount):
+    """Ends a mount in one of the ways; which, and the seconds that it took."""
+    way = random.choices(["fusermount3 -u", "SIGTERM", "SIGKILL of the worker", "SIGKILL of the supervisor"], [15, 2, 2, 1])[0]
+    pid = mount.supervisor if "supervisor" in way or way == "SIGTERM" else mount.worker
+    start = time.monotonic()
+    if way == "fusermount3 -u":
+        # what was read a moment ago may still be being released
+        if not mounted.wait_until(lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 10):
+            raise AssertionError("fusermount3 -u: busy")
+    else:
+        os.kill(pid, signal.SIGTERM if way == "SIGTERM" else signal.SIGKILL)
+    assert mounted.wait_until(lambda: not mounted.is_mounted(mount.path), 10), f"still mounted after {way}"
+    gone = time.monotonic() - start
+    assert mounted.wait_until(lambda: not mounted.processes(mount.path), 10), f"a process is left after {way}"
+    return way, gone
+
+
+def mounts(h5fs, seconds, least):
+    with h5py.File("small.h5", "w") as f:
+        f["numbers"] = list(range(1000))
+        wanted = f["numbers"][...].tobytes()
+    os.mkdir("tmp")
+    environment = dict(os.environ, TMPDIR=os.path.abspath("tmp"))
+    ways, slowest = collections.Counter(), collections.Counter()
+    for _ in mounted.rounds(seconds, least):
+        with mounted.Mount(h5fs, "small.h5", environment=environment) as mount:
+            with open(mount.at("numbers"), "rb") as f:
+                assert f.read() == wanted
+            way, gone = unmount(mount)
+        ways[way] += 1
+        slowest[way] = max(slowest[way], gone)
+    for way, count in ways.most_common():
+        mounted.say(f"{way}: {count} times, unmounted within {slowest[way]:.2f} s")
+        assert slowest[way] < AT_ONCE or way == "fusermount3 -u", "too slow"
+    assert not os.listdir("tmp"), f"left behind: {os.listdir('tmp')}"
+
+
+if __name__ == "__main__":
+    mounted.run(mounts, 1000)
