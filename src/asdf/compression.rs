@@ -115,7 +115,7 @@ pub fn pieces(
     source::check_range(&**source, encoded.offset, encoded.stored, "block")?;
     let is_small = encoded.decoded <= limits::WHOLE_BLOCK;
     Ok(match framing(&encoded, block)? {
-        Framing::Zlib if is_small => Arc::new(Whole::new(encoded, WholeCodec::Zlib)?),
+        Framing::Zlib if is_small => Arc::new(Whole::new(encoded, StreamCodec::Zlib.whole())?),
         Framing::Zlib => {
             let stream = Checkpointed::new(encoded, limits::BLOCK_PIECE)?;
             Arc::new(StreamPieces::new(stream, resumables))

@@ -1,13 +1,15 @@
-//! Blocks that are one zlib stream, decoded from checkpoints: copies of the decoder's state, taken at
-//! even distances while the stream is decoded for the first time.
+//! Blocks that are one zlib stream. Who reads on from the beginning is served by a fast decoder; who goes
+//! elsewhere, by one whose state is plain data, from checkpoints: copies of that state, taken at even
+//! distances where the stream is decoded so for the first time.
 //!
-//! A read costs the way from the checkpoint before it. The decoder is one whose state is plain data.
+//! A read costs the way from the checkpoint before it, and the first one a way from the beginning.
 
 use std::num::NonZeroU64;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::asdf::compression::Encoded;
 use crate::asdf::compression::resumable::Resumable;
+use crate::asdf::compression::stream::{Stream, StreamCodec};
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::filter::inflate::{self, Inflater};
@@ -20,12 +22,17 @@ const EXPANSION: u64 = 1032;
 /// The most checkpoints of one block, 43 KiB each.
 const CHECKPOINTS: u64 = 128;
 
+/// Pieces by which the requests of one sequential reader may be ahead of each other.
+const NEAR: u64 = 8;
+
 /// Stored bytes that are read at once.
 const INPUT: u64 = 256 << 10;
 
 /// A block that is one zlib stream.
 pub struct Checkpointed {
     encoded: Encoded,
+    /// The way from the beginning.
+    run: Stream,
     piece: u64,
     /// Pieces from one checkpoint to the next.
     distance: u64,
@@ -96,6 +103,7 @@ impl Checkpointed {
         }
         let pieces = encoded.decoded.div_ceil(piece.get());
         Ok(Checkpointed {
+            run: Stream::new(encoded.clone(), StreamCodec::Zlib, piece),
             encoded,
             piece: piece.get(),
             distance: pieces.div_ceil(CHECKPOINTS).max(4),
@@ -208,6 +216,9 @@ impl Resumable for Checkpointed {
     }
 
     fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
+        if let Some(decoded) = self.run.decode_near(piece, NEAR, passed) {
+            return decoded;
+        }
         let mut kept = self.kept();
         // Who is about to come here needs no help, and will leave its state.
         while kept.is_on_the_way(piece, self.distance) {
@@ -240,5 +251,6 @@ impl Resumable for Checkpointed {
             kept.checkpoints = Vec::new();
             kept.last = None;
         }
+        self.run.forget();
     }
 }

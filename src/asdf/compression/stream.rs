@@ -28,6 +28,8 @@ const XZ_KIB: u32 = 80 << 10;
 /// What a stream is compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamCodec {
+    /// One zlib stream.
+    Zlib,
     /// Zstandard frames.
     Zstd,
     /// One LZ4 frame.
@@ -48,6 +50,7 @@ impl StreamCodec {
     /// `Corrupt` for a damaged stream or another length.
     pub fn decode(self, stored: &[u8], length: Length) -> Result<Vec<u8>> {
         match self {
+            StreamCodec::Zlib => filter::deflate::decode(stored, length),
             StreamCodec::Zstd => filter::zstd::decode(stored, length),
             StreamCodec::Lz4Frame => filter::lz4::frame(stored, length),
             StreamCodec::Xz => length.fill("xz", |output| {
@@ -63,6 +66,7 @@ impl StreamCodec {
     fn decoder(self, stored: StoredBytes) -> Result<Box<dyn Read + Send>> {
         let stored = BufReader::new(stored);
         Ok(match self {
+            StreamCodec::Zlib => Box::new(flate2::bufread::ZlibDecoder::new(stored)),
             StreamCodec::Zstd => Box::new(
                 zstd::stream::read::Decoder::with_buffer(stored)
                     .map_err(|error| damaged(&error))?,
@@ -141,6 +145,13 @@ struct State {
     kept: VecDeque<Vec<u8>>,
 }
 
+impl State {
+    /// The first piece that is kept, or the next one where none is.
+    fn first(&self) -> u64 {
+        self.next.saturating_sub(to_u64(self.kept.len()))
+    }
+}
+
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Stream({:?} at {})", self.codec, self.encoded.offset)
@@ -156,6 +167,45 @@ impl Stream {
             piece: piece.get(),
             state: Mutex::default(),
         }
+    }
+
+    /// As `decode`, where that takes the way over no more than `most` pieces; else `None`.
+    pub fn decode_near(
+        &self,
+        piece: u64,
+        most: u64,
+        passed: &mut Passed<'_>,
+    ) -> Option<Result<Vec<u8>>> {
+        let mut state = self.state();
+        let is_near = state.first() <= piece && piece < state.next.saturating_add(most);
+        is_near.then(|| self.decode_on(&mut state, piece, passed))
+    }
+
+    /// Decodes on to the end of `piece`, which is not before the first one that is kept.
+    fn decode_on(
+        &self,
+        state: &mut State,
+        piece: u64,
+        passed: &mut Passed<'_>,
+    ) -> Result<Vec<u8>> {
+        if state.decoder.is_none() {
+            *state = State {
+                decoder: Some(self.codec.decoder(StoredBytes {
+                    source: Arc::clone(&self.encoded.source),
+                    at: self.encoded.offset,
+                    end: self.encoded.offset.saturating_add(self.encoded.stored),
+                })?),
+                ..State::default()
+            };
+        }
+        while state.next <= piece {
+            if let Err(error) = self.step(state, passed) {
+                *state = State::default();
+                return Err(error);
+            }
+        }
+        let place = to_usize(piece.saturating_sub(state.first()))?;
+        state.kept.get(place).cloned().ok_or(Error::NotFound)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -197,27 +247,10 @@ impl Resumable for Stream {
 
     fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
         let mut state = self.state();
-        let kept = to_u64(state.kept.len());
-        if piece < state.next.saturating_sub(kept) || state.decoder.is_none() {
-            *state = State {
-                decoder: Some(self.codec.decoder(StoredBytes {
-                    source: Arc::clone(&self.encoded.source),
-                    at: self.encoded.offset,
-                    end: self.encoded.offset.saturating_add(self.encoded.stored),
-                })?),
-                ..State::default()
-            };
+        if piece < state.first() {
+            *state = State::default();
         }
-        while state.next <= piece {
-            if let Err(error) = self.step(&mut state, passed) {
-                *state = State::default();
-                return Err(error);
-            }
-        }
-        let back = to_usize(state.next.saturating_sub(piece))?;
-        let place = state.kept.len().checked_sub(back);
-        let bytes = place.and_then(|place| state.kept.get(place));
-        bytes.cloned().ok_or(Error::NotFound)
+        self.decode_on(&mut state, piece, passed)
     }
 
     fn forget(&self) {

@@ -11,8 +11,6 @@ use crate::wire::to_usize;
 /// What decodes a block at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WholeCodec {
-    /// One zlib stream.
-    Zlib,
     /// One .bz2 stream.
     Bzip2,
     /// What can be decoded as a stream too.
@@ -47,7 +45,6 @@ impl Whole {
         let length = Length::Exactly(to_usize(self.encoded.decoded)?);
         let stored = self.encoded.read()?;
         match self.codec {
-            WholeCodec::Zlib => filter::deflate::decode(&stored, length),
             WholeCodec::Bzip2 => filter::bzip2::decode(&stored, length),
             WholeCodec::Stream(codec) => codec.decode(&stored, length),
             WholeCodec::Blosc => filter::blosc::decode(&stored, length),
