@@ -33,6 +33,12 @@ fn sixty_four_readers_read_what_is_there() {
 }
 
 #[test]
+fn what_a_writer_appends_is_seen() {
+    // Seconds, not rounds; how soon it is seen is not for a busy machine to tell.
+    part("growth.py", 3);
+}
+
+#[test]
 fn seeks_in_a_directory_land_where_they_were() {
     part("directory.py", 500);
 }
