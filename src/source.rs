@@ -38,6 +38,11 @@ pub trait Source: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Whether the writer wrote a moment ago, so that damage may pass.
+    fn is_unsettled(&self) -> bool {
+        self.is_growing()
+    }
+
     /// The same bytes as a writer appends to them; `None` where none can.
     fn growing(self: Arc<Self>) -> Option<SharedSource> {
         None

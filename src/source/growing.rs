@@ -13,6 +13,10 @@ use crate::source::file::FileSource;
 /// under half a second.
 const PAUSE: Duration = Duration::from_millis(4);
 
+/// How long after the last write nothing is half written any more: a file that only claims to have a writer
+/// must not make each look at its damage take that long.
+const SETTLED: Duration = Duration::from_secs(1);
+
 /// A file with the length that it has at the moment.
 #[derive(Debug)]
 pub struct GrowingFile(pub Arc<FileSource>);
@@ -30,6 +34,11 @@ impl Source for GrowingFile {
     fn is_growing(&self) -> bool {
         true
     }
+
+    fn is_unsettled(&self) -> bool {
+        let age = self.0.fingerprint().map(|now| now.age());
+        age.is_ok_and(|age| age.is_none_or(|age| age < SETTLED))
+    }
 }
 
 /// What `read` gives. Where it finds `source` damaged while that grows, it may have met something half
@@ -38,14 +47,11 @@ impl Source for GrowingFile {
 /// # Errors
 /// As `read` says in the end.
 pub fn settled<T>(source: &dyn Source, mut read: impl FnMut() -> Result<T>) -> Result<T> {
-    let mut left = match source.is_growing() {
-        true => limits::GROWING_ATTEMPTS,
-        false => 1,
-    };
+    let mut left = limits::GROWING_ATTEMPTS;
     loop {
         left = left.saturating_sub(1);
         match read() {
-            Err(Error::Corrupt { .. }) if left > 0 => sleep(PAUSE),
+            Err(Error::Corrupt { .. }) if left > 0 && source.is_unsettled() => sleep(PAUSE),
             done => return done,
         }
     }
@@ -93,5 +99,18 @@ mod tests {
         });
         assert_eq!((missing, looks), (Err(Error::NotFound), 1));
         assert!(settled::<()>(&growing, || Err(Error::corrupt("for good", 0))).is_err());
+    }
+
+    #[test]
+    fn damage_that_nobody_is_writing_is_looked_at_once() {
+        let (written, source) = file(b"");
+        let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+        written.as_file().set_modified(long_ago).unwrap();
+        let mut looks = 0;
+        let damaged: Result<()> = settled(&GrowingFile(source), || {
+            looks += 1;
+            Err(Error::corrupt("for good", 0))
+        });
+        assert_eq!((damaged.is_err(), looks), (true, 1));
     }
 }
