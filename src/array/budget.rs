@@ -4,6 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Grants bytes and slots in the order in which they are asked for, so that a large request is not
 /// passed over for ever.
+#[derive(Debug)]
 pub(super) struct Budget {
     bytes: u64,
     slots: usize,
@@ -11,7 +12,7 @@ pub(super) struct Budget {
     changed: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     bytes_taken: u64,
     slots_taken: usize,

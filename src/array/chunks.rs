@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::array::budget::{Budget, Permit};
 use crate::array::cache::Key;
 use crate::array::grid::Grid;
 use crate::error::{Error, Result};
@@ -24,6 +25,8 @@ pub(super) struct Chunks {
     array: u64,
     pub(super) grid: Grid,
     origin: Origin,
+    /// Lets in one after another, in the order of their coming, where that is how chunks are decoded.
+    turns: Budget,
 }
 
 #[derive(Debug)]
@@ -70,6 +73,7 @@ impl Chunks {
             array: number,
             grid,
             origin: Origin::Grid(chunked.clone()),
+            turns: Budget::new(0, 1),
         })
     }
 
@@ -87,6 +91,7 @@ impl Chunks {
             array: number,
             grid: Grid::new(&[length], &[pieces.piece_bytes()], 1)?,
             origin: Origin::Block(Arc::clone(pieces)),
+            turns: Budget::new(0, 1),
         })
     }
 
@@ -125,6 +130,12 @@ impl Chunks {
             Origin::Grid(_) => false,
             Origin::Block(pieces) => pieces.is_sequential(),
         }
+    }
+
+    /// Waits until it is the caller's turn to decode, where chunks are best decoded one after another: who
+    /// was overtaken by many would have to decode the way once more.
+    pub(super) fn turn(&self) -> Option<Permit<'_>> {
+        self.is_sequential().then(|| self.turns.acquire(0))
     }
 
     /// Where chunk `number` is.

@@ -234,6 +234,12 @@ impl Shared {
             Located::Absent => Ok(Found::Absent),
             Located::Raw(source, offset) => Ok(Found::Raw(source, offset)),
             Located::Encoded(encoded) => {
+                let turn = chunks.turn();
+                if turn.is_some()
+                    && let Some(passed) = self.kept(chunks.key(number))
+                {
+                    return Ok(passed);
+                }
                 let chunk = Arc::new(self.decode(chunks, number, encoded)?);
                 self.cache.put(chunks.key(number), &chunk);
                 Ok(Found::Decoded(chunk))

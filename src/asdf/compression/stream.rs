@@ -182,12 +182,7 @@ impl Stream {
     }
 
     /// Decodes on to the end of `piece`, which is not before the first one that is kept.
-    fn decode_on(
-        &self,
-        state: &mut State,
-        piece: u64,
-        passed: &mut Passed<'_>,
-    ) -> Result<Vec<u8>> {
+    fn decode_on(&self, state: &mut State, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
         if state.decoder.is_none() {
             *state = State {
                 decoder: Some(self.codec.decoder(StoredBytes {
