@@ -186,17 +186,14 @@ impl Shared {
         if !chunks.is_encoded() || !self.budget.holds_twice(chunks.decode_bytes(None)) {
             return 0;
         }
+        let room = self.cache.capacity() / entry_bytes(chunks.grid.chunk_bytes());
         if chunks.is_sequential() {
             // Decoding goes on while the reader copies.
-            let entry = entry_bytes(chunks.grid.chunk_bytes());
-            return SEQUENTIAL_DEPTH.min(self.cache.capacity() / 4 / entry);
+            return SEQUENTIAL_DEPTH.min(room / 4);
         }
-        let entry = entry_bytes(chunks.grid.chunk_bytes());
-        let capacity = self.cache.capacity();
-        let beside = capacity / entry;
         self.wanted_depth(chunks)
-            .min(capacity / 4 / entry)
-            .min(beside.saturating_sub(chunks.grid.band()))
+            .min(room / 4)
+            .min(room.saturating_sub(chunks.grid.band()))
     }
 
     fn wanted_depth(&self, chunks: &Chunks) -> u64 {
