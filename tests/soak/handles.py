@@ -28,11 +28,8 @@ def once(mount, names, contents, number):
 
 
 def handles(h5fs, seconds, least):
-    path, names = source.write()
-    contents = {}
-    for name in names:
-        with open(name + ".bytes", "rb") as f:
-            contents[name] = f.read()
+    path, contents = source.write()
+    names = list(contents)
     with mounted.Mount(h5fs, path, cache=8 * mounted.MIB) as mount:
         worker, done = mount.worker, 0
         warm = max(len(names) * 20, least // 5)

@@ -139,11 +139,7 @@ def session(h5fs, path, contents, seconds, least, **options):
 
 
 def readers(h5fs, seconds, least):
-    path, names = source.write()
-    contents = {}
-    for name in names:
-        with open(name + ".bytes", "rb") as f:
-            contents[name] = f.read()
+    path, contents = source.write()
     session(h5fs, path, contents, seconds / 2, least)
     mounted.say("the same with a small cache, past the page cache")
     session(h5fs, path, contents, seconds / 2, least, cache=2 * mounted.MIB, threads=4, options=["direct_io"])

@@ -83,7 +83,7 @@ def digest(path):
 
 
 def refusals(h5fs, seconds, least):
-    path, names = source.write()
+    path, contents = source.write()
     before = digest(path)
     with mounted.Mount(h5fs, path) as mount:
         listing = sorted(os.listdir(mount.path))
@@ -99,9 +99,9 @@ def refusals(h5fs, seconds, least):
         mounted.say(f"{len(calls)} calls by path, each EROFS, and {len(others)} by descriptor, {done + 1} times")
         os.close(descriptor)
         assert sorted(os.listdir(mount.path)) == listing
-        for name in names:
-            with open(mount.at(name), "rb") as got, open(name + ".bytes", "rb") as wanted:
-                assert got.read() == wanted.read(), name
+        for name, content in contents.items():
+            with open(mount.at(name), "rb") as got:
+                assert got.read() == content, name
         mount.check_memory(source.largest_chunk(), source.largest_chunk())
     assert digest(path) == before, "the source has changed"
 

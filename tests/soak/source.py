@@ -1,4 +1,4 @@
-"""The files that the soak reads, and beside each dataset what h5py reads of it."""
+"""The file that the soak reads, and what h5py reads of each of its datasets."""
 import os
 
 import h5py
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def write(directory="."):
-    """Writes `soak.h5` and, for each of its datasets NAME, `NAME.bytes`. The names."""
+    """Writes `soak.h5`. Its path, and the bytes of each of its datasets by name."""
     path = os.path.join(directory, "soak.h5")
     random = np.random.default_rng(20)
     noise = random.integers(0, 256, 32 << 20, "u1")
@@ -27,17 +27,14 @@ def write(directory="."):
         f.create_group("group").attrs["units"] = "m"
         f["group/inside"] = np.arange(10)
         f["link"] = h5py.SoftLink("group/inside")
-    names = []
+    contents = {}
     with h5py.File(path) as f:
         for name, item in f.items():
             if not isinstance(item, h5py.Dataset) or name == "link":
                 continue
             content = item[...]
-            content = b"".join(w + b"\n" for w in content) if name == "strings" else content.tobytes()
-            with open(os.path.join(directory, name + ".bytes"), "wb") as g:
-                g.write(content)
-            names.append(name)
-    return path, names
+            contents[name] = b"".join(w + b"\n" for w in content) if name == "strings" else content.tobytes()
+    return path, contents
 
 
 def largest_chunk():

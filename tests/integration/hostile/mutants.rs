@@ -62,7 +62,7 @@ fn ten_thousand_mutants() {
 }
 
 #[test]
-#[ignore = "a part of ten_thousand_mutants, which runs it in a process of its own"]
+#[ignore = "a part of ten_thousand_mutants, which runs it in a process of its own: cargo test --test integration ten_thousand_mutants"]
 fn the_mutants() {
     let number = |name, default| setting(name).map_or(default, |n| n.parse().expect("a number"));
     let count = number("H5FS_MUTANTS", MUTANTS);
