@@ -154,6 +154,15 @@ pub const BLOCK_PIECE: std::num::NonZeroU64 = std::num::NonZeroU64::new(1 << 20)
 /// Separately compressed chunks of one ASDF block.
 pub const BLOCK_CHUNKS: usize = 1 << 20;
 
+/// Parts of one compressed stream that are found without the way from its beginning.
+pub const STREAM_PARTS: usize = 1 << 16;
+
+/// Binary logarithm of the bytes that a Zstandard frame may refer back to: what the decoder itself keeps to.
+pub const ZSTD_WINDOW_LOG: u32 = 27;
+
+/// KiB of memory that an .xz stream's dictionary may take.
+pub const XZ_KIB: u32 = 80 << 10;
+
 /// ASDF blocks of one file for which is kept what it takes to decode a stream on.
 pub const RESUMABLE_BLOCKS: usize = 2;
 

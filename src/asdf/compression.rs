@@ -30,10 +30,17 @@ pub mod bit_marks;
 pub mod bzip2_blocks;
 pub mod checkpoints;
 pub mod chunk_table;
+pub mod codec;
+pub mod following;
+pub mod lz4_frames;
+pub mod lzma2;
+pub mod parts;
 pub mod plain;
 pub mod resumable;
 pub mod stream;
 pub mod whole;
+pub mod xz_streams;
+pub mod zstd_frames;
 
 use std::sync::Arc;
 
@@ -47,12 +54,10 @@ use crate::source::{self, SharedSource};
 use bzip2_blocks::Bzip2Blocks;
 use checkpoints::Checkpointed;
 use chunk_table::{ChunkCodec, ChunkTable};
+use codec::{LZ4_MAGIC, StreamCodec};
 use resumable::{Resumables, StreamPieces};
-use stream::{Stream, StreamCodec};
+use stream::Stream;
 use whole::{Whole, WholeCodec};
-
-/// The bytes of an LZ4 frame's beginning.
-const LZ4_FRAME: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
 
 /// How one block's bytes are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +143,7 @@ pub fn pieces(
 fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
     let end = encoded.offset.saturating_add(encoded.stored.min(32));
     let first = scan::piece(&*encoded.source, encoded.offset..end)?;
-    let is_frame = first.starts_with(LZ4_FRAME);
+    let is_frame = first.starts_with(LZ4_MAGIC);
     Ok(match &block.compression {
         b"zlib" => Framing::Zlib,
         b"bzp2" => Framing::Bzip2,

@@ -28,6 +28,20 @@ fn what_the_library_writes_is_what_the_mount_serves() {
     );
 }
 
+#[test]
+fn long_streams_are_read_from_anywhere() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut command: Command = script("asdf_streams.py");
+    command.arg(H5FS).arg(directory.path());
+    let finished = run(&mut command, Duration::from_secs(240));
+    assert!(
+        finished.status.success(),
+        "{}{}",
+        finished.text(),
+        finished.stderr
+    );
+}
+
 /// A block header: flags, then the sizes.
 fn block(flags: u32, size: u64) -> Vec<u8> {
     let mut header = b"\xd3BLK\x00\x30".to_vec();

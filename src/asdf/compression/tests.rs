@@ -1,9 +1,11 @@
-use std::io::Write;
+use std::io::{Cursor, Read, Write};
 use std::num::NonZeroU64;
 
 use lz4_flex::frame::{BlockSize, FrameInfo};
 
+use super::parts::{Part, PartsReader};
 use super::*;
+use crate::filter::Length;
 use crate::source::memory::MemorySource;
 
 const PIECE: NonZeroU64 = NonZeroU64::new(64 << 10).unwrap();
@@ -183,4 +185,168 @@ fn the_checksum_of_a_whole_bzip2_stream_is_verified() {
     let pieces = StreamPieces::new(blocks, &Arc::default());
     assert!(pieces.decode(0).is_ok());
     assert!(matches!(pieces.decode(4), Err(Error::Corrupt { .. })));
+}
+
+/// What the blocks of a frame are: raw bytes, or bytes to compress.
+enum Data<'a> {
+    Raw(&'a [u8]),
+    Compressed(&'a [u8]),
+}
+
+/// An LZ4 frame of independent blocks of up to 64 KiB (LZ4 Frame Format: magic number, FLG, BD, HC, blocks,
+/// EndMark).
+fn lz4_frame(blocks: &[Data<'_>]) -> Vec<u8> {
+    let mut frame = b"\x04\x22\x4d\x18\x60\x40\x82".to_vec();
+    for block in blocks {
+        let (stored, flag) = match block {
+            Data::Raw(data) => (data.to_vec(), 1 << 31),
+            Data::Compressed(data) => (lz4_flex::block::compress(data), 0),
+        };
+        frame.extend((u32::try_from(stored.len()).unwrap() | flag).to_le_bytes());
+        frame.extend(stored);
+    }
+    frame.extend([0; 4]);
+    frame
+}
+
+fn found(stored: &[u8], decoded: usize, codec: StreamCodec) -> Arc<[Part]> {
+    parts::find(&encoded(stored, decoded), codec).unwrap()
+}
+
+/// The content, from every part on.
+fn read_parts(stored: &[u8], decoded: usize, codec: StreamCodec) -> Vec<(u64, Vec<u8>)> {
+    let list = found(stored, decoded, codec);
+    let from = |first| {
+        let parts = Arc::clone(&list);
+        let mut reader = PartsReader::new(encoded(stored, decoded), codec, parts, first);
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        (list[first].start, bytes)
+    };
+    (0..list.len()).map(from).collect()
+}
+
+#[track_caller]
+fn assert_parts(stored: &[u8], content: &[u8], codec: StreamCodec, starts: &[usize]) {
+    let read = read_parts(stored, content.len(), codec);
+    assert_eq!(read.len(), starts.len());
+    for ((start, bytes), expected) in read.into_iter().zip(starts) {
+        assert_eq!(usize::try_from(start), Ok(*expected));
+        assert!(bytes == content[*expected..], "from {start}");
+    }
+    let whole = codec.decode(stored, Length::Exactly(content.len()));
+    assert!(whole.as_deref() == Ok(content));
+}
+
+#[test]
+fn independent_lz4_blocks_are_parts() {
+    let content = content();
+    let blocks: Vec<_> = content.chunks(65_536).map(Data::Compressed).collect();
+    let starts = [0, 65_536, 131_072, 196_608, 262_144];
+    let stored = lz4_frame(&blocks);
+    assert_parts(&stored, &content, StreamCodec::Lz4Frame, &starts);
+    // Two frames, and one to skip between them.
+    let skipped = b"\x5e\x2a\x4d\x18\x03\0\0\0abc".to_vec();
+    let two = [stored.clone(), skipped, stored].concat();
+    let starts = [starts, starts.map(|start| start + content.len())].concat();
+    assert_parts(&two, &content.repeat(2), StreamCodec::Lz4Frame, &starts);
+}
+
+#[test]
+fn lz4_blocks_of_a_writer_that_flushed_are_no_parts() {
+    let content = content();
+    // As many blocks as if all but the last were full.
+    let (first, rest) = content.split_at(65_536);
+    let (second, rest) = rest.split_at(10_000);
+    let (third, rest) = rest.split_at(65_536);
+    let blocks = [first, second, third, &rest[..60_000]];
+    let stored = lz4_frame(&blocks.map(Data::Compressed));
+    assert!(found(&stored, 201_072, StreamCodec::Lz4Frame).is_empty());
+    // Raw blocks say how long they are.
+    let stored = lz4_frame(&blocks.map(Data::Raw));
+    let starts = [0, 65_536, 75_536, 141_072];
+    assert_parts(&stored, &content[..201_072], StreamCodec::Lz4Frame, &starts);
+}
+
+#[test]
+fn many_tiny_parts_are_made_few() {
+    let content = content();
+    let bytes: Vec<_> = content[..200_000].chunks(1).map(Data::Raw).collect();
+    let stored = lz4_frame(&bytes);
+    let parts = found(&stored, 200_000, StreamCodec::Lz4Frame);
+    assert_eq!(parts.iter().map(|part| part.decoded).max(), Some(65_536));
+    assert_eq!(parts.len(), 4);
+    let frames: Vec<u8> = content[..5000]
+        .chunks(1)
+        .flat_map(|byte| zstd::bulk::compress(byte, 1).unwrap())
+        .collect();
+    assert_parts(&frames, &content[..5000], StreamCodec::Zstd, &[0]);
+}
+
+#[test]
+fn zstd_frames_are_parts_where_they_say_their_lengths() {
+    let content = content();
+    let frames: Vec<_> = content
+        .chunks(100_000)
+        .map(|part| zstd::bulk::compress(part, 1).unwrap())
+        .collect();
+    let starts = [0, 100_000, 200_000];
+    assert_parts(&frames.concat(), &content, StreamCodec::Zstd, &starts);
+    let one = zstd::bulk::compress(&content, 1).unwrap();
+    assert!(found(&one, content.len(), StreamCodec::Zstd).is_empty());
+    let unsized_ = stream(StreamCodec::Zstd, &content).repeat(2);
+    assert!(found(&unsized_, 2 * content.len(), StreamCodec::Zstd).is_empty());
+    // Another length than the frames together.
+    for wrong in [content.len() - 1, content.len() + 1] {
+        assert!(found(&frames.concat(), wrong, StreamCodec::Zstd).is_empty());
+    }
+}
+
+#[test]
+fn xz_streams_are_parts() {
+    let padded = [XZ, &[0; 8], XZ, XZ, &[0; 4]].concat();
+    let content = b"abc".repeat(300);
+    assert_parts(&padded, &content, StreamCodec::Xz, &[0, 300, 600]);
+    assert!(found(XZ, 300, StreamCodec::Xz).is_empty());
+    // A part that ends, or that a checksum condemns, before its last bytes are given.
+    let mut damaged = padded.clone();
+    damaged[40] ^= 1;
+    let list = found(&padded, 900, StreamCodec::Xz);
+    let mut reader = PartsReader::new(encoded(&damaged, 900), StreamCodec::Xz, list, 0);
+    assert!(reader.read_to_end(&mut Vec::new()).is_err());
+}
+
+#[test]
+fn cut_headers_are_no_parts() {
+    let content = content();
+    let lz4 = lz4_frame(&content.chunks(65_536).map(Data::Raw).collect::<Vec<_>>());
+    let zstd = zstd::bulk::compress(&content, 1).unwrap().repeat(2);
+    let xz = XZ.repeat(2);
+    for (stored, codec) in [
+        (lz4, StreamCodec::Lz4Frame),
+        (zstd, StreamCodec::Zstd),
+        (xz, StreamCodec::Xz),
+    ] {
+        for end in (0..stored.len()).filter(|end| end % 9 == 0 || *end < 40) {
+            assert!(found(&stored[..end], 2 * content.len(), codec).is_empty());
+        }
+        for at in 0..stored.len().min(60) {
+            let mut damaged = stored.clone();
+            damaged[at] = !damaged[at];
+            found(&damaged, 2 * content.len(), codec);
+        }
+    }
+}
+
+#[test]
+fn a_window_over_the_limit_is_refused() {
+    // A frame header that asks for 2 GiB, then a raw block of one byte, the last (RFC 8878, 3.1.1).
+    let frame = b"\x28\xb5\x2f\xfd\x00\xa8\x09\0\0a".to_vec();
+    let decode = |frame: &[u8]| {
+        let mut decoder = StreamCodec::Zstd.decoder(Cursor::new(frame))?;
+        codec::fill(&mut decoder, &mut [0; 2])
+    };
+    assert!(matches!(decode(&frame), Err(Error::Corrupt { .. })));
+    let small = [&frame[..5], &[0], &frame[6..]].concat();
+    assert_eq!(decode(&small), Ok(1));
 }

@@ -1,7 +1,7 @@
 //! Blocks that are decoded in one piece.
 
 use crate::asdf::compression::Encoded;
-use crate::asdf::compression::stream::StreamCodec;
+use crate::asdf::compression::codec::StreamCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
 use crate::limits;
