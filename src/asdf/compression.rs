@@ -99,6 +99,12 @@ impl Encoded {
     fn corrupt(&self, what: &'static str) -> Error {
         Error::corrupt(what, self.offset)
     }
+
+    /// Says that the stream lacks its end, although all of its content is there.
+    fn warn_of_cut(&self) {
+        let at = self.offset;
+        log::warn!("block at byte {at}: the bzip2 stream lacks its end; its content is whole");
+    }
 }
 
 /// The pieces of a compressed block.

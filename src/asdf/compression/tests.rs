@@ -350,3 +350,23 @@ fn a_window_over_the_limit_is_refused() {
     let small = [&frame[..5], &[0], &frame[6..]].concat();
     assert_eq!(decode(&small), Ok(1));
 }
+
+#[test]
+fn a_bzip2_stream_without_its_end_is_read() {
+    let content = content();
+    let mut stored = bzip2(&content);
+    stored.truncate(stored.len() - 9);
+    let whole = Whole::new(encoded(&stored, content.len()), WholeCodec::Bzip2).unwrap();
+    assert!(whole.decode(0).as_ref() == Ok(&content));
+    let blocks = || Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
+    let pieces = StreamPieces::new(blocks(), &Arc::default());
+    assert!(pieces.decode(4).unwrap() == content[262_144..]);
+    assert!(pieces.decode(0).unwrap() == content[..65_536]);
+    // The last block itself is cut.
+    stored.truncate(stored.len() - 9);
+    let whole = Whole::new(encoded(&stored, content.len()), WholeCodec::Bzip2).unwrap();
+    assert!(whole.decode(0).is_err());
+    let blocks = Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
+    let pieces = StreamPieces::new(blocks, &Arc::default());
+    assert!(pieces.decode(4).is_err() && pieces.decode(0).is_ok());
+}
