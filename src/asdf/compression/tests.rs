@@ -187,6 +187,25 @@ fn the_checksum_of_a_whole_bzip2_stream_is_verified() {
     assert!(matches!(pieces.decode(4), Err(Error::Corrupt { .. })));
 }
 
+/// `lz4.frame.compress(b'abc' * 100)` of Python's lz4 4.4.
+const LZ4: &[u8] = &[
+    4, 34, 77, 24, 104, 64, 44, 1, 0, 0, 0, 0, 0, 0, 132, 14, 0, 0, 0, 63, 97, 98, 99, 3, 0, 255,
+    18, 80, 98, 99, 97, 98, 99, 0, 0, 0, 0,
+];
+
+#[test]
+fn an_lz4_frame_has_one_length() {
+    let decode = |frame, length| StreamCodec::Lz4Frame.decode(frame, Length::Exactly(length));
+    assert_eq!(decode(LZ4, 300), Ok(b"abc".repeat(100)));
+    for length in [0, 299, 301] {
+        assert!(decode(LZ4, length).is_err(), "{length}");
+    }
+    // Four zeros are the frame's end mark; the decoder takes the end of the bytes for it too.
+    for end in 0..LZ4.len() - 4 {
+        assert!(decode(&LZ4[..end], 300).is_err(), "{end}");
+    }
+}
+
 /// What the blocks of a frame are: raw bytes, or bytes to compress.
 enum Data<'a> {
     Raw(&'a [u8]),
