@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::shuffle::unshuffle;
-use crate::filter::{Length, buffer};
+use crate::filter::{Buffer, Length, buffer};
 use crate::wire::{Cursor, to_usize};
 use codec::Codec;
 
@@ -32,8 +32,8 @@ pub fn decode(chunk: &[u8], length: Length) -> Result<Vec<u8>> {
 /// Memory for one block at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    joined: Vec<u8>,
-    other: Vec<u8>,
+    joined: Buffer,
+    other: Buffer,
     planes: Vec<u8>,
 }
 
@@ -206,13 +206,21 @@ impl<'a> Chunk<'a> {
                 if blocks.filters.is_empty() {
                     return blocks.join(number, streams, output);
                 }
-                buffers.joined.resize(output.len(), 0);
+                fit(&mut buffers.joined, output.len());
                 blocks.join(number, streams, &mut buffers.joined)?;
                 blocks.undo_filters(self.type_bytes, buffers, first, output);
                 Ok(())
             }
         }
     }
+}
+
+/// Makes `buffer` as long as a block is; almost always it is already.
+fn fit(buffer: &mut Buffer, length: usize) -> &mut [u8] {
+    if buffer.len() != length {
+        *buffer = Buffer::new(length);
+    }
+    buffer
 }
 
 fn damaged() -> Error {
@@ -377,8 +385,11 @@ impl Blocks<'_> {
                 output.copy_from_slice(joined);
                 return;
             }
-            other.resize(joined.len(), 0);
-            let to: &mut [u8] = if filters.is_empty() { output } else { other };
+            let to: &mut [u8] = if filters.is_empty() {
+                output
+            } else {
+                fit(other, joined.len())
+            };
             match *filter {
                 BlockFilter::Shuffle(size) => unshuffle(joined, size, to),
                 BlockFilter::Bitshuffle { whole_only } => {
