@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | `zlib` | one zlib stream | 1 MiB, found again by checkpoints |
 //! | `bzp2` | one bzip2 stream | 1 MiB, of blocks that are decoded alone |
-//! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one |
-//! | `lz4f`, `lz4` | one LZ4 frame | 1 MiB, decoded on from the last one |
-//! | `xz` | one .xz stream | 1 MiB, decoded on from the last one |
+//! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one, or from a frame |
+//! | `lz4f`, `lz4` | LZ4 frames | 1 MiB, decoded on from the last one, or from an independent block |
+//! | `xz` | .xz streams | 1 MiB, decoded on from the last one, or from a block |
 //! | `lz4` | chunks: u32 big-endian length, u32 little-endian decoded length, LZ4 block | the chunks |
 //! | `blsc` | chunks: u32 big-endian length, Blosc-1 buffer | the chunks |
 //! | `blsc` | one Blosc-1 buffer | the whole |
@@ -16,15 +16,16 @@
 //! that its checksums are verified before a byte of it is served.
 //!
 //! What a read costs beyond its pieces: for `zlib` the way from the checkpoint before it, for `bzp2`
-//! nothing, once the blocks before it were decoded to know where it is. For the others, going back costs
-//! the way from the beginning; but what is decoded on the way goes into the cache of chunks, as much of
+//! nothing, once the blocks before it were decoded to know where it is, for the others the way from the
+//! beginning of the [part](parts) it lies in. Where a stream is one part, going back costs the way from its
+//! beginning; but what is decoded on the way goes into the cache of chunks, as much of
 //! its end as half of that holds. So reading backwards, or here and there, decodes a stream once
 //! where half of the cache holds it, and otherwise once for each half of the cache.
 //!
 //! Memory: what a stream needs to be decoded on is kept for [`limits::RESUMABLE_BLOCKS`] blocks of a
 //! file, that of the others is forgotten. For `zlib` it is at most 128 checkpoints of 43 KiB, for `bzp2`
-//! the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window
-//! and the four pieces decoded last.
+//! the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window,
+//! the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`] parts, 56 bytes each.
 
 pub mod bit_marks;
 pub mod bzip2_blocks;

@@ -78,8 +78,11 @@ impl PartList {
         self.list.last().map_or(0, Part::end)
     }
 
-    /// Adds a part at the end, or none for too many, or for more than the content.
+    /// Adds a part at the end, unless it holds nothing; `None` for too many, or for more than the content.
     pub fn push(&mut self, offset: u64, stored: u64, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
+        if decoded == 0 {
+            return Some(());
+        }
         let start = self.end();
         let end = start.checked_add(decoded)?;
         if end > self.decoded || self.list.len() >= limits::STREAM_PARTS {

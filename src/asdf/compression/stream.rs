@@ -5,7 +5,7 @@
 //! back, or far ahead, is served from the nearest part that is decoded alone, where the stream has such;
 //! otherwise going back costs the way from the beginning, unless what was decoded on the way is still kept
 //! by whom it was handed to. A checksum over the whole stream is verified for who reads it from the
-//! beginning, those of the parts are always.
+//! beginning to the end, that of a part before the part's last bytes are given.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;

@@ -311,6 +311,8 @@ fn zstd_frames_are_parts_where_they_say_their_lengths() {
         .collect();
     let starts = [0, 100_000, 200_000];
     assert_parts(&frames.concat(), &content, StreamCodec::Zstd, &starts);
+    let empty = zstd::bulk::compress(&[], 1).unwrap();
+    assert_parts(&frames.join(&*empty), &content, StreamCodec::Zstd, &starts);
     let one = zstd::bulk::compress(&content, 1).unwrap();
     assert!(found(&one, content.len(), StreamCodec::Zstd).is_empty());
     let unsized_ = stream(StreamCodec::Zstd, &content).repeat(2);

@@ -67,9 +67,8 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
             let (stored, end) = (record.unpadded, at.saturating_add(padded(record.unpadded)));
             let decoded = chunks.decoded(encoded, at, end)?;
             let is_right = decoded == Some(record.uncompressed);
-            let is_empty = record.uncompressed == 0;
             let mut push = || parts.push(at, stored, record.uncompressed, &stream.header);
-            if !is_right || !is_empty && push().is_none() {
+            if !is_right || push().is_none() {
                 return Ok(None);
             }
             at = end;
