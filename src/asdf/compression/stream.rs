@@ -7,7 +7,7 @@
 //! by whom it was handed to. A checksum over the whole stream is verified for who reads it from the
 //! beginning to the end, that of a part before the part's last bytes are given.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,6 +25,9 @@ const KEPT: usize = 4;
 /// Pieces by which the requests of one sequential reader may be ahead of each other.
 const NEAR: u64 = 8;
 
+/// Pieces of a part at most that are decoded all at once, as soon as somebody comes to it a second time.
+const AT_ONCE: u64 = 32;
+
 /// A block that is one stream.
 pub struct Stream {
     encoded: Encoded,
@@ -38,6 +41,8 @@ struct State {
     run: Run,
     /// The parts that are decoded alone, once they were looked for.
     parts: Option<Arc<[Part]>>,
+    /// Those of them at which a run has begun.
+    begun: BTreeSet<usize>,
     /// Whether the way from the beginning has met damage.
     is_broken: bool,
 }
@@ -122,8 +127,9 @@ impl Stream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes to the last part before `piece`, or to the beginning, unless the run comes by.
-    fn seek(&self, state: &mut State, piece: u64) -> Result<()> {
+    /// Goes to the last part before `piece`, or to the beginning, unless the run comes by. Gives the piece
+    /// up to which all will be asked for, as far as that is known.
+    fn seek(&self, state: &mut State, piece: u64) -> Result<u64> {
         let parts = match &state.parts {
             Some(parts) => Arc::clone(parts),
             None => parts::find(&self.encoded, self.codec)?,
@@ -131,19 +137,26 @@ impl Stream {
         state.parts = Some(Arc::clone(&parts));
         let start = piece.saturating_mul(self.piece);
         let after = parts.partition_point(|part| part.start <= start);
-        let place = after.checked_sub(1);
-        let part = place.and_then(|place| parts.get(place).map(|part| (place, part.start)));
         let comes_by = state.run.decoder.is_some() && state.run.first() <= piece;
-        match part {
-            Some((_, from)) if comes_by && from <= state.run.next.saturating_mul(self.piece) => {}
-            None if comes_by => {}
-            Some((place, from)) if place > 0 || state.is_broken => {
+        let place = after.checked_sub(1);
+        let Some((place, part)) = place.and_then(|place| Some((place, parts.get(place)?))) else {
+            if !comes_by {
                 state.run = Run::default();
-                state.run = self.run_from(parts, place, from)?;
             }
-            _ => state.run = Run::default(),
+            return Ok(piece);
+        };
+        if comes_by && part.start <= state.run.next.saturating_mul(self.piece) {
+            return Ok(piece);
         }
-        Ok(())
+        let end = part.start.saturating_add(part.decoded).div_ceil(self.piece);
+        let is_known = !state.begun.insert(place);
+        let is_short = end.saturating_sub(piece) <= AT_ONCE;
+        let from = part.start;
+        state.run = Run::default();
+        if place > 0 || state.is_broken {
+            state.run = self.run_from(parts, place, from)?;
+        }
+        Ok(if is_known && is_short { end } else { piece })
     }
 
     /// The run from a part on that begins with byte `from`: from the first piece that begins there or
@@ -162,6 +175,21 @@ impl Stream {
             next,
             kept: VecDeque::new(),
         })
+    }
+
+    /// Hands over the pieces up to `until` of a part to which somebody has come again: each of them asked
+    /// for alone would cost the way from the part's beginning.
+    fn pass_on(&self, run: &mut Run, until: u64, passed: &mut Passed<'_>) {
+        while run.next < until {
+            if self.step(run, passed).is_err() {
+                // Who needs the piece will meet the error.
+                *run = Run::default();
+                return;
+            }
+        }
+        for (number, bytes) in (run.first()..).zip(&run.kept) {
+            passed(number, bytes.clone());
+        }
     }
 
     /// Decodes the next piece, and after the last one looks whether the stream ends there.
@@ -199,10 +227,15 @@ impl Resumable for Stream {
 
     fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
         let mut state = self.state();
+        let mut until = piece;
         if state.is_broken || !state.run.is_near(piece, NEAR) {
-            self.seek(&mut state, piece)?;
+            until = self.seek(&mut state, piece)?;
         }
-        self.decode_on(&mut state, piece, passed)
+        let bytes = self.decode_on(&mut state, piece, passed)?;
+        if until > piece {
+            self.pass_on(&mut state.run, until, passed);
+        }
+        Ok(bytes)
     }
 
     fn forget(&self) {

@@ -324,6 +324,32 @@ fn zstd_frames_are_parts_where_they_say_their_lengths() {
 }
 
 #[test]
+fn a_part_that_is_come_to_again_is_handed_over_whole() {
+    let content = content().repeat(3);
+    let frames: Vec<u8> = content
+        .chunks(4 << 16)
+        .flat_map(|part| zstd::bulk::compress(part, 1).unwrap())
+        .collect();
+    let block = Stream::new(encoded(&frames, content.len()), StreamCodec::Zstd, PIECE);
+    let pieces = StreamPieces::new(block, &Arc::default());
+    let passed = |piece: u64| {
+        let mut numbers = Vec::new();
+        let decoded = pieces.decode_passing(piece, &mut |number, bytes| {
+            let start = usize::try_from(number << 16).unwrap();
+            assert!(content[start..].starts_with(&bytes), "piece {number}");
+            numbers.push(number);
+        });
+        let start = usize::try_from(piece << 16).unwrap();
+        assert!(content[start..].starts_with(&decoded.unwrap()));
+        numbers
+    };
+    assert_eq!(passed(9), []);
+    assert_eq!(passed(1), []);
+    assert_eq!(passed(10), [8, 9, 10, 11]);
+    assert_eq!(passed(1), [0, 1, 2, 3]);
+}
+
+#[test]
 fn xz_streams_are_parts() {
     let padded = [XZ, &[0; 8], XZ, XZ, &[0; 4]].concat();
     let content = b"abc".repeat(300);
