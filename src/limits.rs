@@ -170,6 +170,12 @@ pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =
 /// Bytes of objects on a fractal heap that one listing fetches in a file that is shorter than that.
 pub const HEAP_LISTING: u64 = 256 << 20;
 
+/// Places of a long listing that an open directory of an old-style group remembers, some 80 bytes each.
+pub const LISTING_MARKS: usize = 2048;
+
+/// Links between two such places, at least.
+pub const LISTING_MARKS_APART: u64 = 128;
+
 /// Attributes of one object.
 pub const ATTRIBUTES: u64 = 1 << 20;
 
