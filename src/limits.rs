@@ -79,8 +79,8 @@ pub const PATH_DEPTH: usize = 1 << 16;
 /// Links that are looked through for one whose name was too long to be shown whole.
 pub const CUT_NAME_LINKS: usize = 1 << 20;
 
-/// Names that were too long to be shown whole and are remembered once found.
-pub const CUT_NAMES: usize = 256;
+/// Bytes of names that were too long to be shown whole and are remembered once found.
+pub const CUT_NAMES: u64 = 1 << 20;
 
 /// Bytes of the descriptions of arrays whose readers a mounted file keeps after the last handle is closed.
 pub const READERS: u64 = 1 << 20;
