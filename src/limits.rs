@@ -24,6 +24,9 @@ pub const HEADER_CHUNKS: usize = 4096;
 /// Bytes of one object header, all its blocks together.
 pub const HEADER_BYTES: u64 = 16 << 20;
 
+/// Messages of one object header. Version 1 counts them in 16 bits, version 2 its links and its attributes in as many each.
+pub const HEADER_MESSAGES: usize = 1 << 17;
+
 /// Levels of a tree of nodes (B-trees, doubling tables).
 pub const TREE_DEPTH: usize = 64;
 
