@@ -513,8 +513,8 @@ impl Filesystem {
 
 /// Opens a mounted file as what it is.
 fn opener(options: &Options) -> Opener {
-    let force = options.force;
-    Box::new(move |source, neighbours| detect::open(source, neighbours, force))
+    let (force, caches) = (options.force, detect::Caches::default());
+    Box::new(move |source, neighbours| detect::open(source, neighbours, &caches, force))
 }
 
 /// Opens the source that `watch` watches, `file` being its state.

@@ -9,10 +9,10 @@ pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
 /// Looks at one structure of a file that grows, until it is taken for damaged.
 pub const GROWING_ATTEMPTS: u32 = 100;
 
-/// Bytes of verified metadata blocks that a mounted file keeps.
+/// Bytes of verified metadata blocks that all HDF5 files of a mount keep together.
 pub const METADATA_CACHE: u64 = 24 << 20;
 
-/// Bytes of parsed objects (group, dataset, committed datatype) that a mounted HDF5 file keeps.
+/// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount keep together.
 pub const OBJECT_CACHE: u64 = 8 << 20;
 
 /// Parsed nodes that a mounted ASDF file keeps.
@@ -166,9 +166,8 @@ pub const BZIP2_KEPT: u64 = 16 << 20;
 /// Threads that serve requests.
 pub const THREADS: usize = 256;
 
-/// Directories of global heap collections that a mounted file keeps.
-pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =
-    std::num::NonZeroUsize::new(256).unwrap();
+/// Bytes of directories of global heap collections that all files of a mount keep together: two of the largest.
+pub const GLOBAL_HEAP_CACHE: u64 = 4 << 20;
 
 /// Bytes of objects on a fractal heap that one listing fetches in a file that is shorter than that.
 pub const HEAP_LISTING: u64 = 256 << 20;
