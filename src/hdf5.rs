@@ -71,9 +71,9 @@ pub struct File {
 }
 
 impl File {
-    /// Opens the HDF5 file in `source`; what it names is sought among the `neighbours`, and what it keeps is in the
-    /// `caches`, which theirs is too. `force` opens one that a writer has not closed, too. One that a writer appends to is followed as it grows, but what was once
-    /// parsed of it stays: whoever wants to see what was appended since opens it again.
+    /// Opens the HDF5 file in `source`; what it names is sought among the `neighbours`, and what they all keep is in the
+    /// `caches`. `force` opens one that a writer has not closed, too. One that a writer appends to is followed as it
+    /// grows, but what was once parsed of it stays: whoever wants to see what was appended since opens it again.
     ///
     /// # Errors
     /// As the superblock, its extension or the root group is damaged or not built.
