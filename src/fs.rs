@@ -19,6 +19,7 @@ mod document;
 mod examine;
 mod external;
 mod extras;
+mod indexes;
 mod inode;
 mod listing;
 mod live;
@@ -56,6 +57,7 @@ use crate::wire::to_u64;
 use errno::{refusal, stale};
 use external::{Opener, Others};
 use handle::{Handles, Open};
+use indexes::{FileIndex, Indexes};
 use inode::{Inodes, What};
 use live::{Live, Opened};
 use namespace::Found;
@@ -181,6 +183,7 @@ pub struct Filesystem {
     renewed: Mutex<Instant>,
     inodes: Inodes,
     handles: Handles,
+    indexes: Arc<Indexes>,
     others: Others,
     /// What is wrong with which object.
     faults: Mutex<LruCache<Ino, Fault>>,
@@ -234,6 +237,7 @@ impl Filesystem {
             renewed: Mutex::new(Instant::now()),
             inodes: Inodes::new(),
             handles: Handles::default(),
+            indexes: Arc::default(),
             others,
             faults: Mutex::new(LruCache::new(live::at_least_one(limits::OBJECT_ERRORS))),
             started: Instant::now(),
@@ -274,7 +278,8 @@ impl Filesystem {
         self.pin_views(generation, node);
         self.pin_extras(generation, node);
         self.others.reset(generation);
-        let live = Live::new(generation, inode::SOURCE, opened, engine);
+        let index = Arc::new(FileIndex::of(&self.indexes));
+        let live = Live::new(generation, inode::SOURCE, opened, engine, index);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(live));
     }
 

@@ -70,11 +70,33 @@ pub const ATTRIBUTE_BYTES: u64 = 256 << 20;
 /// Bytes of one variable-length element.
 pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
 
-/// Links that the search for canonical paths follows before it gives up: what it finds takes 28 MiB at most.
+/// Bytes of a name in an old-style group, and of a path that a link there leads over.
+pub const LINK_TEXT: usize = 64 << 10;
+
+/// What may be passed over by one listing of an old-style group: nodes without entries and, in a seek, with up to 64, more
+/// counting as several.
+pub const PASSED_NODES: usize = 1 << 19;
+
+/// Nodes that count as much as one that cannot be read, or a name that cannot.
+pub const UNREAD_NODES: usize = 128;
+
+/// Nodes of a B-tree of version 1 that are met on the way to one entry.
+pub const EMPTY_NODES: usize = 4096;
+
+/// Chunks in an index that are outside of their dataset and passed over.
+pub const STRAY_CHUNKS: usize = 1 << 20;
+
+/// Bytes of a link's text that a search through links looks at for the price of a link.
+pub const SEARCHED_TEXT: usize = 128;
+
+/// Links that the search for canonical paths in one file follows before it gives up.
 pub const PATH_INDEX_LINKS: usize = 1 << 19;
 
-/// Bytes of all names together that the search for canonical paths keeps.
+/// Bytes of all names together that the search for canonical paths in one file keeps.
 pub const PATH_INDEX_NAMES: usize = 12 << 20;
+
+/// Bytes that the canonical paths of all files of a mount take together: at least what one of the most links and names does.
+pub const PATH_INDEXES: u64 = 28 << 20;
 
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;
@@ -118,6 +140,9 @@ pub const NAME_BYTES: usize = 255;
 
 /// Bytes of one extended attribute's value, and of one object's list of names.
 pub const XATTR_BYTES: usize = 65_536;
+
+/// Bytes of text that one list of attributes makes of their values, to leave out those that are too long.
+pub const LISTED_TEXT: usize = 8 << 20;
 
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;

@@ -298,7 +298,8 @@ impl Others {
             shown: shown.into(),
         };
         let engine = Arc::clone(&source.engine);
-        Ok(Live::new(source.generation, tree, opened, engine))
+        let index = source.index_of_another();
+        Ok(Live::new(source.generation, tree, opened, engine, index))
     }
 
     /// The file whose tree has the number `tree`, opened again if need be.

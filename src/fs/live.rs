@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::array::vlen::VariableLength;
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
+use crate::fs::indexes::FileIndex;
 use crate::fs::inode::{SOURCE, Tree};
 use crate::fs::watch::Watch;
 use crate::fs::{Origin, lock, name};
@@ -48,14 +49,20 @@ pub(super) struct Live {
     pub(super) shown: Box<[u8]>,
     opened: Instant,
     watch: Option<Watch>,
-    index: Arc<Mutex<Option<Arc<PathIndex>>>>,
+    index: Arc<FileIndex>,
     readers: Mutex<Kept<NodeId, Arc<Reader>>>,
     variable_length: Mutex<Kept<NodeId, Arc<VariableLength>>>,
     cut_names: Mutex<Kept<CutName, Option<Box<[u8]>>>>,
 }
 
 impl Live {
-    pub(super) fn new(generation: u32, tree: Tree, opened: Opened, engine: Arc<Engine>) -> Self {
+    pub(super) fn new(
+        generation: u32,
+        tree: Tree,
+        opened: Opened,
+        engine: Arc<Engine>,
+        index: Arc<FileIndex>,
+    ) -> Self {
         Live {
             generation,
             tree,
@@ -66,7 +73,7 @@ impl Live {
             shown: opened.shown,
             opened: Instant::now(),
             watch: opened.watch,
-            index: Arc::default(),
+            index,
             readers: Mutex::new(Kept::new(limits::READERS)),
             variable_length: Mutex::new(Kept::new(limits::READERS)),
             cut_names: Mutex::new(Kept::new(limits::CUT_NAMES)),
@@ -76,10 +83,8 @@ impl Live {
     /// The same file after a writer has appended to it, opened as `opened`. A writer that lets others read leaves
     /// links alone, so what was found of them stays.
     pub(super) fn grown(&self, opened: Opened) -> Self {
-        Live {
-            index: Arc::clone(&self.index),
-            ..Live::new(self.generation, self.tree, opened, Arc::clone(&self.engine))
-        }
+        let (engine, index) = (Arc::clone(&self.engine), Arc::clone(&self.index));
+        Live::new(self.generation, self.tree, opened, engine, index)
     }
 
     /// Lets go of what is kept to be found again: another state is shown now, and whoever has a file of this one
@@ -122,20 +127,14 @@ impl Live {
         self.tree == SOURCE && group == self.container.root()
     }
 
-    /// The object-to-path index; the first call walks the file.
+    /// The object-to-path index.
     pub(super) fn index(&self) -> Arc<PathIndex> {
-        let mut known = lock(&self.index);
-        if let Some(index) = &*known {
-            return Arc::clone(index);
-        }
-        let index = Arc::new(PathIndex::build(&*self.container));
-        if !index.is_complete() {
-            log::warn!("the file has too many links: not every group's own path is known");
-        }
-        if !index.is_partial() {
-            *known = Some(Arc::clone(&index));
-        }
-        index
+        self.index.get(&*self.container)
+    }
+
+    /// What the index of another file of the mount is kept in.
+    pub(super) fn index_of_another(&self) -> Arc<FileIndex> {
+        Arc::new(self.index.of_another())
     }
 
     /// The reader of the array of `node`; handles that are open at a time share one.
@@ -200,12 +199,13 @@ impl Live {
 
     fn find_cut(&self, group: NodeId, shown: &[u8], at_root: bool) -> Result<Option<Vec<u8>>> {
         let mut links = self.container.links(group)?;
-        for _ in 0..limits::CUT_NAME_LINKS {
-            match links.next()? {
-                Some(link) if name::escape(&link.name, at_root) == shown => {
-                    return Ok(Some(link.name));
-                }
-                Some(_) => {}
+        let mut left = limits::CUT_NAME_LINKS;
+        while let Some(link) = links.next()? {
+            if name::escape(&link.name, at_root) == shown {
+                return Ok(Some(link.name));
+            }
+            match left.checked_sub(link.cost()) {
+                Some(after) => left = after,
                 None => break,
             }
         }

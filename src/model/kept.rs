@@ -41,7 +41,14 @@ impl<K: Hash + Eq, V> Kept<K, V> {
         self.weight = self.weight.saturating_add(weight);
         let old = self.values.put(key, (value, weight));
         gone.extend(old.map(|old| self.lose(old)));
-        while self.weight > self.most
+        gone.extend(self.make_room(0));
+        gone
+    }
+
+    /// Takes out the least recently used ones until there is room for so many bytes more, or nothing is left.
+    pub fn make_room(&mut self, weight: u64) -> Vec<V> {
+        let mut gone = Vec::new();
+        while self.weight.saturating_add(weight) > self.most
             && let Some((_, dropped)) = self.values.pop_lru()
         {
             gone.push(self.lose(dropped));

@@ -1,6 +1,7 @@
 //! A name in a group, and where it leads.
 
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::model::NodeId;
 
 /// A name in a group.
@@ -38,6 +39,21 @@ pub enum LinkTarget {
     UserDefined(u8),
     /// The link is there, but what says where it leads cannot be read.
     Damaged(Error),
+}
+
+impl Link {
+    /// What it costs a search through many links to have met it, a short one costing 1.
+    pub fn cost(&self) -> usize {
+        let target = match &self.target {
+            LinkTarget::Soft(path) => path.len(),
+            LinkTarget::External { file, path } => file.len().saturating_add(path.len()),
+            // It may have been looked for that far.
+            LinkTarget::Damaged(_) => limits::LINK_TEXT,
+            _ => 0,
+        };
+        let text = self.name.len().saturating_add(target);
+        (text / limits::SEARCHED_TEXT).saturating_add(1)
+    }
 }
 
 impl LinkTarget {

@@ -101,30 +101,28 @@ struct Place {
     name: u32,
 }
 
+/// Bytes of a place, and of its position in a table that has just grown to twice its size.
+const PLACE_BYTES: usize = size_of::<Place>() + 10;
+
 /// A position that no object has.
 const ROOT: u32 = u32::MAX;
 
 impl PathIndex {
-    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were seen.
+    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were seen. `make_room` is told
+    /// how many bytes the index is going to take, before it does.
     ///
     /// What cannot be read is passed over: its own readers are told.
-    pub fn build(container: &dyn Container) -> Self {
-        Self::bounded(
-            container,
-            limits::PATH_INDEX_LINKS,
-            limits::PATH_INDEX_NAMES,
-        )
-    }
-
-    fn bounded(container: &dyn Container, most_links: usize, most_bytes: usize) -> Self {
+    pub fn build(container: &dyn Container, make_room: &dyn Fn(u64)) -> Self {
         let root = container.root();
         let mut index = PathIndex {
             root: Some(root),
             ..PathIndex::default()
         };
         let mut left = Budget {
-            links: most_links,
-            bytes: most_bytes,
+            links: limits::PATH_INDEX_LINKS,
+            bytes: limits::PATH_INDEX_NAMES,
+            room: 0,
+            make_room,
         };
         index.complete = index.add(container, root, ROOT, &mut left);
         let mut next = 0;
@@ -150,7 +148,7 @@ impl PathIndex {
         container: &dyn Container,
         group: NodeId,
         position: u32,
-        left: &mut Budget,
+        left: &mut Budget<'_>,
     ) -> bool {
         let first = self.places.len();
         let added = self.collect(container, group, position, left).is_some();
@@ -166,7 +164,7 @@ impl PathIndex {
         container: &dyn Container,
         group: NodeId,
         position: u32,
-        left: &mut Budget,
+        left: &mut Budget<'_>,
     ) -> Option<()> {
         let mut links = match container.links(group) {
             Ok(links) => links,
@@ -184,8 +182,9 @@ impl PathIndex {
                     return Some(());
                 }
             };
-            left.links = left.links.checked_sub(1)?;
+            left.links = left.links.checked_sub(link.cost())?;
             if let LinkTarget::Hard(node) = link.target {
+                left.hold(self.weight());
                 let name = self.keep_name(&link.name, left)?;
                 let group = position;
                 self.places.push(Place { node, group, name });
@@ -197,7 +196,7 @@ impl PathIndex {
         self.partial |= error.is_passing();
     }
 
-    fn keep_name(&mut self, name: &[u8], left: &mut Budget) -> Option<u32> {
+    fn keep_name(&mut self, name: &[u8], left: &mut Budget<'_>) -> Option<u32> {
         left.bytes = left.bytes.checked_sub(name.len())?;
         let start = u32::try_from(self.names.len()).ok()?;
         let length = u16::try_from(name.len()).ok()?;
@@ -237,6 +236,12 @@ impl PathIndex {
 
     fn at(&self, position: u32) -> Option<Place> {
         self.places.get(usize::try_from(position).ok()?).copied()
+    }
+
+    /// Bytes that it takes at most.
+    pub fn weight(&self) -> u64 {
+        let places = self.places.len().saturating_mul(PLACE_BYTES);
+        to_u64(places.saturating_add(self.names.len()))
     }
 
     /// Whether something could not be read that may be there the next time.
@@ -299,7 +304,24 @@ fn name_at(names: &[u8], start: u32) -> &[u8] {
     name.unwrap_or_default()
 }
 
-struct Budget {
+/// What the walk may still do.
+struct Budget<'a> {
     links: usize,
     bytes: usize,
+    /// Bytes that there is room for.
+    room: u64,
+    make_room: &'a dyn Fn(u64),
+}
+
+impl Budget<'_> {
+    /// Room is made in steps of so many bytes.
+    const STEP: u64 = 1 << 20;
+
+    /// Sees to room for an index of so many bytes.
+    fn hold(&mut self, weight: u64) {
+        if weight > self.room {
+            self.room = weight.saturating_add(Self::STEP);
+            (self.make_room)(self.room);
+        }
+    }
 }

@@ -54,6 +54,12 @@ impl<K: Hash + Eq + Clone, V: Clone> Share<K, V> {
         // The last value of another file may take that file with it, which then clears its own share.
         drop(gone);
     }
+
+    /// Drops what was used least recently, whichever file it is of, until a value of so many bytes has room.
+    pub fn make_room(&self, weight: u64) {
+        let gone = self.all.lock().make_room(weight);
+        drop(gone);
+    }
 }
 
 impl<K: Hash + Eq + Clone, V> Share<K, V> {
