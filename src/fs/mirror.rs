@@ -113,11 +113,15 @@ impl<'a> Mirror<'a> {
 
     fn find_cut(&self, shown: &[u8]) -> Result<Found> {
         let mut links = self.live.container.links(self.object)?;
-        for _ in 0..limits::CUT_NAME_LINKS {
-            let Some(link) = links.next()? else { break };
+        let mut left = limits::CUT_NAME_LINKS;
+        while let Some(link) = links.next()? {
             let name = self.source.shown(&link);
             if self.file_name(&name) == shown || self.directory_name(&name) == shown {
                 return Ok(self.source.show(link));
+            }
+            match left.checked_sub(link.cost()) {
+                Some(after) => left = after,
+                None => break,
             }
         }
         Err(Error::NotFound)

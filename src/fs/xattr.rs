@@ -138,7 +138,7 @@ impl Object<'_> {
             if !is_shown(&attribute.name) || list.holds(&attribute.name) {
                 return ControlFlow::Continue(());
             }
-            match self.length(&attribute) {
+            match self.length(&attribute, &mut list.unread) {
                 Some(length) => list.add(&attribute.name, length),
                 None => ControlFlow::Continue(()),
             }
@@ -175,16 +175,24 @@ impl Object<'_> {
         all
     }
 
-    /// Bytes of the value as text; `None` where it is too long. One that cannot be read is listed: only
-    /// asking for it tells why.
-    fn length(&self, attribute: &Attribute) -> Option<usize> {
-        match &attribute.content {
-            Ok(content) => match self.text(content) {
-                Ok(text) => Some(text.len()),
-                Err(Error::Limit { .. }) => None,
-                Err(_) => Some(0),
-            },
-            Err(_) => Some(0),
+    /// Bytes of the value as text; `None` where it is too long. One that cannot be read is listed, and so are those
+    /// after `unread` more bytes of text: only asking for them tells why.
+    fn length(&self, attribute: &Attribute, unread: &mut usize) -> Option<usize> {
+        let Ok(content) = &attribute.content else {
+            return Some(0);
+        };
+        if attributes::has_too_many_elements(content, limits::XATTR_BYTES) {
+            return None;
+        }
+        if *unread == 0 {
+            return Some(0);
+        }
+        let text = self.text(content).map(|text| text.len());
+        let written = text.as_ref().copied().unwrap_or(limits::XATTR_BYTES);
+        *unread = unread.saturating_sub(written);
+        match text {
+            Err(Error::Limit { .. }) => None,
+            text => Some(text.unwrap_or(0)),
         }
     }
 
@@ -196,11 +204,23 @@ impl Object<'_> {
     }
 }
 
-#[derive(Default)]
 struct List {
     names: Vec<Vec<u8>>,
     seen: HashSet<Vec<u8>>,
     bytes: usize,
+    /// Bytes of the values' text that may still be made, to see whether they are too long.
+    unread: usize,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List {
+            names: Vec::new(),
+            seen: HashSet::new(),
+            bytes: 0,
+            unread: limits::LISTED_TEXT,
+        }
+    }
 }
 
 impl List {

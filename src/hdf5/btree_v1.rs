@@ -277,6 +277,7 @@ impl LeafEntries {
 
     /// Takes the next entry of a leaf, which is then the last of the path; `false` at the end.
     fn advance(&mut self) -> Result<bool> {
+        let mut descents: usize = 0;
         while let Some((node, taken)) = self.path.last_mut() {
             let i = *taken;
             if i >= node.used {
@@ -286,6 +287,11 @@ impl LeafEntries {
             *taken = i.saturating_add(1);
             if node.level == 0 {
                 return Ok(true);
+            }
+            descents = descents.saturating_add(1);
+            if descents > limits::EMPTY_NODES {
+                let what = format!("{NODE}: too many without entries");
+                return Err(Error::corrupt(what, node.at));
             }
             let child = self.tree.descend(node, i)?;
             let left = self.budget.checked_sub(to_u64(child.block.len()));

@@ -93,6 +93,24 @@ impl ChunkIndex for Unwritten {
     }
 }
 
+/// The chunks outside of the dataset that a walk has passed over.
+#[derive(Debug, Default)]
+struct Strays(usize);
+
+impl Strays {
+    /// Passes over one more.
+    fn pass(&mut self) -> Result<()> {
+        self.0 = self.0.saturating_add(1);
+        match self.0 <= limits::STRAY_CHUNKS {
+            true => Ok(()),
+            false => {
+                let most = to_u64(limits::STRAY_CHUNKS);
+                Err(Error::limit("chunks outside of their dataset", most))
+            }
+        }
+    }
+}
+
 /// Moves `place` to the next of `grid`, row by row; `false` after the last.
 fn step(place: &mut [u64], grid: impl DoubleEndedIterator<Item = u64>) -> bool {
     for (along, count) in place.iter_mut().rev().zip(grid.rev()) {

@@ -29,6 +29,13 @@ pub fn value_text(
     value_text_within(container, paths, content, limit)
 }
 
+/// Whether the value's text has more than `limit` bytes by the number of its elements alone: those without bytes, or
+/// without text, have their line breaks still.
+pub fn has_too_many_elements(content: &AttributeContent, limit: usize) -> bool {
+    let count = content.shape.elements();
+    count.is_ok_and(|count| count > to_u64(limit).saturating_add(1))
+}
+
 /// As [`value_text`], but gives up once the text has more than `limit` bytes, so that a short answer does
 /// not cost a long value.
 ///
@@ -42,12 +49,10 @@ pub fn value_text_within(
 ) -> Result<Vec<u8>> {
     let writer = ValueWriter::new(&content.datatype)?;
     let context = Context::new(container, paths, limit);
-    let count = content.shape.elements()?;
-    // Elements without bytes, or without text, have their line breaks still.
-    if count > to_u64(limit).saturating_add(1) {
+    if has_too_many_elements(content, limit) {
         return Err(Error::limit("text of an attribute", to_u64(limit)));
     }
-    let count = to_usize(count)?;
+    let count = to_usize(content.shape.elements()?)?;
     if content.elements.len() < count.saturating_mul(writer.size()) {
         return Err(Error::corrupt("attribute: fewer bytes than its shape", 0));
     }

@@ -10,6 +10,7 @@ use crate::hdf5::group::marks::Marks;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::metadata::Metadata;
+use crate::limits;
 use crate::model::{Link, LinkStream, LinkTarget, NodeId};
 use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};
@@ -52,7 +53,7 @@ impl SymbolTableLinks {
         let Some(leaf) = leaf else { return Ok(None) };
         let mut budget = self.metadata.source().length();
         for entry in read_node(&self.metadata, leaf, &mut budget)? {
-            if heap.text(entry.name_offset)? == name {
+            if heap.is_text(entry.name_offset, name)? {
                 return entry.link(&heap).map(Some);
             }
         }
@@ -141,6 +142,8 @@ pub struct SymbolTableStream {
     /// Bytes of nodes that may still be met: nodes do not overlap, so together they are not longer than the file.
     budget: u64,
     failure: Option<Error>,
+    /// What was passed over since the last seek, in nodes.
+    passed: usize,
     marks: Marks<Mark>,
 }
 
@@ -164,6 +167,7 @@ impl SymbolTableStream {
             entries,
             position: 0,
             failure: None,
+            passed: 0,
             marks: Marks::default(),
         })
     }
@@ -179,11 +183,27 @@ impl SymbolTableStream {
                 return Ok(false);
             };
             match read_node(&self.links.metadata, leaf, &mut self.budget) {
-                Ok(entries) => self.entries = entries.into(),
-                Err(error) => _ = self.failure.get_or_insert(error),
+                Ok(entries) => {
+                    self.pass(usize::from(entries.is_empty()))?;
+                    self.entries = entries.into();
+                }
+                Err(error) => {
+                    _ = self.failure.get_or_insert(error);
+                    self.pass(limits::UNREAD_NODES)?;
+                }
             }
         }
         Ok(true)
+    }
+
+    /// Counts what is passed over as so many nodes.
+    fn pass(&mut self, nodes: usize) -> Result<()> {
+        self.passed = self.passed.saturating_add(nodes);
+        if self.passed <= limits::PASSED_NODES {
+            return Ok(());
+        }
+        let most = to_u64(limits::PASSED_NODES);
+        Err(Error::limit("nodes of a group that are passed over", most))
     }
 
     /// Goes to the last place at or before `position` that was come by, if that is nearer than going on.
@@ -207,11 +227,14 @@ impl LinkStream for SymbolTableStream {
 
     /// The tree does not count its links, so the way leads from the nearest place that was come by.
     fn seek(&mut self, position: u64) -> Result<()> {
+        self.passed = 0;
         self.approach(position)?;
         while self.position < position && self.fill()? {
             let skipped = position.saturating_sub(self.position);
             let skipped = skipped.min(to_u64(self.entries.len()));
-            self.entries.drain(..to_usize(skipped)?);
+            let skipped_entries = to_usize(skipped)?;
+            self.pass((skipped_entries / 64).saturating_add(1))?;
+            self.entries.drain(..skipped_entries);
             self.position = self.position.saturating_add(skipped);
         }
         Ok(())
@@ -225,7 +248,10 @@ impl LinkStream for SymbolTableStream {
             self.position = self.position.saturating_add(1);
             match entry.link(&self.heap) {
                 Ok(link) => return Ok(Some(link)),
-                Err(error) => _ = self.failure.get_or_insert(error),
+                Err(error) => {
+                    _ = self.failure.get_or_insert(error);
+                    self.pass(limits::UNREAD_NODES)?;
+                }
             }
         }
         self.failure.take().map_or(Ok(None), Err)

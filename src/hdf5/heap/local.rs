@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
+use crate::limits;
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// Bytes that are fetched at a time, so that a name out of a heap of many megabytes costs one page.
 const PAGE: u64 = 4096;
 
 /// Bytes of the longest name that is looked for.
-const LONGEST_TEXT: usize = 1 << 20;
+const LONGEST_TEXT: usize = limits::LINK_TEXT;
 
 /// A local heap: texts by their offset.
 #[derive(Debug)]
@@ -68,6 +69,27 @@ impl LocalHeap {
         }
     }
 
+    /// Whether `wanted` is the text at `offset`. No more is read than it takes to tell.
+    ///
+    /// # Errors
+    /// As [`LocalHeap::text`].
+    pub fn is_text(&self, offset: u64, wanted: &[u8]) -> Result<bool> {
+        let (mut offset, mut wanted) = (offset, wanted);
+        loop {
+            let page = self.page(offset)?;
+            let within = to_usize(offset.checked_rem(PAGE).unwrap_or(0))?;
+            let part = page.get(within..).unwrap_or_default();
+            if let Some((text, [after, ..])) = part.split_at_checked(wanted.len()) {
+                return Ok(text == wanted && *after == 0);
+            }
+            let Some(rest) = wanted.strip_prefix(part) else {
+                return Ok(false);
+            };
+            wanted = rest;
+            offset = offset.saturating_add(to_u64(part.len()));
+        }
+    }
+
     /// The page that holds the byte at `offset`.
     fn page(&self, offset: u64) -> Result<Arc<[u8]>> {
         if offset >= self.size {
@@ -80,5 +102,35 @@ impl LocalHeap {
         let length = PAGE.min(self.size.saturating_sub(start));
         self.metadata
             .plain_block(self.data.saturating_add(start), length, "local heap")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing::{file, words};
+
+    #[test]
+    fn texts_are_told_apart_across_pages() {
+        let long = [b'n'; 5000];
+        let mut data = vec![0; 100];
+        data.extend(long);
+        data.extend(b"\0name\0end");
+        data.resize(2 * 4096, b'x');
+        let size = data.len() as u64;
+        let header = [b"HEAP\0\0\0\0".to_vec(), words(&[size, 0, 64])].concat();
+        let heap = LocalHeap::open(&file([(0, header), (64, data)]), 0).unwrap();
+        assert_eq!(heap.text(100).unwrap(), long);
+        assert_eq!(heap.is_text(100, &long), Ok(true));
+        for other in [&long[..4999], &[b'n'; 5001], &long[..3996], b""] {
+            assert_eq!(heap.is_text(100, other), Ok(false));
+        }
+        assert_eq!(heap.is_text(5101, b"name"), Ok(true));
+        assert_eq!(heap.is_text(5100, b""), Ok(true));
+        // One whose first page is filled, and one that runs out of the heap.
+        assert_eq!(heap.is_text(1104, &long[..3996]), Ok(true));
+        heap.text(5106).unwrap_err();
+        heap.is_text(5106, &[b"end", &[b'x'; 4096][..]].concat())
+            .unwrap_err();
     }
 }

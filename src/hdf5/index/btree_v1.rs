@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::hdf5::btree_v1::BtreeV1;
-use crate::hdf5::index::{Geometry, stored_chunk};
+use crate::hdf5::index::{Geometry, Strays, stored_chunk};
 use crate::hdf5::metadata::Metadata;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
 use crate::wire::Cursor;
@@ -104,12 +104,15 @@ impl ChunkIndex for BtreeV1Index {
     fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         let mut entries = self.tree.entries()?;
         let mut place = vec![0; self.geometry.rank()];
+        let mut strays = Strays::default();
         while let Some(entry) = entries.next_entry()? {
             let chunk = self.chunk(entry.key()?, entry.child()?, &mut place)?;
             // Old libraries leave chunks in the index that are outside since the dataset shrank.
             let chunk = chunk.filter(|_| self.geometry.holds(&place));
-            if chunk.is_some_and(|chunk| visit(&place, chunk).is_break()) {
-                break;
+            match chunk {
+                Some(chunk) if visit(&place, chunk).is_break() => break,
+                Some(_) => {}
+                None => strays.pass()?,
             }
         }
         Ok(())

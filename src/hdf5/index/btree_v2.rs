@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::hdf5::btree_v2::BtreeV2;
-use crate::hdf5::index::Geometry;
 use crate::hdf5::index::entry::EntryForm;
+use crate::hdf5::index::{Geometry, Strays};
 use crate::hdf5::metadata::Metadata;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
 use crate::wire::Cursor;
@@ -77,6 +77,7 @@ impl ChunkIndex for BtreeV2Index {
     fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         let mut records = self.tree.cursor(0);
         let mut place = vec![0; self.geometry.rank()];
+        let mut strays = Strays::default();
         while let Some(record) = records.next_record()? {
             let mut cursor = self.cursor(&record);
             let chunk = self.form.read(&self.meta, &mut cursor)?;
@@ -84,8 +85,10 @@ impl ChunkIndex for BtreeV2Index {
                 *along = cursor.u64()?;
             }
             let chunk = chunk.filter(|_| self.geometry.holds(&place));
-            if chunk.is_some_and(|chunk| visit(&place, chunk).is_break()) {
-                break;
+            match chunk {
+                Some(chunk) if visit(&place, chunk).is_break() => break,
+                Some(_) => {}
+                None => strays.pass()?,
             }
         }
         Ok(())
