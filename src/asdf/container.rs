@@ -116,7 +116,7 @@ impl File {
             header,
             error,
             tree: Arc::new(Tree::new(document)),
-            nodes: Mutex::new(LruCache::new(limits::NODE_CACHE)),
+            nodes: Mutex::new(LruCache::sparse(limits::NODE_CACHE)),
             large: Mutex::default(),
         })
     }

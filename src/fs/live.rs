@@ -70,7 +70,7 @@ impl Live {
             index: Arc::default(),
             readers: Mutex::new(Kept::new(limits::READERS)),
             variable_length: Mutex::new(Kept::new(limits::READERS)),
-            cut_names: Mutex::new(LruCache::new(at_least_one(limits::CUT_NAMES))),
+            cut_names: Mutex::new(LruCache::sparse(at_least_one(limits::CUT_NAMES))),
         }
     }
 

@@ -26,7 +26,7 @@ impl OtherFiles {
     /// The files that the file `own` names, sought among its `neighbours`; `force` opens those too that a
     /// writer has not closed.
     pub fn new(own: Weak<File>, neighbours: Arc<Neighbours>, force: bool) -> Self {
-        let open = Mutex::new(LruCache::new(limits::OPEN_NEIGHBOURS));
+        let open = Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS));
         OtherFiles {
             own,
             neighbours,

@@ -38,7 +38,7 @@ pub struct GlobalHeap {
 impl GlobalHeap {
     /// The global heap of the file that `metadata` reads.
     pub fn new(metadata: Arc<Metadata>) -> Self {
-        let directories = Mutex::new(LruCache::new(limits::GLOBAL_HEAP_DIRECTORIES));
+        let directories = Mutex::new(LruCache::sparse(limits::GLOBAL_HEAP_DIRECTORIES));
         GlobalHeap {
             metadata,
             directories,
