@@ -3,15 +3,20 @@
 
 Writes what the fuzz targets begin with, a subdirectory for each target: files of a kilobyte or two that hold one structure
 each, because a fuzzer does as many executions in a second as its inputs are short."""
+import bz2
 import ctypes
 import io
+import lzma
 import os
 import sys
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
 
 import asdf
 import h5py
+import hdf5plugin
+import lz4.frame
 import numpy as np
 from h5py import h5f, h5g, h5p, h5s, h5t, h5z
 
@@ -277,8 +282,6 @@ def write_filters(directory):
 
 
 def zfp():
-    import hdf5plugin
-
     for way, options in (("reversible", {"reversible": True}), ("rate", {"rate": 10}), ("precision", {"precision": 12})):
         yield f"zfp_{way}", *plugins.plugin(hdf5plugin.Zfp(**options))
 
@@ -328,6 +331,21 @@ def write_asdf(directory):
         put(f"{directory}/yaml_tree", str(i), text.encode())
 
 
+# ---------------------------------------------------------------- long blocks
+
+
+def write_streams(directory):
+    content = bytes(n * n // 7 % 251 for n in range(3000))
+    with h5py.File(io.BytesIO(), "w") as f:
+        # this filter stores a frame and nothing else
+        chunk = f.create_dataset("x", data=np.frombuffer(content, "u1"), chunks=(3000,), **hdf5plugin.Zstd())
+        frame = chunk.id.read_direct_chunk((0,))[1]
+    streams = bz2.compress(content, 1), zlib.compress(content), frame, lz4.frame.compress(content), lzma.compress(content, preset=0)
+    for codec, stream in enumerate(streams):
+        for piece, order in ((10, 1), (60, 0xFF), (100, 3)):
+            put(directory, f"{codec}.{piece}", bytes([codec, piece, *len(content).to_bytes(2, "little"), order]) + stream)
+
+
 # ---------------------------------------------------------------- names
 
 NAMES = [
@@ -352,6 +370,7 @@ def main():
             write_hdf5(f"{directory}/{target}/{name}", *how)
     write_filters(f"{directory}/filters")
     write_asdf(directory)
+    write_streams(f"{directory}/streams")
     for i, name in enumerate(NAMES):
         put(f"{directory}/names", str(i), name)
 
