@@ -32,6 +32,7 @@ pub use engine::{Engine, Statistics};
 pub use prefetch::Stream;
 
 use crate::error::{Error, Result};
+use crate::filter::Buffer;
 use crate::limits;
 use crate::model::storage::{Extent, Storage};
 use crate::model::{Array, array::Fill};
@@ -175,7 +176,7 @@ impl Reader {
         let slabs = grid.slabs(offset, end);
         let length = (end - offset) as usize;
         let _helped = self.spread(chunks, &slabs);
-        let mut reply = Vec::new();
+        let mut reply = Buffer::default();
         for (i, slab) in slabs.iter().enumerate() {
             let (earlier, rest) = slabs.split_at(i);
             for place in grid.places(slab) {
@@ -192,7 +193,7 @@ impl Reader {
                 }
                 if reply.is_empty() {
                     // Not before: the usual read is answered without a buffer.
-                    reply = vec![0; length];
+                    reply = Buffer::new(length);
                 }
                 for plan in &plans {
                     self.gather(&found, plan, offset, &mut reply)?;
@@ -202,16 +203,12 @@ impl Reader {
         Ok(reply.into())
     }
 
-    /// Puts the part of a chunk into the reply, which begins at byte `offset` of the array and holds zeros.
+    /// Puts the part of a chunk into the reply, which begins at byte `offset` of the array.
     fn gather(&self, found: &Found, plan: &Plan, offset: u64, reply: &mut [u8]) -> Result<()> {
         match found {
             Found::Decoded(chunk) => plan.copy(chunk, reply),
             Found::Raw(source, base) => plan.read(&**source, *base, reply)?,
-            Found::Absent => {
-                if let Some(element) = &self.fill {
-                    plan.fill(element, offset, reply);
-                }
-            }
+            Found::Absent => plan.fill(self.fill.as_deref().unwrap_or(&[0]), offset, reply),
         }
         Ok(())
     }
@@ -329,8 +326,8 @@ fn with_starts(extents: &[Extent]) -> Vec<(u64, Extent)> {
     extents.iter().map(place).collect()
 }
 
-fn read_extents(extents: &[(u64, Extent)], offset: u64, end: u64) -> Result<Vec<u8>> {
-    let mut reply = vec![0; (end - offset) as usize];
+fn read_extents(extents: &[(u64, Extent)], offset: u64, end: u64) -> Result<Buffer> {
+    let mut reply = Buffer::new((end - offset) as usize);
     let mut next = offset;
     let first =
         extents.partition_point(|(start, extent)| start.saturating_add(extent.length) <= offset);

@@ -3,6 +3,7 @@
 use std::ops::{Deref, Range};
 
 use crate::array::cache::Decoded;
+use crate::filter::Buffer;
 
 /// Bytes of an array: a buffer of their own, or a part of a decoded chunk that is shared with the cache.
 #[derive(Debug, Clone)]
@@ -10,7 +11,7 @@ pub struct Bytes(Holder);
 
 #[derive(Debug, Clone)]
 enum Holder {
-    Owned(Vec<u8>),
+    Owned(Buffer),
     Shared { chunk: Decoded, range: Range<usize> },
 }
 
@@ -23,7 +24,7 @@ impl Bytes {
     /// The bytes as a vector; copied where they are shared.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
-            Holder::Owned(bytes) => bytes,
+            Holder::Owned(bytes) => bytes.into_vec(),
             Holder::Shared { chunk, range } => chunk[range].to_vec(),
         }
     }
@@ -34,9 +35,15 @@ impl Bytes {
     }
 }
 
+impl From<Buffer> for Bytes {
+    fn from(bytes: Buffer) -> Self {
+        Bytes(Holder::Owned(bytes))
+    }
+}
+
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Bytes(Holder::Owned(bytes))
+        Buffer::from(bytes).into()
     }
 }
 

@@ -192,7 +192,7 @@ impl Shared {
             return SEQUENTIAL_DEPTH.min(room / 4);
         }
         self.wanted_depth(chunks)
-            .min(room / 4)
+            .min(room / 2)
             .min(room.saturating_sub(chunks.grid.band()))
     }
 

@@ -232,6 +232,9 @@ pub(super) fn one_run(plans: &[Plan], length: usize) -> Option<usize> {
 
 /// Fills `target` with the element `value`, beginning at byte `phase` of it.
 pub(super) fn fill(value: &[u8], phase: u64, target: &mut [u8]) {
+    if let [byte] = value {
+        return target.fill(*byte);
+    }
     let phase = index(phase);
     let head = target.len().min(value.len() - phase);
     let (first, rest) = target.split_at_mut(head);

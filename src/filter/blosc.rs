@@ -12,8 +12,8 @@ use std::borrow::Cow;
 
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
-use crate::filter::shuffle::unshuffle;
-use crate::filter::{Length, buffer};
+use crate::filter::shuffle::{self, unshuffle};
+use crate::filter::{Buffer, Length, buffer};
 use crate::wire::{Cursor, to_usize};
 use codec::Codec;
 
@@ -32,8 +32,8 @@ pub fn decode(chunk: &[u8], length: Length) -> Result<Vec<u8>> {
 /// Memory for one block at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    joined: Vec<u8>,
-    other: Vec<u8>,
+    joined: Buffer,
+    other: Buffer,
     planes: Vec<u8>,
 }
 
@@ -206,13 +206,33 @@ impl<'a> Chunk<'a> {
                 if blocks.filters.is_empty() {
                     return blocks.join(number, streams, output);
                 }
-                buffers.joined.resize(output.len(), 0);
+                fit(&mut buffers.joined, output.len());
+                if blocks.is_shuffled(streams) {
+                    return blocks.unshuffle(number, streams, &mut buffers.joined, output);
+                }
                 blocks.join(number, streams, &mut buffers.joined)?;
                 blocks.undo_filters(self.type_bytes, buffers, first, output);
                 Ok(())
             }
         }
     }
+}
+
+/// Makes `buffer` as long as a block is; almost always it is already.
+fn fit(buffer: &mut Buffer, length: usize) -> &mut [u8] {
+    if buffer.len() != length {
+        *buffer = Buffer::new(length);
+    }
+    buffer
+}
+
+/// Bytes of each stream of a block of `block` bytes.
+fn stream_bytes(block: usize, streams: usize) -> Result<usize> {
+    let bytes = block.checked_div(streams).unwrap_or(0);
+    if bytes == 0 || bytes.checked_mul(streams) != Some(block) {
+        return Err(damaged());
+    }
+    Ok(bytes)
 }
 
 fn damaged() -> Error {
@@ -314,22 +334,52 @@ fn special_value(special: u8, type_bytes: usize) -> Result<Cow<'static, [u8]>> {
 impl Blocks<'_> {
     /// Decodes the streams of block `number` into `output`, one after another.
     fn join(&self, number: usize, streams: usize, output: &mut [u8]) -> Result<()> {
+        let mut cursor = self.start(number)?;
+        for output in output.chunks_mut(stream_bytes(output.len(), streams)?) {
+            if let Some(raw) = self.stream(&mut cursor, output)? {
+                output.copy_from_slice(raw);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether each of so many streams is a plane of a shuffle, and nothing else was done to the block.
+    fn is_shuffled(&self, streams: usize) -> bool {
+        streams > 1 && self.filters == [BlockFilter::Shuffle(streams)]
+    }
+
+    /// Decodes block `number`, whose streams are planes, into `output`. Planes that are stored as they are
+    /// go there at once, the others by `scratch`, which is as long.
+    fn unshuffle(
+        &self,
+        number: usize,
+        streams: usize,
+        scratch: &mut [u8],
+        output: &mut [u8],
+    ) -> Result<()> {
+        let mut cursor = self.start(number)?;
+        let mut planes = Vec::with_capacity(streams);
+        for plane in scratch.chunks_mut(stream_bytes(output.len(), streams)?) {
+            let raw = self.stream(&mut cursor, plane)?;
+            planes.push(raw.unwrap_or(plane));
+        }
+        let plane = |byte: usize| planes.get(byte).copied().unwrap_or_default();
+        shuffle::join(plane, streams, output);
+        Ok(())
+    }
+
+    /// Where block `number` is stored.
+    fn start(&self, number: usize) -> Result<Cursor<'_>> {
         let start = self.starts.get(number).copied().map(u32::from_le_bytes);
         let start = to_usize(start.ok_or_else(damaged)?.into())?;
         let stored = self.chunk.get(start..).ok_or_else(damaged)?;
-        let mut cursor = Cursor::new(stored, 0, "Blosc block");
-        let length = output.len().checked_div(streams).unwrap_or(0);
-        if length == 0 || length.checked_mul(streams) != Some(output.len()) {
-            return Err(damaged());
-        }
-        output
-            .chunks_mut(length)
-            .try_for_each(|stream| self.stream(&mut cursor, stream))
+        Ok(Cursor::new(stored, 0, "Blosc block"))
     }
 
-    /// Decodes one stream: i32 length, then so many bytes. 0: all bytes are 0. Negative: all bytes are
-    /// the number's opposite, and a byte follows that says so.
-    fn stream(&self, cursor: &mut Cursor<'_>, output: &mut [u8]) -> Result<()> {
+    /// Decodes one stream into `output`, or gives its bytes where they are stored as they are: i32 length, then
+    /// so many bytes. 0: all bytes are 0. Negative: all bytes are the number's opposite, and a byte follows that
+    /// says so.
+    fn stream<'a>(&self, cursor: &mut Cursor<'a>, output: &mut [u8]) -> Result<Option<&'a [u8]>> {
         let length = i32::from_le_bytes(cursor.array()?);
         if length <= 0 {
             let byte = u8::try_from(length.unsigned_abs()).map_err(|_| damaged())?;
@@ -337,13 +387,12 @@ impl Blocks<'_> {
                 return Err(Error::unsupported("Blosc2: stream token", 0));
             }
             output.fill(byte);
-            return Ok(());
+            return Ok(None);
         }
         let length = to_usize(length.unsigned_abs().into())?;
         let stored = cursor.take(length)?;
         if length == output.len() {
-            output.copy_from_slice(stored);
-            return Ok(());
+            return Ok(Some(stored));
         }
         // No codec adds more. Without this, many blocks could share one long stream that says little.
         let most = output
@@ -353,7 +402,8 @@ impl Blocks<'_> {
         if length > most {
             return Err(damaged());
         }
-        self.codec.decode_into(stored, output)
+        self.codec.decode_into(stored, output)?;
+        Ok(None)
     }
 
     /// Undoes the filters of the block in `buffers.joined`, leaving the elements in `output`.
@@ -377,8 +427,11 @@ impl Blocks<'_> {
                 output.copy_from_slice(joined);
                 return;
             }
-            other.resize(joined.len(), 0);
-            let to: &mut [u8] = if filters.is_empty() { output } else { other };
+            let to: &mut [u8] = if filters.is_empty() {
+                output
+            } else {
+                fit(other, joined.len())
+            };
             match *filter {
                 BlockFilter::Shuffle(size) => unshuffle(joined, size, to),
                 BlockFilter::Bitshuffle { whole_only } => {

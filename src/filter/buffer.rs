@@ -2,7 +2,7 @@
 //!
 //! Fresh memory costs a page fault every 4 KiB, which for large buffers takes longer than to unshuffle
 //! them: what a chunk leaves is therefore kept for the next one, whether it was an intermediate result or
-//! decoded and evicted from a cache.
+//! decoded and evicted from a cache, or the answer to a read.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

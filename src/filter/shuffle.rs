@@ -31,19 +31,25 @@ pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
     let Some((planes, elements)) = copy_rest(shuffled, elements, whole) else {
         return;
     };
+    let plane = |byte: usize| planes.get(byte.saturating_mul(count)..).unwrap_or_default();
+    join(plane, size, elements);
+}
+
+/// Writes whole elements of `size` bytes, `plane(j)` beginning with byte j of each.
+pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut [u8]) {
     // An element is written in several passes; a tile of them stays in the first-level cache meanwhile.
     const TILE_BYTES: usize = 16 << 10;
     let tile = TILE_BYTES.checked_div(size).unwrap_or(1).max(64);
     let tile_bytes = tile.saturating_mul(size).max(1);
-    for (number, tile_elements) in elements.chunks_mut(tile_bytes).enumerate() {
+    for (number, elements) in elements.chunks_mut(tile_bytes).enumerate() {
         let first = number.saturating_mul(tile);
-        let plane = |byte: usize| -> &[u8] {
-            let start = byte.saturating_mul(count).saturating_add(first);
-            let length = tile.min(count.saturating_sub(first));
-            let plane = planes.get(start..).unwrap_or_default();
+        let length = elements.len().checked_div(size).unwrap_or(0);
+        let plane = |byte| -> &[u8] {
+            let plane: &[u8] = plane(byte);
+            let plane = plane.get(first..).unwrap_or_default();
             plane.get(..length).unwrap_or_default()
         };
-        unshuffle_tile(plane, size, tile_elements);
+        join_tile(plane, size, elements);
     }
 }
 
@@ -61,8 +67,7 @@ pub(crate) fn copy_rest<'s, 'e>(
     Some((shuffled, elements))
 }
 
-/// Writes whole elements, `plane(j)` beginning with byte j of each.
-fn unshuffle_tile<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut [u8]) {
+fn join_tile<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut [u8]) {
     match size {
         2 => return join2(elements, [plane(0), plane(1)]),
         4 => return join4(elements, [0, 1, 2, 3].map(plane)),

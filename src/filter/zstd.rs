@@ -1,5 +1,10 @@
 //! Filter 32015, Zstandard: frames one after another (RFC 8878), with or without their content size.
 
+use std::cell::RefCell;
+use std::io;
+
+use zstd::bulk::Decompressor;
+
 use crate::error::{Error, Result};
 use crate::filter::Length;
 
@@ -13,8 +18,18 @@ pub fn decode(frames: &[u8], length: Length) -> Result<Vec<u8>> {
 
 /// Decodes the frames in `frames` into `output`; gives the bytes written.
 pub(crate) fn decode_into(frames: &[u8], output: &mut [u8]) -> Result<usize> {
-    zstd::bulk::decompress_to_buffer(frames, output)
-        .map_err(|error| Error::corrupt(format!("zstd: {error}"), 0))
+    CONTEXT.with_borrow_mut(|context| {
+        let context = context
+            .as_mut()
+            .map_err(|error| Error::io(error, "preparing zstd"))?;
+        let written = context.decompress_to_buffer(frames, output);
+        written.map_err(|error| Error::corrupt(format!("zstd: {error}"), 0))
+    })
+}
+
+thread_local! {
+    /// Made once for each thread: to make one for every chunk is a twentieth of the work.
+    static CONTEXT: RefCell<io::Result<Decompressor<'static>>> = RefCell::new(Decompressor::new());
 }
 
 #[cfg(test)]
