@@ -121,21 +121,6 @@ impl File {
         })
     }
 
-    /// The file format version, as the header line has it.
-    pub fn version(&self) -> &str {
-        &self.header.version
-    }
-
-    /// Why the root shows no tree although the file has one.
-    pub fn error(&self) -> Option<&Error> {
-        self.error.as_ref()
-    }
-
-    /// Why there may be blocks that were not found.
-    pub fn blocks_error(&self) -> Option<&Error> {
-        self.contents.blocks().broken.as_ref()
-    }
-
     fn index(&self, id: NodeId) -> Result<Index> {
         let number =
             id.0.checked_sub(FIRST_ID)
