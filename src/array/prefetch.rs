@@ -102,7 +102,10 @@ impl Queue {
             .jobs
             .extend(jobs.map(|&number| job(chunks, number, wishes)));
         drop(state);
-        self.ready.notify_all();
+        // Usually one chunk: to wake a thread that finds nothing costs a hundredth of a decode.
+        for _ in 0..taken {
+            self.ready.notify_one();
+        }
         taken
     }
 
