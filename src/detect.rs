@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::asdf;
 use crate::error::{Error, Result};
 use crate::hdf5;
+pub use crate::hdf5::caches::Caches;
 use crate::hdf5::file_locking;
 use crate::hdf5::superblock::find_signature;
 use crate::model::Container;
@@ -13,20 +14,21 @@ use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
 
 /// Opens the file in `source`, whatever its name; what it names is sought among the
-/// `neighbours`; `force` opens one that is marked as being written, too.
+/// `neighbours`, and what it keeps is in the `caches` of the mount; `force` opens one that is marked as being written, too.
 ///
 /// # Errors
 /// `Unsupported` for a file of neither format; else as the format says.
 pub fn open(
     source: SharedSource,
     neighbours: Arc<Neighbours>,
+    caches: &Caches,
     force: bool,
 ) -> Result<Arc<dyn Container>> {
     if source.length() == 0 {
         return Err(Error::corrupt("the file is empty", 0));
     }
     if find_signature(&*source).is_some() {
-        return Ok(hdf5::File::open(source, neighbours, force)?);
+        return Ok(hdf5::File::open(source, neighbours, caches, force)?);
     }
     if asdf::is_asdf(&*source)? {
         return Ok(Arc::new(asdf::File::open(source, neighbours)?));

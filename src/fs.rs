@@ -35,7 +35,7 @@ mod watch;
 mod xattr;
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
@@ -62,7 +62,7 @@ use namespace::Found;
 use watch::Watch;
 
 /// Which other files the mounted one may lead to.
-pub use crate::source::neighbours::Policy as External;
+pub use crate::source::neighbours::{Own, Policy as External};
 pub use handle::Handle;
 pub use stat::{Kind, Origin, Stat};
 pub use unread::Unread;
@@ -89,9 +89,8 @@ pub struct Options {
     pub views: bool,
     /// Which other files the mounted one may lead to.
     pub external: External,
-    /// Where it is mounted, absolute and without symbolic links: nothing is looked up there, for want of anybody
-    /// else to answer.
-    pub mountpoint: Option<PathBuf>,
+    /// The mount itself: nothing is looked up there, for want of anybody else to answer.
+    pub own: Option<Own>,
     /// Whether whole-block checksums are checked before the first byte is served.
     pub verify: bool,
     /// Whether a file that is marked as being written is shown, too.
@@ -109,7 +108,7 @@ impl Default for Options {
             threads: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
             views: true,
             external: External::Within,
-            mountpoint: None,
+            own: None,
             verify: false,
             force: false,
         }
@@ -514,8 +513,8 @@ impl Filesystem {
 
 /// Opens a mounted file as what it is.
 fn opener(options: &Options) -> Opener {
-    let force = options.force;
-    Box::new(move |source, neighbours| detect::open(source, neighbours, force))
+    let (force, caches) = (options.force, detect::Caches::default());
+    Box::new(move |source, neighbours| detect::open(source, neighbours, &caches, force))
 }
 
 /// Opens the source that `watch` watches, `file` being its state.
@@ -526,11 +525,7 @@ fn open_source(
     options: &Options,
 ) -> Result<Opened> {
     let path = watch.path();
-    let neighbours = Arc::new(Neighbours::of(
-        path,
-        options.external,
-        options.mountpoint.as_deref(),
-    ));
+    let neighbours = Arc::new(Neighbours::of(path, options.external, options.own.clone()));
     let metadata = file.metadata()?;
     Ok(Opened {
         container: others.container(file, &neighbours)?,

@@ -18,6 +18,7 @@ pub mod attributes;
 pub mod btree_v1;
 pub mod btree_v2;
 pub mod cache_image;
+pub mod caches;
 pub mod context;
 pub mod dataset;
 pub mod driver_info;
@@ -40,10 +41,11 @@ mod testing;
 pub mod virtual_layout;
 
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::attributes::Attributes;
+use crate::hdf5::caches::Caches;
 use crate::hdf5::context::Context;
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::message::kind;
@@ -53,10 +55,9 @@ use crate::hdf5::object_header::ObjectHeader;
 use crate::hdf5::other_files::OtherFiles;
 use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::{Superblock, Writer};
-use crate::limits;
 use crate::model::datatype::ReferenceKind;
-use crate::model::kept::Kept;
 use crate::model::paths;
+use crate::model::share::Share;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
@@ -66,19 +67,20 @@ use crate::source::neighbours::Neighbours;
 pub struct File {
     context: Context,
     root: u64,
-    objects: Mutex<Kept<u64, Arc<Object>>>,
+    objects: Share<u64, Arc<Object>>,
 }
 
 impl File {
-    /// Opens the HDF5 file in `source`; what it names is sought among the `neighbours`. `force` opens one that
-    /// a writer has not closed, too. One that a writer appends to is followed as it grows, but what was once
-    /// parsed of it stays: whoever wants to see what was appended since opens it again.
+    /// Opens the HDF5 file in `source`; what it names is sought among the `neighbours`, and what they all keep is in the
+    /// `caches`. `force` opens one that a writer has not closed, too. One that a writer appends to is followed as it
+    /// grows, but what was once parsed of it stays: whoever wants to see what was appended since opens it again.
     ///
     /// # Errors
     /// As the superblock, its extension or the root group is damaged or not built.
     pub fn open(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
+        caches: &Caches,
         force: bool,
     ) -> Result<Arc<Self>> {
         let at = superblock::find_signature(&*source)
@@ -96,19 +98,19 @@ impl File {
         };
         let source = match appended {
             Some(source) => source,
-            None => assemble(source, &superblock, &neighbours)?,
+            None => assemble(source, &superblock, &neighbours, caches)?,
         };
-        let metadata = Arc::new(superblock.metadata(source));
+        let metadata = Arc::new(superblock.metadata(source, caches));
         let shared = read_shared_messages(&metadata, &superblock)?;
         let file = Arc::new_cyclic(|own| File {
             context: Context {
-                heap: GlobalHeap::new(Arc::clone(&metadata)),
+                heap: GlobalHeap::new(Arc::clone(&metadata), caches.heaps()),
                 metadata,
                 shared,
-                other_files: Arc::new(OtherFiles::new(own.clone(), neighbours, force)),
+                other_files: Arc::new(OtherFiles::new(own.clone(), neighbours, caches, force)),
             },
             root: superblock.root,
-            objects: Mutex::new(Kept::new(limits::OBJECT_CACHE)),
+            objects: caches.objects(),
         });
         match file.object(superblock.root)?.node.kind {
             NodeKind::Group => Ok(file),
@@ -118,19 +120,12 @@ impl File {
 
     /// The object whose header is at absolute offset `at`.
     fn object(&self, at: u64) -> Result<Arc<Object>> {
-        let kept = self
-            .objects
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&at)
-            .cloned();
-        if let Some(object) = kept {
+        if let Some(object) = self.objects.get(at) {
             return Ok(object);
         }
         let object = Arc::new(Object::read(&self.context, at)?);
         if !object.node.is_partial() {
-            let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-            objects.put(at, Arc::clone(&object), object.weight());
+            self.objects.put(at, Arc::clone(&object), object.weight());
         }
         Ok(object)
     }
@@ -175,8 +170,7 @@ impl Container for File {
     }
 
     fn forget(&self) {
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
-        objects.clear();
+        self.objects.clear();
         self.context.metadata.forget();
     }
 
@@ -245,8 +239,9 @@ fn assemble(
     first: SharedSource,
     superblock: &Superblock,
     neighbours: &Neighbours,
+    caches: &Caches,
 ) -> Result<SharedSource> {
-    let metadata = superblock.metadata(Arc::clone(&first));
+    let metadata = superblock.metadata(Arc::clone(&first), caches);
     if let Some(at) = superblock.driver_information {
         return driver_info::open_block(&metadata, at, neighbours);
     }

@@ -9,10 +9,10 @@ pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
 /// Looks at one structure of a file that grows, until it is taken for damaged.
 pub const GROWING_ATTEMPTS: u32 = 100;
 
-/// Bytes of verified metadata blocks that a mounted file keeps.
+/// Bytes of verified metadata blocks that all HDF5 files of a mount keep together.
 pub const METADATA_CACHE: u64 = 24 << 20;
 
-/// Bytes of parsed objects (group, dataset, committed datatype) that a mounted HDF5 file keeps.
+/// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount keep together.
 pub const OBJECT_CACHE: u64 = 8 << 20;
 
 /// Parsed nodes that a mounted ASDF file keeps.
@@ -23,6 +23,9 @@ pub const HEADER_CHUNKS: usize = 4096;
 
 /// Bytes of one object header, all its blocks together.
 pub const HEADER_BYTES: u64 = 16 << 20;
+
+/// Messages of one object header. Version 1 counts them in 16 bits, version 2 its links and its attributes in as many each.
+pub const HEADER_MESSAGES: usize = 1 << 17;
 
 /// Levels of a tree of nodes (B-trees, doubling tables).
 pub const TREE_DEPTH: usize = 64;
@@ -79,8 +82,8 @@ pub const PATH_DEPTH: usize = 1 << 16;
 /// Links that are looked through for one whose name was too long to be shown whole.
 pub const CUT_NAME_LINKS: usize = 1 << 20;
 
-/// Names that were too long to be shown whole and are remembered once found.
-pub const CUT_NAMES: usize = 256;
+/// Bytes of names that were too long to be shown whole and are remembered once found.
+pub const CUT_NAMES: u64 = 1 << 20;
 
 /// Bytes of the descriptions of arrays whose readers a mounted file keeps after the last handle is closed.
 pub const READERS: u64 = 1 << 20;
@@ -155,6 +158,15 @@ pub const BLOCK_PIECE: std::num::NonZeroU64 = std::num::NonZeroU64::new(1 << 20)
 /// Separately compressed chunks of one ASDF block.
 pub const BLOCK_CHUNKS: usize = 1 << 20;
 
+/// Parts of one compressed stream that are found without the way from its beginning.
+pub const STREAM_PARTS: usize = 1 << 16;
+
+/// Binary logarithm of the bytes that a Zstandard frame may refer back to: what the decoder itself keeps to.
+pub const ZSTD_WINDOW_LOG: u32 = 27;
+
+/// KiB of memory that an .xz stream's dictionary may take.
+pub const XZ_KIB: u32 = 80 << 10;
+
 /// ASDF blocks of one file for which is kept what it takes to decode a stream on.
 pub const RESUMABLE_BLOCKS: usize = 2;
 
@@ -164,12 +176,17 @@ pub const BZIP2_KEPT: u64 = 16 << 20;
 /// Threads that serve requests.
 pub const THREADS: usize = 256;
 
-/// Directories of global heap collections that a mounted file keeps.
-pub const GLOBAL_HEAP_DIRECTORIES: std::num::NonZeroUsize =
-    std::num::NonZeroUsize::new(256).unwrap();
+/// Bytes of directories of global heap collections that all files of a mount keep together: two of the largest.
+pub const GLOBAL_HEAP_CACHE: u64 = 4 << 20;
 
 /// Bytes of objects on a fractal heap that one listing fetches in a file that is shorter than that.
 pub const HEAP_LISTING: u64 = 256 << 20;
+
+/// Places of a long listing that an open directory of an old-style group remembers, some 80 bytes each.
+pub const LISTING_MARKS: usize = 2048;
+
+/// Links between two such places, at least.
+pub const LISTING_MARKS_APART: u64 = 128;
 
 /// Attributes of one object.
 pub const ATTRIBUTES: u64 = 1 << 20;

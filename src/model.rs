@@ -34,6 +34,7 @@ pub mod positions;
 pub mod region;
 pub mod selection;
 pub mod shape;
+pub mod share;
 pub mod storage;
 pub mod text;
 pub mod value;

@@ -14,6 +14,7 @@
 )]
 
 pub mod concatenation;
+pub mod device;
 pub mod file;
 pub mod growing;
 pub mod memory;

@@ -1,6 +1,7 @@
 //! Bytes to numbers: a bounded cursor, and the checksums that the formats put on their metadata.
 
 pub mod checksum;
+pub mod crc32;
 pub mod cursor;
 
 pub use cursor::Cursor;

@@ -38,6 +38,9 @@ pub struct Block {
     pub data: u64,
     /// Stored bytes; of a streamed block, what is there.
     pub stored: u64,
+    /// Whether the next block stands where the stored bytes end, although they are more than the
+    /// header allows.
+    pub is_overfull: bool,
 }
 
 /// The blocks of a file.
@@ -83,6 +86,7 @@ impl Block {
                 true => source.length().saturating_sub(data),
                 false => used_size,
             },
+            is_overfull: false,
         })
     }
 
@@ -115,7 +119,7 @@ impl Block {
         if self.streamed && !self.is_plain() {
             return Err(Error::corrupt("block: streamed and compressed", self.at));
         }
-        if !self.streamed && self.used_size > self.allocated_size {
+        if !self.streamed && self.used_size > self.allocated_size && !self.is_overfull {
             return Err(Error::corrupt(
                 "block: used_size is over allocated_size",
                 self.at,
@@ -191,7 +195,10 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
             blocks.broken = Some(Error::limit("number of blocks", to_u64(limits::BLOCKS)));
             return Ok(blocks);
         }
-        let block = Block::read(source, here);
+        let mut block = Block::read(source, here);
+        if let Ok(block) = &mut block {
+            block.is_overfull = is_overfull(source, block)?;
+        }
         at = match following(source, &block) {
             Ok(next) => next,
             Err(error) if error.is_passing() => return Err(error),
@@ -208,6 +215,20 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
     Ok(blocks)
 }
 
+/// Whether the stored bytes are more than were allocated and yet end where the next block begins, so that
+/// it is the allocated size that is wrong.
+fn is_overfull(source: &dyn Source, block: &Block) -> Result<bool> {
+    if block.streamed || block.used_size <= block.allocated_size {
+        return Ok(false);
+    }
+    let begins_at = |length: u64| {
+        let at = block.data.saturating_add(length);
+        let bytes = scan::piece(source, at..at.saturating_add(4))?;
+        Ok(bytes == MAGIC)
+    };
+    Ok(begins_at(block.used_size)? && !begins_at(block.allocated_size)?)
+}
+
 /// Where the block after this one is; `None` after the last.
 ///
 /// # Errors
@@ -217,7 +238,11 @@ fn following(source: &dyn Source, block: &Result<Block>) -> Result<Option<u64>> 
     if block.streamed {
         return Ok(None);
     }
-    let next = block.data.checked_add(block.allocated_size);
+    let room = match block.is_overfull {
+        true => block.used_size,
+        false => block.allocated_size,
+    };
+    let next = block.data.checked_add(room);
     let Some(next) = next.filter(|&next| next <= source.length()) else {
         return Err(Error::corrupt(
             "block: reaches past the end of the file",
@@ -359,6 +384,24 @@ mod tests {
             without.place(-1).is_err(),
             "which block is the last is not known"
         );
+    }
+
+    #[test]
+    fn a_block_that_is_longer_than_its_room_is_one_where_the_next_follows_it() {
+        let full = |content: &[u8]| {
+            let mut bytes = block(content, 9);
+            bytes[21] = 4;
+            bytes
+        };
+        let blocks = walked([full(b"abcdefghi"), block(b"jk", 2)].concat());
+        assert_eq!(places(&blocks), [Some(0), Some(63)]);
+        let first = blocks.get(0).unwrap();
+        assert_eq!((first.allocated_size, first.size()), (4, Ok(9)));
+        // Nothing behind it, or a block where its room ends: which size is wrong cannot be told.
+        let last = walked(full(b"abcdefghi"));
+        assert!(last.get(0).unwrap().size().is_err());
+        let within = [full(b"abcd\xd3BLK!"), block(b"jk", 2)].concat();
+        assert!(walked(within).get(0).unwrap().size().is_err());
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | `zlib` | one zlib stream | 1 MiB, found again by checkpoints |
 //! | `bzp2` | one bzip2 stream | 1 MiB, of blocks that are decoded alone |
-//! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one |
-//! | `lz4f`, `lz4` | one LZ4 frame | 1 MiB, decoded on from the last one |
-//! | `xz` | one .xz stream | 1 MiB, decoded on from the last one |
+//! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one, or from a frame |
+//! | `lz4f`, `lz4` | LZ4 frames | 1 MiB, decoded on from the last one, or from an independent block |
+//! | `xz` | .xz streams | 1 MiB, decoded on from the last one, or from a block |
 //! | `lz4` | chunks: u32 big-endian length, u32 little-endian decoded length, LZ4 block | the chunks |
 //! | `blsc` | chunks: u32 big-endian length, Blosc-1 buffer | the chunks |
 //! | `blsc` | one Blosc-1 buffer | the whole |
@@ -16,24 +16,32 @@
 //! that its checksums are verified before a byte of it is served.
 //!
 //! What a read costs beyond its pieces: for `zlib` the way from the checkpoint before it, for `bzp2`
-//! nothing, once the blocks before it were decoded to know where it is. For the others, going back costs
-//! the way from the beginning; but what is decoded on the way goes into the cache of chunks, as much of
+//! nothing, once the blocks before it were decoded to know where it is, for the others the way from the
+//! beginning of the [part](parts) it lies in. Where a stream is one part, going back costs the way from its
+//! beginning; but what is decoded on the way goes into the cache of chunks, as much of
 //! its end as half of that holds. So reading backwards, or here and there, decodes a stream once
 //! where half of the cache holds it, and otherwise once for each half of the cache.
 //!
 //! Memory: what a stream needs to be decoded on is kept for [`limits::RESUMABLE_BLOCKS`] blocks of a
 //! file, that of the others is forgotten. For `zlib` it is at most 128 checkpoints of 43 KiB, for `bzp2`
-//! the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window
-//! and the four pieces decoded last.
+//! the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window,
+//! the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`] parts, 56 bytes each.
 
 pub mod bit_marks;
 pub mod bzip2_blocks;
 pub mod checkpoints;
 pub mod chunk_table;
+pub mod codec;
+pub mod following;
+pub mod lz4_frames;
+pub mod lzma2;
+pub mod parts;
 pub mod plain;
 pub mod resumable;
 pub mod stream;
 pub mod whole;
+pub mod xz_streams;
+pub mod zstd_frames;
 
 use std::sync::Arc;
 
@@ -47,12 +55,10 @@ use crate::source::{self, SharedSource};
 use bzip2_blocks::Bzip2Blocks;
 use checkpoints::Checkpointed;
 use chunk_table::{ChunkCodec, ChunkTable};
+use codec::{LZ4_MAGIC, StreamCodec};
 use resumable::{Resumables, StreamPieces};
-use stream::{Stream, StreamCodec};
+use stream::Stream;
 use whole::{Whole, WholeCodec};
-
-/// The bytes of an LZ4 frame's beginning.
-const LZ4_FRAME: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
 
 /// How one block's bytes are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +99,12 @@ impl Encoded {
 
     fn corrupt(&self, what: &'static str) -> Error {
         Error::corrupt(what, self.offset)
+    }
+
+    /// Says that the stream lacks its end, although all of its content is there.
+    fn warn_of_cut(&self) {
+        let at = self.offset;
+        log::warn!("block at byte {at}: the bzip2 stream lacks its end; its content is whole");
     }
 }
 
@@ -138,7 +150,7 @@ pub fn pieces(
 fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
     let end = encoded.offset.saturating_add(encoded.stored.min(32));
     let first = scan::piece(&*encoded.source, encoded.offset..end)?;
-    let is_frame = first.starts_with(LZ4_FRAME);
+    let is_frame = first.starts_with(LZ4_MAGIC);
     Ok(match &block.compression {
         b"zlib" => Framing::Zlib,
         b"bzp2" => Framing::Bzip2,

@@ -2,42 +2,16 @@
 //! taken away without touching another that stands at the same place.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
 use nix::sys::statvfs::statvfs;
 
 use crate::error::{Error, Result};
-
-/// The number of a filesystem: no two share one as long as they are mounted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Device {
-    major: u32,
-    minor: u32,
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for Device {
-    type Err = ();
-
-    fn from_str(text: &str) -> std::result::Result<Self, ()> {
-        let (major, minor) = text.split_once(':').ok_or(())?;
-        Ok(Device {
-            major: major.parse().map_err(drop)?,
-            minor: minor.parse().map_err(drop)?,
-        })
-    }
-}
+use crate::source::device::Device;
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,9 +23,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::args::Mount;
-use crate::cli::mounts::{self, Device};
+use crate::cli::mounts;
 use crate::cli::{Call, Report, Role, complain, logging};
 use crate::error::{Error, Result};
+use crate::source::device::Device;
 
 /// How long a worker may take to end once its mount is gone.
 const PATIENCE: Duration = Duration::from_secs(2);

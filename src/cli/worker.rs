@@ -18,7 +18,7 @@ use crate::cli::mounts;
 use crate::cli::{Report, cage, logging, options};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
-use crate::fs::{Filesystem, Options, Unread};
+use crate::fs::{Filesystem, Options, Own, Unread};
 
 /// Mounts and serves until the mount ends.
 pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
@@ -53,7 +53,6 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let path = absolute(&mount.source).map_err(of_source)?;
     let of_content = |error: Error| opened(mount, &path, &error);
     let source = Unread::open(&path).map_err(of_content)?;
-    let shown = filesystem_options(mount, &point);
     check_fuse().map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
@@ -63,6 +62,13 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let told = Report::Mounted(device.to_string()).send();
     told.map_err(|_| Report::failure(&mount.mountpoint, "the supervisor is gone"))?;
     mounts::raise_read_ahead(device);
+    let shown = filesystem_options(
+        mount,
+        Own {
+            point: point.clone(),
+            device: Some(device),
+        },
+    );
     cage::enter(&source, &point, &mount.settings).map_err(of_source)?;
     watch_leash(point);
     let filesystem = Filesystem::of(source, &shown).map_err(of_content)?;
@@ -84,7 +90,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(&error, path.display().to_string()))
 }
 
-fn filesystem_options(mount: &Mount, point: &Path) -> Options {
+fn filesystem_options(mount: &Mount, own: Own) -> Options {
     let settings = &mount.settings;
     Options {
         uid: settings.uid,
@@ -97,7 +103,7 @@ fn filesystem_options(mount: &Mount, point: &Path) -> Options {
         threads: settings.threads.unwrap_or_else(options::default_threads),
         views: settings.views,
         external: settings.external,
-        mountpoint: Some(point.to_path_buf()),
+        own: Some(own),
         verify: settings.verify,
         force: settings.force,
     }

@@ -33,6 +33,18 @@ pub fn decode(stream: &[u8], length: Length) -> Result<Vec<u8>> {
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or a longer one.
 pub fn grow(stream: &[u8], most: u64) -> Result<Vec<u8>> {
+    match grow_cut(stream, most)? {
+        (output, true) => Ok(output),
+        _ => Err(Error::corrupt("bzip2: ends too early", 0)),
+    }
+}
+
+/// As `grow`, of a stream that may be cut: the bytes of the blocks that are whole, which have checksums of
+/// their own, and whether the stream is.
+///
+/// # Errors
+/// `Corrupt` for a damaged stream, or a longer one.
+pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
     let mut decoder = Decompress::new(false);
     let mut output = Vec::with_capacity(FIRST_ROOM);
     loop {
@@ -45,9 +57,10 @@ pub fn grow(stream: &[u8], most: u64) -> Result<Vec<u8>> {
             return Err(Error::corrupt("bzip2: longer than it should be", 0));
         }
         match status {
-            Status::StreamEnd => return Ok(output),
-            _ if output.len() == output.capacity() => output.reserve(output.len()),
-            _ => return Err(Error::corrupt("bzip2: ends too early", 0)),
+            Status::StreamEnd => return Ok((output, true)),
+            // Where there is room left, the checksum of the last block was verified.
+            _ if output.len() < output.capacity() => return Ok((output, false)),
+            _ => output.reserve(output.len()),
         }
     }
 }
@@ -70,6 +83,24 @@ mod tests {
             Ok(b"abc".repeat(100))
         );
         assert_eq!(decode(ABC, Length::AtMost(400)), Ok(b"abc".repeat(100)));
+    }
+
+    #[test]
+    fn a_stream_without_its_end_gives_its_blocks() {
+        let whole = Ok((b"abc".repeat(100), true));
+        assert_eq!(grow_cut(ABC, 300), whole);
+        assert!(grow_cut(ABC, 299).is_err());
+        // The mark and the checksum of the stream's end are ten bytes.
+        for end in ABC.len() - 9..ABC.len() {
+            assert_eq!(grow_cut(&ABC[..end], 300), Ok((b"abc".repeat(100), false)));
+            assert!(grow(&ABC[..end], 300).is_err());
+        }
+        for end in 0..ABC.len() - 11 {
+            assert_eq!(grow_cut(&ABC[..end], 300), Ok((Vec::new(), false)));
+        }
+        let mut damaged = ABC.to_vec();
+        damaged[10] ^= 1;
+        assert!(grow_cut(&damaged[..ABC.len() - 9], 300).is_err());
     }
 
     #[test]

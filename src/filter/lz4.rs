@@ -4,8 +4,6 @@
 //! Blocks are decoded by the reference library: where matches overlap what they write, as in shuffled numbers
 //! that change slowly, it takes a fifth of the time of `lz4_flex` 0.14, which copies such byte by byte.
 
-use std::io::Read;
-
 use crate::error::{Error, Result};
 use crate::filter::blocks::Blocks;
 use crate::filter::{Length, buffer};
@@ -60,32 +58,6 @@ pub fn block(block: &[u8], length: Length) -> Result<Vec<u8>> {
     length.fill("LZ4", |output| block_within(block, output))
 }
 
-/// The bytes of one LZ4 frame (magic number `04 22 4d 18`).
-///
-/// # Errors
-/// `Corrupt` for a damaged or truncated frame, or one of another length.
-pub fn frame(frame: &[u8], length: Length) -> Result<Vec<u8>> {
-    let damaged = |error| Error::corrupt(format!("LZ4 frame: {error}"), 0);
-    length.fill("LZ4 frame", |output| {
-        let mut decoder = lz4_flex::frame::FrameDecoder::new(frame);
-        let mut written = 0_usize;
-        loop {
-            // Past the end of the output, a byte of room tells the frame's end from too long a frame.
-            let mut excess = [0];
-            let room = match output.get_mut(written..) {
-                Some(room) if !room.is_empty() => room,
-                _ => &mut excess,
-            };
-            let read = decoder.read(room).map_err(damaged)?;
-            if read == 0 {
-                return Ok(written);
-            }
-            written = written.saturating_add(read);
-            Length::AtMost(output.len()).check("LZ4 frame", written)?;
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,11 +70,6 @@ mod tests {
         0, 0, 3, 120, 121, 122,
     ];
     const DATA: &[u8] = b"aaaaaaaaaaaaaaaaabcdefghijklmnopxyz";
-    /// `lz4.frame.compress(b'abc' * 100)` of Python's lz4 4.4.
-    const FRAME: &[u8] = &[
-        4, 34, 77, 24, 104, 64, 44, 1, 0, 0, 0, 0, 0, 0, 132, 14, 0, 0, 0, 63, 97, 98, 99, 3, 0,
-        255, 18, 80, 98, 99, 97, 98, 99, 0, 0, 0, 0,
-    ];
     /// `lz4.block.compress(b'abc' * 100, store_size=False)`.
     const BLOCK: &[u8] = &[63, 97, 98, 99, 3, 0, 255, 18, 80, 98, 99, 97, 98, 99];
 
@@ -132,16 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_and_a_bare_block_give_their_bytes() {
-        for decode in [|length| frame(FRAME, length), |length| block(BLOCK, length)] {
-            assert_eq!(decode(Length::Exactly(300)), Ok(b"abc".repeat(100)));
-            for length in [0, 299, 301] {
-                assert!(decode(Length::Exactly(length)).is_err(), "{length}");
-            }
-        }
-        // Four zeros are the frame's end mark; the decoder takes the end of the bytes for it too.
-        for end in 0..FRAME.len() - 4 {
-            assert!(frame(&FRAME[..end], Length::Exactly(300)).is_err(), "{end}");
+    fn a_bare_block_gives_its_bytes() {
+        assert_eq!(block(BLOCK, Length::Exactly(300)), Ok(b"abc".repeat(100)));
+        for length in [0, 299, 301] {
+            assert!(block(BLOCK, Length::Exactly(length)).is_err(), "{length}");
         }
     }
 }

@@ -91,8 +91,8 @@ impl Filesystem {
     /// Shows the source as it is now: the same one, if a writer has only appended to it; else another, and what
     /// was opened before stays stale.
     fn reopen(&self, watch: &Watch, before: Option<&Arc<Live>>) -> Result<()> {
-        let point = self.options.mountpoint.as_ref();
-        if point.is_some_and(|point| watch.path().starts_with(point)) {
+        let own = self.options.own.as_ref();
+        if own.is_some_and(|own| own.is_on_the_way(watch.path())) {
             return Err(refusal(Errno::EDEADLK, "its own mount hides it"));
         }
         let mut reopened = watch.reopen()?;

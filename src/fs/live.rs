@@ -4,8 +4,6 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lru::LruCache;
-
 use crate::array::vlen::VariableLength;
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
@@ -17,6 +15,7 @@ use crate::model::kept::Kept;
 use crate::model::paths::PathIndex;
 use crate::model::{Array, Container, NodeId, weight};
 use crate::source::neighbours::Neighbours;
+use crate::wire::to_u64;
 
 /// How long a file that grows is shown as it was seen last.
 const GROWTH: Duration = Duration::from_millis(200);
@@ -52,7 +51,7 @@ pub(super) struct Live {
     index: Arc<Mutex<Option<Arc<PathIndex>>>>,
     readers: Mutex<Kept<NodeId, Arc<Reader>>>,
     variable_length: Mutex<Kept<NodeId, Arc<VariableLength>>>,
-    cut_names: Mutex<LruCache<CutName, Option<Box<[u8]>>>>,
+    cut_names: Mutex<Kept<CutName, Option<Box<[u8]>>>>,
 }
 
 impl Live {
@@ -70,7 +69,7 @@ impl Live {
             index: Arc::default(),
             readers: Mutex::new(Kept::new(limits::READERS)),
             variable_length: Mutex::new(Kept::new(limits::READERS)),
-            cut_names: Mutex::new(LruCache::sparse(at_least_one(limits::CUT_NAMES))),
+            cut_names: Mutex::new(Kept::new(limits::CUT_NAMES)),
         }
     }
 
@@ -190,7 +189,12 @@ impl Live {
             return Ok(found.as_deref().map(<[u8]>::to_vec));
         }
         let found = self.find_cut(group, shown, at_root)?;
-        lock(&self.cut_names).put(key, found.as_deref().map(Into::into));
+        let weight = key
+            .1
+            .len()
+            .saturating_add(found.as_ref().map_or(0, Vec::len));
+        let kept = found.as_deref().map(Into::into);
+        lock(&self.cut_names).put(key, kept, to_u64(weight));
         Ok(found)
     }
 

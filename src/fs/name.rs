@@ -28,7 +28,7 @@ const CUT_SUFFIX: usize = 9;
 pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
     let shown = escape_whole(name, at_root);
     if shown.len() > limits::NAME_BYTES || is_cut(&shown) {
-        cut(shown, name)
+        cut(&shown, name)
     } else {
         shown
     }
@@ -48,8 +48,7 @@ pub fn clip(shown: Vec<u8>) -> Vec<u8> {
     if shown.len() <= limits::NAME_BYTES {
         return shown;
     }
-    let whole = shown.clone();
-    cut(shown, &whole)
+    cut(&shown, &shown)
 }
 
 /// Whether `shown` stands for a name that is too long to be shown whole.
@@ -87,10 +86,11 @@ fn escape_whole(name: &[u8], at_root: bool) -> Vec<u8> {
     shown
 }
 
-fn cut(mut shown: Vec<u8>, name: &[u8]) -> Vec<u8> {
-    shown.truncate(limits::NAME_BYTES - CUT_SUFFIX);
-    shown.extend_from_slice(format!("~{:08x}", lookup3(name)).as_bytes());
-    shown
+/// What is left of `shown` is a copy: the rest would stand in memory as a gap too small for the next long name.
+fn cut(shown: &[u8], name: &[u8]) -> Vec<u8> {
+    let left = shown.iter().take(limits::NAME_BYTES - CUT_SUFFIX).copied();
+    let suffix = format!("~{:08x}", lookup3(name));
+    left.chain(suffix.into_bytes()).collect()
 }
 
 fn decode(shown: &[u8]) -> Vec<u8> {
@@ -151,6 +151,7 @@ mod tests {
     fn cuts_long_names() {
         let shown = escape(&[b'n'; 256], false);
         assert_eq!(shown.len(), 255);
+        assert!(escape(&[b'n'; 50_000], false).capacity() < 300);
         assert!(is_cut(&shown) && unescape(&shown, false).is_none());
         assert_ne!(shown, escape(&[b'n'; 257], false));
         // A real name that looks cut is cut as well.

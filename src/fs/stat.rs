@@ -9,6 +9,10 @@ use crate::fs::Options;
 /// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
 pub const BLOCK_SIZE: u32 = 1 << 20;
 
+/// `st_blksize` of a directory: what `readdir(3)` asks for at a time. In a larger one, somebody who seeks would be told
+/// thousands of names for each that he wants.
+pub const DIRECTORY_BLOCK_SIZE: u32 = 32 << 10;
+
 /// The kinds of files in the mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

@@ -206,6 +206,14 @@ impl LeafEntry<'_> {
     }
 }
 
+/// A place among the entries of a tree's leaves.
+#[derive(Debug)]
+pub struct Place {
+    /// From the root down: the number of a node's children that were taken.
+    taken: Box<[u16]>,
+    budget: u64,
+}
+
 /// Goes through the entries of a tree's leaves; keeps one node of each level.
 #[derive(Debug)]
 pub struct LeafEntries {
@@ -235,6 +243,36 @@ impl LeafEntries {
                 Err(error)
             }
         }
+    }
+
+    /// Where this has come to.
+    pub fn place(&self) -> Place {
+        let taken = self.path.iter().map(|(_, taken)| *taken);
+        Place {
+            taken: taken
+                .map(|taken| taken.try_into().unwrap_or(u16::MAX))
+                .collect(), // `used` is a `u16`
+            budget: self.budget,
+        }
+    }
+
+    /// Goes on at a `place` of this tree: a descent.
+    ///
+    /// # Errors
+    /// As a node on the way is damaged; the tree is then at its end.
+    pub fn go_to(&mut self, place: &Place) -> Result<()> {
+        self.path.clear();
+        let mut path: Vec<(Node, usize)> = Vec::new();
+        for taken in place.taken.iter().copied().map(usize::from) {
+            let node = match path.last() {
+                Some((above, taken)) => self.tree.descend(above, taken.saturating_sub(1))?,
+                None => self.tree.root()?,
+            };
+            path.push((node, taken));
+        }
+        self.path = path;
+        self.budget = place.budget;
+        Ok(())
     }
 
     /// Takes the next entry of a leaf, which is then the last of the path; `false` at the end.
@@ -279,6 +317,19 @@ impl Leaves {
         entry
             .map(|entry| entry.tree.defined_child(entry.node, entry.i))
             .transpose()
+    }
+
+    /// Before the next symbol table node.
+    pub fn place(&self) -> Place {
+        self.0.place()
+    }
+
+    /// Goes back to a `place` of this group, or ahead to it.
+    ///
+    /// # Errors
+    /// As a node on the way is damaged; the tree is then at its end.
+    pub fn go_to(&mut self, place: &Place) -> Result<()> {
+        self.0.go_to(place)
     }
 }
 
@@ -353,6 +404,21 @@ mod tests {
     fn leaves_come_in_order() {
         assert_eq!(leaves(small_tree()), Ok(vec![1111, 2222, 3333]));
         assert_eq!(leaves(file(&[node(0, &[0])])), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_place_can_be_gone_back_to() {
+        let mut leaves = Leaves::new(small_tree(), 0).unwrap();
+        let mut places = Vec::new();
+        for _ in 0..4 {
+            places.push(leaves.place());
+            leaves.next_leaf().unwrap();
+        }
+        for i in [2, 0, 3, 1, 1] {
+            leaves.go_to(&places[i]).unwrap();
+            let expected = [Some(1111), Some(2222), Some(3333), None][i];
+            assert_eq!(leaves.next_leaf(), Ok(expected));
+        }
     }
 
     /// A key is the greatest name on its left. Here a name's place in the heap stands for the name.

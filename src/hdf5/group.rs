@@ -2,6 +2,7 @@
 //! fractal heap (dense) (HDF5 3.0, IV.B and III.A–III.C).
 
 pub mod dense;
+pub mod marks;
 pub mod symbol_table_node;
 
 use std::sync::Arc;

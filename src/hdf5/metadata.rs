@@ -4,19 +4,17 @@
 //! Addresses in the file are relative to the superblock's base address (HDF5 3.0, II.A); here they become
 //! absolute file offsets as soon as they are read, so that nothing above has to know the base.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
+use crate::hdf5::caches::{Block, Place};
 use crate::limits;
-use crate::model::kept::Kept;
+use crate::model::share::Share;
 use crate::source::growing::settled;
 use crate::source::{SharedSource, read_shared_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Cursor, to_u64};
-
-/// Blocks by place and length, each with the time at which its reading began.
-type Blocks = Kept<(u64, u64), (Arc<[u8]>, Instant)>;
 
 /// One file's metadata: where it is, and how wide its numbers are.
 #[derive(Debug)]
@@ -25,33 +23,33 @@ pub struct Metadata {
     base: u64,
     size_of_offsets: usize,
     size_of_lengths: usize,
-    cache: Arc<Mutex<Blocks>>,
+    cache: Arc<Share<Place, Block>>,
     /// What was read before this is not taken from the cache.
     since: Option<Instant>,
 }
 
 impl Metadata {
-    /// `base` is the absolute offset of address 0; the sizes are the superblock's, in bytes.
+    /// `base` is the absolute offset of address 0; the sizes are the superblock's, in bytes. What was read is kept in `cache`.
     pub fn new(
         source: SharedSource,
         base: u64,
         size_of_offsets: usize,
         size_of_lengths: usize,
+        cache: Share<Place, Block>,
     ) -> Self {
         Metadata {
             source,
             base,
             size_of_offsets,
             size_of_lengths,
-            cache: Arc::new(Mutex::new(Kept::new(limits::METADATA_CACHE))),
+            cache: Arc::new(cache),
             since: None,
         }
     }
 
     /// Empties the cache.
     pub fn forget(&self) {
-        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) =
-            Kept::new(limits::METADATA_CACHE);
+        self.cache.clear();
     }
 
     /// The way to what the file holds from now on. A writer makes a structure known only after what it leads
@@ -152,20 +150,18 @@ impl Metadata {
         length: u64,
         mut make: impl FnMut() -> Result<B>,
     ) -> Result<Arc<[u8]>> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((block, read)) = cache.get(&(at, length))
-            && self.since.is_none_or(|since| *read >= since)
+        if let Some((block, read)) = self.cache.get((at, length))
+            && self.since.is_none_or(|since| read >= since)
         {
-            return Ok(Arc::clone(block));
+            return Ok(block);
         }
-        drop(cache);
         let (block, read): (Arc<[u8]>, _) = settled(&*self.source, || {
             let read = Instant::now();
             Ok((make()?.into(), read))
         })?;
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let weight = to_u64(block.len());
-        cache.put((at, length), (Arc::clone(&block), read), weight);
+        self.cache
+            .put((at, length), (Arc::clone(&block), read), weight);
         Ok(block)
     }
 
@@ -189,7 +185,10 @@ pub fn verify_checksum(block: &[u8], at: u64, what: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::hdf5::caches::Caches;
     use crate::source::Source;
 
     /// A file of one byte, which is another one at each read.
@@ -215,7 +214,7 @@ mod tests {
 
     fn metadata(is_growing: bool) -> Arc<Metadata> {
         let source = Arc::new(Rewritten(Mutex::new(0), is_growing));
-        Arc::new(Metadata::new(source, 0, 8, 8))
+        Arc::new(Metadata::new(source, 0, 8, 8, Caches::default().blocks()))
     }
 
     fn byte(metadata: &Metadata) -> u8 {

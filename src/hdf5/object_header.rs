@@ -250,6 +250,10 @@ impl ObjectHeader {
                 let next = metadata.defined_address(&mut target)?;
                 continuations.push_back((next, metadata.length(&mut target)?));
             }
+            if self.messages.len() >= limits::HEADER_MESSAGES {
+                let most = to_u64(limits::HEADER_MESSAGES);
+                return Err(Error::limit("messages of an object header", most));
+            }
             self.messages.push(place);
         }
         self.blocks.push(Block { at, bytes });

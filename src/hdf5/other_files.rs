@@ -7,6 +7,7 @@ use lru::LruCache;
 
 use crate::error::{Error, Result};
 use crate::hdf5::File;
+use crate::hdf5::caches::Caches;
 use crate::limits;
 use crate::model::storage::VirtualSource;
 use crate::model::{Array, Container, NodeKind};
@@ -18,18 +19,20 @@ use crate::wire::to_u64;
 pub struct OtherFiles {
     own: Weak<File>,
     neighbours: Arc<Neighbours>,
+    caches: Caches,
     force: bool,
     open: Mutex<LruCache<Vec<u8>, Arc<File>>>,
 }
 
 impl OtherFiles {
-    /// The files that the file `own` names, sought among its `neighbours`; `force` opens those too that a
-    /// writer has not closed.
-    pub fn new(own: Weak<File>, neighbours: Arc<Neighbours>, force: bool) -> Self {
+    /// The files that the file `own` names, sought among its `neighbours`, with the same `caches`; `force` opens those
+    /// too that a writer has not closed.
+    pub fn new(own: Weak<File>, neighbours: Arc<Neighbours>, caches: &Caches, force: bool) -> Self {
         let open = Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS));
         OtherFiles {
             own,
             neighbours,
+            caches: caches.clone(),
             force,
             open,
         }
@@ -54,7 +57,7 @@ impl OtherFiles {
             return Ok(None);
         };
         let neighbours = Arc::clone(&self.neighbours);
-        let file = File::open(Arc::new(source), neighbours, self.force)?;
+        let file = File::open(Arc::new(source), neighbours, &self.caches, self.force)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.put(name.to_vec(), Arc::clone(&file));
         Ok(Some(file))

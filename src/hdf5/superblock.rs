@@ -2,6 +2,7 @@
 //! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
 use crate::error::{Error, Result};
+use crate::hdf5::caches::Caches;
 use crate::hdf5::metadata::Metadata;
 use crate::source::{SharedSource, Source, read_block};
 use crate::wire::Cursor;
@@ -90,12 +91,13 @@ impl Superblock {
     }
 
     /// The way to the metadata of the file, whose bytes are in `source`.
-    pub fn metadata(&self, source: SharedSource) -> Metadata {
+    pub fn metadata(&self, source: SharedSource, caches: &Caches) -> Metadata {
         Metadata::new(
             source,
             self.base,
             self.size_of_offsets,
             self.size_of_lengths,
+            caches.blocks(),
         )
     }
 

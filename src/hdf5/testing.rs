@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::hdf5::caches::Caches;
 use crate::hdf5::metadata::Metadata;
 use crate::model::storage::{ChunkIndex, StoredChunk};
 use crate::source::memory::MemorySource;
@@ -16,7 +17,14 @@ pub(crate) fn file(blocks: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Arc<Me
         file.resize(file.len().max(at + block.len()), 0);
         file[at..at + block.len()].copy_from_slice(&block);
     }
-    Arc::new(Metadata::new(Arc::new(MemorySource::new(file)), 0, 8, 8))
+    let cache = Caches::default().blocks();
+    Arc::new(Metadata::new(
+        Arc::new(MemorySource::new(file)),
+        0,
+        8,
+        8,
+        cache,
+    ))
 }
 
 /// `block` and its checksum.

@@ -30,19 +30,35 @@ impl<K: Hash + Eq, V> Kept<K, V> {
         self.values.get(key).map(|(value, _)| value)
     }
 
-    /// Keeps `value`, of so many bytes, unless it alone is too heavy.
-    pub fn put(&mut self, key: K, value: V, weight: u64) {
+    /// Keeps `value`, of so many bytes, unless it alone is too heavy. What is not kept any more comes back.
+    pub fn put(&mut self, key: K, value: V, weight: u64) -> Vec<V> {
+        let mut gone = Vec::new();
         let weight = weight.saturating_add(Self::OVERHEAD);
         if weight > self.most {
-            return;
+            gone.push(value);
+            return gone;
         }
         self.weight = self.weight.saturating_add(weight);
         let old = self.values.put(key, (value, weight));
-        self.lose(old.map(|(_, weight)| weight));
-        while self.weight > self.most {
-            let dropped = self.values.pop_lru();
-            self.lose(dropped.map(|(_, (_, weight))| weight));
+        gone.extend(old.map(|old| self.lose(old)));
+        while self.weight > self.most
+            && let Some((_, dropped)) = self.values.pop_lru()
+        {
+            gone.push(self.lose(dropped));
         }
+        gone
+    }
+
+    /// Takes out all whose key `is_gone` accepts.
+    pub fn remove(&mut self, is_gone: impl Fn(&K) -> bool) -> Vec<V>
+    where
+        K: Clone,
+    {
+        let keys = self.values.iter().map(|(key, _)| key);
+        let keys: Vec<K> = keys.filter(|key| is_gone(key)).cloned().collect();
+        let values = keys.iter().filter_map(|key| self.values.pop(key));
+        let values: Vec<_> = values.collect();
+        values.into_iter().map(|value| self.lose(value)).collect()
     }
 
     /// Drops all.
@@ -51,8 +67,15 @@ impl<K: Hash + Eq, V> Kept<K, V> {
         self.weight = 0;
     }
 
-    fn lose(&mut self, weight: Option<u64>) {
-        self.weight = self.weight.saturating_sub(weight.unwrap_or(0));
+    fn lose(&mut self, (value, weight): (V, u64)) -> V {
+        self.weight = self.weight.saturating_sub(weight);
+        value
+    }
+
+    /// Bytes of all values and what they weigh beside.
+    #[cfg(test)]
+    pub fn weight(&self) -> u64 {
+        self.weight
     }
 }
 

@@ -14,6 +14,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
 use crate::error::{Error, Result};
+use crate::source::device::Device;
 use crate::source::file::FileSource;
 
 /// Which other files a source may bring in.
@@ -46,7 +47,16 @@ struct Root {
     handle: std::result::Result<OwnedFd, Errno>,
     policy: Policy,
     /// Where nothing is looked up.
-    barred: Option<PathBuf>,
+    barred: Option<Own>,
+}
+
+/// The mount that shows the source. Whoever looks there waits for an answer from here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Own {
+    /// Where it was mounted, absolute and without symbolic links.
+    pub point: PathBuf,
+    /// Its number; it may stand at other places as well (`mount --bind`).
+    pub device: Option<Device>,
 }
 
 /// A file that was found.
@@ -62,21 +72,25 @@ impl Neighbours {
     /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory that cannot
     /// be entered makes each of them unreadable, not the source.
     ///
-    /// Nothing is looked up beneath `barred`, where the source itself is mounted: whoever looks there waits
-    /// for an answer from here. It is an absolute path without symbolic links, too.
-    pub fn of(source: &Path, policy: Policy, barred: Option<&Path>) -> Self {
+    /// Nothing is looked up in `barred`, the mount that shows the source.
+    pub fn of(source: &Path, policy: Policy, barred: Option<Own>) -> Self {
         let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = match policy {
             Policy::None => Err(Errno::EACCES),
-            _ if barred.is_some_and(|barred| directory.starts_with(barred)) => Err(Errno::EDEADLK),
+            _ if barred
+                .as_ref()
+                .is_some_and(|own| own.is_on_the_way(&directory)) =>
+            {
+                Err(Errno::EDEADLK)
+            }
             _ => open(&directory, flags, Mode::empty()),
         };
         let root = Arc::new(Root {
             directory,
             handle,
             policy,
-            barred: barred.map(Path::to_path_buf),
+            barred,
         });
         Neighbours {
             root,
@@ -216,7 +230,7 @@ impl Neighbours {
     /// Fails for a path that leads where nothing is looked up.
     fn keep_out(&self, path: &Path) -> Result<()> {
         match &self.root.barred {
-            Some(barred) if leads_to(path, barred) => {
+            Some(own) if own.is_on_the_way(path) => {
                 Err(refused(path, "it leads into the mount itself"))
             }
             _ => Ok(()),
@@ -253,36 +267,42 @@ impl Neighbours {
     }
 }
 
-/// Whether the way along an absolute path, symbolic links followed, comes by `barred`. It stops before it.
-fn leads_to(path: &Path, barred: &Path) -> bool {
-    /// As many as Linux follows.
-    const LINKS: usize = 40;
-    let parts = |path: &Path| -> Vec<OsString> {
-        let parts = path.components().rev();
-        parts.map(|part| part.as_os_str().to_owned()).collect()
-    };
-    let mut ahead = parts(path);
-    let mut real = PathBuf::from("/");
-    let mut links = 0_usize;
-    while let Some(part) = ahead.pop() {
-        if part == ".." {
-            real.pop();
-            continue;
-        }
-        real.push(part);
-        if real == barred {
-            return true;
-        }
-        if let Ok(target) = real.read_link() {
-            links = links.saturating_add(1);
-            if links > LINKS {
-                return false;
+impl Own {
+    /// Whether the way along an absolute path, symbolic links followed, comes by this mount. It stops before it.
+    pub fn is_on_the_way(&self, path: &Path) -> bool {
+        /// As many as Linux follows.
+        const LINKS: usize = 40;
+        let parts = |path: &Path| -> Vec<OsString> {
+            let parts = path.components().rev();
+            parts.map(|part| part.as_os_str().to_owned()).collect()
+        };
+        let mut ahead = parts(path);
+        let mut real = PathBuf::from("/");
+        let mut links = 0_usize;
+        while let Some(part) = ahead.pop() {
+            if part == ".." {
+                real.pop();
+                continue;
             }
-            real.pop();
-            ahead.extend(parts(&target));
+            real.push(part);
+            if self.stands_at(&real) {
+                return true;
+            }
+            if let Ok(target) = real.read_link() {
+                links = links.saturating_add(1);
+                if links > LINKS {
+                    return false;
+                }
+                real.pop();
+                ahead.extend(parts(&target));
+            }
         }
+        false
     }
-    false
+
+    fn stands_at(&self, path: &Path) -> bool {
+        *path == *self.point || (self.device.is_some() && self.device == Device::at(path))
+    }
 }
 
 /// Whether a relative path goes above the directory that it begins in, on its way or at its end. The system
@@ -359,7 +379,13 @@ mod tests {
         let (_outer, inner) = files();
         std::os::unix::fs::symlink("sub/../sub", inner.join("to-sub")).unwrap();
         std::os::unix::fs::symlink("loop", inner.join("loop")).unwrap();
-        let own = Neighbours::of(&inner.join("b"), Policy::Any, Some(&inner.join("sub")));
+        let barred = |point: PathBuf| {
+            Some(Own {
+                point,
+                device: None,
+            })
+        };
+        let own = Neighbours::of(&inner.join("b"), Policy::Any, barred(inner.join("sub")));
         let absolute = inner.join("sub/a").display().to_string();
         let around = format!("/proc/self/root{absolute}");
         for name in [
@@ -383,7 +409,7 @@ mod tests {
             assert!(own.open(name.as_bytes()).unwrap().is_some(), "{name}");
         }
         assert!(own.open(b"loop").is_err());
-        let hidden = Neighbours::of(&inner.join("b"), Policy::Within, Some(&inner));
+        let hidden = Neighbours::of(&inner.join("b"), Policy::Within, barred(inner.clone()));
         assert!(hidden.open(b"a").is_err());
     }
 

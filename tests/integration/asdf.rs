@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -11,21 +11,36 @@ use crate::harness::{H5FS, Mount, run, script};
 /// Files per run; a seed and a count of one's own: `tests/fixtures/asdf_roundtrip.py`.
 const FILES: &str = "120";
 
-#[test]
-fn what_the_library_writes_is_what_the_mount_serves() {
+/// Runs a script that mounts files of its own in a directory; what it was about to unmount when its time
+/// was over does not stay.
+fn run_mounting(script_name: &str, arguments: &[&str]) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let mut command: Command = script("asdf_roundtrip.py");
-    command
-        .args([H5FS, "20261121", FILES])
-        .arg(directory.path());
+    let _unmounted = Unmounted(directory.path().join("mountpoint"));
+    let mut command: Command = script(script_name);
+    command.arg(H5FS).args(arguments).arg(directory.path());
     let finished = run(&mut command, Duration::from_secs(240));
     println!("{}", finished.text());
-    assert!(
-        finished.status.success(),
-        "{}{}",
-        finished.text(),
-        finished.stderr
-    );
+    finished.success();
+}
+
+struct Unmounted(PathBuf);
+
+impl Drop for Unmounted {
+    fn drop(&mut self) {
+        let mut unmount = Command::new("fusermount3");
+        unmount.args(["-q", "-u", "-z"]).arg(&self.0);
+        let _ = unmount.status();
+    }
+}
+
+#[test]
+fn what_the_library_writes_is_what_the_mount_serves() {
+    run_mounting("asdf_roundtrip.py", &["20261121", FILES]);
+}
+
+#[test]
+fn long_streams_are_read_from_anywhere() {
+    run_mounting("asdf_streams.py", &[]);
 }
 
 /// A block header: flags, then the sizes.

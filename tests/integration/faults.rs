@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use h5fs::detect;
+use h5fs::detect::{self, Caches};
 use h5fs::error::{Error, Result};
 use h5fs::fs::{Filesystem, Ino, Kind, Options, Origin};
 use h5fs::source::neighbours::Neighbours;
@@ -75,7 +75,8 @@ impl Source for Disk {
 
 fn mounted(disk: &Arc<Disk>, path: &Path) -> Result<Filesystem> {
     let source: SharedSource = Arc::<Disk>::clone(disk);
-    let container = detect::open(source, Arc::new(Neighbours::none()), false)?;
+    let neighbours = Arc::new(Neighbours::none());
+    let container = detect::open(source, neighbours, &Caches::default(), false)?;
     let origin = Origin::new(path.to_owned(), &fs::metadata(path).expect("stat"));
     let options = Options {
         threads: 1,

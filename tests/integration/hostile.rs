@@ -9,6 +9,7 @@ mod datasets;
 mod groups;
 pub(crate) mod hdf5;
 mod headers;
+mod memory;
 mod mutants;
 pub(crate) mod mutation;
 mod shared;

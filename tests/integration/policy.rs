@@ -5,12 +5,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use nix::errno::Errno;
 
 use crate::harness::{
-    H5FS, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, run, script, tree, wait,
+    H5FS, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, mount_line, run, script, tree, wait,
 };
 
 /// What the program opens of the system's before it knows the source.
@@ -244,6 +245,84 @@ fn a_file_that_leads_into_its_own_mount_is_refused_at_once() {
         assert_eq!(values.len(), 80);
         mount.unmount();
         mount.must_be_gone(MOUNT_LIMIT);
+    }
+}
+
+/// The same by other ways in: the mount, and a group of it, bound to other places.
+#[test]
+fn a_file_that_leads_into_its_own_mount_bound_elsewhere_is_refused_at_once() {
+    let mount = Mount::prepare();
+    let top = mount.path.with_file_name("");
+    let source = top.join("main.h5");
+    run(
+        script("policies.py").arg("--bound").arg(&source),
+        Duration::from_secs(60),
+    )
+    .success();
+    let mut command = h5fs(["--external", "any", "--threads", "1"]);
+    run(command.arg(&source).arg(&mount.path), MOUNT_LIMIT).success();
+    if !is_root() {
+        eprintln!("skipped: only root can bind mounts");
+        return;
+    }
+    let _cut = AbortsLater::on(&mount.path);
+    let whole = Bound::new(&mount.path, top.join("whole"));
+    let _part = Bound::new(&mount.at("group"), top.join("part"));
+    for name in ["virtual_whole", "virtual_part", "virtual_link"] {
+        let mut command = Command::new("cat");
+        let read = run(command.arg(mount.at(name)), MOUNT_LIMIT);
+        assert!(read.one_line().contains("Input/output error"), "{name}");
+    }
+    for name in ["link_whole", "link_part"] {
+        let mut command = Command::new("readlink");
+        let text = run(command.arg(mount.at(name)), MOUNT_LIMIT)
+            .success()
+            .text();
+        assert!(text.contains(".h5:"), "{name} dangles: {text}");
+    }
+    let inside = whole.0.join("group/values");
+    assert_eq!(fs::read(inside).expect("its own").len(), 80);
+}
+
+/// A directory that is seen at another place, too, until this is dropped.
+struct Bound(PathBuf);
+
+impl Bound {
+    #[track_caller]
+    fn new(directory: &Path, place: PathBuf) -> Self {
+        fs::create_dir(&place).expect("a place");
+        let mut command = Command::new("mount");
+        run(
+            command.arg("--bind").arg(directory).arg(&place),
+            MOUNT_LIMIT,
+        )
+        .success();
+        Bound(place)
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// Ends a connection of the FUSE device by force if the test hangs: whoever waits for it could not even be killed.
+struct AbortsLater(#[expect(dead_code, reason = "its end is the signal")] Sender<()>);
+
+impl AbortsLater {
+    fn on(mount: &Path) -> Self {
+        let line = mount_line(mount);
+        let device = line.split(' ').nth(2).expect("a device");
+        let number = device.strip_prefix("0:").expect("no disk");
+        let switch = format!("/sys/fs/fuse/connections/{number}/abort");
+        let (over, life) = channel();
+        std::thread::spawn(move || {
+            if life.recv_timeout(MOUNT_LIMIT / 2) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("cut off: {switch}: {:?}", fs::write(&switch, "1"));
+            }
+        });
+        AbortsLater(over)
     }
 }
 

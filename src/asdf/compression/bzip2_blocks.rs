@@ -89,6 +89,8 @@ struct Job {
     mark: usize,
     bit: u64,
     ends: Vec<(usize, u64)>,
+    /// Nothing marks the block's end: the stream may be cut there.
+    is_cut: bool,
 }
 
 impl std::fmt::Debug for Bzip2Blocks {
@@ -201,6 +203,9 @@ impl Bzip2Blocks {
     }
 
     fn decoded(&self, job: &Job) -> Result<(Outcome, Content)> {
+        if job.is_cut {
+            return self.decoded_to_the_end(job);
+        }
         let mut error = self.encoded.corrupt("bzip2: ends too early");
         for &(next, end) in &job.ends {
             let alone = Alone::cut(&self.encoded, job.bit, end)?;
@@ -215,6 +220,22 @@ impl Bzip2Blocks {
             }
         }
         Err(error)
+    }
+
+    /// The last block of a stream that lacks its end.
+    fn decoded_to_the_end(&self, job: &Job) -> Result<(Outcome, Content)> {
+        let to = self.encoded.stored.saturating_mul(8);
+        let alone = Alone::open(&self.encoded, job.bit, to)?;
+        let (content, _) = filter::bzip2::grow_cut(&alone.stream, self.encoded.decoded)?;
+        if content.is_empty() {
+            return Err(self.encoded.corrupt("bzip2: ends too early"));
+        }
+        let outcome = Outcome {
+            length: to_u64(content.len()),
+            sum: alone.sum,
+            next: job.mark.saturating_add(1),
+        };
+        Ok((outcome, Arc::new(content)))
     }
 }
 
@@ -251,6 +272,10 @@ impl State {
                 }
                 Some(Err(error)) => Err(error),
             },
+            None if self.tip.mark > 0 && self.tip.start == encoded.decoded => {
+                encoded.warn_of_cut();
+                Ok(())
+            }
             None => Err(encoded.corrupt("bzip2: no block where one should be")),
         };
         self.end = Some(end);
@@ -297,14 +322,20 @@ impl State {
     fn job(&mut self, mark: usize, encoded: &Encoded) -> Result<Job> {
         let bit = self.mark(mark, encoded)?.ok_or(Error::NotFound)?.bit;
         let mut ends = Vec::new();
+        let until = (bit / 8).saturating_add(BLOCK_BYTES);
         for number in (mark.saturating_add(1)..).take(ENDS) {
-            let until = (bit / 8).saturating_add(BLOCK_BYTES);
             match self.marks.get(number, encoded, until)? {
                 Some(end) => ends.push((number, end.bit)),
                 None => break,
             }
         }
-        Ok(Job { mark, bit, ends })
+        let is_cut = ends.is_empty() && until >= encoded.stored;
+        Ok(Job {
+            mark,
+            bit,
+            ends,
+            is_cut,
+        })
     }
 
     /// A mark near the tip. The first must stand after the stream's header.
@@ -349,6 +380,20 @@ struct Alone {
 impl Alone {
     /// The block that stands from bit `from` to bit `to` of the stream.
     fn cut(encoded: &Encoded, from: u64, to: u64) -> Result<Self> {
+        let Alone { mut stream, sum } = Alone::open(encoded, from, to)?;
+        let over = u32::try_from(to.saturating_sub(from) % 8).unwrap_or(0);
+        let rest = match over {
+            0 => 0,
+            _ => stream.pop().unwrap_or(0),
+        };
+        let tail = u128::from(END) << 80 | u128::from(sum) << 48;
+        let tail = tail.wrapping_shr(over) | u128::from(rest) << 120;
+        stream.extend_from_slice(&tail.to_be_bytes());
+        Ok(Alone { stream, sum })
+    }
+
+    /// The same, without the end of the stream.
+    fn open(encoded: &Encoded, from: u64, to: u64) -> Result<Self> {
         let at = encoded.offset;
         let mut stream = scan::piece(&*encoded.source, at..at.saturating_add(4))?;
         if !matches!(stream.as_slice(), [b'B', b'Z', b'h', b'1'..=b'9']) {
@@ -357,17 +402,7 @@ impl Alone {
         let block = bits(encoded, from, to)?;
         let sum = block.get(6..10).and_then(|sum| sum.try_into().ok());
         let sum = u32::from_be_bytes(sum.unwrap_or_default());
-        let over = u32::try_from(to.saturating_sub(from) % 8).unwrap_or(0);
-        let (whole, rest) = match over {
-            0 => (block.as_slice(), 0),
-            _ => block
-                .split_last()
-                .map_or((&[][..], 0), |(&rest, whole)| (whole, rest)),
-        };
-        stream.extend_from_slice(whole);
-        let tail = u128::from(END) << 80 | u128::from(sum) << 48;
-        let tail = tail.wrapping_shr(over) | u128::from(rest) << 120;
-        stream.extend_from_slice(&tail.to_be_bytes());
+        stream.extend_from_slice(&block);
         Ok(Alone { stream, sum })
     }
 }

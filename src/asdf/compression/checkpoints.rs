@@ -8,8 +8,9 @@ use std::num::NonZeroU64;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::asdf::compression::Encoded;
+use crate::asdf::compression::codec::StreamCodec;
 use crate::asdf::compression::resumable::Resumable;
-use crate::asdf::compression::stream::{Stream, StreamCodec};
+use crate::asdf::compression::stream::Stream;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::filter::inflate::{self, Inflater};

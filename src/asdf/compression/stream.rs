@@ -1,132 +1,32 @@
 //! Blocks that are one stream, whose decoder cannot be copied: decoded from the beginning, and on
 //! from where the last piece ended.
 //!
-//! Reading on costs each byte once, however the readers are interleaved within the pieces kept;
-//! going back further costs the way from the beginning, unless what was decoded on the way is still kept
-//! by whom it was handed to.
+//! Reading on costs each byte once, however the readers are interleaved within the pieces kept. Who goes
+//! back, or far ahead, is served from the nearest part that is decoded alone, where the stream has such;
+//! otherwise going back costs the way from the beginning, unless what was decoded on the way is still kept
+//! by whom it was handed to. A checksum over the whole stream is verified for who reads it from the
+//! beginning to the end, that of a part before the part's last bytes are given.
 
-use std::collections::VecDeque;
-use std::io::{self, BufReader, Read};
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::asdf::compression::Encoded;
+use crate::asdf::compression::codec::{Decoder, Stored, StreamCodec, at_end, fill};
+use crate::asdf::compression::parts::{self, Part, PartsReader};
 use crate::asdf::compression::resumable::Resumable;
-use crate::asdf::compression::whole::WholeCodec;
 use crate::error::{Error, Result};
-use crate::filter::{self, Length};
 use crate::model::storage::Passed;
-use crate::source::SharedSource;
 use crate::wire::{to_u64, to_usize};
 
 /// Pieces that are kept, so that readers who overtake each other do not make the stream start again.
 const KEPT: usize = 4;
 
-/// KiB of memory that an .xz stream's dictionary may take.
-const XZ_KIB: u32 = 80 << 10;
+/// Pieces by which the requests of one sequential reader may be ahead of each other.
+const NEAR: u64 = 8;
 
-/// What a stream is compressed with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StreamCodec {
-    /// One zlib stream.
-    Zlib,
-    /// Zstandard frames.
-    Zstd,
-    /// One LZ4 frame.
-    Lz4Frame,
-    /// One .xz stream.
-    Xz,
-}
-
-impl StreamCodec {
-    /// The codec for a block that is decoded at once.
-    pub fn whole(self) -> WholeCodec {
-        WholeCodec::Stream(self)
-    }
-
-    /// Decodes a whole stream.
-    ///
-    /// # Errors
-    /// `Corrupt` for a damaged stream or another length.
-    pub fn decode(self, stored: &[u8], length: Length) -> Result<Vec<u8>> {
-        match self {
-            StreamCodec::Zlib => filter::deflate::decode(stored, length),
-            StreamCodec::Zstd => filter::zstd::decode(stored, length),
-            StreamCodec::Lz4Frame => filter::lz4::frame(stored, length),
-            StreamCodec::Xz => length.fill("xz", |output| {
-                let mut decoder = xz(stored);
-                let written = fill(&mut decoder, output)?;
-                let is_end = written < output.len() || at_end(&mut decoder)?;
-                let more = usize::from(!is_end);
-                Ok(written.saturating_add(more))
-            }),
-        }
-    }
-
-    fn decoder(self, stored: StoredBytes) -> Result<Box<dyn Read + Send>> {
-        let stored = BufReader::new(stored);
-        Ok(match self {
-            StreamCodec::Zlib => Box::new(flate2::bufread::ZlibDecoder::new(stored)),
-            StreamCodec::Zstd => Box::new(
-                zstd::stream::read::Decoder::with_buffer(stored)
-                    .map_err(|error| damaged(&error))?,
-            ),
-            StreamCodec::Lz4Frame => Box::new(lz4_flex::frame::FrameDecoder::new(stored)),
-            StreamCodec::Xz => Box::new(xz(stored)),
-        })
-    }
-}
-
-fn xz<R: Read>(stored: R) -> lzma_rust2::XzReader<R> {
-    lzma_rust2::XzReader::new_mem_limit(stored, false, XZ_KIB)
-}
-
-fn damaged(error: &io::Error) -> Error {
-    Error::corrupt(format!("compressed stream: {error}"), 0)
-}
-
-/// Reads until `output` is full or the stream ends; gives the bytes read.
-fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
-    let mut filled = 0_usize;
-    while let Some(room) = output.get_mut(filled..).filter(|room| !room.is_empty()) {
-        match decoder.read(room) {
-            Ok(0) => break,
-            Ok(read) => filled = filled.saturating_add(read),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(damaged(&error)),
-        }
-    }
-    Ok(filled)
-}
-
-fn at_end(decoder: &mut dyn Read) -> Result<bool> {
-    Ok(fill(decoder, &mut [0])? == 0)
-}
-
-/// The stored bytes of a block, in order.
-struct StoredBytes {
-    source: SharedSource,
-    at: u64,
-    end: u64,
-}
-
-impl Read for StoredBytes {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.end.saturating_sub(self.at);
-        let count = to_u64(buffer.len()).min(left);
-        let room = usize::try_from(count)
-            .ok()
-            .and_then(|count| buffer.get_mut(..count));
-        let Some(room) = room else {
-            return Ok(0);
-        };
-        self.source
-            .read_at(self.at, room)
-            .map_err(io::Error::other)?;
-        self.at = self.at.saturating_add(count);
-        Ok(room.len())
-    }
-}
+/// Pieces of a part at most that are decoded all at once, as soon as somebody comes to it a second time.
+const AT_ONCE: u64 = 32;
 
 /// A block that is one stream.
 pub struct Stream {
@@ -138,17 +38,34 @@ pub struct Stream {
 
 #[derive(Default)]
 struct State {
-    decoder: Option<Box<dyn Read + Send>>,
+    run: Run,
+    /// The parts that are decoded alone, once they were looked for.
+    parts: Option<Arc<[Part]>>,
+    /// Those of them at which a run has begun.
+    begun: BTreeSet<usize>,
+    /// Whether the way from the beginning has met damage.
+    is_broken: bool,
+}
+
+/// A way through the stream.
+#[derive(Default)]
+struct Run {
+    decoder: Option<Decoder<'static>>,
     /// The piece that the decoder gives next.
     next: u64,
     /// The pieces decoded last, up to the one before `next`.
     kept: VecDeque<Vec<u8>>,
 }
 
-impl State {
+impl Run {
     /// The first piece that is kept, or the next one where none is.
     fn first(&self) -> u64 {
         self.next.saturating_sub(to_u64(self.kept.len()))
+    }
+
+    /// Whether a piece is kept, or among the next `most`.
+    fn is_near(&self, piece: u64, most: u64) -> bool {
+        self.first() <= piece && piece < self.next.saturating_add(most)
     }
 }
 
@@ -177,56 +94,124 @@ impl Stream {
         passed: &mut Passed<'_>,
     ) -> Option<Result<Vec<u8>>> {
         let mut state = self.state();
-        let is_near = state.first() <= piece && piece < state.next.saturating_add(most);
+        let is_near = state.run.is_near(piece, most);
         is_near.then(|| self.decode_on(&mut state, piece, passed))
     }
 
     /// Decodes on to the end of `piece`, which is not before the first one that is kept.
     fn decode_on(&self, state: &mut State, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
-        if state.decoder.is_none() {
-            *state = State {
-                decoder: Some(self.codec.decoder(StoredBytes {
-                    source: Arc::clone(&self.encoded.source),
-                    at: self.encoded.offset,
-                    end: self.encoded.offset.saturating_add(self.encoded.stored),
-                })?),
-                ..State::default()
+        let run = &mut state.run;
+        if run.decoder.is_none() {
+            *run = Run {
+                decoder: Some(self.codec.decoder(self.stored())?),
+                ..Run::default()
             };
         }
-        while state.next <= piece {
-            if let Err(error) = self.step(state, passed) {
-                *state = State::default();
+        while run.next <= piece {
+            if let Err(error) = self.step(run, passed) {
+                state.run = Run::default();
+                state.is_broken = !error.is_passing();
                 return Err(error);
             }
         }
-        let place = to_usize(piece.saturating_sub(state.first()))?;
-        state.kept.get(place).cloned().ok_or(Error::NotFound)
+        let place = to_usize(piece.saturating_sub(run.first()))?;
+        run.kept.get(place).cloned().ok_or(Error::NotFound)
+    }
+
+    fn stored(&self) -> Stored {
+        let Encoded { offset, stored, .. } = self.encoded;
+        Stored::new(Arc::clone(&self.encoded.source), offset, stored)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Goes to the last part before `piece`, or to the beginning, unless the run comes by. Gives the piece
+    /// up to which all will be asked for, as far as that is known.
+    fn seek(&self, state: &mut State, piece: u64) -> Result<u64> {
+        let parts = match &state.parts {
+            Some(parts) => Arc::clone(parts),
+            None => parts::find(&self.encoded, self.codec)?,
+        };
+        state.parts = Some(Arc::clone(&parts));
+        let start = piece.saturating_mul(self.piece);
+        let after = parts.partition_point(|part| part.start <= start);
+        let comes_by = state.run.decoder.is_some() && state.run.first() <= piece;
+        let place = after.checked_sub(1);
+        let Some((place, part)) = place.and_then(|place| Some((place, parts.get(place)?))) else {
+            if !comes_by {
+                state.run = Run::default();
+            }
+            return Ok(piece);
+        };
+        if comes_by && part.start <= state.run.next.saturating_mul(self.piece) {
+            return Ok(piece);
+        }
+        let end = part.start.saturating_add(part.decoded).div_ceil(self.piece);
+        let is_known = !state.begun.insert(place);
+        let is_short = end.saturating_sub(piece) <= AT_ONCE;
+        let from = part.start;
+        state.run = Run::default();
+        if place > 0 || state.is_broken {
+            state.run = self.run_from(parts, place, from)?;
+        }
+        Ok(if is_known && is_short { end } else { piece })
+    }
+
+    /// The run from a part on that begins with byte `from`: from the first piece that begins there or
+    /// behind.
+    fn run_from(&self, parts: Arc<[Part]>, place: usize, from: u64) -> Result<Run> {
+        let next = from.div_ceil(self.piece);
+        let passed_over = next.saturating_mul(self.piece).saturating_sub(from);
+        let reader = PartsReader::new(self.encoded.clone(), self.codec, parts, place);
+        let mut decoder: Decoder<'static> = Box::new(reader);
+        let mut bytes = vec![0; to_usize(passed_over)?];
+        if fill(&mut decoder, &mut bytes)? < bytes.len() {
+            return Err(self.encoded.corrupt("block: ends before data_size"));
+        }
+        Ok(Run {
+            decoder: Some(decoder),
+            next,
+            kept: VecDeque::new(),
+        })
+    }
+
+    /// Hands over the pieces up to `until` of a part to which somebody has come again: each of them asked
+    /// for alone would cost the way from the part's beginning.
+    fn pass_on(&self, run: &mut Run, until: u64, passed: &mut Passed<'_>) {
+        while run.next < until {
+            if self.step(run, passed).is_err() {
+                // Who needs the piece will meet the error.
+                *run = Run::default();
+                return;
+            }
+        }
+        for (number, bytes) in (run.first()..).zip(&run.kept) {
+            passed(number, bytes.clone());
+        }
+    }
+
     /// Decodes the next piece, and after the last one looks whether the stream ends there.
-    fn step(&self, state: &mut State, passed: &mut Passed<'_>) -> Result<()> {
-        let start = state.next.saturating_mul(self.piece);
+    fn step(&self, run: &mut Run, passed: &mut Passed<'_>) -> Result<()> {
+        let start = run.next.saturating_mul(self.piece);
         let left = self.encoded.decoded.saturating_sub(start);
         let mut bytes = vec![0; to_usize(left.min(self.piece))?];
-        let decoder = state.decoder.as_mut().ok_or(Error::NotFound)?;
+        let decoder = run.decoder.as_mut().ok_or(Error::NotFound)?;
         if fill(&mut **decoder, &mut bytes)? < bytes.len() {
             return Err(self.encoded.corrupt("block: ends before data_size"));
         }
         if left <= self.piece && !at_end(&mut **decoder)? {
             return Err(self.encoded.corrupt("block: longer than data_size"));
         }
-        if state.kept.len() >= KEPT
-            && let Some(oldest) = state.kept.pop_front()
+        if run.kept.len() >= KEPT
+            && let Some(oldest) = run.kept.pop_front()
         {
-            let number = state.next.saturating_sub(to_u64(KEPT));
+            let number = run.next.saturating_sub(to_u64(KEPT));
             passed(number, oldest);
         }
-        state.next = state.next.saturating_add(1);
-        state.kept.push_back(bytes);
+        run.next = run.next.saturating_add(1);
+        run.kept.push_back(bytes);
         Ok(())
     }
 }
@@ -242,10 +227,15 @@ impl Resumable for Stream {
 
     fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
         let mut state = self.state();
-        if piece < state.first() {
-            *state = State::default();
+        let mut until = piece;
+        if state.is_broken || !state.run.is_near(piece, NEAR) {
+            until = self.seek(&mut state, piece)?;
         }
-        self.decode_on(&mut state, piece, passed)
+        let bytes = self.decode_on(&mut state, piece, passed)?;
+        if until > piece {
+            self.pass_on(&mut state.run, until, passed);
+        }
+        Ok(bytes)
     }
 
     fn forget(&self) {

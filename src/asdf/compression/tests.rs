@@ -1,9 +1,11 @@
-use std::io::Write;
+use std::io::{Cursor, Read, Write};
 use std::num::NonZeroU64;
 
 use lz4_flex::frame::{BlockSize, FrameInfo};
 
+use super::parts::{Part, PartsReader};
 use super::*;
+use crate::filter::Length;
 use crate::source::memory::MemorySource;
 
 const PIECE: NonZeroU64 = NonZeroU64::new(64 << 10).unwrap();
@@ -80,39 +82,6 @@ fn pieces_of_a_stream_are_found_in_any_order() {
             assert!(decoded == expected, "{pieces:?}, piece {number}");
         }
         assert_eq!(pieces.decode(5), Err(Error::NotFound));
-    }
-}
-
-#[test]
-fn what_streams_forget_for_others_is_decoded_again() {
-    let content = content();
-    let resumables = Arc::<Resumables>::default();
-    let at = |place: usize, stored: &[u8]| Encoded {
-        offset: u64::try_from(place).unwrap(),
-        source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
-        ..encoded(stored, content.len())
-    };
-    // One more than a file keeps something for, of each kind.
-    let streams = (0..=limits::RESUMABLE_BLOCKS).flat_map(|round| {
-        let zlib = Checkpointed::new(at(3 * round, &zlib(&content)), PIECE).unwrap();
-        let bzip2 = Bzip2Blocks::new(at(3 * round + 1, &bzip2(&content)), PIECE);
-        let codec = StreamCodec::Zstd;
-        let zstd = Stream::new(at(3 * round + 2, &stream(codec, &content)), codec, PIECE);
-        [
-            StreamPieces::new(zlib, &resumables),
-            StreamPieces::new(bzip2, &resumables),
-            StreamPieces::new(zstd, &resumables),
-        ]
-    });
-    let streams: Vec<StreamPieces> = streams.collect();
-    let piece = usize::try_from(PIECE.get()).unwrap();
-    for number in [2, 1, 4] {
-        for stream in &streams {
-            let start = number * piece;
-            let expected = &content[start..content.len().min(start + piece)];
-            let decoded = stream.decode(u64::try_from(number).unwrap()).unwrap();
-            assert!(decoded == expected, "{stream:?}, piece {number}");
-        }
     }
 }
 
@@ -218,11 +187,269 @@ fn the_checksum_of_a_whole_bzip2_stream_is_verified() {
     assert!(matches!(pieces.decode(4), Err(Error::Corrupt { .. })));
 }
 
-/// `lz4.frame.compress(b'abc' * 100)` of Python's lz4.
-const LZ4_FRAME_OF_ABC: &[u8] = &[
+/// `lz4.frame.compress(b'abc' * 100)` of Python's lz4 4.4.
+const LZ4: &[u8] = &[
     4, 34, 77, 24, 104, 64, 44, 1, 0, 0, 0, 0, 0, 0, 132, 14, 0, 0, 0, 63, 97, 98, 99, 3, 0, 255,
     18, 80, 98, 99, 97, 98, 99, 0, 0, 0, 0,
 ];
+
+#[test]
+fn an_lz4_frame_has_one_length() {
+    let decode = |frame, length| StreamCodec::Lz4Frame.decode(frame, Length::Exactly(length));
+    assert_eq!(decode(LZ4, 300), Ok(b"abc".repeat(100)));
+    for length in [0, 299, 301] {
+        assert!(decode(LZ4, length).is_err(), "{length}");
+    }
+    // Four zeros are the frame's end mark; the decoder takes the end of the bytes for it too.
+    for end in 0..LZ4.len() - 4 {
+        assert!(decode(&LZ4[..end], 300).is_err(), "{end}");
+    }
+}
+
+/// What the blocks of a frame are: raw bytes, or bytes to compress.
+enum Data<'a> {
+    Raw(&'a [u8]),
+    Compressed(&'a [u8]),
+}
+
+/// An LZ4 frame of independent blocks of up to 64 KiB (LZ4 Frame Format: magic number, FLG, BD, HC, blocks,
+/// EndMark).
+fn lz4_frame(blocks: &[Data<'_>]) -> Vec<u8> {
+    let mut frame = b"\x04\x22\x4d\x18\x60\x40\x82".to_vec();
+    for block in blocks {
+        let (stored, flag) = match block {
+            Data::Raw(data) => (data.to_vec(), 1 << 31),
+            Data::Compressed(data) => (lz4_flex::block::compress(data), 0),
+        };
+        frame.extend((u32::try_from(stored.len()).unwrap() | flag).to_le_bytes());
+        frame.extend(stored);
+    }
+    frame.extend([0; 4]);
+    frame
+}
+
+fn found(stored: &[u8], decoded: usize, codec: StreamCodec) -> Arc<[Part]> {
+    parts::find(&encoded(stored, decoded), codec).unwrap()
+}
+
+/// The content, from every part on.
+fn read_parts(stored: &[u8], decoded: usize, codec: StreamCodec) -> Vec<(u64, Vec<u8>)> {
+    let list = found(stored, decoded, codec);
+    let from = |first| {
+        let parts = Arc::clone(&list);
+        let mut reader = PartsReader::new(encoded(stored, decoded), codec, parts, first);
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        (list[first].start, bytes)
+    };
+    (0..list.len()).map(from).collect()
+}
+
+#[track_caller]
+fn assert_parts(stored: &[u8], content: &[u8], codec: StreamCodec, starts: &[usize]) {
+    let read = read_parts(stored, content.len(), codec);
+    assert_eq!(read.len(), starts.len());
+    for ((start, bytes), expected) in read.into_iter().zip(starts) {
+        assert_eq!(usize::try_from(start), Ok(*expected));
+        assert!(bytes == content[*expected..], "from {start}");
+    }
+    let whole = codec.decode(stored, Length::Exactly(content.len()));
+    assert!(whole.as_deref() == Ok(content));
+}
+
+#[test]
+fn independent_lz4_blocks_are_parts() {
+    let content = content();
+    let blocks: Vec<_> = content.chunks(65_536).map(Data::Compressed).collect();
+    let starts = [0, 65_536, 131_072, 196_608, 262_144];
+    let stored = lz4_frame(&blocks);
+    assert_parts(&stored, &content, StreamCodec::Lz4Frame, &starts);
+    // Two frames, and one to skip between them.
+    let skipped = b"\x5e\x2a\x4d\x18\x03\0\0\0abc".to_vec();
+    let two = [stored.clone(), skipped, stored].concat();
+    let starts = [starts, starts.map(|start| start + content.len())].concat();
+    assert_parts(&two, &content.repeat(2), StreamCodec::Lz4Frame, &starts);
+}
+
+#[test]
+fn lz4_blocks_of_a_writer_that_flushed_are_no_parts() {
+    let content = content();
+    // As many blocks as if all but the last were full.
+    let (first, rest) = content.split_at(65_536);
+    let (second, rest) = rest.split_at(10_000);
+    let (third, rest) = rest.split_at(65_536);
+    let blocks = [first, second, third, &rest[..60_000]];
+    let stored = lz4_frame(&blocks.map(Data::Compressed));
+    assert!(found(&stored, 201_072, StreamCodec::Lz4Frame).is_empty());
+    // Raw blocks say how long they are.
+    let stored = lz4_frame(&blocks.map(Data::Raw));
+    let starts = [0, 65_536, 75_536, 141_072];
+    assert_parts(&stored, &content[..201_072], StreamCodec::Lz4Frame, &starts);
+}
+
+#[test]
+fn many_tiny_parts_are_made_few() {
+    let content = content();
+    let bytes: Vec<_> = content[..200_000].chunks(1).map(Data::Raw).collect();
+    let stored = lz4_frame(&bytes);
+    let parts = found(&stored, 200_000, StreamCodec::Lz4Frame);
+    assert_eq!(parts.iter().map(|part| part.decoded).max(), Some(65_536));
+    assert_eq!(parts.len(), 4);
+    let frames: Vec<u8> = content[..5000]
+        .chunks(1)
+        .flat_map(|byte| zstd::bulk::compress(byte, 1).unwrap())
+        .collect();
+    assert_parts(&frames, &content[..5000], StreamCodec::Zstd, &[0]);
+}
+
+#[test]
+fn zstd_frames_are_parts_where_they_say_their_lengths() {
+    let content = content();
+    let frames: Vec<_> = content
+        .chunks(100_000)
+        .map(|part| zstd::bulk::compress(part, 1).unwrap())
+        .collect();
+    let starts = [0, 100_000, 200_000];
+    assert_parts(&frames.concat(), &content, StreamCodec::Zstd, &starts);
+    let empty = zstd::bulk::compress(&[], 1).unwrap();
+    assert_parts(&frames.join(&*empty), &content, StreamCodec::Zstd, &starts);
+    let one = zstd::bulk::compress(&content, 1).unwrap();
+    assert!(found(&one, content.len(), StreamCodec::Zstd).is_empty());
+    let unsized_ = stream(StreamCodec::Zstd, &content).repeat(2);
+    assert!(found(&unsized_, 2 * content.len(), StreamCodec::Zstd).is_empty());
+    // Another length than the frames together.
+    for wrong in [content.len() - 1, content.len() + 1] {
+        assert!(found(&frames.concat(), wrong, StreamCodec::Zstd).is_empty());
+    }
+}
+
+#[test]
+fn a_part_that_is_come_to_again_is_handed_over_whole() {
+    let content = content().repeat(3);
+    let frames: Vec<u8> = content
+        .chunks(4 << 16)
+        .flat_map(|part| zstd::bulk::compress(part, 1).unwrap())
+        .collect();
+    let block = Stream::new(encoded(&frames, content.len()), StreamCodec::Zstd, PIECE);
+    let pieces = StreamPieces::new(block, &Arc::default());
+    let passed = |piece: u64| {
+        let mut numbers = Vec::new();
+        let decoded = pieces.decode_passing(piece, &mut |number, bytes| {
+            let start = usize::try_from(number << 16).unwrap();
+            assert!(content[start..].starts_with(&bytes), "piece {number}");
+            numbers.push(number);
+        });
+        let start = usize::try_from(piece << 16).unwrap();
+        assert!(content[start..].starts_with(&decoded.unwrap()));
+        numbers
+    };
+    assert_eq!(passed(9), []);
+    assert_eq!(passed(1), []);
+    assert_eq!(passed(10), [8, 9, 10, 11]);
+    assert_eq!(passed(1), [0, 1, 2, 3]);
+}
+
+#[test]
+fn xz_streams_are_parts() {
+    let padded = [XZ, &[0; 8], XZ, XZ, &[0; 4]].concat();
+    let content = b"abc".repeat(300);
+    assert_parts(&padded, &content, StreamCodec::Xz, &[0, 300, 600]);
+    assert!(found(XZ, 300, StreamCodec::Xz).is_empty());
+    // A part that ends, or that a checksum condemns, before its last bytes are given.
+    let mut damaged = padded.clone();
+    damaged[40] ^= 1;
+    let list = found(&padded, 900, StreamCodec::Xz);
+    let mut reader = PartsReader::new(encoded(&damaged, 900), StreamCodec::Xz, list, 0);
+    assert!(reader.read_to_end(&mut Vec::new()).is_err());
+}
+
+#[test]
+fn cut_headers_are_no_parts() {
+    let content = content();
+    let lz4 = lz4_frame(&content.chunks(65_536).map(Data::Raw).collect::<Vec<_>>());
+    let zstd = zstd::bulk::compress(&content, 1).unwrap().repeat(2);
+    let xz = XZ.repeat(2);
+    for (stored, codec) in [
+        (lz4, StreamCodec::Lz4Frame),
+        (zstd, StreamCodec::Zstd),
+        (xz, StreamCodec::Xz),
+    ] {
+        for end in (0..stored.len()).filter(|end| end % 9 == 0 || *end < 40) {
+            assert!(found(&stored[..end], 2 * content.len(), codec).is_empty());
+        }
+        for at in 0..stored.len().min(60) {
+            let mut damaged = stored.clone();
+            damaged[at] = !damaged[at];
+            found(&damaged, 2 * content.len(), codec);
+        }
+    }
+}
+
+#[test]
+fn a_window_over_the_limit_is_refused() {
+    // A frame header that asks for 2 GiB, then a raw block of one byte, the last (RFC 8878, 3.1.1).
+    let frame = b"\x28\xb5\x2f\xfd\x00\xa8\x09\0\0a".to_vec();
+    let decode = |frame: &[u8]| {
+        let mut decoder = StreamCodec::Zstd.decoder(Cursor::new(frame))?;
+        codec::fill(&mut decoder, &mut [0; 2])
+    };
+    assert!(matches!(decode(&frame), Err(Error::Corrupt { .. })));
+    let small = [&frame[..5], &[0], &frame[6..]].concat();
+    assert_eq!(decode(&small), Ok(1));
+}
+
+#[test]
+fn a_bzip2_stream_without_its_end_is_read() {
+    let content = content();
+    let mut stored = bzip2(&content);
+    stored.truncate(stored.len() - 9);
+    let whole = Whole::new(encoded(&stored, content.len()), WholeCodec::Bzip2).unwrap();
+    assert!(whole.decode(0).as_ref() == Ok(&content));
+    let blocks = || Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
+    let pieces = StreamPieces::new(blocks(), &Arc::default());
+    assert!(pieces.decode(4).unwrap() == content[262_144..]);
+    assert!(pieces.decode(0).unwrap() == content[..65_536]);
+    // The last block itself is cut.
+    stored.truncate(stored.len() - 9);
+    let whole = Whole::new(encoded(&stored, content.len()), WholeCodec::Bzip2).unwrap();
+    assert!(whole.decode(0).is_err());
+    let blocks = Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
+    let pieces = StreamPieces::new(blocks, &Arc::default());
+    assert!(pieces.decode(4).is_err() && pieces.decode(0).is_ok());
+}
+
+#[test]
+fn what_streams_forget_for_others_is_decoded_again() {
+    let content = content();
+    let resumables = Arc::<Resumables>::default();
+    let at = |place: usize, stored: &[u8]| Encoded {
+        offset: u64::try_from(place).unwrap(),
+        source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
+        ..encoded(stored, content.len())
+    };
+    // One more than a file keeps something for, of each kind.
+    let streams = (0..=limits::RESUMABLE_BLOCKS).flat_map(|round| {
+        let zlib = Checkpointed::new(at(3 * round, &zlib(&content)), PIECE).unwrap();
+        let bzip2 = Bzip2Blocks::new(at(3 * round + 1, &bzip2(&content)), PIECE);
+        let codec = StreamCodec::Zstd;
+        let zstd = Stream::new(at(3 * round + 2, &stream(codec, &content)), codec, PIECE);
+        [
+            StreamPieces::new(zlib, &resumables),
+            StreamPieces::new(bzip2, &resumables),
+            StreamPieces::new(zstd, &resumables),
+        ]
+    });
+    let streams: Vec<StreamPieces> = streams.collect();
+    let piece = usize::try_from(PIECE.get()).unwrap();
+    for number in [2, 1, 4] {
+        for stream in &streams {
+            let start = number * piece;
+            let expected = &content[start..content.len().min(start + piece)];
+            let decoded = stream.decode(u64::try_from(number).unwrap()).unwrap();
+            assert!(decoded == expected, "{stream:?}, piece {number}");
+        }
+    }
+}
 
 /// What hdf5plugin's Zstd filter makes of the same.
 const ZSTD: &[u8] = &[
@@ -271,8 +498,8 @@ fn the_code_and_the_first_bytes_say_the_framing() {
     for (code, stored) in [
         (b"xz\0\0", XZ.to_vec()),
         (b"zstd", ZSTD.to_vec()),
-        (b"lz4f", LZ4_FRAME_OF_ABC.to_vec()),
-        (b"lz4\0", LZ4_FRAME_OF_ABC.to_vec()),
+        (b"lz4f", LZ4.to_vec()),
+        (b"lz4\0", LZ4.to_vec()),
         (b"blsc", BLOSC.to_vec()),
         (b"blsc", framed(BLOSC)),
         (b"bls2", BLOSC2_FRAME.to_vec()),

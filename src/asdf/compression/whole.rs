@@ -1,12 +1,12 @@
 //! Blocks that are decoded in one piece.
 
 use crate::asdf::compression::Encoded;
-use crate::asdf::compression::stream::StreamCodec;
+use crate::asdf::compression::codec::StreamCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
 use crate::limits;
 use crate::model::storage::Pieces;
-use crate::wire::to_usize;
+use crate::wire::{to_u64, to_usize};
 
 /// What decodes a block at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +45,24 @@ impl Whole {
         let length = Length::Exactly(to_usize(self.encoded.decoded)?);
         let stored = self.encoded.read()?;
         match self.codec {
-            WholeCodec::Bzip2 => filter::bzip2::decode(&stored, length),
+            WholeCodec::Bzip2 => {
+                let decoded = filter::bzip2::decode(&stored, length);
+                decoded.or_else(|error| self.cut(&stored).ok_or(error))
+            }
             WholeCodec::Stream(codec) => codec.decode(&stored, length),
             WholeCodec::Blosc => filter::blosc::decode(&stored, length),
             WholeCodec::Blosc2Frame => filter::blosc2::decode(&stored, length),
         }
+    }
+}
+
+impl Whole {
+    /// The content of a bzip2 stream that lacks nothing but its end.
+    fn cut(&self, stored: &[u8]) -> Option<Vec<u8>> {
+        let (content, _) = filter::bzip2::grow_cut(stored, self.encoded.decoded).ok()?;
+        let is_all = to_u64(content.len()) == self.encoded.decoded;
+        is_all.then(|| self.encoded.warn_of_cut());
+        is_all.then_some(content)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, ReplyXattr};
 
 use crate::error::{Error, Result};
-use crate::fs::stat::BLOCK_SIZE;
+use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE};
 use crate::fs::{DirEntry, Entry, Kind, Stat, errno};
 
 /// How long the kernel may keep what it was told of an unchanged source.
@@ -52,7 +52,10 @@ pub(super) fn attributes(stat: &Stat) -> FileAttr {
         uid: stat.uid,
         gid: stat.gid,
         rdev: 0,
-        blksize: BLOCK_SIZE,
+        blksize: match stat.kind {
+            Kind::Directory => DIRECTORY_BLOCK_SIZE,
+            _ => BLOCK_SIZE,
+        },
         flags: 0,
     }
 }

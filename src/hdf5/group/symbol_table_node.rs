@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::btree_v1::{Leaves, find_group_leaf};
+use crate::hdf5::btree_v1::{Leaves, Place, find_group_leaf};
+use crate::hdf5::group::marks::Marks;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::metadata::Metadata;
@@ -140,6 +141,13 @@ pub struct SymbolTableStream {
     /// Bytes of nodes that may still be met: nodes do not overlap, so together they are not longer than the file.
     budget: u64,
     failure: Option<Error>,
+    marks: Marks<Mark>,
+}
+
+/// A place before a symbol table node.
+struct Mark {
+    place: Place,
+    budget: u64,
 }
 
 impl SymbolTableStream {
@@ -156,12 +164,17 @@ impl SymbolTableStream {
             entries,
             position: 0,
             failure: None,
+            marks: Marks::default(),
         })
     }
 
     /// Fetches entries where none are left; false at the end.
     fn fill(&mut self) -> Result<bool> {
         while self.entries.is_empty() {
+            self.marks.pass(self.position, || Mark {
+                place: self.leaves.place(),
+                budget: self.budget,
+            });
             let Some(leaf) = self.leaves.next_leaf()? else {
                 return Ok(false);
             };
@@ -172,6 +185,19 @@ impl SymbolTableStream {
         }
         Ok(true)
     }
+
+    /// Goes to the last place at or before `position` that was come by, if that is nearer than going on.
+    fn approach(&mut self, position: u64) -> Result<()> {
+        if let Some((at, mark)) = self.marks.before(position)
+            && (position < self.position || self.position < at)
+        {
+            self.entries.clear();
+            self.leaves.go_to(&mark.place)?;
+            self.budget = mark.budget;
+            self.position = at;
+        }
+        Ok(())
+    }
 }
 
 impl LinkStream for SymbolTableStream {
@@ -179,10 +205,9 @@ impl LinkStream for SymbolTableStream {
         self.position
     }
 
+    /// The tree does not count its links, so the way leads from the nearest place that was come by.
     fn seek(&mut self, position: u64) -> Result<()> {
-        if position < self.position {
-            *self = SymbolTableStream::new(self.links.clone())?;
-        }
+        self.approach(position)?;
         while self.position < position && self.fill()? {
             let skipped = position.saturating_sub(self.position);
             let skipped = skipped.min(to_u64(self.entries.len()));

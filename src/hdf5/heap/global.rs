@@ -2,13 +2,12 @@
 //! and virtual datasets point into (HDF5 3.0, III.E).
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use lru::LruCache;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
+use crate::model::share::Share;
 use crate::source::{check_range, read_block};
 use crate::wire::{Cursor, to_u64, to_usize};
 
@@ -20,7 +19,7 @@ const WINDOW: u64 = 16 << 10;
 
 /// The objects of one collection.
 #[derive(Debug)]
-struct Directory {
+pub struct Directory {
     at: u64,
     /// The collection from its start, as far as it was read for its directory: all of a small one.
     bytes: Vec<u8>,
@@ -32,13 +31,12 @@ struct Directory {
 #[derive(Debug)]
 pub struct GlobalHeap {
     metadata: Arc<Metadata>,
-    directories: Mutex<LruCache<u64, Arc<Directory>>>,
+    directories: Share<u64, Arc<Directory>>,
 }
 
 impl GlobalHeap {
-    /// The global heap of the file that `metadata` reads.
-    pub fn new(metadata: Arc<Metadata>) -> Self {
-        let directories = Mutex::new(LruCache::sparse(limits::GLOBAL_HEAP_DIRECTORIES));
+    /// The global heap of the file that `metadata` reads; what is in its collections is kept in `directories`.
+    pub fn new(metadata: Arc<Metadata>, directories: Share<u64, Arc<Directory>>) -> Self {
         GlobalHeap {
             metadata,
             directories,
@@ -91,27 +89,27 @@ impl GlobalHeap {
     }
 
     fn directory(&self, collection: u64) -> Result<Arc<Directory>> {
-        let kept = |this: &Self| {
-            let mut directories = this
-                .directories
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            directories.get(&collection).cloned()
-        };
-        if let Some(directory) = kept(self) {
+        if let Some(directory) = self.directories.get(collection) {
             return Ok(directory);
         }
         let directory = Arc::new(Directory::read(&self.metadata, collection)?);
-        let mut directories = self
-            .directories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        directories.put(collection, Arc::clone(&directory));
+        let weight = directory.weight();
+        self.directories
+            .put(collection, Arc::clone(&directory), weight);
         Ok(directory)
     }
 }
 
 impl Directory {
+    /// Bytes of memory that it takes, about.
+    fn weight(&self) -> u64 {
+        let objects = self
+            .objects
+            .capacity()
+            .saturating_mul(size_of::<(u16, u64, u64)>());
+        to_u64(objects.saturating_add(self.bytes.capacity()))
+    }
+
     /// Absolute offset and size of the data of object `index`.
     fn find(&self, index: u32) -> Result<(u64, u64)> {
         let position = u16::try_from(index).ok().and_then(|index| {
@@ -163,6 +161,9 @@ impl Directory {
             let data = position.saturating_add(HEADER);
             if size > end.saturating_sub(data) {
                 return Err(cursor.corrupt("reaches past its collection"));
+            }
+            if objects.len() > usize::from(u16::MAX) {
+                return Err(cursor.corrupt("is one of more than there are numbers for"));
             }
             objects.push((index, data, size));
             position = data.saturating_add(size.next_multiple_of(8));

@@ -214,15 +214,13 @@ fn chunk_dims(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::error::Error;
-    use crate::source::memory::MemorySource;
+    use crate::hdf5::testing::file;
 
     /// What a message says in a file with addresses and lengths of eight bytes.
     fn parse(parts: &[&[u8]]) -> Result<DataLayout> {
-        let metadata = Metadata::new(Arc::new(MemorySource::new(Vec::new())), 0, 8, 8);
+        let metadata = file([]);
         let message = parts.concat();
         read(
             &metadata,

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use h5fs::detect::{self, Caches};
 use h5fs::error::{Error, Result};
 use h5fs::fs::{Filesystem, Ino, Kind, Options, Origin, Whence};
 use h5fs::model::Container;
@@ -57,7 +58,8 @@ pub(crate) struct Seen {
 /// The file that `bytes` are.
 pub(crate) fn container(bytes: Vec<u8>) -> Result<Arc<dyn Container>> {
     let neighbours = Arc::new(Neighbours::none());
-    h5fs::detect::open(Arc::new(MemorySource::new(bytes)), neighbours, true)
+    let source = Arc::new(MemorySource::new(bytes));
+    detect::open(source, neighbours, &Caches::default(), true)
 }
 
 /// The tree of the file that `bytes` are.

@@ -1,0 +1,185 @@
+//! What streams are compressed with, and decoders that give their content in order.
+
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
+
+use lz4_flex::frame::FrameDecoder;
+use lzma_rust2::XzReader;
+
+use crate::asdf::compression::following::Following;
+use crate::asdf::compression::whole::WholeCodec;
+use crate::error::{Error, Result};
+use crate::filter::{self, Length};
+use crate::limits;
+use crate::source::SharedSource;
+use crate::wire::to_u64;
+
+/// The bytes that an LZ4 frame begins with.
+pub const LZ4_MAGIC: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
+
+/// The bytes that an .xz stream begins with.
+pub const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
+
+/// A decoder that gives the content in order.
+pub type Decoder<'a> = Box<dyn Read + Send + 'a>;
+
+/// What a stream is compressed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamCodec {
+    /// One zlib stream.
+    Zlib,
+    /// Zstandard frames.
+    Zstd,
+    /// LZ4 frames.
+    Lz4Frame,
+    /// .xz streams.
+    Xz,
+}
+
+impl StreamCodec {
+    /// The codec for a block that is decoded at once.
+    pub fn whole(self) -> WholeCodec {
+        WholeCodec::Stream(self)
+    }
+
+    /// Decodes a whole stream.
+    ///
+    /// # Errors
+    /// `Corrupt` for a damaged stream or another length.
+    pub fn decode(self, stored: &[u8], length: Length) -> Result<Vec<u8>> {
+        let name = match self {
+            StreamCodec::Zlib => return filter::deflate::decode(stored, length),
+            StreamCodec::Zstd => return filter::zstd::decode(stored, length),
+            StreamCodec::Lz4Frame => "LZ4 frame",
+            StreamCodec::Xz => "xz",
+        };
+        let mut decoder = self.decoder(Cursor::new(stored))?;
+        length.fill(name, |output| {
+            let written = fill(&mut decoder, output)?;
+            let is_end = written < output.len() || at_end(&mut decoder)?;
+            Ok(written.saturating_add(usize::from(!is_end)))
+        })
+    }
+
+    /// A decoder of all that is stored.
+    ///
+    /// # Errors
+    /// `Corrupt` where none can be made.
+    pub fn decoder<'a>(self, stored: impl Read + Seek + Send + 'a) -> Result<Decoder<'a>> {
+        let stored = BufReader::new(stored);
+        Ok(match self {
+            StreamCodec::Zlib | StreamCodec::Zstd => self.part_decoder(stored)?,
+            StreamCodec::Lz4Frame => {
+                let (begin, end) = (FrameDecoder::new, FrameDecoder::into_inner);
+                Box::new(Following::new(stored, LZ4_MAGIC, begin, end))
+            }
+            StreamCodec::Xz => Box::new(Following::new(stored, XZ_MAGIC, xz, XzReader::into_inner)),
+        })
+    }
+
+    /// A decoder of one part: as `decoder`, but of LZ4 and xz only of the first frame or stream.
+    ///
+    /// # Errors
+    /// `Corrupt` where none can be made.
+    pub fn part_decoder<'a>(self, stored: impl io::BufRead + Send + 'a) -> Result<Decoder<'a>> {
+        Ok(match self {
+            StreamCodec::Zlib => Box::new(flate2::bufread::ZlibDecoder::new(stored)),
+            StreamCodec::Zstd => {
+                let decoder = zstd::stream::read::Decoder::with_buffer(stored);
+                let mut decoder = decoder.map_err(|error| damaged(&error))?;
+                let limited = decoder.window_log_max(limits::ZSTD_WINDOW_LOG);
+                limited.map_err(|error| damaged(&error))?;
+                Box::new(decoder)
+            }
+            StreamCodec::Lz4Frame => Box::new(FrameDecoder::new(stored)),
+            StreamCodec::Xz => Box::new(xz(stored)),
+        })
+    }
+}
+
+fn xz<R: Read>(stored: R) -> XzReader<R> {
+    XzReader::new_mem_limit(stored, false, limits::XZ_KIB)
+}
+
+/// The error of a decoder; that of the source where this is its cause.
+pub fn damaged(error: &io::Error) -> Error {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    let damaged = || Error::corrupt(format!("compressed stream: {error}"), 0);
+    cause.cloned().unwrap_or_else(damaged)
+}
+
+/// Reads until `output` is full or the stream ends; gives the bytes read.
+///
+/// # Errors
+/// As the stream is damaged.
+pub fn fill(decoder: &mut dyn Read, output: &mut [u8]) -> Result<usize> {
+    let mut filled = 0_usize;
+    while let Some(room) = output.get_mut(filled..).filter(|room| !room.is_empty()) {
+        match decoder.read(room) {
+            Ok(0) => break,
+            Ok(read) => filled = filled.saturating_add(read),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(damaged(&error)),
+        }
+    }
+    Ok(filled)
+}
+
+/// Whether the stream has ended.
+///
+/// # Errors
+/// As it is damaged there.
+pub fn at_end(decoder: &mut dyn Read) -> Result<bool> {
+    Ok(fill(decoder, &mut [0])? == 0)
+}
+
+/// A range of a source, read in order.
+pub struct Stored {
+    source: SharedSource,
+    start: u64,
+    at: u64,
+    end: u64,
+}
+
+impl Stored {
+    /// The `length` bytes from `offset` on.
+    pub fn new(source: SharedSource, offset: u64, length: u64) -> Self {
+        Stored {
+            source,
+            start: offset,
+            at: offset,
+            end: offset.saturating_add(length),
+        }
+    }
+}
+
+impl Read for Stored {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_sub(self.at);
+        let count = to_u64(buffer.len()).min(left);
+        let room = usize::try_from(count)
+            .ok()
+            .and_then(|count| buffer.get_mut(..count));
+        let Some(room) = room else {
+            return Ok(0);
+        };
+        self.source
+            .read_at(self.at, room)
+            .map_err(io::Error::other)?;
+        self.at = self.at.saturating_add(count);
+        Ok(room.len())
+    }
+}
+
+impl Seek for Stored {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(place) => self.start.checked_add(place),
+            SeekFrom::Current(distance) => self.at.checked_add_signed(distance),
+            SeekFrom::End(distance) => self.end.checked_add_signed(distance),
+        };
+        let is_within = |at: &u64| (self.start..=self.end).contains(at);
+        let at = at.filter(is_within).ok_or(io::ErrorKind::InvalidInput)?;
+        self.at = at;
+        Ok(at.saturating_sub(self.start))
+    }
+}

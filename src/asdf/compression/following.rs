@@ -1,0 +1,88 @@
+//! Frames or streams that follow each other, for decoders that stop at the end of the first.
+
+use std::io::{self, BufReader, Read, Seek};
+
+/// The first of the magic numbers of frames that hold nothing of the content; there are sixteen.
+const SKIPPABLE: u32 = 0x184d_2a50;
+
+/// Zeros between two .xz streams, of which more are not searched.
+const PADDING: u64 = 64 << 10;
+
+/// The content of all that follows each other in what is stored. Where something else follows, it ends.
+pub struct Following<S, D> {
+    decoder: Option<D>,
+    magic: &'static [u8],
+    begin: fn(BufReader<S>) -> D,
+    end: fn(D) -> BufReader<S>,
+}
+
+impl<S: Read + Seek, D: Read> Following<S, D> {
+    /// `begin` makes a decoder of one frame, which `magic` begins, `end` gives back what is behind it.
+    pub fn new(
+        stored: BufReader<S>,
+        magic: &'static [u8],
+        begin: fn(BufReader<S>) -> D,
+        end: fn(D) -> BufReader<S>,
+    ) -> Self {
+        Following {
+            decoder: Some(begin(stored)),
+            magic,
+            begin,
+            end,
+        }
+    }
+
+    /// Goes over to the next frame, if there is one.
+    fn follow(&mut self) -> io::Result<()> {
+        let Some(decoder) = self.decoder.take() else {
+            return Ok(());
+        };
+        let mut stored = (self.end)(decoder);
+        if is_followed(&mut stored, self.magic)? {
+            self.decoder = Some((self.begin)(stored));
+        }
+        Ok(())
+    }
+}
+
+impl<S: Read + Seek, D: Read> Read for Following<S, D> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(decoder) = &mut self.decoder {
+            let read = decoder.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            self.follow()?;
+        }
+        Ok(0)
+    }
+}
+
+/// Whether `magic` is what comes next, but for padding and frames that are to be skipped; goes there.
+fn is_followed<S: Read + Seek>(stored: &mut BufReader<S>, magic: &[u8]) -> io::Result<bool> {
+    let mut padding = 0_u64;
+    loop {
+        let mut first = Vec::new();
+        let most = u64::try_from(magic.len()).unwrap_or(0);
+        stored.by_ref().take(most).read_to_end(&mut first)?;
+        if first == magic {
+            let back = i64::try_from(most).unwrap_or(0).saturating_neg();
+            stored.seek_relative(back)?;
+            return Ok(true);
+        }
+        let Some(&word) = first.first_chunk::<4>() else {
+            return Ok(false);
+        };
+        let read = i64::try_from(first.len()).unwrap_or(0);
+        stored.seek_relative(4_i64.saturating_sub(read))?;
+        match u32::from_le_bytes(word) {
+            0 if padding < PADDING => padding = padding.saturating_add(4),
+            word if word & !0xf == SKIPPABLE => {
+                let mut length = [0; 4];
+                stored.read_exact(&mut length)?;
+                stored.seek_relative(i64::from(u32::from_le_bytes(length)))?;
+            }
+            _ => return Ok(false),
+        }
+    }
+}

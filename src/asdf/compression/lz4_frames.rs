@@ -1,0 +1,207 @@
+//! The parts of LZ4 frames (LZ4 Frame Format 1.6.4): their blocks, where these are independent.
+//!
+//! A block says how long it is as it is stored, not what it decodes to. All but the last of a frame
+//! are as long as the frame allows, unless a writer flushed in between. That none was is proven by the
+//! last ones, which are decoded: only if no block lacks a byte are all of them as long as the content.
+
+use std::sync::Arc;
+
+use crate::asdf::compression::Encoded;
+use crate::asdf::compression::codec::LZ4_MAGIC;
+use crate::asdf::compression::parts::PartList;
+use crate::asdf::scan;
+use crate::error::Result;
+use crate::filter::{self, Length};
+use crate::limits;
+use crate::source;
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of a frame's header at most, without a dictionary.
+const HEADER: u64 = 15;
+
+/// Decoded bytes of last blocks that are decoded to know their lengths.
+const PROVEN: u64 = 64 << 20;
+
+/// The parts, or `None` where the stream does not consist of such frames.
+///
+/// # Errors
+/// `Io` as the stream cannot be read.
+pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
+    let mut walk = Walk {
+        encoded,
+        at: encoded.offset,
+        end: encoded.offset.saturating_add(encoded.stored),
+        parts: PartList::new(encoded.decoded),
+        budget: PROVEN,
+        blocks: 0,
+    };
+    while walk.at < walk.end {
+        if walk.frame()?.is_none() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(walk.parts))
+}
+
+struct Walk<'a> {
+    encoded: &'a Encoded,
+    at: u64,
+    end: u64,
+    parts: PartList,
+    /// Bytes that may still be decoded.
+    budget: u64,
+    blocks: usize,
+}
+
+/// A frame's header ("Frame Descriptor").
+struct Header {
+    bytes: Arc<[u8]>,
+    longest: u64,
+    has_sums: bool,
+    has_sum: bool,
+    content: Option<u64>,
+}
+
+/// A block of a frame.
+#[derive(Clone, Copy)]
+struct Block {
+    offset: u64,
+    /// With its length and its checksum.
+    stored: u64,
+    /// Bytes of the data.
+    length: u64,
+    is_raw: bool,
+}
+
+impl Header {
+    /// The header at the start of `bytes`, if its blocks are independent and need no dictionary.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let rest = bytes.strip_prefix(LZ4_MAGIC)?;
+        let &[flags, sizes, ..] = rest else {
+            return None;
+        };
+        // Version 1, independent blocks; neither the reserved bit nor a dictionary.
+        if flags & 0b1110_0011 != 0b0110_0000 {
+            return None;
+        }
+        let longest = match sizes.wrapping_shr(4) {
+            4 => 64 << 10,
+            5 => 256 << 10,
+            6 => 1 << 20,
+            7 => 4 << 20,
+            _ => return None,
+        };
+        let is_sized = flags & 0b1000 != 0;
+        let content = rest.get(2..10).and_then(|bytes| bytes.try_into().ok());
+        Some(Header {
+            bytes: bytes.get(..if is_sized { 15 } else { 7 })?.into(),
+            longest,
+            has_sums: flags & 0b1_0000 != 0,
+            has_sum: flags & 0b100 != 0,
+            content: content.filter(|_| is_sized).map(u64::from_le_bytes),
+        })
+    }
+}
+
+impl Walk<'_> {
+    fn word(&self, at: u64) -> Result<Option<u32>> {
+        let until = at.saturating_add(4).min(self.end);
+        let bytes = scan::piece(&*self.encoded.source, at.min(until)..until)?;
+        Ok(bytes.try_into().ok().map(u32::from_le_bytes))
+    }
+
+    /// Goes over one frame, or one that is to be skipped.
+    fn frame(&mut self) -> Result<Option<()>> {
+        let until = self.at.saturating_add(HEADER).min(self.end);
+        let first = scan::piece(&*self.encoded.source, self.at..until)?;
+        if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
+            let length = u32::from_le_bytes([a, b, c, d]);
+            self.at = self.at.saturating_add(8).saturating_add(length.into());
+            return Ok(Some(()));
+        }
+        let Some(header) = Header::read(&first) else {
+            return Ok(None);
+        };
+        self.at = self.at.saturating_add(to_u64(header.bytes.len()));
+        let start = self.parts.end();
+        let mut before: Option<Block> = None;
+        while let Some(word) = self.word(self.at)? {
+            if word == 0 {
+                let after = if header.has_sum { 8 } else { 4 };
+                self.at = self.at.saturating_add(after);
+                return self.finish(&header, start, before);
+            }
+            let block = self.block(&header, word);
+            let block = block.filter(|_| before.is_none_or(|block| self.add(&header, block)));
+            if block.is_none() {
+                return Ok(None);
+            }
+            before = block;
+        }
+        Ok(None)
+    }
+
+    /// Goes over a block.
+    fn block(&mut self, header: &Header, word: u32) -> Option<Block> {
+        let block = Block {
+            offset: self.at,
+            length: u64::from(word & 0x7fff_ffff),
+            stored: u64::from(word & 0x7fff_ffff).saturating_add(if header.has_sums {
+                8
+            } else {
+                4
+            }),
+            is_raw: word & 0x8000_0000 != 0,
+        };
+        self.at = self.at.saturating_add(block.stored);
+        self.blocks = self.blocks.saturating_add(1);
+        let is_right = block.length <= header.longest && self.at <= self.end;
+        (is_right && self.blocks <= limits::BLOCK_CHUNKS).then_some(block)
+    }
+
+    /// Takes a block that is not its frame's last.
+    fn add(&mut self, header: &Header, block: Block) -> bool {
+        let decoded = match block.is_raw {
+            true => block.length,
+            false => header.longest,
+        };
+        self.push(header, block, decoded).is_some()
+    }
+
+    fn push(&mut self, header: &Header, block: Block, decoded: u64) -> Option<()> {
+        let Block { offset, stored, .. } = block;
+        self.parts.append(offset, stored, decoded, &header.bytes)
+    }
+
+    /// Takes the last block, if there is one, of a frame whose content begins at `start`.
+    fn finish(&mut self, header: &Header, start: u64, last: Option<Block>) -> Result<Option<()>> {
+        if let Some(block) = last {
+            let is_only = self.parts.end() == start;
+            let decoded = match header.content {
+                _ if block.is_raw => Some(block.length),
+                Some(content) if is_only => Some(content).filter(|&all| all <= header.longest),
+                _ => self.decoded_length(header, block)?,
+            };
+            let added = decoded.and_then(|decoded| self.push(header, block, decoded));
+            if added.is_none() {
+                return Ok(None);
+            }
+        }
+        let content = self.parts.end().saturating_sub(start);
+        let is_whole = header.content.is_none_or(|size| size == content);
+        Ok(is_whole.then_some(()))
+    }
+
+    /// What a block decodes to, if there is not too much that had to be decoded.
+    fn decoded_length(&mut self, header: &Header, block: Block) -> Result<Option<u64>> {
+        let Some(budget) = self.budget.checked_sub(header.longest) else {
+            return Ok(None);
+        };
+        self.budget = budget;
+        let at = block.offset.saturating_add(4);
+        let stored = source::read_block(&*self.encoded.source, at, block.length, "LZ4 block")?;
+        let most = Length::AtMost(to_usize(header.longest)?);
+        let decoded = filter::lz4::block(&stored, most).ok();
+        Ok(decoded.map(|decoded| to_u64(decoded.len())))
+    }
+}

@@ -1,0 +1,50 @@
+//! What the HDF5 files of one mount keep of what they read, each kind within one limit for all of them together.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::hdf5::heap::global::Directory;
+use crate::hdf5::object::Object;
+use crate::limits;
+use crate::model::share::{Share, Shared};
+
+/// A block's absolute offset and length in its file, or those of what it was made of.
+pub type Place = (u64, u64);
+
+/// A verified block, and the time at which its reading began.
+pub type Block = (Arc<[u8]>, Instant);
+
+/// For all files of a mount.
+#[derive(Debug, Clone)]
+pub struct Caches {
+    blocks: Arc<Shared<Place, Block>>,
+    objects: Arc<Shared<u64, Arc<Object>>>,
+    heaps: Arc<Shared<u64, Arc<Directory>>>,
+}
+
+impl Default for Caches {
+    fn default() -> Self {
+        Caches {
+            blocks: Shared::new(limits::METADATA_CACHE),
+            objects: Shared::new(limits::OBJECT_CACHE),
+            heaps: Shared::new(limits::GLOBAL_HEAP_CACHE),
+        }
+    }
+}
+
+impl Caches {
+    /// A file's metadata.
+    pub fn blocks(&self) -> Share<Place, Block> {
+        Share::of(&self.blocks)
+    }
+
+    /// A file's objects by the absolute offsets of their headers.
+    pub fn objects(&self) -> Share<u64, Arc<Object>> {
+        Share::of(&self.objects)
+    }
+
+    /// What is in a file's global heap collections, by their absolute offsets.
+    pub fn heaps(&self) -> Share<u64, Arc<Directory>> {
+        Share::of(&self.heaps)
+    }
+}

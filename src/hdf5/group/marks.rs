@@ -1,0 +1,73 @@
+//! Places in a long listing that can be gone back to, where the file itself does not say what stands at which position.
+
+use crate::limits;
+
+/// Some of the places that a listing came by, about evenly spread; when there are too many, every second one is dropped.
+#[derive(Debug)]
+pub struct Marks<P> {
+    /// By position.
+    marks: Vec<(u64, P)>,
+    /// Positions between two of them, at least.
+    apart: u64,
+}
+
+impl<P> Default for Marks<P> {
+    fn default() -> Self {
+        Marks {
+            marks: Vec::new(),
+            apart: limits::LISTING_MARKS_APART,
+        }
+    }
+}
+
+impl<P> Marks<P> {
+    /// The listing comes by `position`, where it is at `place`.
+    pub fn pass(&mut self, position: u64, place: impl FnOnce() -> P) {
+        let next = self
+            .marks
+            .last()
+            .map(|(last, _)| last.saturating_add(self.apart));
+        if next.is_some_and(|next| position < next) {
+            return;
+        }
+        self.marks.push((position, place()));
+        if self.marks.len() >= limits::LISTING_MARKS {
+            let mut is_kept = false;
+            self.marks.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
+            self.apart = self.apart.saturating_mul(2);
+        }
+    }
+
+    /// The last place at or before `position`, and its own position.
+    pub fn before(&self, position: u64) -> Option<(u64, &P)> {
+        let behind = self.marks.partition_point(|(at, _)| *at <= position);
+        let (at, place) = self.marks.get(behind.checked_sub(1)?)?;
+        Some((*at, place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_listing_has_few_marks_and_a_near_one_for_each_place() {
+        let mut marks = Marks::default();
+        assert!(marks.before(5).is_none());
+        for position in (0..1_000_000).step_by(8) {
+            marks.pass(position, || position);
+        }
+        assert!(marks.marks.len() < limits::LISTING_MARKS);
+        for position in (0..1_000_000).step_by(999) {
+            let (at, place) = marks.before(position).unwrap();
+            assert_eq!(at, *place);
+            assert!(
+                at <= position && position - at < 2 * 1_000_000 / 1024,
+                "{at} before {position}"
+            );
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What small requests of large metadata cost the mounted program in memory.
+
+use std::fs;
+use std::path::Path;
+
+use super::hdf5::*;
+use crate::harness::Mount;
+
+/// What the program may take with a cache of one mebibyte and no chunk being decoded.
+const PROMISED: u64 = (1 + 64) << 20;
+
+fn mounted(source: &Path) -> Mount {
+    Mount::with(source, &["-o", "cache_size=1M,threads=1"])
+}
+
+#[track_caller]
+fn keeps_its_promise(mount: &Mount, source: &Path) {
+    let (worker, _) = mount.worker_and_supervisor(source);
+    let peak = worker.peak();
+    assert!(peak <= PROMISED, "{peak} bytes");
+}
+
+/// The root of a file is an old group of so many names, each on a page of its heap of its own.
+fn spread_names(count: u64) -> Vec<u8> {
+    const APART: u64 = 4096;
+    let mut file = Hdf5::new();
+    let child = file.put_bytes(b"child");
+    let mut names = vec![0; usize::try_from(count * APART).expect("memory")];
+    let mut entries = Vec::new();
+    for i in 0..count {
+        let at = i * APART + 8;
+        let name = format!("{i:05}");
+        let place = usize::try_from(at).expect("memory");
+        names[place..place + name.len()].copy_from_slice(name.as_bytes());
+        entries.push((at, child, 0));
+    }
+    let last = entries.last().expect("a name").0;
+    let data = file.put(&names);
+    let heap = file.put(&local_heap(count * APART, data));
+    let node = file.put(&symbols(u16::try_from(count).expect("few"), &entries));
+    let btree = file.put(&group_node(0, 1, &[0, node, last]));
+    let root = file.put(&old_group(btree, heap));
+    file.rooted(root)
+}
+
+/// Five groups whose listings take 20 MB of metadata each, all of their files open at once.
+#[test]
+fn the_metadata_of_all_neighbours_together_is_bounded() {
+    const FILES: usize = 5;
+    const NAMES: u64 = 5000;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let large = directory.path().join("large.h5");
+    fs::write(&large, spread_names(NAMES)).expect("large.h5");
+    let mut links = Vec::new();
+    for i in 0..FILES {
+        // One file of many names is one neighbour of each.
+        let name = format!("large-{i}.h5");
+        fs::hard_link(&large, directory.path().join(&name)).expect(&name);
+        links.push(external_link(
+            i.to_string().as_bytes(),
+            name.as_bytes(),
+            b"/",
+        ));
+    }
+    let mut file = Hdf5::new();
+    let root = file.put(&group(&links));
+    let source = directory.path().join("main.h5");
+    fs::write(&source, file.rooted(root)).expect("main.h5");
+    let mount = mounted(&source);
+    for i in 0..FILES {
+        let names = fs::read_dir(mount.at(&i.to_string())).expect("a group");
+        assert_eq!(names.count() as u64, NAMES, "{i}");
+    }
+    keeps_its_promise(&mount, &source);
+}
+
+/// Headers of 8 MiB: of two million empty messages, which are too many; and of links.
+#[test]
+fn headers_of_many_messages() {
+    const BYTES: usize = 8 << 20;
+    const LINKS: usize = 60_000;
+    let mut file = Hdf5::new();
+    let (child, empty) = (file.put_bytes(b"child"), Message(0, 0, Vec::new()));
+    let mut far = |messages: &[Message]| {
+        let block = continuation_2(messages);
+        let at = file.put(&block);
+        file.put(&group(&[continuation(at, block.len() as u64)]))
+    };
+    let bad = far(&vec![empty; BYTES / 4]);
+    let name = |i: usize| format!("{i:06}{}", "x".repeat(BYTES / LINKS - 32));
+    let links: Vec<Message> = (0..LINKS)
+        .map(|i| hard_link(name(i).as_bytes(), child))
+        .collect();
+    let many = far(&links);
+    let root = file.put_group(&[(b"bad", bad), (b"many", many)]);
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("headers.h5");
+    fs::write(&source, file.rooted(root)).expect("headers.h5");
+    let mount = mounted(&source);
+    assert!(fs::read_dir(mount.at("bad")).is_err());
+    assert_eq!(
+        fs::read_dir(mount.at("many")).expect("links").count(),
+        LINKS
+    );
+    keeps_its_promise(&mount, &source);
+}
