@@ -235,7 +235,7 @@ impl Filesystem {
             inodes: Inodes::new(),
             handles: Handles::default(),
             others,
-            faults: Mutex::new(LruCache::new(live::at_least_one(limits::OBJECT_ERRORS))),
+            faults: Mutex::new(LruCache::sparse(live::at_least_one(limits::OBJECT_ERRORS))),
             started: Instant::now(),
             served: AtomicU64::new(0),
         };
