@@ -351,6 +351,10 @@ impl Extras for File {
         self.contents.blocks().list.len()
     }
 
+    fn blocks_error(&self) -> Option<&Error> {
+        self.contents.blocks().broken.as_ref()
+    }
+
     fn block(&self, number: usize) -> Result<BlockFacts> {
         let block = self.contents.blocks().get(number)?;
         Ok(BlockFacts {
