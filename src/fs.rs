@@ -239,7 +239,7 @@ impl Filesystem {
             handles: Handles::default(),
             indexes: Arc::default(),
             others,
-            faults: Mutex::new(LruCache::new(live::at_least_one(limits::OBJECT_ERRORS))),
+            faults: Mutex::new(LruCache::sparse(live::at_least_one(limits::OBJECT_ERRORS))),
             started: Instant::now(),
             served: AtomicU64::new(0),
         };

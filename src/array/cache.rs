@@ -87,7 +87,7 @@ impl Cache {
             claimed: 0,
             missed: 0,
             departed: Departed {
-                chunks: LruCache::new(limits::DEPARTED_CHUNKS),
+                chunks: LruCache::sparse(limits::DEPARTED_CHUNKS),
                 bytes: 0,
                 most: size.most.saturating_sub(size.least),
             },

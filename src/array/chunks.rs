@@ -14,7 +14,6 @@ use crate::model::Array;
 use crate::model::storage::{Chunked, Passed, Pieces, StoredChunk};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
-use crate::wire::to_usize;
 
 const EIO: i32 = 5;
 
@@ -221,12 +220,7 @@ impl Chunks {
         let StoredChunk { offset, length, .. } = stored;
         let bytes = self.grid.chunk_bytes() as usize;
         let source = &*chunked.source;
-        let read = || {
-            check_range(source, offset, length, "stored chunk")?;
-            let mut block = Buffer::new(to_usize(length)?);
-            source.read_at(offset, &mut block)?;
-            Ok(block)
-        };
+        let read = || Buffer::read(source, offset, length, "stored chunk");
         settled(source, || {
             let block = read()?;
             // Not every codec would notice that a writer was in the middle of replacing it.

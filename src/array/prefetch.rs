@@ -274,6 +274,10 @@ impl Stream {
         let from = progress.untouched.max(progress.unqueued);
         let to = (progress.untouched + depth).min(chunks.grid.chunks());
         if from < to {
+            // What is still to be read must not go before what was read meanwhile.
+            for number in progress.untouched..from {
+                shared.cache.promote(chunks.key(number));
+            }
             let numbers: Vec<u64> = (from..to).collect();
             let taken = shared.queue.push_expected(chunks, &numbers, &self.wishes);
             progress.unqueued = from + taken as u64;

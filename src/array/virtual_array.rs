@@ -62,7 +62,7 @@ impl VirtualArray {
             engine: Arc::clone(engine),
             array: Arc::clone(array),
             parts: parts.filter_map(Result::transpose).collect::<Result<_>>()?,
-            sources: Mutex::new(LruCache::new(limits::OPEN_NEIGHBOURS)),
+            sources: Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS)),
             depth,
         })
     }

@@ -72,7 +72,7 @@ impl VariableLength {
             let most = limits::VARIABLE_LENGTH_ELEMENTS;
             return Err(Error::limit("elements of a variable-length dataset", most));
         }
-        let long_strings = Mutex::new(LruCache::new(limits::LONG_STRINGS));
+        let long_strings = Mutex::new(LruCache::sparse(limits::LONG_STRINGS));
         let starts = Mutex::new(None);
         Ok(Some(VariableLength {
             reader,

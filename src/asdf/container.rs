@@ -116,24 +116,9 @@ impl File {
             header,
             error,
             tree: Arc::new(Tree::new(document)),
-            nodes: Mutex::new(LruCache::new(limits::NODE_CACHE)),
+            nodes: Mutex::new(LruCache::sparse(limits::NODE_CACHE)),
             large: Mutex::default(),
         })
-    }
-
-    /// The file format version, as the header line has it.
-    pub fn version(&self) -> &str {
-        &self.header.version
-    }
-
-    /// Why the root shows no tree although the file has one.
-    pub fn error(&self) -> Option<&Error> {
-        self.error.as_ref()
-    }
-
-    /// Why there may be blocks that were not found.
-    pub fn blocks_error(&self) -> Option<&Error> {
-        self.contents.blocks().broken.as_ref()
     }
 
     fn index(&self, id: NodeId) -> Result<Index> {
@@ -364,6 +349,10 @@ impl Extras for File {
 
     fn block_count(&self) -> usize {
         self.contents.blocks().list.len()
+    }
+
+    fn blocks_error(&self) -> Option<&Error> {
+        self.contents.blocks().broken.as_ref()
     }
 
     fn block(&self, number: usize) -> Result<BlockFacts> {

@@ -312,4 +312,81 @@ mod tests {
         assert_eq!(array.dims, [2]);
         assert_eq!(array.bytes, b"M1\0\x07\0too\x08\0");
     }
+
+    /// Bytes are those of `numpy.array(VALUES, DTYPE).tobytes()`.
+    #[test]
+    fn numbers_are_stored_as_numpy_stores_them() {
+        let bytes = |data, datatype: &str| inline(data, datatype).unwrap().bytes;
+        let big = |data, datatype| {
+            let field = format!("[{{datatype: {datatype}, byteorder: big}}]");
+            bytes(data, &field)
+        };
+        assert_eq!(bytes("[-128]", "int8"), [128]);
+        assert_eq!(big("[[65535]]", "uint16"), [255, 255]);
+        assert_eq!(
+            big("[[-2147483648], [7]]", "int32"),
+            [128, 0, 0, 0, 0, 0, 0, 7]
+        );
+        assert_eq!(bytes("[4294967295]", "uint32"), [255; 4]);
+        assert_eq!(
+            bytes("[-9223372036854775808]", "int64"),
+            [0, 0, 0, 0, 0, 0, 0, 128]
+        );
+        assert_eq!(bytes("[18446744073709551615]", "uint64"), [255; 8]);
+        assert_eq!(
+            bytes("[-1.5, 65504, 1.0e-7]", "float16"),
+            [0, 190, 255, 123, 2, 0]
+        );
+        assert_eq!(
+            big("[[0.1], [-3.0e+38]]", "float32"),
+            [61, 204, 204, 205, 255, 97, 177, 230]
+        );
+        assert_eq!(
+            big("[[0.1]]", "float64"),
+            [63, 185, 153, 153, 153, 153, 153, 154]
+        );
+        assert_eq!(
+            bytes("[!core/complex-1.0.0 1.5-2j, 3]", "complex64"),
+            [0, 0, 192, 63, 0, 0, 0, 192, 0, 0, 64, 64, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            bytes("[0, 2, -0.5, !core/complex-1.0.0 1j, false]", "bool8"),
+            [0, 1, 1, 1, 0]
+        );
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_refused() {
+        for (data, datatype) in [
+            ("[-1]", "uint8"),
+            ("[32768]", "int16"),
+            ("[1.0e+20]", "int64"),
+            ("[.nan]", "int8"),
+            ("[!core/complex-1.0.0 1j]", "float64"),
+            ("[word]", "int8"),
+            ("[é]", "[ascii, 4]"),
+            ("[[1, 2], [3]]", "[{datatype: int8}, {datatype: int8}]"),
+            ("[-1, 18446744073709551615]", "~"),
+        ] {
+            assert!(inline(data, datatype).is_err(), "{data} as {datatype}");
+        }
+    }
+
+    /// In YAML 1.1 a number without a point, or with an exponent without a sign, is text.
+    #[test]
+    fn text_that_spells_a_number_is_one_where_the_datatype_says_so() {
+        assert_eq!(
+            inline("[1e5, \"7\"]", "float64").unwrap().bytes,
+            [1e5_f64.to_le_bytes(), 7_f64.to_le_bytes()].concat()
+        );
+        assert_eq!(inline("[~, \"7\"]", "int8").unwrap().bytes, [0, 7]);
+    }
+
+    #[test]
+    fn fields_may_be_arrays_and_text() {
+        let datatype = "[{datatype: int8, shape: [2, 2]}, {datatype: [ucs4, 2], byteorder: big}]";
+        let array = inline("[[[[1, 2], [3, 4]], é]]", datatype).unwrap();
+        assert_eq!(array.dims, [1]);
+        assert_eq!(array.bytes, b"\x01\x02\x03\x04\0\0\0\xe9\0\0\0\0");
+    }
 }

@@ -231,6 +231,16 @@ fn a_tree_that_cannot_be_read_leaves_the_blocks() {
 }
 
 #[test]
+fn a_root_of_text_is_no_tree_and_an_empty_one_is() {
+    for (tree, is_tree) in [("words", false), ("7", false), ("~", true), ("", true)] {
+        let file = open(tree, &[plain(b"content")]);
+        let root = file.node(file.root()).unwrap();
+        assert!(matches!(root.kind, NodeKind::Group), "{tree}");
+        assert_eq!(root.error.is_none(), is_tree, "{tree}");
+    }
+}
+
+#[test]
 fn masks_are_numbers_or_ndarrays() {
     let nd = "!core/ndarray-1.1.0 {datatype: uint8, data: [1]";
     let tree = format!(

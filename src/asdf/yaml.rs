@@ -102,16 +102,6 @@ impl Document {
         }
     }
 
-    /// The number of nodes.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Whether there is no node; a composed document has one at least.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
     /// Whether there is such a node.
     pub fn contains(&self, node: Index) -> bool {
         node.slot() < self.nodes.len()

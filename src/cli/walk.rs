@@ -114,17 +114,38 @@ pub(super) enum Met<'a> {
 }
 
 /// Hands the root and all that is beneath it to `visit` until that says `false`, each directory before what
-/// is in it. Of the tree it holds no more than the way down to where it is.
+/// is in it; then the blocks of an ASDF file. Of the tree it holds no more than the way down to where it is.
 pub(super) fn walk(filesystem: &Filesystem, visit: &mut dyn FnMut(Met<'_>) -> bool) {
+    let go_on = walk_from(filesystem, filesystem.root(), b"/", visit);
+    if let Some(blocks) = blocks(filesystem).filter(|_| go_on) {
+        walk_from(filesystem, blocks, b"/.h5fs/blocks", visit);
+    }
+}
+
+/// The directory of an ASDF file's blocks.
+fn blocks(filesystem: &Filesystem) -> Option<Ino> {
+    let views = filesystem.lookup(filesystem.root(), b".h5fs").ok()?.ino;
+    let blocks = filesystem.lookup(views, b"blocks");
+    filesystem.forget(views, 1);
+    Some(blocks.ok()?.ino)
+}
+
+fn walk_from(
+    filesystem: &Filesystem,
+    directory: Ino,
+    path: &[u8],
+    visit: &mut dyn FnMut(Met<'_>) -> bool,
+) -> bool {
     let mut walk = Walk {
         filesystem,
-        path: b"/".to_vec(),
+        path: path.to_vec(),
         levels: Vec::new(),
     };
-    let mut go_on = walk.enter(filesystem.root(), visit);
+    let mut go_on = walk.enter(directory, visit);
     while go_on && !walk.levels.is_empty() {
         go_on = walk.step(visit);
     }
+    go_on
 }
 
 struct Walk<'a> {

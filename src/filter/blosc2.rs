@@ -72,8 +72,10 @@ impl<'a> Frame<'a> {
         if kind & 0xf != 0 || flags & 0xc0 != 0 || (chunk_bytes == 0 && total > 0) {
             return Err(cursor.unsupported("sparse, or chunks of varying length"));
         }
-        let bytes = bytes.get(..frame_bytes).unwrap_or(bytes);
-        let Some((header, chunks)) = bytes.split_at_checked(header_bytes) else {
+        // Of a frame that is cut, the offsets of chunks might read as those of zeros.
+        let frame = bytes.get(..frame_bytes);
+        let parts = frame.and_then(|frame| frame.split_at_checked(header_bytes));
+        let Some((header, chunks)) = parts else {
             return Err(cursor.corrupt("ends too early"));
         };
         Ok(Frame {
@@ -230,6 +232,17 @@ mod tests {
         assert_eq!(decode(PLAIN, Length::Exactly(24)), Ok(numbers.clone()));
         assert_eq!(decode(ARRAY, Length::Exactly(24)), Ok(numbers));
         assert_eq!(decode(ZEROS, Length::Exactly(24)), Ok(vec![0; 24]));
+    }
+
+    #[test]
+    fn a_cut_frame_is_corrupt() {
+        for frame in [PLAIN, ARRAY, ZEROS] {
+            for lost in 0..frame.len() {
+                let cut = [&frame[..lost], &frame[lost + 1..]].concat();
+                let decoded = decode(&cut, Length::Exactly(24));
+                assert!(decoded.is_err(), "without byte {lost}: {decoded:?}");
+            }
+        }
     }
 
     #[test]

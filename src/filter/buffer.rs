@@ -8,8 +8,10 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::error::Result;
 use crate::limits;
-use crate::wire::to_u64;
+use crate::source::{Source, check_range};
+use crate::wire::{to_u64, to_usize};
 
 /// Smaller ones are left to the allocator, which keeps memory of such sizes itself.
 const SMALL: usize = 64 << 10;
@@ -23,6 +25,17 @@ impl Buffer {
     /// more.
     pub fn new(length: usize) -> Self {
         Buffer(take(length))
+    }
+
+    /// The `length` bytes of `source` at `at`, which are the structure `what`.
+    ///
+    /// # Errors
+    /// `Corrupt` where they are not inside the source, `Io` as they cannot be read.
+    pub fn read(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Self> {
+        check_range(source, at, length, what)?;
+        let mut bytes = Buffer::new(to_usize(length)?);
+        source.read_at(at, &mut bytes)?;
+        Ok(bytes)
     }
 
     /// Keeps the first `length` bytes.

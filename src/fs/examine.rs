@@ -18,6 +18,7 @@ impl Filesystem {
         match entry.what {
             What::Group | What::Object => {}
             What::Damaged => return Err(self.damage(&live, &entry)),
+            What::Blocks => return self.examine_blocks(&live),
             _ => return Ok(()),
         }
         let container = &*live.container;

@@ -95,7 +95,7 @@ impl State {
             met: Vec::new(),
             names: HashMap::new(),
             files: Vec::new(),
-            open: LruCache::new(at_least_one(limits::OPEN_MOUNTED_FILES)),
+            open: LruCache::sparse(at_least_one(limits::OPEN_MOUNTED_FILES)),
         }
     }
 

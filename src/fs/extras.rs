@@ -73,6 +73,11 @@ impl Filesystem {
         self.getattr(ino)
     }
 
+    /// Whether all blocks were found.
+    pub(super) fn examine_blocks(&self, live: &Live) -> Result<()> {
+        extras(live)?.blocks_error().cloned().map_or(Ok(()), Err)
+    }
+
     /// Hands the blocks from `first` on to `visit`.
     pub(super) fn list_blocks(
         &self,

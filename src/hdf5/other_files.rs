@@ -28,7 +28,7 @@ impl OtherFiles {
     /// The files that the file `own` names, sought among its `neighbours`, with the same `caches`; `force` opens those
     /// too that a writer has not closed.
     pub fn new(own: Weak<File>, neighbours: Arc<Neighbours>, caches: &Caches, force: bool) -> Self {
-        let open = Mutex::new(LruCache::new(limits::OPEN_NEIGHBOURS));
+        let open = Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS));
         OtherFiles {
             own,
             neighbours,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::storage::Extent;
 use crate::model::{Array, NodeId};
 
@@ -13,6 +13,9 @@ pub trait Extras: Send + Sync {
 
     /// The number of blocks.
     fn block_count(&self) -> usize;
+
+    /// Why there may be more blocks than were found.
+    fn blocks_error(&self) -> Option<&Error>;
 
     /// The block's header.
     ///

@@ -241,6 +241,7 @@ fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::datatype::Normalization;
     use crate::model::value::tests::{int, member, type_of};
 
     #[test]
@@ -273,6 +274,32 @@ mod tests {
         let expected = format!("{{compound: [{{r: {part}}}, {{i: {part}}}]}}");
         assert_eq!(ndl_type(&complex), expected);
         assert_eq!(ndl_type(&int(3)), "{opaque: {size: 3, tag: int24}}");
+        for (order, exponent_bits, mantissa_bits, bias, name) in [
+            (ByteOrder::Vax, 8, 23, 129, "vax_f"),
+            (ByteOrder::Vax, 8, 55, 129, "vax_d"),
+            (ByteOrder::Vax, 11, 52, 1025, "vax_g"),
+            (ByteOrder::Big, 15, 112, 16383, "float128"),
+            (ByteOrder::Big, 7, 16, 63, "float24_e7m16"),
+        ] {
+            let bits = 1 + exponent_bits + mantissa_bits;
+            let float = Float {
+                order,
+                bits: Bits {
+                    offset: 0,
+                    precision: bits.into(),
+                },
+                sign: bits - 1,
+                exponent: mantissa_bits,
+                exponent_bits,
+                mantissa: 0,
+                mantissa_bits,
+                bias,
+                normalization: Normalization::Implied,
+            };
+            let size = u32::from(bits / 8);
+            let expected = format!("{{opaque: {{size: {size}, tag: {name}}}}}");
+            assert_eq!(ndl_type(&type_of(size, Class::Float(float))), expected);
+        }
         let tag = b"15".to_vec();
         let expected = "{opaque: {size: 7, tag: \"15\"}}";
         assert_eq!(ndl_type(&type_of(7, Class::Opaque { tag })), expected);
@@ -301,5 +328,7 @@ mod tests {
             assert_eq!(yaml(text.as_bytes()), format!("\"{text}\""));
         }
         assert_eq!(yaml(b"a\"\\\n\x07\xe9"), r#""a\"\\\n\u0007\udce9""#);
+        // line breaks in YAML 1.1, or nothing that a stream may hold
+        assert_eq!(yaml("\r\u{2028}\u{feff}".as_bytes()), r#""\r\u2028\ufeff""#);
     }
 }

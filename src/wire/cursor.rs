@@ -40,11 +40,6 @@ impl<'a> Cursor<'a> {
         self.bytes.len().saturating_sub(self.position)
     }
 
-    /// The structure's name in the specification.
-    pub fn structure(&self) -> &'static str {
-        self.structure
-    }
-
     /// This structure is corrupt here, for the reason `why`.
     pub fn corrupt(&self, why: &str) -> Error {
         Error::corrupt(format!("{}: {why}", self.structure), self.at())
@@ -75,15 +70,6 @@ impl<'a> Cursor<'a> {
     /// Passes over `count` bytes.
     pub fn skip(&mut self, count: usize) -> Result<()> {
         self.take(count).map(|_| ())
-    }
-
-    /// Passes over padding up to the next multiple of `unit` from the structure's start.
-    pub fn align(&mut self, unit: usize) -> Result<()> {
-        let over = self.position.checked_rem(unit).unwrap_or(0);
-        match over {
-            0 => Ok(()),
-            _ => self.skip(unit.saturating_sub(over)),
-        }
     }
 
     /// The next bytes must be `signature`.

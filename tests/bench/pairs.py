@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import fio
 import peers
 from mount import Mount
-from process import alone, cat, cat_again, there, timed
+from process import alone, cat, cat_again, forget, there, timed
 
 MODES = {"cached": (), "direct_io": ("-o", "direct_io")}
 
@@ -110,6 +110,7 @@ class Pair:
     def warm(self, h5fs, source, plain):
         """Loads the files into the page cache, compares the bytes once, and answers the peer's fastest way."""
         for path in filter(None, (source, plain)):
+            forget(path)
             cat(path)
         with Mount(h5fs, source) as mount:
             if self.count:

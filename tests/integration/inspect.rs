@@ -257,3 +257,19 @@ fn a_check_ends_with_its_summary_on_a_terminal_too() {
     assert!(shown.contains(summary), "{shown:?}");
     assert!(!on_a_terminal("check", &source, &[("TERM", "dumb")]).contains('\x1b'));
 }
+
+// ------------------------------------------------------------------ cat
+
+#[test]
+fn references_of_every_kind_are_shown_as_paths() {
+    let finished = run(
+        h5fs(["cat"])
+            .arg(fixture("standard-references.latest.h5"))
+            .arg(".h5fs/json/references.json"),
+        LIMIT,
+    );
+    let text = finished.success().text();
+    let known = r#"["/target", "/", "/target", "/target/@units", "other.h5:@0x"#;
+    assert!(text.starts_with(known), "{text}");
+    assert!(text.trim_end().ends_with(r#"", null]"#), "{text}");
+}

@@ -3,10 +3,9 @@
 use crate::asdf::compression::Encoded;
 use crate::asdf::scan;
 use crate::error::{Error, Result};
-use crate::filter::{self, Length};
+use crate::filter::{self, Buffer, Length};
 use crate::limits;
 use crate::model::storage::Pieces;
-use crate::source;
 use crate::wire::{to_u64, to_usize};
 
 /// What a chunk is compressed with.
@@ -82,7 +81,7 @@ impl ChunkTable {
 
     fn chunk(&self, chunk: Chunk) -> Result<Vec<u8>> {
         let source = &*self.encoded.source;
-        let stored = source::read_block(source, chunk.offset, u64::from(chunk.stored), "chunk")?;
+        let stored = Buffer::read(source, chunk.offset, u64::from(chunk.stored), "chunk")?;
         let length = Length::Exactly(to_usize(u64::from(chunk.decoded))?);
         match self.codec {
             ChunkCodec::Lz4 => filter::lz4::block(stored.get(4..).unwrap_or_default(), length),

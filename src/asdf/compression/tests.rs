@@ -417,3 +417,114 @@ fn a_bzip2_stream_without_its_end_is_read() {
     let pieces = StreamPieces::new(blocks, &Arc::default());
     assert!(pieces.decode(4).is_err() && pieces.decode(0).is_ok());
 }
+
+#[test]
+fn what_streams_forget_for_others_is_decoded_again() {
+    let content = content();
+    let resumables = Arc::<Resumables>::default();
+    let at = |place: usize, stored: &[u8]| Encoded {
+        offset: u64::try_from(place).unwrap(),
+        source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
+        ..encoded(stored, content.len())
+    };
+    // One more than a file keeps something for, of each kind.
+    let streams = (0..=limits::RESUMABLE_BLOCKS).flat_map(|round| {
+        let zlib = Checkpointed::new(at(3 * round, &zlib(&content)), PIECE).unwrap();
+        let bzip2 = Bzip2Blocks::new(at(3 * round + 1, &bzip2(&content)), PIECE);
+        let codec = StreamCodec::Zstd;
+        let zstd = Stream::new(at(3 * round + 2, &stream(codec, &content)), codec, PIECE);
+        [
+            StreamPieces::new(zlib, &resumables),
+            StreamPieces::new(bzip2, &resumables),
+            StreamPieces::new(zstd, &resumables),
+        ]
+    });
+    let streams: Vec<StreamPieces> = streams.collect();
+    let piece = usize::try_from(PIECE.get()).unwrap();
+    for number in [2, 1, 4] {
+        for stream in &streams {
+            let start = number * piece;
+            let expected = &content[start..content.len().min(start + piece)];
+            let decoded = stream.decode(u64::try_from(number).unwrap()).unwrap();
+            assert!(decoded == expected, "{stream:?}, piece {number}");
+        }
+    }
+}
+
+/// What hdf5plugin's Zstd filter makes of the same.
+const ZSTD: &[u8] = &[
+    40, 181, 47, 253, 96, 44, 0, 85, 0, 0, 24, 97, 98, 99, 1, 0, 38, 170, 110, 8,
+];
+
+/// What hdf5plugin's Blosc filter makes of the same.
+const BLOSC: &[u8] = &[
+    2, 1, 33, 1, 44, 1, 0, 0, 44, 1, 0, 0, 41, 0, 0, 0, 20, 0, 0, 0, 17, 0, 0, 0, 111, 97, 98, 99,
+    97, 98, 99, 6, 0, 255, 15, 80, 98, 99, 97, 98, 99,
+];
+
+/// What hdf5plugin's Blosc2 filter makes of the same: a frame, whose chunk begins after a header of 97 bytes.
+const BLOSC2_FRAME: &[u8] = &[
+    158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 97, 207, 0, 0, 0, 0, 0, 0, 0, 229,
+    164, 18, 0, 81, 3, 211, 0, 0, 0, 0, 0, 0, 1, 44, 211, 0, 0, 0, 0, 0, 0, 0, 57, 210, 0, 0, 0, 1,
+    210, 0, 0, 1, 44, 210, 0, 0, 1, 44, 209, 0, 0, 209, 0, 1, 194, 216, 6, 0, 0, 0, 0, 0, 1, 1, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 147, 205, 0, 7, 222, 0, 0, 220, 0, 0, 5, 1, 37, 1, 44, 1, 0, 0, 44, 1,
+    0, 0, 57, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 0, 0, 0, 17, 0, 0, 0,
+    111, 97, 98, 99, 97, 98, 99, 6, 0, 255, 15, 80, 98, 99, 97, 98, 99, 5, 1, 7, 8, 8, 0, 0, 0, 8,
+    0, 0, 0, 40, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 148, 1, 147, 205, 0, 6, 222, 0, 0, 220, 0, 0, 206, 0, 0, 0, 35, 216, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0,
+];
+
+/// The pieces of a block of this code.
+fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn Pieces>> {
+    let mut file = b"\xd3BLK\x00\x30\0\0\0\0".to_vec();
+    file.extend(code);
+    for size in [stored.len(), stored.len(), decoded] {
+        file.extend(u64::try_from(size).unwrap().to_be_bytes());
+    }
+    file.extend([0; 16]);
+    file.extend(stored);
+    let source: SharedSource = Arc::new(MemorySource::new(file));
+    let block = Block::read(&*source, 0).unwrap();
+    pieces(&source, &block, &Arc::default())
+}
+
+#[test]
+fn the_code_and_the_first_bytes_say_the_framing() {
+    let framed = |stored: &[u8]| {
+        let length = u32::try_from(stored.len()).unwrap().to_be_bytes();
+        [&length, stored].concat()
+    };
+    for (code, stored) in [
+        (b"xz\0\0", XZ.to_vec()),
+        (b"zstd", ZSTD.to_vec()),
+        (b"lz4f", LZ4.to_vec()),
+        (b"lz4\0", LZ4.to_vec()),
+        (b"blsc", BLOSC.to_vec()),
+        (b"blsc", framed(BLOSC)),
+        (b"bls2", BLOSC2_FRAME.to_vec()),
+        (b"bls2", BLOSC2_FRAME[97..97 + 57].to_vec()),
+    ] {
+        let pieces = block_pieces(code, &stored, 300).unwrap();
+        assert_eq!(pieces.decode(0), Ok(b"abc".repeat(100)), "{pieces:?}");
+        assert_eq!(pieces.decode(1), Err(Error::NotFound), "{pieces:?}");
+    }
+}
+
+#[test]
+fn long_blocks_are_decoded_in_pieces() {
+    let length = usize::try_from(limits::WHOLE_BLOCK).unwrap() + 7;
+    let content = [vec![0; length - 7], b"the end".to_vec()].concat();
+    for (code, stored) in [
+        (b"zlib", zlib(&content)),
+        (b"bzp2", bzip2(&content)),
+        (b"zstd", stream(StreamCodec::Zstd, &content)),
+    ] {
+        let pieces = block_pieces(code, &stored, length).unwrap();
+        assert_eq!(pieces.piece_bytes(), 1 << 20);
+        assert_eq!(pieces.bytes(), limits::WHOLE_BLOCK + 7);
+        assert_eq!(pieces.decode(16), Ok(b"the end".to_vec()), "{pieces:?}");
+        assert!(pieces.decode(3).unwrap() == [0; 1 << 20], "{pieces:?}");
+        assert_eq!(pieces.decode(17), Err(Error::NotFound), "{pieces:?}");
+    }
+}

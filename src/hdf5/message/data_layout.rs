@@ -211,3 +211,71 @@ fn chunk_dims(
         None => Err(cursor.corrupt("a chunk without dimensions")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::hdf5::testing::file;
+
+    /// What a message says in a file with addresses and lengths of eight bytes.
+    fn parse(parts: &[&[u8]]) -> Result<DataLayout> {
+        let metadata = file([]);
+        let message = parts.concat();
+        read(
+            &metadata,
+            &mut Cursor::new(&message, 0, "data layout message"),
+        )
+    }
+
+    /// Version, dimensions, class, then five bytes that mean nothing (HDF5 3.0, IV.A.2.i).
+    fn old(version: u8, dimensions: u8, class: u8) -> [u8; 8] {
+        [version, dimensions, class, 0, 0, 0, 0, 0]
+    }
+
+    const ADDRESS: &[u8] = &2048_u64.to_le_bytes();
+
+    #[test]
+    fn old_versions_say_little() {
+        let contiguous = DataLayout::Contiguous {
+            address: Some(2048),
+            size: None,
+        };
+        let dims = &10_u32.to_le_bytes();
+        assert_eq!(parse(&[&old(1, 1, 1), ADDRESS, dims]), Ok(contiguous));
+        let never = DataLayout::Contiguous {
+            address: None,
+            size: None,
+        };
+        assert_eq!(parse(&[&old(2, 1, 1), &[0xff; 8], dims]), Ok(never));
+        let three = &3_u32.to_le_bytes();
+        let compact = parse(&[&old(2, 1, 0), three, three, b"abc"]);
+        assert_eq!(compact, Ok(DataLayout::Compact(b"abc".to_vec())));
+    }
+
+    #[test]
+    fn the_last_dimension_of_an_old_chunk_is_its_element() {
+        let dims: Vec<u8> = [4_u32, 5, 2].iter().flat_map(|n| n.to_le_bytes()).collect();
+        let chunks = Chunks {
+            shape: vec![4, 5],
+            element_size: 2,
+            index: Index::BtreeV1,
+            address: Some(2048),
+            partial_unfiltered: false,
+        };
+        assert_eq!(
+            parse(&[&old(1, 3, 2), ADDRESS, &dims]),
+            Ok(DataLayout::Chunked(chunks))
+        );
+    }
+
+    #[test]
+    fn what_is_unknown_or_cut_is_refused() {
+        let unknown = parse(&[&old(1, 1, 7), ADDRESS]);
+        assert!(matches!(unknown, Err(Error::Unsupported { .. })));
+        let cut = parse(&[&old(2, 1, 0), &[3, 0, 0, 0], &[3, 0, 0, 0], b"ab"]);
+        assert!(matches!(cut, Err(Error::Corrupt { .. })));
+        let no_chunk = parse(&[&old(1, 1, 2), ADDRESS, &[4, 0, 0, 0]]);
+        assert!(matches!(no_chunk, Err(Error::Corrupt { .. })));
+    }
+}

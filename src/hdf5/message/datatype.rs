@@ -412,6 +412,46 @@ mod tests {
         );
     }
 
+    /// `H5T_VAX_F32`: byte order bits 0 and 6, implied normalization, sign at bit 31; bit offset and precision, exponent
+    /// and mantissa (place and length each), bias.
+    const VAX_F: [u8; 20] = [
+        0x11, 0x61, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 129, 0, 0, 0,
+    ];
+
+    #[test]
+    fn floats_of_the_vax() {
+        let Ok(Class::Float(format)) = parse(&VAX_F).map(|datatype| datatype.class) else {
+            panic!("a float");
+        };
+        assert_eq!(format.order, ByteOrder::Vax);
+        assert_eq!((format.sign, format.bias), (31, 129));
+        assert_eq!((format.exponent, format.exponent_bits), (23, 8));
+        assert_eq!((format.mantissa, format.mantissa_bits), (0, 23));
+    }
+
+    #[test]
+    fn floats_of_unknown_order_or_normalization_are_not_guessed() {
+        for bits in [0x60, 0x31] {
+            let mut unknown = VAX_F;
+            unknown[1] = bits;
+            assert!(
+                matches!(parse(&unknown), Err(Error::Unsupported { .. })),
+                "{bits:#x}"
+            );
+        }
+        let mut outside = VAX_F;
+        outside[2] = 32;
+        assert!(matches!(parse(&outside), Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn text_of_unknown_padding_or_characters_is_not_guessed() {
+        let string = |bits: u8| parse(&[0x13, bits, 0, 0, 4, 0, 0, 0]);
+        assert!(string(0x12).is_ok());
+        assert!(matches!(string(0x03), Err(Error::Unsupported { .. })));
+        assert!(matches!(string(0x20), Err(Error::Unsupported { .. })));
+    }
+
     #[test]
     fn bits_stay_within_their_element() {
         let mut wide = INT32;

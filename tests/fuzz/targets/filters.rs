@@ -29,7 +29,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             .collect(),
     };
     let length = length % CHUNK;
-    if let Ok(decoded) = decode(&Pipeline(vec![filter]), 0, stored.to_vec(), length) {
+    if let Ok(decoded) = decode(&Pipeline(vec![filter]), 0, stored.to_vec().into(), length) {
         assert_eq!(decoded.len(), length);
     }
 });

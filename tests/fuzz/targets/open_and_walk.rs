@@ -1,5 +1,11 @@
-//! Any bytes as a file: opened, listed, described and read as far as a small file goes.
+//! Any bytes as a file: opened, listed, described and read, the views too, as far as a small file goes.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| h5fs_fuzz::walk(bytes.to_vec()));
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_target!(|bytes: &[u8]| h5fs_fuzz::walk(bytes.to_vec()));
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    h5fs_fuzz::mutate(data, size, max_size, seed)
+});

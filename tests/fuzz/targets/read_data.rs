@@ -1,9 +1,11 @@
-//! A file with faults behind right checksums. The first eight bytes choose the faults, the rest is the file.
+//! Any bytes as a file: its arrays are read, whole and by selectors.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Some((seed, file)) = bytes.split_first_chunk() {
-        h5fs_fuzz::walk_mutant(file, u64::from_le_bytes(*seed));
-    }
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_target!(|bytes: &[u8]| h5fs_fuzz::read(bytes.to_vec()));
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    h5fs_fuzz::mutate(data, size, max_size, seed)
 });

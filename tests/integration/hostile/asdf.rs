@@ -413,6 +413,37 @@ fn checksums_count_where_they_are_asked_for() {
 }
 
 #[test]
+fn a_check_looks_at_blocks_that_no_array_uses() {
+    let wrong = Block {
+        checksum: [1; 16],
+        ..Block::plain(4)
+    };
+    let unused = [Block::plain(4).bytes(b"used"), wrong.bytes(b"none")];
+    let tree = ndarray("0", "[4]", "").replacen("!core", "a: !core", 1);
+    let bytes = file(tree, &unused);
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("unused.asdf");
+    let check = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).expect("write");
+        let checked = crate::harness::run(
+            crate::harness::h5fs(["check", "--data"]).arg(&path),
+            crate::harness::MOUNT_LIMIT,
+        );
+        (checked.status.code(), checked.text())
+    };
+    let (code, text) = check(&bytes);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.starts_with("/.h5fs/blocks/1: block: the checksum"),
+        "{text}"
+    );
+    // The last byte is lost, and with it the end of the chain.
+    let (code, text) = check(&bytes[..bytes.len() - 1]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("/.h5fs/blocks: "), "{text}");
+}
+
+#[test]
 fn shapes_strides_and_offsets_that_do_not_fit() {
     let block = [Block::plain(16).bytes(&[7; 16])];
     let bad = |shape: &str, more: &str| {

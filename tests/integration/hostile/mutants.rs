@@ -41,7 +41,8 @@ fn setting(name: &str) -> Option<String> {
 fn ten_thousand_mutants() {
     let count: u64 = setting("H5FS_MUTANTS").map_or(MUTANTS, |n| n.parse().expect("a number"));
     let directory = setting("H5FS_MUTANTS_OF").map_or_else(|| fixtures().into(), PathBuf::from);
-    let limited = format!("ulimit -c 0 -v {ADDRESS_SPACE}; exec \"$0\" \"$@\"");
+    // One limit at a time: some shells take no more, and -e so that none goes missing unnoticed.
+    let limited = format!("set -e; ulimit -c 0; ulimit -v {ADDRESS_SPACE}; exec \"$0\" \"$@\"");
     let mut child = Command::new("sh");
     child
         .args(["-c", &limited])

@@ -110,7 +110,7 @@ impl Original {
         (near + random.below(160)).min(self.bytes.len() - 1)
     }
 
-    fn reseal(&self, bytes: &mut [u8]) {
+    pub(crate) fn reseal(&self, bytes: &mut [u8]) {
         for range in &self.sealed {
             let sum = lookup3(&bytes[range.clone()]);
             bytes[range.end..range.end + 4].copy_from_slice(&sum.to_le_bytes());

@@ -328,6 +328,32 @@ fn virtual_sources_by_number() {
     soon(|| super::visit::walk(&tree.0, super::visit::Bounds::SMALL));
 }
 
+/// What a source is said to be is there, but has no elements.
+#[test]
+fn virtual_sources_that_are_groups() {
+    let part = (&b"."[..], &b"/"[..], all(), all());
+    bad_alone_is_bad(virtual_of(&[part], 1));
+}
+
+/// Points, versions and sizes of numbers that do not exist, no dimension and too many of them.
+#[test]
+fn virtual_parts_of_unknown_selections() {
+    let selection = |kind: u32, version: u32, rest: &[u8]| {
+        [&kind.to_le_bytes(), &version.to_le_bytes(), rest, &[0; 64]].concat()
+    };
+    for unknown in [
+        selection(1, 1, &[]),
+        selection(2, 9, &[]),
+        selection(2, 3, &[1, 3, 1, 0, 0, 0]),
+        selection(2, 3, &[1, 8, 0, 0, 0, 0]),
+        selection(2, 3, &[1, 8, 33, 0, 0, 0]),
+        selection(7, 1, &[]),
+    ] {
+        let part = (&b"."[..], &b"/good"[..], unknown, all());
+        bad_alone_is_bad(virtual_of(&[part], 1));
+    }
+}
+
 /// Sources outside the directory are refused, not read as the fill value.
 #[test]
 fn virtual_sources_anywhere() {

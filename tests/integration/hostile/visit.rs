@@ -2,6 +2,7 @@
 //!
 //! Nothing but the library is used here, so that the fuzz targets can walk the same way.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,12 +24,15 @@ pub(crate) struct Bounds {
     pub(crate) bytes: usize,
     /// Whether `.h5fs` belongs to it.
     pub(crate) views: bool,
+    /// Whether files are looked at with a selector behind their names, too.
+    pub(crate) selectors: bool,
 }
 
 impl Bounds {
     /// The same without `.h5fs`.
     pub(crate) const OWN: Bounds = Bounds {
         views: false,
+        selectors: false,
         ..Bounds::SMALL
     };
 
@@ -38,6 +42,7 @@ impl Bounds {
         names: 500,
         bytes: 64 << 10,
         views: true,
+        selectors: false,
     };
 }
 
@@ -86,15 +91,16 @@ pub(crate) fn walk(filesystem: &Filesystem, bounds: Bounds) -> Seen {
         filesystem,
         bounds,
         seen: Seen::default(),
-        pending: vec![filesystem.root()],
+        pending: VecDeque::from([filesystem.root()]),
     };
     // No listing of the root names it.
     if bounds.views
         && let Ok(views) = filesystem.lookup(filesystem.root(), b".h5fs")
     {
-        walk.pending.push(views.ino);
+        walk.pending.push_back(views.ino);
     }
-    while let Some(directory) = walk.pending.pop() {
+    // Breadth first, so that narrow bounds leave something of every view.
+    while let Some(directory) = walk.pending.pop_front() {
         walk.directory(directory);
     }
     walk.seen
@@ -104,7 +110,7 @@ struct Walk<'a> {
     filesystem: &'a Filesystem,
     bounds: Bounds,
     seen: Seen,
-    pending: Vec<Ino>,
+    pending: VecDeque<Ino>,
 }
 
 impl Walk<'_> {
@@ -132,7 +138,7 @@ impl Walk<'_> {
             self.noted(described);
             match kind {
                 Kind::Directory if found.attributes.kind == Kind::Directory => {
-                    self.pending.push(found.ino);
+                    self.pending.push_back(found.ino);
                 }
                 Kind::Symlink => {
                     let text = self.filesystem.readlink(found.ino);
@@ -141,7 +147,22 @@ impl Walk<'_> {
                 _ => {
                     self.attributes(found.ino);
                     self.content(found.ino, found.attributes.size);
+                    if self.bounds.selectors {
+                        self.selected(ino, &name);
+                    }
                 }
+            }
+        }
+    }
+
+    fn selected(&mut self, directory: Ino, name: &[u8]) {
+        const SELECTORS: [&[u8]; 4] = [b"[1:]", b"[..., ::2]", b"[0]", b"[a]"];
+        for selector in SELECTORS {
+            let found = self
+                .filesystem
+                .lookup(directory, &[name, selector].concat());
+            if let Some(found) = self.noted(found) {
+                self.content(found.ino, found.attributes.size);
             }
         }
     }

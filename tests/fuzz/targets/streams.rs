@@ -1,0 +1,63 @@
+//! An ASDF block that is one stream: its pieces, in any order, are parts of what it decodes to at once. The codec, the
+//! pieces' length, the block's length in two bytes, an order, and the stored bytes.
+
+#![no_main]
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use h5fs::asdf::compression::Encoded;
+use h5fs::asdf::compression::bzip2_blocks::Bzip2Blocks;
+use h5fs::asdf::compression::checkpoints::Checkpointed;
+use h5fs::asdf::compression::codec::StreamCodec;
+use h5fs::asdf::compression::resumable::Resumable;
+use h5fs::asdf::compression::stream::Stream;
+use h5fs::asdf::compression::whole::{Whole, WholeCodec};
+use h5fs::error::Result;
+use h5fs::model::storage::Pieces;
+use h5fs::source::memory::MemorySource;
+
+fn stream(codec: WholeCodec, encoded: Encoded, piece: NonZeroU64) -> Result<Box<dyn Resumable>> {
+    Ok(match codec {
+        WholeCodec::Stream(StreamCodec::Zlib) => Box::new(Checkpointed::new(encoded, piece)?),
+        WholeCodec::Stream(codec) => Box::new(Stream::new(encoded, codec, piece)),
+        _ => Box::new(Bzip2Blocks::new(encoded, piece)),
+    })
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Some(([codec, piece, low, high, order], stored)) = bytes.split_first_chunk() else {
+        return;
+    };
+    let codec = match codec % 5 {
+        0 => WholeCodec::Bzip2,
+        1 => WholeCodec::Stream(StreamCodec::Zlib),
+        2 => WholeCodec::Stream(StreamCodec::Zstd),
+        3 => WholeCodec::Stream(StreamCodec::Lz4Frame),
+        _ => WholeCodec::Stream(StreamCodec::Xz),
+    };
+    let encoded = Encoded {
+        source: Arc::new(MemorySource::new(stored.to_vec())),
+        offset: 0,
+        stored: stored.len() as u64,
+        decoded: u64::from(u16::from_le_bytes([*low, *high])),
+    };
+    let length = NonZeroU64::new(u64::from(*piece) * 8 + 1).expect("one at least");
+    let content = Whole::new(encoded.clone(), codec).and_then(|whole| whole.decode(0));
+    let pieces = encoded.decoded.div_ceil(length.get());
+    let Ok(stream) = stream(codec, encoded, length) else {
+        assert!(content.is_err(), "refused, but decodes at once");
+        return;
+    };
+    for step in 0..pieces.min(24) {
+        let number = step * u64::from(order | 1) % pieces;
+        let decoded = stream.decode(number, &mut |_, _| {});
+        if let Ok(content) = &content {
+            let all: Vec<&[u8]> = content.chunks(length.get() as usize).collect();
+            assert!(
+                decoded.as_deref() == Ok(all[number as usize]),
+                "piece {number}"
+            );
+        }
+    }
+});
