@@ -205,8 +205,13 @@ impl Shared {
     /// Bytes of the cache that a sequential reader needs to have each chunk decoded only once.
     pub(super) fn needed(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
-        let kept = chunks.grid.band().saturating_add(self.wanted_depth(chunks));
-        entry.saturating_mul(kept)
+        // The kernel sends several requests at a time: the first of one band overtakes the last of that before.
+        let bands = match chunks.grid.band() {
+            1 => 1,
+            band => band.saturating_mul(2),
+        };
+        let kept = bands.saturating_add(self.wanted_depth(chunks));
+        entry.saturating_mul(kept.min(chunks.grid.chunks()))
     }
 
     /// Bytes of the cache with which a reader that goes back in a stream has it decoded only once: of a
