@@ -50,6 +50,7 @@ struct Walk<'a> {
     parts: PartList,
     /// Bytes that may still be decoded.
     budget: u64,
+    /// Blocks and frames so far.
     blocks: usize,
 }
 
@@ -112,6 +113,10 @@ impl Walk<'_> {
 
     /// Goes over one frame, or one that is to be skipped.
     fn frame(&mut self) -> Result<Option<()>> {
+        self.blocks = self.blocks.saturating_add(1);
+        if self.blocks > limits::BLOCK_CHUNKS {
+            return Ok(None);
+        }
         let until = self.at.saturating_add(HEADER).min(self.end);
         let first = scan::piece(&*self.encoded.source, self.at..until)?;
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {

@@ -288,6 +288,18 @@ fn lz4_blocks_of_a_writer_that_flushed_are_no_parts() {
 }
 
 #[test]
+fn frames_that_hold_nothing_are_counted_too() {
+    let content = content();
+    let skipped = [0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0];
+    let behind = |count: usize| {
+        let frames = [skipped.repeat(count), stream(StreamCodec::Lz4Frame, &content)].concat();
+        found(&frames, content.len(), StreamCodec::Lz4Frame)
+    };
+    assert!(!behind(3).is_empty());
+    assert!(behind(limits::BLOCK_CHUNKS).is_empty());
+}
+
+#[test]
 fn many_tiny_parts_are_made_few() {
     let content = content();
     let bytes: Vec<_> = content[..200_000].chunks(1).map(Data::Raw).collect();

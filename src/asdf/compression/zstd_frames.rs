@@ -32,6 +32,10 @@ pub fn parts(encoded: &Encoded) -> Result<Option<PartList>> {
         if let [0x50..=0x5f, 0x2a, 0x4d, 0x18, a, b, c, d, ..] = *first {
             let length = u32::from_le_bytes([a, b, c, d]);
             walk.at = start.saturating_add(8).saturating_add(length.into());
+            walk.blocks = walk.blocks.saturating_add(1);
+            if walk.blocks > limits::BLOCK_CHUNKS {
+                return Ok(None);
+            }
             continue;
         }
         let Some(header) = Header::read(&first) else {
@@ -92,6 +96,7 @@ struct Walk<'a> {
     encoded: &'a Encoded,
     at: u64,
     end: u64,
+    /// Blocks, and frames that are to be skipped, so far.
     blocks: usize,
 }
 
