@@ -51,7 +51,7 @@ fn ten_thousand_mutants() {
         .arg("--nocapture")
         .env("H5FS_MUTANTS", count.to_string())
         .env("H5FS_MUTANTS_OF", directory);
-    let limit = Duration::from_secs(300 + count / 50);
+    let limit = Duration::from_secs(600 + count / 20);
     let finished = run(&mut child, limit);
     print!("{}", finished.text());
     assert!(
