@@ -292,7 +292,11 @@ fn frames_that_hold_nothing_are_counted_too() {
     let content = content();
     let skipped = [0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0];
     let behind = |count: usize| {
-        let frames = [skipped.repeat(count), stream(StreamCodec::Lz4Frame, &content)].concat();
+        let frames = [
+            skipped.repeat(count),
+            stream(StreamCodec::Lz4Frame, &content),
+        ]
+        .concat();
         found(&frames, content.len(), StreamCodec::Lz4Frame)
     };
     assert!(!behind(3).is_empty());
