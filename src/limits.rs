@@ -101,7 +101,8 @@ pub const PATH_INDEXES: u64 = 28 << 20;
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;
 
-/// Links that are looked through for one whose name was too long to be shown whole.
+/// Links that are looked through for one whose name was too long to be shown whole, or for one that a directory of
+/// views shows something for.
 pub const CUT_NAME_LINKS: usize = 1 << 20;
 
 /// Bytes of names that were too long to be shown whole and are remembered once found.

@@ -335,14 +335,21 @@ impl Filesystem {
             }
         }
         let damaged = attributes.damaged.clone();
+        let mut is_any = at + DOTS > first;
+        let mut left = limits::CUT_NAME_LINKS;
         while mirror.is_of_group() {
             let (position, form) = ((at - count) / 2, (at - count) % 2);
             let fetched = self.fetch(live, mirror.object, &mut listing.cursor, position);
             let (link, behind) = match fetched {
                 Ok(Some(found)) => found,
                 Ok(None) => break,
-                Err(_) if at + DOTS > first => return Ok(()),
+                Err(_) if is_any => return Ok(()),
                 Err(error) => return Err(error),
+            };
+            left = match left.checked_sub(link.cost()) {
+                Some(left) => left,
+                None if is_any => return Ok(()),
+                None => return Err(too_many_links()),
             };
             let found = self.space(live).directory(mirror.object).show(link);
             let forms = mirror.forms(&found);
@@ -355,6 +362,7 @@ impl Filesystem {
                 if visit(&Listed::View(shown), at + DOTS) {
                     return Ok(());
                 }
+                is_any = true;
             }
             at = count + 2 * behind;
         }
@@ -372,6 +380,11 @@ impl Filesystem {
             _ => self.enter_shown(live, shown).ok(),
         }
     }
+}
+
+fn too_many_links() -> Error {
+    let most = to_u64(limits::CUT_NAME_LINKS);
+    Error::limit("links that nothing is shown for, or their text", most)
 }
 
 /// What is known of a directory's attributes.
