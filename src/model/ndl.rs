@@ -241,7 +241,7 @@ fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::Normalization;
+    use crate::model::number::tests::format;
     use crate::model::value::tests::{int, member, type_of};
 
     #[test]
@@ -281,22 +281,8 @@ mod tests {
             (ByteOrder::Big, 15, 112, 16383, "float128"),
             (ByteOrder::Big, 7, 16, 63, "float24_e7m16"),
         ] {
-            let bits = 1 + exponent_bits + mantissa_bits;
-            let float = Float {
-                order,
-                bits: Bits {
-                    offset: 0,
-                    precision: bits.into(),
-                },
-                sign: bits - 1,
-                exponent: mantissa_bits,
-                exponent_bits,
-                mantissa: 0,
-                mantissa_bits,
-                bias,
-                normalization: Normalization::Implied,
-            };
-            let size = u32::from(bits / 8);
+            let float = format(order, exponent_bits, mantissa_bits, bias);
+            let size = u32::from(float.bits.precision / 8);
             let expected = format!("{{opaque: {{size: {size}, tag: {name}}}}}");
             assert_eq!(ndl_type(&type_of(size, Class::Float(float))), expected);
         }

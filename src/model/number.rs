@@ -380,7 +380,7 @@ fn print<'a>(buffer: &'a mut [u8; 32], text: fmt::Arguments<'_>) -> &'a str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use ByteOrder::{Big, Little, Vax};
 
@@ -405,7 +405,12 @@ mod tests {
     }
 
     /// A format without padding: sign on top, then exponent, then mantissa.
-    fn format(order: ByteOrder, exponent_bits: u8, mantissa_bits: u8, bias: u32) -> Float {
+    pub(crate) fn format(
+        order: ByteOrder,
+        exponent_bits: u8,
+        mantissa_bits: u8,
+        bias: u32,
+    ) -> Float {
         let sign = exponent_bits + mantissa_bits;
         Float {
             order,
