@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::filter::{self, Buffer};
 use crate::limits;
 use crate::model::Array;
-use crate::model::storage::{Chunked, Passed, Pieces, StoredChunk};
+use crate::model::storage::{Chunked, Help, Pieces, StoredChunk};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
 
@@ -185,17 +185,17 @@ impl Chunks {
         stored.saturating_add(decoded.saturating_mul(2))
     }
 
-    /// Reads and decodes a chunk; chunks of a block that are decoded on the way go to `passed`.
+    /// Reads and decodes a chunk, with help where it is a piece of a block.
     ///
     /// # Errors
     /// `Corrupt` where filters refuse it or make less of it than a chunk; the chunk is named.
-    pub(super) fn decode(&self, encoded: Encoded, passed: &mut Passed<'_>) -> Result<Buffer> {
+    pub(super) fn decode(&self, encoded: Encoded, help: &mut Help<'_>) -> Result<Buffer> {
         // A panic in somebody else's codec is an error of this chunk, not the end of a thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
             (Origin::Grid(chunked), Some(stored)) => self.undo_filters(chunked, stored),
-            (Origin::Block(pieces), _) => pieces
-                .decode_passing(encoded.number, passed)
-                .map(Buffer::from),
+            (Origin::Block(pieces), _) => {
+                pieces.decode_with(encoded.number, help).map(Buffer::from)
+            }
             (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
         let broken = |_| {

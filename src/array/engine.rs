@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::filter::Buffer;
 use crate::limits;
 use crate::model::Array;
+use crate::model::storage::Help;
 use crate::source::SharedSource;
 
 /// Chunks that are decoded ahead of a reader where they can only be decoded one after another: more might
@@ -253,7 +254,7 @@ impl Shared {
         let _permit = self.budget.acquire(chunks.decode_bytes(Some(encoded)));
         // Of a long way only its end, so that it does not drive all else out of the cache.
         let most = self.cache.capacity() / 2 / chunks.grid.chunk_bytes().max(1);
-        let decoded = chunks.decode(encoded, &mut |passed, bytes| {
+        let mut pass = |passed: u64, bytes| {
             let key = chunks.key(passed);
             if self.cache.peek(key).is_some() {
                 return;
@@ -262,7 +263,12 @@ impl Shared {
             if passed.saturating_add(most) > number {
                 self.cache.put(key, &Arc::new(Buffer::from(bytes)));
             }
-        })?;
+        };
+        let mut help = Help {
+            threads: self.threads,
+            pass: &mut pass,
+        };
+        let decoded = chunks.decode(encoded, &mut help)?;
         self.decoded.fetch_add(1, Ordering::Relaxed);
         Ok(decoded)
     }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::array::grid::tests::{range, shapes};
 use crate::array::tests::sample::{Sample, byte, plain};
-use crate::model::storage::{ChunkIndex, ChunkVisitor, Passed, Pieces, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, Help, Pieces, StoredChunk};
 use crate::source::memory::MemorySource;
 
 /// Waits until `done`, for as long as a loaded machine may take.
@@ -449,13 +449,19 @@ impl Pieces for OneWay {
     }
 
     fn decode(&self, piece: u64) -> Result<Vec<u8>> {
-        self.decode_passing(piece, &mut |_, _| {})
+        self.decode_with(
+            piece,
+            &mut Help {
+                threads: 1,
+                pass: &mut |_, _| {},
+            },
+        )
     }
 
-    fn decode_passing(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
+    fn decode_with(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
         self.decoded.fetch_add(piece + 1, Ordering::SeqCst);
         let content = |piece: u64| (piece * 1000..(piece + 1) * 1000).map(byte).collect();
-        (0..piece).for_each(|before| passed(before, content(before)));
+        (0..piece).for_each(|before| (help.pass)(before, content(before)));
         Ok(content(piece))
     }
 }

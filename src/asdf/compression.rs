@@ -23,7 +23,8 @@
 //! where half of the cache holds it, and otherwise once for each half of the cache.
 //!
 //! Memory: what a stream needs to be decoded on is kept for [`limits::RESUMABLE_BLOCKS`] blocks of a
-//! file, that of the others is forgotten. For `zlib` it is at most 128 checkpoints of 43 KiB, for `bzp2`
+//! file, that of the others is forgotten. For `zlib` it is at most 128 checkpoints of 43 KiB, and a decoder with
+//! what it reads and makes in a round, 6 MiB, for `bzp2`
 //! the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window,
 //! the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`] parts, 56 bytes each.
 

@@ -2,8 +2,8 @@
 //! is a place from which the stream can be decoded again.
 //!
 //! Written for this because libdeflate decodes only whole streams, and no other decoder is both fast and
-//! can be copied. What was decoded before stands in front of the room for more, so that the decoder has no
-//! window of its own.
+//! can be copied, or begin where what stands before is not known. What was decoded before stands in front of the
+//! room for more, so that the decoder has no window of its own.
 
 #![expect(
     clippy::arithmetic_side_effects,
@@ -12,13 +12,21 @@
 )]
 
 mod adler;
+mod ahead;
 mod codes;
+mod fast;
+mod pairs;
+mod reader;
+mod symbol;
 
 use adler::Adler;
 use codes::{
     DISTANCE_TABLE, END, LENGTH_TABLE, LITERAL, LITERAL_TABLE, SPECIAL, build, distance, literal,
     lookup, low,
 };
+use pairs::Pairs;
+pub use reader::Reader;
+use symbol::Symbol;
 
 use crate::error::{Error, Result};
 
@@ -29,9 +37,6 @@ pub const WINDOW: usize = 32 << 10;
 const LITERAL_BITS: u32 = 10;
 const DISTANCE_BITS: u32 = 8;
 const LENGTH_BITS: u32 = 7;
-
-/// Bytes of the longest match, and what copying may write beyond it.
-const MATCH_ROOM: usize = 258 + 16;
 
 /// The order in which the lengths of the code of code lengths are stored.
 const ORDER: [u8; 19] = [
@@ -48,6 +53,7 @@ pub struct Inflater {
     is_last: bool,
     literals: Box<[u32; LITERAL_TABLE]>,
     distances: Box<[u32; DISTANCE_TABLE]>,
+    pairs: Pairs,
     sum: Adler,
 }
 
@@ -68,7 +74,7 @@ enum Stage {
 }
 
 /// How far a step has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Bytes of the input that are done with.
     pub used: usize,
@@ -76,6 +82,13 @@ pub struct Step {
     pub written: usize,
     /// Whether the stream has ended, its checksum being right.
     pub is_done: bool,
+    /// Why there is nothing behind what was written.
+    damage: Option<Error>,
+}
+
+/// Bits of so many bytes.
+fn bits(bytes: usize) -> i64 {
+    8 * bytes as i64
 }
 
 type Taken<T> = std::result::Result<T, Stop>;
@@ -96,16 +109,17 @@ impl Default for Inflater {
             is_last: false,
             literals: Box::new([SPECIAL; LITERAL_TABLE]),
             distances: Box::new([SPECIAL; DISTANCE_TABLE]),
+            pairs: Pairs::default(),
             sum: Adler::default(),
         }
     }
 }
 
 /// What a call of `inflate` works on.
-struct Work<'a> {
+struct Work<'a, S> {
     input: &'a [u8],
     used: usize,
-    output: &'a mut [u8],
+    output: &'a mut [S],
     at: usize,
 }
 
@@ -117,6 +131,21 @@ impl Inflater {
     /// # Errors
     /// `Corrupt` for a damaged stream.
     pub fn inflate(&mut self, input: &[u8], output: &mut [u8], at: usize) -> Result<Step> {
+        let step = self.inflate_until(input, output, at, i64::MAX);
+        match step.damage {
+            Some(damage) => Err(damage),
+            None => Ok(step),
+        }
+    }
+
+    /// As `inflate`, but only to the first block that begins at bit `end` of the input, or behind.
+    fn inflate_until<S: Symbol>(
+        &mut self,
+        input: &[u8],
+        output: &mut [S],
+        at: usize,
+        end: i64,
+    ) -> Step {
         let mut work = Work {
             input,
             used: 0,
@@ -127,6 +156,7 @@ impl Inflater {
             let written = work.at;
             let step = match self.stage {
                 Stage::Header => self.header(&mut work),
+                Stage::Block if self.bit(work.used) >= end => break None,
                 Stage::Block => self.block(&mut work),
                 Stage::Stored(left) => self.stored(&mut work, left),
                 Stage::Codes => self.codes(&mut work),
@@ -134,8 +164,8 @@ impl Inflater {
                 Stage::Trailer => self.trailer(&mut work),
                 Stage::Done => break None,
             };
-            self.sum
-                .add(work.output.get(written..work.at).unwrap_or_default());
+            let new = work.output.get(written..work.at);
+            S::add_to(&mut self.sum, new.unwrap_or_default());
             if let Err(stop) = step {
                 break Some(stop);
             }
@@ -151,18 +181,31 @@ impl Inflater {
             }
         };
         self.bits &= low(self.count);
-        if let Some(Stop::Damaged(what)) = stop {
-            return Err(Error::corrupt(format!("zlib: {what}"), 0));
-        }
-        Ok(Step {
+        let damage = match stop {
+            Some(Stop::Damaged(what)) => Some(Error::corrupt(format!("zlib: {what}"), 0)),
+            _ => None,
+        };
+        Step {
             used: work.used,
             written: work.at - at,
             is_done: self.stage == Stage::Done,
-        })
+            damage,
+        }
+    }
+
+    /// The bit of the input that comes next, when so many bytes of it were read; before its first one where bits that were
+    /// read before are left.
+    fn bit(&self, used: usize) -> i64 {
+        bits(used) - i64::from(self.count)
+    }
+
+    /// Whether a block has ended and another one follows.
+    fn is_between_blocks(&self) -> bool {
+        self.stage == Stage::Block && !self.is_last
     }
 
     /// Reads bits until there are 56 of them, or the input ends.
-    fn refill(&mut self, work: &mut Work<'_>) {
+    fn refill<S>(&mut self, work: &mut Work<'_, S>) {
         match work
             .input
             .get(work.used..)
@@ -196,10 +239,10 @@ impl Inflater {
     }
 
     /// Does `parse`, or nothing where the input ends within it.
-    fn whole(
+    fn whole<S>(
         &mut self,
-        work: &mut Work<'_>,
-        parse: impl FnOnce(&mut Self, &mut Work<'_>) -> Taken<()>,
+        work: &mut Work<'_, S>,
+        parse: impl FnOnce(&mut Self, &mut Work<'_, S>) -> Taken<()>,
     ) -> Taken<()> {
         let before = (
             self.bits & low(self.count),
@@ -214,7 +257,7 @@ impl Inflater {
         parsed
     }
 
-    fn header(&mut self, work: &mut Work<'_>) -> Taken<()> {
+    fn header<S>(&mut self, work: &mut Work<'_, S>) -> Taken<()> {
         self.whole(work, |this, work| {
             this.refill(work);
             let header = this.take(16)?.swap_bytes() >> 16;
@@ -226,7 +269,7 @@ impl Inflater {
         })
     }
 
-    fn trailer(&mut self, work: &mut Work<'_>) -> Taken<()> {
+    fn trailer<S>(&mut self, work: &mut Work<'_, S>) -> Taken<()> {
         self.whole(work, |this, work| {
             this.refill(work);
             this.take(this.count % 8)?;
@@ -239,7 +282,7 @@ impl Inflater {
         })
     }
 
-    fn block(&mut self, work: &mut Work<'_>) -> Taken<()> {
+    fn block<S>(&mut self, work: &mut Work<'_, S>) -> Taken<()> {
         if self.is_last {
             self.stage = Stage::Trailer;
             return Ok(());
@@ -272,14 +315,14 @@ impl Inflater {
         .inspect_err(|_| self.stage = Stage::Block)
     }
 
-    fn stored(&mut self, work: &mut Work<'_>, mut left: usize) -> Taken<()> {
+    fn stored<S: Symbol>(&mut self, work: &mut Work<'_, S>, mut left: usize) -> Taken<()> {
         // What was read ahead comes first: whole bytes, since the block begins with one.
         self.bits &= low(self.count);
         while self.count >= 8
             && left > 0
             && let Some(room) = work.output.get_mut(work.at)
         {
-            *room = self.bits as u8;
+            *room = S::literal(self.bits as u8);
             self.bits >>= 8;
             self.count -= 8;
             left -= 1;
@@ -290,7 +333,7 @@ impl Inflater {
         if self.count == 0 {
             let count = left.min(rest.len()).min(room.len());
             if let (Some(room), Some(rest)) = (room.get_mut(..count), rest.get(..count)) {
-                room.copy_from_slice(rest);
+                S::copy_bytes(room, rest);
             }
             work.used += count;
             work.at += count;
@@ -321,11 +364,12 @@ impl Inflater {
             .skip(256)
             .take(24)
             .for_each(|length| *length = 7);
+        self.pairs.forget();
         build(&mut *self.literals, LITERAL_BITS, &lengths, literal)?;
         build(&mut *self.distances, DISTANCE_BITS, &[5; 32], distance)
     }
 
-    fn dynamic(&mut self, work: &mut Work<'_>) -> Taken<()> {
+    fn dynamic<S>(&mut self, work: &mut Work<'_, S>) -> Taken<()> {
         let literals = self.take(5)? as usize + 257;
         let distances = self.take(5)? as usize + 1;
         let count = self.take(4)? as usize + 4;
@@ -385,12 +429,13 @@ impl Inflater {
         if literals.get(256).is_none_or(|&length| length == 0) {
             return Err(Stop::Damaged("a block without an end"));
         }
+        self.pairs.forget();
         build(&mut *self.literals, LITERAL_BITS, literals, literal)?;
         build(&mut *self.distances, DISTANCE_BITS, distances, distance)
     }
 
     /// Decodes literals and matches until the block ends or there is no room for more.
-    fn codes(&mut self, work: &mut Work<'_>) -> Taken<()> {
+    fn codes<S: Symbol>(&mut self, work: &mut Work<'_, S>) -> Taken<()> {
         if !self.fast(work)? {
             while work.at < work.output.len() && self.stage == Stage::Codes {
                 self.whole(work, Self::one)?;
@@ -399,70 +444,8 @@ impl Inflater {
         Ok(())
     }
 
-    /// Decodes while input and room are plenty; whether the block has ended.
-    #[inline(never)]
-    fn fast(&mut self, work: &mut Work<'_>) -> Taken<bool> {
-        // Kept in registers: writing through the output might change what stands in memory.
-        let (input, output) = (work.input, &mut *work.output);
-        let (mut used, mut at) = (work.used, work.at);
-        let (mut bits, mut count) = (self.bits, self.count);
-        let last_input = input.len().saturating_sub(16);
-        let last_room = output.len().saturating_sub(MATCH_ROOM + 4);
-        let mut ended = Ok(false);
-        while used < last_input && at < last_room {
-            fill(input, &mut used, &mut bits, &mut count);
-            let mut entry = lookup(&*self.literals, LITERAL_BITS, bits);
-            let mut left = 3;
-            while entry & LITERAL != 0 && left > 0 {
-                bits >>= entry & 15;
-                count -= entry & 15;
-                if let Some(room) = output.get_mut(at) {
-                    *room = (entry >> 16) as u8;
-                }
-                at += 1;
-                left -= 1;
-                entry = lookup(&*self.literals, LITERAL_BITS, bits);
-            }
-            if entry & LITERAL != 0 {
-                continue;
-            }
-            if left < 3 {
-                fill(input, &mut used, &mut bits, &mut count);
-                entry = lookup(&*self.literals, LITERAL_BITS, bits);
-            }
-            if entry & SPECIAL != 0 {
-                bits >>= entry & 15;
-                count -= entry & 15;
-                ended = match entry & END {
-                    END => Ok(true),
-                    _ => Err(Stop::Damaged("no such code")),
-                };
-                break;
-            }
-            let length = value(entry, &mut bits, &mut count);
-            let entry = lookup(&*self.distances, DISTANCE_BITS, bits);
-            if entry & SPECIAL != 0 {
-                ended = Err(Stop::Damaged("no such distance"));
-                break;
-            }
-            let distance = value(entry, &mut bits, &mut count);
-            if distance > at {
-                ended = Err(Stop::Damaged("a distance beyond the beginning"));
-                break;
-            }
-            copy(output, at, distance, length);
-            at += length;
-        }
-        (work.used, work.at) = (used, at);
-        (self.bits, self.count) = (bits, count);
-        if let Ok(true) = ended {
-            self.stage = Stage::Block;
-        }
-        ended
-    }
-
     /// Decodes one literal or match, or the block's end.
-    fn one(&mut self, work: &mut Work<'_>) -> Taken<()> {
+    fn one<S: Symbol>(&mut self, work: &mut Work<'_, S>) -> Taken<()> {
         self.refill(work);
         let entry = self.entry(&*self.literals, LITERAL_BITS)?;
         if entry & SPECIAL != 0 {
@@ -473,7 +456,7 @@ impl Inflater {
         if entry & LITERAL != 0 {
             self.take(entry & 15)?;
             if let Some(room) = work.output.get_mut(work.at) {
-                *room = (entry >> 16) as u8;
+                *room = S::literal((entry >> 16) as u8);
             }
             work.at += 1;
             return Ok(());
@@ -505,7 +488,12 @@ impl Inflater {
     }
 
     /// Copies a match as far as there is room.
-    fn rest(&mut self, work: &mut Work<'_>, length: usize, distance: usize) -> Taken<()> {
+    fn rest<S: Symbol>(
+        &mut self,
+        work: &mut Work<'_, S>,
+        length: usize,
+        distance: usize,
+    ) -> Taken<()> {
         let count = length.min(work.output.len().saturating_sub(work.at));
         for at in work.at..work.at + count {
             let byte = work.output.get(at.wrapping_sub(distance)).copied();
@@ -519,59 +507,6 @@ impl Inflater {
             length => Stage::Match { length, distance },
         };
         Ok(())
-    }
-}
-
-/// Reads bits until there are 56 of them; eight bytes of input must be left.
-#[inline(always)]
-fn fill(input: &[u8], used: &mut usize, bits: &mut u64, count: &mut u32) {
-    let next = input.get(*used..).and_then(|rest| rest.first_chunk::<8>());
-    *bits |= u64::from_le_bytes(next.copied().unwrap_or_default()) << (*count & 63);
-    *used += ((63 - (*count & 63)) >> 3) as usize;
-    *count |= 56;
-}
-
-/// Takes a code and its extra bits; gives the base and what they add.
-#[inline(always)]
-fn value(entry: u32, bits: &mut u64, count: &mut u32) -> usize {
-    let (code, extra) = (entry & 15, entry >> 8 & 15);
-    let added = (*bits >> code & low(extra)) as u32;
-    *bits >>= code + extra;
-    *count -= code + extra;
-    ((entry >> 16) + added) as usize
-}
-
-/// Copies a match of up to 258 bytes; what it writes beyond will be written again.
-#[inline(always)]
-fn copy(output: &mut [u8], at: usize, distance: usize, length: usize) {
-    match distance {
-        16.. => copy_by::<16>(output, at, distance, length),
-        8.. => copy_by::<8>(output, at, distance, length),
-        4.. => copy_by::<4>(output, at, distance, length),
-        2.. => copy_by::<2>(output, at, distance, length),
-        _ => {
-            let byte = output.get(at.wrapping_sub(1)).copied().unwrap_or(0);
-            output
-                .get_mut(at..at + length)
-                .unwrap_or_default()
-                .fill(byte);
-        }
-    }
-}
-
-/// Copies `N` bytes at a time, which is not more than the distance: none is read before it is written.
-#[inline(always)]
-fn copy_by<const N: usize>(output: &mut [u8], at: usize, distance: usize, length: usize) {
-    let mut to = at;
-    while to < at + length {
-        let from = output.get(to.wrapping_sub(distance)..);
-        let chunk = from.and_then(|bytes| bytes.first_chunk::<N>()).copied();
-        let room = output.get_mut(to..);
-        let room = room.and_then(|room| room.first_chunk_mut::<N>());
-        if let (Some(chunk), Some(room)) = (chunk, room) {
-            *room = chunk;
-        }
-        to += N;
     }
 }
 

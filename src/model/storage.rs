@@ -74,18 +74,23 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     /// As the stored bytes are damaged or of a kind that is not built; `NotFound` past the last piece.
     fn decode(&self, piece: u64) -> Result<Vec<u8>>;
 
-    /// As `decode`, and hands over the pieces that had to be decoded on the way, so that somebody keeps
-    /// them: a reader who goes backwards needs them next.
+    /// As `decode`, with help.
     ///
     /// # Errors
     /// As `decode`.
-    fn decode_passing(&self, piece: u64, _passed: &mut Passed<'_>) -> Result<Vec<u8>> {
+    fn decode_with(&self, piece: u64, _help: &mut Help<'_>) -> Result<Vec<u8>> {
         self.decode(piece)
     }
 }
 
-/// Is handed pieces that were decoded on the way to another, with their numbers.
-pub type Passed<'a> = dyn FnMut(u64, Vec<u8>) + 'a;
+/// What whoever decodes a piece may make use of.
+pub struct Help<'a> {
+    /// Threads that may work at it, the caller's among them.
+    pub threads: usize,
+    /// Is handed the pieces that had to be decoded on the way, with their numbers, so that somebody keeps them: a
+    /// reader who goes backwards needs them next.
+    pub pass: &'a mut dyn FnMut(u64, Vec<u8>),
+}
 
 /// Elements that stand at strides over the bytes of another array, which several may share.
 #[derive(Debug, Clone)]

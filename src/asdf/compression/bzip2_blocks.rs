@@ -16,7 +16,7 @@ use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
-use crate::model::storage::Passed;
+use crate::model::storage::Help;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that a block of 900 000 symbols takes at most: 20 bits each, and its tables.
@@ -441,7 +441,7 @@ impl Resumable for Bzip2Blocks {
         false
     }
 
-    fn decode(&self, piece: u64, _passed: &mut Passed<'_>) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64, _help: &mut Help<'_>) -> Result<Vec<u8>> {
         let mut at = piece.saturating_mul(self.piece);
         let end = at.saturating_add(self.piece).min(self.encoded.decoded);
         self.reach(end)?;

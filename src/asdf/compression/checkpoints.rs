@@ -1,5 +1,5 @@
-//! Blocks that are one zlib stream. Who reads on from the beginning is served by a fast decoder; who goes
-//! elsewhere, by one whose state is plain data, from checkpoints: copies of that state, taken at even
+//! Blocks that are one zlib stream. Who reads on from the beginning is served by two threads; who goes
+//! elsewhere, by one decoder, from checkpoints: copies of its state, taken at even
 //! distances where the stream is decoded so for the first time.
 //!
 //! A read costs the way from the checkpoint before it, and the first one a way from the beginning.
@@ -14,7 +14,7 @@ use crate::asdf::compression::stream::Stream;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::filter::inflate::{self, Inflater};
-use crate::model::storage::Passed;
+use crate::model::storage::Help;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
@@ -143,7 +143,7 @@ impl Checkpointed {
         position: &mut Position,
         piece: u64,
         mut checkpoints: Option<&mut Vec<Position>>,
-        passed: &mut Passed<'_>,
+        help: &mut Help<'_>,
     ) -> Result<Vec<u8>> {
         loop {
             if let Some(checkpoints) = checkpoints.as_deref_mut() {
@@ -157,7 +157,7 @@ impl Checkpointed {
             if number >= piece {
                 return Ok(bytes);
             }
-            passed(number, bytes);
+            (help.pass)(number, bytes);
         }
     }
 
@@ -216,8 +216,8 @@ impl Resumable for Checkpointed {
         self.piece
     }
 
-    fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
-        if let Some(decoded) = self.run.decode_near(piece, NEAR, passed) {
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
+        if let Some(decoded) = self.run.decode_near(piece, NEAR, help) {
             return decoded;
         }
         let mut kept = self.kept();
@@ -230,7 +230,7 @@ impl Resumable for Checkpointed {
         let reaches_new = to_u64(kept.checkpoints.len()).saturating_mul(self.distance) <= piece;
         if reaches_new {
             let checkpoints = Some(&mut kept.checkpoints);
-            let bytes = self.forward(&mut position, piece, checkpoints, passed)?;
+            let bytes = self.forward(&mut position, piece, checkpoints, help)?;
             kept.last = Some(position);
             return Ok(bytes);
         }
@@ -241,7 +241,7 @@ impl Resumable for Checkpointed {
             stream: self,
             piece,
         };
-        let bytes = self.forward(&mut position, piece, None, passed)?;
+        let bytes = self.forward(&mut position, piece, None, help)?;
         self.kept().last = Some(position);
         drop(arrival);
         Ok(bytes)

@@ -8,7 +8,7 @@ use lzma_rust2::XzReader;
 use crate::asdf::compression::following::Following;
 use crate::asdf::compression::whole::WholeCodec;
 use crate::error::{Error, Result};
-use crate::filter::{self, Length};
+use crate::filter::{self, Length, inflate};
 use crate::limits;
 use crate::source::SharedSource;
 use crate::wire::to_u64;
@@ -52,7 +52,7 @@ impl StreamCodec {
             StreamCodec::Lz4Frame => "LZ4 frame",
             StreamCodec::Xz => "xz",
         };
-        let mut decoder = self.decoder(Cursor::new(stored))?;
+        let mut decoder = self.decoder(Cursor::new(stored), 1)?;
         length.fill(name, |output| {
             let written = fill(&mut decoder, output)?;
             let is_end = written < output.len() || at_end(&mut decoder)?;
@@ -60,14 +60,19 @@ impl StreamCodec {
         })
     }
 
-    /// A decoder of all that is stored.
+    /// A decoder of all that is stored, by as many threads at most.
     ///
     /// # Errors
     /// `Corrupt` where none can be made.
-    pub fn decoder<'a>(self, stored: impl Read + Seek + Send + 'a) -> Result<Decoder<'a>> {
+    pub fn decoder<'a>(
+        self,
+        stored: impl Read + Seek + Send + 'a,
+        threads: usize,
+    ) -> Result<Decoder<'a>> {
         let stored = BufReader::new(stored);
         Ok(match self {
-            StreamCodec::Zlib | StreamCodec::Zstd => self.part_decoder(stored)?,
+            StreamCodec::Zlib => Box::new(inflate::Reader::new(stored, threads)),
+            StreamCodec::Zstd => self.part_decoder(stored)?,
             StreamCodec::Lz4Frame => {
                 let (begin, end) = (FrameDecoder::new, FrameDecoder::into_inner);
                 Box::new(Following::new(stored, LZ4_MAGIC, begin, end))
@@ -82,7 +87,7 @@ impl StreamCodec {
     /// `Corrupt` where none can be made.
     pub fn part_decoder<'a>(self, stored: impl io::BufRead + Send + 'a) -> Result<Decoder<'a>> {
         Ok(match self {
-            StreamCodec::Zlib => Box::new(flate2::bufread::ZlibDecoder::new(stored)),
+            StreamCodec::Zlib => Box::new(inflate::Reader::new(stored, 1)),
             StreamCodec::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(stored);
                 let mut decoder = decoder.map_err(|error| damaged(&error))?;

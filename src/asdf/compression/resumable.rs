@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::asdf::compression::Encoded;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::storage::{Passed, Pieces};
+use crate::model::storage::{Help, Pieces};
 
 /// A stream that keeps what it needs to be decoded on.
 pub trait Resumable: Send + Sync + std::fmt::Debug {
@@ -22,11 +22,11 @@ pub trait Resumable: Send + Sync + std::fmt::Debug {
         true
     }
 
-    /// The decoded bytes of a piece that the block has; those decoded on the way go to `passed`.
+    /// The decoded bytes of a piece that the block has.
     ///
     /// # Errors
     /// As the stream is damaged.
-    fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>>;
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>>;
 
     /// Drops what is kept, if it is not in use.
     fn forget(&self);
@@ -95,17 +95,21 @@ impl Pieces for StreamPieces {
     }
 
     fn decode(&self, piece: u64) -> Result<Vec<u8>> {
-        self.decode_passing(piece, &mut |_, _| {})
+        let mut alone = Help {
+            threads: 1,
+            pass: &mut |_, _| {},
+        };
+        self.decode_with(piece, &mut alone)
     }
 
-    fn decode_passing(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
+    fn decode_with(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
         let encoded = self.stream.encoded();
         if piece.saturating_mul(self.stream.piece_bytes()) >= encoded.decoded {
             return Err(Error::NotFound);
         }
         let stream = Arc::downgrade(&self.stream);
         self.resumables.touch(encoded.offset, stream);
-        let bytes = self.stream.decode(piece, passed);
+        let bytes = self.stream.decode(piece, help);
         bytes.map_err(|error| encoded.placed(error))
     }
 }

@@ -16,7 +16,7 @@ use crate::asdf::compression::codec::{Decoder, Stored, StreamCodec, at_end, fill
 use crate::asdf::compression::parts::{self, Part, PartsReader};
 use crate::asdf::compression::resumable::Resumable;
 use crate::error::{Error, Result};
-use crate::model::storage::Passed;
+use crate::model::storage::Help;
 use crate::wire::{to_u64, to_usize};
 
 /// Pieces that are kept, so that readers who overtake each other do not make the stream start again.
@@ -91,24 +91,24 @@ impl Stream {
         &self,
         piece: u64,
         most: u64,
-        passed: &mut Passed<'_>,
+        help: &mut Help<'_>,
     ) -> Option<Result<Vec<u8>>> {
         let mut state = self.state();
         let is_near = state.run.is_near(piece, most);
-        is_near.then(|| self.decode_on(&mut state, piece, passed))
+        is_near.then(|| self.decode_on(&mut state, piece, help))
     }
 
     /// Decodes on to the end of `piece`, which is not before the first one that is kept.
-    fn decode_on(&self, state: &mut State, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
+    fn decode_on(&self, state: &mut State, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
         let run = &mut state.run;
         if run.decoder.is_none() {
             *run = Run {
-                decoder: Some(self.codec.decoder(self.stored())?),
+                decoder: Some(self.codec.decoder(self.stored(), help.threads)?),
                 ..Run::default()
             };
         }
         while run.next <= piece {
-            if let Err(error) = self.step(run, passed) {
+            if let Err(error) = self.step(run, help) {
                 state.run = Run::default();
                 state.is_broken = !error.is_passing();
                 return Err(error);
@@ -179,21 +179,21 @@ impl Stream {
 
     /// Hands over the pieces up to `until` of a part to which somebody has come again: each of them asked
     /// for alone would cost the way from the part's beginning.
-    fn pass_on(&self, run: &mut Run, until: u64, passed: &mut Passed<'_>) {
+    fn pass_on(&self, run: &mut Run, until: u64, help: &mut Help<'_>) {
         while run.next < until {
-            if self.step(run, passed).is_err() {
+            if self.step(run, help).is_err() {
                 // Who needs the piece will meet the error.
                 *run = Run::default();
                 return;
             }
         }
         for (number, bytes) in (run.first()..).zip(&run.kept) {
-            passed(number, bytes.clone());
+            (help.pass)(number, bytes.clone());
         }
     }
 
     /// Decodes the next piece, and after the last one looks whether the stream ends there.
-    fn step(&self, run: &mut Run, passed: &mut Passed<'_>) -> Result<()> {
+    fn step(&self, run: &mut Run, help: &mut Help<'_>) -> Result<()> {
         let start = run.next.saturating_mul(self.piece);
         let left = self.encoded.decoded.saturating_sub(start);
         let mut bytes = vec![0; to_usize(left.min(self.piece))?];
@@ -208,7 +208,7 @@ impl Stream {
             && let Some(oldest) = run.kept.pop_front()
         {
             let number = run.next.saturating_sub(to_u64(KEPT));
-            passed(number, oldest);
+            (help.pass)(number, oldest);
         }
         run.next = run.next.saturating_add(1);
         run.kept.push_back(bytes);
@@ -225,15 +225,15 @@ impl Resumable for Stream {
         self.piece
     }
 
-    fn decode(&self, piece: u64, passed: &mut Passed<'_>) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
         let mut state = self.state();
         let mut until = piece;
         if state.is_broken || !state.run.is_near(piece, NEAR) {
             until = self.seek(&mut state, piece)?;
         }
-        let bytes = self.decode_on(&mut state, piece, passed)?;
+        let bytes = self.decode_on(&mut state, piece, help)?;
         if until > piece {
-            self.pass_on(&mut state.run, until, passed);
+            self.pass_on(&mut state.run, until, help);
         }
         Ok(bytes)
     }

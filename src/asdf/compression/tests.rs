@@ -6,6 +6,7 @@ use lz4_flex::frame::{BlockSize, FrameInfo};
 use super::parts::{Part, PartsReader};
 use super::*;
 use crate::filter::Length;
+use crate::model::storage::Help;
 use crate::source::memory::MemorySource;
 
 const PIECE: NonZeroU64 = NonZeroU64::new(64 << 10).unwrap();
@@ -350,11 +351,16 @@ fn a_part_that_is_come_to_again_is_handed_over_whole() {
     let pieces = StreamPieces::new(block, &Arc::default());
     let passed = |piece: u64| {
         let mut numbers = Vec::new();
-        let decoded = pieces.decode_passing(piece, &mut |number, bytes| {
+        let mut pass = |number: u64, bytes: Vec<u8>| {
             let start = usize::try_from(number << 16).unwrap();
             assert!(content[start..].starts_with(&bytes), "piece {number}");
             numbers.push(number);
-        });
+        };
+        let mut help = Help {
+            threads: 1,
+            pass: &mut pass,
+        };
+        let decoded = pieces.decode_with(piece, &mut help);
         let start = usize::try_from(piece << 16).unwrap();
         assert!(content[start..].starts_with(&decoded.unwrap()));
         numbers
@@ -406,7 +412,7 @@ fn a_window_over_the_limit_is_refused() {
     // A frame header that asks for 2 GiB, then a raw block of one byte, the last (RFC 8878, 3.1.1).
     let frame = b"\x28\xb5\x2f\xfd\x00\xa8\x09\0\0a".to_vec();
     let decode = |frame: &[u8]| {
-        let mut decoder = StreamCodec::Zstd.decoder(Cursor::new(frame))?;
+        let mut decoder = StreamCodec::Zstd.decoder(Cursor::new(frame), 1)?;
         codec::fill(&mut decoder, &mut [0; 2])
     };
     assert!(matches!(decode(&frame), Err(Error::Corrupt { .. })));

@@ -13,6 +13,9 @@ pub(super) const LITERAL_TABLE: usize = 2048;
 pub(super) const DISTANCE_TABLE: usize = 512;
 pub(super) const LENGTH_TABLE: usize = 128;
 
+/// Symbols of the largest code.
+const SYMBOLS: usize = 288;
+
 /// What a table's entry means; its lowest four bits are those of the code. Without any of these: a base
 /// from bit 16 on, and extra bits from bit 8 on.
 pub(super) const LITERAL: u32 = 1 << 31;
@@ -156,12 +159,9 @@ pub(super) fn build(
     table.fill(SPECIAL);
     let first = 1 << main;
     let mut free = first;
-    let mut symbols: Vec<(u8, u32)> = lengths.iter().copied().zip(0..).collect();
-    symbols.retain(|&(length, _)| length > 0);
-    // By length: the codes of a subtable follow each other then, and its longest is the last.
-    symbols.sort_unstable();
-    for &(length, symbol) in &symbols {
-        let length = u32::from(length);
+    let mut symbols = [(0, 0); SYMBOLS];
+    for &(length, symbol) in by_length(lengths, &counts, &mut symbols) {
+        let (length, symbol) = (u32::from(length), u32::from(symbol));
         let Some(next) = next.get_mut(length as usize) else {
             continue;
         };
@@ -200,6 +200,30 @@ pub(super) fn build(
             .for_each(|place| *place = entry);
     }
     Ok(())
+}
+
+/// The symbols that have codes, by the codes' lengths: the codes of a subtable follow each other then, and its longest
+/// is the last.
+fn by_length<'a>(
+    lengths: &[u8],
+    counts: &[u32; 16],
+    symbols: &'a mut [(u8, u16); SYMBOLS],
+) -> &'a [(u8, u16)] {
+    let mut places = [0_usize; 16];
+    let mut end = 0;
+    for (place, &count) in places.iter_mut().zip(counts).skip(1) {
+        *place = end;
+        end += count as usize;
+    }
+    for (&length, symbol) in lengths.iter().zip(0..).filter(|&(&length, _)| length > 0) {
+        if let Some(place) = places.get_mut(usize::from(length)) {
+            if let Some(slot) = symbols.get_mut(*place) {
+                *slot = (length, symbol);
+            }
+            *place += 1;
+        }
+    }
+    symbols.get(..end).unwrap_or_default()
 }
 
 /// Bits of the subtable whose shortest codes have `length` bits: all codes that are left, from the
