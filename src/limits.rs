@@ -13,7 +13,7 @@ pub const GROWING_ATTEMPTS: u32 = 100;
 pub const METADATA_CACHE: u64 = 24 << 20;
 
 /// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount keep together.
-pub const OBJECT_CACHE: u64 = 8 << 20;
+pub const OBJECT_CACHE: u64 = 4 << 20;
 
 /// Parsed nodes that a mounted ASDF file keeps.
 pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
@@ -93,10 +93,10 @@ pub const SEARCHED_TEXT: usize = 128;
 pub const PATH_INDEX_LINKS: usize = 1 << 19;
 
 /// Bytes of all names together that the search for canonical paths in one file keeps.
-pub const PATH_INDEX_NAMES: usize = 12 << 20;
+pub const PATH_INDEX_NAMES: usize = 10 << 20;
 
 /// Bytes that the canonical paths of all files of a mount take together: at least what one of the most links and names does.
-pub const PATH_INDEXES: u64 = 28 << 20;
+pub const PATH_INDEXES: u64 = 25 << 20;
 
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;

@@ -25,6 +25,7 @@ pub mod datatype;
 pub mod extras;
 pub mod kept;
 pub mod link;
+pub mod names;
 pub mod ndl;
 pub mod node;
 pub mod number;
