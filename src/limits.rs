@@ -101,8 +101,10 @@ pub const PATH_INDEXES: u64 = 25 << 20;
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;
 
-/// Links that are looked through for one whose name was too long to be shown whole, or for one that a directory of
-/// views shows something for.
+/// After which a listing hands out what it has, and is asked for the rest.
+pub const LISTING_TIME: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Links that are looked through for one whose name was too long to be shown whole.
 pub const CUT_NAME_LINKS: usize = 1 << 20;
 
 /// Bytes of names that were too long to be shown whole and are remembered once found.
