@@ -67,6 +67,9 @@ pub const PREFETCH_BYTES: u64 = 8 << 20;
 /// Bytes of one attribute's value.
 pub const ATTRIBUTE_BYTES: u64 = 256 << 20;
 
+/// Bytes of one attribute's text as a file.
+pub const ATTRIBUTE_TEXT: usize = 64 << 20;
+
 /// Bytes of one variable-length element.
 pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
 
@@ -79,6 +82,9 @@ pub const PASSED_NODES: usize = 1 << 19;
 
 /// Nodes that count as much as one that cannot be read, or a name that cannot.
 pub const UNREAD_NODES: usize = 128;
+
+/// Links on a heap that cannot be read and are passed over by one answer.
+pub const UNREAD_LINKS: usize = 1 << 20;
 
 /// Nodes of a B-tree of version 1 that are met on the way to one entry.
 pub const EMPTY_NODES: usize = 4096;
@@ -158,6 +164,9 @@ pub const TREE_NODES: usize = 1 << 20;
 
 /// Levels of an ASDF tree.
 pub const TREE_LEVELS: usize = 1000;
+
+/// Bytes of a reference, and of the path that an alias leads over, in an ASDF tree.
+pub const TREE_PATH: usize = 64 << 10;
 
 /// Mapping entries that the merge keys of an ASDF tree bring in or pass over, all together.
 pub const TREE_MERGED: usize = 1 << 20;
@@ -240,8 +249,8 @@ pub const VIRTUAL_DEPTH: usize = 16;
 /// Other files that a mounted file keeps open: virtual sources, external links.
 pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(128).unwrap();
 
-/// Links that one path within a file may lead over.
-pub const PATH_LINKS: usize = 4096;
+/// Links that the path of a soft link may lead over, of which as many may be soft as [`SYMLINK_HOPS`].
+pub const PATH_LINKS: usize = 256;
 
 /// Dimensions of an array together with those of elements that are arrays.
 pub const SELECTION_RANK: usize = 64;

@@ -16,7 +16,8 @@ use crate::wire::to_u64;
 /// # Errors
 /// `Unsupported` where the path leads into another file; `Limit` for links without end.
 pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<Option<NodeId>> {
-    follow(container, start(container, from, path), names_of(path))
+    let from = start(container, from, path);
+    follow(container, from, names_of(path), limits::PATH_LINKS)
 }
 
 /// The object that `names` lead to from the root; as [`resolve`].
@@ -25,7 +26,7 @@ pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<O
 /// As [`resolve`].
 pub fn resolve_names(container: &dyn Container, names: &[Vec<u8>]) -> Result<Option<NodeId>> {
     let names = names.iter().rev().cloned().collect();
-    follow(container, container.root(), names)
+    follow(container, container.root(), names, limits::TREE_LEVELS)
 }
 
 /// Where a soft link's path begins that stands in the group `here`.
@@ -36,19 +37,29 @@ fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
     }
 }
 
-/// Goes `names`, the last one first, from `here`.
+/// Goes `names`, the last one first, from `here`, and over no more links than `most`.
 fn follow(
     container: &dyn Container,
     mut here: NodeId,
     mut names: Vec<Vec<u8>>,
+    most: usize,
 ) -> Result<Option<NodeId>> {
-    for _ in 0..limits::PATH_LINKS {
+    let mut hops = 0..limits::SYMLINK_HOPS;
+    for left in (0..=most).rev() {
+        if names.len() > left {
+            break;
+        }
         let Some(name) = names.pop() else {
             return Ok(Some(here));
         };
         match container.link(here, &name)?.map(|link| link.target) {
             None => return Ok(None),
             Some(LinkTarget::Hard(id)) => here = id,
+            Some(LinkTarget::Soft(_) | LinkTarget::Path { file: None, .. })
+                if hops.next().is_none() =>
+            {
+                break;
+            }
             Some(LinkTarget::Soft(target)) => {
                 here = start(container, here, &target);
                 names.extend(names_of(&target));
@@ -64,8 +75,7 @@ fn follow(
             Some(_) => return Err(Error::unsupported("a path into another file", here.0)),
         }
     }
-    let most = to_u64(limits::PATH_LINKS);
-    Err(Error::limit("links of one path", most))
+    Err(Error::limit("links of one path", to_u64(most)))
 }
 
 /// The names in a path, the last one first.
