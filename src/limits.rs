@@ -183,6 +183,15 @@ pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
 /// Bytes of one ASDF ndarray's inline data.
 pub const INLINE_BYTES: u64 = 64 << 20;
 
+/// Entries of mappings that are looked at to describe the chunks of one ASDF chunked ndarray.
+pub const CHUNK_ENTRIES: usize = 1 << 22;
+
+/// Chunks of one ASDF chunked ndarray that do not say their shape, and elements of all of them.
+pub const SHAPELESS_CHUNKS: usize = 256;
+
+/// See [`SHAPELESS_CHUNKS`].
+pub const SHAPELESS_ELEMENTS: u64 = 1 << 20;
+
 /// Bytes of ASDF ndarrays and texts that are large and kept as they were made of the tree.
 pub const INLINE_KEPT: u64 = 32 << 20;
 
@@ -240,8 +249,12 @@ pub const EXTERNAL_FILES: usize = 1024;
 /// Runs of elements that an irregular selection may consist of.
 pub const REGION_RUNS: usize = 1 << 20;
 
-/// Mappings of one virtual dataset, those that a `printf` name stands for each counted.
+/// Mappings of one virtual dataset, those that a `printf` name stands for each counted; chunks of one ASDF
+/// chunked ndarray.
 pub const VIRTUAL_MAPPINGS: usize = 1 << 16;
+
+/// Bytes of the descriptions of its sources that one virtual dataset keeps, elements that stand in them included.
+pub const VIRTUAL_SOURCES: u64 = 4 << 20;
 
 /// Virtual datasets within virtual datasets.
 pub const VIRTUAL_DEPTH: usize = 16;

@@ -4,15 +4,14 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lru::LruCache;
-
 use crate::array::convert::Conversion;
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::Array;
+use crate::model::kept::Kept;
 use crate::model::region::{Run, Runs};
 use crate::model::storage::Mapping;
+use crate::model::{Array, weight};
 
 /// The parts of one array.
 pub(super) struct VirtualArray {
@@ -20,7 +19,7 @@ pub(super) struct VirtualArray {
     array: Arc<Array>,
     parts: Vec<Part>,
     /// The sources that were used last, by the number of their part.
-    sources: Mutex<LruCache<usize, Arc<Source>>>,
+    sources: Mutex<Kept<usize, Arc<Source>>>,
     /// How many virtual arrays this one is a source of, one for the other.
     depth: usize,
 }
@@ -62,7 +61,7 @@ impl VirtualArray {
             engine: Arc::clone(engine),
             array: Arc::clone(array),
             parts: parts.filter_map(Result::transpose).collect::<Result<_>>()?,
-            sources: Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS)),
+            sources: Mutex::new(Kept::new(limits::VIRTUAL_SOURCES)),
             depth,
         })
     }
@@ -127,13 +126,16 @@ impl VirtualArray {
         }
         let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;
         let reader = Reader::at_depth(&self.engine, array, self.depth + 1)?;
+        // Each may hold a file open.
+        let least = limits::VIRTUAL_SOURCES / limits::OPEN_NEIGHBOURS.get() as u64;
+        let weight = weight::of_array(reader.array()).max(least);
         let source = Arc::new(Source {
             reader,
             runs,
             conversion,
         });
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.put(number, Arc::clone(&source));
+        sources.put(number, Arc::clone(&source), weight);
         Ok(Some(source))
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 
+use crate::asdf::chunked_ndarray::{self, Surroundings};
 use crate::asdf::content::Contents;
 use crate::asdf::external::Externals;
 use crate::asdf::fields::Fields;
@@ -13,7 +14,6 @@ use crate::asdf::header::{self, Header};
 use crate::asdf::ndarray::{self, Held, Ndarray};
 use crate::asdf::tree::{Kind, Target, Tree};
 use crate::asdf::yaml::compose::compose;
-use crate::asdf::yaml::pointer;
 use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, Index};
 use crate::asdf::{block, scan};
@@ -23,8 +23,8 @@ use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
 use crate::model::extras::{BlockFacts, Extras, Mask};
 use crate::model::link::{Link, LinkStream, LinkTarget};
-use crate::model::storage::{Extent, Storage};
-use crate::model::{Array, Container, Node, NodeId, NodeKind};
+use crate::model::storage::Extent;
+use crate::model::{Array, Container, Node, NodeId, NodeKind, weight};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{to_u64, to_usize};
@@ -33,7 +33,7 @@ use crate::wire::{to_u64, to_usize};
 const FIRST_ID: u64 = 2;
 
 /// Bytes of inline data up to which a described ndarray is kept among the others.
-const SMALL_INLINE: usize = 64 << 10;
+const SMALL_INLINE: u64 = 64 << 10;
 
 /// An open ASDF file.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ pub struct File {
     /// Why the root shows no tree although the file has one.
     error: Option<Error>,
     tree: Arc<Tree>,
-    contents: Contents,
-    externals: Externals,
+    contents: Arc<Contents>,
+    externals: Arc<Externals>,
     nodes: Mutex<LruCache<NodeId, Known>>,
     large: Mutex<Large>,
 }
@@ -73,7 +73,7 @@ impl Large {
     fn put(&mut self, id: NodeId, known: Known) {
         self.0.retain(|(kept, _)| *kept != id);
         self.0.push_back((id, known));
-        let bytes = |(_, known): &(NodeId, Known)| to_u64(inline_bytes(&known.node));
+        let bytes = |(_, known): &(NodeId, Known)| inline_bytes(&known.node);
         while self.0.iter().map(bytes).sum::<u64>() > limits::INLINE_KEPT {
             self.0.pop_front();
         }
@@ -110,8 +110,8 @@ impl File {
         }
         let blocks = block::walk(&*source, header.end)?;
         Ok(File {
-            contents: Contents::new(Arc::clone(&source), blocks),
-            externals: Externals::new(neighbours),
+            contents: Arc::new(Contents::new(Arc::clone(&source), blocks)),
+            externals: Arc::new(Externals::new(neighbours)),
             source,
             header,
             error,
@@ -170,10 +170,15 @@ impl File {
                 (NodeKind::Array(Arc::new(array)), error)
             }
         };
-        error = error.or_else(|| self.tree.error(index).cloned());
+        let assembled = self.assembled(index);
+        let unassembled = assembled.as_ref().and_then(|array| array.as_ref().err());
+        error = error
+            .or_else(|| self.tree.error(index).cloned())
+            .or_else(|| unassembled.cloned());
         let node = Arc::new(Node {
             id,
             kind,
+            assembled: assembled.and_then(Result::ok).map(Arc::new),
             link_count: 1,
             modified: None,
             comment: None,
@@ -181,6 +186,28 @@ impl File {
             error,
         });
         Ok(Known { node, block })
+    }
+
+    /// The array that the chunks of a group make, where it is a chunked ndarray.
+    fn assembled(&self, index: Index) -> Option<Result<Array>> {
+        let tag = self.tree.document().tag(index)?;
+        let is_chunked = self.tree.kind(index) == Kind::Group && chunked_ndarray::is_tag(tag);
+        is_chunked.then(|| chunked_ndarray::describe(&self.surroundings(), index))
+    }
+
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            tree: Arc::clone(&self.tree),
+            contents: Arc::clone(&self.contents),
+            externals: Arc::clone(&self.externals),
+        }
+    }
+
+    fn verify(&self, held: &Held) -> Result<()> {
+        match held {
+            Held::Here(place) => self.contents.verify(*place),
+            Held::There(other) => other.verify(0),
+        }
     }
 }
 
@@ -222,14 +249,11 @@ fn scalar(document: &Document, index: Index) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of the content that the node brings with it.
-fn inline_bytes(node: &Node) -> usize {
-    match &node.kind {
-        NodeKind::Array(array) => match &array.storage {
-            Ok(Storage::Inline(bytes)) => bytes.len(),
-            _ => 0,
-        },
-        NodeKind::Text(text) => text.len(),
+/// Bytes of what the node brings with it.
+fn inline_bytes(node: &Node) -> u64 {
+    match (&node.kind, node.array()) {
+        (NodeKind::Text(text), _) => to_u64(text.len()),
+        (_, Some(array)) => weight::of_array(array),
         _ => 0,
     }
 }
@@ -388,11 +412,12 @@ impl Extras for File {
     }
 
     fn verify_array(&self, id: NodeId) -> Result<()> {
-        match self.known(id)?.block {
-            None => Ok(()),
-            Some(Held::Here(place)) => self.contents.verify(place),
-            Some(Held::There(other)) => other.verify(0),
+        let Known { node, block } = self.known(id)?;
+        if node.assembled.is_some() {
+            let blocks = chunked_ndarray::blocks(&self.surroundings(), self.index(id)?)?;
+            return blocks.iter().try_for_each(|block| self.verify(block));
         }
+        block.iter().try_for_each(|block| self.verify(block))
     }
 
     fn verify_block(&self, number: usize) -> Result<()> {
@@ -415,15 +440,9 @@ impl Extras for File {
         if document.text(mask).is_some() {
             return Ok(Some(Mask::Number(scalar(document, mask))));
         }
-        let uri = document
-            .value(mask, "$ref")
-            .and_then(|uri| document.text(uri));
-        let target = match uri {
-            None => Some(mask),
-            Some(uri) => self.tree.referenced(&pointer::parse(uri)),
-        };
         let missing = || Error::corrupt("ndarray: its mask is not in this file", 0);
-        target
+        self.tree
+            .meant(mask)
             .map(|target| Some(Mask::Node(id(target))))
             .ok_or_else(missing)
     }

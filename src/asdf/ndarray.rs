@@ -42,7 +42,12 @@ pub enum Held {
 
 /// Whether a resolved tag is an ndarray's, in any version or without one.
 pub fn is_tag(tag: &str) -> bool {
-    let Some((before, version)) = tag.rsplit_once("core/ndarray") else {
+    is_tag_of("core/ndarray", tag)
+}
+
+/// Whether a resolved tag is that of the schema `name`, in any version or without one.
+pub fn is_tag_of(name: &str, tag: &str) -> bool {
+    let Some((before, version)) = tag.rsplit_once(name) else {
         return false;
     };
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -4,7 +4,8 @@ use super::*;
 use crate::error::{Error, Result};
 use crate::model::extras::Mask;
 use crate::model::link::LinkTarget;
-use crate::model::storage::Storage;
+use crate::model::region::Runs;
+use crate::model::storage::{Mapping, Storage};
 use crate::model::{Array, Container, Extras, NodeId, NodeKind, Shape};
 use crate::source::memory::MemorySource;
 use crate::source::neighbours::{Neighbours, Policy};
@@ -281,6 +282,87 @@ fn nulls_of_inline_data_are_its_mask() {
     assert_eq!(mask("l"), (vec![2], vec![0, 1]));
     let array = array(&file, "n");
     assert!(matches!(&array.storage, Ok(Storage::Inline(bytes)) if **bytes == [1, 0, 0, 4]));
+}
+
+/// A tree with a chunked ndarray of 2 × 3 numbers, whose chunks begin at `start` and are `ndarray`.
+fn chunked(chunks: &[(&str, &str)]) -> String {
+    let chunk = |(start, ndarray): &(&str, &str)| {
+        format!("!core/ndarray-chunk-1.0.0 {{start: {start}, ndarray: {ndarray}}}")
+    };
+    let chunks: Vec<String> = chunks.iter().map(chunk).collect();
+    let chunks = chunks.join(", ");
+    let shape = "shape: [2, 3], datatype: uint8";
+    format!("{{c: !core/chunked-ndarray-1.0.0 {{{shape}, chunks: [{chunks}]}}}}")
+}
+
+#[test]
+fn the_chunks_of_an_ndarray_lie_where_they_start() {
+    let row = "{source: 0, datatype: uint8, byteorder: big, shape: [1, 3]}";
+    let open_ended = "{source: 0, datatype: uint8, byteorder: big, shape: ['*', 3]}";
+    let tree = chunked(&[("[1, 0]", row), ("[0, 2]", "[[5]]"), ("[0, 0]", open_ended)]);
+    let file = open(&tree, &[plain(b"abc")]);
+    let node = file.node(id(&file, "c")).unwrap();
+    let array = node.assembled.as_ref().unwrap();
+    let Ok(Storage::Virtual(mappings)) = &array.storage else {
+        panic!("{:?}", array.storage);
+    };
+    let runs = |mapping: &Mapping| {
+        let runs = Runs::new(&mapping.region, array.shape.dims()).unwrap();
+        (runs.from_ordinal(0).unwrap().element, runs.elements())
+    };
+    let runs: Vec<_> = mappings.iter().map(runs).collect();
+    assert_eq!(runs, [(3, 3), (2, 1), (0, 3)]);
+    let source = mappings[0].source.open().unwrap().unwrap();
+    assert_eq!(read(&source), Ok(b"abc".to_vec()));
+}
+
+#[test]
+fn what_is_wrong_with_chunks_is_an_error_of_their_group() {
+    let one = "{datatype: uint8, data: [[1]], shape: [1, 1]}";
+    let cases = [
+        (("[0, 3]", one), "does not lie in its array"),
+        (
+            ("[18446744073709551615, 0]", one),
+            "does not lie in its array",
+        ),
+        (("[-1, 0]", one), "no list of numbers"),
+        (("[0]", one), "does not lie in its array"),
+        (("7", one), "no list of numbers"),
+        (("[0, 0]", "[7]"), "does not lie in its array"),
+        (("[0, 0]", "{$ref: '#/nowhere'}"), "without ndarray"),
+        (("[0, 0]", "{$ref: 'other.asdf#/x'}"), "without ndarray"),
+        (
+            (
+                "[0, 0]",
+                "{source: 9, datatype: uint8, byteorder: big, shape: ['*', 3]}",
+            ),
+            "block 9",
+        ),
+    ];
+    for (chunk, expected) in cases {
+        let file = open(&chunked(&[("[0, 0]", one), chunk]), &[]);
+        let node = file.node(id(&file, "c")).unwrap();
+        assert!(node.assembled.is_none(), "{chunk:?}");
+        let error = node.error.as_ref().expect(expected).to_string();
+        assert!(error.contains(expected), "{chunk:?}: {error}");
+        assert!(matches!(node.kind, NodeKind::Group));
+    }
+}
+
+#[test]
+fn the_same_long_chunk_again_and_again_ends() {
+    let numbers = vec!["1"; 20_000].join(", ");
+    let chunks = format!(
+        "&c {{start: [0], ndarray: [{numbers}]}}{}",
+        ", *c".repeat(1000)
+    );
+    let tree = format!(
+        "{{c: !core/chunked-ndarray-1.0.0 {{shape: [20000], datatype: int8, chunks: [{chunks}]}}}}"
+    );
+    let file = open(&tree, &[]);
+    let node = file.node(id(&file, "c")).unwrap();
+    let error = node.error.as_ref().unwrap();
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
 }
 
 #[test]

@@ -228,6 +228,18 @@ impl Tree {
         reference.names.iter().try_fold(Index::ROOT, step)
     }
 
+    /// The node itself; of a `$ref` what it names in this file.
+    pub fn meant(&self, node: Index) -> Option<Index> {
+        let Some(uri) = self.uri(node) else {
+            return Some(node);
+        };
+        let reference = pointer::parse(uri);
+        match reference.file {
+            None => self.referenced(&reference),
+            Some(_) => None,
+        }
+    }
+
     /// The entry that one step of a pointer means: a key that is text before any other.
     fn referenced_slot(&self, group: Index, name: &[u8]) -> Option<usize> {
         let first = self.slot(group, name)?;

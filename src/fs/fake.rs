@@ -92,6 +92,7 @@ impl Fake {
             modified: None,
             comment: None,
             tag: None,
+            assembled: None,
             error: None,
         };
         let object = Object {

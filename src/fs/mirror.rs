@@ -173,7 +173,10 @@ impl<'a> Mirror<'a> {
         };
         let name = &*found.entry.name;
         let mut forms = Vec::new();
-        if self.has_directory(&node) {
+        let has_file = self.tree.size(self.live, &node).is_some();
+        // Without a suffix the two would have one name.
+        let has_place = !has_file || !self.tree.suffix.is_empty();
+        if has_place && self.has_directory(&node) {
             let text = match self.way(&found.target) {
                 Some(way) => self.soft(way, false).map(Some),
                 None => self.elsewhere(&node, found),
@@ -181,7 +184,7 @@ impl<'a> Mirror<'a> {
             let shown = self.directory_name(name);
             forms.extend(text.map(|text| self.form(What::Mirror, &node, shown, text)));
         }
-        if self.tree.size(self.live, &node).is_some() {
+        if has_file {
             let text = match self.way(&found.target) {
                 Some(way) => self.soft(way, true).map(Some),
                 None => Some(None),

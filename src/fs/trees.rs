@@ -54,6 +54,24 @@ pub(super) struct Subject<'a> {
 /// All trees, in the order in which they are listed.
 pub(super) const TREES: &[ViewTree] = &[
     ViewTree {
+        name: b"assembled",
+        suffix: b"",
+        of_attributes: false,
+        size: |_, node| match &node.assembled {
+            Some(array) => array.bytes().map(|bytes| Some(Size::Exact(bytes))),
+            None => Ok(None),
+        },
+        open: |subject| {
+            let array = subject.array()?;
+            match array.bytes()? {
+                0 => shown(Some(Text::new(Vec::new()))),
+                _ => shown(Some(Raw::new(
+                    subject.live.reader(subject.node.id, &array)?,
+                ))),
+            }
+        },
+    },
+    ViewTree {
         name: b"attrs",
         suffix: b"",
         of_attributes: true,
@@ -65,7 +83,9 @@ pub(super) const TREES: &[ViewTree] = &[
         suffix: b".tsv",
         of_attributes: false,
         size: |_, node| {
-            Ok(array(node).and_then(|array| array.chunk_shape.as_ref().map(|_| Size::Streamed)))
+            Ok(node
+                .array()
+                .and_then(|array| array.chunk_shape.as_ref().map(|_| Size::Streamed)))
         },
         open: |subject| shown(chunks::view(subject.array()?)?),
     },
@@ -80,7 +100,7 @@ pub(super) const TREES: &[ViewTree] = &[
         name: b"json",
         suffix: b".json",
         of_attributes: false,
-        size: |_, node| Ok(array(node).map(|_| Size::Streamed)),
+        size: |_, node| Ok(node.array().map(|_| Size::Streamed)),
         open: |subject| {
             let container = Arc::clone(&subject.live.container);
             let view = json::view(subject.elements()?, container, subject.paths())?;
@@ -137,7 +157,7 @@ pub(super) const TREES: &[ViewTree] = &[
         name: b"offsets",
         suffix: b"",
         of_attributes: false,
-        size: |live, node| match array(node) {
+        size: |live, node| match node.array() {
             Some(array) if VariableLength::is_made_of(array) => {
                 let array = live.variable_length(node.id, array)?;
                 Ok(Some(Size::Exact(Offsets::size(&array))))
@@ -214,7 +234,9 @@ pub(super) fn selected_npy(elements: Elements) -> Result<Box<dyn View>> {
 /// # Errors
 /// `NotFound` where there is none.
 pub(super) fn select(live: &Live, node: &Node, selector: &Selector) -> Result<Elements> {
-    let array = array(node).filter(|array| !VariableLength::is_made_of(array));
+    let array = node
+        .array()
+        .filter(|array| !VariableLength::is_made_of(array));
     let array = array.ok_or(Error::NotFound)?;
     // Before anything is read: what is not there must not look damaged.
     selector.select(&array.datatype, &array.shape)?;
@@ -235,23 +257,18 @@ fn mask(live: &Live, node: &Node) -> Result<Option<Masked>> {
     };
     Ok(match extras.mask(node.id)? {
         Some(Mask::Number(text)) => Some(Masked::Number(text)),
-        Some(Mask::Node(mask)) => {
-            array(&*live.container.node(mask)?).map(|array| Masked::Array(Arc::clone(array)))
-        }
+        Some(Mask::Node(mask)) => live
+            .container
+            .node(mask)?
+            .array()
+            .map(|array| Masked::Array(Arc::clone(array))),
         Some(Mask::Array(mask)) => Some(Masked::Array(mask)),
         None => None,
     })
 }
 
-fn array(node: &Node) -> Option<&Arc<Array>> {
-    match &node.kind {
-        NodeKind::Array(array) => Some(array),
-        _ => None,
-    }
-}
-
 fn exact(node: &Node, length: fn(&Array) -> Result<Option<u64>>) -> Result<Option<Size>> {
-    let length = array(node).map_or(Ok(None), |array| length(array))?;
+    let length = node.array().map_or(Ok(None), |array| length(array))?;
     Ok(length.map(Size::Exact))
 }
 
@@ -262,7 +279,7 @@ fn shown(view: Option<impl View + 'static>) -> Result<Box<dyn View>> {
 
 impl Subject<'_> {
     fn array(&self) -> Result<Arc<Array>> {
-        let array = array(self.node).ok_or(Error::NotFound)?;
+        let array = self.node.array().ok_or(Error::NotFound)?;
         if let Err(error) = &array.storage {
             return Err(error.clone());
         }

@@ -54,6 +54,7 @@ impl Object {
             modified: modified(&header),
             comment: comment(&header),
             tag: None,
+            assembled: None,
             error: None,
         };
         Ok(Object {

@@ -19,6 +19,8 @@ pub struct Node {
     pub id: NodeId,
     /// What it is.
     pub kind: NodeKind,
+    /// ASDF: the array that the members of a group make together, which is not shown among them.
+    pub assembled: Option<Arc<Array>>,
     /// The number of hard links that the file says lead here. ASDF: 1.
     pub link_count: u32,
     /// Modification time in seconds since 1970 UTC, where the file stores one.
@@ -32,12 +34,17 @@ pub struct Node {
 }
 
 impl Node {
+    /// The array that it is, or that its members make.
+    pub fn array(&self) -> Option<&Arc<Array>> {
+        match &self.kind {
+            NodeKind::Array(array) => Some(array),
+            _ => self.assembled.as_ref(),
+        }
+    }
+
     /// Whether something of it could not be read that may be there the next time: it is not worth keeping then.
     pub fn is_partial(&self) -> bool {
-        let storage = match &self.kind {
-            NodeKind::Array(array) => array.storage.as_ref().err(),
-            _ => None,
-        };
+        let storage = self.array().and_then(|array| array.storage.as_ref().err());
         let mut errors = storage.into_iter().chain(&self.error);
         errors.any(Error::is_passing)
     }

@@ -78,10 +78,11 @@ pub fn committed_text(datatype: &Datatype) -> Vec<u8> {
 /// attribute is left out; a fill value that points to bytes elsewhere too.
 pub fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut list = List(Vec::new());
-    match &node.kind {
-        NodeKind::Array(array) => describe(array, &mut list),
-        NodeKind::CommittedDatatype(datatype) => list.text("h5fs.type", ndl_type(datatype)),
-        NodeKind::Group | NodeKind::Text(_) => {}
+    if let Some(array) = node.array() {
+        describe(array, &mut list);
+    }
+    if let NodeKind::CommittedDatatype(datatype) = &node.kind {
+        list.text("h5fs.type", ndl_type(datatype));
     }
     list.bytes("h5fs.path", path.to_vec());
     if let Some(tag) = &node.tag {
@@ -415,6 +416,7 @@ mod tests {
             modified: None,
             comment: Some(b"why".to_vec()),
             tag: None,
+            assembled: None,
             error: None,
         };
         let expected = [

@@ -39,6 +39,11 @@ fn what_the_library_writes_is_what_the_mount_serves() {
 }
 
 #[test]
+fn chunked_ndarrays_are_assembled() {
+    run_mounting("asdf_chunked.py", &["20261121", "40"]);
+}
+
+#[test]
 fn long_streams_are_read_from_anywhere() {
     run_mounting("asdf_streams.py", &[]);
 }

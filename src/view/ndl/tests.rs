@@ -134,6 +134,7 @@ impl Container for Small {
             modified: None,
             comment: None,
             tag: None,
+            assembled: None,
             error: None,
         }))
     }

@@ -412,6 +412,41 @@ fn checksums_count_where_they_are_asked_for() {
     assert!(checked.text().contains("bad"), "{}", checked.text());
 }
 
+/// A chunked ndarray of 12 bytes: the first block, one of a wrong checksum, one that is not there.
+#[test]
+fn a_damaged_chunk_is_lost_alone() {
+    let chunk = |place: u64| {
+        let ndarray = ndarray(&place.to_string(), "[4]", "");
+        format!("{{start: [{}], ndarray: {ndarray}}}", 4 * place)
+    };
+    let chunks = [0, 1, 2].map(chunk).join(", ");
+    let bad =
+        format!("!core/chunked-ndarray-1.0.0 {{shape: [12], datatype: uint8, chunks: [{chunks}]}}");
+    let wrong = Block {
+        checksum: [9; 16],
+        ..Block::plain(4)
+    };
+    let bytes = beside(&bad, &[wrong.bytes(b"abcd")]);
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("chunks.asdf");
+    std::fs::write(&path, bytes).expect("write");
+    let assembled = |options: &[&str], range: std::ops::Range<usize>| {
+        let mount = crate::harness::Mount::with(&path, options);
+        let file = std::fs::File::open(mount.at(".h5fs/assembled/bad"))?;
+        let mut bytes = vec![0; range.len()];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, range.start as u64)?;
+        std::io::Result::Ok(bytes)
+    };
+    assert_eq!(
+        assembled(&["-o", "direct_io"], 0..8).expect("chunks"),
+        b"goodabcd"
+    );
+    for (options, range) in [("direct_io", 8..12), ("verify=on", 4..8)] {
+        let read = assembled(&["-o", options], range).expect_err(options);
+        assert_eq!(read.raw_os_error(), Some(nix::errno::Errno::EIO as i32));
+    }
+}
+
 #[test]
 fn a_check_looks_at_blocks_that_no_array_uses() {
     let wrong = Block {

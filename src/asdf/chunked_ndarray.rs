@@ -1,0 +1,246 @@
+//! Chunked ndarrays: one array that is made of several ndarrays of the tree, each at its own place in it.
+//!
+//! An extension that asdf-cxx and ASDF.jl write and the standard does not have:
+//! `core/chunked-ndarray-1.x` is `{shape, datatype, chunks}`, and each of its chunks a
+//! `core/ndarray-chunk-1.x`, `{start, ndarray}`. Where chunks overlap the last one counts; where there is none
+//! the elements are zero.
+
+use std::sync::Arc;
+
+use crate::asdf::content::Contents;
+use crate::asdf::datatype;
+use crate::asdf::external::Externals;
+use crate::asdf::fields::{self, Fields};
+use crate::asdf::ndarray::{self, Held};
+use crate::asdf::tree::Tree;
+use crate::asdf::yaml::{Document, Index};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::array::{Array, Fill, Layout};
+use crate::model::datatype::{ByteOrder, Datatype};
+use crate::model::region::{Axis, Region};
+use crate::model::storage::{Mapping, Pipeline, Storage, VirtualSource};
+use crate::model::{Shape, shape};
+use crate::wire::to_u64;
+
+/// What ndarrays are described from.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// The tree that they stand in.
+    pub tree: Arc<Tree>,
+    /// This file's blocks.
+    pub contents: Arc<Contents>,
+    /// Other files' blocks.
+    pub externals: Arc<Externals>,
+}
+
+/// Whether a resolved tag is a chunked ndarray's, in any version or without one.
+pub fn is_tag(tag: &str) -> bool {
+    ndarray::is_tag_of("core/chunked-ndarray", tag)
+}
+
+/// Describes the chunked ndarray at `node`. No chunk's elements are looked at.
+///
+/// # Errors
+/// `Corrupt` where it is none or a chunk does not lie in it, `Limit` where it has too many chunks.
+pub fn describe(around: &Surroundings, node: Index) -> Result<Array> {
+    let mut parser = Parser::new(around);
+    let fields = Fields::new(parser.document, node)?;
+    let dims = parser.lengths(fields.need("shape")?)?;
+    let chunks = parser.chunks(fields.need("chunks")?, &dims)?;
+    let datatype = parser.datatype(&fields, chunks.first())?;
+    let mappings = chunks.into_iter().map(|chunk| chunk.mapping(around));
+    let storage = match shape::product(&dims)? {
+        0 => Storage::Empty,
+        _ => Storage::Virtual(mappings.collect()),
+    };
+    Ok(Array {
+        datatype,
+        shape: Shape::fixed(dims),
+        fill: Fill::Zero,
+        layout: Layout::Chunked,
+        chunk_shape: None,
+        pipeline: Pipeline::default(),
+        storage: Ok(storage),
+    })
+}
+
+/// The blocks that hold the elements of the chunked ndarray at `node`.
+///
+/// # Errors
+/// As [`describe`].
+pub fn blocks(around: &Surroundings, node: Index) -> Result<Vec<Held>> {
+    let mut parser = Parser::new(around);
+    let fields = Fields::new(parser.document, node)?;
+    let dims = parser.lengths(fields.need("shape")?)?;
+    let chunks = parser.chunks(fields.need("chunks")?, &dims)?;
+    let block = |chunk: &Chunk| around.ndarray(chunk.ndarray).block;
+    Ok(chunks.iter().filter_map(block).collect())
+}
+
+impl Surroundings {
+    fn ndarray(&self, node: Index) -> ndarray::Ndarray {
+        let document = self.tree.document();
+        ndarray::describe(document, &self.contents, &self.externals, node)
+    }
+}
+
+/// Where an ndarray lies in the array.
+struct Chunk {
+    start: Vec<u64>,
+    dims: Vec<u64>,
+    ndarray: Index,
+}
+
+impl Chunk {
+    fn mapping(self, around: &Surroundings) -> Mapping {
+        let axis = |(&start, &length): (&u64, &u64)| Axis {
+            start,
+            ..Axis::whole(length)
+        };
+        let axes = self.start.iter().zip(&self.dims).map(axis);
+        Mapping {
+            region: Region::Regular(axes.collect()),
+            source_region: Region::All,
+            source: Arc::new(Source {
+                around: around.clone(),
+                ndarray: self.ndarray,
+            }),
+        }
+    }
+}
+
+/// The ndarray of a chunk, described when its elements are asked for: it may be in another file.
+#[derive(Debug)]
+struct Source {
+    around: Surroundings,
+    ndarray: Index,
+}
+
+impl VirtualSource for Source {
+    fn open(&self) -> Result<Option<Arc<Array>>> {
+        let array = self.around.ndarray(self.ndarray).array;
+        match &array.storage {
+            Err(error) => Err(error.clone()),
+            Ok(_) => Ok(Some(Arc::new(array))),
+        }
+    }
+}
+
+struct Parser<'a> {
+    around: &'a Surroundings,
+    document: &'a Document,
+    /// Entries of chunks that may still be looked at: the same long mapping may be named again and again.
+    entries_left: usize,
+    /// Chunks that may still be described because they do not say their shape.
+    shapeless_left: usize,
+    /// Elements that these may still have.
+    elements_left: u64,
+}
+
+impl<'a> Parser<'a> {
+    fn new(around: &'a Surroundings) -> Self {
+        Parser {
+            around,
+            document: around.tree.document(),
+            entries_left: limits::CHUNK_ENTRIES,
+            shapeless_left: limits::SHAPELESS_CHUNKS,
+            elements_left: limits::SHAPELESS_ELEMENTS,
+        }
+    }
+
+    /// The chunks of an array of extent `dims`.
+    fn chunks(&mut self, node: Index, dims: &[u64]) -> Result<Vec<Chunk>> {
+        let nodes = self.document.items(node);
+        let nodes = nodes.ok_or_else(|| self.corrupt(node, "chunks are no list"))?;
+        if nodes.len() > limits::VIRTUAL_MAPPINGS {
+            let most = to_u64(limits::VIRTUAL_MAPPINGS);
+            return Err(Error::limit("chunks of a chunked ndarray", most));
+        }
+        nodes.iter().map(|&node| self.chunk(node, dims)).collect()
+    }
+
+    fn chunk(&mut self, node: Index, outer: &[u64]) -> Result<Chunk> {
+        let start = self.value(node, "start")?;
+        let start = start.ok_or_else(|| self.corrupt(node, "a chunk without start"))?;
+        let start = self.lengths(start)?;
+        let ndarray = self.value(node, "ndarray")?;
+        let ndarray = ndarray.and_then(|ndarray| self.around.tree.meant(ndarray));
+        let ndarray = ndarray.ok_or_else(|| self.corrupt(node, "a chunk without ndarray"))?;
+        let dims = self.dims(ndarray)?;
+        let fits = |((&start, &length), &extent): ((&u64, &u64), &u64)| {
+            start.checked_add(length).is_some_and(|end| end <= extent)
+        };
+        let is_of_rank = start.len() == outer.len() && dims.len() == outer.len();
+        match is_of_rank && start.iter().zip(&dims).zip(outer).all(fits) {
+            true => Ok(Chunk {
+                start,
+                dims,
+                ndarray,
+            }),
+            false => Err(self.corrupt(node, "a chunk does not lie in its array")),
+        }
+    }
+
+    /// The extent of a chunk's ndarray: as the tree says it, else as its elements have it.
+    fn dims(&mut self, ndarray: Index) -> Result<Vec<u64>> {
+        let shape = self.value(ndarray, "shape")?;
+        if let Some(Ok(dims)) = shape.map(|shape| self.lengths(shape)) {
+            return Ok(dims);
+        }
+        let most = to_u64(limits::SHAPELESS_CHUNKS);
+        self.shapeless_left = (self.shapeless_left.checked_sub(1))
+            .ok_or_else(|| Error::limit("chunks without a shape", most))?;
+        let array = self.around.ndarray(ndarray).array;
+        array.storage?;
+        let dims = array.shape.dims();
+        // Empty lists cost as much as full ones.
+        let steps = dims.iter().map(|&dim| dim.max(1));
+        let elements = steps.fold(1, u64::saturating_mul);
+        self.elements_left = (self.elements_left.checked_sub(elements)).ok_or_else(|| {
+            let most = limits::SHAPELESS_ELEMENTS;
+            Error::limit("elements of chunks without a shape", most)
+        })?;
+        Ok(dims.to_vec())
+    }
+
+    /// The datatype, which names no byte order of its own where the chunks have one.
+    fn datatype(&mut self, fields: &Fields<'_>, first: Option<&Chunk>) -> Result<Datatype> {
+        let of_first = match first {
+            Some(chunk) => self.value(chunk.ndarray, "byteorder")?,
+            None => None,
+        };
+        let order = match fields.get("byteorder").or(of_first) {
+            Some(order) => datatype::byte_order(self.document, order)?,
+            None => ByteOrder::Little,
+        };
+        datatype::parse(self.document, fields.need("datatype")?, order)
+    }
+
+    /// The value of a mapping's own key.
+    fn value(&mut self, mapping: Index, name: &str) -> Result<Option<Index>> {
+        let entries = self.document.pairs(mapping).map_or(1, <[_]>::len);
+        let most = to_u64(limits::CHUNK_ENTRIES);
+        self.entries_left = (self.entries_left.checked_sub(entries))
+            .ok_or_else(|| Error::limit("entries of an array's chunks", most))?;
+        Ok(self.document.value(mapping, name))
+    }
+
+    fn lengths(&self, node: Index) -> Result<Vec<u64>> {
+        let bad = || self.corrupt(node, "shape or start is no list of numbers");
+        let items = self.document.items(node).ok_or_else(bad)?;
+        if items.len() > limits::RANK {
+            return Err(Error::limit("rank", to_u64(limits::RANK)));
+        }
+        let length = |&item: &Index| {
+            let length = fields::integer(self.document, item);
+            length.and_then(|length| u64::try_from(length).ok())
+        };
+        let lengths: Option<Vec<u64>> = items.iter().map(length).collect();
+        lengths.ok_or_else(bad)
+    }
+
+    fn corrupt(&self, node: Index, what: &str) -> Error {
+        fields::corrupt(self.document, node, what)
+    }
+}
