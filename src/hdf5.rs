@@ -57,6 +57,7 @@ use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::{Superblock, Writer};
 use crate::model::datatype::ReferenceKind;
 use crate::model::paths;
+use crate::model::region::Region;
 use crate::model::share::Share;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::SharedSource;
@@ -221,6 +222,10 @@ impl Container for File {
 
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
         self.context.pointers().reference(kind, element)
+    }
+
+    fn region(&self, element: &[u8]) -> Result<Option<Region>> {
+        self.context.pointers().region(element)
     }
 }
 

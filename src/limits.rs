@@ -13,7 +13,7 @@ pub const GROWING_ATTEMPTS: u32 = 100;
 pub const METADATA_CACHE: u64 = 24 << 20;
 
 /// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount keep together.
-pub const OBJECT_CACHE: u64 = 8 << 20;
+pub const OBJECT_CACHE: u64 = 4 << 20;
 
 /// Parsed nodes that a mounted ASDF file keeps.
 pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
@@ -67,6 +67,9 @@ pub const PREFETCH_BYTES: u64 = 8 << 20;
 /// Bytes of one attribute's value.
 pub const ATTRIBUTE_BYTES: u64 = 256 << 20;
 
+/// Bytes of one attribute's text as a file.
+pub const ATTRIBUTE_TEXT: usize = 64 << 20;
+
 /// Bytes of one variable-length element.
 pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;
 
@@ -79,6 +82,9 @@ pub const PASSED_NODES: usize = 1 << 19;
 
 /// Nodes that count as much as one that cannot be read, or a name that cannot.
 pub const UNREAD_NODES: usize = 128;
+
+/// Links on a heap that cannot be read and are passed over by one answer.
+pub const UNREAD_LINKS: usize = 1 << 20;
 
 /// Nodes of a B-tree of version 1 that are met on the way to one entry.
 pub const EMPTY_NODES: usize = 4096;
@@ -93,16 +99,18 @@ pub const SEARCHED_TEXT: usize = 128;
 pub const PATH_INDEX_LINKS: usize = 1 << 19;
 
 /// Bytes of all names together that the search for canonical paths in one file keeps.
-pub const PATH_INDEX_NAMES: usize = 12 << 20;
+pub const PATH_INDEX_NAMES: usize = 10 << 20;
 
 /// Bytes that the canonical paths of all files of a mount take together: at least what one of the most links and names does.
-pub const PATH_INDEXES: u64 = 28 << 20;
+pub const PATH_INDEXES: u64 = 25 << 20;
 
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;
 
-/// Links that are looked through for one whose name was too long to be shown whole, or for one that a directory of
-/// views shows something for.
+/// After which a listing hands out what it has, and is asked for the rest.
+pub const LISTING_TIME: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// Links that are looked through for one whose name was too long to be shown whole.
 pub const CUT_NAME_LINKS: usize = 1 << 20;
 
 /// Bytes of names that were too long to be shown whole and are remembered once found.
@@ -156,6 +164,9 @@ pub const TREE_NODES: usize = 1 << 20;
 
 /// Levels of an ASDF tree.
 pub const TREE_LEVELS: usize = 1000;
+
+/// Bytes of a reference, and of the path that an alias leads over, in an ASDF tree.
+pub const TREE_PATH: usize = 64 << 10;
 
 /// Mapping entries that the merge keys of an ASDF tree bring in or pass over, all together.
 pub const TREE_MERGED: usize = 1 << 20;
@@ -251,8 +262,8 @@ pub const VIRTUAL_DEPTH: usize = 16;
 /// Other files that a mounted file keeps open: virtual sources, external links.
 pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(128).unwrap();
 
-/// Links that one path within a file may lead over.
-pub const PATH_LINKS: usize = 4096;
+/// Links that the path of a soft link may lead over, of which as many may be soft as [`SYMLINK_HOPS`].
+pub const PATH_LINKS: usize = 256;
 
 /// Dimensions of an array together with those of elements that are arrays.
 pub const SELECTION_RANK: usize = 64;

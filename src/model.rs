@@ -25,6 +25,7 @@ pub mod datatype;
 pub mod extras;
 pub mod kept;
 pub mod link;
+pub mod names;
 pub mod ndl;
 pub mod node;
 pub mod number;
@@ -114,6 +115,12 @@ pub trait Container: Send + Sync {
 
     /// What one stored reference element of `kind` points to.
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
+
+    /// The elements of its array that a stored region reference picks, however many runs they are; `None` where that
+    /// cannot be read. ASDF has no such references.
+    fn region(&self, _element: &[u8]) -> Result<Option<region::Region>> {
+        Ok(None)
+    }
 
     /// What the file holds beside its graph of nodes. HDF5: nothing.
     fn extras(&self) -> Option<&dyn Extras> {

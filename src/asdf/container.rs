@@ -265,7 +265,10 @@ fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
         Target::Here(node) => LinkTarget::Hard(id(node)),
         Target::Alias(node) => match tree.path(node) {
             Some(names) => LinkTarget::Path { file: None, names },
-            None => LinkTarget::Damaged(Error::corrupt("alias: its node has no place", 0)),
+            None => {
+                let what = "alias: its node has no place, or is too deep under long names";
+                LinkTarget::Damaged(Error::corrupt(what, 0))
+            }
         },
         Target::Reference(reference) => LinkTarget::Path {
             names: match reference.file {
@@ -274,6 +277,10 @@ fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
             },
             file: reference.file,
         },
+        Target::TooLong => {
+            let most = to_u64(limits::TREE_PATH);
+            LinkTarget::Damaged(Error::limit("text of a reference", most))
+        }
     };
     Some(Link { name, target })
 }

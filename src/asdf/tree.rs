@@ -11,6 +11,7 @@ use crate::asdf::yaml::merge::{self, Budget};
 use crate::asdf::yaml::pointer::{self, Reference};
 use crate::asdf::yaml::{Document, Index};
 use crate::error::Error;
+use crate::limits;
 use crate::wire::to_usize;
 
 const OMAP: &str = "tag:yaml.org,2002:omap";
@@ -49,6 +50,8 @@ struct Group {
     entries: Vec<Entry>,
     /// The slots in the order of their names' bytes; empty for a sequence.
     sorted: Vec<u32>,
+    /// By the slot of a key that is no text, that of the key that is its text.
+    texts: HashMap<usize, usize>,
     error: Option<Error>,
 }
 
@@ -77,6 +80,8 @@ pub enum Target {
     Alias(Index),
     /// To what a `$ref` that has its place here names.
     Reference(Reference),
+    /// To what a `$ref` says that is too long to be followed.
+    TooLong,
 }
 
 impl Tree {
@@ -170,14 +175,17 @@ impl Tree {
         to_usize(u64::from(*slot)).ok()
     }
 
-    /// The names from the root to the node's place; none where it has no place.
+    /// The names from the root to the node's place; none where it has no place, or they are too long.
     pub fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
         let mut names = Vec::new();
+        let mut left = limits::TREE_PATH;
         let mut here = node;
         while here != Index::ROOT {
             let place = self.places.get(&here)?;
             let entry = self.groups.get(&place.parent)?.entries.get(place.slot)?;
-            names.push(self.name(*entry, place.slot));
+            let name = self.name(*entry, place.slot);
+            left = left.checked_sub(name.len())?;
+            names.push(name);
             here = place.parent;
         }
         names.reverse();
@@ -208,8 +216,10 @@ impl Tree {
     /// ndarray too. References on the way are not followed.
     pub fn referenced(&self, reference: &Reference) -> Option<Index> {
         let document = &self.document;
+        let mut left = limits::TREE_NODES;
         let step = |here: Index, name: &Vec<u8>| {
             let name = std::str::from_utf8(name).ok()?;
+            left = left.checked_sub(document.pairs(here).map_or(0, <[_]>::len))?;
             match document.items(here) {
                 Some(items) => items.get(name.parse::<usize>().ok()?).copied(),
                 None => document.value(here, name),
@@ -233,17 +243,8 @@ impl Tree {
     /// The entry that one step of a pointer means: a key that is text before any other.
     fn referenced_slot(&self, group: Index, name: &[u8]) -> Option<usize> {
         let first = self.slot(group, name)?;
-        let entries = &self.groups.get(&group)?.entries;
-        let is_meant = |entry: &Entry| match entry.name {
-            Name::Key(key) | Name::Numbered(key, _) => {
-                std::str::from_utf8(name).is_ok_and(|name| self.document.is_key(key, name))
-            }
-            Name::Item => true,
-        };
-        if entries.get(first).is_some_and(is_meant) {
-            return Some(first);
-        }
-        Some(entries.iter().position(is_meant).unwrap_or(first))
+        let text = self.groups.get(&group)?.texts.get(&first);
+        Some(text.copied().unwrap_or(first))
     }
 
     fn name(&self, entry: Entry, slot: usize) -> Vec<u8> {
@@ -261,9 +262,10 @@ impl Tree {
             return Target::Alias(node);
         }
         match self.uri(node) {
-            Some(uri) if self.kind(node) == Kind::Reference => {
-                Target::Reference(pointer::parse(uri))
-            }
+            Some(uri) if self.kind(node) == Kind::Reference => match uri.len() {
+                0..=limits::TREE_PATH => Target::Reference(pointer::parse(uri)),
+                _ => Target::TooLong,
+            },
             _ => Target::Here(node),
         }
     }
@@ -331,17 +333,21 @@ impl Tree {
     }
 
     fn mapping(&self, pairs: &[(Index, Index)]) -> Group {
-        let mut uses: HashMap<&str, u32> = HashMap::new();
-        let mut named = |&(key, node): &(Index, Index)| {
-            let uses = uses.entry(self.document.key_text(key)).or_default();
+        let mut uses: HashMap<&str, (u32, usize)> = HashMap::new();
+        let mut texts = HashMap::new();
+        let mut named = |(slot, &(key, node)): (usize, &(Index, Index))| {
+            let (uses, first) = uses.entry(self.document.key_text(key)).or_insert((0, slot));
             *uses = uses.saturating_add(1);
             let name = match *uses {
                 1 => Name::Key(key),
                 number => Name::Numbered(key, number),
             };
+            if *uses > 1 && self.document.is_text(key) {
+                texts.insert(*first, slot);
+            }
             Entry { name, node }
         };
-        let entries: Vec<_> = pairs.iter().map(&mut named).collect();
+        let entries: Vec<_> = pairs.iter().enumerate().map(&mut named).collect();
         let mut sorted: Vec<u32> = (0..).take(entries.len()).collect();
         sorted.sort_by_cached_key(|&slot| {
             let slot = to_usize(u64::from(slot)).unwrap_or(usize::MAX);
@@ -350,6 +356,7 @@ impl Tree {
         Group {
             entries,
             sorted,
+            texts,
             error: None,
         }
     }
@@ -395,6 +402,7 @@ mod tests {
                     Target::Reference(reference) => {
                         format!("{path} -> {}", joined(&tree.followed(&reference)))
                     }
+                    Target::TooLong => format!("{path} -> ?"),
                 });
             }
         }

@@ -67,7 +67,18 @@ impl<'a> Names<'a> {
         }
     }
 
+    /// The next names; none at the end. An answer may hold nothing but a `.`, behind which the listing goes on.
     fn fetch(&mut self) -> Result<Vec<Named>> {
+        loop {
+            let before = self.cookie;
+            let batch = self.fetch_some()?;
+            if !batch.is_empty() || self.failed.is_some() || self.cookie == before {
+                return Ok(batch);
+            }
+        }
+    }
+
+    fn fetch_some(&mut self) -> Result<Vec<Named>> {
         let mut batch = Vec::new();
         let mut unknown = Vec::new();
         let cookie = &mut self.cookie;

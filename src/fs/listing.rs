@@ -1,6 +1,7 @@
 //! Directories, listed from any place on.
 
 use std::sync::Mutex;
+use std::time::Instant;
 
 use nix::errno::Errno;
 
@@ -12,6 +13,7 @@ use crate::fs::live::Live;
 use crate::fs::mirror::Shown;
 use crate::fs::namespace::{Directory, Found};
 use crate::fs::{DirEntry, Entry, Filesystem, Handle, Ino, Kind, kind_of, lock};
+use crate::limits;
 use crate::model::{Link, NodeId};
 
 /// `.` and `..`, the first two entries of every directory.
@@ -186,7 +188,8 @@ impl Filesystem {
             }
             What::Blocks => return self.list_blocks(live, first, visit),
             What::Mirror => {
-                let listed = self.list_view(live, &entry, &mut lock(listing), first, visit);
+                let listed =
+                    self.list_view(live, (open.ino, &entry), &mut lock(listing), first, visit);
                 return listed.inspect_err(|error| {
                     self.note(&self.space(live), open.ino, &entry, error);
                 });
@@ -196,7 +199,9 @@ impl Filesystem {
         let directory = self.space(live).directory(entry.node);
         let mut listing = lock(listing);
         let mut at = first;
-        loop {
+        let started = Instant::now();
+        // What takes long is handed out in parts; only an empty answer would be the end.
+        while at == first || started.elapsed() <= limits::LISTING_TIME {
             match self.fetch(live, entry.node, &mut listing.cursor, at - DOTS) {
                 Ok(Some((link, behind))) => {
                     let listed = Listed::Found(&directory, directory.show(link));
@@ -214,6 +219,7 @@ impl Filesystem {
                 }
             }
         }
+        Ok(())
     }
 
     fn list_others(

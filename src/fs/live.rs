@@ -179,6 +179,16 @@ impl Live {
 
     /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows none.
     pub(super) fn real_name(&self, group: NodeId, shown: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.real_name_within(group, shown, &mut { limits::CUT_NAME_LINKS })
+    }
+
+    /// As [`real_name`](Self::real_name), looking through no more links than are `left`.
+    pub(super) fn real_name_within(
+        &self,
+        group: NodeId,
+        shown: &[u8],
+        left: &mut usize,
+    ) -> Result<Option<Vec<u8>>> {
         let at_root = self.is_mount_root(group);
         if !name::is_cut(shown) {
             return Ok(name::unescape(shown, at_root));
@@ -187,7 +197,12 @@ impl Live {
         if let Some(found) = lock(&self.cut_names).get(&key) {
             return Ok(found.as_deref().map(<[u8]>::to_vec));
         }
-        let found = self.find_cut(group, shown, at_root)?;
+        let granted = *left;
+        let found = self.find_cut(group, shown, at_root, left)?;
+        if *left == 0 && granted < limits::CUT_NAME_LINKS {
+            // It may be behind what others have left.
+            return Ok(found);
+        }
         let weight = key
             .1
             .len()
@@ -197,16 +212,21 @@ impl Live {
         Ok(found)
     }
 
-    fn find_cut(&self, group: NodeId, shown: &[u8], at_root: bool) -> Result<Option<Vec<u8>>> {
+    fn find_cut(
+        &self,
+        group: NodeId,
+        shown: &[u8],
+        at_root: bool,
+        left: &mut usize,
+    ) -> Result<Option<Vec<u8>>> {
         let mut links = self.container.links(group)?;
-        let mut left = limits::CUT_NAME_LINKS;
         while let Some(link) = links.next()? {
             if name::escape(&link.name, at_root) == shown {
                 return Ok(Some(link.name));
             }
-            match left.checked_sub(link.cost()) {
-                Some(after) => left = after,
-                None => break,
+            *left = left.saturating_sub(link.cost());
+            if *left == 0 {
+                break;
             }
         }
         Ok(None)

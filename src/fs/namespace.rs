@@ -141,9 +141,15 @@ impl<'a> Namespace<'a> {
         let mut steps = self.steps(group, limits::PATH_DEPTH)?;
         steps.push((group, shown.into()));
         let mut path = Vec::new();
+        let mut left = limits::CUT_NAME_LINKS;
         for (parent, name) in steps {
             path.push(b'/');
-            path.extend_from_slice(&self.live.real_name(parent, &name).ok()??);
+            path.extend_from_slice(
+                &self
+                    .live
+                    .real_name_within(parent, &name, &mut left)
+                    .ok()??,
+            );
         }
         Some(path)
     }

@@ -9,8 +9,9 @@ use crate::hdf5::metadata::Metadata;
 use crate::hdf5::selection;
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
+use crate::model::region::Region;
 use crate::model::{NodeId, Reference};
-use crate::wire::{Cursor, to_usize};
+use crate::wire::{Cursor, to_u64, to_usize};
 
 /// Where the base elements of a variable-length element are.
 struct Sequence {
@@ -92,7 +93,7 @@ impl Pointers<'_> {
             ReferenceKind::Object => Ok(self
                 .object(&mut cursor)?
                 .map_or(Reference::Null, Reference::Object)),
-            ReferenceKind::Region => self.region(&mut cursor),
+            ReferenceKind::Region => self.region_target(&mut cursor),
             ReferenceKind::Standard => self.standard(&mut cursor),
         }
     }
@@ -111,23 +112,35 @@ impl Pointers<'_> {
         Ok((collection.map(|NodeId(address)| address), cursor.u32()?))
     }
 
-    fn region(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
+    /// The array of a region reference. Which of its elements may take long to tell.
+    fn region_target(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
         let (Some(collection), index) = self.heap_id(cursor)? else {
             return Ok(Reference::Null);
         };
+        let width = to_u64(self.metadata.size_of_offsets());
+        let address = self.heap.part(collection, index, width, 0..width)?;
+        let node = self.object(&mut Cursor::new(&address, collection, "region reference"))?;
+        Ok(node.map_or(Reference::Null, Reference::Region))
+    }
+
+    /// The elements that a region reference picks. Selections of points are not read; what they point into is known
+    /// all the same.
+    pub fn region(&self, element: &[u8]) -> Result<Option<Region>> {
+        let mut cursor = Cursor::new(element, 0, "reference element");
+        let (Some(collection), index) = self.heap_id(&mut cursor)? else {
+            return Ok(None);
+        };
         let object = self.heap.whole_object(collection, index)?;
         let mut cursor = Cursor::new(&object, collection, "region reference");
-        let Some(node) = self.object(&mut cursor)? else {
-            return Ok(Reference::Null);
-        };
-        // Selections of points are not read; what they point into is known all the same.
-        let region = selection::read(&mut cursor).ok();
-        Ok(Reference::Region { node, region })
+        cursor.skip(self.metadata.size_of_offsets())?;
+        Ok(selection::read(&mut cursor).ok())
     }
 
     /// `H5T_STD_REF`: every element says itself what it is. Short ones hold their token, longer ones are
     /// on the global heap.
     fn standard(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
+        /// A token and a text with their lengths; what a region has behind them is not read.
+        const LONGEST_BLOB: u64 = 1 + 0xff + 2 + 0xffff;
         const OBJECT: u8 = 2;
         const IS_EXTERNAL: u8 = 1;
         let kind = cursor.u8()?;
@@ -143,7 +156,7 @@ impl Pointers<'_> {
         let (Some(collection), index) = self.heap_id(cursor)? else {
             return Ok(Reference::Null);
         };
-        let blob = self.heap.part(collection, index, size, 0..size)?;
+        let blob = self.heap.part(collection, index, size, 0..LONGEST_BLOB)?;
         let mut cursor = Cursor::new(&blob, collection, "reference");
         self.standard_blob(kind, flags & IS_EXTERNAL != 0, &mut cursor)
     }
@@ -167,7 +180,7 @@ impl Pointers<'_> {
         }
         match kind {
             OBJECT => Ok(Reference::Object(node)),
-            REGION => Ok(Reference::Region { node, region: None }),
+            REGION => Ok(Reference::Region(node)),
             ATTRIBUTE => Ok(Reference::Attribute {
                 node,
                 name: short_text(cursor)?,

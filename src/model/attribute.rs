@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::model::region::Region;
 use crate::model::{Datatype, NodeId, Shape};
 
 /// A small named value on a node.
@@ -33,13 +32,8 @@ pub enum Reference {
     Null,
     /// A node of this file.
     Object(NodeId),
-    /// Some elements of an array of this file.
-    Region {
-        /// The array.
-        node: NodeId,
-        /// Which elements, where that can be read.
-        region: Option<Region>,
-    },
+    /// Some elements of this array of this file; [`Container::region`](crate::model::Container::region) tells which.
+    Region(NodeId),
     /// An attribute of a node of this file.
     Attribute {
         /// The node.

@@ -47,6 +47,7 @@ impl Link {
         let target = match &self.target {
             LinkTarget::Soft(path) => path.len(),
             LinkTarget::External { file, path } => file.len().saturating_add(path.len()),
+            LinkTarget::Path { names, .. } => names.iter().map(Vec::len).sum(),
             // It may have been looked for that far.
             LinkTarget::Damaged(_) => limits::LINK_TEXT,
             _ => 0,

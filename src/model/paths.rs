@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::names::{NameAt, Names};
 use crate::model::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::to_u64;
@@ -15,7 +16,8 @@ use crate::wire::to_u64;
 /// # Errors
 /// `Unsupported` where the path leads into another file; `Limit` for links without end.
 pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<Option<NodeId>> {
-    follow(container, start(container, from, path), names_of(path))
+    let from = start(container, from, path);
+    follow(container, from, names_of(path), limits::PATH_LINKS)
 }
 
 /// The object that `names` lead to from the root; as [`resolve`].
@@ -24,7 +26,7 @@ pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<O
 /// As [`resolve`].
 pub fn resolve_names(container: &dyn Container, names: &[Vec<u8>]) -> Result<Option<NodeId>> {
     let names = names.iter().rev().cloned().collect();
-    follow(container, container.root(), names)
+    follow(container, container.root(), names, limits::TREE_LEVELS)
 }
 
 /// Where a soft link's path begins that stands in the group `here`.
@@ -35,19 +37,29 @@ fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
     }
 }
 
-/// Goes `names`, the last one first, from `here`.
+/// Goes `names`, the last one first, from `here`, and over no more links than `most`.
 fn follow(
     container: &dyn Container,
     mut here: NodeId,
     mut names: Vec<Vec<u8>>,
+    most: usize,
 ) -> Result<Option<NodeId>> {
-    for _ in 0..limits::PATH_LINKS {
+    let mut hops = 0..limits::SYMLINK_HOPS;
+    for left in (0..=most).rev() {
+        if names.len() > left {
+            break;
+        }
         let Some(name) = names.pop() else {
             return Ok(Some(here));
         };
         match container.link(here, &name)?.map(|link| link.target) {
             None => return Ok(None),
             Some(LinkTarget::Hard(id)) => here = id,
+            Some(LinkTarget::Soft(_) | LinkTarget::Path { file: None, .. })
+                if hops.next().is_none() =>
+            {
+                break;
+            }
             Some(LinkTarget::Soft(target)) => {
                 here = start(container, here, &target);
                 names.extend(names_of(&target));
@@ -63,8 +75,7 @@ fn follow(
             Some(_) => return Err(Error::unsupported("a path into another file", here.0)),
         }
     }
-    let most = to_u64(limits::PATH_LINKS);
-    Err(Error::limit("links of one path", most))
+    Err(Error::limit("links of one path", to_u64(most)))
 }
 
 /// The names in a path, the last one first.
@@ -85,8 +96,7 @@ pub struct PathIndex {
     /// In the order in which the walk found them.
     places: Vec<Place>,
     positions: Positions,
-    /// The names, each after its length in two bytes.
-    names: Vec<u8>,
+    names: Names,
     complete: bool,
     partial: bool,
 }
@@ -97,8 +107,7 @@ struct Place {
     node: NodeId,
     /// The group's own position, `ROOT` for the root.
     group: u32,
-    /// Where the name stands in `PathIndex::names`.
-    name: u32,
+    name: NameAt,
 }
 
 /// Bytes of a place, and of its position in a table that has just grown to twice its size.
@@ -196,20 +205,16 @@ impl PathIndex {
         self.partial |= error.is_passing();
     }
 
-    fn keep_name(&mut self, name: &[u8], left: &mut Budget<'_>) -> Option<u32> {
+    fn keep_name(&mut self, name: &[u8], left: &mut Budget<'_>) -> Option<NameAt> {
         left.bytes = left.bytes.checked_sub(name.len())?;
-        let start = u32::try_from(self.names.len()).ok()?;
-        let length = u16::try_from(name.len()).ok()?;
-        self.names.extend(length.to_le_bytes());
-        self.names.extend_from_slice(name);
-        Some(start)
+        self.names.put(name)
     }
 
     /// Puts the places from `first` on in order, and gives each object that had none its own.
     fn settle(&mut self, first: usize) {
         let names = &self.names;
         if let Some(found) = self.places.get_mut(first..) {
-            found.sort_unstable_by_key(|place| (name_at(names, place.name), place.node));
+            found.sort_unstable_by_key(|place| (names.get(place.name), place.node));
         }
         let mut kept = first;
         for i in first..self.places.len() {
@@ -241,7 +246,7 @@ impl PathIndex {
     /// Bytes that it takes at most.
     pub fn weight(&self) -> u64 {
         let places = self.places.len().saturating_mul(PLACE_BYTES);
-        to_u64(places.saturating_add(self.names.len()))
+        to_u64(places.saturating_add(self.names.weight()))
     }
 
     /// Whether something could not be read that may be there the next time.
@@ -262,7 +267,7 @@ impl PathIndex {
             ROOT => self.root?,
             position => self.at(position)?.node,
         };
-        Some((group, name_at(&self.names, place.name)))
+        Some((group, self.names.get(place.name)))
     }
 
     /// The canonical path, names as in the file, `/` for the root; `None` for what was not found.
@@ -277,7 +282,7 @@ impl PathIndex {
                 return None;
             }
             let place = self.at(position)?;
-            names.push(name_at(&self.names, place.name));
+            names.push(self.names.get(place.name));
             position = place.group;
         }
         names.reverse();
@@ -296,14 +301,6 @@ fn key(places: &[Place], position: u32) -> u64 {
     place.map_or(u64::MAX, |place| place.node.0)
 }
 
-/// The name that stands at `start`.
-fn name_at(names: &[u8], start: u32) -> &[u8] {
-    let name = usize::try_from(start).ok().and_then(|at| names.get(at..));
-    let name = name.and_then(<[u8]>::split_first_chunk::<2>);
-    let name = name.and_then(|(length, rest)| rest.get(..u16::from_le_bytes(*length).into()));
-    name.unwrap_or_default()
-}
-
 /// What the walk may still do.
 struct Budget<'a> {
     links: usize,
@@ -319,7 +316,7 @@ impl Budget<'_> {
 
     /// Sees to room for an index of so many bytes.
     fn hold(&mut self, weight: u64) {
-        if weight > self.room {
+        if weight.saturating_add(to_u64(Names::BLOCK)) > self.room {
             self.room = weight.saturating_add(Self::STEP);
             (self.make_room)(self.room);
         }

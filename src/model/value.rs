@@ -443,7 +443,7 @@ fn write_reference(
             out.extend_from_slice(b"null");
             return Ok(());
         }
-        Reference::Object(node) | Reference::Region { node, .. } => path(node),
+        Reference::Object(node) | Reference::Region(node) => path(node),
         Reference::Attribute { node, name } => {
             let mut text = path(node);
             let slash: &[u8] = if text.ends_with(b"/") { b"@" } else { b"/@" };

@@ -18,15 +18,14 @@ use crate::wire::{to_u64, to_usize};
 /// dataspace. `paths` turns the target of a reference into text.
 ///
 /// # Errors
-/// `Limit` where the text has more than [`limits::ATTRIBUTE_BYTES`]; as the container where a pointer
+/// `Limit` where the text has more than [`limits::ATTRIBUTE_TEXT`]; as the container where a pointer
 /// leads nowhere.
 pub fn value_text(
     container: &dyn Container,
     paths: &Paths<'_>,
     content: &AttributeContent,
 ) -> Result<Vec<u8>> {
-    let limit = to_usize(limits::ATTRIBUTE_BYTES)?;
-    value_text_within(container, paths, content, limit)
+    value_text_within(container, paths, content, limits::ATTRIBUTE_TEXT)
 }
 
 /// Whether the value's text has more than `limit` bytes by the number of its elements alone: those without bytes, or

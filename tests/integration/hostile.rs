@@ -12,6 +12,7 @@ mod headers;
 mod memory;
 mod mutants;
 pub(crate) mod mutation;
+mod requests;
 mod shared;
 mod tree;
 mod values;

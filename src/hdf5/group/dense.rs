@@ -9,9 +9,10 @@ use crate::hdf5::btree_v2::{BtreeV2, RecordCursor};
 use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
 use crate::hdf5::message::link;
 use crate::hdf5::metadata::Metadata;
+use crate::limits;
 use crate::model::{Link, LinkStream};
-use crate::wire::Cursor;
 use crate::wire::checksum::lookup3;
+use crate::wire::{Cursor, to_u64};
 
 /// Record type of the index over the names' hashes.
 const NAME_INDEX: u8 = 5;
@@ -110,6 +111,7 @@ impl LinkStream for DenseStream {
     }
 
     fn next(&mut self) -> Result<Option<Link>> {
+        let mut unread = 0..limits::UNREAD_LINKS;
         while let Some(record) = self.records.next_record()? {
             self.allowance.check(self.links.heap)?;
             let mut cursor = Cursor::new(&record, self.links.name_index, "link name record");
@@ -120,6 +122,10 @@ impl LinkStream for DenseStream {
             {
                 Ok(link) => return Ok(Some(link)),
                 Err(error) => _ = self.failure.get_or_insert(error),
+            }
+            if unread.next().is_none() {
+                let most = to_u64(limits::UNREAD_LINKS);
+                return Err(Error::limit("links that cannot be read", most));
             }
         }
         self.failure.take().map_or(Ok(None), Err)

@@ -224,7 +224,7 @@ impl Text<'_> {
     fn region(&mut self, element: &[u8]) -> Result<()> {
         let container = &self.source.container;
         let found = container.reference(ReferenceKind::Region, element)?;
-        let Reference::Region { node, region } = found else {
+        let Reference::Region(node) = found else {
             self.out.push_str("null");
             return Ok(());
         };
@@ -233,10 +233,10 @@ impl Text<'_> {
         self.out.push_str("{target: ");
         self.out.push_str(&yaml::text(&path));
         let target = container.node(node)?;
-        if let Some(region) = &region
-            && let NodeKind::Array(array) = &target.kind
+        if let NodeKind::Array(array) = &target.kind
+            && let Some(region) = container.region(element)?
         {
-            self.out.push_str(&blocks(region, array.shape.dims())?);
+            self.out.push_str(&blocks(&region, array.shape.dims())?);
         }
         self.out.push('}');
         Ok(())

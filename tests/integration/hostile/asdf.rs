@@ -47,7 +47,7 @@ impl Block {
 const HEAD: &str = "#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n";
 
 /// A file: this tree, these blocks.
-fn file(tree: impl AsRef<[u8]>, blocks: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn file(tree: impl AsRef<[u8]>, blocks: &[Vec<u8>]) -> Vec<u8> {
     let head = [HEAD.as_bytes(), b"--- !core/asdf-1.1.0\n"].concat();
     [&head, tree.as_ref(), b"\n...\n", &blocks.concat()].concat()
 }

@@ -24,6 +24,7 @@ pub(crate) mod kind {
     pub(crate) const SYMBOL_TABLE: u8 = 17;
     pub(crate) const DRIVER_INFO: u8 = 20;
     pub(crate) const ATTRIBUTE_INFO: u8 = 21;
+    pub(crate) const REFERENCE_COUNT: u8 = 22;
 }
 
 /// A header message: its type, its flags, its body.

@@ -115,7 +115,7 @@ fn attributes_that_lie_are_alone_in_it() {
 }
 
 /// A heap with these objects, and what comes before it.
-fn heap_of(file: &mut Hdf5, objects: &[u8]) -> u64 {
+pub(super) fn heap_of(file: &mut Hdf5, objects: &[u8]) -> u64 {
     let size = (objects.len() as u64 + DIRECT_PREFIX).next_power_of_two();
     let heap = file.next();
     let header_length = FractalHeap::small(size, 0).header().len() as u64;
@@ -126,7 +126,11 @@ fn heap_of(file: &mut Hdf5, objects: &[u8]) -> u64 {
 }
 
 /// The file with a dataset `bad` that holds `readable` and has these attributes: heap, and records by hash.
-fn with_dense_attributes(mut file: Hdf5, heap: u64, mut records: Vec<(u32, Vec<u8>)>) -> Vec<u8> {
+pub(super) fn with_dense_attributes(
+    mut file: Hdf5,
+    heap: u64,
+    mut records: Vec<(u32, Vec<u8>)>,
+) -> Vec<u8> {
     records.sort_by_key(|(hash, _)| *hash);
     let mut tree = Btree2 {
         record_type: 8,
@@ -151,7 +155,7 @@ fn with_dense_attributes(mut file: Hdf5, heap: u64, mut records: Vec<(u32, Vec<u
 }
 
 /// What a record says of an attribute: where it is, its place in the order, the hash of its name.
-fn attribute_record(id: &[u8], order: u32, hash: u32) -> (u32, Vec<u8>) {
+pub(super) fn attribute_record(id: &[u8], order: u32, hash: u32) -> (u32, Vec<u8>) {
     (
         hash,
         [id, &[0], &order.to_le_bytes(), &hash.to_le_bytes()].concat(),

@@ -1,0 +1,92 @@
+//! Names in blocks of one size: as many as there are, they are never copied to where there is room for twice of them,
+//! and small blocks find room where others were.
+
+/// Bytes of a name, with its length, that has a block of its own.
+const LONG: usize = Names::BLOCK / 16;
+
+/// Names that are added and never taken out, each after its length in two bytes.
+#[derive(Debug, Default)]
+pub struct Names {
+    blocks: Vec<Vec<u8>>,
+    /// The block that is filled next, counted from 0.
+    open: usize,
+    weight: usize,
+}
+
+/// Where a name stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NameAt(u32);
+
+impl Names {
+    /// Bytes of a block.
+    pub const BLOCK: usize = 64 << 10;
+
+    /// Adds a name; `None` where it, or all of them together, are too long.
+    pub fn put(&mut self, name: &[u8]) -> Option<NameAt> {
+        let length = u16::try_from(name.len()).ok()?.to_le_bytes();
+        let needed = name.len().checked_add(length.len())?;
+        let block = match needed > LONG {
+            true => self.add(needed),
+            false => self.with_room(needed),
+        };
+        let bytes = self.blocks.get_mut(block)?;
+        let at = block.checked_mul(Self::BLOCK)?.checked_add(bytes.len())?;
+        bytes.extend(length);
+        bytes.extend_from_slice(name);
+        u32::try_from(at).ok().map(NameAt)
+    }
+
+    /// A block with room for so many bytes more.
+    fn with_room(&mut self, needed: usize) -> usize {
+        let open = self.blocks.get(self.open);
+        let room = open.map_or(0, |open| open.capacity().saturating_sub(open.len()));
+        if room < needed {
+            self.open = self.add(Self::BLOCK);
+        }
+        self.open
+    }
+
+    fn add(&mut self, bytes: usize) -> usize {
+        self.blocks.push(Vec::with_capacity(bytes));
+        self.weight = self.weight.saturating_add(bytes);
+        self.blocks.len().saturating_sub(1)
+    }
+
+    /// The name that stands there.
+    pub fn get(&self, NameAt(at): NameAt) -> &[u8] {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let bytes = self.blocks.get(at / Self::BLOCK);
+        let name = bytes.and_then(|bytes| bytes.get(at % Self::BLOCK..));
+        let name = name.and_then(<[u8]>::split_first_chunk::<2>);
+        let name = name.and_then(|(length, rest)| rest.get(..u16::from_le_bytes(*length).into()));
+        name.unwrap_or_default()
+    }
+
+    /// Bytes that they take.
+    pub fn weight(&self) -> usize {
+        self.weight
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_all_lengths_are_found_again_in_little_more_than_they_take() {
+        let name = |i: usize| vec![i.to_le_bytes()[0]; i * i * 7919 % 65_536 / (1 + i % 30)];
+        let mut names = Names::default();
+        let places: Vec<_> = (0..1000).map(|i| names.put(&name(i)).unwrap()).collect();
+        for (i, &place) in places.iter().enumerate() {
+            assert_eq!(names.get(place), name(i));
+        }
+        let bytes: usize = (0..1000).map(|i| name(i).len() + 2).sum();
+        assert!(bytes > 40 * Names::BLOCK);
+        assert!(
+            names.weight() < bytes + bytes / 10,
+            "{} for {bytes}",
+            names.weight()
+        );
+        assert_eq!(names.put(&[0; 65_536]), None);
+    }
+}

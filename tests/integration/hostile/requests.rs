@@ -1,0 +1,564 @@
+//! What one request for metadata costs, whatever the file: at most a second of a processor in a release build.
+//!
+//! Time on the clock would tell how busy the machine is, so what counts is the processor time of the thread that answers.
+//! A build without optimization is taken to be a tenth as fast, and gets smaller files, so that the tests are quick: what
+//! takes the square of a number in a file, or has no bound, takes minutes there as well.
+
+use std::time::Duration;
+
+use h5fs::error::Result;
+use h5fs::fs::{Filesystem, Ino, Kind, Whence};
+
+use super::asdf::file;
+use super::hdf5::*;
+use super::tree::*;
+use super::values::{attribute_record, heap_of, with_dense_attributes};
+
+const MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
+
+/// So many, or a twentieth.
+const fn many(count: usize) -> usize {
+    if cfg!(debug_assertions) {
+        count / 20
+    } else {
+        count
+    }
+}
+
+/// Objects of one tree that are asked for everything.
+const OBJECTS: usize = 12;
+
+/// A file, of which each request is timed.
+struct Timed {
+    tree: Tree,
+}
+
+/// Asks for all that there is in the file, each kind of request for itself.
+#[track_caller]
+fn costs_little(bytes: Vec<u8>) -> Timed {
+    let mut timed = Timed {
+        tree: Tree::new(bytes),
+    };
+    let root = timed.tree.0.root();
+    timed.beneath(root, "");
+    let views = timed.time("lookup", ".h5fs", |fs| fs.lookup(root, b".h5fs"));
+    timed.beneath(views.expect("views").ino, ".h5fs");
+    timed
+}
+
+impl Timed {
+    #[track_caller]
+    fn time<T>(
+        &mut self,
+        what: &str,
+        of: &str,
+        request: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Option<T> {
+        let before = processor_time();
+        let answer = request(&self.tree.0);
+        let spent = processor_time().saturating_sub(before);
+        assert!(spent < MOST, "{what} {of} took {spent:?}");
+        answer.ok()
+    }
+
+    #[track_caller]
+    fn beneath(&mut self, ino: Ino, path: &str) {
+        let mut pending = vec![(ino, path.to_owned())];
+        let mut objects = 0;
+        while let Some((directory, path)) = pending.pop() {
+            self.object(directory, Kind::Directory, &path);
+            let brackets = [b"x".to_vec(), b"[0]".repeat(80)].concat();
+            for absent in [&b"absent"[..], &brackets] {
+                let found = self.time("lookup of nothing in", &path, |fs| {
+                    fs.lookup(directory, absent)
+                });
+                assert!(found.is_none());
+            }
+            for name in self.names(directory, &path) {
+                if objects >= OBJECTS {
+                    return;
+                }
+                objects += 1;
+                let below = format!("{path}/{}", name.escape_ascii());
+                let Some(found) = self.time("lookup", &below, |fs| fs.lookup(directory, &name))
+                else {
+                    continue;
+                };
+                match found.attributes.kind {
+                    Kind::Directory => pending.push((found.ino, below)),
+                    kind => self.object(found.ino, kind, &below),
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn object(&mut self, ino: Ino, kind: Kind, path: &str) {
+        self.time("getattr", path, |fs| fs.getattr(ino));
+        let names = match kind {
+            Kind::Symlink => {
+                self.time("readlink", path, |fs| fs.readlink(ino));
+                return;
+            }
+            _ => self.time("listxattr", path, |fs| fs.listxattr(ino)),
+        };
+        let absent = b"user.absent".to_vec();
+        for name in names.unwrap_or_default().iter().take(20).chain([&absent]) {
+            let what = format!("getxattr {}", name.escape_ascii());
+            self.time(&what, path, |fs| fs.getxattr(ino, name));
+        }
+        if kind == Kind::File
+            && let Some(handle) = self.time("open", path, |fs| fs.open_file(ino))
+        {
+            self.time("lseek", path, |fs| fs.lseek(handle, 0, Whence::Hole));
+            self.tree.0.release(handle);
+        }
+    }
+
+    /// The first names of a directory, which is then listed from far places, too, and with what `stat` tells.
+    #[track_caller]
+    fn names(&mut self, ino: Ino, path: &str) -> Vec<Vec<u8>> {
+        const IN_AN_ANSWER: usize = 50;
+        let mut names = Vec::new();
+        let handle = self.tree.0.opendir(ino).expect("a directory");
+        for cookie in [0, 1 << 19, i64::MAX as u64] {
+            let mut taken = 0;
+            self.time(&format!("readdir from {cookie}"), path, |fs| {
+                fs.readdir(handle, cookie, &mut |entry| {
+                    if cookie == 0 && !matches!(entry.name, b"." | b"..") {
+                        names.push(entry.name.to_vec());
+                    }
+                    taken += 1;
+                    taken > IN_AN_ANSWER
+                })
+            });
+        }
+        let mut taken = 0;
+        self.time("readdirplus", path, |fs| {
+            fs.readdir_plus(handle, 0, &mut |_, _| {
+                taken += 1;
+                taken > IN_AN_ANSWER
+            })
+        });
+        self.tree.0.release(handle);
+        names
+    }
+}
+
+/// An old group of so many entries, names being at the places that `name_at` says.
+fn old_group_of(
+    file: &mut Hdf5,
+    names: &[u8],
+    count: usize,
+    entry: impl Fn(u64) -> (u64, u64, u32),
+) -> u64 {
+    const IN_A_NODE: usize = 50_000;
+    let names_at = file.put(names);
+    let heap = file.put(&local_heap(names.len() as u64, names_at));
+    let mut leaf = vec![0];
+    let entries: Vec<_> = (0..count as u64).map(entry).collect();
+    for entries in entries.chunks(IN_A_NODE) {
+        let node = file.put(&symbols(entries.len() as u16, entries));
+        leaf.extend([node, entries.last().expect("an entry").0]);
+    }
+    let btree = file.put(&group_node(0, (leaf.len() / 2) as u16, &leaf));
+    file.put(&old_group(btree, heap))
+}
+
+/// More links than the search for paths follows, each to an object of its own that says to have two; and one to an
+/// object that has something to show where they have not.
+#[test]
+fn a_group_of_half_a_million_objects() {
+    let count = many(550_000);
+    let mut file = Hdf5::new();
+    let two_links = Message(kind::REFERENCE_COUNT, 0, vec![0, 2, 0, 0, 0]);
+    let layout = contiguous(UNDEFINED, 1);
+    let mut object = dataset(&[1], &byte_type(), layout, &[two_links]);
+    object.resize(object.len().next_multiple_of(8), 0);
+    let first = file.put(&object.repeat(count));
+    let layout = contiguous(UNDEFINED, 16);
+    let last = file.put(&dataset(&[1], &sequence_type(), layout, &[]));
+    let names: Vec<u8> = (0..=count)
+        .flat_map(|i| format!("{i:07}\0").into_bytes())
+        .collect();
+    let apart = object.len() as u64;
+    let names = [&[0; 8], &names[..]].concat();
+    let bad = old_group_of(&mut file, &names, count + 1, |i| match i == count as u64 {
+        true => (8 + 8 * i, last, 0),
+        false => (8 + 8 * i, first + i * apart, 0),
+    });
+    let timed = costs_little(file.beside_good(bad));
+    let last = format!("{count:07}").into_bytes();
+    assert_eq!(timed.tree.names(".h5fs/offsets/bad"), Ok(vec![last]));
+}
+
+/// A group of a million entries, which are one node of sixty thousand under each of a thousand keys: all have the same
+/// name, and lead over the same path if they are soft links.
+fn one_node_many_times(text: &[u8], cached: u32) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let names_at = file.put(&[&[0; 8], text].concat());
+    let heap = file.put(&local_heap(8 + text.len() as u64, names_at));
+    let child = file.put_bytes(b"child");
+    let symbols_of_node = many(60_000);
+    let mut node = symbols(
+        symbols_of_node as u16,
+        &vec![(8, child, cached); symbols_of_node],
+    );
+    for entry in node[8..].chunks_mut(40) {
+        entry[24] = 8; // where the path of a soft link stands
+    }
+    let node = file.put(&node);
+    let mut leaf = vec![0];
+    leaf.extend([node, 8].repeat(1000));
+    let btree = file.put(&group_node(0, 1000, &leaf));
+    let bad = file.put(&old_group(btree, heap));
+    file.put(&vec![0; many(40 << 20)]); // so long a file may hold a million
+    file.beside_good(bad)
+}
+
+#[test]
+fn long_names_a_million_times() {
+    let long = [b'n'; 60_000];
+    let has_end = [&long[..], &[0]].concat();
+    for text in [&has_end[..], &[b'n'; 1 << 20]] {
+        let mut timed = Timed {
+            tree: Tree::new(one_node_many_times(text, 0)),
+        };
+        for path in ["bad", ".h5fs/npy/bad"] {
+            let bad = timed.tree.0.resolve(path.as_bytes()).expect("a group").ino;
+            timed.names(bad, path);
+        }
+        let bad = timed.tree.0.resolve(b"bad").expect("a group").ino;
+        let cut = [&[b'n'; 246][..], b"~deadbeef"].concat();
+        timed.time("lookup of a cut name", "bad", |fs| fs.lookup(bad, &cut));
+    }
+}
+
+/// Soft links that lead to themselves, to nowhere over a long way, and to their own group.
+#[test]
+fn soft_links_a_million_times() {
+    let far = [b"n/".repeat(30_000), vec![0]].concat();
+    let here = [b"./".repeat(30_000), vec![0]].concat();
+    for text in [b"self\0".to_vec(), far, here] {
+        costs_little(one_node_many_times(&text, 2));
+    }
+}
+
+/// The group itself is the child of each of its entries, and a path leads through a thousand of them.
+#[test]
+fn soft_links_through_the_same_group() {
+    let mut file = Hdf5::new();
+    let count = many(60_000);
+    let names = [&[0; 8][..], b"a\0\0\0\0\0\0\0", &b"a/".repeat(1000), &[0]].concat();
+    let own = file.next() + names.len().next_multiple_of(8) as u64;
+    // Heap, node and tree stand before the header of the group.
+    let own = own + 32 + (8 + 40 * count) as u64 + 24 + 24;
+    let names_at = file.put(&names);
+    let heap = file.put(&local_heap(names.len() as u64, names_at));
+    let mut node = symbols(count as u16, &vec![(16, own, 2); count]);
+    for entry in node[8..].chunks_mut(40) {
+        entry[24] = 16;
+    }
+    let last = node.len() - 40;
+    node[last..last + 20].copy_from_slice(&[&words(&[8, own])[..], &[0; 4]].concat());
+    let node = file.put(&node);
+    let btree = file.put(&group_node(0, 1, &[0, node, 16]));
+    let bad = file.put(&old_group(btree, heap));
+    assert_eq!(bad, own);
+    costs_little(file.beside_good(bad));
+}
+
+/// A tree of two levels whose leaf of records, all of one link, stands under each of sixteen children.
+fn links_on_a_heap(link: &[u8], id: &[u8]) -> Vec<u8> {
+    const CHILDREN: usize = 16;
+    let in_a_leaf = many(60_000);
+    let mut file = Hdf5::new();
+    let heap = heap_of(&mut file, link);
+    let record = [
+        &h5fs::wire::checksum::lookup3(&[b'n'; 60_000]).to_le_bytes()[..],
+        &id[..7],
+    ]
+    .concat();
+    let total = in_a_leaf * CHILDREN + CHILDREN - 1;
+    let mut tree = Btree2 {
+        record_type: 5,
+        node_size: 1 << 20,
+        record_size: 11,
+        depth: 1,
+        root: 0,
+        used: (CHILDREN - 1) as u16,
+        total: total as u64,
+    };
+    let leaf = file.put(&tree.leaf(&record.repeat(in_a_leaf)));
+    let mut node = [&b"BTIN\0\x05"[..], &record.repeat(CHILDREN - 1)].concat();
+    for _ in 0..CHILDREN {
+        node.extend(leaf.to_le_bytes());
+        node.extend(&(in_a_leaf as u64).to_le_bytes()[..3]);
+    }
+    tree.root = file.put(&sealed(node));
+    let tree = file.put(&tree.header());
+    let bad = file.put(&dense_group(heap, tree));
+    file.put(&vec![0; 11 * total]);
+    file.beside_good(bad)
+}
+
+#[test]
+fn a_million_links_on_a_heap() {
+    let link = link_body(&[b'n'; 60_000], 0, &96_u64.to_le_bytes());
+    let id = heap_id(DIRECT_PREFIX, link.len() as u64);
+    costs_little(links_on_a_heap(&link, &id));
+    // None of them is a link, or on the heap.
+    costs_little(links_on_a_heap(&[0xff; 60], &heap_id(DIRECT_PREFIX, 60)));
+    costs_little(links_on_a_heap(&link, &heap_id(1 << 30, 60)));
+}
+
+/// A dataset of `length` chunks of a byte, with one leaf of chunks under each of `leaves` entries.
+fn chunks(length: u64, first: u64, leaves: usize) -> Vec<u8> {
+    let in_a_leaf = many(60_000);
+    let mut file = Hdf5::new();
+    let data = file.put(&[1]);
+    let mut leaf = Vec::new();
+    for i in 0..in_a_leaf as u64 {
+        leaf.extend([1, first + i, 0, data]);
+    }
+    leaf.extend([1, first + in_a_leaf as u64, 0]);
+    let leaf = file.put(&chunk_node(0, in_a_leaf as u16, &leaf));
+    let node = [[1, first, 0, leaf].repeat(leaves), vec![1, UNDEFINED, 0]].concat();
+    let root = file.put(&chunk_node(1, leaves as u16, &node));
+    let layout = chunked(root, &[1, 1]);
+    let bad = file.put(&dataset(&[length], &byte_type(), layout, &[]));
+    file.put(&vec![0; many(64 << 20)]);
+    file.beside_good(bad)
+}
+
+/// More chunks than are counted; and chunks that are none of the dataset's, so that none counts.
+#[test]
+fn indices_of_two_million_chunks() {
+    costs_little(chunks(1 << 40, 0, 40));
+    costs_little(chunks(1 << 10, 1 << 30, 1000));
+}
+
+/// One attribute many times: its text, or that of all of them, is too long to be shown.
+#[test]
+fn attributes_on_a_heap() {
+    let dense = |body: &[u8], count: usize| {
+        let mut file = Hdf5::new();
+        let heap = heap_of(&mut file, body);
+        let id = heap_id(DIRECT_PREFIX, body.len() as u64);
+        let records = (0..count as u32).map(|i| attribute_record(&id, i, i));
+        costs_little(with_dense_attributes(file, heap, records.collect()));
+    };
+    dense(
+        &attribute(b"bytes", &byte_type(), &[33_000], &[1; 33_000]),
+        many(8000),
+    );
+    let none = vec![0; 65_537 * 16];
+    dense(
+        &attribute(b"empty", &sequence_type(), &[65_537], &none),
+        many(8000),
+    );
+    dense(&[0xff; 60], many(65_530));
+}
+
+/// Names of members of an enumeration, a value each, and so many elements.
+#[test]
+fn attributes_of_many_members() {
+    let members = 20_000;
+    let mut enumeration = class_type(0x38, members, 2, &class_type(0x10, 0, 2, &[0, 0, 16, 0]));
+    enumeration.extend([b'm', 0].repeat(members as usize));
+    enumeration.truncate(20 + 2 * members as usize);
+    let values: Vec<u8> = (0..members as u16)
+        .rev()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    // A message has 64 KiB: fewer members than the type could have.
+    enumeration.extend(&values[..]);
+    enumeration.truncate(65_000);
+    let mut file = Hdf5::new();
+    let body = attribute(b"own", &enumeration, &[32_000], &values.repeat(2)[..64_000]);
+    let heap = heap_of(&mut file, &body);
+    let id = heap_id(DIRECT_PREFIX, body.len() as u64);
+    let records = vec![attribute_record(
+        &id,
+        0,
+        h5fs::wire::checksum::lookup3(b"own"),
+    )];
+    costs_little(with_dense_attributes(file, heap, records));
+}
+
+/// Elements of an attribute and of a dataset that all point to one long object.
+fn pointers_to_one(datatype: &[u8], size: usize, object: &[u8], length: u32) -> Vec<u8> {
+    let elements = many(60_000);
+    let mut file = Hdf5::new();
+    let all = 32 + object.len().next_multiple_of(8) as u64;
+    let heap = file.put(&collection(all, &[(1, object.len() as u64, object)]));
+    let pointer = pointer(length, heap, 1);
+    let pointer = &pointer[pointer.len() - size..];
+    let pointers = pointer.repeat(elements);
+    let data = file.put(&pointers);
+    let layout = contiguous(data, pointers.len() as u64);
+    let in_header = elements / 300;
+    let own = attribute(
+        b"own",
+        datatype,
+        &[in_header as u64],
+        &pointers[..in_header * size],
+    );
+    let own = Message(kind::ATTRIBUTE, 0, own);
+    let bad = file.put(&dataset(&[elements as u64], datatype, layout, &[own]));
+    file.beside_good(bad)
+}
+
+#[test]
+fn sequences_that_share_their_bytes() {
+    let megabyte = vec![b'v'; 1 << 20];
+    costs_little(pointers_to_one(&sequence_type(), 16, &megabyte, 1 << 20));
+}
+
+/// References to a region of so many blocks that it takes a while to read it once.
+#[test]
+fn references_that_share_their_region() {
+    let blocks = many(1_000_000) as u32;
+    let mut region = words(&[96]);
+    for word in [2, 1, 0, 8 + 8 * blocks, 1, blocks] {
+        region.extend(word.to_le_bytes());
+    }
+    region.extend(
+        (0..blocks)
+            .flat_map(|i| [2 * i, 2 * i].map(u32::to_le_bytes))
+            .flatten(),
+    );
+    let datatype = class_type(0x17, 1, 12, &[]);
+    costs_little(pointers_to_one(&datatype, 12, &region, 0));
+}
+
+/// A header as long as there may be: of as many messages as it can have, each an attribute; or of long attributes.
+#[test]
+fn headers_of_fifteen_mebibytes() {
+    let small = |i: usize| attribute(format!("a{i:06}").as_bytes(), &byte_type(), &[], &[1]);
+    let long = [1; 60_000];
+    let large = |i: usize| attribute(format!("a{i}").as_bytes(), &byte_type(), &[60_000], &long);
+    let headers: [Vec<Vec<u8>>; 2] = [
+        (0..many(130_000)).map(small).collect(),
+        (0..many(250)).map(large).collect(),
+    ];
+    for attributes in headers {
+        let messages: Vec<Message> = attributes
+            .into_iter()
+            .map(|body| Message(kind::ATTRIBUTE, 0, body))
+            .collect();
+        let mut file = Hdf5::new();
+        let mut parts = Vec::new();
+        for part in messages.chunks(messages.len().div_ceil(8)) {
+            let block = continuation_2(part);
+            parts.push(continuation(file.put(&block), block.len() as u64));
+        }
+        // Many objects go on there.
+        let data = file.put(b"readable");
+        let layout = contiguous(data, 8);
+        let mut links = Vec::new();
+        for i in 0..100 {
+            let object = file.put(&dataset(&[8], &byte_type(), layout.clone(), &parts));
+            links.push(hard_link(format!("{i:03}").as_bytes(), object));
+        }
+        let bad = file.put(&group(&links));
+        costs_little(file.beside_good(bad));
+    }
+}
+
+/// Groups one in the other, each found behind many others by a name that is too long to be shown, and to be kept.
+#[test]
+fn a_path_of_names_that_are_cut() {
+    let others = many(10_000);
+    let mut file = Hdf5::new();
+    let mut below = file.put_bytes(b"child");
+    for _ in 0..50 {
+        let mut links: Vec<Message> = (0..others)
+            .map(|i| soft_link(format!("{i:06}").as_bytes(), b"."))
+            .collect();
+        links.push(hard_link(&[b'n'; 60_000], below));
+        let parts: Vec<Message> = links
+            .chunks(others / 2 + 1)
+            .map(continuation_2)
+            .map(|block| continuation(file.put(&block), block.len() as u64))
+            .collect();
+        below = file.put(&group(&parts));
+    }
+    let mut timed = costs_little(file.beside_good(below));
+    let mut at = timed.tree.0.resolve(b"bad").expect("the first").ino;
+    loop {
+        let shown = h5fs::fs::name::escape(&[b'n'; 60_000], false);
+        let next = timed.tree.0.lookup(at, &shown).expect("the next");
+        at = next.ino;
+        if next.attributes.kind == Kind::File {
+            break;
+        }
+    }
+    timed.object(at, Kind::File, "the last");
+}
+
+/// Groups nested without end, the innermost of which is asked for its path.
+#[test]
+fn a_path_of_thirty_thousand_names() {
+    let depth = many(30_000);
+    let mut file = Hdf5::new();
+    let two_links = Message(kind::REFERENCE_COUNT, 0, vec![0, 2, 0, 0, 0]);
+    let layout = contiguous(UNDEFINED, 1);
+    let deepest = file.put(&dataset(&[1], &byte_type(), layout, &[two_links]));
+    let mut below = file.put_group(&[(b"bottom", deepest)]);
+    for _ in 0..depth {
+        below = file.put_group(&[(b"g", below)]);
+    }
+    let mut timed = costs_little(file.beside_good(below));
+    let mut at = timed.tree.0.resolve(b"bad").expect("the first").ino;
+    for _ in 0..depth {
+        at = timed.tree.0.lookup(at, b"g").expect("the next").ino;
+    }
+    let bottom = timed.tree.0.lookup(at, b"bottom").expect("the last").ino;
+    timed.object(bottom, Kind::File, "bottom");
+    timed.object(at, Kind::Directory, "the last group");
+}
+
+/// Aliases of aliases, aliases of what is deep under long names, and references over many names.
+#[test]
+fn links_of_a_tree() {
+    let mut aliases = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..60 {
+        let all = vec![format!("*a{}", level - 1); 9].join(", ");
+        aliases += &format!("a{level}: &a{level} [{all}]\n");
+    }
+    costs_little(file(&aliases, &[]));
+    let key = "k".repeat(many(60_000));
+    let mut text = String::new();
+    for level in 0..500 {
+        text += &format!("{:level$}? {key}\n{:level$}:\n", "", "");
+        if level == 499 {
+            text += &format!("{:level$} &deep end\n", "");
+        }
+    }
+    text += "aliases:\n";
+    text += &"- *deep\n".repeat(1000);
+    costs_little(file(&text, &[]));
+    let uri = "/7".repeat(many(1_000_000));
+    let others: String = (0..many(100_000)).map(|i| format!("k{i}: 0\n")).collect();
+    let text = format!("{others}7: 0\nself: {{$ref: '#{uri}'}}\n");
+    costs_little(file(text, &[]));
+    let text = format!(
+        "x: &x\n  7: *x\n  {}\nself: {{$ref: '#/x{uri}'}}\n",
+        others.replace('\n', "\n  ")
+    );
+    costs_little(file(text, &[]));
+}
+
+/// Many entries of one mapping; keys of one text; merge keys.
+#[test]
+fn wide_mappings() {
+    let wide: String = (0..many(300_000))
+        .map(|i| format!("  k{i:06}: v\n"))
+        .collect();
+    costs_little(file(format!("bad: &bad\n{wide}merged:\n  <<: *bad\n"), &[]));
+    let same: String = (0..many(100_000))
+        .map(|i| format!("  !t{i} k: v\n"))
+        .collect();
+    costs_little(file(format!("bad:\n{same}"), &[]));
+}
