@@ -96,15 +96,24 @@ pub(crate) fn take(length: usize) -> Vec<u8> {
     let mut buffer = spare.unwrap_or_default();
     // What is left of its last use is not zeroed again: that costs a pass over all of it.
     if buffer.capacity() < length {
-        buffer = vec![0; length];
-    } else {
-        buffer.resize(length, 0);
+        buffer = vec![0; roomy(length)];
     }
+    buffer.resize(length, 0);
     if cfg!(debug_assertions) {
         // So that a test sees who leaves bytes unwritten.
         buffer.fill(0xa5);
     }
     buffer
+}
+
+/// A little more than `length`: stored chunks are of many lengths that hardly differ, and shall use the memory of
+/// each other.
+fn roomy(length: usize) -> usize {
+    let step = length.checked_ilog2().map_or(1, |log| 1 << log >> 4);
+    match length {
+        0..SMALL => length,
+        _ => length.checked_next_multiple_of(step).unwrap_or(length),
+    }
 }
 
 fn give_back(buffer: Vec<u8>) {
@@ -180,6 +189,15 @@ mod tests {
         assert_eq!(spares.take(100_000).unwrap().capacity(), 100_000);
         assert_eq!(spares.take(100_000), None);
         assert_eq!(spares.bytes, 112_501);
+    }
+
+    #[test]
+    fn lengths_that_hardly_differ_have_the_same_room() {
+        assert_eq!(roomy(SMALL - 1), SMALL - 1);
+        assert_eq!(roomy(SMALL), SMALL);
+        // A sixteenth of 2^19 is 2^15.
+        assert_eq!([530_000, 540_000, 557_056].map(roomy), [557_056; 3]);
+        assert_eq!(roomy(557_057), 589_824);
     }
 
     #[test]
