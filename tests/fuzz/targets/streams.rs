@@ -14,7 +14,7 @@ use h5fs::asdf::compression::resumable::Resumable;
 use h5fs::asdf::compression::stream::Stream;
 use h5fs::asdf::compression::whole::{Whole, WholeCodec};
 use h5fs::error::Result;
-use h5fs::model::storage::Pieces;
+use h5fs::model::storage::{Help, Pieces};
 use h5fs::source::memory::MemorySource;
 
 fn stream(codec: WholeCodec, encoded: Encoded, piece: NonZeroU64) -> Result<Box<dyn Resumable>> {
@@ -51,7 +51,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     };
     for step in 0..pieces.min(24) {
         let number = step * u64::from(order | 1) % pieces;
-        let decoded = stream.decode(number, &mut |_, _| {});
+        let mut help = Help {
+            threads: 2,
+            pass: &mut |_, _| {},
+        };
+        let decoded = stream.decode(number, &mut help);
         if let Ok(content) = &content {
             let all: Vec<&[u8]> = content.chunks(length.get() as usize).collect();
             assert!(
