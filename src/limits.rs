@@ -256,6 +256,9 @@ pub const VIRTUAL_MAPPINGS: usize = 1 << 16;
 /// Bytes of the descriptions of its sources that one virtual dataset keeps, elements that stand in them included.
 pub const VIRTUAL_SOURCES: u64 = 4 << 20;
 
+/// Elements of parts of a virtual dataset that are read for one of its own: parts may lie over each other.
+pub const VIRTUAL_OVERLAPS: u64 = 16;
+
 /// Virtual datasets within virtual datasets.
 pub const VIRTUAL_DEPTH: usize = 16;
 
