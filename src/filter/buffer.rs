@@ -33,7 +33,9 @@ impl Buffer {
     /// `Corrupt` where they are not inside the source, `Io` as they cannot be read.
     pub fn read(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Self> {
         check_range(source, at, length, what)?;
-        let mut bytes = Buffer::new(to_usize(length)?);
+        let length = to_usize(length)?;
+        let mut bytes = Buffer::new(roomy(length));
+        bytes.truncate(length);
         source.read_at(at, &mut bytes)?;
         Ok(bytes)
     }
@@ -96,9 +98,10 @@ pub(crate) fn take(length: usize) -> Vec<u8> {
     let mut buffer = spare.unwrap_or_default();
     // What is left of its last use is not zeroed again: that costs a pass over all of it.
     if buffer.capacity() < length {
-        buffer = vec![0; roomy(length)];
+        buffer = vec![0; length];
+    } else {
+        buffer.resize(length, 0);
     }
-    buffer.resize(length, 0);
     if cfg!(debug_assertions) {
         // So that a test sees who leaves bytes unwritten.
         buffer.fill(0xa5);
@@ -106,8 +109,8 @@ pub(crate) fn take(length: usize) -> Vec<u8> {
     buffer
 }
 
-/// A little more than `length`: stored chunks are of many lengths that hardly differ, and shall use the memory of
-/// each other.
+/// A little more than `length`: stored chunks have many lengths that hardly differ, and shall use each other's
+/// memory.
 fn roomy(length: usize) -> usize {
     let step = length.checked_ilog2().map_or(1, |log| 1 << log >> 4);
     match length {
