@@ -48,7 +48,7 @@ pub(super) fn decode(
     from: i64,
     room: usize,
     is_wanted: &AtomicBool,
-    found: Sender<i64>,
+    found: &Sender<i64>,
 ) -> Option<Part> {
     let bits = (from..from + 8 * SEARCHED).take_while(|_| is_wanted.load(Ordering::Relaxed));
     let mut starts = bits.filter(|&bit| may_begin(input, bit));
@@ -86,8 +86,8 @@ impl Part {
 
     /// Bytes it is decoded to.
     fn len(&self) -> usize {
-        let bytes = self.bytes.as_ref().map_or(0, |bytes| bytes.new().len());
-        self.marked.new().len() + bytes
+        let bytes = self.bytes.as_ref().map_or(0, |bytes| bytes.decoded().len());
+        self.marked.decoded().len() + bytes
     }
 
     /// Decodes to the end of a block, or as much as a step is.
@@ -130,13 +130,13 @@ impl Part {
         let (before, room) = output.split_at_mut_checked(*end)?;
         let window = before.last_chunk::<WINDOW>()?;
         let room = room.get_mut(..self.len())?;
-        let marked = self.marked.new();
+        let marked = self.marked.decoded();
         let (first, rest) = room.split_at_mut_checked(marked.len())?;
         for (room, symbol) in first.iter_mut().zip(marked) {
             *room = symbol.resolved(window);
         }
         if let Some(bytes) = &self.bytes {
-            rest.copy_from_slice(bytes.new());
+            rest.copy_from_slice(bytes.decoded());
         }
         let mut sum = inflater.sum;
         sum.add(room);
@@ -165,7 +165,7 @@ impl<S: Symbol> Decoded<S> {
         self.symbols.get(..self.end).unwrap_or_default()
     }
 
-    fn new(&self) -> &[S] {
+    fn decoded(&self) -> &[S] {
         self.all().get(WINDOW..).unwrap_or_default()
     }
 

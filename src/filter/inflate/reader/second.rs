@@ -82,9 +82,9 @@ fn start() -> io::Result<Sender<Job>> {
 
 impl Job {
     fn work(self) {
-        let part = ahead::decode(&self.input, self.from, ROOM, &self.is_wanted, self.found);
-        // The reader changes the input once it has the part.
-        drop(self.input);
+        let part = ahead::decode(&self.input, self.from, ROOM, &self.is_wanted, &self.found);
+        // No more is found. The reader changes the input once it has the part.
+        drop((self.found, self.input));
         let _ = self.done.send(part);
     }
 }
