@@ -183,14 +183,17 @@ pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
 /// Bytes of one ASDF ndarray's inline data.
 pub const INLINE_BYTES: u64 = 64 << 20;
 
-/// Entries of mappings that are looked at to describe the chunks of one ASDF chunked ndarray.
+/// Entries of mappings and bytes of references that are looked at to describe the chunks of one ASDF chunked ndarray.
 pub const CHUNK_ENTRIES: usize = 1 << 22;
 
-/// Chunks of one ASDF chunked ndarray that do not say their shape, and elements of all of them.
+/// Chunks of one ASDF chunked ndarray that do not say their shape.
 pub const SHAPELESS_CHUNKS: usize = 256;
 
-/// See [`SHAPELESS_CHUNKS`].
-pub const SHAPELESS_ELEMENTS: u64 = 1 << 20;
+/// Dimensions of all chunks of one ASDF chunked ndarray together.
+pub const CHUNK_AXES: usize = 1 << 19;
+
+/// Elements of all chunks of one ASDF chunked ndarray that stand in the tree, aliases counted each time.
+pub const CHUNK_ELEMENTS: u64 = 1 << 20;
 
 /// Bytes of ASDF ndarrays and texts that are large and kept as they were made of the tree.
 pub const INLINE_KEPT: u64 = 32 << 20;
@@ -255,6 +258,9 @@ pub const VIRTUAL_MAPPINGS: usize = 1 << 16;
 
 /// Bytes of the descriptions of its sources that one virtual dataset keeps, elements that stand in them included.
 pub const VIRTUAL_SOURCES: u64 = 4 << 20;
+
+/// Elements of parts of a virtual dataset that are read for one of its own: parts may lie over each other.
+pub const VIRTUAL_OVERLAPS: u64 = 16;
 
 /// Virtual datasets within virtual datasets.
 pub const VIRTUAL_DEPTH: usize = 16;

@@ -2,6 +2,7 @@
 //! fill value.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::array::convert::Conversion;
@@ -69,37 +70,47 @@ impl VirtualArray {
     /// Puts the parts into `reply`, which holds the fill value of the elements from `first` on, whole ones.
     ///
     /// # Errors
-    /// As a source that is there cannot be read.
+    /// As a source that is there cannot be read; `Limit` where too many parts lie over each other.
     pub(super) fn read(&self, first: u64, reply: &mut [u8]) -> Result<()> {
         let size = u64::from(self.array.datatype.size);
         let wanted = first..first + reply.len() as u64 / size;
+        let mut left = (wanted.end - wanted.start).saturating_mul(limits::VIRTUAL_OVERLAPS);
         for (number, part) in self.parts.iter().enumerate() {
             if part.first < wanted.end && wanted.start < part.end {
-                self.read_part(number, part, first, wanted.end, reply)?;
+                self.read_part(number, part, wanted.clone(), reply, &mut left)?;
             }
         }
         Ok(())
     }
 
+    /// Puts a part into `reply`, as far as it lies in what is `wanted` and there are no more elements than are `left`.
     fn read_part(
         &self,
         number: usize,
         part: &Part,
-        first: u64,
-        end: u64,
+        wanted: Range<u64>,
         reply: &mut [u8],
+        left: &mut u64,
     ) -> Result<()> {
+        let run_at = |ordinal| {
+            let run = part.runs.from_ordinal(ordinal);
+            run.filter(|run| run.element < wanted.end)
+        };
+        let mut ordinal = part.runs.first_at(wanted.start);
+        if run_at(ordinal).is_none() {
+            return Ok(());
+        }
         let Some(source) = self.source(number, part)? else {
             return Ok(());
         };
         let size = self.array.datatype.size as usize;
-        let mut ordinal = part.runs.first_at(first);
-        while let Some(run) = part.runs.from_ordinal(ordinal) {
-            if run.element >= end {
-                break;
-            }
-            let length = run.length.min(end - run.element);
-            let start = (run.element - first) as usize * size;
+        while let Some(run) = run_at(ordinal) {
+            let length = run.length.min(wanted.end - run.element);
+            *left = left.checked_sub(length).ok_or_else(|| {
+                let most = limits::VIRTUAL_OVERLAPS;
+                Error::limit("parts of a virtual dataset over each other", most)
+            })?;
+            let start = (run.element - wanted.start) as usize * size;
             let target = &mut reply[start..start + length as usize * size];
             source.read(Run { length, ..run }, size, target)?;
             ordinal += length;

@@ -49,6 +49,7 @@ pub fn describe(around: &Surroundings, node: Index) -> Result<Array> {
     let dims = parser.lengths(fields.need("shape")?)?;
     let chunks = parser.chunks(fields.need("chunks")?, &dims)?;
     let datatype = parser.datatype(&fields, chunks.first())?;
+    parser.check_bytes(datatype.size)?;
     let mappings = chunks.into_iter().map(|chunk| chunk.mapping(around));
     let storage = match shape::product(&dims)? {
         0 => Storage::Empty,
@@ -74,8 +75,10 @@ pub fn blocks(around: &Surroundings, node: Index) -> Result<Vec<Held>> {
     let fields = Fields::new(parser.document, node)?;
     let dims = parser.lengths(fields.need("shape")?)?;
     let chunks = parser.chunks(fields.need("chunks")?, &dims)?;
-    let block = |chunk: &Chunk| around.ndarray(chunk.ndarray).block;
-    Ok(chunks.iter().filter_map(block).collect())
+    let stored = chunks.iter().filter(|chunk| !chunk.is_inline);
+    Ok(stored
+        .filter_map(|chunk| around.ndarray(chunk.ndarray).block)
+        .collect())
 }
 
 impl Surroundings {
@@ -90,6 +93,8 @@ struct Chunk {
     start: Vec<u64>,
     dims: Vec<u64>,
     ndarray: Index,
+    /// Whether its elements stand in the tree, as far as that is known.
+    is_inline: bool,
 }
 
 impl Chunk {
@@ -130,11 +135,13 @@ impl VirtualSource for Source {
 struct Parser<'a> {
     around: &'a Surroundings,
     document: &'a Document,
-    /// Entries of chunks that may still be looked at: the same long mapping may be named again and again.
+    /// Entries of chunks and bytes of references that may still be looked at: the same long ones may be named again
+    /// and again.
     entries_left: usize,
     /// Chunks that may still be described because they do not say their shape.
     shapeless_left: usize,
-    /// Elements that these may still have.
+    /// Elements that may still stand in the tree, those that are named again counted again: who reads the array makes
+    /// them of the tree each time.
     elements_left: u64,
 }
 
@@ -145,7 +152,7 @@ impl<'a> Parser<'a> {
             document: around.tree.document(),
             entries_left: limits::CHUNK_ENTRIES,
             shapeless_left: limits::SHAPELESS_CHUNKS,
-            elements_left: limits::SHAPELESS_ELEMENTS,
+            elements_left: limits::CHUNK_ELEMENTS,
         }
     }
 
@@ -157,6 +164,10 @@ impl<'a> Parser<'a> {
             let most = to_u64(limits::VIRTUAL_MAPPINGS);
             return Err(Error::limit("chunks of a chunked ndarray", most));
         }
+        if nodes.len().saturating_mul(dims.len()) > limits::CHUNK_AXES {
+            let most = to_u64(limits::CHUNK_AXES);
+            return Err(Error::limit("dimensions of all chunks together", most));
+        }
         nodes.iter().map(|&node| self.chunk(node, dims)).collect()
     }
 
@@ -165,9 +176,12 @@ impl<'a> Parser<'a> {
         let start = start.ok_or_else(|| self.corrupt(node, "a chunk without start"))?;
         let start = self.lengths(start)?;
         let ndarray = self.value(node, "ndarray")?;
-        let ndarray = ndarray.and_then(|ndarray| self.around.tree.meant(ndarray));
+        let ndarray = match ndarray {
+            Some(ndarray) => self.meant(ndarray)?,
+            None => None,
+        };
         let ndarray = ndarray.ok_or_else(|| self.corrupt(node, "a chunk without ndarray"))?;
-        let dims = self.dims(ndarray)?;
+        let (dims, is_inline) = self.dims(ndarray)?;
         let fits = |((&start, &length), &extent): ((&u64, &u64), &u64)| {
             start.checked_add(length).is_some_and(|end| end <= extent)
         };
@@ -177,31 +191,67 @@ impl<'a> Parser<'a> {
                 start,
                 dims,
                 ndarray,
+                is_inline,
             }),
             false => Err(self.corrupt(node, "a chunk does not lie in its array")),
         }
     }
 
-    /// The extent of a chunk's ndarray: as the tree says it, else as its elements have it.
-    fn dims(&mut self, ndarray: Index) -> Result<Vec<u64>> {
+    /// The extent of a chunk's ndarray, and whether it stands in the tree: as the tree says it, else as its elements
+    /// have it.
+    fn dims(&mut self, ndarray: Index) -> Result<(Vec<u64>, bool)> {
+        let is_stored = self.value(ndarray, "source")?.is_some();
+        let is_inline = !is_stored && self.value(ndarray, "data")?.is_some();
         let shape = self.value(ndarray, "shape")?;
-        if let Some(Ok(dims)) = shape.map(|shape| self.lengths(shape)) {
-            return Ok(dims);
+        let told = shape.and_then(|shape| self.lengths(shape).ok());
+        let (dims, is_inline) = match told {
+            Some(dims) if is_stored || is_inline => (dims, is_inline),
+            _ => self.described(ndarray)?,
+        };
+        if is_inline {
+            self.count(&dims)?;
         }
+        Ok((dims, is_inline))
+    }
+
+    fn described(&mut self, ndarray: Index) -> Result<(Vec<u64>, bool)> {
         let most = to_u64(limits::SHAPELESS_CHUNKS);
         self.shapeless_left = (self.shapeless_left.checked_sub(1))
             .ok_or_else(|| Error::limit("chunks without a shape", most))?;
         let array = self.around.ndarray(ndarray).array;
         array.storage?;
-        let dims = array.shape.dims();
+        Ok((array.shape.dims().to_vec(), array.layout == Layout::Inline))
+    }
+
+    fn count(&mut self, dims: &[u64]) -> Result<()> {
         // Empty lists cost as much as full ones.
         let steps = dims.iter().map(|&dim| dim.max(1));
         let elements = steps.fold(1, u64::saturating_mul);
-        self.elements_left = (self.elements_left.checked_sub(elements)).ok_or_else(|| {
-            let most = limits::SHAPELESS_ELEMENTS;
-            Error::limit("elements of chunks without a shape", most)
-        })?;
-        Ok(dims.to_vec())
+        let most = limits::CHUNK_ELEMENTS;
+        self.elements_left = (self.elements_left.checked_sub(elements))
+            .ok_or_else(|| Error::limit("elements of chunks in the tree", most))?;
+        Ok(())
+    }
+
+    /// That the elements that stand in the tree are not too many bytes, one being of `size`.
+    fn check_bytes(&self, size: u32) -> Result<()> {
+        let elements = limits::CHUNK_ELEMENTS.saturating_sub(self.elements_left);
+        match elements.saturating_mul(u64::from(size)) {
+            0..=limits::INLINE_BYTES => Ok(()),
+            _ => Err(Error::limit(
+                "bytes of chunks in the tree",
+                limits::INLINE_BYTES,
+            )),
+        }
+    }
+
+    /// As the tree has it, for no more than may still be looked at.
+    fn meant(&mut self, node: Index) -> Result<Option<Index>> {
+        let meant = self.around.tree.meant(node, &mut self.entries_left);
+        match (meant, self.entries_left) {
+            (None, 0) => Err(too_many_entries()),
+            _ => Ok(meant),
+        }
     }
 
     /// The datatype, which names no byte order of its own where the chunks have one.
@@ -220,9 +270,8 @@ impl<'a> Parser<'a> {
     /// The value of a mapping's own key.
     fn value(&mut self, mapping: Index, name: &str) -> Result<Option<Index>> {
         let entries = self.document.pairs(mapping).map_or(1, <[_]>::len);
-        let most = to_u64(limits::CHUNK_ENTRIES);
-        self.entries_left = (self.entries_left.checked_sub(entries))
-            .ok_or_else(|| Error::limit("entries of an array's chunks", most))?;
+        self.entries_left =
+            (self.entries_left.checked_sub(entries)).ok_or_else(too_many_entries)?;
         Ok(self.document.value(mapping, name))
     }
 
@@ -243,4 +292,9 @@ impl<'a> Parser<'a> {
     fn corrupt(&self, node: Index, what: &str) -> Error {
         fields::corrupt(self.document, node, what)
     }
+}
+
+fn too_many_entries() -> Error {
+    let most = to_u64(limits::CHUNK_ENTRIES);
+    Error::limit("entries of an array's chunks", most)
 }

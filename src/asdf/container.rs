@@ -442,7 +442,7 @@ impl Extras for File {
         }
         let missing = || Error::corrupt("ndarray: its mask is not in this file", 0);
         self.tree
-            .meant(mask)
+            .meant(mask, &mut { limits::TREE_NODES })
             .map(|target| Some(Mask::Node(id(target))))
             .ok_or_else(missing)
     }

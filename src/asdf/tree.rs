@@ -213,13 +213,12 @@ impl Tree {
     }
 
     /// The node that a reference within this file names, wherever it stands: what is within an
-    /// ndarray too. References on the way are not followed.
-    pub fn referenced(&self, reference: &Reference) -> Option<Index> {
+    /// ndarray too. References on the way are not followed. No more entries are looked at than are `left`.
+    fn referenced(&self, reference: &Reference, left: &mut usize) -> Option<Index> {
         let document = &self.document;
-        let mut left = limits::TREE_NODES;
         let step = |here: Index, name: &Vec<u8>| {
             let name = std::str::from_utf8(name).ok()?;
-            left = left.checked_sub(document.pairs(here).map_or(0, <[_]>::len))?;
+            spend(left, document.pairs(here).map_or(1, <[_]>::len))?;
             match document.items(here) {
                 Some(items) => items.get(name.parse::<usize>().ok()?).copied(),
                 None => document.value(here, name),
@@ -228,14 +227,17 @@ impl Tree {
         reference.names.iter().try_fold(Index::ROOT, step)
     }
 
-    /// The node itself; of a `$ref` what it names in this file.
-    pub fn meant(&self, node: Index) -> Option<Index> {
+    /// The node itself; of a `$ref` what it names in this file. No more entries of mappings and bytes of text are
+    /// looked at than are `left`; where that is too few, none is.
+    pub fn meant(&self, node: Index, left: &mut usize) -> Option<Index> {
+        spend(left, self.document.pairs(node).map_or(1, <[_]>::len))?;
         let Some(uri) = self.uri(node) else {
             return Some(node);
         };
+        spend(left, uri.len())?;
         let reference = pointer::parse(uri);
         match reference.file {
-            None => self.referenced(&reference),
+            None => self.referenced(&reference, left),
             Some(_) => None,
         }
     }
@@ -367,6 +369,12 @@ fn item(node: Index) -> Entry {
         name: Name::Item,
         node,
     }
+}
+
+fn spend(left: &mut usize, cost: usize) -> Option<()> {
+    let after = left.checked_sub(cost);
+    *left = after.unwrap_or(0);
+    after.map(|_| ())
 }
 
 #[cfg(test)]

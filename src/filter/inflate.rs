@@ -53,6 +53,8 @@ pub struct Inflater {
     is_last: bool,
     literals: Box<[u32; LITERAL_TABLE]>,
     distances: Box<[u32; DISTANCE_TABLE]>,
+    /// Whether these are the tables of the fixed codes.
+    is_fixed: bool,
     pairs: Pairs,
     sum: Adler,
 }
@@ -109,6 +111,7 @@ impl Default for Inflater {
             is_last: false,
             literals: Box::new([SPECIAL; LITERAL_TABLE]),
             distances: Box::new([SPECIAL; DISTANCE_TABLE]),
+            is_fixed: false,
             pairs: Pairs::default(),
             sum: Adler::default(),
         }
@@ -353,6 +356,9 @@ impl Inflater {
     }
 
     fn fixed(&mut self) -> Taken<()> {
+        if self.is_fixed {
+            return Ok(());
+        }
         let mut lengths = [8; 288];
         lengths
             .iter_mut()
@@ -366,7 +372,9 @@ impl Inflater {
             .for_each(|length| *length = 7);
         self.pairs.forget();
         build(&mut *self.literals, LITERAL_BITS, &lengths, literal)?;
-        build(&mut *self.distances, DISTANCE_BITS, &[5; 32], distance)
+        build(&mut *self.distances, DISTANCE_BITS, &[5; 32], distance)?;
+        self.is_fixed = true;
+        Ok(())
     }
 
     fn dynamic<S>(&mut self, work: &mut Work<'_, S>) -> Taken<()> {
@@ -430,6 +438,7 @@ impl Inflater {
             return Err(Stop::Damaged("a block without an end"));
         }
         self.pairs.forget();
+        self.is_fixed = false;
         build(&mut *self.literals, LITERAL_BITS, literals, literal)?;
         build(&mut *self.distances, DISTANCE_BITS, distances, distance)
     }

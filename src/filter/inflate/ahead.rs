@@ -12,6 +12,7 @@
 )]
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 
 use super::symbol::{Marked, Symbol};
 use super::{Inflater, ORDER, Stage, Step, WINDOW, Work};
@@ -24,12 +25,12 @@ const STEP: usize = 64 << 10;
 
 /// A part of a stream that begins with a block.
 pub(super) struct Part {
-    /// The bit of the input with which it begins.
-    pub(super) start: i64,
     /// What it is decoded to, behind a window of marks.
-    marked: Vec<Marked>,
-    /// What it is decoded to from there on, behind the window.
-    bytes: Vec<u8>,
+    marked: Decoded<Marked>,
+    /// Symbols at the end of it that are known.
+    known: usize,
+    /// What it is decoded to from there on, behind the window, once that is known.
+    bytes: Option<Decoded<u8>>,
     /// The decoder where the part ends.
     inflater: Inflater,
     /// Bytes of the input that are done with.
@@ -37,20 +38,36 @@ pub(super) struct Part {
 }
 
 /// Decodes from the first block that begins at bit `from` of the input or behind, to the end of the input or of the
-/// last block, at most `room` bytes; `None` where none is found or the part is not wanted any more.
-pub(super) fn decode(input: &[u8], from: i64, room: usize, is_wanted: &AtomicBool) -> Option<Part> {
-    let end = from + 8 * SEARCHED;
-    let mut starts = (from..end).filter(|&bit| may_begin(input, bit));
-    starts.find_map(|start| Part::from(input, start, room, is_wanted))
+/// last block, at most `room` bytes; `None` where none is found, it is damaged, or the part is not wanted any more.
+/// Tells the bit where the block begins as soon as it is `found`.
+///
+/// What is found and damaged was hardly ever a block. It is not searched for another one then: a stream may be full of
+/// such.
+pub(super) fn decode(
+    input: &[u8],
+    from: i64,
+    room: usize,
+    is_wanted: &AtomicBool,
+    found: &Sender<i64>,
+) -> Option<Part> {
+    let bits = (from..from + 8 * SEARCHED).take_while(|_| is_wanted.load(Ordering::Relaxed));
+    let mut starts = bits.filter(|&bit| may_begin(input, bit));
+    let (start, block) = starts.find_map(|bit| Some((bit, Inflater::at_block(input, bit)?)))?;
+    found.send(start).ok()?;
+    Part::from(input, block, room, is_wanted)
 }
 
 impl Part {
-    fn from(input: &[u8], start: i64, room: usize, is_wanted: &AtomicBool) -> Option<Self> {
-        let (inflater, used) = Inflater::at_block(input, start)?;
+    fn from(
+        input: &[u8],
+        (inflater, used): (Inflater, usize),
+        room: usize,
+        is_wanted: &AtomicBool,
+    ) -> Option<Self> {
         let mut part = Part {
-            start,
-            marked: Marked::window().collect(),
-            bytes: Vec::new(),
+            marked: Decoded::behind(Marked::window().collect()),
+            known: 0,
+            bytes: None,
             inflater,
             used,
         };
@@ -69,26 +86,36 @@ impl Part {
 
     /// Bytes it is decoded to.
     fn len(&self) -> usize {
-        let windows = if self.bytes.is_empty() { 1 } else { 2 };
-        self.marked.len() + self.bytes.len() - windows * WINDOW
+        let bytes = self.bytes.as_ref().map_or(0, |bytes| bytes.decoded().len());
+        self.marked.decoded().len() + bytes
     }
 
     /// Decodes to the end of a block, or as much as a step is.
     fn step(&mut self, input: &[u8]) -> Step {
         let input = input.get(self.used..).unwrap_or_default();
-        if self.bytes.is_empty() {
-            self.bytes = window_of(&self.marked).unwrap_or_default();
+        if self.bytes.is_none()
+            && self.known >= WINDOW
+            && let Some(window) = self.marked.all().last_chunk::<WINDOW>()
+        {
+            let window = window.iter().filter_map(|symbol| symbol.known());
+            self.bytes = Some(Decoded::behind(window.collect()));
         }
-        let step = match self.bytes.is_empty() {
-            true => append(
-                &mut self.inflater,
-                input,
-                &mut self.marked,
-                Marked::literal(0),
-            ),
-            false => append(&mut self.inflater, input, &mut self.bytes, 0),
+        let step = match &mut self.bytes {
+            Some(bytes) => bytes.append(&mut self.inflater, input),
+            None => self.append_marked(input),
         };
         self.used += step.used;
+        step
+    }
+
+    fn append_marked(&mut self, input: &[u8]) -> Step {
+        let step = self.marked.append(&mut self.inflater, input);
+        let all = self.marked.all();
+        let new = all.get(all.len() - step.written..).unwrap_or_default();
+        self.known = match new.iter().rposition(|symbol| symbol.known().is_none()) {
+            Some(unknown) => new.len() - unknown - 1,
+            None => self.known + new.len(),
+        };
         step
     }
 
@@ -103,12 +130,14 @@ impl Part {
         let (before, room) = output.split_at_mut_checked(*end)?;
         let window = before.last_chunk::<WINDOW>()?;
         let room = room.get_mut(..self.len())?;
-        let marked = self.marked.get(WINDOW..)?;
+        let marked = self.marked.decoded();
         let (first, rest) = room.split_at_mut_checked(marked.len())?;
         for (room, symbol) in first.iter_mut().zip(marked) {
             *room = symbol.resolved(window);
         }
-        rest.copy_from_slice(self.bytes.get(WINDOW..).unwrap_or_default());
+        if let Some(bytes) = &self.bytes {
+            rest.copy_from_slice(bytes.decoded());
+        }
         let mut sum = inflater.sum;
         sum.add(room);
         *end += room.len();
@@ -118,28 +147,42 @@ impl Part {
     }
 }
 
-/// The last symbols as the window of what follows, if all of them are known.
-fn window_of(marked: &[Marked]) -> Option<Vec<u8>> {
-    let last = marked.last_chunk::<WINDOW>()?;
-    let is_known = |symbols: &[Marked]| symbols.iter().all(|symbol| symbol.known().is_some());
-    // The last ones are the first to be known, and most often the last to be unknown.
-    let is_known = is_known(last);
-    is_known.then(|| last.iter().filter_map(|symbol| symbol.known()).collect())
+/// Symbols behind a window, and room for more.
+struct Decoded<S> {
+    symbols: Vec<S>,
+    end: usize,
 }
 
-fn append<S: Symbol>(
-    inflater: &mut Inflater,
-    input: &[u8],
-    output: &mut Vec<S>,
-    nothing: S,
-) -> Step {
-    let at = output.len();
-    output.resize(at + STEP, nothing);
-    // The next block's beginning, not this one's.
-    let end = inflater.bit(0) + 1;
-    let step = inflater.inflate_until(input, output, at, end);
-    output.truncate(at + step.written);
-    step
+impl<S: Symbol> Decoded<S> {
+    fn behind(window: Vec<S>) -> Self {
+        Decoded {
+            end: window.len(),
+            symbols: window,
+        }
+    }
+
+    fn all(&self) -> &[S] {
+        self.symbols.get(..self.end).unwrap_or_default()
+    }
+
+    fn decoded(&self) -> &[S] {
+        self.all().get(WINDOW..).unwrap_or_default()
+    }
+
+    /// Decodes to the end of a block, or as much as a step is.
+    fn append(&mut self, inflater: &mut Inflater, input: &[u8]) -> Step {
+        let room = self.end + STEP;
+        // Blocks may be many and short: only what the last one took is made anew.
+        if self.symbols.len() < room {
+            self.symbols.resize(room, S::literal(0));
+        }
+        let output = self.symbols.get_mut(..room).unwrap_or_default();
+        // The next block's beginning, not this one's.
+        let end = inflater.bit(0) + 1;
+        let step = inflater.inflate_until(input, output, self.end, end);
+        self.end += step.written;
+        step
+    }
 }
 
 impl Inflater {

@@ -12,10 +12,10 @@ mod second;
 
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::time::Instant;
 
 use second::{Begun, Second};
 
-use super::ahead::Part;
 use super::{Inflater, WINDOW, bits};
 use crate::error::Error;
 use crate::wire::to_u64;
@@ -29,6 +29,9 @@ const ROOM: usize = 1 << 20;
 /// Stored bytes that are not worth a thread.
 const FEW: usize = 64 << 10;
 
+/// Rounds that the first thread does alone, at most, after the second was of no use.
+const MOST_ALONE: u32 = 15;
+
 /// The decoder of a stream.
 pub struct Reader<R> {
     stored: R,
@@ -40,6 +43,10 @@ pub struct Reader<R> {
     second: Second,
     /// What the second thread is about to decode.
     begun: Option<Begun>,
+    /// How often in a row it decoded nothing that could be taken over.
+    vain: u32,
+    /// Rounds for which it is not asked again.
+    alone: u32,
     /// Why no more stored bytes can be had. What was decoded before is given first.
     failure: Option<io::Error>,
 }
@@ -71,6 +78,8 @@ impl<R: Read> Reader<R> {
             given: 0,
             second: Second::new(threads),
             begun: None,
+            vain: 0,
+            alone: 0,
             failure: None,
         }
     }
@@ -80,13 +89,25 @@ impl<R: Read> Reader<R> {
     fn round(&mut self) -> io::Result<()> {
         self.given = self.run.keep_window();
         let used = match self.begun.take() {
-            Some(begun) => self.run.by_two(&self.input, begun),
+            Some(begun) => {
+                let (used, is_taken) = self.run.by_two(&self.input, begun);
+                self.vain = match is_taken {
+                    true => 0,
+                    false => self.vain.saturating_add(1),
+                };
+                self.alone = self.vain.saturating_sub(1).min(MOST_ALONE);
+                used
+            }
             None => self.run.forward(&self.input, 0, i64::MAX),
         };
         let read = self.refill(used);
         let decoded = self.run.end - self.given;
         if used == 0 && read == 0 && decoded == 0 && !self.run.is_done {
             return Err(self.end());
+        }
+        if let Some(left) = self.alone.checked_sub(1) {
+            self.alone = left;
+            return Ok(());
         }
         let reach = reach(self.input.len(), used, decoded);
         self.begun = reach.and_then(|reach| self.second.begin(&self.input, reach));
@@ -158,23 +179,23 @@ impl Run {
         used + step.used
     }
 
-    /// Decodes to where the second thread was to search, waits for its part, and takes that over if it fits.
-    fn by_two(&mut self, input: &[u8], begun: Begun) -> usize {
-        let used = self.forward(input, 0, begun.from());
-        match begun.end(self.is_between_blocks()) {
-            Some(part) => self.join(input, used, part),
-            None => used,
+    /// Decodes to where the second thread was to search, and on to the block that it has found. If one does begin
+    /// there, waits for the part and takes it over. Gives the bytes that are done with, and whether it did.
+    fn by_two(&mut self, input: &[u8], begun: Begun) -> (usize, bool) {
+        let started = Instant::now();
+        let mut used = self.forward(input, 0, begun.from());
+        let mut is_met = false;
+        if self.is_between_blocks()
+            // Who searches for longer may not find anything.
+            && let Some(start) = begun.found(started.elapsed())
+        {
+            used = self.forward(input, used, start);
+            is_met = self.is_between_blocks() && self.inflater.bit(used) == start;
         }
-    }
-
-    /// Goes on to where the part begins, and takes it over if a block begins there.
-    fn join(&mut self, input: &[u8], used: usize, part: Part) -> usize {
-        let used = self.forward(input, used, part.start);
-        if !self.is_between_blocks() || self.inflater.bit(used) != part.start {
-            return used;
-        }
-        let taken = part.take(&mut self.inflater, &mut self.output, &mut self.end);
-        taken.unwrap_or(used)
+        let part = begun.end(is_met);
+        let taken =
+            part.and_then(|part| part.take(&mut self.inflater, &mut self.output, &mut self.end));
+        (taken.unwrap_or(used), taken.is_some())
     }
 
     fn is_between_blocks(&self) -> bool {

@@ -447,6 +447,54 @@ fn a_damaged_chunk_is_lost_alone() {
     }
 }
 
+/// Few bytes name one chunk as often as a list may be long: one that covers every other element, one whose elements
+/// stand in the tree, one that is found at the end of a long reference.
+#[test]
+fn one_chunk_again_and_again() {
+    let column = ndarray("1", "[500, 1]", "");
+    let numbers = vec!["1"; 20_000].join(", ");
+    let numbers =
+        format!("!core/ndarray-1.1.0 {{data: [{numbers}], datatype: uint8, shape: [20000]}}");
+    let long = format!("{{$ref: '#{}good'}}", "/".repeat(200_000));
+    let flat = format!("[{}]", ["1"; 32].join(", "));
+    let corner = format!("[{}]", ["0"; 32].join(", "));
+    let point = ndarray("1", &flat, "");
+    let cases = [
+        (&*flat, &*corner, point, "dimensions of all chunks"),
+        ("[500, 2]", "[0, 0]", column, "over each other"),
+        ("[20000]", "[0]", numbers, "elements of chunks"),
+        ("[8]", "[0]", long, "entries of an array's chunks"),
+    ];
+    for (shape, start, ndarray, expected) in cases {
+        let chunk = format!("&c {{start: {start}, ndarray: {ndarray}}}");
+        let chunks = chunk + &", *c".repeat(65_535);
+        let bad = format!(
+            "!core/chunked-ndarray-1.0.0 {{shape: {shape}, datatype: uint8, chunks: [{chunks}]}}"
+        );
+        let tree = good_is_good(beside(&bad, &[Block::plain(500).bytes(&[7; 500])]));
+        let error = soon(|| tree.content(".h5fs/assembled/bad")).expect_err(expected);
+        let why = tree.attribute("bad", "user.h5fs.error");
+        let why = why.unwrap_or(error.to_string());
+        assert!(why.contains(expected), "{why}");
+    }
+}
+
+/// A chunk that does not say how long it is may be longer than what may stand in the tree.
+#[test]
+fn a_long_chunk_of_open_length() {
+    let length = (1 << 20) + 1;
+    let bad = format!(
+        "!core/chunked-ndarray-1.0.0 {{shape: [{length}], datatype: uint8, chunks: [{{start: [0], ndarray: {}}}]}}",
+        ndarray("1", "['*']", "")
+    );
+    let tree = Tree::new(beside(
+        &bad,
+        &[Block::plain(length as u64).bytes(&vec![7; length])],
+    ));
+    let last = tree.part(".h5fs/assembled/bad", length as u64 - 4, 8);
+    assert_eq!(last, Ok(vec![7; 4]));
+}
+
 #[test]
 fn a_check_looks_at_blocks_that_no_array_uses() {
     let wrong = Block {

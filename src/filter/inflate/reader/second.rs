@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use super::ROOM;
 use crate::filter::inflate::ahead::{self, Part};
@@ -24,6 +25,7 @@ pub(super) struct Job {
     input: Arc<Vec<u8>>,
     from: i64,
     is_wanted: Arc<AtomicBool>,
+    found: Sender<i64>,
     done: Sender<Option<Part>>,
 }
 
@@ -31,6 +33,7 @@ pub(super) struct Job {
 pub(super) struct Begun {
     from: i64,
     is_wanted: Arc<AtomicBool>,
+    found: Receiver<i64>,
     part: Receiver<Option<Part>>,
 }
 
@@ -51,17 +54,20 @@ impl Second {
             return None;
         };
         let (done, part) = channel();
+        let (finds, found) = channel();
         let is_wanted = Arc::new(AtomicBool::new(true));
         let job = Job {
             input: Arc::clone(input),
             from: bits(reach),
             is_wanted: Arc::clone(&is_wanted),
+            found: finds,
             done,
         };
         jobs.send(job).ok()?;
         Some(Begun {
             from: bits(reach),
             is_wanted,
+            found,
             part,
         })
     }
@@ -76,9 +82,9 @@ fn start() -> io::Result<Sender<Job>> {
 
 impl Job {
     fn work(self) {
-        let part = ahead::decode(&self.input, self.from, ROOM, &self.is_wanted);
-        // The reader changes the input once it has the part.
-        drop(self.input);
+        let part = ahead::decode(&self.input, self.from, ROOM, &self.is_wanted, &self.found);
+        // No more is found. The reader changes the input once it has the part.
+        drop((self.found, self.input));
         let _ = self.done.send(part);
     }
 }
@@ -89,10 +95,17 @@ impl Begun {
         self.from
     }
 
+    /// The bit with which the part begins, if that is found within `patience`.
+    pub(super) fn found(&self, patience: Duration) -> Option<i64> {
+        self.found.recv_timeout(patience).ok()
+    }
+
     /// The part, once it is decoded, if it is wanted and there is one.
     pub(super) fn end(self, is_wanted: bool) -> Option<Part> {
         self.is_wanted.store(is_wanted, Ordering::Relaxed);
-        self.part.recv().ok().flatten()
+        // Waits in any case: the thread has the input until then.
+        let part = self.part.recv().ok().flatten();
+        part.filter(|_| is_wanted)
     }
 }
 

@@ -1,4 +1,5 @@
 use std::io::Write;
+use std::time::Duration;
 
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, FlushCompress};
@@ -110,6 +111,135 @@ fn blocks_of_every_kind_follow_each_other() {
     let end = FlushCompress::Finish;
     compress.compress_vec(&[], &mut stream, end).unwrap();
     assert_read(&stream, &content);
+}
+
+/// Bits of RFC 1951, the first one lowest.
+#[derive(Clone, Default)]
+struct Bits(Vec<bool>);
+
+impl Bits {
+    /// A number, its lowest bit first.
+    fn number(&mut self, value: u32, count: u32) -> &mut Self {
+        self.0.extend((0..count).map(|bit| value >> bit & 1 == 1));
+        self
+    }
+
+    /// A code as it is written on paper.
+    fn code(&mut self, code: &str) -> &mut Self {
+        self.0.extend(code.chars().map(|bit| bit == '1'));
+        self
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let byte = |bits: &[bool]| (0..).zip(bits).map(|(at, &bit)| u8::from(bit) << at).sum();
+        self.0.chunks(8).map(byte).collect()
+    }
+}
+
+/// The header of a block whose codes are 1, 2, … 14 bits long for the bytes from 0 on, 15 ones but the last for its
+/// end, 15 ones for a match, for which there are no distances: nearly any bits are bytes then.
+fn header_of_many_meanings() -> Bits {
+    let mut bits = Bits::default();
+    bits.number(0b100, 3)
+        .number(1, 5)
+        .number(0, 5)
+        .number(15, 4);
+    // 17 codes of lengths: those of 0, 1 and 2 have four bits, as 3 to 12; 13, 14, 15 and 18 have five, 6 bits.
+    let length_of = |symbol: u32| match symbol {
+        16 | 17 => 0,
+        0..=14 => 4,
+        _ => 5,
+    };
+    for symbol in super::super::ORDER {
+        bits.number(length_of(symbol.into()), 3);
+    }
+    // Canonical: 0 to 14 are 0000 to 1110, then 15 is 11110, 18 is 11111.
+    let code = |bits: &mut Bits, symbol: u32| {
+        match symbol {
+            15 => bits.code("11110"),
+            18 => bits.code("11111"),
+            _ => bits.code(&format!("{symbol:04b}")),
+        };
+    };
+    (1..=14).for_each(|length| code(&mut bits, length));
+    // Zeros for 14 to 255.
+    code(&mut bits, 18);
+    bits.number(138 - 11, 7);
+    code(&mut bits, 18);
+    bits.number(242 - 138 - 11, 7);
+    [15, 15, 0]
+        .iter()
+        .for_each(|&length| code(&mut bits, length));
+    bits
+}
+
+/// A stream of blocks that store bytes as they are, none of which says its length with many ones in a row.
+fn stored(content: &[u8]) -> Vec<u8> {
+    let mut stream = vec![0x78, 0x9c];
+    let parts: Vec<&[u8]> = content.chunks(0xaaaa).collect();
+    for (number, part) in parts.iter().enumerate() {
+        let length = u16::try_from(part.len()).unwrap();
+        stream.push(u8::from(number + 1 == parts.len()));
+        stream.extend(length.to_le_bytes());
+        stream.extend((!length).to_le_bytes());
+        stream.extend_from_slice(part);
+    }
+    stream.extend(adler(content));
+    stream
+}
+
+fn adler(content: &[u8]) -> [u8; 4] {
+    let (low, high) = content.iter().fold((1_u32, 0_u32), |(low, high), &byte| {
+        let low = (low + u32::from(byte)) % 65_521;
+        (low, (high + low) % 65_521)
+    });
+    (high << 16 | low).to_be_bytes()
+}
+
+#[track_caller]
+fn assert_soon(stream: &[u8], content: &[u8]) {
+    let started = Instant::now();
+    assert_read(stream, content);
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+/// Every few bytes a block might begin, which would be long and end in damage. None of them is worth more than what
+/// stands there, which is copied.
+#[test]
+fn many_places_where_no_block_begins_cost_little() {
+    let mut some = Bits::default();
+    while some.0.len() < 8 * 200_000 {
+        some.0.extend(header_of_many_meanings().0);
+    }
+    some.number(0xffff, 16);
+    let content = some.bytes().repeat(60);
+    assert_soon(&stored(&content), &content);
+}
+
+/// Blocks of nothing with fixed codes, 10 bits each, behind two of some bytes each.
+#[test]
+fn many_blocks_of_nothing_cost_little() {
+    let mut content = Vec::new();
+    let mut stream = Bits::default();
+    stream.number(0x9c78, 16);
+    for number in 0..400_000 {
+        if number % 200_000 == 0 {
+            stream.0.extend(header_of_many_meanings().0);
+            for byte in [0, 0, 1].iter().cycle().take(40_000) {
+                stream.code(["0", "10"][usize::from(*byte)]);
+                content.push(*byte);
+            }
+            stream.code("111111111111110");
+        }
+        stream.number(0b010, 3).number(0, 7);
+    }
+    stream.number(0b011, 3).number(0, 7);
+    let stream = [stream.bytes(), adler(&content).to_vec()].concat();
+    assert_soon(&stream, &content);
 }
 
 /// Bytes, and behind them an error.
