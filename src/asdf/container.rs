@@ -32,8 +32,8 @@ use crate::wire::{to_u64, to_usize};
 /// Nodes are counted from 2: 1 is the inode number of the mount's root.
 const FIRST_ID: u64 = 2;
 
-/// Bytes of inline data up to which a described ndarray is kept among the others.
-const SMALL_INLINE: u64 = 64 << 10;
+/// Bytes up to which a described node is kept among the others.
+const SMALL_NODE: u64 = 64 << 10;
 
 /// An open ASDF file.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Large {
     fn put(&mut self, id: NodeId, known: Known) {
         self.0.retain(|(kept, _)| *kept != id);
         self.0.push_back((id, known));
-        let bytes = |(_, known): &(NodeId, Known)| inline_bytes(&known.node);
+        let bytes = |(_, known): &(NodeId, Known)| node_weight(&known.node);
         while self.0.iter().map(bytes).sum::<u64>() > limits::INLINE_KEPT {
             self.0.pop_front();
         }
@@ -145,7 +145,7 @@ impl File {
         if known.node.is_partial() {
             return Ok(known);
         }
-        if inline_bytes(&known.node) > SMALL_INLINE {
+        if node_weight(&known.node) > SMALL_NODE {
             large().put(id, known.clone());
         } else {
             let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -250,7 +250,7 @@ fn scalar(document: &Document, index: Index) -> Vec<u8> {
 }
 
 /// Bytes of what the node brings with it.
-fn inline_bytes(node: &Node) -> u64 {
+fn node_weight(node: &Node) -> u64 {
     match (&node.kind, node.array()) {
         (NodeKind::Text(text), _) => to_u64(text.len()),
         (_, Some(array)) => weight::of_array(array),
