@@ -46,8 +46,7 @@ pub fn is_tag(tag: &str) -> bool {
 pub fn describe(around: &Surroundings, node: Index) -> Result<Array> {
     let mut parser = Parser::new(around);
     let fields = Fields::new(parser.document, node)?;
-    let dims = parser.lengths(fields.need("shape")?)?;
-    let chunks = parser.chunks(fields.need("chunks")?, &dims)?;
+    let (dims, chunks) = parser.extent_and_chunks(&fields)?;
     let datatype = parser.datatype(&fields, chunks.first())?;
     parser.check_bytes(datatype.size)?;
     let mappings = chunks.into_iter().map(|chunk| chunk.mapping(around));
@@ -73,8 +72,7 @@ pub fn describe(around: &Surroundings, node: Index) -> Result<Array> {
 pub fn blocks(around: &Surroundings, node: Index) -> Result<Vec<Held>> {
     let mut parser = Parser::new(around);
     let fields = Fields::new(parser.document, node)?;
-    let dims = parser.lengths(fields.need("shape")?)?;
-    let chunks = parser.chunks(fields.need("chunks")?, &dims)?;
+    let (_, chunks) = parser.extent_and_chunks(&fields)?;
     let stored = chunks.iter().filter(|chunk| !chunk.is_inline);
     Ok(stored
         .filter_map(|chunk| around.ndarray(chunk.ndarray).block)
@@ -154,6 +152,12 @@ impl<'a> Parser<'a> {
             shapeless_left: limits::SHAPELESS_CHUNKS,
             elements_left: limits::CHUNK_ELEMENTS,
         }
+    }
+
+    fn extent_and_chunks(&mut self, fields: &Fields<'_>) -> Result<(Vec<u64>, Vec<Chunk>)> {
+        let dims = self.lengths(fields.need("shape")?)?;
+        let chunks = self.chunks(fields.need("chunks")?, &dims)?;
+        Ok((dims, chunks))
     }
 
     /// The chunks of an array of extent `dims`.
