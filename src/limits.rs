@@ -10,7 +10,7 @@ pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
 pub const GROWING_ATTEMPTS: u32 = 100;
 
 /// Bytes of verified metadata blocks that all HDF5 files of a mount keep together.
-pub const METADATA_CACHE: u64 = 24 << 20;
+pub const METADATA_CACHE: u64 = 18 << 20;
 
 /// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount keep together.
 pub const OBJECT_CACHE: u64 = 4 << 20;
@@ -99,10 +99,10 @@ pub const SEARCHED_TEXT: usize = 128;
 pub const PATH_INDEX_LINKS: usize = 1 << 19;
 
 /// Bytes of all names together that the search for canonical paths in one file keeps.
-pub const PATH_INDEX_NAMES: usize = 10 << 20;
+pub const PATH_INDEX_NAMES: usize = 8 << 20;
 
 /// Bytes that the canonical paths of all files of a mount take together: at least what one of the most links and names does.
-pub const PATH_INDEXES: u64 = 25 << 20;
+pub const PATH_INDEXES: u64 = 23 << 20;
 
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;
@@ -225,8 +225,8 @@ pub const BZIP2_KEPT: u64 = 16 << 20;
 /// Threads that serve requests.
 pub const THREADS: usize = 256;
 
-/// Bytes of directories of global heap collections that all files of a mount keep together: two of the largest.
-pub const GLOBAL_HEAP_CACHE: u64 = 4 << 20;
+/// Bytes of directories of global heap collections that all files of a mount keep together: at least the largest one.
+pub const GLOBAL_HEAP_CACHE: u64 = 2 << 20;
 
 /// Bytes of objects on a fractal heap that one listing fetches in a file that is shorter than that.
 pub const HEAP_LISTING: u64 = 256 << 20;

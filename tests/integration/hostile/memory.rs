@@ -48,26 +48,43 @@ fn spread_names(count: u64, length: usize, apart: u64) -> Vec<u8> {
     file.rooted(root)
 }
 
-/// A file that leads to so many others, each like `neighbour`, by the names `0`, `1`, …
-fn with_neighbours(directory: &Path, neighbour: &[u8], count: usize) -> PathBuf {
+/// A file that leads to so many others, each like `neighbour`, by the names `0`, `1`, …, and on to `rest`.
+fn with_neighbours(directory: &Path, neighbour: &[u8], count: usize, rest: &[&str]) -> PathBuf {
     let one = directory.join("one.h5");
     fs::write(&one, neighbour).expect("one.h5");
-    let mut links = Vec::new();
+    let mut names = Vec::new();
     for i in 0..count {
         // One file of many names is one neighbour of each.
         let name = format!("one-{i}.h5");
         fs::hard_link(&one, directory.join(&name)).expect(&name);
-        links.push(external_link(
-            i.to_string().as_bytes(),
-            name.as_bytes(),
-            b"/",
-        ));
+        names.push(name);
     }
+    names.extend(rest.iter().copied().map(str::to_owned));
+    let link = |(i, name): (usize, &String)| {
+        external_link(i.to_string().as_bytes(), name.as_bytes(), b"/")
+    };
+    let links: Vec<Message> = names.iter().enumerate().map(link).collect();
     let mut file = Hdf5::new();
     let root = file.put(&group(&links));
     let source = directory.join("main.h5");
     fs::write(&source, file.rooted(root)).expect("main.h5");
     source
+}
+
+/// A file of a dataset `bytes`, of so many sequences of one byte, each in a collection of 2000 objects.
+fn many_collections(count: u64) -> Vec<u8> {
+    const OBJECTS: u16 = 2000;
+    let mut file = Hdf5::new();
+    let objects: Vec<_> = (1..=OBJECTS).map(|index| (index, 1, &b"b"[..])).collect();
+    let collection = collection(16 + 24 * u64::from(OBJECTS), &objects);
+    let elements: Vec<u8> = (0..count)
+        .flat_map(|_| pointer(1, file.put(&collection), OBJECTS.into()))
+        .collect();
+    let data = file.put(&elements);
+    let layout = contiguous(data, elements.len() as u64);
+    let bytes = file.put(&dataset(&[count], &sequence_type(), layout, &[]));
+    let root = file.put_group(&[(b"bytes", bytes)]);
+    file.rooted(root)
 }
 
 /// Five groups whose listings take 20 MB of metadata each, all of their files open at once.
@@ -76,7 +93,7 @@ fn the_metadata_of_all_neighbours_together_is_bounded() {
     const FILES: usize = 5;
     const NAMES: u64 = 5000;
     let directory = tempfile::tempdir().expect("temporary directory");
-    let source = with_neighbours(directory.path(), &spread_names(NAMES, 5, 4096), FILES);
+    let source = with_neighbours(directory.path(), &spread_names(NAMES, 5, 4096), FILES, &[]);
     let mount = mounted(&source);
     for i in 0..FILES {
         let names = fs::read_dir(mount.at(&i.to_string())).expect("a group");
@@ -85,17 +102,30 @@ fn the_metadata_of_all_neighbours_together_is_bounded() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Ten files of 10 MB of names, in each of which the path of an object with several names is sought.
+/// Ten files of 8 MB of names, in each of which the path of an object with several names is sought, one of 10 MB of
+/// directories of collections, and more objects than are kept.
 #[test]
-fn the_paths_in_all_neighbours_together_are_bounded() {
+fn what_is_kept_of_all_neighbours_together_is_bounded() {
     const FILES: usize = 10;
+    const COLLECTIONS: u64 = 200;
+    const NAMES: u64 = 32_000;
+    const OBJECTS: usize = 10_000;
     let directory = tempfile::tempdir().expect("temporary directory");
-    let source = with_neighbours(directory.path(), &spread_names(40_000, 240, 256), FILES);
+    let heaps = directory.path().join("heaps.h5");
+    fs::write(heaps, many_collections(COLLECTIONS)).expect("heaps.h5");
+    let neighbour = spread_names(NAMES, 240, 256);
+    let source = with_neighbours(directory.path(), &neighbour, FILES, &["heaps.h5"]);
     let mount = mounted(&source);
+    let bytes = fs::read(mount.at(&format!("{FILES}/bytes"))).expect("sequences");
+    assert_eq!(bytes, b"b".repeat(COLLECTIONS as usize));
+    for name in fs::read_dir(mount.at("0")).expect("a group").take(OBJECTS) {
+        let object = name.expect("a name").metadata().expect("a dataset");
+        assert_eq!(object.len(), 1);
+    }
     for i in 0..FILES {
         let mut path = Command::new("getfattr");
         path.args(["--only-values", "-n", "user.h5fs.path"]);
-        let last = format!("{:0240}", 39_999);
+        let last = format!("{:0240}", NAMES - 1);
         path.arg(mount.at(&format!("{i}/{last}")));
         let path = run(&mut path, MOUNT_LIMIT).success().text();
         assert_eq!(path, format!("/{last}"), "{i}");
