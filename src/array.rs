@@ -32,8 +32,8 @@ pub use engine::{Engine, Statistics};
 pub use prefetch::Stream;
 
 use crate::error::{Error, Result};
-use crate::filter::Buffer;
 use crate::limits;
+use crate::model::buffer::Buffer;
 use crate::model::storage::{Extent, Storage};
 use crate::model::{Array, array::Fill};
 use chunks::Chunks;

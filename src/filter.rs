@@ -19,7 +19,6 @@ pub mod bitshuffle;
 mod blocks;
 pub mod blosc;
 pub mod blosc2;
-pub mod buffer;
 pub mod bzip2;
 pub mod deflate;
 pub mod fletcher32;
@@ -35,11 +34,11 @@ pub mod szip;
 pub mod zfp;
 pub mod zstd;
 
-pub use buffer::Buffer;
 pub use length::Length;
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::buffer::Buffer;
 use crate::model::storage::{Filter, Pipeline};
 use crate::wire::to_u64;
 
@@ -61,29 +60,23 @@ const BLOSC2: u16 = 32026;
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
 type Decoder = fn(Buffer, &[u32], Length) -> Result<Buffer>;
 
-fn made(bytes: Result<Vec<u8>>) -> Result<Buffer> {
-    bytes.map(Buffer::from)
-}
-
 /// The decoder of the filter registered as `id`.
 fn decoder(id: u16) -> Option<Decoder> {
     let decoder: Decoder = match id {
-        DEFLATE => |bytes, _, length| made(deflate::decode(&bytes, length)),
+        DEFLATE => |bytes, _, length| deflate::decode(&bytes, length),
         SHUFFLE => |bytes, parameters, _| shuffle::decode(bytes, parameters),
         FLETCHER32 => |bytes, _, _| fletcher32::decode(bytes),
-        SZIP => |bytes, parameters, length| made(szip::decode(&bytes, parameters, length)),
+        SZIP => |bytes, parameters, length| szip::decode(&bytes, parameters, length),
         NBIT => nbit::decode,
         SCALEOFFSET => scaleoffset::decode,
-        BZIP2 => |bytes, _, length| made(bzip2::decode(&bytes, length)),
-        LZF => |bytes, _, length| made(lzf::decode(&bytes, length)),
-        BLOSC => |bytes, _, length| made(blosc::decode(&bytes, length)),
-        BLOSC2 => |bytes, _, length| made(blosc2::decode(&bytes, length)),
-        LZ4 => |bytes, _, length| made(lz4::decode(&bytes, length)),
-        BITSHUFFLE => {
-            |bytes, parameters, length| made(bitshuffle::decode(&bytes, parameters, length))
-        }
-        ZFP => |bytes, parameters, length| made(zfp::decode(&bytes, parameters, length)),
-        ZSTD => |bytes, _, length| made(zstd::decode(&bytes, length)),
+        BZIP2 => |bytes, _, length| bzip2::decode(&bytes, length),
+        LZF => |bytes, _, length| lzf::decode(&bytes, length),
+        BLOSC => |bytes, _, length| blosc::decode(&bytes, length),
+        BLOSC2 => |bytes, _, length| blosc2::decode(&bytes, length),
+        LZ4 => |bytes, _, length| lz4::decode(&bytes, length),
+        BITSHUFFLE => |bytes, parameters, length| bitshuffle::decode(&bytes, parameters, length),
+        ZFP => |bytes, parameters, length| zfp::decode(&bytes, parameters, length),
+        ZSTD => |bytes, _, length| zstd::decode(&bytes, length),
         _ => return None,
     };
     Some(decoder)

@@ -21,6 +21,7 @@
 
 pub mod array;
 pub mod attribute;
+pub mod buffer;
 pub mod datatype;
 pub mod extras;
 pub mod kept;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
-use crate::filter::Buffer;
 use crate::limits;
+use crate::model::buffer::Buffer;
 
 /// Which chunk: the array's number, and the chunk's in the array's grid.
 pub(super) type Key = (u64, u64);
@@ -226,11 +226,11 @@ impl Departed {
 
 /// Bytes of an entry with so large a chunk.
 pub(super) fn entry_bytes(chunk: u64) -> u64 {
-    chunk.saturating_add(ENTRY_BYTES)
+    Buffer::memory(chunk).saturating_add(ENTRY_BYTES)
 }
 
 fn weight(chunk: &Decoded) -> u64 {
-    entry_bytes(chunk.capacity() as u64)
+    ENTRY_BYTES.saturating_add(chunk.capacity() as u64)
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use crate::array::budget::{Budget, Permit};
 use crate::array::cache::Key;
 use crate::array::grid::Grid;
 use crate::error::{Error, Result};
-use crate::filter::{self, Buffer};
+use crate::filter;
 use crate::limits;
 use crate::model::Array;
+use crate::model::buffer::Buffer;
 use crate::model::storage::{Chunked, Help, Pieces, StoredChunk};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
@@ -193,9 +194,7 @@ impl Chunks {
         // A panic in somebody else's codec is an error of this chunk, not the end of a thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
             (Origin::Grid(chunked), Some(stored)) => self.undo_filters(chunked, stored),
-            (Origin::Block(pieces), _) => {
-                pieces.decode_with(encoded.number, help).map(Buffer::from)
-            }
+            (Origin::Block(pieces), _) => pieces.decode_with(encoded.number, help),
             (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
         let broken = |_| {

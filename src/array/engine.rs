@@ -10,9 +10,9 @@ use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::flight::{Entry, Flights, Lead};
 use crate::array::prefetch::{self, Queue};
 use crate::error::Result;
-use crate::filter::Buffer;
 use crate::limits;
 use crate::model::Array;
+use crate::model::buffer::Buffer;
 use crate::model::storage::Help;
 use crate::source::SharedSource;
 
@@ -261,7 +261,7 @@ impl Shared {
             }
             self.decoded.fetch_add(1, Ordering::Relaxed);
             if passed.saturating_add(most) > number {
-                self.cache.put(key, &Arc::new(Buffer::from(bytes)));
+                self.cache.put(key, &Arc::new(bytes));
             }
         };
         let mut help = Help {

@@ -167,6 +167,7 @@ mod tests {
     use super::*;
     use crate::array::grid::tests::range;
     use crate::array::tests::sample::{byte, plain};
+    use crate::model::buffer::Buffer;
     use crate::model::storage::Pieces;
 
     /// A block whose byte number i is `byte(i)`; it counts what is decoded.
@@ -190,12 +191,11 @@ mod tests {
             self.bytes / 2
         }
 
-        fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+        fn decode(&self, piece: u64) -> Result<Buffer> {
             self.decoded.fetch_add(1, Ordering::SeqCst);
             let start = piece * self.piece;
-            Ok((start..self.bytes.min(start + self.piece))
-                .map(byte)
-                .collect())
+            let bytes = (start..self.bytes.min(start + self.piece)).map(byte);
+            Ok(bytes.collect::<Vec<u8>>().into())
         }
     }
 

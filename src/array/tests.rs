@@ -448,7 +448,7 @@ impl Pieces for OneWay {
         true
     }
 
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64) -> Result<Buffer> {
         self.decode_with(
             piece,
             &mut Help {
@@ -458,9 +458,12 @@ impl Pieces for OneWay {
         )
     }
 
-    fn decode_with(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
+    fn decode_with(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         self.decoded.fetch_add(piece + 1, Ordering::SeqCst);
-        let content = |piece: u64| (piece * 1000..(piece + 1) * 1000).map(byte).collect();
+        let content = |piece: u64| {
+            let bytes = (piece * 1000..(piece + 1) * 1000).map(byte);
+            Buffer::from(bytes.collect::<Vec<u8>>())
+        };
         (0..piece).for_each(|before| (help.pass)(before, content(before)));
         Ok(content(piece))
     }

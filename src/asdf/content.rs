@@ -143,7 +143,7 @@ impl Contents {
         let pieces = self.pieces(block)?;
         let mut sum = Md5::new();
         for piece in 0..pieces.bytes().div_ceil(pieces.piece_bytes().max(1)) {
-            sum.update(pieces.decode(piece)?);
+            sum.update(&*pieces.decode(piece)?);
         }
         Ok(sum.finalize().into())
     }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::error::{Error, Result};
+use crate::model::buffer::Buffer;
 use crate::model::extras::Mask;
 use crate::model::link::LinkTarget;
 use crate::model::region::Runs;
@@ -64,7 +65,8 @@ fn read(array: &Array) -> Result<Vec<u8>> {
         }
         Storage::Encoded(pieces) => {
             let count = pieces.bytes().div_ceil(pieces.piece_bytes());
-            let pieces: Result<Vec<_>> = (0..count).map(|piece| pieces.decode(piece)).collect();
+            let piece = |number| pieces.decode(number).map(Buffer::into_vec);
+            let pieces: Result<Vec<_>> = (0..count).map(piece).collect();
             Ok(pieces?.concat())
         }
         Storage::Strided(strided) => {

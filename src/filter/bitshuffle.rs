@@ -7,7 +7,8 @@
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::blocks::Blocks;
-use crate::filter::{Length, buffer, lz4, zstd};
+use crate::filter::{Length, lz4, zstd};
+use crate::model::buffer::Buffer;
 use crate::wire::to_usize;
 
 /// What was done to a block after it was bit-shuffled.
@@ -21,7 +22,7 @@ enum Codec {
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for another codec.
-pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffer> {
     let parameter = |place: usize| to_usize(parameters.get(place).copied().unwrap_or(0).into());
     let size = parameter(2)?;
     if size == 0 {
@@ -35,8 +36,8 @@ pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u
     }
 }
 
-fn uncompressed(stored: &[u8], size: usize, block: usize, length: Length) -> Result<Vec<u8>> {
-    let mut output = buffer::take(length.check("bitshuffle", stored.len())?);
+fn uncompressed(stored: &[u8], size: usize, block: usize, length: Length) -> Result<Buffer> {
+    let mut output = Buffer::new(length.check("bitshuffle", stored.len())?);
     let block = match block {
         0 => default_block(size),
         block => block,
@@ -61,11 +62,11 @@ fn default_block(size: usize) -> usize {
     elements.max(128)
 }
 
-fn compressed(stored: &[u8], size: usize, codec: Codec, length: Length) -> Result<Vec<u8>> {
+fn compressed(stored: &[u8], size: usize, codec: Codec, length: Length) -> Result<Buffer> {
     let mut blocks = Blocks::new("bitshuffle", stored);
     let total = length.check("bitshuffle", blocks.total()?)?;
     let shape = Shape::new(total, size, blocks.length()?)?;
-    let mut output = buffer::take(total);
+    let mut output = Buffer::new(total);
     let mut scratch = Vec::new();
     let mut planes = vec![0; shape.block.min(total)];
     let (elements, after) = output
@@ -113,6 +114,10 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored, parameters, length).map(Buffer::into_vec)
+    }
 
     /// What hdf5plugin 7.1 stored for 21 `u2` numbers, `np.arange(21) * 100`, in blocks of 16 elements:
     /// the parameters, then the bytes.

@@ -11,9 +11,10 @@ mod codec;
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
+use crate::filter::Length;
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::shuffle::{self, unshuffle};
-use crate::filter::{Buffer, Length, buffer};
+use crate::model::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 use codec::Codec;
 
@@ -22,9 +23,9 @@ use codec::Codec;
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and filters of
 /// Blosc 2's plugins.
-pub fn decode(chunk: &[u8], length: Length) -> Result<Vec<u8>> {
+pub fn decode(chunk: &[u8], length: Length) -> Result<Buffer> {
     let chunk = Chunk::new(chunk)?;
-    let mut output = buffer::take(length.check("Blosc", chunk.bytes)?);
+    let mut output = Buffer::new(length.check("Blosc", chunk.bytes)?);
     chunk.decode_into(&mut output)?;
     Ok(output)
 }
@@ -480,6 +481,10 @@ fn undo_delta(type_bytes: usize, first: &[u8], block: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored, length).map(Buffer::into_vec)
+    }
 
     // What hdf5plugin 7.1 stored for `np.arange(300) % 7` as `<u2`, level 9.
     const BLOSCLZ: &[u8] = &[

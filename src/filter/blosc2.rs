@@ -8,8 +8,9 @@
 mod b2nd;
 
 use crate::error::{Error, Result};
+use crate::filter::Length;
 use crate::filter::blosc::Chunk;
-use crate::filter::{Length, buffer};
+use crate::model::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 use b2nd::Boxes;
 
@@ -21,7 +22,7 @@ const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and filters of
 /// plugins, chunks of varying length, and arrays of several chunks.
-pub fn decode(bytes: &[u8], length: Length) -> Result<Vec<u8>> {
+pub fn decode(bytes: &[u8], length: Length) -> Result<Buffer> {
     let frame = Frame::new(bytes)?;
     let layer = match frame.metalayer(b"b2nd")? {
         Some(layer) => Some(layer),
@@ -141,8 +142,8 @@ impl<'a> Frame<'a> {
     }
 
     /// The bytes of a frame that is no array: those of its chunks, one after another.
-    fn plain(&self, length: Length) -> Result<Vec<u8>> {
-        let mut output = buffer::take(length.check("Blosc2 frame", self.bytes)?);
+    fn plain(&self, length: Length) -> Result<Buffer> {
+        let mut output = Buffer::new(length.check("Blosc2 frame", self.bytes)?);
         let chunk_bytes = self.chunk_bytes.max(1);
         let offsets = self.offsets(output.len().div_ceil(chunk_bytes))?;
         for (chunk, offset) in output.chunks_mut(chunk_bytes).zip(offsets.as_chunks().0) {
@@ -153,12 +154,12 @@ impl<'a> Frame<'a> {
     }
 
     /// The bytes of an array.
-    fn array(&self, boxes: &Boxes, length: Length) -> Result<Vec<u8>> {
+    fn array(&self, boxes: &Boxes, length: Length) -> Result<Buffer> {
         let total = length.check("Blosc2 array", boxes.array_bytes())?;
         let offsets = self.offsets(1)?;
         let offset = offsets.first_chunk().ok_or_else(damaged)?;
         let chunk = self.chunk(*offset, boxes.padded_bytes(), boxes.block_bytes())?;
-        let mut output = buffer::take(total);
+        let mut output = Buffer::new(total);
         boxes.decode_into(&chunk, &mut output)?;
         Ok(output)
     }
@@ -183,6 +184,10 @@ fn int64(cursor: &mut Cursor<'_>) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored, length).map(Buffer::into_vec)
+    }
 
     /// What hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for it in the shape of 3 by 4.
     const PLAIN: &[u8] = &[

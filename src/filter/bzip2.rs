@@ -4,6 +4,7 @@ use bzip2::{Decompress, Status};
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
+use crate::model::buffer::Buffer;
 use crate::wire::to_u64;
 
 /// What a block of the usual size decodes to, and a little more.
@@ -13,7 +14,7 @@ const FIRST_ROOM: usize = 1 << 20;
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length.
-pub fn decode(stream: &[u8], length: Length) -> Result<Vec<u8>> {
+pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
     length.fill("bzip2", |output| {
         let mut decoder = Decompress::new(false);
         let status = decoder
@@ -68,6 +69,10 @@ pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored, length).map(Buffer::into_vec)
+    }
 
     /// Python's `bz2.compress(b'abc' * 100)`.
     const ABC: &[u8] = &[

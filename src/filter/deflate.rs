@@ -9,12 +9,13 @@ use libdeflater::{DecompressionError, Decompressor};
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
+use crate::model::buffer::Buffer;
 
 /// The bytes of the zlib stream at the start of `stream`.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length.
-pub fn decode(stream: &[u8], length: Length) -> Result<Vec<u8>> {
+pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
     length.fill("deflate", |output| decode_into(stream, output))
 }
 
@@ -38,6 +39,10 @@ pub(crate) fn decode_into(stream: &[u8], output: &mut [u8]) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored, length).map(Buffer::into_vec)
+    }
 
     /// Python's `zlib.compress(b'a' * 300)`.
     const A300: &[u8] = &[120, 156, 75, 76, 28, 5, 196, 2, 0, 216, 168, 113, 173];

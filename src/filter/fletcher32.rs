@@ -5,7 +5,7 @@
 //! little-endian number, the second sum in the high half.
 
 use crate::error::{Error, Result};
-use crate::filter::Buffer;
+use crate::model::buffer::Buffer;
 
 /// Bytes that the filter adds.
 pub const CHECKSUM_BYTES: usize = 4;

@@ -1,7 +1,7 @@
 //! How long a decoder's result is: the bound that is set before it begins.
 
 use crate::error::{Error, Result};
-use crate::filter::buffer;
+use crate::model::buffer::Buffer;
 
 /// How many bytes a decoder has to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +45,8 @@ impl Length {
         self,
         codec: &str,
         decode: impl FnOnce(&mut [u8]) -> Result<usize>,
-    ) -> Result<Vec<u8>> {
-        let mut buffer = buffer::take(self.most());
+    ) -> Result<Buffer> {
+        let mut buffer = Buffer::new(self.most());
         let written = decode(&mut buffer)?;
         buffer.truncate(self.check(codec, written)?);
         Ok(buffer)

@@ -8,12 +8,13 @@
 use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::filter::history::History;
+use crate::model::buffer::Buffer;
 
 /// The bytes of a whole LZF stream.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length.
-pub fn decode(stream: &[u8], length: Length) -> Result<Vec<u8>> {
+pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
     length.fill("LZF", |output| {
         let mut history = History::new(output);
         let mut rest = stream;
@@ -50,6 +51,10 @@ fn step<'a>(stream: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored, length).map(Buffer::into_vec)
+    }
 
     /// What h5py 3.16 stored for `np.arange(200, dtype='u1') % 5` with `compression='lzf'`.
     const STORED: &[u8] = &[5, 0, 1, 2, 3, 4, 0, 224, 183, 4, 1, 3, 4];

@@ -5,9 +5,10 @@
 //! 3 compound (size, members, each an offset and a type), 4 anything else (size). Bits that are not stored are 0.
 
 use crate::error::{Error, Result};
+use crate::filter::Length;
 use crate::filter::bits::{self, BitReader, Numbers};
-use crate::filter::{Buffer, Length};
 use crate::limits;
+use crate::model::buffer::Buffer;
 use crate::wire::to_usize;
 
 /// The bytes of a chunk.

@@ -7,8 +7,9 @@
 //! bytes, then the codes, the most significant bit first. All bits set: the fill value.
 
 use crate::error::{Error, Result};
+use crate::filter::Length;
 use crate::filter::bits::{self, BitReader, Numbers};
-use crate::filter::{Buffer, Length};
+use crate::model::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 
 /// The bytes of a chunk.

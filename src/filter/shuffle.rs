@@ -2,7 +2,7 @@
 //! last whole element stand unchanged at the end. Parameter 0 is the size of an element.
 
 use crate::error::{Error, Result};
-use crate::filter::Buffer;
+use crate::model::buffer::Buffer;
 
 /// The bytes in the elements' order again.
 ///

@@ -6,9 +6,10 @@
 //! small ones are small non-negative numbers.
 
 use crate::error::{Error, Result};
+use crate::filter::Length;
 use crate::filter::bits::BitReader;
 use crate::filter::shuffle::unshuffle;
-use crate::filter::{Buffer, Length, buffer};
+use crate::model::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 
 /// The most samples of a scanline that the library's encoder makes are 4096.
@@ -18,17 +19,17 @@ const SCANLINE: usize = 1 << 16;
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes or parameters, or another length.
-pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffer> {
     let mut cursor = Cursor::new(stored, 0, "szip");
     let total = length.check("szip", to_usize(cursor.u32()?.into())?)?;
     let stream = cursor.rest();
     let (coding, planes) = Coding::new(parameters)
         .ok_or_else(|| Error::corrupt("szip: parameters outside their range", 0))?;
-    let samples = Buffer::from(coding.decode(stream, total)?);
+    let samples = coding.decode(stream, total)?;
     if planes == 1 {
-        return Ok(samples.into_vec());
+        return Ok(samples);
     }
-    let mut elements = buffer::take(total);
+    let mut elements = Buffer::new(total);
     unshuffle(&samples, planes, &mut elements);
     Ok(elements)
 }
@@ -94,11 +95,11 @@ impl Coding {
     }
 
     /// `total` bytes of samples.
-    fn decode(&self, stream: &[u8], total: usize) -> Result<Vec<u8>> {
+    fn decode(&self, stream: &[u8], total: usize) -> Result<Buffer> {
         let blocks = self.scanline.div_ceil(self.block);
         let mut interval = vec![0_u32; blocks.saturating_mul(self.block)];
         let mut bits = BitReader::new(stream);
-        let mut output = buffer::take(total);
+        let mut output = Buffer::new(total);
         let width = self.sample_bytes();
         for line in output.chunks_mut(self.scanline.saturating_mul(width)) {
             // The last scanline may be cut short; its last block is whole nevertheless.
@@ -278,6 +279,10 @@ fn pair(code: u32) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored, parameters, length).map(Buffer::into_vec)
+    }
 
     // Parameters and chunk as libhdf5 2.0 (h5py 3.16, `set_szip`) stored them.
     /// `[1000 + i * i % 17 for i in range(75)]` as `<u2`, chunks of 5 by 15: padded scanlines, predicted.

@@ -9,7 +9,8 @@ mod order;
 mod stream;
 
 use crate::error::{Error, Result};
-use crate::filter::{Length, buffer};
+use crate::filter::Length;
+use crate::model::buffer::Buffer;
 use crate::wire::to_usize;
 use block::{Decoder, Int, Mode};
 use stream::BitStream;
@@ -19,7 +20,7 @@ use stream::BitStream;
 /// # Errors
 /// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported` for
 /// another version of the codec.
-pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffer> {
     let words = parameters.get(1..).unwrap_or_default();
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     if bytes.starts_with(b"zfp") {
@@ -94,7 +95,7 @@ impl Header {
         })
     }
 
-    fn decode(&self, stored: &[u8], big_endian: bool, length: Length) -> Result<Vec<u8>> {
+    fn decode(&self, stored: &[u8], big_endian: bool, length: Length) -> Result<Buffer> {
         match self.scalar {
             Scalar::Int32 => self.array::<i32>(false, stored, big_endian, length),
             Scalar::Int64 => self.array::<i64>(false, stored, big_endian, length),
@@ -110,12 +111,12 @@ impl Header {
         stored: &[u8],
         big_endian: bool,
         length: Length,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Buffer> {
         let total = self
             .dims
             .iter()
             .try_fold(I::BYTES, |total, &dim| total.checked_mul(dim));
-        let mut output = buffer::take(length.check("ZFP", total.ok_or_else(damaged)?)?);
+        let mut output = Buffer::new(length.check("ZFP", total.ok_or_else(damaged)?)?);
         let mut bits = BitStream::new(stored);
         let mut decoder = Decoder::<I>::new(self.rank, self.mode);
         let blocks = self.dims.map(|dim| dim.div_ceil(4));
@@ -183,6 +184,10 @@ fn origin(number: usize, blocks: [usize; 4]) -> [usize; 4] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored, parameters, length).map(Buffer::into_vec)
+    }
 
     // Parameters and chunk as hdf5plugin 7.1 stored them.
     /// `np.arange(20).reshape(4, 5)**2` as `<i8`, reversible.

@@ -7,12 +7,13 @@ use zstd::bulk::Decompressor;
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
+use crate::model::buffer::Buffer;
 
 /// The bytes of the Zstandard frames in `frames`.
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated frames, or another length.
-pub fn decode(frames: &[u8], length: Length) -> Result<Vec<u8>> {
+pub fn decode(frames: &[u8], length: Length) -> Result<Buffer> {
     length.fill("zstd", |output| decode_into(frames, output))
 }
 
@@ -35,6 +36,10 @@ thread_local! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
+        super::decode(stored, length).map(Buffer::into_vec)
+    }
 
     /// `zstandard.compress(b'abc' * 100)` of Python's zstandard 0.25.
     const ABC: &[u8] = &[

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::model::Array;
+use crate::model::buffer::Buffer;
 use crate::model::region::Region;
 use crate::source::SharedSource;
 
@@ -72,13 +73,13 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As the stored bytes are damaged or of a kind that is not built; `NotFound` past the last piece.
-    fn decode(&self, piece: u64) -> Result<Vec<u8>>;
+    fn decode(&self, piece: u64) -> Result<Buffer>;
 
     /// As `decode`, with help.
     ///
     /// # Errors
     /// As `decode`.
-    fn decode_with(&self, piece: u64, _help: &mut Help<'_>) -> Result<Vec<u8>> {
+    fn decode_with(&self, piece: u64, _help: &mut Help<'_>) -> Result<Buffer> {
         self.decode(piece)
     }
 }
@@ -89,7 +90,7 @@ pub struct Help<'a> {
     pub threads: usize,
     /// Is handed the pieces that had to be decoded on the way, with their numbers, so that somebody keeps them: a
     /// reader who goes backwards needs them next.
-    pub pass: &'a mut dyn FnMut(u64, Vec<u8>),
+    pub pass: &'a mut dyn FnMut(u64, Buffer),
 }
 
 /// Elements that stand at strides over the bytes of another array, which several may share.

@@ -16,6 +16,7 @@ use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
+use crate::model::buffer::Buffer;
 use crate::model::storage::Help;
 use crate::wire::{to_u64, to_usize};
 
@@ -441,7 +442,7 @@ impl Resumable for Bzip2Blocks {
         false
     }
 
-    fn decode(&self, piece: u64, _help: &mut Help<'_>) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64, _help: &mut Help<'_>) -> Result<Buffer> {
         let mut at = piece.saturating_mul(self.piece);
         let end = at.saturating_add(self.piece).min(self.encoded.decoded);
         self.reach(end)?;
@@ -456,7 +457,7 @@ impl Resumable for Bzip2Blocks {
             bytes.extend_from_slice(part);
             at = at.saturating_add(to_u64(part.len()));
         }
-        Ok(bytes)
+        Ok(bytes.into())
     }
 
     fn forget(&self) {

@@ -14,6 +14,7 @@ use crate::asdf::compression::stream::Stream;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::filter::inflate::{self, Inflater};
+use crate::model::buffer::Buffer;
 use crate::model::storage::Help;
 use crate::wire::{to_u64, to_usize};
 
@@ -144,7 +145,7 @@ impl Checkpointed {
         piece: u64,
         mut checkpoints: Option<&mut Vec<Position>>,
         help: &mut Help<'_>,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Buffer> {
         loop {
             if let Some(checkpoints) = checkpoints.as_deref_mut() {
                 let next = to_u64(checkpoints.len()).saturating_mul(self.distance);
@@ -162,7 +163,7 @@ impl Checkpointed {
     }
 
     /// Decodes the next piece, and after the last one looks whether the stream ends there.
-    fn next(&self, position: &mut Position) -> Result<Vec<u8>> {
+    fn next(&self, position: &mut Position) -> Result<Buffer> {
         let start = position.piece.saturating_mul(self.piece);
         let left = self.encoded.decoded.saturating_sub(start);
         let before = position.window.len();
@@ -183,7 +184,7 @@ impl Checkpointed {
         position.window = bytes.get(window..).unwrap_or_default().to_vec();
         position.piece = position.piece.saturating_add(1);
         bytes.drain(..before);
-        Ok(bytes)
+        Ok(bytes.into())
     }
 
     /// Decodes from byte `at` of `output` on until it is full or the stream ends; gives where that is.
@@ -216,7 +217,7 @@ impl Resumable for Checkpointed {
         self.piece
     }
 
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         if let Some(decoded) = self.run.decode_near(piece, NEAR, help) {
             return decoded;
         }

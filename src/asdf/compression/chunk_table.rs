@@ -3,8 +3,9 @@
 use crate::asdf::compression::Encoded;
 use crate::asdf::scan;
 use crate::error::{Error, Result};
-use crate::filter::{self, Buffer, Length};
+use crate::filter::{self, Length};
 use crate::limits;
+use crate::model::buffer::Buffer;
 use crate::model::storage::Pieces;
 use crate::wire::{to_u64, to_usize};
 
@@ -79,7 +80,7 @@ impl ChunkTable {
         })
     }
 
-    fn chunk(&self, chunk: Chunk) -> Result<Vec<u8>> {
+    fn chunk(&self, chunk: Chunk) -> Result<Buffer> {
         let source = &*self.encoded.source;
         let stored = Buffer::read(source, chunk.offset, u64::from(chunk.stored), "chunk")?;
         let length = Length::Exactly(to_usize(u64::from(chunk.decoded))?);
@@ -133,7 +134,7 @@ impl Pieces for ChunkTable {
         self.encoded.stored
     }
 
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64) -> Result<Buffer> {
         let start = piece.saturating_mul(self.longest);
         let end = start.saturating_add(self.longest).min(self.encoded.decoded);
         if start >= end {
@@ -151,7 +152,7 @@ impl Pieces for ChunkTable {
             let to = to_usize(end.min(chunk.end()).saturating_sub(chunk.start))?;
             bytes.extend_from_slice(decoded.get(from..to).unwrap_or_default());
         }
-        Ok(bytes)
+        Ok(bytes.into())
     }
 }
 
@@ -186,8 +187,9 @@ mod tests {
         let bytes = [chunk(b"abc"), chunk(b"defgh"), chunk(b"i"), chunk(b"jkl")].concat();
         let table = table(bytes, 12).unwrap();
         assert_eq!(table.piece_bytes(), 5);
-        let pieces: Vec<_> = (0..3).map(|piece| table.decode(piece).unwrap()).collect();
-        assert_eq!(pieces, [&b"abcde"[..], b"fghij", b"kl"]);
+        for (piece, bytes) in (0..).zip([&b"abcde"[..], b"fghij", b"kl"]) {
+            assert_eq!(*table.decode(piece).unwrap(), *bytes);
+        }
         assert_eq!(table.decode(3), Err(Error::NotFound));
     }
 

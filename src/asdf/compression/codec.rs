@@ -10,6 +10,7 @@ use crate::asdf::compression::whole::WholeCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length, inflate};
 use crate::limits;
+use crate::model::buffer::Buffer;
 use crate::source::SharedSource;
 use crate::wire::to_u64;
 
@@ -45,7 +46,7 @@ impl StreamCodec {
     ///
     /// # Errors
     /// `Corrupt` for a damaged stream or another length.
-    pub fn decode(self, stored: &[u8], length: Length) -> Result<Vec<u8>> {
+    pub fn decode(self, stored: &[u8], length: Length) -> Result<Buffer> {
         let name = match self {
             StreamCodec::Zlib => return filter::deflate::decode(stored, length),
             StreamCodec::Zstd => return filter::zstd::decode(stored, length),

@@ -1,8 +1,8 @@
 //! Blocks that are not compressed, in pieces all the same: for elements that stand apart.
 
 use crate::error::{Error, Result};
+use crate::model::buffer::Buffer;
 use crate::model::storage::{Extent, Pieces};
-use crate::source;
 
 /// Bytes of a piece.
 const PIECE: u64 = 256 << 10;
@@ -31,13 +31,13 @@ impl Pieces for Plain {
         self.0.length
     }
 
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64) -> Result<Buffer> {
         let start = piece.saturating_mul(PIECE);
         let length = self.0.length.saturating_sub(start).min(PIECE);
         if length == 0 {
             return Err(Error::NotFound);
         }
         let at = self.0.offset.saturating_add(start);
-        source::read_block(&*self.0.source, at, length, "block")
+        Buffer::read(&*self.0.source, at, length, "block")
     }
 }

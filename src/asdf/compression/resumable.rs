@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::asdf::compression::Encoded;
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::buffer::Buffer;
 use crate::model::storage::{Help, Pieces};
 
 /// A stream that keeps what it needs to be decoded on.
@@ -26,7 +27,7 @@ pub trait Resumable: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// As the stream is damaged.
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>>;
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer>;
 
     /// Drops what is kept, if it is not in use.
     fn forget(&self);
@@ -94,7 +95,7 @@ impl Pieces for StreamPieces {
         self.stream.is_sequential()
     }
 
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64) -> Result<Buffer> {
         let mut alone = Help {
             threads: 1,
             pass: &mut |_, _| {},
@@ -102,7 +103,7 @@ impl Pieces for StreamPieces {
         self.decode_with(piece, &mut alone)
     }
 
-    fn decode_with(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
+    fn decode_with(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let encoded = self.stream.encoded();
         if piece.saturating_mul(self.stream.piece_bytes()) >= encoded.decoded {
             return Err(Error::NotFound);

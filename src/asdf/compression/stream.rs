@@ -16,6 +16,7 @@ use crate::asdf::compression::codec::{Decoder, Stored, StreamCodec, at_end, fill
 use crate::asdf::compression::parts::{self, Part, PartsReader};
 use crate::asdf::compression::resumable::Resumable;
 use crate::error::{Error, Result};
+use crate::model::buffer::Buffer;
 use crate::model::storage::Help;
 use crate::wire::{to_u64, to_usize};
 
@@ -54,7 +55,7 @@ struct Run {
     /// The piece that the decoder gives next.
     next: u64,
     /// The pieces decoded last, up to the one before `next`.
-    kept: VecDeque<Vec<u8>>,
+    kept: VecDeque<Buffer>,
 }
 
 impl Run {
@@ -92,14 +93,14 @@ impl Stream {
         piece: u64,
         most: u64,
         help: &mut Help<'_>,
-    ) -> Option<Result<Vec<u8>>> {
+    ) -> Option<Result<Buffer>> {
         let mut state = self.state();
         let is_near = state.run.is_near(piece, most);
         is_near.then(|| self.decode_on(&mut state, piece, help))
     }
 
     /// Decodes on to the end of `piece`, which is not before the first one that is kept.
-    fn decode_on(&self, state: &mut State, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
+    fn decode_on(&self, state: &mut State, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let run = &mut state.run;
         if run.decoder.is_none() {
             *run = Run {
@@ -196,7 +197,7 @@ impl Stream {
     fn step(&self, run: &mut Run, help: &mut Help<'_>) -> Result<()> {
         let start = run.next.saturating_mul(self.piece);
         let left = self.encoded.decoded.saturating_sub(start);
-        let mut bytes = vec![0; to_usize(left.min(self.piece))?];
+        let mut bytes = Buffer::new(to_usize(left.min(self.piece))?);
         let decoder = run.decoder.as_mut().ok_or(Error::NotFound)?;
         if fill(&mut **decoder, &mut bytes)? < bytes.len() {
             return Err(self.encoded.corrupt("block: ends before data_size"));
@@ -225,7 +226,7 @@ impl Resumable for Stream {
         self.piece
     }
 
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let mut state = self.state();
         let mut until = piece;
         if state.is_broken || !state.run.is_near(piece, NEAR) {

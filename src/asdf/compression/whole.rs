@@ -5,6 +5,7 @@ use crate::asdf::compression::codec::StreamCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
 use crate::limits;
+use crate::model::buffer::Buffer;
 use crate::model::storage::Pieces;
 use crate::wire::{to_u64, to_usize};
 
@@ -41,7 +42,7 @@ impl Whole {
         Ok(Whole { encoded, codec })
     }
 
-    fn decoded(&self) -> Result<Vec<u8>> {
+    fn decoded(&self) -> Result<Buffer> {
         let length = Length::Exactly(to_usize(self.encoded.decoded)?);
         let stored = self.encoded.read()?;
         match self.codec {
@@ -58,11 +59,11 @@ impl Whole {
 
 impl Whole {
     /// The content of a bzip2 stream that lacks nothing but its end.
-    fn cut(&self, stored: &[u8]) -> Option<Vec<u8>> {
+    fn cut(&self, stored: &[u8]) -> Option<Buffer> {
         let (content, _) = filter::bzip2::grow_cut(stored, self.encoded.decoded).ok()?;
         let is_all = to_u64(content.len()) == self.encoded.decoded;
         is_all.then(|| self.encoded.warn_of_cut());
-        is_all.then_some(content)
+        is_all.then(|| content.into())
     }
 }
 
@@ -79,7 +80,7 @@ impl Pieces for Whole {
         self.encoded.stored
     }
 
-    fn decode(&self, piece: u64) -> Result<Vec<u8>> {
+    fn decode(&self, piece: u64) -> Result<Buffer> {
         if piece > 0 {
             return Err(Error::NotFound);
         }

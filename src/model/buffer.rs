@@ -16,15 +16,36 @@ use crate::wire::{to_u64, to_usize};
 /// Smaller ones are left to the allocator, which keeps memory of such sizes itself.
 const SMALL: usize = 64 << 10;
 
-/// Bytes in memory that is given back for the next buffer when they are dropped.
-#[derive(Default, Clone, PartialEq, Eq)]
-pub struct Buffer(Vec<u8>);
+/// Bytes of a page of memory. The kernel copies what a page of its own takes from as many pages as that lies in: one, where
+/// it begins with one.
+const PAGE: usize = 4096;
+
+/// Bytes in memory that is given back for the next buffer when they are dropped. Long ones begin with a page.
+#[derive(Default)]
+pub struct Buffer {
+    memory: Vec<u8>,
+    /// Where the bytes begin in it.
+    start: usize,
+}
 
 impl Buffer {
     /// `length` bytes, whatever they are: who takes them writes them all. There may be room for an eighth
     /// more.
     pub fn new(length: usize) -> Self {
-        Buffer(take(length))
+        if length < SMALL {
+            return vec![0; length].into();
+        }
+        let most = length.saturating_add(PAGE);
+        let mut memory = spares().take(most).unwrap_or_else(|| vec![0; most]);
+        let start = memory.as_ptr().align_offset(PAGE);
+        // What is left of its last use is not zeroed again: that costs a pass over all of it.
+        memory.resize(start.saturating_add(length), 0);
+        let mut buffer = Buffer { memory, start };
+        if cfg!(debug_assertions) {
+            // So that a test sees who leaves bytes unwritten.
+            buffer.fill(0xa5);
+        }
+        buffer
     }
 
     /// The `length` bytes of `source` at `at`, which are the structure `what`.
@@ -40,31 +61,47 @@ impl Buffer {
         Ok(bytes)
     }
 
+    /// Bytes of memory that a new one of `length` bytes takes.
+    pub fn memory(length: u64) -> u64 {
+        let page = if length < to_u64(SMALL) { 0 } else { PAGE };
+        length.saturating_add(to_u64(page))
+    }
+
     /// Keeps the first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
-        self.0.truncate(length);
+        self.memory.truncate(self.start.saturating_add(length));
     }
 
     /// Bytes of memory.
     pub fn capacity(&self) -> usize {
-        self.0.capacity()
+        self.memory.capacity()
     }
 
     /// The bytes as a vector, whose memory is not given back.
     pub fn into_vec(mut self) -> Vec<u8> {
-        std::mem::take(&mut self.0)
+        let mut memory = std::mem::take(&mut self.memory);
+        memory.drain(..self.start);
+        memory
+    }
+}
+
+impl Clone for Buffer {
+    fn clone(&self) -> Self {
+        let mut clone = Buffer::new(self.len());
+        clone.copy_from_slice(self);
+        clone
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        give_back(std::mem::take(&mut self.0));
+        give_back(std::mem::take(&mut self.memory));
     }
 }
 
 impl From<Vec<u8>> for Buffer {
-    fn from(bytes: Vec<u8>) -> Self {
-        Buffer(bytes)
+    fn from(memory: Vec<u8>) -> Self {
+        Buffer { memory, start: 0 }
     }
 }
 
@@ -72,41 +109,28 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
+        self.memory.get(self.start..).unwrap_or_default()
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0
+        self.memory.get_mut(self.start..).unwrap_or_default()
     }
 }
+
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Buffer {}
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Buffer({} bytes)", self.0.len())
+        write!(f, "Buffer({} bytes)", self.len())
     }
-}
-
-/// `length` bytes, whatever they are, as [`Buffer::new`] has them.
-pub(crate) fn take(length: usize) -> Vec<u8> {
-    let spare = if length < SMALL {
-        None
-    } else {
-        spares().take(length)
-    };
-    let mut buffer = spare.unwrap_or_default();
-    // What is left of its last use is not zeroed again: that costs a pass over all of it.
-    if buffer.capacity() < length {
-        buffer = vec![0; length];
-    } else {
-        buffer.resize(length, 0);
-    }
-    if cfg!(debug_assertions) {
-        // So that a test sees who leaves bytes unwritten.
-        buffer.fill(0xa5);
-    }
-    buffer
 }
 
 /// A little more than `length`: stored chunks have many lengths that hardly differ, and shall use each other's
@@ -192,6 +216,21 @@ mod tests {
         assert_eq!(spares.take(100_000).unwrap().capacity(), 100_000);
         assert_eq!(spares.take(100_000), None);
         assert_eq!(spares.bytes, 112_501);
+    }
+
+    #[test]
+    fn a_long_one_begins_with_a_page() {
+        for length in [SMALL, SMALL + 1, 1 << 20, 1_234_567] {
+            let mut buffer = Buffer::new(length);
+            buffer.copy_from_slice(&b"abcd".repeat(length.div_ceil(4))[..length]);
+            let (first, copy) = (buffer.as_ptr().addr(), buffer.clone());
+            assert_eq!((first % PAGE, copy.as_ptr().addr() % PAGE), (0, 0));
+            assert!(to_u64(buffer.capacity()) >= Buffer::memory(to_u64(length)));
+            assert!(copy == buffer);
+            buffer.truncate(7);
+            assert_eq!(buffer.into_vec(), b"abcdabc");
+            assert_eq!(copy.len(), length);
+        }
     }
 
     #[test]
