@@ -9,8 +9,9 @@ pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
 /// Looks at one structure of a file that grows, until it is taken for damaged.
 pub const GROWING_ATTEMPTS: u32 = 100;
 
-/// Bytes of verified metadata blocks that all HDF5 files of a mount keep together.
-pub const METADATA_CACHE: u64 = 18 << 20;
+/// Bytes of verified metadata blocks that all HDF5 files of a mount keep together: as many as a group of a million links has,
+/// which is listed in an order that goes to and fro in them.
+pub const METADATA_CACHE: u64 = 24 << 20;
 
 /// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount keep together.
 pub const OBJECT_CACHE: u64 = 4 << 20;
@@ -96,13 +97,13 @@ pub const STRAY_CHUNKS: usize = 1 << 20;
 pub const SEARCHED_TEXT: usize = 128;
 
 /// Links that the search for canonical paths in one file follows before it gives up.
-pub const PATH_INDEX_LINKS: usize = 1 << 19;
+pub const PATH_INDEX_LINKS: usize = 400_000;
 
 /// Bytes of all names together that the search for canonical paths in one file keeps.
-pub const PATH_INDEX_NAMES: usize = 8 << 20;
+pub const PATH_INDEX_NAMES: usize = 6 << 20;
 
 /// Bytes that the canonical paths of all files of a mount take together: at least what one of the most links and names does.
-pub const PATH_INDEXES: u64 = 23 << 20;
+pub const PATH_INDEXES: u64 = 17 << 20;
 
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;

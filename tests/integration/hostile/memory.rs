@@ -102,13 +102,13 @@ fn the_metadata_of_all_neighbours_together_is_bounded() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Ten files of 8 MB of names, in each of which the path of an object with several names is sought, one of 10 MB of
+/// Ten files of 6 MB of names, in each of which the path of an object with several names is sought, one of 10 MB of
 /// directories of collections, and more objects than are kept.
 #[test]
 fn what_is_kept_of_all_neighbours_together_is_bounded() {
     const FILES: usize = 10;
     const COLLECTIONS: u64 = 200;
-    const NAMES: u64 = 32_000;
+    const NAMES: u64 = 25_000;
     const OBJECTS: usize = 10_000;
     let directory = tempfile::tempdir().expect("temporary directory");
     let heaps = directory.path().join("heaps.h5");
