@@ -140,22 +140,34 @@ fn xz_streams_are_decoded() {
     assert_eq!(long.decode(0), Ok(b"abc".repeat(100).into()));
 }
 
+/// Of eighteen pieces, checkpoints of zlib standing before every fourth.
 #[test]
-fn bzip2_blocks_are_decoded_by_many_at_once() {
+fn many_decode_one_stream_at_once() {
     let content = content().repeat(4);
-    let stored = bzip2(&content);
-    let blocks = Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
-    let pieces = StreamPieces::new(blocks, &Arc::default());
+    let (bzip2, zlib) = (bzip2(&content), zlib(&content));
+    let bzip2 = Bzip2Blocks::new(encoded(&bzip2, content.len()), PIECE);
+    let zlib = Checkpointed::new(encoded(&zlib, content.len()), PIECE).unwrap();
+    let resumables = Arc::default();
+    let bzip2 = StreamPieces::new(bzip2, &resumables);
+    let zlib = StreamPieces::new(zlib, &resumables);
     let piece = usize::try_from(PIECE.get()).unwrap();
+    let assert_piece = |pieces: &StreamPieces, number: usize| {
+        let start = number * piece;
+        let expected = &content[start..content.len().min(start + piece)];
+        let decoded = pieces.decode(u64::try_from(number).unwrap()).unwrap();
+        assert!(*decoded == *expected, "{pieces:?}, piece {number}");
+    };
+    // A way back, and one to where nobody was, before anybody else comes.
+    for number in [17, 9, 1, 13, 12] {
+        assert_piece(&zlib, number);
+    }
     std::thread::scope(|scope| {
         for first in 0..4_usize {
-            let (pieces, content) = (&pieces, &content);
+            let (assert_piece, bzip2, zlib) = (&assert_piece, &bzip2, &zlib);
             scope.spawn(move || {
                 for number in (first..18).step_by(4).chain((first..18).rev().step_by(3)) {
-                    let start = number * piece;
-                    let expected = &content[start..content.len().min(start + piece)];
-                    let decoded = pieces.decode(u64::try_from(number).unwrap()).unwrap();
-                    assert!(*decoded == *expected, "piece {number}");
+                    assert_piece(bzip2, number);
+                    assert_piece(zlib, number);
                 }
             });
         }
