@@ -258,7 +258,7 @@ fn assemble(
         return driver_info::open_message(&metadata, &message, neighbours);
     }
     match header.find(kind::CACHE_IMAGE) {
-        Some(message) => cache_image::overlay(&metadata, &message),
+        Some(message) => cache_image::overlay(&metadata, &message, &caches.image_structures),
         None => Ok(first),
     }
 }

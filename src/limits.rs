@@ -244,8 +244,8 @@ pub const ATTRIBUTES: u64 = 1 << 20;
 /// Member files of a family.
 pub const FAMILY_MEMBERS: u64 = 1000;
 
-/// Structures in a metadata cache image.
-pub const CACHE_IMAGE_ENTRIES: u32 = 1 << 20;
+/// Structures in the metadata cache images of all files of a mount together, 24 bytes each.
+pub const CACHE_IMAGE_ENTRIES: usize = 1 << 16;
 
 /// Other files that one ASDF file may take arrays from.
 pub const EXTERNAL_FILES: usize = 1024;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::hdf5::cache_image::Structures;
 use crate::hdf5::heap::global::Directory;
 use crate::hdf5::object::Object;
 use crate::limits;
@@ -20,6 +21,8 @@ pub struct Caches {
     blocks: Arc<Shared<Place, Block>>,
     objects: Arc<Shared<u64, Arc<Object>>>,
     heaps: Arc<Shared<u64, Arc<Directory>>>,
+    /// Counts what is in cache images, which stay as long as their files are open.
+    pub image_structures: Structures,
 }
 
 impl Default for Caches {
@@ -28,6 +31,7 @@ impl Default for Caches {
             blocks: Shared::new(limits::METADATA_CACHE),
             objects: Shared::new(limits::OBJECT_CACHE),
             heaps: Shared::new(limits::GLOBAL_HEAP_CACHE),
+            image_structures: Structures::default(),
         }
     }
 }

@@ -1,71 +1,103 @@
-//! A source with some of its bytes replaced: an HDF5 file whose metadata is in a cache image.
+//! A source with some of its bytes replaced by others of its own: an HDF5 file whose metadata is in a cache image.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use crate::error::Result;
-use crate::source::{SharedSource, Source};
+use crate::error::{Error, Result};
+use crate::source::{SharedSource, Source, check_range};
 use crate::wire::{to_u64, to_usize};
 
-/// The bytes of `below`, except where a patch covers them.
+/// Bytes that stand elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patch {
+    /// Where they belong.
+    pub at: u64,
+    /// How many there are.
+    pub length: u64,
+    /// Where they stand.
+    pub from: u64,
+}
+
+impl Patch {
+    fn end(&self) -> u64 {
+        self.at.saturating_add(self.length)
+    }
+}
+
+/// The bytes of `below`, except where a patch belongs.
 #[derive(Debug)]
 pub struct Overlay {
     below: SharedSource,
-    patches: BTreeMap<u64, Arc<[u8]>>,
-    longest: u64,
+    /// Ascending, without overlaps.
+    patches: Vec<Patch>,
+    length: u64,
 }
 
 impl Overlay {
-    /// `patches` are bytes by their offset; they do not overlap.
-    pub fn new(below: SharedSource, patches: BTreeMap<u64, Arc<[u8]>>) -> Self {
-        let longest = patches
-            .values()
-            .map(|patch| to_u64(patch.len()))
-            .max()
-            .unwrap_or(0);
-        Overlay {
+    /// A patch may belong past the end of what is below: what was never written home. What is between the end
+    /// and the first such patch would be nowhere, and so may not be.
+    ///
+    /// # Errors
+    /// `Corrupt` where patches overlap, or leave a gap.
+    pub fn new(below: SharedSource, mut patches: Vec<Patch>) -> Result<Self> {
+        patches.retain(|patch| patch.length > 0);
+        patches.sort_unstable_by_key(|patch| patch.at);
+        let (mut end, mut length) = (0, below.length());
+        for patch in &patches {
+            let fault = match patch.at {
+                at if at < end => "overlaps another",
+                at if at > length => "is past the end of the file",
+                _ => {
+                    end = patch.end();
+                    length = length.max(end);
+                    continue;
+                }
+            };
+            let what = format!("a structure in the cache image {fault}");
+            return Err(Error::corrupt(what, patch.from));
+        }
+        Ok(Overlay {
             below,
             patches,
-            longest,
-        }
+            length,
+        })
+    }
+
+    /// Puts the part of `patch` that belongs to the buffer, which is read from `at` on, in its place.
+    fn apply(&self, patch: &Patch, at: u64, buffer: &mut [u8]) -> Result<()> {
+        let skipped = at.saturating_sub(patch.at);
+        let start = to_usize(patch.at.saturating_sub(at))?;
+        let most = to_usize(patch.length.saturating_sub(skipped))?;
+        let part = buffer.get_mut(start..).unwrap_or_default();
+        let here = most.min(part.len());
+        let part = part.get_mut(..here).unwrap_or_default();
+        self.below.read_at(patch.from.saturating_add(skipped), part)
     }
 }
 
 impl Source for Overlay {
-    /// A patch may lie past the end of what is below: the image holds what was never written home.
     fn length(&self) -> u64 {
-        let last = self.patches.last_key_value();
-        let end = last.map_or(0, |(at, patch)| at.saturating_add(to_u64(patch.len())));
-        self.below.length().max(end)
+        self.length
     }
 
     fn available(&self, at: u64) -> u64 {
         let below = self.below.available(at);
         match at.saturating_add(below) < self.below.length() {
             true => below,
-            false => self.length().saturating_sub(at),
+            false => self.length.saturating_sub(at),
         }
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        check_range(self, at, to_u64(buffer.len()), "a read")?;
         let end = at.saturating_add(to_u64(buffer.len()));
-        let below = self
-            .below
-            .length()
-            .saturating_sub(at)
-            .min(to_u64(buffer.len()));
-        if let Some(part) = buffer.get_mut(..to_usize(below)?) {
-            self.below.read_at(at, part)?;
+        let below = self.below.length().saturating_sub(at);
+        let below = to_usize(below.min(to_u64(buffer.len())))?;
+        match buffer.get_mut(..below) {
+            Some(part) if !part.is_empty() => self.below.read_at(at, part)?,
+            _ => {}
         }
-        let first = at.saturating_sub(self.longest);
-        for (start, patch) in self.patches.range(first..end) {
-            let (skipped, ahead) = (at.saturating_sub(*start), start.saturating_sub(at));
-            let from = patch.iter().skip(to_usize(skipped)?);
-            buffer
-                .iter_mut()
-                .skip(to_usize(ahead)?)
-                .zip(from)
-                .for_each(|(to, from)| *to = *from);
+        let first = self.patches.partition_point(|patch| patch.end() <= at);
+        let met = self.patches.iter().skip(first);
+        for patch in met.take_while(|patch| patch.at < end) {
+            self.apply(patch, at, buffer)?;
         }
         Ok(())
     }
@@ -73,21 +105,45 @@ impl Source for Overlay {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::source::memory::MemorySource;
 
+    /// Ten bytes, and these patches: where they belong, how many, where they stand.
+    fn overlay(patches: &[(u64, u64, u64)]) -> Result<Overlay> {
+        let below: SharedSource = Arc::new(MemorySource::new(b"0123456789".to_vec()));
+        let patch = |&(at, length, from): &(u64, u64, u64)| Patch { at, length, from };
+        Overlay::new(below, patches.iter().map(patch).collect())
+    }
+
     #[test]
     fn patches_win_wherever_a_read_begins() {
-        let below: SharedSource = Arc::new(MemorySource::new(b"..........".to_vec()));
-        let patches = [(2, Arc::from(*b"abc")), (9, Arc::from(*b"xyz"))];
-        let overlay = Overlay::new(below, patches.into_iter().collect());
+        let overlay = overlay(&[(9, 3, 4), (2, 3, 7), (6, 0, 0)]).unwrap();
         let read = |at, length| {
             let mut bytes = vec![b'?'; length];
             overlay.read_at(at, &mut bytes).map(|()| bytes)
         };
-        assert_eq!(read(0, 6), Ok(b"..abc.".to_vec()));
-        assert_eq!(read(3, 3), Ok(b"bc.".to_vec()));
-        assert_eq!(read(8, 4), Ok(b".xyz".to_vec()));
+        assert_eq!(read(0, 6), Ok(b"017895".to_vec()));
+        assert_eq!(read(3, 3), Ok(b"895".to_vec()));
+        assert_eq!(read(8, 4), Ok(b"8456".to_vec()));
+        assert_eq!(read(11, 1), Ok(b"6".to_vec()));
         assert_eq!(overlay.length(), 12);
+        read(8, 5).expect_err("past the last patch");
+    }
+
+    #[test]
+    fn patches_neither_overlap_nor_leave_a_gap() {
+        overlay(&[(2, 3, 0), (5, 1, 0), (10, 2, 0), (12, 1, 0)]).expect("side by side");
+        for patches in [
+            &[(2, 3, 0), (4, 1, 0)][..],
+            &[(2, 3, 0), (2, 3, 0)],
+            &[(11, 1, 0)],
+            &[(10, 1, 0), (12, 1, 0)],
+            &[(1 << 60, 1, 0)],
+            &[(5, u64::MAX, 0), (6, 1, 0)],
+        ] {
+            overlay(patches).expect_err("is no place");
+        }
     }
 }

@@ -25,6 +25,7 @@ pub(crate) mod kind {
     pub(crate) const DRIVER_INFO: u8 = 20;
     pub(crate) const ATTRIBUTE_INFO: u8 = 21;
     pub(crate) const REFERENCE_COUNT: u8 = 22;
+    pub(crate) const CACHE_IMAGE: u8 = 24;
 }
 
 /// A header message: its type, its flags, its body.

@@ -86,6 +86,53 @@ fn extensions_that_lead_to_themselves_or_nowhere_are_refused() {
     refused(build(0, header_2(&[continuation(at, 64)])).1);
 }
 
+/// A file whose superblock extension leads to a metadata cache image of these structures: where each belongs, and its
+/// bytes. In its root are `good`, and `bad`, whose header is nowhere but in the image.
+fn with_image(structures: &[(u64, &[u8])]) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let good = file.put_bytes(b"goodness");
+    let bad = file.put(&[0; 256]);
+    let root = file.put_group(&[(b"bad", bad), (b"good", good)]);
+    let header = dataset(&[1 << 20], &byte_type(), contiguous(1 << 40, 1 << 20), &[]);
+    let all = [&[(bad, &header[..])][..], structures].concat();
+    let mut image = [&b"MDCI\0\0"[..], &[0; 8], &(all.len() as u32).to_le_bytes()].concat();
+    for (at, bytes) in all {
+        image.extend([0; 14]); // type to rank
+        image.extend(words(&[at, bytes.len() as u64]));
+        image.extend(bytes);
+    }
+    let image = sealed(image);
+    let at = file.put(&image);
+    let message = [vec![0], words(&[at, image.len() as u64])].concat();
+    let extension = file.put(&header_2(&[Message(kind::CACHE_IMAGE, 0, message)]));
+    let end = file.0.len() as u64;
+    file.put_at(0, &superblock_2(3, 0, extension, end, root));
+    file.0
+}
+
+/// What a cache image holds is in its place, and makes the file no longer than it is.
+#[test]
+fn cache_images_that_lie() {
+    let end = with_image(&[]).len() as u64;
+    bad_alone_is_bad(with_image(&[]));
+    bad_alone_is_bad(with_image(&[(90, b"x"), (91, b"y"), (92, b"")]));
+    for lie in [
+        &[(1 << 60, &b"x"[..])][..],
+        &[(end + 4096, b"x")],
+        &[(90, b"xy"), (91, b"z")],
+        &[(90, b"x"), (90, b"x")],
+    ] {
+        refused(with_image(lie));
+    }
+}
+
+/// Structures enough to take the memory of the program, one byte each.
+#[test]
+fn a_cache_image_of_many_structures() {
+    let structures: Vec<(u64, &[u8])> = (0..100_000).map(|_| (90, &b""[..])).collect();
+    refused(with_image(&structures));
+}
+
 /// A driver that would open other files is told from its name; no path in it is opened from here.
 #[test]
 fn drivers_of_several_files_are_refused() {
