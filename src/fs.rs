@@ -49,6 +49,7 @@ use crate::detect;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::Container;
+use crate::model::effort::Effort;
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
@@ -304,6 +305,7 @@ impl Filesystem {
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the group's index is damaged.
     pub fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
+        let _effort = Effort::of_a_request();
         let (live, directory) = self.standing(parent)?;
         match directory.what {
             What::Group if parent == inode::ROOT && name == name::VIEWS => {
@@ -351,6 +353,7 @@ impl Filesystem {
     /// # Errors
     /// `ESTALE` where the number stands for nothing (any more).
     pub fn getattr(&self, ino: Ino) -> Result<Entry> {
+        let _effort = Effort::of_a_request();
         let (live, entry) = self.standing(ino)?;
         let directory = self.space(&live).directory(entry.node);
         let found = match entry.what {
@@ -378,6 +381,7 @@ impl Filesystem {
     /// # Errors
     /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for anything else than a symbolic link.
     pub fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
+        let _effort = Effort::of_a_request();
         let (live, entry) = self.standing(ino)?;
         match entry.what {
             What::Link => {}

@@ -6,6 +6,10 @@
 /// At most two thirds of what is kept, so that what many steps need in turn is there for all of them.
 pub const METADATA_BLOCK: u64 = METADATA_CACHE / 3 * 2;
 
+/// Bytes of metadata that one request looks at: blocks that are fetched and verified, and object headers. It takes some
+/// quarter of a second.
+pub const REQUEST_METADATA: u64 = 256 << 20;
+
 /// Looks at one structure of a file that grows, until it is taken for damaged.
 pub const GROWING_ATTEMPTS: u32 = 100;
 

@@ -14,6 +14,7 @@ use crate::fs::mirror::Shown;
 use crate::fs::namespace::{Directory, Found};
 use crate::fs::{DirEntry, Entry, Filesystem, Handle, Ino, Kind, kind_of, lock};
 use crate::limits;
+use crate::model::effort::Effort;
 use crate::model::{Link, NodeId};
 
 /// `.` and `..`, the first two entries of every directory.
@@ -157,6 +158,7 @@ impl Filesystem {
         cookie: u64,
         visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
     ) -> Result<()> {
+        let _effort = Effort::of_a_request();
         let open = self.opened(handle)?;
         let live = &open.live;
         let handle::What::Directory(listing) = &open.what else {
@@ -202,6 +204,7 @@ impl Filesystem {
         let started = Instant::now();
         // What takes long is handed out in parts; only an empty answer would be the end.
         while at == first || started.elapsed() <= limits::LISTING_TIME {
+            let _each = Effort::of_a_request();
             match self.fetch(live, entry.node, &mut listing.cursor, at - DOTS) {
                 Ok(Some((link, behind))) => {
                     let listed = Listed::Found(&directory, directory.show(link));

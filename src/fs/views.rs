@@ -19,6 +19,7 @@ use crate::fs::mirror::{Mirror, Shown};
 use crate::fs::trees::{self, Size, Subject, ViewTree};
 use crate::fs::{Entry, Filesystem, Ino, Kind, kind_of, name};
 use crate::limits;
+use crate::model::effort::Effort;
 use crate::model::selection::{Selector, split};
 use crate::model::{Attribute, Node, NodeId};
 use crate::view::View;
@@ -348,6 +349,7 @@ impl Filesystem {
                 }
                 return Ok(());
             }
+            let _each = Effort::of_a_request();
             let (position, form) = ((at - count) / 2, (at - count) % 2);
             let fetched = self.fetch(live, mirror.object, &mut listing.cursor, position);
             let (link, behind) = match fetched {

@@ -10,6 +10,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::hdf5::caches::{Block, Place};
 use crate::limits;
+use crate::model::effort;
 use crate::model::share::Share;
 use crate::source::growing::settled;
 use crate::source::{SharedSource, read_shared_block};
@@ -121,7 +122,8 @@ impl Metadata {
     /// accept them before they are kept.
     ///
     /// # Errors
-    /// `Limit` over `limits::METADATA_BLOCK`, `Corrupt` past the end of the file, or as `verify` says.
+    /// `Limit` over `limits::METADATA_BLOCK` or what a request may look at, `Corrupt` past the end of the file, or as
+    /// `verify` says.
     pub fn block(
         &self,
         at: u64,
@@ -129,11 +131,9 @@ impl Metadata {
         what: &'static str,
         verify: impl Fn(&[u8]) -> Result<()>,
     ) -> Result<Arc<[u8]>> {
-        if length > limits::METADATA_BLOCK {
-            return Err(Error::limit(what, limits::METADATA_BLOCK));
-        }
         self.made_block(at, length, || {
-            let block = read_shared_block(&*self.source, at, length, what)?;
+            effort::spend(length)?;
+            let block = self.fetch(at, length, what)?;
             verify(&block)?;
             Ok(block)
         })
@@ -167,7 +167,14 @@ impl Metadata {
 
     /// As [`block`](Self::block), for a structure without a checksum.
     pub fn plain_block(&self, at: u64, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
-        self.block(at, length, what, |_| Ok(()))
+        self.made_block(at, length, || self.fetch(at, length, what))
+    }
+
+    fn fetch(&self, at: u64, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
+        if length > limits::METADATA_BLOCK {
+            return Err(Error::limit(what, limits::METADATA_BLOCK));
+        }
+        read_shared_block(&*self.source, at, length, what)
     }
 }
 

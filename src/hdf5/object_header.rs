@@ -8,7 +8,9 @@ use crate::error::{Error, Result};
 use crate::hdf5::message::kind;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
+use crate::model::effort;
 use crate::source::growing::settled;
+use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// Bytes that are fetched at first: most headers end within them.
@@ -315,7 +317,7 @@ impl Metadata {
     /// Up to `most` bytes at `at`, fewer at the end of the file, or of one of the files that it is made of.
     fn peek(&self, at: u64, most: u64) -> Result<Vec<u8>> {
         let length = self.source().available(at).min(most);
-        self.read(at, length.max(1), "object header")
+        read_block(&**self.source(), at, length.max(1), "object header")
     }
 
     /// The `length` bytes at `at`, of which `first` holds the beginning.
@@ -332,6 +334,7 @@ impl Metadata {
         if length > limits::HEADER_BYTES {
             return Err(Error::limit(what, limits::HEADER_BYTES));
         }
-        crate::source::read_block(&**self.source(), at, length, what)
+        effort::spend(length)?;
+        read_block(&**self.source(), at, length, what)
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::effort::Effort;
 use crate::model::names::{NameAt, Names};
 use crate::model::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
@@ -117,11 +118,12 @@ const PLACE_BYTES: usize = size_of::<Place>() + 10;
 const ROOT: u32 = u32::MAX;
 
 impl PathIndex {
-    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were seen. `make_room` is told
-    /// how many bytes the index is going to take, before it does.
+    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were seen, or as much metadata as
+    /// a request may look at. `make_room` is told how many bytes the index is going to take, before it does.
     ///
     /// What cannot be read is passed over: its own readers are told.
     pub fn build(container: &dyn Container, make_room: &dyn Fn(u64)) -> Self {
+        let effort = Effort::of_a_request();
         let root = container.root();
         let mut index = PathIndex {
             root: Some(root),
@@ -145,6 +147,7 @@ impl PathIndex {
                 Ok(_) => {}
                 Err(error) => index.note(&error),
             }
+            index.complete &= !effort.is_spent();
             next = next.saturating_add(1);
         }
         index

@@ -6,6 +6,7 @@ mod asdf;
 mod bombs;
 pub(crate) mod bounded;
 mod datasets;
+mod effort;
 mod groups;
 pub(crate) mod hdf5;
 mod headers;

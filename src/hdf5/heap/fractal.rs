@@ -9,6 +9,7 @@ use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::message::filter_pipeline;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
+use crate::model::effort;
 use crate::model::storage::Pipeline;
 use crate::source::read_block;
 use crate::wire::checksum::lookup3_without;
@@ -328,6 +329,7 @@ impl FractalHeap {
             return Err(Error::limit(WHAT, limits::METADATA_BLOCK));
         }
         self.metadata.made_block(block.address, stored, || {
+            effort::spend(stored.saturating_add(block.size))?;
             let source = self.metadata.source();
             let stored = read_block(&**source, block.address, stored, WHAT)?;
             let length = to_usize(block.size)?;
@@ -398,6 +400,7 @@ impl FractalHeap {
         if length > limits::ATTRIBUTE_BYTES {
             return Err(Error::limit("huge object", limits::ATTRIBUTE_BYTES));
         }
+        effort::spend(length)?;
         let stored = read_block(&**self.metadata.source(), address, length, "huge object")?;
         if !is_filtered {
             return Ok(stored);
@@ -407,6 +410,7 @@ impl FractalHeap {
         if size > limits::ATTRIBUTE_BYTES {
             return Err(Error::limit("huge object", limits::ATTRIBUTE_BYTES));
         }
+        effort::spend(size)?;
         let object = filter::decode(&self.pipeline, filter_mask, stored.into(), to_usize(size)?)?;
         Ok(object.into_vec())
     }

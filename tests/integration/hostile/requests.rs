@@ -17,7 +17,7 @@ use super::values::{attribute_record, heap_of, with_dense_attributes};
 const MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
 /// So many, or a twentieth.
-const fn many(count: usize) -> usize {
+pub(super) const fn many(count: usize) -> usize {
     if cfg!(debug_assertions) {
         count / 20
     } else {
@@ -29,13 +29,13 @@ const fn many(count: usize) -> usize {
 const OBJECTS: usize = 12;
 
 /// A file, of which each request is timed.
-struct Timed {
+pub(super) struct Timed {
     tree: Tree,
 }
 
 /// Asks for all that there is in the file, each kind of request for itself.
 #[track_caller]
-fn costs_little(bytes: Vec<u8>) -> Timed {
+pub(super) fn costs_little(bytes: Vec<u8>) -> Timed {
     let mut timed = Timed {
         tree: Tree::new(bytes),
     };
@@ -146,7 +146,7 @@ impl Timed {
 }
 
 /// An old group of so many entries, names being at the places that `name_at` says.
-fn old_group_of(
+pub(super) fn old_group_of(
     file: &mut Hdf5,
     names: &[u8],
     count: usize,

@@ -1,0 +1,80 @@
+//! How much metadata one request looks at.
+//!
+//! A structure has its own bounds, but a file can be made so that a request meets thousands of the largest: an index
+//! whose records lead to one damaged block, links to headers of megabytes. What reads such says so here, and what
+//! answers a request grants so much; work that no request waits for has no bound.
+
+use std::cell::Cell;
+
+use crate::error::{Error, Result};
+use crate::limits;
+
+thread_local! {
+    /// Bytes that this thread may still look at.
+    static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// A grant to this thread for as long as this lives, in the place of an earlier one.
+#[derive(Debug)]
+pub struct Effort {
+    before: Option<u64>,
+}
+
+impl Effort {
+    /// What one request may look at.
+    pub fn of_a_request() -> Self {
+        let before = LEFT.replace(Some(limits::REQUEST_METADATA));
+        Effort { before }
+    }
+
+    /// Whether all of it is spent.
+    pub fn is_spent(&self) -> bool {
+        LEFT.get() == Some(0)
+    }
+}
+
+impl Drop for Effort {
+    fn drop(&mut self) {
+        LEFT.set(self.before);
+    }
+}
+
+/// Takes so many bytes from what this thread was granted.
+///
+/// # Errors
+/// `Limit` where that is less.
+pub fn spend(bytes: u64) -> Result<()> {
+    let Some(left) = LEFT.get() else {
+        return Ok(());
+    };
+    LEFT.set(Some(left.saturating_sub(bytes)));
+    match bytes <= left {
+        true => Ok(()),
+        false => Err(Error::limit(
+            "metadata that one request looks at",
+            limits::REQUEST_METADATA,
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_lasts_until_it_is_spent() {
+        const ALL: u64 = limits::REQUEST_METADATA;
+        spend(2 * ALL).expect("without a request there is no bound");
+        let request = Effort::of_a_request();
+        spend(ALL - 1).expect("within it");
+        {
+            let _part = Effort::of_a_request();
+            spend(ALL).expect("a grant of its own");
+        }
+        spend(1).expect("all of it");
+        assert!(request.is_spent());
+        spend(1).expect_err("more than that");
+        drop(request);
+        spend(ALL + 1).expect("no bound again");
+    }
+}
