@@ -49,6 +49,11 @@ pub trait Source: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Bytes of memory that its description takes in each array that reads from it; 0 where many share it.
+    fn weight(&self) -> u64 {
+        0
+    }
+
     /// Bytes that can be read from `at` on in one piece: to the end, or to where the address space has a gap.
     fn available(&self, at: u64) -> u64 {
         self.length().saturating_sub(at)

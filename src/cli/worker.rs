@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 use std::thread;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
 use crate::cli::args::Mount;
 use crate::cli::mounts;
 use crate::cli::{Report, cage, logging, options};
@@ -62,6 +64,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let told = Report::Mounted(device.to_string()).send();
     told.map_err(|_| Report::failure(&mount.mountpoint, "the supervisor is gone"))?;
     mounts::raise_read_ahead(device);
+    open_many_files();
     let shown = filesystem_options(
         mount,
         Own {
@@ -73,6 +76,19 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     watch_leash(point);
     let filesystem = Filesystem::of(source, &shown).map_err(of_content)?;
     unserved.serve(filesystem).map_err(of_point)
+}
+
+/// One source may take its elements from more files than a process may have open by default.
+fn open_many_files() {
+    const MANY: u64 = 1 << 16;
+    let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
+        let wanted = soft.max(hard.min(MANY));
+        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard)
+    });
+    if let Err(errno) = raised {
+        let error = Error::io(&errno.into(), "raising the number of open files");
+        log::warn!("{error}");
+    }
 }
 
 /// Names the source as the user did, where the error names it by its absolute path.

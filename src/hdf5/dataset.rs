@@ -231,13 +231,13 @@ impl StorageParts<'_> {
         let mut extents = Vec::new();
         for slot in external_files::read(&self.reader.context.metadata, &mut cursor)? {
             let length = slot.size.min(missing);
+            if length == 0 {
+                continue;
+            }
             missing = missing.saturating_sub(length);
-            let source = Arc::new(RawFile::new(
-                Arc::clone(self.reader.context.other_files.neighbours()),
-                slot.name,
-            ));
+            let neighbours = Arc::clone(self.reader.context.other_files.neighbours());
             extents.push(Extent {
-                source,
+                source: Arc::new(RawFile::new(neighbours, slot.name)),
                 offset: slot.offset,
                 length,
             });

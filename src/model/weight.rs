@@ -43,7 +43,10 @@ pub fn of_datatype(datatype: &Datatype) -> u64 {
 pub fn of_array(array: &Array) -> u64 {
     let storage = match &array.storage {
         Ok(Storage::Inline(bytes)) => piece(bytes.len()),
-        Ok(Storage::Extents(extents)) => piece(size_of_val(&**extents)),
+        Ok(Storage::Extents(extents)) => {
+            let sources = extents.iter().map(|extent| extent.source.weight());
+            sources.fold(piece(size_of_val(&**extents)), u64::saturating_add)
+        }
         Ok(Storage::Virtual(mappings)) => mappings.iter().map(of_mapping).sum(),
         _ => 0,
     };

@@ -7,13 +7,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use lru::LruCache;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::source::device::Device;
 use crate::source::file::FileSource;
 
@@ -48,6 +50,8 @@ struct Root {
     policy: Policy,
     /// Where nothing is looked up.
     barred: Option<Own>,
+    /// Raw files by their names from the root's directory.
+    raw_files: Mutex<LruCache<PathBuf, Arc<FileSource>>>,
 }
 
 /// The mount that shows the source. Whoever looks there waits for an answer from here.
@@ -91,6 +95,7 @@ impl Neighbours {
             handle,
             policy,
             barred,
+            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         });
         Neighbours {
             root,
@@ -106,6 +111,7 @@ impl Neighbours {
             handle: Err(Errno::EACCES),
             policy: Policy::None,
             barred: None,
+            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         });
         Neighbours {
             root,
@@ -149,6 +155,31 @@ impl Neighbours {
     /// `Io` where the policy forbids it or the system does: not a regular file, no permission.
     pub fn open(&self, name: &[u8]) -> Result<Option<FileSource>> {
         Ok(self.find(name)?.map(|(file, _)| file))
+    }
+
+    /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and a source many datasets:
+    /// those that were used last stay open.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and `Corrupt` where there is none. A failure is not kept: the file may come back.
+    pub fn open_raw(&self, name: &[u8]) -> Result<Arc<FileSource>> {
+        let key = self.base.join(OsStr::from_bytes(name));
+        let open = || {
+            self.root
+                .raw_files
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(file) = open().get(&key) {
+            return Ok(Arc::clone(file));
+        }
+        let missing = || {
+            let name = name.escape_ascii();
+            Error::corrupt(format!("external raw file {name}: missing"), 0)
+        };
+        let file = Arc::new(self.open(name)?.ok_or_else(missing)?);
+        open().put(key, Arc::clone(&file));
+        Ok(file)
     }
 
     /// As [`open`](Self::open), and says where the file is.

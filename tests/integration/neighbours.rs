@@ -7,6 +7,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 
 use crate::harness::{Mount, run, script};
+use crate::hostile::hdf5::*;
 
 /// What a dataset answers.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,6 +94,39 @@ fn the_policy_says_which_files_are_opened() {
         };
         check("external_short", short);
     }
+}
+
+/// More raw files, each read, than a process may have open by default on many systems.
+#[test]
+fn few_of_many_raw_files_stay_open() {
+    const FILES: u8 = 250;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut file = Hdf5::new();
+    let links: Vec<Message> = (0..FILES)
+        .map(|i| {
+            let name = format!("{i:03}.raw");
+            fs::write(directory.path().join(&name), [i; 4]).expect("raw file");
+            let names = file.put(&[&[0; 8], name.as_bytes(), &[0; 8]].concat());
+            let heap = file.put(&local_heap(16 + name.len() as u64, names));
+            let head = [vec![1, 0, 0, 0, 1, 0, 1, 0], words(&[heap, 8, 0, 4])].concat();
+            let list = Message(kind::EXTERNAL_FILES, 0, head);
+            let layout = contiguous(UNDEFINED, 4);
+            let dataset = file.put(&dataset(&[4], &byte_type(), layout, &[list]));
+            hard_link(format!("{i:03}").as_bytes(), dataset)
+        })
+        .collect();
+    let root = file.put(&group(&links));
+    let source = directory.path().join("main.h5");
+    fs::write(&source, file.rooted(root)).expect("main.h5");
+    let mount = Mount::new(&source);
+    for i in 0..FILES {
+        let bytes = fs::read(mount.at(&format!("{i:03}"))).expect("a dataset");
+        assert_eq!(bytes, [i; 4]);
+    }
+    let (worker, _) = mount.worker_and_supervisor(&source);
+    let open = fs::read_dir(format!("/proc/{}/fd", worker.pid)).expect("descriptors");
+    let open = open.count();
+    assert!(open < 160, "{open} are open");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::metadata::Metadata;
-use crate::wire::Cursor;
+use crate::limits;
+use crate::wire::{Cursor, to_u64};
 
 /// A part of a raw file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub struct Slot {
 }
 
 /// Reads the message's body: the parts in the order of the elements.
+///
+/// # Errors
+/// `Limit` where the names are longer than `limits::RAW_FILE_NAMES` together.
 pub fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<Vec<Slot>> {
     match cursor.u8()? {
         1 => cursor.skip(3 + 2)?, // reserved, allocated slots
@@ -27,13 +31,18 @@ pub fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<Vec<Slo
     }
     let used = cursor.u16()?;
     let heap = LocalHeap::open(metadata, metadata.defined_address(cursor)?)?;
+    let mut names = 0_usize;
     (0..used)
         .map(|_| {
             let name = heap.text(metadata.length(cursor)?)?;
-            let offset = metadata.length(cursor)?;
+            names = names.saturating_add(name.len());
+            if names > limits::RAW_FILE_NAMES {
+                let most = to_u64(limits::RAW_FILE_NAMES);
+                return Err(Error::limit("names of external data files", most));
+            }
             Ok(Slot {
                 name,
-                offset,
+                offset: metadata.length(cursor)?,
                 size: metadata.length(cursor)?,
             })
         })

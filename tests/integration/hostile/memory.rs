@@ -163,3 +163,43 @@ fn headers_of_many_messages() {
     );
     keeps_its_promise(&mount, &source);
 }
+
+/// Datasets whose lists of raw files name the longest names again and again.
+#[test]
+fn lists_of_long_names() {
+    const NAME: usize = 60_000;
+    let mut file = Hdf5::new();
+    let names = file.put(&[&[0; 8][..], &[b'n'; NAME], &[0; 8]].concat());
+    let heap = file.put(&local_heap(16 + NAME as u64, names));
+    let mut listing = |slots: u16| {
+        let count = slots.to_le_bytes();
+        let head = [&[1, 0, 0, 0][..], &count, &count, &words(&[heap])].concat();
+        let slots = [8, 0, 1].repeat(slots.into());
+        let list = Message(kind::EXTERNAL_FILES, 0, [head, words(&slots)].concat());
+        let layout = contiguous(UNDEFINED, 1);
+        file.put(&dataset(
+            &[slots.len() as u64 / 3],
+            &byte_type(),
+            layout,
+            &[list],
+        ))
+    };
+    let mut links: Vec<Message> = (0..200)
+        .map(|i| hard_link(format!("{i:03}").as_bytes(), listing(15)))
+        .collect();
+    links.push(hard_link(b"too many", listing(2600)));
+    let root = file.put(&group(&links));
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("lists.h5");
+    fs::write(&source, file.rooted(root)).expect("lists.h5");
+    let mount = mounted(&source);
+    for name in fs::read_dir(mount.at("")).expect("the root") {
+        let path = name.expect("a name").path();
+        assert_eq!(
+            fs::read(&path).map_err(|error| error.raw_os_error()),
+            Err(Some(5)),
+            "{path:?}"
+        );
+    }
+    keeps_its_promise(&mount, &source);
+}
