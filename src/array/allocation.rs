@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use crate::array::grid::Grid;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::storage::Chunked;
 
@@ -43,7 +43,8 @@ impl Allocation {
         }
     }
 
-    /// The array of `length` bytes in the chunks of `grid`.
+    /// The array of `length` bytes in the chunks of `grid`. An index that is beyond what one request may look at is
+    /// extrapolated from what was seen of it.
     ///
     /// # Errors
     /// As the chunk index is damaged.
@@ -55,7 +56,7 @@ impl Allocation {
     ) -> Result<Self> {
         let mut walked = Walked::default();
         let bands = Bands::of(grid);
-        chunked.index.walk(&mut |place, stored| {
+        let walk = chunked.index.walk(&mut |place, stored| {
             if !grid.is_inside(place) {
                 return ControlFlow::Continue(());
             }
@@ -67,7 +68,11 @@ impl Allocation {
             walked.bytes = walked.bytes.saturating_add(stored.length);
             walked.bands.push(bands.band(place));
             ControlFlow::Continue(())
-        })?;
+        });
+        match walk {
+            Err(Error::Limit { .. }) => walked.cut_off = true,
+            walk => walk?,
+        }
         if walked.cut_off {
             return Ok(Allocation {
                 stored_bytes: walked.extrapolate(grid).min(chunked.source.length()),
