@@ -2,7 +2,6 @@
 //! fill value.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::array::convert::Conversion;
@@ -10,7 +9,7 @@ use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::kept::Kept;
-use crate::model::region::{Run, Runs};
+use crate::model::region::Runs;
 use crate::model::storage::Mapping;
 use crate::model::{Array, weight};
 
@@ -67,52 +66,56 @@ impl VirtualArray {
         })
     }
 
-    /// Puts the parts into `reply`, which holds the fill value of the elements from `first` on, whole ones.
+    /// Puts the parts into `reply`, which holds the fill value of the array's bytes from `offset` on.
     ///
     /// # Errors
     /// As a source that is there cannot be read; `Limit` where too many parts lie over each other.
-    pub(super) fn read(&self, first: u64, reply: &mut [u8]) -> Result<()> {
+    pub(super) fn read(&self, offset: u64, reply: &mut [u8]) -> Result<()> {
         let size = u64::from(self.array.datatype.size);
-        let wanted = first..first + reply.len() as u64 / size;
+        let wanted = offset / size..(offset + reply.len() as u64).div_ceil(size);
         let mut left = (wanted.end - wanted.start).saturating_mul(limits::VIRTUAL_OVERLAPS);
         for (number, part) in self.parts.iter().enumerate() {
             if part.first < wanted.end && wanted.start < part.end {
-                self.read_part(number, part, wanted.clone(), reply, &mut left)?;
+                self.read_part(number, part, offset, reply, &mut left)?;
             }
         }
         Ok(())
     }
 
-    /// Puts a part into `reply`, as far as it lies in what is `wanted` and there are no more elements than are `left`.
+    /// Puts a part into `reply`, as far as it lies there and has no more elements than are `left`.
     fn read_part(
         &self,
         number: usize,
         part: &Part,
-        wanted: Range<u64>,
+        offset: u64,
         reply: &mut [u8],
         left: &mut u64,
     ) -> Result<()> {
+        let size = u64::from(self.array.datatype.size);
+        let end = offset + reply.len() as u64;
+        let last = end.div_ceil(size);
         let run_at = |ordinal| {
             let run = part.runs.from_ordinal(ordinal);
-            run.filter(|run| run.element < wanted.end)
+            run.filter(|run| run.element < last)
         };
-        let mut ordinal = part.runs.first_at(wanted.start);
+        let mut ordinal = part.runs.first_at(offset / size);
         if run_at(ordinal).is_none() {
             return Ok(());
         }
         let Some(source) = self.source(number, part)? else {
             return Ok(());
         };
-        let size = self.array.datatype.size as usize;
         while let Some(run) = run_at(ordinal) {
-            let length = run.length.min(wanted.end - run.element);
+            let length = run.length.min(last - run.element);
             *left = left.checked_sub(length).ok_or_else(|| {
                 let most = limits::VIRTUAL_OVERLAPS;
                 Error::limit("parts of a virtual dataset over each other", most)
             })?;
-            let start = (run.element - wanted.start) as usize * size;
-            let target = &mut reply[start..start + length as usize * size];
-            source.read(Run { length, ..run }, size, target)?;
+            let bytes = run.element * size..(run.element + length) * size;
+            let there = bytes.start.max(offset)..bytes.end.min(end);
+            let skipped = there.start - bytes.start;
+            let target = &mut reply[(there.start - offset) as usize..(there.end - offset) as usize];
+            source.read(run.ordinal, skipped, size, target)?;
             ordinal += length;
         }
         Ok(())
@@ -173,23 +176,46 @@ impl Part {
 }
 
 impl Source {
-    /// The elements whose ordinals are `run`'s, in the virtual array's type of `size` bytes.
-    fn read(&self, run: Run, size: usize, target: &mut [u8]) -> Result<()> {
-        let own_size = u64::from(self.reader.array().datatype.size);
-        let mut done = 0;
-        while done < run.length {
-            let Some(piece) = self.runs.from_ordinal(run.ordinal + done) else {
+    /// The bytes of the elements from `ordinal` on, in the virtual array's type of `size` bytes, without so many `skipped`
+    /// ones. Of long elements no more is read than is wanted.
+    fn read(&self, ordinal: u64, skipped: u64, size: u64, target: &mut [u8]) -> Result<()> {
+        let (mut next, end) = (skipped, skipped + target.len() as u64);
+        while next < end {
+            let Some(run) = self.runs.from_ordinal(ordinal + next / size) else {
                 break;
             };
-            let length = piece.length.min(run.length - done);
-            let bytes = self
-                .reader
-                .read(piece.element * own_size, (length * own_size) as usize)?;
-            let start = done as usize * size;
-            let target = &mut target[start..start + length as usize * size];
-            self.conversion.apply(&bytes, target)?;
-            done += length;
+            let within = next % size;
+            let length = (run.length.saturating_mul(size) - within).min(end - next);
+            let start = (next - skipped) as usize;
+            let target = &mut target[start..start + length as usize];
+            match self.conversion.keeps_bytes() {
+                true => self.copy(run.element * size + within, target)?,
+                false => self.convert(run.element, within as usize, size as usize, target)?,
+            }
+            next += length;
         }
+        Ok(())
+    }
+
+    fn copy(&self, offset: u64, target: &mut [u8]) -> Result<()> {
+        let bytes = self.reader.read(offset, target.len())?;
+        target.copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// The elements from `first` on, all of them whole but for so many bytes `within` the first, and some of the last.
+    fn convert(&self, first: u64, within: usize, size: usize, target: &mut [u8]) -> Result<()> {
+        let own_size = self.reader.array().datatype.size as usize;
+        let elements = (within + target.len()).div_ceil(size);
+        let bytes = self
+            .reader
+            .read(first * own_size as u64, elements * own_size)?;
+        if target.len() == elements * size {
+            return self.conversion.apply(&bytes, target);
+        }
+        let mut converted = vec![0; elements * size];
+        self.conversion.apply(&bytes, &mut converted)?;
+        target.copy_from_slice(&converted[within..within + target.len()]);
         Ok(())
     }
 }

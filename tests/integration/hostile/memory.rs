@@ -1,10 +1,12 @@
 //! What small requests of large metadata cost the mounted program in memory.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::hdf5::*;
+use super::values::{all, put_list, same_parts};
 use crate::harness::{MOUNT_LIMIT, Mount, run};
 
 /// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is built without
@@ -162,4 +164,43 @@ fn headers_of_many_messages() {
         LINKS
     );
     keeps_its_promise(&mount, &source);
+}
+
+/// A mount of a file with the dataset `set` of this layout; the directory that it is in, and its path.
+fn mounted_set(
+    mut file: Hdf5,
+    dims: &[u64],
+    datatype: &[u8],
+    layout: Message,
+) -> (Mount, tempfile::TempDir, PathBuf) {
+    let set = file.put(&dataset(dims, datatype, layout, &[]));
+    let part = file.put(&dataset(
+        dims,
+        datatype,
+        contiguous(UNDEFINED, UNDEFINED),
+        &[],
+    ));
+    let root = file.put_group(&[(b"part", part), (b"set", set)]);
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("set.h5");
+    fs::write(&source, file.rooted(root)).expect("set.h5");
+    (mounted(&source), directory, source)
+}
+
+/// Of an element of four gigabytes, a read takes what it returns.
+#[test]
+fn a_virtual_element_of_four_gigabytes() {
+    let giant = class_type(0x15, 0, u32::MAX, &[]);
+    for parts in [0, 1] {
+        let mut file = Hdf5::new();
+        let layout = put_list(&mut file, same_parts(b"/part", &all(), &all(), parts));
+        let (mount, _directory, source) = mounted_set(file, &[1], &giant, layout);
+        let set = File::open(mount.at("set")).expect("a dataset");
+        for offset in [4096, u64::from(u32::MAX) - (128 << 10)] {
+            let mut bytes = vec![1; 128 << 10];
+            set.read_exact_at(&mut bytes, offset).expect("zeros");
+            assert!(bytes.iter().all(|&byte| byte == 0), "{parts} {offset}");
+        }
+        keeps_its_promise(&mount, &source);
+    }
 }

@@ -251,8 +251,8 @@ fn dense_attributes_that_lie() {
     assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
 }
 
-/// A selection of everything, and a regular one of version 1 in one dimension.
-fn all() -> Vec<u8> {
+/// A selection of everything, and a regular one of version 2 in one dimension.
+pub(super) fn all() -> Vec<u8> {
     [3_u32, 1, 0, 0]
         .iter()
         .flat_map(|word| word.to_le_bytes())
@@ -280,14 +280,30 @@ fn virtual_of(parts: &[Part<'_>], count: u64) -> Vec<u8> {
     for (file, dataset, source, target) in parts {
         list.extend([*file, &[0], dataset, &[0], source, target].concat());
     }
-    let list = sealed(list);
     let mut file = Hdf5::new();
-    let size = 16 + 16 + list.len().next_multiple_of(8) as u64;
-    let heap = file.put(&collection(size, &[(1, list.len() as u64, &list)]));
-    let layout = [vec![4, 3], words(&[heap]), vec![1, 0, 0, 0]].concat();
-    let layout = Message(kind::LAYOUT, 0, layout);
+    let layout = put_list(&mut file, list);
     let bad = file.put(&dataset(&[64], &byte_type(), layout, &[]));
     file.beside_good(bad)
+}
+
+/// Puts the list of a virtual dataset's parts, which lacks its checksum, on a heap; the layout that says where.
+pub(super) fn put_list(file: &mut Hdf5, list: Vec<u8>) -> Message {
+    let list = sealed(list);
+    let size = 16 + 16 + list.len().next_multiple_of(8) as u64;
+    let heap = file.put(&collection(size, &[(1, list.len() as u64, &list)]));
+    virtual_layout(heap)
+}
+
+/// The layout of a virtual dataset whose list is the first object of a collection.
+fn virtual_layout(collection: u64) -> Message {
+    let layout = [vec![4, 3], words(&[collection]), vec![1, 0, 0, 0]].concat();
+    Message(kind::LAYOUT, 0, layout)
+}
+
+/// So many times the same part, as a list without its checksum.
+pub(super) fn same_parts(path: &[u8], source: &[u8], target: &[u8], count: usize) -> Vec<u8> {
+    let part = [b".\0", path, &[0], source, target].concat();
+    [vec![0], words(&[count as u64]), part.repeat(count)].concat()
 }
 
 #[test]
@@ -379,13 +395,9 @@ fn virtual_sources_of_giant_elements() {
         all(),
         regular(0, 1, 1, 1),
     ];
-    let list = sealed(list.concat());
     let mut file = Hdf5::new();
     let giant = file.put(&dataset(&[1], &giant, contiguous(UNDEFINED, 1 << 29), &[]));
-    let size = 32 + list.len().next_multiple_of(8) as u64;
-    let heap = file.put(&collection(size, &[(1, list.len() as u64, &list)]));
-    let layout = [vec![4, 3], words(&[heap]), vec![1, 0, 0, 0]].concat();
-    let layout = Message(kind::LAYOUT, 0, layout);
+    let layout = put_list(&mut file, list.concat());
     let virtual_set = file.put(&dataset(&[64], &byte_type(), layout, &[]));
     let root = file.put_group(&[(b"giant", giant), (b"virtual", virtual_set)]);
     let tree = Tree::new(file.rooted(root));
