@@ -253,6 +253,10 @@ pub const EXTERNAL_FILES: usize = 1024;
 /// Runs of elements that an irregular selection may consist of.
 pub const REGION_RUNS: usize = 1 << 20;
 
+/// Bytes that the runs of all parts of one virtual dataset take. A column of many rows that is no rectangle has one run a
+/// row.
+pub const VIRTUAL_RUNS: u64 = 16 << 20;
+
 /// Mappings of one virtual dataset, those that a `printf` name stands for each counted; chunks of one ASDF
 /// chunked ndarray.
 pub const VIRTUAL_MAPPINGS: usize = 1 << 16;

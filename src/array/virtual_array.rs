@@ -55,12 +55,10 @@ impl VirtualArray {
                 most,
             ));
         }
-        let dims = array.shape.dims();
-        let parts = mappings.iter().map(|mapping| Part::new(mapping, dims));
         Ok(VirtualArray {
             engine: Arc::clone(engine),
             array: Arc::clone(array),
-            parts: parts.filter_map(Result::transpose).collect::<Result<_>>()?,
+            parts: parts_of(mappings, array.shape.dims(), depth)?,
             sources: Mutex::new(Kept::new(limits::VIRTUAL_SOURCES)),
             depth,
         })
@@ -142,7 +140,8 @@ impl VirtualArray {
         let reader = Reader::at_depth(&self.engine, array, self.depth + 1)?;
         // Each may hold a file open.
         let least = limits::VIRTUAL_SOURCES / limits::OPEN_NEIGHBOURS.get() as u64;
-        let weight = weight::of_array(reader.array()).max(least);
+        let weight = weight::of_array(reader.array()).saturating_add(runs.weight());
+        let weight = weight.max(least);
         let source = Arc::new(Source {
             reader,
             runs,
@@ -152,6 +151,23 @@ impl VirtualArray {
         sources.put(number, Arc::clone(&source), weight);
         Ok(Some(source))
     }
+}
+
+/// The parts that have elements. Those of arrays within arrays are in memory at once.
+fn parts_of(mappings: &[Mapping], dims: &[u64], depth: usize) -> Result<Vec<Part>> {
+    let most = limits::VIRTUAL_RUNS >> depth;
+    let mut left = most;
+    let mut parts = Vec::new();
+    for mapping in mappings {
+        let Some(part) = Part::new(mapping, dims)? else {
+            continue;
+        };
+        left = left
+            .checked_sub(part.runs.weight())
+            .ok_or_else(|| Error::limit("bytes of the runs of a virtual dataset's parts", most))?;
+        parts.push(part);
+    }
+    Ok(parts)
 }
 
 impl Part {

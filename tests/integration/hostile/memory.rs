@@ -204,3 +204,41 @@ fn a_virtual_element_of_four_gigabytes() {
         keeps_its_promise(&mount, &source);
     }
 }
+
+/// A hyperslab of blocks, of version 1, in two dimensions: corners of each.
+fn blocks(corners: &[[u32; 4]]) -> Vec<u8> {
+    let head = [2, 1, 0, 0, 2, u32::try_from(corners.len()).expect("few")];
+    let numbers = head.into_iter().chain(corners.iter().flatten().copied());
+    numbers.flat_map(u32::to_le_bytes).collect()
+}
+
+/// Parts that are two columns each: a run of one element in every row, which makes a million of them in a part.
+#[test]
+fn virtual_parts_of_a_million_runs() {
+    const ROWS: u32 = 1 << 19;
+    let columns = blocks(&[[0, 0, ROWS - 1, 0], [0, 2, ROWS - 1, 2]]);
+    let list = same_parts(b"/part", &columns, &columns, 20);
+    let mut file = Hdf5::new();
+    let layout = put_list(&mut file, list);
+    let dims = [ROWS.into(), 4];
+    let (mount, _directory, source) = mounted_set(file, &dims, &byte_type(), layout);
+    assert!(fs::read(mount.at("set")).is_err());
+    keeps_its_promise(&mount, &source);
+}
+
+/// One column is a pattern of any length.
+#[test]
+fn virtual_parts_of_one_block() {
+    const ROWS: u32 = 1 << 21;
+    let column = |at| blocks(&[[0, at, ROWS - 1, at]]);
+    let mut list = [vec![0], words(&[4])].concat();
+    for at in 0..4 {
+        list.extend([&b".\0/part\0"[..], &column(at), &column(3 - at)].concat());
+    }
+    let mut file = Hdf5::new();
+    let layout = put_list(&mut file, list);
+    let dims = [ROWS.into(), 4];
+    let (mount, _directory, source) = mounted_set(file, &dims, &byte_type(), layout);
+    assert_eq!(fs::read(mount.at("set")).expect("zeros"), vec![0; 4 << 21]);
+    keeps_its_promise(&mount, &source);
+}
