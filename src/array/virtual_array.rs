@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::kept::Kept;
 use crate::model::region::Runs;
-use crate::model::storage::Mapping;
+use crate::model::storage::{Mapping, Storage, VirtualSource};
 use crate::model::{Array, weight};
 
 /// The parts of one array.
@@ -26,11 +26,15 @@ pub(super) struct VirtualArray {
 
 /// Where one source's elements lie in the array.
 struct Part {
+    /// The number of its mapping.
+    number: usize,
     runs: Runs,
     first: u64,
     end: u64,
-    mapping: Mapping,
 }
+
+/// The source that a read opened last, `None` where it is missing. The next part may have the same.
+type Opened = Option<(Arc<dyn VirtualSource>, Option<Arc<Array>>)>;
 
 /// The array that a part's elements come from.
 struct Source {
@@ -55,6 +59,11 @@ impl VirtualArray {
                 most,
             ));
         }
+        // Those that this one is read for are in memory as well.
+        let most = limits::VIRTUAL_BYTES >> depth;
+        if depth > 0 && weight::of_array(array) > most {
+            return Err(Error::limit("bytes of a source that is virtual", most));
+        }
         Ok(VirtualArray {
             engine: Arc::clone(engine),
             array: Arc::clone(array),
@@ -62,6 +71,13 @@ impl VirtualArray {
             sources: Mutex::new(Kept::new(limits::VIRTUAL_SOURCES)),
             depth,
         })
+    }
+
+    fn mapping(&self, number: usize) -> Option<&Mapping> {
+        match &self.array.storage {
+            Ok(Storage::Virtual(mappings)) => mappings.get(number),
+            _ => None,
+        }
     }
 
     /// Puts the parts into `reply`, which holds the fill value of the array's bytes from `offset` on.
@@ -72,9 +88,10 @@ impl VirtualArray {
         let size = u64::from(self.array.datatype.size);
         let wanted = offset / size..(offset + reply.len() as u64).div_ceil(size);
         let mut left = (wanted.end - wanted.start).saturating_mul(limits::VIRTUAL_OVERLAPS);
-        for (number, part) in self.parts.iter().enumerate() {
+        let mut opened = None;
+        for part in &self.parts {
             if part.first < wanted.end && wanted.start < part.end {
-                self.read_part(number, part, offset, reply, &mut left)?;
+                self.read_part(part, offset, reply, &mut left, &mut opened)?;
             }
         }
         Ok(())
@@ -83,11 +100,11 @@ impl VirtualArray {
     /// Puts a part into `reply`, as far as it lies there and has no more elements than are `left`.
     fn read_part(
         &self,
-        number: usize,
         part: &Part,
         offset: u64,
         reply: &mut [u8],
         left: &mut u64,
+        opened: &mut Opened,
     ) -> Result<()> {
         let size = u64::from(self.array.datatype.size);
         let end = offset + reply.len() as u64;
@@ -100,7 +117,7 @@ impl VirtualArray {
         if run_at(ordinal).is_none() {
             return Ok(());
         }
-        let Some(source) = self.source(number, part)? else {
+        let Some(source) = self.source(part, opened)? else {
             return Ok(());
         };
         while let Some(run) = run_at(ordinal) {
@@ -119,17 +136,20 @@ impl VirtualArray {
         Ok(())
     }
 
-    /// The part's source, `None` where it is missing. Neither that nor an error is kept: sources come and go.
-    fn source(&self, number: usize, part: &Part) -> Result<Option<Arc<Source>>> {
+    /// The part's source, `None` where it is missing. Neither that nor an error is kept for the next read: sources come and go.
+    fn source(&self, part: &Part, opened: &mut Opened) -> Result<Option<Arc<Source>>> {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(source) = sources.get(&number) {
+        if let Some(source) = sources.get(&part.number) {
             return Ok(Some(Arc::clone(source)));
         }
         drop(sources);
-        let Some(array) = part.mapping.source.open()? else {
+        let Some(mapping) = self.mapping(part.number) else {
             return Ok(None);
         };
-        let runs = Runs::new(&part.mapping.source_region, array.shape.dims())?;
+        let Some(array) = open(&mapping.source, opened)? else {
+            return Ok(None);
+        };
+        let runs = Runs::new(&mapping.source_region, array.shape.dims())?;
         if runs.elements() != part.runs.elements() {
             return Err(Error::corrupt(
                 "virtual dataset: selections of different sizes",
@@ -140,7 +160,7 @@ impl VirtualArray {
         let reader = Reader::at_depth(&self.engine, array, self.depth + 1)?;
         // Each may hold a file open.
         let least = limits::VIRTUAL_SOURCES / limits::OPEN_NEIGHBOURS.get() as u64;
-        let weight = weight::of_array(reader.array()).saturating_add(runs.weight());
+        let weight = weight::of_array(reader.array()).saturating_add(runs.listed_bytes());
         let weight = weight.max(least);
         let source = Arc::new(Source {
             reader,
@@ -148,9 +168,20 @@ impl VirtualArray {
             conversion,
         });
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.put(number, Arc::clone(&source), weight);
+        sources.put(part.number, Arc::clone(&source), weight);
         Ok(Some(source))
     }
+}
+
+fn open(source: &Arc<dyn VirtualSource>, opened: &mut Opened) -> Result<Option<Arc<Array>>> {
+    if let Some((last, array)) = opened
+        && Arc::ptr_eq(last, source)
+    {
+        return Ok(array.clone());
+    }
+    let array = source.open()?;
+    *opened = Some((Arc::clone(source), array.clone()));
+    Ok(array)
 }
 
 /// The parts that have elements. Those of arrays within arrays are in memory at once.
@@ -158,12 +189,12 @@ fn parts_of(mappings: &[Mapping], dims: &[u64], depth: usize) -> Result<Vec<Part
     let most = limits::VIRTUAL_RUNS >> depth;
     let mut left = most;
     let mut parts = Vec::new();
-    for mapping in mappings {
-        let Some(part) = Part::new(mapping, dims)? else {
+    for (number, mapping) in mappings.iter().enumerate() {
+        let Some(part) = Part::new(number, mapping, dims)? else {
             continue;
         };
         left = left
-            .checked_sub(part.runs.weight())
+            .checked_sub(part.runs.listed_bytes())
             .ok_or_else(|| Error::limit("bytes of the runs of a virtual dataset's parts", most))?;
         parts.push(part);
     }
@@ -172,7 +203,7 @@ fn parts_of(mappings: &[Mapping], dims: &[u64], depth: usize) -> Result<Vec<Part
 
 impl Part {
     /// `None` for a part without elements.
-    fn new(mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
+    fn new(number: usize, mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
         let runs = Runs::new(&mapping.region, dims)?;
         let elements = runs.elements();
         let Some(first) = runs.from_ordinal(0) else {
@@ -181,12 +212,11 @@ impl Part {
         let last = runs
             .from_ordinal(elements - 1)
             .map_or(first.element, |run| run.element);
-        let mapping = mapping.clone();
         Ok(Some(Part {
+            number,
             runs,
             first: first.element,
             end: last + 1,
-            mapping,
         }))
     }
 }

@@ -135,12 +135,12 @@ impl Runs {
         }
     }
 
-    /// Bytes of memory that they take.
-    pub fn weight(&self) -> u64 {
-        to_u64(match &self.0 {
-            Pattern::Regular(axes) => size_of_val(&**axes),
-            Pattern::Listed(runs) => size_of_val(&**runs),
-        })
+    /// Bytes of their list, where a pattern does not say what they are.
+    pub fn listed_bytes(&self) -> u64 {
+        match &self.0 {
+            Pattern::Regular(_) => 0,
+            Pattern::Listed(runs) => to_u64(size_of_val(&**runs)),
+        }
     }
 
     /// The number of elements.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::hdf5::*;
-use super::values::{all, put_list, same_parts};
+use super::values::{all, put_list, same_parts, virtual_layout};
 use crate::harness::{MOUNT_LIMIT, Mount, run};
 
 /// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is built without
@@ -240,5 +240,71 @@ fn virtual_parts_of_one_block() {
     let dims = [ROWS.into(), 4];
     let (mount, _directory, source) = mounted_set(file, &dims, &byte_type(), layout);
     assert_eq!(fs::read(mount.at("set")).expect("zeros"), vec![0; 4 << 21]);
+    keeps_its_promise(&mount, &source);
+}
+
+/// All of the 65 536 parts of a virtual dataset say that they have the name of the first one, which is a megabyte long.
+#[test]
+fn a_long_name_that_all_parts_share() {
+    const PARTS: u64 = 65_536;
+    let first = [&[0][..], &vec![b'n'; 1 << 20], b"\0x\0", &all(), &all()].concat();
+    let other = [vec![3], words(&[0, 0]), all(), all()].concat();
+    let list = [
+        &[1][..],
+        &words(&[PARTS]),
+        &first,
+        &other.repeat(PARTS as usize - 1),
+    ]
+    .concat();
+    let mut file = Hdf5::new();
+    let layout = put_list(&mut file, list);
+    let (mount, _directory, source) = mounted_set(file, &[64], &byte_type(), layout);
+    assert!(fs::read(mount.at("set")).is_err());
+    keeps_its_promise(&mount, &source);
+}
+
+/// As many parts as there may be, each of its own name and all of the same name.
+#[test]
+fn as_many_virtual_parts_as_there_may_be() {
+    const PARTS: u32 = 65_536;
+    let one = same_parts(b"/part", &all(), &all(), PARTS as usize);
+    let mut many = [vec![0], words(&[PARTS.into()])].concat();
+    for i in 0..PARTS {
+        many.extend([format!("{i}\0/part\0").as_bytes(), &all(), &all()].concat());
+    }
+    for list in [one, many] {
+        let mut file = Hdf5::new();
+        let layout = put_list(&mut file, list);
+        let (mount, _directory, source) = mounted_set(file, &[1], &byte_type(), layout);
+        assert_eq!(fs::metadata(mount.at("set")).expect("a dataset").len(), 1);
+        keeps_its_promise(&mount, &source);
+    }
+}
+
+/// A list of parts in an object of half a gigabyte, of which the first bytes are one.
+#[test]
+fn a_list_of_virtual_parts_without_end() {
+    const BYTES: u64 = 512 << 20;
+    let list = same_parts(b"/part", &all(), &all(), 1);
+    let mut file = Hdf5::new();
+    let heap = file.next();
+    let layout = virtual_layout(heap + (1 << 20));
+    let (mount, _directory, source) = {
+        let set = file.put(&dataset(&[64], &byte_type(), layout, &[]));
+        let root = file.put_group(&[(b"set", set)]);
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let source = directory.path().join("set.h5");
+        fs::write(&source, file.rooted(root)).expect("set.h5");
+        let open = File::options().write(true).open(&source).expect("set.h5");
+        open.write_all_at(
+            &collection(32 + BYTES, &[(1, BYTES, &list)]),
+            heap + (1 << 20),
+        )
+        .expect("a heap");
+        open.set_len(heap + (1 << 20) + 32 + BYTES)
+            .expect("a long file");
+        (mounted(&source), directory, source)
+    };
+    assert!(fs::read(mount.at("set")).is_err());
     keeps_its_promise(&mount, &source);
 }

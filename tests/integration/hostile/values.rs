@@ -259,7 +259,7 @@ pub(super) fn all() -> Vec<u8> {
         .collect()
 }
 
-fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8> {
+pub(super) fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8> {
     let mut body: Vec<u8> = [2_u32, 2]
         .iter()
         .flat_map(|word| word.to_le_bytes())
@@ -295,7 +295,7 @@ pub(super) fn put_list(file: &mut Hdf5, list: Vec<u8>) -> Message {
 }
 
 /// The layout of a virtual dataset whose list is the first object of a collection.
-fn virtual_layout(collection: u64) -> Message {
+pub(super) fn virtual_layout(collection: u64) -> Message {
     let layout = [vec![4, 3], words(&[collection]), vec![1, 0, 0, 0]].concat();
     Message(kind::LAYOUT, 0, layout)
 }
