@@ -403,3 +403,65 @@ fn virtual_sources_of_giant_elements() {
     let tree = Tree::new(file.rooted(root));
     soon(|| tree.content("virtual")).expect_err("types that do not convert");
 }
+
+/// Puts an old group of these names, sorted and with their NUL, of one object.
+fn put_old_group(file: &mut Hdf5, names: &[String], object: u64) -> u64 {
+    const IN_A_NODE: usize = 256;
+    let text = names.concat();
+    let data = file.put(&[&[0; 8], text.as_bytes()].concat());
+    let heap = file.put(&local_heap(8 + text.len() as u64, data));
+    let mut entries = Vec::new();
+    let mut at = 8;
+    for name in names {
+        entries.push((at, object, 0));
+        at += name.len() as u64;
+    }
+    let mut leaf = vec![0];
+    for entries in entries.chunks(IN_A_NODE) {
+        let node = file.put(&symbols(entries.len() as u16, entries));
+        leaf.extend([node, entries.last().expect("an entry").0]);
+    }
+    let btree = file.put(&group_node(0, (leaf.len() / 2) as u16, &leaf));
+    file.put(&old_group(btree, heap))
+}
+
+/// A part for each member of a group, which has one more than a virtual dataset may have parts.
+#[test]
+fn virtual_sources_by_number_without_end() {
+    const MOST: usize = 65_536;
+    let of_numbered = |count: usize| {
+        let mut file = Hdf5::new();
+        let byte = file.put_bytes(b"b");
+        let mut names: Vec<String> = (0..count).map(|i| format!("{i}\0")).collect();
+        names.sort();
+        let list = same_parts(b"/g/%b", &all(), &regular(0, 1, UNDEFINED, 1), 1);
+        let layout = put_list(&mut file, list);
+        let bad = file.put(&dataset(&[1], &byte_type(), layout, &[]));
+        let numbered = put_old_group(&mut file, &names, byte);
+        let root = file.put_group(&[(b"bad", bad), (b"g", numbered)]);
+        Tree::new(file.rooted(root))
+    };
+    let few = of_numbered(1000);
+    assert_eq!(few.size("bad"), Ok(1000));
+    assert_eq!(few.part("bad", 996, 8), Ok(b"bbbb".to_vec()));
+    let more = of_numbered(MOST + 1);
+    more.content("bad").expect_err("too many parts");
+    let told = more.attribute("bad", "user.h5fs.error").expect("an error");
+    assert!(told.contains("65536"), "{told}");
+}
+
+/// A part that grows with a virtual dataset which grows with it, and one whose blocks grow beyond all numbers.
+#[test]
+fn virtual_parts_that_grow_for_ever() {
+    let without_end = regular(0, 1, UNDEFINED, 1);
+    let part = |path, source: &[u8], target: &[u8]| {
+        let part: Part<'_> = (&b"."[..], path, source.to_vec(), target.to_vec());
+        virtual_of(&[part], 1)
+    };
+    bad_alone_is_bad(part(b"/bad", &without_end, &without_end));
+    let far = regular(UNDEFINED - 1, 1 << 40, UNDEFINED, 1 << 40);
+    let tree = good_is_good(part(b"/good", &without_end, &far));
+    soon(|| tree.content("bad")).expect_err("more elements than can be counted");
+    let tree = good_is_good(part(b"/good", &regular(4, 1, UNDEFINED, 1), &without_end));
+    assert_eq!(tree.content("bad"), Ok(b"ness".to_vec()));
+}
