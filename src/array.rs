@@ -162,13 +162,9 @@ impl Reader {
     }
 
     fn read_virtual(&self, parts: &VirtualArray, offset: u64, end: u64) -> Result<Bytes> {
-        let size = u64::from(self.array.datatype.size);
-        let first = offset / size;
-        let mut elements = self.read_fill(first * size, end.next_multiple_of(size));
-        parts.read(first, &mut elements)?;
-        elements.drain(..(offset - first * size) as usize);
-        elements.truncate((end - offset) as usize);
-        Ok(elements.into())
+        let mut reply = self.read_fill(offset, end);
+        parts.read(offset, &mut reply)?;
+        Ok(reply.into())
     }
 
     fn read_chunks(&self, chunks: &Arc<Chunks>, offset: u64, end: u64) -> Result<Bytes> {

@@ -31,6 +31,7 @@ pub mod message;
 pub mod metadata;
 pub mod object;
 pub mod object_header;
+pub mod opening;
 pub mod other_files;
 pub mod reference;
 pub mod selection;
@@ -125,8 +126,10 @@ impl File {
             return Ok(object);
         }
         let object = Arc::new(Object::read(&self.context, at)?);
+        let weight = object.weight();
+        opening::done(weight)?;
         if !object.node.is_partial() {
-            self.objects.put(at, Arc::clone(&object), object.weight());
+            self.objects.put(at, Arc::clone(&object), weight);
         }
         Ok(object)
     }

@@ -263,9 +263,29 @@ pub const EXTERNAL_FILES: usize = 1024;
 /// Runs of elements that an irregular selection may consist of.
 pub const REGION_RUNS: usize = 1 << 20;
 
+/// Bytes that the runs of all parts of one virtual dataset take. A column of many rows that is no rectangle has one run a
+/// row.
+pub const VIRTUAL_RUNS: u64 = 16 << 20;
+
 /// Mappings of one virtual dataset, those that a `printf` name stands for each counted; chunks of one ASDF
 /// chunked ndarray.
 pub const VIRTUAL_MAPPINGS: usize = 1 << 16;
+
+/// Bytes of the list of a virtual dataset's parts, as it is stored.
+pub const VIRTUAL_LIST: u64 = 16 << 20;
+
+/// Bytes of a name in that list.
+pub const VIRTUAL_NAME: usize = 4096;
+
+/// Bytes of memory that the parts of one virtual dataset take, with those of others that it is described by.
+pub const VIRTUAL_BYTES: u64 = 24 << 20;
+
+/// Bytes of large objects that are parsed to describe one virtual dataset, or to open one of its sources, those that are
+/// parsed again counted again.
+pub const VIRTUAL_WORK: u64 = 128 << 20;
+
+/// Bytes of an object that is not large.
+pub const VIRTUAL_SMALL: u64 = 96 << 10;
 
 /// Bytes of the descriptions of its sources that one virtual dataset keeps, elements that stand in them included.
 pub const VIRTUAL_SOURCES: u64 = 4 << 20;

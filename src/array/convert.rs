@@ -10,6 +10,9 @@ use crate::model::Datatype;
 use crate::model::datatype::{ByteOrder, Class, Float};
 use crate::model::number::{Integer, Real, ieee_bytes, integer, real};
 
+/// Bytes of the longest numbers that are turned around.
+const LONGEST_NUMBER: u32 = 1 << 10;
+
 /// How elements of one type become elements of another.
 #[derive(Debug)]
 pub(super) enum Conversion {
@@ -49,6 +52,11 @@ impl Conversion {
             "a virtual dataset of another type than its source",
             0,
         ))
+    }
+
+    /// Whether bytes stay as they are.
+    pub(super) fn keeps_bytes(&self) -> bool {
+        matches!(self, Conversion::Copy)
     }
 
     /// Converts as many elements as there are in both.
@@ -98,7 +106,7 @@ fn differ_in_order(from: &Datatype, to: &Datatype) -> bool {
         (from_order, to_order),
         (ByteOrder::Little, ByteOrder::Big) | (ByteOrder::Big, ByteOrder::Little)
     );
-    from.size == to.size && opposite
+    from.size == to.size && from.size <= LONGEST_NUMBER && opposite
 }
 
 /// An integer of up to 16 bytes, or an IEEE number.

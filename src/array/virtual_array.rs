@@ -2,7 +2,6 @@
 //! fill value.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::array::convert::Conversion;
@@ -10,8 +9,8 @@ use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::kept::Kept;
-use crate::model::region::{Run, Runs};
-use crate::model::storage::Mapping;
+use crate::model::region::Runs;
+use crate::model::storage::{Mapping, Storage, VirtualSource};
 use crate::model::{Array, weight};
 
 /// The parts of one array.
@@ -27,11 +26,15 @@ pub(super) struct VirtualArray {
 
 /// Where one source's elements lie in the array.
 struct Part {
+    /// The number of its mapping.
+    number: usize,
     runs: Runs,
     first: u64,
     end: u64,
-    mapping: Mapping,
 }
+
+/// The source that a read opened last, `None` where it is missing. The next part may have the same.
+type Opened = Option<(Arc<dyn VirtualSource>, Option<Arc<Array>>)>;
 
 /// The array that a part's elements come from.
 struct Source {
@@ -56,79 +59,97 @@ impl VirtualArray {
                 most,
             ));
         }
-        let dims = array.shape.dims();
-        let parts = mappings.iter().map(|mapping| Part::new(mapping, dims));
+        // Those that this one is read for are in memory as well.
+        let most = limits::VIRTUAL_BYTES >> depth;
+        if depth > 0 && weight::of_array(array) > most {
+            return Err(Error::limit("bytes of a source that is virtual", most));
+        }
         Ok(VirtualArray {
             engine: Arc::clone(engine),
             array: Arc::clone(array),
-            parts: parts.filter_map(Result::transpose).collect::<Result<_>>()?,
+            parts: parts_of(mappings, array.shape.dims(), depth)?,
             sources: Mutex::new(Kept::new(limits::VIRTUAL_SOURCES)),
             depth,
         })
     }
 
-    /// Puts the parts into `reply`, which holds the fill value of the elements from `first` on, whole ones.
+    fn mapping(&self, number: usize) -> Option<&Mapping> {
+        match &self.array.storage {
+            Ok(Storage::Virtual(mappings)) => mappings.get(number),
+            _ => None,
+        }
+    }
+
+    /// Puts the parts into `reply`, which holds the fill value of the array's bytes from `offset` on.
     ///
     /// # Errors
     /// As a source that is there cannot be read; `Limit` where too many parts lie over each other.
-    pub(super) fn read(&self, first: u64, reply: &mut [u8]) -> Result<()> {
+    pub(super) fn read(&self, offset: u64, reply: &mut [u8]) -> Result<()> {
         let size = u64::from(self.array.datatype.size);
-        let wanted = first..first + reply.len() as u64 / size;
+        let wanted = offset / size..(offset + reply.len() as u64).div_ceil(size);
         let mut left = (wanted.end - wanted.start).saturating_mul(limits::VIRTUAL_OVERLAPS);
-        for (number, part) in self.parts.iter().enumerate() {
+        let mut opened = None;
+        for part in &self.parts {
             if part.first < wanted.end && wanted.start < part.end {
-                self.read_part(number, part, wanted.clone(), reply, &mut left)?;
+                self.read_part(part, offset, reply, &mut left, &mut opened)?;
             }
         }
         Ok(())
     }
 
-    /// Puts a part into `reply`, as far as it lies in what is `wanted` and there are no more elements than are `left`.
+    /// Puts a part into `reply`, as far as it lies there and has no more elements than are `left`.
     fn read_part(
         &self,
-        number: usize,
         part: &Part,
-        wanted: Range<u64>,
+        offset: u64,
         reply: &mut [u8],
         left: &mut u64,
+        opened: &mut Opened,
     ) -> Result<()> {
+        let size = u64::from(self.array.datatype.size);
+        let end = offset + reply.len() as u64;
+        let last = end.div_ceil(size);
         let run_at = |ordinal| {
             let run = part.runs.from_ordinal(ordinal);
-            run.filter(|run| run.element < wanted.end)
+            run.filter(|run| run.element < last)
         };
-        let mut ordinal = part.runs.first_at(wanted.start);
+        let mut ordinal = part.runs.first_at(offset / size);
         if run_at(ordinal).is_none() {
             return Ok(());
         }
-        let Some(source) = self.source(number, part)? else {
+        let Some(source) = self.source(part, opened)? else {
             return Ok(());
         };
-        let size = self.array.datatype.size as usize;
         while let Some(run) = run_at(ordinal) {
-            let length = run.length.min(wanted.end - run.element);
+            let length = run.length.min(last - run.element);
             *left = left.checked_sub(length).ok_or_else(|| {
                 let most = limits::VIRTUAL_OVERLAPS;
                 Error::limit("parts of a virtual dataset over each other", most)
             })?;
-            let start = (run.element - wanted.start) as usize * size;
-            let target = &mut reply[start..start + length as usize * size];
-            source.read(Run { length, ..run }, size, target)?;
+            let bytes = run.element * size..(run.element + length) * size;
+            let there = bytes.start.max(offset)..bytes.end.min(end);
+            let skipped = there.start - bytes.start;
+            let target = &mut reply[(there.start - offset) as usize..(there.end - offset) as usize];
+            source.read(run.ordinal, skipped, size, target)?;
             ordinal += length;
         }
         Ok(())
     }
 
-    /// The part's source, `None` where it is missing. Neither that nor an error is kept: sources come and go.
-    fn source(&self, number: usize, part: &Part) -> Result<Option<Arc<Source>>> {
+    /// The part's source, `None` where it is missing. Neither that nor an error is kept for the next read: sources come and go.
+    fn source(&self, part: &Part, opened: &mut Opened) -> Result<Option<Arc<Source>>> {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(source) = sources.get(&number) {
+        if let Some(source) = sources.get(&part.number) {
             return Ok(Some(Arc::clone(source)));
         }
         drop(sources);
-        let Some(array) = part.mapping.source.open()? else {
+        let Some(mapping) = self.mapping(part.number) else {
             return Ok(None);
         };
-        let runs = Runs::new(&part.mapping.source_region, array.shape.dims())?;
+        let Some(array) = open(&mapping.source, opened)? else {
+            return Ok(None);
+        };
+        let runs = Runs::new(&mapping.source_region, array.shape.dims())?;
         if runs.elements() != part.runs.elements() {
             return Err(Error::corrupt(
                 "virtual dataset: selections of different sizes",
@@ -139,21 +160,50 @@ impl VirtualArray {
         let reader = Reader::at_depth(&self.engine, array, self.depth + 1)?;
         // Each may hold a file open.
         let least = limits::VIRTUAL_SOURCES / limits::OPEN_NEIGHBOURS.get() as u64;
-        let weight = weight::of_array(reader.array()).max(least);
+        let weight = weight::of_array(reader.array()).saturating_add(runs.listed_bytes());
+        let weight = weight.max(least);
         let source = Arc::new(Source {
             reader,
             runs,
             conversion,
         });
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.put(number, Arc::clone(&source), weight);
+        sources.put(part.number, Arc::clone(&source), weight);
         Ok(Some(source))
     }
 }
 
+fn open(source: &Arc<dyn VirtualSource>, opened: &mut Opened) -> Result<Option<Arc<Array>>> {
+    if let Some((last, array)) = opened
+        && Arc::ptr_eq(last, source)
+    {
+        return Ok(array.clone());
+    }
+    let array = source.open()?;
+    *opened = Some((Arc::clone(source), array.clone()));
+    Ok(array)
+}
+
+/// The parts that have elements. Those of arrays within arrays are in memory at once.
+fn parts_of(mappings: &[Mapping], dims: &[u64], depth: usize) -> Result<Vec<Part>> {
+    let most = limits::VIRTUAL_RUNS >> depth;
+    let mut left = most;
+    let mut parts = Vec::new();
+    for (number, mapping) in mappings.iter().enumerate() {
+        let Some(part) = Part::new(number, mapping, dims)? else {
+            continue;
+        };
+        left = left
+            .checked_sub(part.runs.listed_bytes())
+            .ok_or_else(|| Error::limit("bytes of the runs of a virtual dataset's parts", most))?;
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
 impl Part {
     /// `None` for a part without elements.
-    fn new(mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
+    fn new(number: usize, mapping: &Mapping, dims: &[u64]) -> Result<Option<Self>> {
         let runs = Runs::new(&mapping.region, dims)?;
         let elements = runs.elements();
         let Some(first) = runs.from_ordinal(0) else {
@@ -162,34 +212,56 @@ impl Part {
         let last = runs
             .from_ordinal(elements - 1)
             .map_or(first.element, |run| run.element);
-        let mapping = mapping.clone();
         Ok(Some(Part {
+            number,
             runs,
             first: first.element,
             end: last + 1,
-            mapping,
         }))
     }
 }
 
 impl Source {
-    /// The elements whose ordinals are `run`'s, in the virtual array's type of `size` bytes.
-    fn read(&self, run: Run, size: usize, target: &mut [u8]) -> Result<()> {
-        let own_size = u64::from(self.reader.array().datatype.size);
-        let mut done = 0;
-        while done < run.length {
-            let Some(piece) = self.runs.from_ordinal(run.ordinal + done) else {
+    /// The bytes of the elements from `ordinal` on, in the virtual array's type of `size` bytes, without so many `skipped`
+    /// ones. Of long elements no more is read than is wanted.
+    fn read(&self, ordinal: u64, skipped: u64, size: u64, target: &mut [u8]) -> Result<()> {
+        let (mut next, end) = (skipped, skipped + target.len() as u64);
+        while next < end {
+            let Some(run) = self.runs.from_ordinal(ordinal + next / size) else {
                 break;
             };
-            let length = piece.length.min(run.length - done);
-            let bytes = self
-                .reader
-                .read(piece.element * own_size, (length * own_size) as usize)?;
-            let start = done as usize * size;
-            let target = &mut target[start..start + length as usize * size];
-            self.conversion.apply(&bytes, target)?;
-            done += length;
+            let within = next % size;
+            let length = (run.length.saturating_mul(size) - within).min(end - next);
+            let start = (next - skipped) as usize;
+            let target = &mut target[start..start + length as usize];
+            match self.conversion.keeps_bytes() {
+                true => self.copy(run.element * size + within, target)?,
+                false => self.convert(run.element, within as usize, size as usize, target)?,
+            }
+            next += length;
         }
+        Ok(())
+    }
+
+    fn copy(&self, offset: u64, target: &mut [u8]) -> Result<()> {
+        let bytes = self.reader.read(offset, target.len())?;
+        target.copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// The elements from `first` on, all of them whole but for so many bytes `within` the first, and some of the last.
+    fn convert(&self, first: u64, within: usize, size: usize, target: &mut [u8]) -> Result<()> {
+        let own_size = self.reader.array().datatype.size as usize;
+        let elements = (within + target.len()).div_ceil(size);
+        let bytes = self
+            .reader
+            .read(first * own_size as u64, elements * own_size)?;
+        if target.len() == elements * size {
+            return self.conversion.apply(&bytes, target);
+        }
+        let mut converted = vec![0; elements * size];
+        self.conversion.apply(&bytes, &mut converted)?;
+        target.copy_from_slice(&converted[within..within + target.len()]);
         Ok(())
     }
 }

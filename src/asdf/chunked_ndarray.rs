@@ -128,6 +128,10 @@ impl VirtualSource for Source {
             Ok(_) => Ok(Some(Arc::new(array))),
         }
     }
+
+    fn weight(&self) -> u64 {
+        to_u64(size_of::<Self>())
+    }
 }
 
 struct Parser<'a> {

@@ -17,6 +17,7 @@ use crate::hdf5::message::{
 };
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::virtual_layout;
+use crate::limits;
 use crate::model::array::{Fill, Layout};
 use crate::model::storage::{ChunkIndex, Chunked, Extent, Mapping, Pipeline, Storage};
 use crate::model::{Array, Datatype, Shape};
@@ -86,8 +87,9 @@ impl DatasetReader<'_> {
             other_files,
             ..
         } = self.context;
-        let made = heap.whole_object(collection, index).and_then(|block| {
-            virtual_layout::read(metadata, other_files, &shape, &block, collection)
+        let block = heap.whole_object(collection, index, limits::VIRTUAL_LIST);
+        let made = block.and_then(|block| {
+            virtual_layout::read(metadata, other_files, &shape, block, collection)
         });
         Ok(match made {
             Ok((shape, mappings)) => (shape, Ok(mappings)),

@@ -1,6 +1,5 @@
 //! Datasets in other files, or in this one, that a virtual dataset is made of.
 
-use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use lru::LruCache;
@@ -8,6 +7,7 @@ use lru::LruCache;
 use crate::error::{Error, Result};
 use crate::hdf5::File;
 use crate::hdf5::caches::Caches;
+use crate::hdf5::opening::Opening;
 use crate::limits;
 use crate::model::storage::VirtualSource;
 use crate::model::{Array, Container, NodeKind};
@@ -70,14 +70,14 @@ pub struct SourceDataset {
     /// Where files are found.
     pub files: Arc<OtherFiles>,
     /// The file's name, bytes as in the file.
-    pub file: Vec<u8>,
+    pub file: Arc<[u8]>,
     /// The dataset's path from that file's root.
-    pub path: Vec<u8>,
+    pub path: Arc<[u8]>,
 }
 
 impl VirtualSource for SourceDataset {
     fn open(&self) -> Result<Option<Arc<Array>>> {
-        let _depth = Depth::enter()?;
+        let _opening = Opening::source()?;
         let Some(file) = self.files.file(&self.file)? else {
             return Ok(None);
         };
@@ -92,33 +92,9 @@ impl VirtualSource for SourceDataset {
             )),
         }
     }
-}
 
-/// How many sources this thread is opening, one for the sake of the other: the extent of a virtual dataset
-/// may depend on those of others, in a circle if the file is made so.
-struct Depth;
-
-thread_local! {
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-}
-
-impl Depth {
-    fn enter() -> Result<Self> {
-        let depth = DEPTH.get();
-        if depth >= limits::VIRTUAL_DEPTH {
-            let most = to_u64(limits::VIRTUAL_DEPTH);
-            return Err(Error::limit(
-                "virtual datasets within virtual datasets",
-                most,
-            ));
-        }
-        DEPTH.set(depth.saturating_add(1));
-        Ok(Depth)
-    }
-}
-
-impl Drop for Depth {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get().saturating_sub(1));
+    fn weight(&self) -> u64 {
+        let names = self.file.len().saturating_add(self.path.len());
+        to_u64(names.saturating_add(size_of::<Self>()))
     }
 }

@@ -130,7 +130,9 @@ impl Pointers<'_> {
         let (Some(collection), index) = self.heap_id(&mut cursor)? else {
             return Ok(None);
         };
-        let object = self.heap.whole_object(collection, index)?;
+        let object = self
+            .heap
+            .whole_object(collection, index, limits::VARIABLE_LENGTH_BYTES)?;
         let mut cursor = Cursor::new(&object, collection, "region reference");
         cursor.skip(self.metadata.size_of_offsets())?;
         Ok(selection::read(&mut cursor).ok())

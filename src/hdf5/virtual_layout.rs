@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::opening::{self, Opening};
 use crate::hdf5::other_files::{OtherFiles, SourceDataset};
 use crate::hdf5::selection;
 use crate::limits;
-use crate::model::Shape;
 use crate::model::region::{Axis, Region};
 use crate::model::storage::{Mapping, VirtualSource};
+use crate::model::{Shape, weight};
 use crate::wire::{Cursor, to_u64};
 
 /// One entry of the list, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
-    file: Vec<u8>,
-    dataset: Vec<u8>,
+    file: Arc<[u8]>,
+    dataset: Arc<[u8]>,
     source: Region,
     target: Region,
 }
@@ -33,10 +34,12 @@ pub fn read(
     metadata: &Metadata,
     files: &Arc<OtherFiles>,
     shape: &Shape,
-    block: &[u8],
+    block: Vec<u8>,
     at: u64,
 ) -> Result<(Shape, Vec<Mapping>)> {
-    let entries = read_entries(metadata, block, at)?;
+    let _opening = Opening::description();
+    let entries = read_entries(metadata, &block, at)?;
+    drop(block);
     let (Shape::Simple { dims, max }, false) = (shape, entries.is_empty()) else {
         return Ok((shape.clone(), Vec::new()));
     };
@@ -45,9 +48,11 @@ pub fn read(
         at,
         dims: dims.clone(),
         mappings: Vec::new(),
+        last_source: None,
+        last_found: None,
     };
     layout.forget_unlimited(&entries);
-    for entry in &entries {
+    for entry in entries {
         layout.add(entry)?;
     }
     let max = layout
@@ -77,6 +82,9 @@ fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<Vec<Entry>
     let mut entries = Vec::new();
     for _ in 0..count {
         let entry = read_entry(metadata, version, &entries, &mut cursor)?;
+        let regions = [&entry.source, &entry.target].map(weight::of_region);
+        opening::hold(to_u64(size_of::<Entry>()))?;
+        regions.into_iter().try_for_each(opening::hold)?;
         entries.push(entry);
     }
     Ok(entries)
@@ -101,13 +109,13 @@ fn read_entry(
         entry.ok_or_else(|| cursor.corrupt("a name is shared with an entry that is not before"))
     };
     let file = match flags {
-        flags if flags & SAME_FILE != 0 => b".".to_vec(),
-        flags if flags & SHARED_FILE != 0 => shared(cursor)?.file.clone(),
-        _ => cursor.text()?.to_vec(),
+        flags if flags & SAME_FILE != 0 => kept_name(b".")?,
+        flags if flags & SHARED_FILE != 0 => Arc::clone(&shared(cursor)?.file),
+        _ => kept_name(cursor.text()?)?,
     };
     let dataset = match flags & SHARED_DATASET {
-        0 => cursor.text()?.to_vec(),
-        _ => shared(cursor)?.dataset.clone(),
+        0 => kept_name(cursor.text()?)?,
+        _ => Arc::clone(&shared(cursor)?.dataset),
     };
     Ok(Entry {
         file,
@@ -115,6 +123,18 @@ fn read_entry(
         source: selection::read(cursor)?,
         target: selection::read(cursor)?,
     })
+}
+
+fn kept_name(name: &[u8]) -> Result<Arc<[u8]>> {
+    if name.len() > limits::VIRTUAL_NAME {
+        let most = to_u64(limits::VIRTUAL_NAME);
+        return Err(Error::limit(
+            "bytes of a virtual dataset's source's name",
+            most,
+        ));
+    }
+    opening::hold(weight::piece(name.len()))?;
+    Ok(name.into())
 }
 
 fn too_many() -> Error {
@@ -130,6 +150,10 @@ struct Layout<'a> {
     at: u64,
     dims: Vec<u64>,
     mappings: Vec<Mapping>,
+    /// Parts of one source often follow each other.
+    last_source: Option<Arc<SourceDataset>>,
+    /// The source that was opened last, and its extent, if it is there.
+    last_found: Option<(Arc<SourceDataset>, Option<Vec<u64>>)>,
 }
 
 impl Layout<'_> {
@@ -149,14 +173,14 @@ impl Layout<'_> {
         }
     }
 
-    fn add(&mut self, entry: &Entry) -> Result<()> {
+    fn add(&mut self, entry: Entry) -> Result<()> {
         match (unlimited_axis(&entry.target), unlimited_axis(&entry.source)) {
             (None, None) => {
-                let (file, dataset) = (literal(&entry.file), literal(&entry.dataset));
-                self.push(file, dataset, entry.source.clone(), entry.target.clone())
+                let source = self.source(literal(&entry.file)?, literal(&entry.dataset)?)?;
+                self.push(source, entry.source, entry.target)
             }
-            (Some(target), Some(source)) => self.add_growing(entry, target, source),
-            (Some(target), None) => self.add_numbered(entry, target),
+            (Some(target), Some(source)) => self.add_growing(&entry, target, source),
+            (Some(target), None) => self.add_numbered(&entry, target),
             (None, Some(_)) => {
                 let what = "virtual dataset: an unlimited source for a limited part";
                 Err(Error::corrupt(what, self.at))
@@ -171,11 +195,8 @@ impl Layout<'_> {
         (target_dimension, target_axis): (usize, Axis),
         (source_dimension, source_axis): (usize, Axis),
     ) -> Result<()> {
-        let (file, dataset) = (literal(&entry.file), literal(&entry.dataset));
-        let source = self.source(file.clone(), dataset.clone()).open()?;
-        let dims = source
-            .as_ref()
-            .map_or(&[][..], |source| source.shape.dims());
+        let source = self.source(literal(&entry.file)?, literal(&entry.dataset)?)?;
+        let dims = self.extent(&source)?.unwrap_or_default();
         let extent = dims.get(source_dimension).copied().unwrap_or(0);
         let length = Some(source_axis.steps_before(extent));
         let target_axis = Axis {
@@ -186,7 +207,7 @@ impl Layout<'_> {
         if length == Some(0) {
             return Ok(());
         }
-        let source = with_axis(
+        let source_region = with_axis(
             &entry.source,
             source_dimension,
             Axis {
@@ -195,7 +216,7 @@ impl Layout<'_> {
             },
         );
         let target = with_axis(&entry.target, target_dimension, target_axis);
-        self.push(file, dataset, source, target)
+        self.push(source, source_region, target)
     }
 
     /// A part for each block, from sources whose names hold the block's number: until one is missing.
@@ -204,10 +225,12 @@ impl Layout<'_> {
             let what = "virtual dataset: a numbered source for one block without end";
             return Err(Error::corrupt(what, self.at));
         }
+        let holds_number = has_number(&entry.file) || has_number(&entry.dataset);
         for number in 0..=to_u64(limits::VIRTUAL_MAPPINGS) {
-            let file = numbered(&entry.file, number);
-            let dataset = numbered(&entry.dataset, number);
-            if self.source(file.clone(), dataset.clone()).open()?.is_none() {
+            let file = numbered(&entry.file, number)?;
+            let dataset = numbered(&entry.dataset, number)?;
+            let source = self.source(file, dataset)?;
+            if self.extent(&source)?.is_none() {
                 return Ok(());
             }
             let start = number
@@ -222,12 +245,12 @@ impl Layout<'_> {
                 length: Some(axis.block),
             };
             self.grow(dimension, block.end());
+            let regions = [&entry.source, &entry.target].map(weight::of_region);
+            regions.into_iter().try_for_each(opening::hold)?;
             let target = with_axis(&entry.target, dimension, block);
-            self.push(file.clone(), dataset.clone(), entry.source.clone(), target)?;
-            if file == numbered(&entry.file, u64::MAX)
-                && dataset == numbered(&entry.dataset, u64::MAX)
-            {
-                return Ok(()); // the names hold no number
+            self.push(source, entry.source.clone(), target)?;
+            if !holds_number {
+                return Ok(());
             }
         }
         Err(too_many())
@@ -239,25 +262,42 @@ impl Layout<'_> {
         }
     }
 
-    fn source(&self, file: Vec<u8>, path: Vec<u8>) -> SourceDataset {
-        SourceDataset {
-            files: Arc::clone(self.files),
-            file,
-            path,
+    fn source(&mut self, file: Arc<[u8]>, path: Arc<[u8]>) -> Result<Arc<SourceDataset>> {
+        if let Some(last) = &self.last_source
+            && (&last.file, &last.path) == (&file, &path)
+        {
+            return Ok(Arc::clone(last));
+        }
+        opening::hold(to_u64(size_of::<SourceDataset>()))?;
+        let files = Arc::clone(self.files);
+        let source = Arc::new(SourceDataset { files, file, path });
+        self.last_source = Some(Arc::clone(&source));
+        Ok(source)
+    }
+
+    /// The extent of a source, if it is there.
+    fn extent(&mut self, source: &Arc<SourceDataset>) -> Result<Option<Vec<u64>>> {
+        match &self.last_found {
+            Some((last, extent)) if Arc::ptr_eq(last, source) => Ok(extent.clone()),
+            _ => {
+                let array = source.open()?;
+                let extent = array.map(|array| array.shape.dims().to_vec());
+                self.last_found = Some((Arc::clone(source), extent.clone()));
+                Ok(extent)
+            }
         }
     }
 
     fn push(
         &mut self,
-        file: Vec<u8>,
-        dataset: Vec<u8>,
+        source: Arc<SourceDataset>,
         source_region: Region,
         region: Region,
     ) -> Result<()> {
         if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
             return Err(too_many());
         }
-        let source = Arc::new(self.source(file, dataset));
+        opening::hold(to_u64(size_of::<Mapping>()))?;
         self.mappings.push(Mapping {
             region,
             source_region,
@@ -308,13 +348,25 @@ fn with_axis(region: &Region, dimension: usize, axis: Axis) -> Region {
 }
 
 /// A name with `%%` as `%`.
-fn literal(name: &[u8]) -> Vec<u8> {
-    format_name(name, b"%b")
+fn literal(name: &Arc<[u8]>) -> Result<Arc<[u8]>> {
+    formatted(name, b"%b")
 }
 
 /// A name with `%b` as the number of a block, and `%%` as `%`.
-fn numbered(name: &[u8], number: u64) -> Vec<u8> {
-    format_name(name, number.to_string().as_bytes())
+fn numbered(name: &Arc<[u8]>, number: u64) -> Result<Arc<[u8]>> {
+    formatted(name, number.to_string().as_bytes())
+}
+
+fn has_number(name: &[u8]) -> bool {
+    format_name(name, b"0") != format_name(name, b"1")
+}
+
+/// The name itself where there is nothing to format.
+fn formatted(name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
+    match name.contains(&b'%') {
+        true => kept_name(&format_name(name, block)),
+        false => Ok(Arc::clone(name)),
+    }
 }
 
 fn format_name(name: &[u8], block: &[u8]) -> Vec<u8> {
@@ -345,8 +397,8 @@ mod tests {
 
     #[test]
     fn names_hold_the_number_of_their_block() {
-        assert_eq!(numbered(b"run_%b.h5", 12), b"run_12.h5");
-        assert_eq!(numbered(b"100%%b", 12), b"100%b");
-        assert_eq!(literal(b"100%% of %b"), b"100% of %b");
+        assert_eq!(format_name(b"run_%b.h5", b"12"), b"run_12.h5");
+        assert_eq!(format_name(b"100%%b", b"12"), b"100%b");
+        assert_eq!(format_name(b"100%% of %b", b"%b"), b"100% of %b");
     }
 }

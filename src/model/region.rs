@@ -124,11 +124,22 @@ impl Runs {
                         && in_order
                         && last.iter().zip(dims).all(|(last, dim)| last < dim)
                 };
-                match blocks.iter().all(fits) {
-                    true => Ok(Runs(Pattern::Listed(listed(blocks, dims)?))),
-                    false => Err(outside()),
+                if !blocks.iter().all(fits) {
+                    return Err(outside());
+                }
+                match blocks.as_slice() {
+                    [block] => Ok(Runs(Pattern::Regular(merged(&axes_of(block), dims)))),
+                    several => Ok(Runs(Pattern::Listed(listed(several, dims)?))),
                 }
             }
+        }
+    }
+
+    /// Bytes of their list, where a pattern does not say what they are.
+    pub fn listed_bytes(&self) -> u64 {
+        match &self.0 {
+            Pattern::Regular(_) => 0,
+            Pattern::Listed(runs) => to_u64(size_of_val(&**runs)),
         }
     }
 
@@ -275,22 +286,8 @@ fn first_regular(axes: &[(Axis, u64)], element: u64) -> u64 {
 /// The rows of all blocks, each element once.
 fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
-    for (first, last) in blocks {
-        let extent = |(first, last): (&u64, &u64)| last.saturating_sub(*first).saturating_add(1);
-        let axes: Vec<Axis> = first
-            .iter()
-            .zip(last)
-            .map(|(first, last)| {
-                let length = extent((first, last));
-                Axis {
-                    start: *first,
-                    stride: length,
-                    block: length,
-                    length: Some(length),
-                }
-            })
-            .collect();
-        let block = Runs(Pattern::Regular(merged(&axes, dims)));
+    for block in blocks {
+        let block = Runs(Pattern::Regular(merged(&axes_of(block), dims)));
         let mut ordinal = 0;
         while let Some(run) = block.from_ordinal(ordinal) {
             ordinal = ordinal.saturating_add(run.length);
@@ -301,27 +298,41 @@ fn listed(blocks: &[(Vec<u64>, Vec<u64>)], dims: &[u64]) -> Result<Vec<Run>> {
             }
         }
     }
-    runs.sort_by_key(|run| run.element);
-    Ok(without_overlaps(&runs))
+    runs.sort_unstable_by_key(|run| run.element);
+    join_overlaps(&mut runs);
+    Ok(runs)
 }
 
-fn without_overlaps(runs: &[Run]) -> Vec<Run> {
-    let mut disjoint: Vec<Run> = Vec::with_capacity(runs.len());
-    for run in runs {
-        let end = run.element.saturating_add(run.length);
-        match disjoint.last_mut() {
-            Some(last) if run.element <= last.element.saturating_add(last.length) => {
-                last.length = last.length.max(end.saturating_sub(last.element));
-            }
-            _ => disjoint.push(*run),
+/// The steps of a block, given by its corners.
+fn axes_of((first, last): &(Vec<u64>, Vec<u64>)) -> Vec<Axis> {
+    let axis = |(first, last): (&u64, &u64)| {
+        let length = last.saturating_sub(*first).saturating_add(1);
+        Axis {
+            start: *first,
+            stride: length,
+            block: length,
+            length: Some(length),
         }
-    }
+    };
+    first.iter().zip(last).map(axis).collect()
+}
+
+/// Makes one of those that touch each other, without a second list: there may be a million.
+fn join_overlaps(runs: &mut Vec<Run>) {
+    runs.dedup_by(|run, last| {
+        let touches = run.element <= last.element.saturating_add(last.length);
+        if touches {
+            let end = run.element.saturating_add(run.length);
+            last.length = last.length.max(end.saturating_sub(last.element));
+        }
+        touches
+    });
+    runs.shrink_to_fit();
     let mut ordinal = 0_u64;
-    for run in &mut disjoint {
+    for run in runs {
         run.ordinal = ordinal;
         ordinal = ordinal.saturating_add(run.length);
     }
-    disjoint
 }
 
 #[cfg(test)]

@@ -50,6 +50,9 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// # Errors
     /// As the file may not be opened, or is damaged.
     fn open(&self) -> Result<Option<Arc<Array>>>;
+
+    /// Bytes of memory that what is known of it takes, about.
+    fn weight(&self) -> u64;
 }
 
 /// The bytes of an encoded block, cut into pieces of equal length that are decoded one by one.

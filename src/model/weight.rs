@@ -9,7 +9,8 @@ use crate::wire::to_u64;
 /// What the allocator adds to a separate piece of memory.
 const PIECE: u64 = 16;
 
-fn piece(bytes: usize) -> u64 {
+/// Bytes of a separate piece of memory.
+pub fn piece(bytes: usize) -> u64 {
     to_u64(bytes).saturating_add(PIECE)
 }
 
@@ -61,13 +62,14 @@ pub fn of_array(array: &Array) -> u64 {
 }
 
 fn of_mapping(mapping: &Mapping) -> u64 {
-    let source = piece(size_of::<Mapping>()).saturating_mul(2);
+    let source = piece(size_of::<Mapping>()).saturating_add(mapping.source.weight());
     source
         .saturating_add(of_region(&mapping.region))
         .saturating_add(of_region(&mapping.source_region))
 }
 
-fn of_region(region: &Region) -> u64 {
+/// Bytes of a region.
+pub fn of_region(region: &Region) -> u64 {
     match region {
         Region::Nothing | Region::All => PIECE,
         Region::Regular(axes) => piece(size_of_val(&**axes)),

@@ -82,9 +82,15 @@ impl GlobalHeap {
         }
     }
 
-    /// The whole of object `index` in the collection at absolute offset `collection`.
-    pub fn whole_object(&self, collection: u64, index: u32) -> Result<Vec<u8>> {
+    /// The whole of object `index` in the collection at absolute offset `collection`, which has `most` bytes.
+    ///
+    /// # Errors
+    /// As [`part`](Self::part).
+    pub fn whole_object(&self, collection: u64, index: u32, most: u64) -> Result<Vec<u8>> {
         let (_, size) = self.directory(collection)?.find(index)?;
+        if size > most {
+            return Err(Error::limit("global heap object", most));
+        }
         self.part(collection, index, size, 0..size)
     }
 

@@ -1,10 +1,12 @@
 //! What small requests of large metadata cost the mounted program in memory.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::hdf5::*;
+use super::values::{all, put_list, same_parts, virtual_layout};
 use crate::harness::{MOUNT_LIMIT, Mount, run};
 
 /// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is built without
@@ -201,5 +203,148 @@ fn lists_of_long_names() {
             "{path:?}"
         );
     }
+    keeps_its_promise(&mount, &source);
+}
+
+/// A mount of a file with the dataset `set` of this layout; the directory that it is in, and its path.
+fn mounted_set(
+    mut file: Hdf5,
+    dims: &[u64],
+    datatype: &[u8],
+    layout: Message,
+) -> (Mount, tempfile::TempDir, PathBuf) {
+    let set = file.put(&dataset(dims, datatype, layout, &[]));
+    let part = file.put(&dataset(
+        dims,
+        datatype,
+        contiguous(UNDEFINED, UNDEFINED),
+        &[],
+    ));
+    let root = file.put_group(&[(b"part", part), (b"set", set)]);
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("set.h5");
+    fs::write(&source, file.rooted(root)).expect("set.h5");
+    (mounted(&source), directory, source)
+}
+
+/// Of an element of four gigabytes, a read takes what it returns.
+#[test]
+fn a_virtual_element_of_four_gigabytes() {
+    let giant = class_type(0x15, 0, u32::MAX, &[]);
+    for parts in [0, 1] {
+        let mut file = Hdf5::new();
+        let layout = put_list(&mut file, same_parts(b"/part", &all(), &all(), parts));
+        let (mount, _directory, source) = mounted_set(file, &[1], &giant, layout);
+        let set = File::open(mount.at("set")).expect("a dataset");
+        for offset in [4096, u64::from(u32::MAX) - (128 << 10)] {
+            let mut bytes = vec![1; 128 << 10];
+            set.read_exact_at(&mut bytes, offset).expect("zeros");
+            assert!(bytes.iter().all(|&byte| byte == 0), "{parts} {offset}");
+        }
+        keeps_its_promise(&mount, &source);
+    }
+}
+
+/// A hyperslab of blocks, of version 1, in two dimensions: corners of each.
+fn blocks(corners: &[[u32; 4]]) -> Vec<u8> {
+    let head = [2, 1, 0, 0, 2, u32::try_from(corners.len()).expect("few")];
+    let numbers = head.into_iter().chain(corners.iter().flatten().copied());
+    numbers.flat_map(u32::to_le_bytes).collect()
+}
+
+/// Parts that are two columns each: a run of one element in every row, which makes a million of them in a part.
+#[test]
+fn virtual_parts_of_a_million_runs() {
+    const ROWS: u32 = 1 << 19;
+    let columns = blocks(&[[0, 0, ROWS - 1, 0], [0, 2, ROWS - 1, 2]]);
+    let list = same_parts(b"/part", &columns, &columns, 20);
+    let mut file = Hdf5::new();
+    let layout = put_list(&mut file, list);
+    let dims = [ROWS.into(), 4];
+    let (mount, _directory, source) = mounted_set(file, &dims, &byte_type(), layout);
+    assert!(fs::read(mount.at("set")).is_err());
+    keeps_its_promise(&mount, &source);
+}
+
+/// One column is a pattern of any length.
+#[test]
+fn virtual_parts_of_one_block() {
+    const ROWS: u32 = 1 << 21;
+    let column = |at| blocks(&[[0, at, ROWS - 1, at]]);
+    let mut list = [vec![0], words(&[4])].concat();
+    for at in 0..4 {
+        list.extend([&b".\0/part\0"[..], &column(at), &column(3 - at)].concat());
+    }
+    let mut file = Hdf5::new();
+    let layout = put_list(&mut file, list);
+    let dims = [ROWS.into(), 4];
+    let (mount, _directory, source) = mounted_set(file, &dims, &byte_type(), layout);
+    assert_eq!(fs::read(mount.at("set")).expect("zeros"), vec![0; 4 << 21]);
+    keeps_its_promise(&mount, &source);
+}
+
+/// All of the 65 536 parts of a virtual dataset say that they have the name of the first one, which is a megabyte long.
+#[test]
+fn a_long_name_that_all_parts_share() {
+    const PARTS: u64 = 65_536;
+    let first = [&[0][..], &vec![b'n'; 1 << 20], b"\0x\0", &all(), &all()].concat();
+    let other = [vec![3], words(&[0, 0]), all(), all()].concat();
+    let list = [
+        &[1][..],
+        &words(&[PARTS]),
+        &first,
+        &other.repeat(PARTS as usize - 1),
+    ]
+    .concat();
+    let mut file = Hdf5::new();
+    let layout = put_list(&mut file, list);
+    let (mount, _directory, source) = mounted_set(file, &[64], &byte_type(), layout);
+    assert!(fs::read(mount.at("set")).is_err());
+    keeps_its_promise(&mount, &source);
+}
+
+/// As many parts as there may be, each of its own name and all of the same name.
+#[test]
+fn as_many_virtual_parts_as_there_may_be() {
+    const PARTS: u32 = 65_536;
+    let one = same_parts(b"/part", &all(), &all(), PARTS as usize);
+    let mut many = [vec![0], words(&[PARTS.into()])].concat();
+    for i in 0..PARTS {
+        many.extend([format!("{i}\0/part\0").as_bytes(), &all(), &all()].concat());
+    }
+    for list in [one, many] {
+        let mut file = Hdf5::new();
+        let layout = put_list(&mut file, list);
+        let (mount, _directory, source) = mounted_set(file, &[1], &byte_type(), layout);
+        assert_eq!(fs::metadata(mount.at("set")).expect("a dataset").len(), 1);
+        keeps_its_promise(&mount, &source);
+    }
+}
+
+/// A list of parts in an object of half a gigabyte, of which the first bytes are one.
+#[test]
+fn a_list_of_virtual_parts_without_end() {
+    const BYTES: u64 = 512 << 20;
+    let list = same_parts(b"/part", &all(), &all(), 1);
+    let mut file = Hdf5::new();
+    let heap = file.next();
+    let layout = virtual_layout(heap + (1 << 20));
+    let (mount, _directory, source) = {
+        let set = file.put(&dataset(&[64], &byte_type(), layout, &[]));
+        let root = file.put_group(&[(b"set", set)]);
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let source = directory.path().join("set.h5");
+        fs::write(&source, file.rooted(root)).expect("set.h5");
+        let open = File::options().write(true).open(&source).expect("set.h5");
+        open.write_all_at(
+            &collection(32 + BYTES, &[(1, BYTES, &list)]),
+            heap + (1 << 20),
+        )
+        .expect("a heap");
+        open.set_len(heap + (1 << 20) + 32 + BYTES)
+            .expect("a long file");
+        (mounted(&source), directory, source)
+    };
+    assert!(fs::read(mount.at("set")).is_err());
     keeps_its_promise(&mount, &source);
 }

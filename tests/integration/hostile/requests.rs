@@ -12,7 +12,9 @@ use h5fs::fs::{Filesystem, Ino, Kind, Whence};
 use super::asdf::file;
 use super::hdf5::*;
 use super::tree::*;
-use super::values::{attribute_record, heap_of, with_dense_attributes};
+use super::values::{
+    all, attribute_record, heap_of, put_list, regular, same_parts, with_dense_attributes,
+};
 
 const MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
@@ -561,4 +563,50 @@ fn wide_mappings() {
         .map(|i| format!("  !t{i} k: v\n"))
         .collect();
     costs_little(file(format!("bad:\n{same}"), &[]));
+}
+
+/// Puts a virtual dataset of parts that each grow with one of these sources.
+fn growing_with(file: &mut Hdf5, sources: &[String]) -> u64 {
+    let without_end = regular(0, 1, UNDEFINED, 1);
+    let mut list = [vec![0], words(&[sources.len() as u64])].concat();
+    for source in sources {
+        list.extend([b".\0", source.as_bytes(), &[0], &without_end, &without_end].concat());
+    }
+    let layout = put_list(file, list);
+    file.put(&dataset(&[1], &byte_type(), layout, &[]))
+}
+
+/// Parts that grow with a virtual dataset of so many parts that it is not kept: under one name, and each under another.
+#[test]
+fn virtual_parts_that_grow_with_thousands() {
+    let slashes = |i: usize| format!("{}large", "/".repeat(1 + i));
+    for sources in [vec![slashes(0); 2000], (0..200).map(slashes).collect()] {
+        let mut file = Hdf5::new();
+        let layout = put_list(&mut file, same_parts(b"/good", &all(), &all(), 25_000));
+        let large = file.put(&dataset(&[8], &byte_type(), layout, &[]));
+        let grows = growing_with(&mut file, &sources);
+        let good = file.put_bytes(b"goodness");
+        let root = file.put_group(&[(b"grows", grows), (b"good", good), (b"large", large)]);
+        costs_little(file.rooted(root));
+    }
+}
+
+/// They are sought in a group of so many links that it is not kept, and are not there.
+#[test]
+fn virtual_parts_that_grow_with_nothing() {
+    let mut file = Hdf5::new();
+    let link = |i: usize| hard_link(format!("{i:060}").as_bytes(), UNDEFINED);
+    let links: Vec<Message> = (0..30_000).map(link).collect();
+    let block = continuation_2(&links);
+    let links = file.put(&block);
+    let crowd = file.put(&group(&[continuation(links, block.len() as u64)]));
+    let absent: Vec<String> = (0..2000).map(|i| format!("/crowd/absent {i}")).collect();
+    let grows = growing_with(&mut file, &absent);
+    let root = file.put_group(&[(b"crowd", crowd), (b"grows", grows)]);
+    let mut timed = Timed {
+        tree: Tree::new(file.rooted(root)),
+    };
+    let root = timed.tree.0.root();
+    let found = timed.time("lookup", "grows", |fs| fs.lookup(root, b"grows"));
+    timed.object(found.expect("a dataset").ino, Kind::File, "grows");
 }

@@ -4,6 +4,7 @@ use std::fs;
 
 use super::hdf5::*;
 use super::tree::*;
+use super::values::{put_list, regular, same_parts};
 use crate::harness::{MOUNT_LIMIT, Mount, run};
 
 /// The header of a shared message table with one index of these types of message, whose heap stands at `heap`.
@@ -138,4 +139,41 @@ fn two_hundred_datasets_of_one_large_datatype() {
     assert_eq!(content.success().stdout.len(), 8);
     let (worker, _) = mount.worker_and_supervisor(&path);
     assert!(worker.peak() <= (8 + 64) << 20, "{} bytes", worker.peak());
+}
+
+/// A virtual dataset whose parts grow with itself, and which is not kept because of its datatype: an enumeration of this
+/// many names, shared since no header has room for it. Each of its parts would lead to all of them.
+#[test]
+fn a_virtual_dataset_of_a_long_datatype_that_grows_with_itself() {
+    const MEMBERS: u32 = 60_000;
+    const HEAP: u64 = 1 << 20;
+    let mut datatype = class_type(0x38, MEMBERS, 4, &class_type(0x10, 0, 4, &[0, 0, 32, 0]));
+    datatype.extend((0..MEMBERS).flat_map(|i| format!("{i:05}\0").into_bytes()));
+    datatype.extend((0..MEMBERS).flat_map(u32::to_le_bytes));
+    let mut file = Hdf5::new();
+    let room = file.put(&vec![0; HEAP as usize]);
+    let mut header = FractalHeap::small(HEAP, room).header();
+    header[10..14].copy_from_slice(&(HEAP as u32).to_le_bytes()); // the longest object
+    header.truncate(header.len() - 4);
+    let heap = file.put(&sealed(header));
+    file.put_at(room, &direct_block(heap, HEAP, &datatype));
+    let table = file.put(&table(DATATYPES, heap));
+    let without_end = regular(0, 1, UNDEFINED, 1);
+    let layout = put_list(
+        &mut file,
+        same_parts(b"/bad", &without_end, &without_end, 3),
+    );
+    let bad = file.put(&header_2(&[
+        dataspace(&[8]),
+        Message(
+            kind::DATATYPE,
+            2,
+            [&[3, 1], &first(datatype.len())[..]].concat(),
+        ),
+        layout,
+    ]));
+    let tree = Tree::new(finish(file, table, bad));
+    let error = soon(|| tree.content("bad")).expect_err("its own source");
+    assert!(error.to_string().contains("virtual"), "{error}");
+    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
 }

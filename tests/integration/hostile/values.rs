@@ -251,15 +251,15 @@ fn dense_attributes_that_lie() {
     assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
 }
 
-/// A selection of everything, and a regular one of version 1 in one dimension.
-fn all() -> Vec<u8> {
+/// A selection of everything, and a regular one of version 2 in one dimension.
+pub(super) fn all() -> Vec<u8> {
     [3_u32, 1, 0, 0]
         .iter()
         .flat_map(|word| word.to_le_bytes())
         .collect()
 }
 
-fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8> {
+pub(super) fn regular(start: u64, stride: u64, count: u64, block: u64) -> Vec<u8> {
     let mut body: Vec<u8> = [2_u32, 2]
         .iter()
         .flat_map(|word| word.to_le_bytes())
@@ -280,14 +280,30 @@ fn virtual_of(parts: &[Part<'_>], count: u64) -> Vec<u8> {
     for (file, dataset, source, target) in parts {
         list.extend([*file, &[0], dataset, &[0], source, target].concat());
     }
-    let list = sealed(list);
     let mut file = Hdf5::new();
-    let size = 16 + 16 + list.len().next_multiple_of(8) as u64;
-    let heap = file.put(&collection(size, &[(1, list.len() as u64, &list)]));
-    let layout = [vec![4, 3], words(&[heap]), vec![1, 0, 0, 0]].concat();
-    let layout = Message(kind::LAYOUT, 0, layout);
+    let layout = put_list(&mut file, list);
     let bad = file.put(&dataset(&[64], &byte_type(), layout, &[]));
     file.beside_good(bad)
+}
+
+/// Puts the list of a virtual dataset's parts, which lacks its checksum, on a heap; the layout that says where.
+pub(super) fn put_list(file: &mut Hdf5, list: Vec<u8>) -> Message {
+    let list = sealed(list);
+    let size = 16 + 16 + list.len().next_multiple_of(8) as u64;
+    let heap = file.put(&collection(size, &[(1, list.len() as u64, &list)]));
+    virtual_layout(heap)
+}
+
+/// The layout of a virtual dataset whose list is the first object of a collection.
+pub(super) fn virtual_layout(collection: u64) -> Message {
+    let layout = [vec![4, 3], words(&[collection]), vec![1, 0, 0, 0]].concat();
+    Message(kind::LAYOUT, 0, layout)
+}
+
+/// So many times the same part, as a list without its checksum.
+pub(super) fn same_parts(path: &[u8], source: &[u8], target: &[u8], count: usize) -> Vec<u8> {
+    let part = [b".\0", path, &[0], source, target].concat();
+    [vec![0], words(&[count as u64]), part.repeat(count)].concat()
 }
 
 #[test]
@@ -379,15 +395,73 @@ fn virtual_sources_of_giant_elements() {
         all(),
         regular(0, 1, 1, 1),
     ];
-    let list = sealed(list.concat());
     let mut file = Hdf5::new();
     let giant = file.put(&dataset(&[1], &giant, contiguous(UNDEFINED, 1 << 29), &[]));
-    let size = 32 + list.len().next_multiple_of(8) as u64;
-    let heap = file.put(&collection(size, &[(1, list.len() as u64, &list)]));
-    let layout = [vec![4, 3], words(&[heap]), vec![1, 0, 0, 0]].concat();
-    let layout = Message(kind::LAYOUT, 0, layout);
+    let layout = put_list(&mut file, list.concat());
     let virtual_set = file.put(&dataset(&[64], &byte_type(), layout, &[]));
     let root = file.put_group(&[(b"giant", giant), (b"virtual", virtual_set)]);
     let tree = Tree::new(file.rooted(root));
     soon(|| tree.content("virtual")).expect_err("types that do not convert");
+}
+
+/// Puts an old group of these names, sorted and with their NUL, of one object.
+fn put_old_group(file: &mut Hdf5, names: &[String], object: u64) -> u64 {
+    const IN_A_NODE: usize = 256;
+    let text = names.concat();
+    let data = file.put(&[&[0; 8], text.as_bytes()].concat());
+    let heap = file.put(&local_heap(8 + text.len() as u64, data));
+    let mut entries = Vec::new();
+    let mut at = 8;
+    for name in names {
+        entries.push((at, object, 0));
+        at += name.len() as u64;
+    }
+    let mut leaf = vec![0];
+    for entries in entries.chunks(IN_A_NODE) {
+        let node = file.put(&symbols(entries.len() as u16, entries));
+        leaf.extend([node, entries.last().expect("an entry").0]);
+    }
+    let btree = file.put(&group_node(0, (leaf.len() / 2) as u16, &leaf));
+    file.put(&old_group(btree, heap))
+}
+
+/// A part for each member of a group, which has one more than a virtual dataset may have parts.
+#[test]
+fn virtual_sources_by_number_without_end() {
+    const MOST: usize = 65_536;
+    let of_numbered = |count: usize| {
+        let mut file = Hdf5::new();
+        let byte = file.put_bytes(b"b");
+        let mut names: Vec<String> = (0..count).map(|i| format!("{i}\0")).collect();
+        names.sort();
+        let list = same_parts(b"/g/%b", &all(), &regular(0, 1, UNDEFINED, 1), 1);
+        let layout = put_list(&mut file, list);
+        let bad = file.put(&dataset(&[1], &byte_type(), layout, &[]));
+        let numbered = put_old_group(&mut file, &names, byte);
+        let root = file.put_group(&[(b"bad", bad), (b"g", numbered)]);
+        Tree::new(file.rooted(root))
+    };
+    let few = of_numbered(1000);
+    assert_eq!(few.size("bad"), Ok(1000));
+    assert_eq!(few.part("bad", 996, 8), Ok(b"bbbb".to_vec()));
+    let more = of_numbered(MOST + 1);
+    more.content("bad").expect_err("too many parts");
+    let told = more.attribute("bad", "user.h5fs.error").expect("an error");
+    assert!(told.contains("65536"), "{told}");
+}
+
+/// A part that grows with a virtual dataset which grows with it, and one whose blocks grow beyond all numbers.
+#[test]
+fn virtual_parts_that_grow_for_ever() {
+    let without_end = regular(0, 1, UNDEFINED, 1);
+    let part = |path, source: &[u8], target: &[u8]| {
+        let part: Part<'_> = (&b"."[..], path, source.to_vec(), target.to_vec());
+        virtual_of(&[part], 1)
+    };
+    bad_alone_is_bad(part(b"/bad", &without_end, &without_end));
+    let far = regular(UNDEFINED - 1, 1 << 40, UNDEFINED, 1 << 40);
+    let tree = good_is_good(part(b"/good", &without_end, &far));
+    soon(|| tree.content("bad")).expect_err("more elements than can be counted");
+    let tree = good_is_good(part(b"/good", &regular(4, 1, UNDEFINED, 1), &without_end));
+    assert_eq!(tree.content("bad"), Ok(b"ness".to_vec()));
 }
