@@ -173,6 +173,7 @@ impl Container for File {
     fn forget(&self) {
         self.objects.clear();
         self.context.metadata.forget();
+        self.context.heap.forget();
     }
 
     fn is_growing(&self) -> bool {
@@ -218,6 +219,10 @@ impl Container for File {
         self.context
             .pointers()
             .variable_length(element, base_size, part)
+    }
+
+    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+        self.context.pointers().text_bytes(element)
     }
 
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {

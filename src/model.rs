@@ -114,6 +114,12 @@ pub trait Container: Send + Sync {
         part: Range<u64>,
     ) -> Result<Option<Vec<u8>>>;
 
+    /// Bytes before the first NUL of what one stored element of bytes points to; 0 for a null element.
+    ///
+    /// # Errors
+    /// As [`variable_length`](Self::variable_length).
+    fn text_bytes(&self, element: &[u8]) -> Result<u64>;
+
     /// What one stored reference element of `kind` points to.
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
 

@@ -7,8 +7,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lru::LruCache;
-
 use crate::array::Reader;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -18,23 +16,15 @@ use crate::model::{Array, Container};
 /// Elements of a block.
 const BLOCK: u64 = 4096;
 
-/// Bytes of a string that are fetched at a time to find its end.
-const PIECE: u64 = 64 << 10;
-
 /// The content of a variable-length array.
 pub struct VariableLength {
     reader: Arc<Reader>,
     container: Arc<dyn Container>,
     content: Content,
     elements: u64,
-    /// Bytes of long strings before their NUL, by the stored elements that point to them.
-    long_strings: Mutex<LruCache<Box<[u8]>, u64>>,
     /// Where each block begins, and where the last one ends.
     starts: Mutex<Option<Arc<Vec<u64>>>>,
 }
-
-/// Bytes of a string from which on its length is remembered.
-const LONG: u64 = 1024;
 
 /// What the elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,14 +62,12 @@ impl VariableLength {
             let most = limits::VARIABLE_LENGTH_ELEMENTS;
             return Err(Error::limit("elements of a variable-length dataset", most));
         }
-        let long_strings = Mutex::new(LruCache::sparse(limits::LONG_STRINGS));
         let starts = Mutex::new(None);
         Ok(Some(VariableLength {
             reader,
             container,
             content,
             elements,
-            long_strings,
             starts,
         }))
     }
@@ -218,50 +206,16 @@ impl VariableLength {
                 .variable_length_bytes(element, base_size)?
                 .unwrap_or(0)),
             Content::Strings { end_at_nul } => {
-                let stored = self
-                    .container
-                    .variable_length_bytes(element, 1)?
-                    .unwrap_or(0);
                 let text = match end_at_nul {
-                    true => self.text_length(element, stored)?,
-                    false => stored,
+                    true => self.container.text_bytes(element)?,
+                    false => self
+                        .container
+                        .variable_length_bytes(element, 1)?
+                        .unwrap_or(0),
                 };
                 Ok(text + 1)
             }
         }
-    }
-
-    /// Bytes of a string of `stored` bytes before its first NUL. Many elements may point to one long string;
-    /// it is looked through once.
-    fn text_length(&self, element: &[u8], stored: u64) -> Result<u64> {
-        if stored < LONG {
-            return self.find_end(element, stored);
-        }
-        let known = || {
-            self.long_strings
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        if let Some(&length) = known().get(element) {
-            return Ok(length);
-        }
-        let length = self.find_end(element, stored)?;
-        known().put(element.into(), length);
-        Ok(length)
-    }
-
-    fn find_end(&self, element: &[u8], stored: u64) -> Result<u64> {
-        for start in (0..stored).step_by(PIECE as usize) {
-            let piece = start..(start + PIECE).min(stored);
-            let bytes = self
-                .container
-                .variable_length(element, 1, piece)?
-                .unwrap_or_default();
-            if let Some(nul) = bytes.iter().position(|&byte| byte == 0) {
-                return Ok(start + nul as u64);
-            }
-        }
-        Ok(stored)
     }
 
     /// Appends the part `part` of an element that stands for `bytes` bytes.
