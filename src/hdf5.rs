@@ -221,6 +221,10 @@ impl Container for File {
             .variable_length(element, base_size, part)
     }
 
+    fn variable_length_place(&self, element: &[u8]) -> u64 {
+        self.context.pointers().variable_length_place(element)
+    }
+
     fn text_bytes(&self, element: &[u8]) -> Result<u64> {
         self.context.pointers().text_bytes(element)
     }

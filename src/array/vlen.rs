@@ -5,6 +5,7 @@
 //! once, by a walk over all elements, and kept; the starts within a block are found anew when needed.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::array::Reader;
@@ -15,6 +16,9 @@ use crate::model::{Array, Container};
 
 /// Elements of a block.
 const BLOCK: u64 = 4096;
+
+/// Elements that a read looks at first.
+const FIRST: u64 = 64;
 
 /// The content of a variable-length array.
 pub struct VariableLength {
@@ -94,33 +98,44 @@ impl VariableLength {
         let end = offset
             .saturating_add(length as u64)
             .min(starts.last().copied().unwrap_or(0));
-        let mut reply = Vec::new();
         if offset >= end {
-            return Ok(reply);
+            return Ok(Vec::new());
         }
-        reply.reserve_exact((end - offset) as usize);
+        let mut reply = vec![0; (end - offset) as usize];
         let mut at = nearest(&starts, offset, *place);
-        while at.start < end {
-            let block = self.block(at.element)?;
-            if block.is_empty() {
-                break;
+        let (mut count, mut is_full) = (FIRST, false);
+        while !is_full {
+            let stored = self.block(at.element, count)?;
+            if stored.is_empty() {
+                return Err(Error::corrupt("variable-length dataset: has shrunk", 0));
             }
-            for element in self.each(&block) {
-                let bytes = self.length_of(element)?;
+            let mut parts = Vec::new();
+            for (element, bytes) in self.each(&stored).zip(self.lengths(&stored)?) {
                 let from = offset.saturating_sub(at.start).min(bytes);
                 let to = end.saturating_sub(at.start).min(bytes);
                 if from < to {
-                    self.append(element, bytes, from..to, &mut reply)?;
+                    let place = (at.start + from - offset) as usize;
+                    parts.push(Part {
+                        element,
+                        bytes,
+                        range: from..to,
+                        place,
+                    });
                 }
-                if at.start + bytes >= end {
-                    *place = at;
-                    return Ok(reply);
+                is_full = at.start + bytes >= end;
+                if is_full {
+                    break;
                 }
                 at = Place {
                     element: at.element + 1,
                     start: at.start + bytes,
                 };
             }
+            parts.sort_by_cached_key(|part| self.container.variable_length_place(part.element));
+            for part in parts {
+                self.fetch(&part, &mut reply)?;
+            }
+            count = (count * 4).min(BLOCK);
         }
         *place = at;
         Ok(reply)
@@ -143,12 +158,13 @@ impl VariableLength {
             start,
         };
         while at.element < last {
-            for element in self.each(&self.block(at.element)?) {
+            let stored = self.block(at.element, last - at.element)?;
+            for length in self.lengths(&stored)? {
                 if (first..last).contains(&at.element) {
                     offsets.push(at.start);
                 }
                 at.element += 1;
-                at.start += self.length_of(element)?;
+                at.start += length;
             }
             if at.element >= self.elements {
                 if (first..last).contains(&at.element) {
@@ -169,12 +185,11 @@ impl VariableLength {
         let mut starts = vec![0];
         let mut total = 0_u64;
         for first in (0..self.elements).step_by(BLOCK as usize) {
-            for element in self.each(&self.block(first)?) {
-                total = total
-                    .checked_add(self.length_of(element)?)
-                    .filter(|&total| i64::try_from(total).is_ok())
-                    .ok_or_else(|| Error::limit("size of a dataset", i64::MAX as u64))?;
-            }
+            let bytes = sum(&self.lengths(&self.block(first, BLOCK)?)?);
+            total = bytes
+                .and_then(|bytes| total.checked_add(bytes))
+                .filter(|&total| i64::try_from(total).is_ok())
+                .ok_or_else(|| Error::limit("size of a dataset", i64::MAX as u64))?;
             starts.push(total);
         }
         let starts = Arc::new(starts);
@@ -182,12 +197,32 @@ impl VariableLength {
         Ok(starts)
     }
 
-    /// The stored elements from `first` to the end of its block.
-    fn block(&self, first: u64) -> Result<Vec<u8>> {
-        let size = self.size() as u64;
+    /// Elements from `first` to the end of its block.
+    fn count(&self, first: u64) -> u64 {
         let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
-        let length = end.saturating_sub(first) * size;
+        end.saturating_sub(first)
+    }
+
+    /// The stored elements from `first` on, at most `most` and not beyond the end of its block.
+    fn block(&self, first: u64, most: u64) -> Result<Vec<u8>> {
+        let size = self.size() as u64;
+        let length = self.count(first).min(most) * size;
         Ok(self.reader.read(first * size, length as usize)?.into_vec())
+    }
+
+    /// Bytes that each of some elements stands for. Those that lead to one place are looked at one after another:
+    /// what stands there may be more than is kept.
+    fn lengths(&self, stored: &[u8]) -> Result<Vec<u64>> {
+        let mut elements: Vec<_> = self.each(stored).enumerate().collect();
+        let mut lengths = vec![0; elements.len()];
+        if self.content == (Content::Strings { end_at_nul: true }) {
+            let place = |element: &[u8]| self.container.variable_length_place(element);
+            elements.sort_by_cached_key(|(_, element)| place(element));
+        }
+        for (number, element) in elements {
+            lengths[number] = self.length_of(element)?;
+        }
+        Ok(lengths)
     }
 
     fn each<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -218,28 +253,43 @@ impl VariableLength {
         }
     }
 
-    /// Appends the part `part` of an element that stands for `bytes` bytes.
-    fn append(
-        &self,
-        element: &[u8],
-        bytes: u64,
-        part: std::ops::Range<u64>,
-        reply: &mut Vec<u8>,
-    ) -> Result<()> {
+    /// Puts a part of an element into the reply.
+    fn fetch(&self, part: &Part<'_>, reply: &mut [u8]) -> Result<()> {
         let (base_size, text_end) = match self.content {
-            Content::Sequences { base_size } => (base_size, bytes),
-            Content::Strings { .. } => (1, bytes - 1),
+            Content::Sequences { base_size } => (base_size, part.bytes),
+            Content::Strings { .. } => (1, part.bytes - 1),
         };
-        let stored = part.start.min(text_end)..part.end.min(text_end);
-        if !stored.is_empty() {
-            let fetched = self.container.variable_length(element, base_size, stored)?;
-            reply.extend_from_slice(&fetched.unwrap_or_default());
+        let stored = part.range.start.min(text_end)..part.range.end.min(text_end);
+        let target = &mut reply[part.place..][..(part.range.end - part.range.start) as usize];
+        let (text, line_feed) = target.split_at_mut((stored.end - stored.start) as usize);
+        line_feed.fill(b'\n');
+        if text.is_empty() {
+            return Ok(());
         }
-        if part.end > text_end {
-            reply.push(b'\n');
-        }
+        let fetched = self
+            .container
+            .variable_length(part.element, base_size, stored)?;
+        let fetched = fetched.filter(|fetched| fetched.len() == text.len());
+        let short = || Error::corrupt("variable-length element: has shrunk", 0);
+        text.copy_from_slice(&fetched.ok_or_else(short)?);
         Ok(())
     }
+}
+
+/// A part of an element that is read.
+struct Part<'a> {
+    element: &'a [u8],
+    /// Bytes that the element stands for.
+    bytes: u64,
+    /// Those that are wanted.
+    range: Range<u64>,
+    /// Where they begin in the reply.
+    place: usize,
+}
+
+fn sum(lengths: &[u64]) -> Option<u64> {
+    let add = |sum: u64, &length| sum.checked_add(length);
+    lengths.iter().try_fold(0, add)
 }
 
 /// The last known place at or before `offset`: where the last read ended, or the beginning of a block.

@@ -65,6 +65,13 @@ impl Pointers<'_> {
         self.heap.part(collection, index, bytes, part).map(Some)
     }
 
+    /// The collection that a variable-length element points into; 0 for a null one.
+    pub fn variable_length_place(&self, element: &[u8]) -> u64 {
+        let mut cursor = Cursor::new(element, 0, "variable-length element");
+        let id = cursor.u32().and_then(|_| self.heap_id(&mut cursor));
+        id.map_or(0, |(collection, _)| collection.unwrap_or(0))
+    }
+
     /// Bytes before the first NUL of what one element of bytes points to.
     ///
     /// # Errors

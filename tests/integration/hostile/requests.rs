@@ -451,6 +451,22 @@ fn is_read_for_little(bytes: Vec<u8>) {
     }
 }
 
+/// Elements that lead to collections of as many objects as there can be, each to another one than the element before.
+#[test]
+fn large_collections_by_turns() {
+    const OBJECTS: u16 = u16::MAX;
+    let mut file = Hdf5::new();
+    let objects: Vec<_> = (1..=OBJECTS).map(|index| (index, 1, &b"b"[..])).collect();
+    let collection = collection(16 + 24 * u64::from(OBJECTS), &objects);
+    let collections: Vec<u64> = (0..5).map(|_| file.put(&collection)).collect();
+    let pointers: Vec<u8> = (0..many(60_000))
+        .flat_map(|i| pointer(1, collections[i % collections.len()], OBJECTS.into()))
+        .collect();
+    for datatype in [sequence_type(), string_type()] {
+        is_read_for_little(of_pointers(file.clone(), &datatype, &pointers));
+    }
+}
+
 /// References to a region of so many blocks that it takes a while to read it once.
 #[test]
 fn references_that_share_their_region() {
