@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::array::Reader;
+use crate::array::{Allocation, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{Class, StringPadding};
@@ -105,6 +105,7 @@ impl VariableLength {
         let mut at = nearest(&starts, offset, *place);
         let (mut count, mut is_full) = (FIRST, false);
         while !is_full {
+            at.element = skip_empty(&starts, at);
             let stored = self.block(at.element, count)?;
             if stored.is_empty() {
                 return Err(Error::corrupt("variable-length dataset: has shrunk", 0));
@@ -184,8 +185,12 @@ impl VariableLength {
         }
         let mut starts = vec![0];
         let mut total = 0_u64;
+        let allocation = self.reader.allocation().ok();
         for first in (0..self.elements).step_by(BLOCK as usize) {
-            let bytes = sum(&self.lengths(&self.block(first, BLOCK)?)?);
+            let bytes = match self.is_stored(allocation.as_ref(), first) {
+                true => sum(&self.lengths(&self.block(first, BLOCK)?)?),
+                false => self.null_length()?.checked_mul(self.count(first)),
+            };
             total = bytes
                 .and_then(|bytes| total.checked_add(bytes))
                 .filter(|&total| i64::try_from(total).is_ok())
@@ -201,6 +206,14 @@ impl VariableLength {
     fn count(&self, first: u64) -> u64 {
         let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
         end.saturating_sub(first)
+    }
+
+    /// Whether any element from `first` to the end of its block may not be null.
+    fn is_stored(&self, allocation: Option<&Allocation>, first: u64) -> bool {
+        let size = self.size() as u64;
+        let end = (first + self.count(first)) * size;
+        let data = |allocation: &Allocation| allocation.data_at(first * size);
+        allocation.is_none_or(|allocation| data(allocation).is_some_and(|data| data < end))
     }
 
     /// The stored elements from `first` on, at most `most` and not beyond the end of its block.
@@ -223,6 +236,11 @@ impl VariableLength {
             lengths[number] = self.length_of(element)?;
         }
         Ok(lengths)
+    }
+
+    /// Bytes that a null element stands for.
+    fn null_length(&self) -> Result<u64> {
+        self.length_of(&vec![0; self.size()])
     }
 
     fn each<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -290,6 +308,18 @@ struct Part<'a> {
 fn sum(lengths: &[u64]) -> Option<u64> {
     let add = |sum: u64, &length| sum.checked_add(length);
     lengths.iter().try_fold(0, add)
+}
+
+/// The first element from `at` on that is not in a block without any more bytes.
+fn skip_empty(starts: &[u64], at: Place) -> u64 {
+    let block = at.element / BLOCK;
+    match starts.get(block as usize + 1) {
+        Some(&end) if end <= at.start => {
+            let ends = starts.partition_point(|&start| start <= at.start) as u64;
+            at.element.max((ends - 1) * BLOCK)
+        }
+        _ => at.element,
+    }
 }
 
 /// The last known place at or before `offset`: where the last read ended, or the beginning of a block.

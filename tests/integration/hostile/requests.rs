@@ -467,6 +467,18 @@ fn large_collections_by_turns() {
     }
 }
 
+/// As many elements as there may be, none of which is stored.
+#[test]
+fn pointers_that_are_not_stored() {
+    for datatype in [sequence_type(), string_type()] {
+        for layout in [chunked(UNDEFINED, &[4096, 16]), contiguous(UNDEFINED, 0)] {
+            let mut file = Hdf5::new();
+            let bad = file.put(&dataset(&[1 << 28], &datatype, layout, &[]));
+            is_read_for_little(file.beside_good(bad));
+        }
+    }
+}
+
 /// References to a region of so many blocks that it takes a while to read it once.
 #[test]
 fn references_that_share_their_region() {
