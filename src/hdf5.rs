@@ -176,6 +176,7 @@ impl Container for File {
     fn forget(&self) {
         self.objects.clear();
         self.context.metadata.forget();
+        self.context.heap.forget();
     }
 
     fn is_growing(&self) -> bool {
@@ -221,6 +222,14 @@ impl Container for File {
         self.context
             .pointers()
             .variable_length(element, base_size, part)
+    }
+
+    fn variable_length_place(&self, element: &[u8]) -> u64 {
+        self.context.pointers().variable_length_place(element)
+    }
+
+    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+        self.context.pointers().text_bytes(element)
     }
 
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {

@@ -335,5 +335,5 @@ pub const NDL_PATH_BYTES: usize = 64 << 10;
 /// Links of one group that are looked through for the scale of a netCDF dimension.
 pub const NDL_SCALES: usize = 4096;
 
-/// Lengths of long strings that an open variable-length dataset keeps.
-pub const LONG_STRINGS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
+/// Runs of bytes without an end of a string that an HDF5 file remembers.
+pub const LONG_STRINGS: usize = 4096;

@@ -115,6 +115,17 @@ pub trait Container: Send + Sync {
         part: Range<u64>,
     ) -> Result<Option<Vec<u8>>>;
 
+    /// Where that is found. Following several elements costs least in the order of their places.
+    fn variable_length_place(&self, _element: &[u8]) -> u64 {
+        0
+    }
+
+    /// Bytes before the first NUL of what one stored element of bytes points to; 0 for a null element.
+    ///
+    /// # Errors
+    /// As [`variable_length`](Self::variable_length).
+    fn text_bytes(&self, element: &[u8]) -> Result<u64>;
+
     /// What one stored reference element of `kind` points to.
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
 

@@ -5,11 +5,10 @@
 //! once, by a walk over all elements, and kept; the starts within a block are found anew when needed.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lru::LruCache;
-
-use crate::array::Reader;
+use crate::array::{Allocation, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{Class, StringPadding};
@@ -18,8 +17,8 @@ use crate::model::{Array, Container};
 /// Elements of a block.
 const BLOCK: u64 = 4096;
 
-/// Bytes of a string that are fetched at a time to find its end.
-const PIECE: u64 = 64 << 10;
+/// Elements that a read looks at first.
+const FIRST: u64 = 64;
 
 /// The content of a variable-length array.
 pub struct VariableLength {
@@ -27,14 +26,9 @@ pub struct VariableLength {
     container: Arc<dyn Container>,
     content: Content,
     elements: u64,
-    /// Bytes of long strings before their NUL, by the stored elements that point to them.
-    long_strings: Mutex<LruCache<Box<[u8]>, u64>>,
     /// Where each block begins, and where the last one ends.
     starts: Mutex<Option<Arc<Vec<u64>>>>,
 }
-
-/// Bytes of a string from which on its length is remembered.
-const LONG: u64 = 1024;
 
 /// What the elements are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,14 +66,12 @@ impl VariableLength {
             let most = limits::VARIABLE_LENGTH_ELEMENTS;
             return Err(Error::limit("elements of a variable-length dataset", most));
         }
-        let long_strings = Mutex::new(LruCache::sparse(limits::LONG_STRINGS));
         let starts = Mutex::new(None);
         Ok(Some(VariableLength {
             reader,
             container,
             content,
             elements,
-            long_strings,
             starts,
         }))
     }
@@ -106,33 +98,45 @@ impl VariableLength {
         let end = offset
             .saturating_add(length as u64)
             .min(starts.last().copied().unwrap_or(0));
-        let mut reply = Vec::new();
         if offset >= end {
-            return Ok(reply);
+            return Ok(Vec::new());
         }
-        reply.reserve_exact((end - offset) as usize);
+        let mut reply = vec![0; (end - offset) as usize];
         let mut at = nearest(&starts, offset, *place);
-        while at.start < end {
-            let block = self.block(at.element)?;
-            if block.is_empty() {
-                break;
+        let (mut count, mut is_full) = (FIRST, false);
+        while !is_full {
+            at.element = skip_empty(&starts, at);
+            let stored = self.block(at.element, count)?;
+            if stored.is_empty() {
+                return Err(Error::corrupt("variable-length dataset: has shrunk", 0));
             }
-            for element in self.each(&block) {
-                let bytes = self.length_of(element)?;
+            let mut parts = Vec::new();
+            for (element, bytes) in self.each(&stored).zip(self.lengths(&stored)?) {
                 let from = offset.saturating_sub(at.start).min(bytes);
                 let to = end.saturating_sub(at.start).min(bytes);
                 if from < to {
-                    self.append(element, bytes, from..to, &mut reply)?;
+                    let place = (at.start + from - offset) as usize;
+                    parts.push(Part {
+                        element,
+                        bytes,
+                        range: from..to,
+                        place,
+                    });
                 }
-                if at.start + bytes >= end {
-                    *place = at;
-                    return Ok(reply);
+                is_full = at.start + bytes >= end;
+                if is_full {
+                    break;
                 }
                 at = Place {
                     element: at.element + 1,
                     start: at.start + bytes,
                 };
             }
+            parts.sort_by_cached_key(|part| self.container.variable_length_place(part.element));
+            for part in parts {
+                self.fetch(&part, &mut reply)?;
+            }
+            count = (count * 4).min(BLOCK);
         }
         *place = at;
         Ok(reply)
@@ -155,12 +159,13 @@ impl VariableLength {
             start,
         };
         while at.element < last {
-            for element in self.each(&self.block(at.element)?) {
+            let stored = self.block(at.element, last - at.element)?;
+            for length in self.lengths(&stored)? {
                 if (first..last).contains(&at.element) {
                     offsets.push(at.start);
                 }
                 at.element += 1;
-                at.start += self.length_of(element)?;
+                at.start += length;
             }
             if at.element >= self.elements {
                 if (first..last).contains(&at.element) {
@@ -180,13 +185,16 @@ impl VariableLength {
         }
         let mut starts = vec![0];
         let mut total = 0_u64;
+        let allocation = self.reader.allocation().ok();
         for first in (0..self.elements).step_by(BLOCK as usize) {
-            for element in self.each(&self.block(first)?) {
-                total = total
-                    .checked_add(self.length_of(element)?)
-                    .filter(|&total| i64::try_from(total).is_ok())
-                    .ok_or_else(|| Error::limit("size of a dataset", i64::MAX as u64))?;
-            }
+            let bytes = match self.is_stored(allocation.as_ref(), first) {
+                true => sum(&self.lengths(&self.block(first, BLOCK)?)?),
+                false => self.null_length()?.checked_mul(self.count(first)),
+            };
+            total = bytes
+                .and_then(|bytes| total.checked_add(bytes))
+                .filter(|&total| i64::try_from(total).is_ok())
+                .ok_or_else(|| Error::limit("size of a dataset", i64::MAX as u64))?;
             starts.push(total);
         }
         let starts = Arc::new(starts);
@@ -194,12 +202,45 @@ impl VariableLength {
         Ok(starts)
     }
 
-    /// The stored elements from `first` to the end of its block.
-    fn block(&self, first: u64) -> Result<Vec<u8>> {
-        let size = self.size() as u64;
+    /// Elements from `first` to the end of its block.
+    fn count(&self, first: u64) -> u64 {
         let end = (first / BLOCK * BLOCK + BLOCK).min(self.elements);
-        let length = end.saturating_sub(first) * size;
+        end.saturating_sub(first)
+    }
+
+    /// Whether any element from `first` to the end of its block may not be null.
+    fn is_stored(&self, allocation: Option<&Allocation>, first: u64) -> bool {
+        let size = self.size() as u64;
+        let end = (first + self.count(first)) * size;
+        let data = |allocation: &Allocation| allocation.data_at(first * size);
+        allocation.is_none_or(|allocation| data(allocation).is_some_and(|data| data < end))
+    }
+
+    /// The stored elements from `first` on, at most `most` and not beyond the end of its block.
+    fn block(&self, first: u64, most: u64) -> Result<Vec<u8>> {
+        let size = self.size() as u64;
+        let length = self.count(first).min(most) * size;
         Ok(self.reader.read(first * size, length as usize)?.into_vec())
+    }
+
+    /// Bytes that each of some elements stands for. Those that lead to one place are looked at one after another:
+    /// what stands there may be more than is kept.
+    fn lengths(&self, stored: &[u8]) -> Result<Vec<u64>> {
+        let mut elements: Vec<_> = self.each(stored).enumerate().collect();
+        let mut lengths = vec![0; elements.len()];
+        if self.content == (Content::Strings { end_at_nul: true }) {
+            let place = |element: &[u8]| self.container.variable_length_place(element);
+            elements.sort_by_cached_key(|(_, element)| place(element));
+        }
+        for (number, element) in elements {
+            lengths[number] = self.length_of(element)?;
+        }
+        Ok(lengths)
+    }
+
+    /// Bytes that a null element stands for.
+    fn null_length(&self) -> Result<u64> {
+        self.length_of(&vec![0; self.size()])
     }
 
     fn each<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -218,73 +259,66 @@ impl VariableLength {
                 .variable_length_bytes(element, base_size)?
                 .unwrap_or(0)),
             Content::Strings { end_at_nul } => {
-                let stored = self
-                    .container
-                    .variable_length_bytes(element, 1)?
-                    .unwrap_or(0);
                 let text = match end_at_nul {
-                    true => self.text_length(element, stored)?,
-                    false => stored,
+                    true => self.container.text_bytes(element)?,
+                    false => self
+                        .container
+                        .variable_length_bytes(element, 1)?
+                        .unwrap_or(0),
                 };
                 Ok(text + 1)
             }
         }
     }
 
-    /// Bytes of a string of `stored` bytes before its first NUL. Many elements may point to one long string;
-    /// it is looked through once.
-    fn text_length(&self, element: &[u8], stored: u64) -> Result<u64> {
-        if stored < LONG {
-            return self.find_end(element, stored);
-        }
-        let known = || {
-            self.long_strings
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        if let Some(&length) = known().get(element) {
-            return Ok(length);
-        }
-        let length = self.find_end(element, stored)?;
-        known().put(element.into(), length);
-        Ok(length)
-    }
-
-    fn find_end(&self, element: &[u8], stored: u64) -> Result<u64> {
-        for start in (0..stored).step_by(PIECE as usize) {
-            let piece = start..(start + PIECE).min(stored);
-            let bytes = self
-                .container
-                .variable_length(element, 1, piece)?
-                .unwrap_or_default();
-            if let Some(nul) = bytes.iter().position(|&byte| byte == 0) {
-                return Ok(start + nul as u64);
-            }
-        }
-        Ok(stored)
-    }
-
-    /// Appends the part `part` of an element that stands for `bytes` bytes.
-    fn append(
-        &self,
-        element: &[u8],
-        bytes: u64,
-        part: std::ops::Range<u64>,
-        reply: &mut Vec<u8>,
-    ) -> Result<()> {
+    /// Puts a part of an element into the reply.
+    fn fetch(&self, part: &Part<'_>, reply: &mut [u8]) -> Result<()> {
         let (base_size, text_end) = match self.content {
-            Content::Sequences { base_size } => (base_size, bytes),
-            Content::Strings { .. } => (1, bytes - 1),
+            Content::Sequences { base_size } => (base_size, part.bytes),
+            Content::Strings { .. } => (1, part.bytes - 1),
         };
-        let stored = part.start.min(text_end)..part.end.min(text_end);
-        if !stored.is_empty() {
-            let fetched = self.container.variable_length(element, base_size, stored)?;
-            reply.extend_from_slice(&fetched.unwrap_or_default());
+        let stored = part.range.start.min(text_end)..part.range.end.min(text_end);
+        let target = &mut reply[part.place..][..(part.range.end - part.range.start) as usize];
+        let (text, line_feed) = target.split_at_mut((stored.end - stored.start) as usize);
+        line_feed.fill(b'\n');
+        if text.is_empty() {
+            return Ok(());
         }
-        if part.end > text_end {
-            reply.push(b'\n');
-        }
+        let fetched = self
+            .container
+            .variable_length(part.element, base_size, stored)?;
+        let fetched = fetched.filter(|fetched| fetched.len() == text.len());
+        let short = || Error::corrupt("variable-length element: has shrunk", 0);
+        text.copy_from_slice(&fetched.ok_or_else(short)?);
         Ok(())
+    }
+}
+
+/// A part of an element that is read.
+struct Part<'a> {
+    element: &'a [u8],
+    /// Bytes that the element stands for.
+    bytes: u64,
+    /// Those that are wanted.
+    range: Range<u64>,
+    /// Where they begin in the reply.
+    place: usize,
+}
+
+fn sum(lengths: &[u64]) -> Option<u64> {
+    let add = |sum: u64, &length| sum.checked_add(length);
+    lengths.iter().try_fold(0, add)
+}
+
+/// The first element from `at` on that is not in a block without any more bytes.
+fn skip_empty(starts: &[u64], at: Place) -> u64 {
+    let block = at.element / BLOCK;
+    match starts.get(block as usize + 1) {
+        Some(&end) if end <= at.start => {
+            let ends = starts.partition_point(|&start| start <= at.start) as u64;
+            at.element.max((ends - 1) * BLOCK)
+        }
+        _ => at.element,
     }
 }
 

@@ -333,6 +333,10 @@ impl Container for File {
         Err(Error::unsupported("variable-length elements in ASDF", 0))
     }
 
+    fn text_bytes(&self, _element: &[u8]) -> Result<u64> {
+        Err(Error::unsupported("variable-length elements in ASDF", 0))
+    }
+
     fn reference(&self, _kind: ReferenceKind, _element: &[u8]) -> Result<Reference> {
         Err(Error::unsupported("reference elements in ASDF", 0))
     }

@@ -250,6 +250,10 @@ impl Container for Fake {
         Ok(None)
     }
 
+    fn text_bytes(&self, _: &[u8]) -> Result<u64> {
+        Ok(0)
+    }
+
     fn reference(&self, _: ReferenceKind, _: &[u8]) -> Result<Reference> {
         Ok(Reference::Null)
     }

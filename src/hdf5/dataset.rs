@@ -103,7 +103,8 @@ impl DatasetReader<'_> {
             .context
             .shared
             .resolve(&self.required(kind::DATATYPE, "datatype message")?)?;
-        datatype::read(&mut body.cursor("datatype message"))
+        let mut cursor = body.cursor("datatype message");
+        datatype::read(&mut cursor, self.context.metadata.size_of_offsets())
     }
 
     fn shape(&self) -> Result<Shape> {

@@ -65,6 +65,27 @@ impl Pointers<'_> {
         self.heap.part(collection, index, bytes, part).map(Some)
     }
 
+    /// The collection that a variable-length element points into; 0 for a null one.
+    pub fn variable_length_place(&self, element: &[u8]) -> u64 {
+        let mut cursor = Cursor::new(element, 0, "variable-length element");
+        let id = cursor.u32().and_then(|_| self.heap_id(&mut cursor));
+        id.map_or(0, |(collection, _)| collection.unwrap_or(0))
+    }
+
+    /// Bytes before the first NUL of what one element of bytes points to.
+    ///
+    /// # Errors
+    /// As [`variable_length`](Self::variable_length).
+    pub fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+        match self.sequence(element, 1)? {
+            Some(text) if text.bytes > 0 => {
+                self.heap
+                    .text_bytes(text.collection, text.index, text.bytes)
+            }
+            _ => Ok(0),
+        }
+    }
+
     /// What an element says: a count, a heap collection and an index. Only the address tells a null element;
     /// without elements the rest may be anything.
     fn sequence(&self, element: &[u8], base_size: u64) -> Result<Option<Sequence>> {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::heap::texts::Texts;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
 use crate::model::share::Share;
@@ -32,6 +33,7 @@ pub struct Directory {
 pub struct GlobalHeap {
     metadata: Arc<Metadata>,
     directories: Share<u64, Arc<Directory>>,
+    texts: Texts,
 }
 
 impl GlobalHeap {
@@ -40,7 +42,13 @@ impl GlobalHeap {
         GlobalHeap {
             metadata,
             directories,
+            texts: Texts::default(),
         }
+    }
+
+    /// Drops what is remembered of its objects' content.
+    pub fn forget(&self) {
+        self.texts.clear();
     }
 
     /// The part `part`, in bytes, of object `index` in the collection at absolute offset `collection`, which
@@ -55,14 +63,7 @@ impl GlobalHeap {
         length: u64,
         part: Range<u64>,
     ) -> Result<Vec<u8>> {
-        let directory = self.directory(collection)?;
-        let (at, size) = directory.find(index)?;
-        if length > size {
-            return Err(Error::corrupt(
-                "global heap object: shorter than its element says",
-                at,
-            ));
-        }
+        let (directory, at) = self.object(collection, index, length)?;
         let wanted = part.end.min(length).saturating_sub(part.start);
         if wanted > limits::VARIABLE_LENGTH_BYTES {
             return Err(Error::limit(
@@ -70,15 +71,41 @@ impl GlobalHeap {
                 limits::VARIABLE_LENGTH_BYTES,
             ));
         }
-        let start = at.saturating_add(part.start);
-        match directory.kept(start, wanted) {
+        self.bytes(&directory, at.saturating_add(part.start), wanted)
+    }
+
+    /// Bytes before the first NUL in the first `length` bytes of object `index` in the collection at absolute offset
+    /// `collection`.
+    ///
+    /// # Errors
+    /// As [`part`](Self::part).
+    pub fn text_bytes(&self, collection: u64, index: u32, length: u64) -> Result<u64> {
+        let (directory, at) = self.object(collection, index, length)?;
+        let fetch = |part: Range<u64>| {
+            self.bytes(&directory, part.start, part.end.saturating_sub(part.start))
+        };
+        let end = self.texts.end(at..at.saturating_add(length), fetch)?;
+        Ok(end.saturating_sub(at))
+    }
+
+    /// The collection of an object that has to hold `length` bytes at least, and its absolute offset.
+    fn object(&self, collection: u64, index: u32, length: u64) -> Result<(Arc<Directory>, u64)> {
+        let directory = self.directory(collection)?;
+        let (at, size) = directory.find(index)?;
+        match length > size {
+            true => Err(Error::corrupt(
+                "global heap object: shorter than its element says",
+                at,
+            )),
+            false => Ok((directory, at)),
+        }
+    }
+
+    /// `length` bytes at absolute offset `at`, of an object in `directory`.
+    fn bytes(&self, directory: &Directory, at: u64, length: u64) -> Result<Vec<u8>> {
+        match directory.kept(at, length) {
             Some(bytes) => Ok(bytes.to_vec()),
-            None => read_block(
-                &**self.metadata.source(),
-                start,
-                wanted,
-                "global heap object",
-            ),
+            None => read_block(&**self.metadata.source(), at, length, "global heap object"),
         }
     }
 

@@ -79,7 +79,8 @@ impl Parts<'_> {
         let body = part(self.version, self.datatype_size, cursor)?;
         let is_shared = self.flags & SHARED_DATATYPE != 0;
         let body = self.shared.body(kind::DATATYPE, is_shared, body, at)?;
-        let datatype = datatype::read(&mut body.cursor("datatype message"))?;
+        let mut datatype = body.cursor("datatype message");
+        let datatype = datatype::read(&mut datatype, self.metadata.size_of_offsets())?;
         let at = cursor.at();
         let body = part(self.version, self.dataspace_size, cursor)?;
         let is_shared = self.flags & SHARED_DATASPACE != 0;

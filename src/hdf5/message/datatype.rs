@@ -9,14 +9,15 @@ use crate::model::datatype::{
 };
 use crate::wire::{Cursor, to_u64};
 
-/// Reads a datatype message's body.
+/// Reads a datatype message's body, in a file whose addresses have `size_of_offsets` bytes.
 ///
 /// # Errors
 /// `Corrupt` where a part does not fit its whole; `Limit` for types nested too deep or with too many
 /// parts; `Unsupported` for an unknown version or class.
-pub fn read(cursor: &mut Cursor<'_>) -> Result<Datatype> {
+pub fn read(cursor: &mut Cursor<'_>, size_of_offsets: usize) -> Result<Datatype> {
     let mut parts = 0;
     Reader {
+        size_of_offsets,
         parts: &mut parts,
         depth: 0,
     }
@@ -25,6 +26,7 @@ pub fn read(cursor: &mut Cursor<'_>) -> Result<Datatype> {
 
 /// How deep in the type the reading is, and how many parts it has met.
 struct Reader<'a> {
+    size_of_offsets: usize,
     parts: &'a mut usize,
     depth: usize,
 }
@@ -61,6 +63,7 @@ impl Reader<'_> {
             ));
         }
         Ok(Reader {
+            size_of_offsets: self.size_of_offsets,
             parts: self.parts,
             depth,
         })
@@ -184,8 +187,8 @@ impl Reader<'_> {
         cursor: &mut Cursor<'_>,
     ) -> Result<Class> {
         let base = self.datatype(cursor)?;
-        // A length, an address of at least two bytes and an index.
-        if size < 4 + 2 + 4 {
+        // A length, an address and an index; the library takes no more, whatever the message says.
+        if to_u64(self.size_of_offsets).saturating_add(4 + 4) != u64::from(size) {
             return Err(cursor.corrupt(&format!("variable-length elements of {size} bytes")));
         }
         match bits.field(0, 4) {
@@ -388,7 +391,7 @@ mod tests {
     use super::*;
 
     fn parse(bytes: &[u8]) -> Result<Datatype> {
-        read(&mut Cursor::new(bytes, 0, "datatype message"))
+        read(&mut Cursor::new(bytes, 0, "datatype message"), 8)
     }
 
     /// A version 1 little-endian signed integer of four bytes, as the specification lays it out.

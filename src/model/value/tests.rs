@@ -38,6 +38,11 @@ impl Container for Heap {
         let bytes = self.0.get(usize::from(element[0]));
         Ok(bytes.map(|bytes| bytes[part.start as usize..part.end as usize].to_vec()))
     }
+    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+        let bytes = self.0.get(usize::from(element[0]));
+        let text = bytes.and_then(|bytes| bytes.split(|&byte| byte == 0).next());
+        Ok(text.map_or(0, |text| text.len() as u64))
+    }
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
         let node = NodeId(element[0].into());
         Ok(match (kind, element[0]) {

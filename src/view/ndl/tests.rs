@@ -175,6 +175,9 @@ impl Container for Small {
     fn variable_length(&self, element: &[u8], _: u64, _: Range<u64>) -> Result<Option<Vec<u8>>> {
         Ok((element[0] != 0).then(|| element.to_vec()))
     }
+    fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+        Ok(u64::from(element[0] != 0))
+    }
     fn reference(&self, _: ReferenceKind, element: &[u8]) -> Result<Reference> {
         Ok(Reference::Object(NodeId(element[0].into())))
     }

@@ -43,6 +43,7 @@ fn datatypes_that_cannot_be() {
     bad(class_type(0x18, 0xffff, 1, &byte_type())); // 65535 names that are not there
     bad(class_type(0x19, 0xff, 16, &byte_type())); // variable-length what?
     bad(class_type(0x19, 0, 1, &byte_type()));
+    bad(class_type(0x19, 0, 17, &byte_type()));
     // Arrays: of more than 4 GiB, of a size that is not their elements', of rank 200.
     let dims = |dims: &[u32]| {
         let mut body = vec![dims.len() as u8];
@@ -102,6 +103,22 @@ fn data_in_one_piece_that_is_not_there() {
     bad(u64::MAX - 8, 64, 64);
     bad(96, u64::MAX, 1 << 40);
     bad(96, 8, 64); // less than the extent
+}
+
+/// Blocks of pointers are read at once: of elements as large as a type can say, none would be in any memory.
+#[test]
+fn pointers_of_four_gibibytes() {
+    let elements = contiguous(UNDEFINED, 0);
+    for class in [0x19, 0x49] {
+        for (bits, base) in [(0, byte_type()), (1, class_type(0x13, 0, 1, &[]))] {
+            let datatype = class_type(class, bits, u32::MAX, &base);
+            bad_alone_is_bad(with_bad_dataset(vec![
+                dataspace(&[4096]),
+                Message(kind::DATATYPE, 0, datatype),
+                elements.clone(),
+            ]));
+        }
+    }
 }
 
 /// The part that is there is read, the part that is not is an error and not zeros.

@@ -439,6 +439,11 @@ pub(crate) fn sequence_type() -> Vec<u8> {
     class_type(0x19, 0, 16, &byte_type())
 }
 
+/// Strings of any length, each of which may end with a NUL before that.
+pub(crate) fn string_type() -> Vec<u8> {
+    class_type(0x19, 1, 16, &byte_type())
+}
+
 pub(crate) fn contiguous(at: u64, size: u64) -> Message {
     Message(kind::LAYOUT, 0, [vec![3, 1], words(&[at, size])].concat())
 }

@@ -417,6 +417,70 @@ fn sequences_that_share_their_bytes() {
     costs_little(pointers_to_one(&sequence_type(), 16, &megabyte, 1 << 20));
 }
 
+/// Strings without an end in one object, no two of the same length.
+#[test]
+fn strings_that_share_their_bytes() {
+    const LENGTH: u32 = 16 << 20;
+    let mut file = Hdf5::new();
+    let text = vec![b't'; LENGTH as usize];
+    let object = (1, u64::from(LENGTH), &text[..]);
+    let heap = file.put(&collection(32 + u64::from(LENGTH), &[object]));
+    let pointers: Vec<u8> = (0..many(60_000) as u32)
+        .flat_map(|i| pointer(LENGTH - i, heap, 1))
+        .collect();
+    is_read_for_little(of_pointers(file, &string_type(), &pointers));
+}
+
+/// A dataset of such elements.
+fn of_pointers(mut file: Hdf5, datatype: &[u8], pointers: &[u8]) -> Vec<u8> {
+    let data = file.put(pointers);
+    let layout = contiguous(data, pointers.len() as u64);
+    let elements = pointers.len() as u64 / 16;
+    let bad = file.put(&dataset(&[elements], datatype, layout, &[]));
+    file.beside_good(bad)
+}
+
+/// Costs little, and so does a read.
+#[track_caller]
+fn is_read_for_little(bytes: Vec<u8>) {
+    let mut timed = costs_little(bytes);
+    let bad = timed.tree.0.resolve(b"bad").expect("bad").ino;
+    if let Some(handle) = timed.time("open", "bad", |fs| fs.open_file(bad)) {
+        for offset in [0, 20_000] {
+            timed.time("read", "bad", |fs| fs.read(handle, offset, 128 << 10));
+        }
+        timed.tree.0.release(handle);
+    }
+}
+
+/// Elements that lead to collections of as many objects as there can be, each to another one than the element before.
+#[test]
+fn large_collections_by_turns() {
+    const OBJECTS: u16 = u16::MAX;
+    let mut file = Hdf5::new();
+    let objects: Vec<_> = (1..=OBJECTS).map(|index| (index, 1, &b"b"[..])).collect();
+    let collection = collection(16 + 24 * u64::from(OBJECTS), &objects);
+    let collections: Vec<u64> = (0..5).map(|_| file.put(&collection)).collect();
+    let pointers: Vec<u8> = (0..many(60_000))
+        .flat_map(|i| pointer(1, collections[i % collections.len()], OBJECTS.into()))
+        .collect();
+    for datatype in [sequence_type(), string_type()] {
+        is_read_for_little(of_pointers(file.clone(), &datatype, &pointers));
+    }
+}
+
+/// As many elements as there may be, none of which is stored.
+#[test]
+fn pointers_that_are_not_stored() {
+    for datatype in [sequence_type(), string_type()] {
+        for layout in [chunked(UNDEFINED, &[4096, 16]), contiguous(UNDEFINED, 0)] {
+            let mut file = Hdf5::new();
+            let bad = file.put(&dataset(&[1 << 28], &datatype, layout, &[]));
+            is_read_for_little(file.beside_good(bad));
+        }
+    }
+}
+
 /// References to a region of so many blocks that it takes a while to read it once.
 #[test]
 fn references_that_share_their_region() {
