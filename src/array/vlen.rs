@@ -12,6 +12,7 @@ use crate::array::{Allocation, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{Class, StringPadding};
+use crate::model::effort::Effort;
 use crate::model::{Array, Container};
 
 /// Elements of a block.
@@ -183,6 +184,7 @@ impl VariableLength {
         if let Some(starts) = &*known {
             return Ok(Arc::clone(starts));
         }
+        let _effort = Effort::without_bound();
         let mut starts = vec![0];
         let mut total = 0_u64;
         let allocation = self.reader.allocation().ok();

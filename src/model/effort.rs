@@ -27,6 +27,12 @@ impl Effort {
         Effort { before }
     }
 
+    /// As much as it takes, for what is said to take that long.
+    pub fn without_bound() -> Self {
+        let before = LEFT.replace(None);
+        Effort { before }
+    }
+
     /// Whether all of it is spent.
     pub fn is_spent(&self) -> bool {
         LEFT.get() == Some(0)
@@ -70,6 +76,10 @@ mod tests {
         {
             let _part = Effort::of_a_request();
             spend(ALL).expect("a grant of its own");
+        }
+        {
+            let _long = Effort::without_bound();
+            spend(ALL + 1).expect("no bound in between");
         }
         spend(1).expect("all of it");
         assert!(request.is_spent());

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::heap::texts::Texts;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
+use crate::model::effort;
 use crate::model::share::Share;
 use crate::source::{check_range, read_block};
 use crate::wire::{Cursor, to_u64, to_usize};
@@ -227,6 +228,7 @@ impl Window<'_> {
         if at < self.start || at.saturating_add(HEADER) > end {
             let source = self.metadata.source();
             let length = source.available(at).clamp(HEADER, WINDOW);
+            effort::spend(length)?;
             self.bytes = read_block(&**source, at, length, "global heap collection")?;
             self.start = at;
         }
