@@ -10,6 +10,7 @@ mod filters;
 mod groups;
 pub(crate) mod hdf5;
 mod headers;
+mod links;
 mod memory;
 mod mutants;
 pub(crate) mod mutation;
