@@ -16,7 +16,7 @@ mod mutants;
 pub(crate) mod mutation;
 mod requests;
 mod shared;
-mod superblocks;
+pub(crate) mod superblocks;
 mod tree;
 mod values;
 pub(crate) mod visit;

@@ -1,5 +1,7 @@
 //! Superblocks, their extensions, driver information.
 
+use nix::errno::Errno;
+
 use super::hdf5::*;
 use super::tree::*;
 
@@ -56,9 +58,14 @@ fn ends_and_bases_that_lie_change_nothing() {
             }));
         }
     }
-    good_is_good(with_superblock(true, |bytes| {
-        bytes[24..32].copy_from_slice(&u64::to_le_bytes(1 << 60));
-    }));
+    for base in [512, 1 << 60, UNDEFINED] {
+        for (version, at) in [(0, 24), (2, 12), (3, 12)] {
+            good_is_good(with_superblock(version == 0, |bytes| {
+                bytes[8] = version;
+                bytes[at..at + 8].copy_from_slice(&u64::to_le_bytes(base));
+            }));
+        }
+    }
 }
 
 #[test]
@@ -70,63 +77,161 @@ fn a_file_without_a_superblock_is_of_no_format() {
 
 #[test]
 fn extensions_that_lead_to_themselves_or_nowhere_are_refused() {
-    let build = |extension: u64, header: Vec<u8>| {
-        let mut file = Hdf5::new();
-        let good = file.put_bytes(b"goodness");
-        let root = file.put_group(&[(b"good", good)]);
-        let at = file.put(&header);
-        let extension = if extension == 0 { at } else { extension };
+    let at_extension = |extension: u64| {
+        let (mut file, root) = rooted_good();
         let end = file.0.len() as u64;
         file.put_at(0, &superblock_2(2, 0, extension, end, root));
-        (at, file.0)
+        file.0
     };
-    good_is_good(build(UNDEFINED, Vec::new()).1);
-    refused(build(1 << 50, Vec::new()).1);
-    let (at, _) = build(0, header_2(&[continuation(0, 64)]));
-    refused(build(0, header_2(&[continuation(at, 64)])).1);
+    good_is_good(at_extension(UNDEFINED));
+    for nowhere in [0, 48, 1 << 50] {
+        refused(at_extension(nowhere)); // the superblock itself, right behind it, no place
+    }
+    let with_extension = |header: &[Message]| {
+        let (file, root) = rooted_good();
+        extended(file, root, header)
+    };
+    let (file, _) = rooted_good();
+    let own = file.next();
+    good_is_good(with_extension(&[]));
+    refused(with_extension(&[continuation(own, 64)]));
+    refused(with_extension(&[continuation(0, 48)]));
 }
 
-/// A driver that would open other files is told from its name; no path in it is opened from here.
+/// A file with `good` in its root, and where the root is.
+fn rooted_good() -> (Hdf5, u64) {
+    let mut file = Hdf5::new();
+    let good = file.put_bytes(b"goodness");
+    let root = file.put_group(&[(b"good", good)]);
+    (file, root)
+}
+
+/// The file with a superblock whose extension has these messages.
+fn extended(mut file: Hdf5, root: u64, messages: &[Message]) -> Vec<u8> {
+    let extension = file.put(&header_2(messages));
+    let end = file.0.len() as u64;
+    file.put_at(0, &superblock_2(2, 0, extension, end, root));
+    file.0
+}
+
+/// Where free space is and how metadata is to be laid out is for who writes.
 #[test]
-fn drivers_of_several_files_are_refused() {
-    let multi = [
-        b"\0\0\0\0\x20\0\0\0NCSAmult".to_vec(),
-        b"/etc/passwd\0".to_vec(),
+fn extensions_for_writers_are_not_parsed() {
+    const FILE_SPACE_INFO: u8 = 0x17;
+    const BTREE_K: u8 = 0x13;
+    let managers = [
+        vec![1, 0, 1],
+        words(&[1, 4096]),
+        vec![0, 0],
+        words(&[8; 14]),
     ]
     .concat();
-    for block in [multi, vec![0xff; 64]] {
-        let mut file = Hdf5::new();
-        let root = file.put_group(&[]);
-        let driver = file.put(&block);
+    for bogus in [managers, vec![0xff; 130], Vec::new()] {
+        for kind in [FILE_SPACE_INFO, BTREE_K] {
+            let (file, root) = rooted_good();
+            good_is_good(extended(file, root, &[Message(kind, 0, bogus.clone())]));
+        }
+    }
+}
+
+/// The superblock, a place in it, the root group.
+#[test]
+fn driver_information_that_is_none_is_refused() {
+    let (file, root) = rooted_good();
+    for driver in [0, 48, root, 1 << 60] {
+        let mut file = file.clone();
         let end = file.0.len() as u64;
         file.put_at(0, &superblock_0(end, driver, root));
         refused(file.0);
     }
-    let mut file = Hdf5::new();
-    let root = file.put_group(&[]);
-    let info = [b"\0NCSAmult\x0b\0".to_vec(), b"/etc/passwd".to_vec()].concat();
-    let extension = file.put(&header_2(&[Message(kind::DRIVER_INFO, 0, info)]));
+}
+
+/// Driver information that names two members: the file itself, whatever it is called, and `other`, behind it. Its
+/// usages are the superblock's, which the first member is for, and five that the second is for.
+pub(crate) fn multi_driver(other: &[u8]) -> Vec<u8> {
+    let padded = |name: &[u8]| {
+        let mut text = [name, &[0]].concat();
+        text.resize(text.len().next_multiple_of(8), 0);
+        text
+    };
+    let starts = words(&[0, 1 << 20, 1 << 20, 2 << 20]);
+    [
+        &[1, 2, 2, 2, 2, 2, 0, 0][..],
+        &starts,
+        &padded(b"%s.h5"),
+        &padded(other),
+    ]
+    .concat()
+}
+
+/// The file with driver information of a driver of many files, in a block or in the superblock's extension.
+pub(crate) fn in_many_files(information: &[u8], old: bool) -> Vec<u8> {
+    let (mut file, root) = rooted_good();
+    let length = information.len() as u16;
+    if !old {
+        let message = [b"\0NCSAmult", &length.to_le_bytes()[..], information].concat();
+        return extended(file, root, &[Message(kind::DRIVER_INFO, 0, message)]);
+    }
+    let prefix = [&[0; 4][..], &u32::from(length).to_le_bytes(), b"NCSAmult"].concat();
+    let driver = file.put(&[&prefix, information].concat());
     let end = file.0.len() as u64;
-    file.put_at(0, &superblock_2(2, 0, extension, end, root));
+    file.put_at(0, &superblock_0(end, driver, root));
+    file.0
+}
+
+/// From memory no file is opened, whatever the information names, cut off anywhere, and in drivers that nobody knows.
+#[test]
+fn drivers_of_several_files_are_refused() {
+    let whole = multi_driver(b"/etc/passwd");
+    for old in [true, false] {
+        for length in 0..=whole.len() {
+            refused(in_many_files(&whole[..length], old));
+        }
+    }
+    let (mut file, root) = rooted_good();
+    let driver = file.put(&[0xff; 64]);
+    let end = file.0.len() as u64;
+    file.put_at(0, &superblock_0(end, driver, root));
     refused(file.0);
 }
 
-/// A file cut anywhere: refused, or what is there is right.
+/// A file cut anywhere: refused, or what is there is right. Here the root is the first and `last` the last that the file
+/// holds, so that all between the two cuts its data alone.
 #[test]
 fn cut_at_every_byte() {
-    let whole = with_superblock(false, |_| {});
-    let mut served = 0;
-    for length in 0..whole.len() {
-        let Ok(filesystem) = soon(|| super::visit::filesystem(whole[..length].to_vec())) else {
-            continue;
+    for old in [true, false] {
+        let mut file = Hdf5::new();
+        let root = file.next();
+        file.put(&group(&[hard_link(b"good", 0), hard_link(b"last", 0)]));
+        let good = file.put_bytes(b"goodness");
+        let end_of_good = file.0.len();
+        let last = file.put_bytes(b"last");
+        file.put_at(
+            root,
+            &group(&[hard_link(b"good", good), hard_link(b"last", last)]),
+        );
+        let whole = if old {
+            file.rooted_old(root)
+        } else {
+            file.rooted(root)
         };
-        match Tree(filesystem).content("good") {
-            Ok(bytes) => {
-                assert_eq!(bytes, b"goodness");
-                served += 1;
+        let is_refusal = |errno| matches!(errno, Errno::EIO | Errno::EOPNOTSUPP);
+        let mut served = Vec::new();
+        for length in 0..whole.len() {
+            let Ok(filesystem) = soon(|| super::visit::filesystem(whole[..length].to_vec())) else {
+                assert!(served.is_empty(), "refused at {length}, not before");
+                continue;
+            };
+            let tree = Tree(filesystem);
+            match tree.content("good") {
+                Ok(bytes) => {
+                    assert_eq!(bytes, b"goodness");
+                    served.push(length);
+                }
+                error => assert!(is_refusal(errno_of(error)), "{length}"),
             }
-            Err(error) => _ = errno_of::<()>(Err(error)),
+            assert!(is_refusal(errno_of(tree.content("last"))), "{length}");
         }
+        assert_eq!(served, Vec::from_iter(end_of_good..whole.len()));
     }
-    assert_eq!(served, 0, "the root is the last that the file holds");
 }
