@@ -248,7 +248,11 @@ impl ObjectHeader {
                 let data = bytes.get(place.data.clone()).unwrap_or_default();
                 let mut target = Cursor::new(data, cursor.at(), "continuation message");
                 let next = metadata.defined_address(&mut target)?;
-                continuations.push_back((next, metadata.length(&mut target)?));
+                let length = metadata.length(&mut target)?;
+                if length == 0 {
+                    return Err(target.corrupt("a block of no bytes"));
+                }
+                continuations.push_back((next, length));
             }
             if self.messages.len() >= limits::HEADER_MESSAGES {
                 let most = to_u64(limits::HEADER_MESSAGES);

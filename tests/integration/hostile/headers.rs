@@ -24,10 +24,13 @@ fn old_headers_whose_sizes_do_not_fit() {
     bad_alone_is_bad(with_bad(&spoilt(8, &[16, 0, 0, 0])));
     bad_alone_is_bad(with_bad(&spoilt(18, &[0xff, 0xff]))); // size of the first message
     bad_alone_is_bad(with_bad(&spoilt(18, &[3, 0]))); // not a multiple of 8: what follows is no message
-    // The number of messages is no more than a hint.
-    let mut file = Hdf5::new();
-    let many = file.put(&spoilt(2, &[0xff, 0xff]));
-    good_is_good(file.beside_good(many));
+    // The libraries do not hold a file to its number of messages either: writers have counted wrong.
+    for number in [0, 1, 4, u16::MAX] {
+        let mut file = Hdf5::new();
+        let miscounted = file.put(&spoilt(2, &number.to_le_bytes()));
+        let tree = good_is_good(file.beside_good(miscounted));
+        assert_eq!(tree.content("bad"), Ok(b"\x89HDF".to_vec()));
+    }
 }
 
 #[test]
@@ -44,16 +47,69 @@ fn new_headers_are_bounded_and_sealed() {
     bad_alone_is_bad(with_bad(&longest));
     bad_alone_is_bad(with_bad(b"OHDR"));
     bad_alone_is_bad(with_bad(&sealed(b"OHDR\x03\x00\x00".to_vec())));
-    // A gap of less than a message's prefix is no message.
-    let gap = {
+    // A gap of less than a message's prefix is no message, whatever stands there.
+    for gap in [&[0, 0, 0][..], &[0xff; 3], &[16], &[kind::CONTINUATION, 1]] {
         let mut body = sound[10..sound.len() - 4].to_vec();
-        body.extend([0, 0, 0]);
+        body.extend(gap);
         let length = u32::try_from(body.len()).expect("short").to_le_bytes();
-        sealed([&b"OHDR\x02\x02"[..], &length, &body].concat())
+        let mut file = Hdf5::new();
+        let bad = file.put(&sealed([&b"OHDR\x02\x02"[..], &length, &body].concat()));
+        let tree = good_is_good(file.beside_good(bad));
+        assert_eq!(tree.content("bad"), Ok(b"\x89HDF".to_vec()));
+    }
+}
+
+/// The last that the file holds is the header of `bad`, less its last bytes.
+#[test]
+fn headers_that_the_file_ends_in() {
+    for header in [
+        dataset(&[4], &byte_type(), contiguous(0, 4), &[]),
+        old_header(),
+    ] {
+        let whole = |cut: usize| {
+            let mut file = Hdf5::new();
+            let good = file.put_bytes(b"goodness");
+            let root = file.next();
+            file.put_group(&[(b"bad", 0), (b"good", good)]);
+            let bad = file.put(&header);
+            file.put_at(
+                root,
+                &group(&[hard_link(b"bad", bad), hard_link(b"good", good)]),
+            );
+            file.0.truncate(file.0.len() - cut);
+            file.rooted(root)
+        };
+        assert_eq!(Tree::new(whole(0)).content("bad"), Ok(b"\x89HDF".to_vec()));
+        for cut in 1..=header.len() {
+            bad_alone_is_bad(whole(cut));
+        }
+    }
+}
+
+#[test]
+fn continuations_that_are_cut_off_or_unsealed() {
+    let block = continuation_2(&[dataspace(&[4]), contiguous(0, 4)]);
+    let length = block.len() as u64;
+    let continued = |block: &[u8], length: u64| {
+        let mut file = Hdf5::new();
+        let at = file.put(block);
+        let messages = [
+            Message(kind::DATATYPE, 0, byte_type()),
+            continuation(at, length),
+        ];
+        let bad = file.put(&header_2(&messages));
+        file.beside_good(bad)
     };
-    let mut file = Hdf5::new();
-    let gap = file.put(&gap);
-    good_is_good(file.beside_good(gap));
+    let tree = good_is_good(continued(&block, length));
+    assert_eq!(tree.content("bad"), Ok(b"\x89HDF".to_vec()));
+    for wrong in (0..length).chain([length + 1, length + 8]) {
+        bad_alone_is_bad(continued(&block, wrong));
+    }
+    for at in 0..block.len() {
+        let mut flipped = block.clone();
+        flipped[at] ^= 0x10;
+        bad_alone_is_bad(continued(&flipped, length));
+    }
 }
 
 #[test]
@@ -95,6 +151,16 @@ fn continuations_to_nothing() {
         bad_alone_is_bad(with_bad(&header_2(&[continuation(at, length)])));
     }
     bad_alone_is_bad(with_bad(&header_1(&[continuation(1 << 62, 64)])));
+    // Of no bytes, where there are some, behind all that a dataset needs.
+    for at in [0, 8, 96] {
+        let messages = [
+            dataspace(&[4]),
+            Message(kind::DATATYPE, 0, byte_type()),
+            contiguous(0, 4),
+            continuation(at, 0),
+        ];
+        bad_alone_is_bad(with_bad(&header_1(&messages)));
+    }
     // Into another header: its signature is not a continuation's.
     let mut file = Hdf5::new();
     let other = header_2(&[]);
