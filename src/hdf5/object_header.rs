@@ -20,6 +20,9 @@ const PREFIX_1: usize = 16;
 /// Bytes of the checksum at the end of each version 2 block.
 const CHECKSUM: usize = 4;
 
+/// The flag of a message whose data is a pointer to its body elsewhere.
+const SHARED: u8 = 0b10;
+
 /// An object header, read whole.
 #[derive(Debug)]
 pub struct ObjectHeader {
@@ -51,7 +54,7 @@ pub struct RawMessage<'a> {
 impl RawMessage<'_> {
     /// The data is a pointer to the message's body elsewhere.
     pub fn is_shared(&self) -> bool {
-        self.flags & 0b10 != 0
+        self.flags & SHARED != 0
     }
 }
 
@@ -304,6 +307,9 @@ fn read_message(cursor: &mut Cursor<'_>, version: Version, block: usize) -> Resu
     const MUST_BE_KNOWN: u8 = 0x80;
     if kind > kind::LAST_KNOWN && flags & MUST_BE_KNOWN != 0 {
         return Err(cursor.unsupported(&format!("message type {kind:#06x}")));
+    }
+    if flags & SHARED != 0 && kind::NEVER_SHARED.contains(&kind) {
+        return Err(cursor.corrupt(&format!("type {kind:#06x} is never shared")));
     }
     let start = cursor.position();
     cursor.skip(usize::from(size))?;

@@ -241,6 +241,46 @@ fn shared_messages_that_lead_nowhere() {
     bad_alone_is_bad(file.beside_good(bad));
 }
 
+/// Of a type that is never shared: marked so, a message is neither taken from elsewhere nor for what it is without the mark.
+#[test]
+fn messages_of_types_that_are_never_shared() {
+    let mut file = Hdf5::new();
+    let child = file.put_bytes(b"child");
+    let elsewhere = file.put(&header_2(&[contiguous(0, 4)]));
+    let rest = continuation_2(&[contiguous(0, 4)]);
+    let continued = continuation(file.put(&rest), rest.len() as u64);
+    let heap = file.put(&local_heap(8, 96));
+    let table = words(&[file.put(&group_node(0, 0, &[0])), heap]);
+    let headers = |flags: u8| {
+        let marked = |message: Message| Message(message.0, flags, message.2);
+        let datatype = Message(kind::DATATYPE, 0, byte_type());
+        let dataset = |last| header_2(&[dataspace(&[4]), datatype.clone(), marked(last)]);
+        [
+            dataset(contiguous(0, 4)),
+            dataset(continued.clone()),
+            header_2(&[marked(hard_link(b"one", child))]),
+            header_1(&[marked(Message(kind::SYMBOL_TABLE, 0, table.clone()))]),
+        ]
+    };
+    let beside = |header: &[u8]| {
+        let mut file = file.clone();
+        let bad = file.put(header);
+        file.beside_good(bad)
+    };
+    for header in headers(0) {
+        let tree = good_is_good(beside(&header));
+        assert!(tree.content("bad").is_ok() || tree.names("bad").is_ok());
+    }
+    for header in headers(2) {
+        bad_alone_is_bad(beside(&header));
+    }
+    bad_alone_is_bad(beside(&header_2(&[
+        dataspace(&[4]),
+        Message(kind::DATATYPE, 0, byte_type()),
+        Message(kind::LAYOUT, 2, shared_in(elsewhere)),
+    ])));
+}
+
 /// What only writers need is not even looked at.
 #[test]
 fn messages_for_writers_are_not_parsed() {
