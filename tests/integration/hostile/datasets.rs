@@ -21,6 +21,10 @@ fn extents_that_cannot_be() {
     bad_message(kind::DATASPACE, extent(&[1; 33]));
     bad_message(kind::DATASPACE, vec![2, 2, 0, 1, 9]);
     bad_message(kind::DATASPACE, [vec![2, 1, 0, 0], words(&[4])].concat()); // scalar, yet with a dimension
+    for (rank, flags) in [(1, 0), (1, 1), (32, 0)] {
+        let null = [vec![2, rank, flags, 2], words(&[4; 64])].concat();
+        bad_message(kind::DATASPACE, null); // of nothing, yet with dimensions
+    }
     bad_message(kind::DATASPACE, [vec![2, 1, 1, 1], words(&[5, 4])].concat()); // over its maximum
     bad_message(kind::DATASPACE, vec![2, 0, 0, 9]);
     bad_message(kind::DATASPACE, vec![9, 0, 0, 0]);
