@@ -61,6 +61,28 @@ fn datatypes_that_cannot_be() {
     bad(class_type(0x3a, 0, 9, &dims(&[1; 200])));
 }
 
+/// Elements of no bytes, of each class whose elements have a size of their own.
+#[test]
+fn datatypes_of_no_bytes() {
+    let bad = |body: Vec<u8>| bad_message(kind::DATATYPE, body);
+    bad(class_type(0x12, 0, 0, &[0, 0])); // time
+    bad(class_type(0x13, 0, 0, &[])); // string
+    bad(class_type(0x14, 0, 0, &[0, 0, 0, 0])); // bits
+    bad(class_type(0x15, 0, 0, &[])); // opaque
+    bad(class_type(0x36, 0, 0, &[])); // compound
+    bad(class_type(0x17, 0, 0, &[])); // reference to an object
+    bad(class_type(0x17, 1, 0, &[])); // reference to a region
+    bad(class_type(0x47, 2, 0, &[])); // reference of the standard kind
+    let none = class_type(0x13, 0, 0, &[]);
+    bad(class_type(
+        0x3a,
+        0,
+        0,
+        &[&[1, 8, 0, 0, 0][..], &none].concat(),
+    )); // array of them
+    bad(compound(4, 0, &none));
+}
+
 /// Elements of 4 GiB, less one byte, of which the file has 64 bytes.
 #[test]
 fn datatypes_of_four_gibibytes() {
