@@ -1,6 +1,9 @@
 //! Links: names, and where they lead.
 
-use h5fs::fs::Kind;
+use std::fs;
+
+use h5fs::fs::{Filesystem, Kind, Options};
+use nix::errno::Errno;
 
 use super::hdf5::*;
 use super::tree::*;
@@ -20,7 +23,7 @@ fn names_that_no_filesystem_has() {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
     let long = [b'l'; 60_000];
-    let names: [&[u8]; 13] = [
+    let names: [&[u8]; 15] = [
         b"good",
         b"a/b",
         b".",
@@ -31,6 +34,8 @@ fn names_that_no_filesystem_has() {
         b"\xff\xfe",
         b"%2F",
         b"%",
+        b"GOOD",
+        b"Good",
         &long,
         "caf\u{e9}".as_bytes(),
         "cafe\u{301}".as_bytes(),
@@ -51,15 +56,16 @@ fn names_that_no_filesystem_has() {
     }
 }
 
+/// An empty name is damage.
 #[test]
 fn names_that_the_format_forbids_are_alone_in_it() {
-    // An empty name; a name twice.
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
     let evil = file.put_bytes(b"evil");
-    let root = file.put_group(&[(b"good", good), (b"good", evil), (b"", evil)]);
-    let tree = Tree::new(file.rooted(root));
-    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
+    let root = file.put_group(&[(b"good", good), (b"", evil)]);
+    let tree = good_is_good(file.rooted(root));
+    assert_eq!(tree.listing("/").0, [b"good"]);
+    assert_eq!(errno_of(tree.names("/")), Errno::EIO);
 }
 
 #[test]
@@ -100,13 +106,13 @@ fn soft_links_in_circles_and_out() {
         soft_link(b"empty", b""),
     ]));
     for name in ["self", "a", "b"] {
-        assert_eq!(errno_of(tree.content(name)), nix::errno::Errno::ELOOP);
+        assert_eq!(errno_of(tree.content(name)), Errno::ELOOP);
     }
     assert_eq!(tree.content("root"), Ok(b"goodness".to_vec()));
     // `..` is a name like any other in HDF5: the text stays inside.
     let dots = tree.link("dots").expect("a text");
     assert!(!dots.contains("../") && !dots.starts_with('/'), "{dots}");
-    assert_eq!(errno_of(tree.link("long")), nix::errno::Errno::ENAMETOOLONG);
+    assert_eq!(errno_of(tree.link("long")), Errno::ENAMETOOLONG);
     tree.content("empty").expect_err("no target");
 }
 
@@ -122,6 +128,30 @@ fn external_links_out_of_the_directory() {
         assert_eq!(tree.kind(name), Ok(Kind::Symlink));
         tree.content(name).expect_err("nothing is followed");
     }
+}
+
+/// Links of two files, each to the next one in the other file, the last to the first: nobody goes all the way.
+#[test]
+fn external_links_without_end() {
+    const LINKS: usize = 1000;
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("a.h5");
+    for (name, other) in [("a.h5", &b"b.h5"[..]), ("b.h5", b"a.h5")] {
+        let link = |i: usize| {
+            let next = format!("/{}", (i + 1) % LINKS);
+            external_link(i.to_string().as_bytes(), other, next.as_bytes())
+        };
+        let links: Vec<Message> = (0..LINKS).map(link).collect();
+        fs::write(directory.path().join(name), root_of(&links)).expect("write");
+    }
+    let filesystem = soon(|| Filesystem::open(&path, &Options::default())).expect("a mount");
+    let tree = Tree(filesystem);
+    assert_eq!(tree.kind("0"), Ok(Kind::Symlink));
+    assert_eq!(tree.link("0"), Ok(".h5fs/external/b.h5/1".to_owned()));
+    for name in ["0", "500", ".h5fs/external/b.h5/1"] {
+        assert_eq!(errno_of(soon(|| tree.content(name))), Errno::ELOOP);
+    }
+    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
 }
 
 /// Groups that hold each other are legal: each is a directory in one place only.
