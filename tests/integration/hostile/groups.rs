@@ -99,6 +99,24 @@ fn trees_whose_keys_are_out_of_order() {
     }
 }
 
+/// The same name twice in a node, and in the next one: it leads to one object, and is listed once.
+#[test]
+fn names_twice_in_an_old_group() {
+    let mut old = old();
+    let [child, other] = [old.child, old.file.put_bytes(b"other")];
+    let first = [(8, child, 0), (8, other, 0), (16, child, 0)];
+    let second = [(16, other, 0), (16, other, 0)];
+    let nodes = [symbols(3, &first), symbols(2, &second)].map(|node| old.file.put(&node));
+    let btree = old
+        .file
+        .put(&group_node(0, 2, &[0, nodes[0], 16, nodes[1], 16]));
+    let tree = good_is_good(old.finish(btree));
+    let names = [b"one".to_vec(), b"two".to_vec()];
+    assert_eq!(tree.names("bad"), Ok(names.to_vec()));
+    assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
+    assert_eq!(tree.content("bad/two"), Ok(b"child".to_vec()));
+}
+
 /// 64 levels of two children each, both the same, would be 2^64 ways.
 #[test]
 fn a_tree_that_branches_into_itself() {
@@ -294,6 +312,32 @@ fn dense_in(
 #[test]
 fn a_dense_group_as_it_should_be() {
     let tree = good_is_good(dense(|_| {}, |_| {}, |_| {}));
+    assert_eq!(tree.names("bad"), Ok(vec![b"one".to_vec()]));
+    assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
+}
+
+/// Two records of one name.
+#[test]
+fn a_name_twice_in_a_dense_group() {
+    let mut file = Hdf5::new();
+    let (child, other) = (file.put_bytes(b"child"), file.put_bytes(b"other"));
+    let links = [child, other].map(|at| link_body(b"one", 0, &at.to_le_bytes()));
+    let heap = super::values::heap_of(&mut file, &links.concat());
+    let hash = h5fs::wire::checksum::lookup3(b"one").to_le_bytes();
+    let length = links[0].len() as u64;
+    let records = [0, length].map(|behind| {
+        let id = heap_id(DIRECT_PREFIX + behind, length);
+        [&hash[..], &id[..7]].concat()
+    });
+    let tree = Btree2 {
+        used: 2,
+        total: 2,
+        ..names_index(0)
+    };
+    let root = file.put(&tree.leaf(&records.concat()));
+    let tree = file.put(&Btree2 { root, ..tree }.header());
+    let bad = file.put(&dense_group(heap, tree));
+    let tree = good_is_good(file.beside_good(bad));
     assert_eq!(tree.names("bad"), Ok(vec![b"one".to_vec()]));
     assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
 }

@@ -56,12 +56,18 @@ fn names_that_no_filesystem_has() {
     }
 }
 
-/// An empty name is damage.
+/// An empty name is damage; of two names that are equal the first is the one that is there.
 #[test]
 fn names_that_the_format_forbids_are_alone_in_it() {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
     let evil = file.put_bytes(b"evil");
+    let twice: [(&[u8], u64); 4] = [(b"a", evil), (b"good", good), (b"good", evil), (b"z", evil)];
+    let root = file.put_group(&twice);
+    let tree = good_is_good(file.clone().rooted(root));
+    let names = [&b"a"[..], b"good", b"z"].map(<[u8]>::to_vec);
+    assert_eq!(tree.names("/"), Ok(names.to_vec()));
+
     let root = file.put_group(&[(b"good", good), (b"", evil)]);
     let tree = good_is_good(file.rooted(root));
     assert_eq!(tree.listing("/").0, [b"good"]);
