@@ -5,6 +5,7 @@
 mod asdf;
 mod bombs;
 pub(crate) mod bounded;
+mod cut;
 mod datasets;
 mod filters;
 mod groups;

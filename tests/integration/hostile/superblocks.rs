@@ -1,7 +1,5 @@
 //! Superblocks, their extensions, driver information.
 
-use nix::errno::Errno;
-
 use super::hdf5::*;
 use super::tree::*;
 
@@ -193,45 +191,4 @@ fn drivers_of_several_files_are_refused() {
     let end = file.0.len() as u64;
     file.put_at(0, &superblock_0(end, driver, root));
     refused(file.0);
-}
-
-/// A file cut anywhere: refused, or what is there is right. Here the root is the first and `last` the last that the file
-/// holds, so that all between the two cuts its data alone.
-#[test]
-fn cut_at_every_byte() {
-    for old in [true, false] {
-        let mut file = Hdf5::new();
-        let root = file.next();
-        file.put(&group(&[hard_link(b"good", 0), hard_link(b"last", 0)]));
-        let good = file.put_bytes(b"goodness");
-        let end_of_good = file.0.len();
-        let last = file.put_bytes(b"last");
-        file.put_at(
-            root,
-            &group(&[hard_link(b"good", good), hard_link(b"last", last)]),
-        );
-        let whole = if old {
-            file.rooted_old(root)
-        } else {
-            file.rooted(root)
-        };
-        let is_refusal = |errno| matches!(errno, Errno::EIO | Errno::EOPNOTSUPP);
-        let mut served = Vec::new();
-        for length in 0..whole.len() {
-            let Ok(filesystem) = soon(|| super::visit::filesystem(whole[..length].to_vec())) else {
-                assert!(served.is_empty(), "refused at {length}, not before");
-                continue;
-            };
-            let tree = Tree(filesystem);
-            match tree.content("good") {
-                Ok(bytes) => {
-                    assert_eq!(bytes, b"goodness");
-                    served.push(length);
-                }
-                error => assert!(is_refusal(errno_of(error)), "{length}"),
-            }
-            assert!(is_refusal(errno_of(tree.content("last"))), "{length}");
-        }
-        assert_eq!(served, Vec::from_iter(end_of_good..whole.len()));
-    }
 }
