@@ -85,11 +85,14 @@ pub const LINK_TEXT: usize = 64 << 10;
 /// counting as several.
 pub const PASSED_NODES: usize = 1 << 19;
 
-/// Nodes that count as much as one that cannot be read, or a name that cannot.
+/// Nodes that count as much as one that cannot be read, or a name that cannot, or that is the one before.
 pub const UNREAD_NODES: usize = 128;
 
 /// Links on a heap that cannot be read and are passed over by one answer.
 pub const UNREAD_LINKS: usize = 1 << 20;
+
+/// Links on a heap that have the name of the one before and are passed over by one answer.
+pub const SAME_NAMES: usize = 4096;
 
 /// Nodes of a B-tree of version 1 that are met on the way to one entry.
 pub const EMPTY_NODES: usize = 4096;

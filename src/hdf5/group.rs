@@ -5,6 +5,7 @@ pub mod dense;
 pub mod marks;
 pub mod symbol_table_node;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -57,7 +58,7 @@ impl Group {
 
     fn compact(metadata: &Metadata, header: &ObjectHeader) -> Self {
         let mut failure = None;
-        let links = header
+        let mut links: Vec<Link> = header
             .messages()
             .filter(|message| message.kind == kind::LINK)
             .filter_map(|message| {
@@ -67,6 +68,7 @@ impl Group {
                     .ok()
             })
             .collect();
+        drop_later_names(&mut links);
         Group::Compact(Arc::new(links), failure)
     }
 
@@ -91,6 +93,17 @@ impl Group {
             Group::Dense(links) => Box::new(DenseStream::new(links)?),
         })
     }
+}
+
+/// Of links with equal names, which only a damaged group has, the first is the one that a lookup finds.
+fn drop_later_names(links: &mut Vec<Link>) {
+    let mut met = HashSet::new();
+    let is_first: Vec<bool> = links
+        .iter()
+        .map(|link| met.insert(link.name.as_slice()))
+        .collect();
+    let mut is_first = is_first.into_iter();
+    links.retain(|_| is_first.next().unwrap_or(true));
 }
 
 /// Links that are in memory.

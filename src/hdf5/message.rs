@@ -57,6 +57,16 @@ pub mod kind {
     pub const REFERENCE_COUNT: u16 = 0x16;
     /// Metadata cache image (HDF5 1.10; not in the specification).
     pub const CACHE_IMAGE: u16 = 0x18;
+    /// Types that lead on to others, of which no message may stand elsewhere itself.
+    pub const NEVER_SHARED: [u16; 7] = [
+        LINK_INFO,
+        LINK,
+        EXTERNAL_FILES,
+        DATA_LAYOUT,
+        CONTINUATION,
+        SYMBOL_TABLE,
+        ATTRIBUTE_INFO,
+    ];
     /// The highest number that has a meaning.
     pub const LAST_KNOWN: u16 = 0x18;
 }

@@ -22,6 +22,9 @@ const PREFIX_1: usize = 16;
 /// Bytes of the checksum at the end of each version 2 block.
 const CHECKSUM: usize = 4;
 
+/// The flag of a message whose data is a pointer to its body elsewhere.
+const SHARED: u8 = 0b10;
+
 /// An object header, read whole.
 #[derive(Debug)]
 pub struct ObjectHeader {
@@ -53,7 +56,7 @@ pub struct RawMessage<'a> {
 impl RawMessage<'_> {
     /// The data is a pointer to the message's body elsewhere.
     pub fn is_shared(&self) -> bool {
-        self.flags & 0b10 != 0
+        self.flags & SHARED != 0
     }
 }
 
@@ -250,7 +253,11 @@ impl ObjectHeader {
                 let data = bytes.get(place.data.clone()).unwrap_or_default();
                 let mut target = Cursor::new(data, cursor.at(), "continuation message");
                 let next = metadata.defined_address(&mut target)?;
-                continuations.push_back((next, metadata.length(&mut target)?));
+                let length = metadata.length(&mut target)?;
+                if length == 0 {
+                    return Err(target.corrupt("a block of no bytes"));
+                }
+                continuations.push_back((next, length));
             }
             if self.messages.len() >= limits::HEADER_MESSAGES {
                 let most = to_u64(limits::HEADER_MESSAGES);
@@ -302,6 +309,9 @@ fn read_message(cursor: &mut Cursor<'_>, version: Version, block: usize) -> Resu
     const MUST_BE_KNOWN: u8 = 0x80;
     if kind > kind::LAST_KNOWN && flags & MUST_BE_KNOWN != 0 {
         return Err(cursor.unsupported(&format!("message type {kind:#06x}")));
+    }
+    if flags & SHARED != 0 && kind::NEVER_SHARED.contains(&kind) {
+        return Err(cursor.corrupt(&format!("type {kind:#06x} is never shared")));
     }
     let start = cursor.position();
     cursor.skip(usize::from(size))?;

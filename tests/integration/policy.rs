@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use crate::harness::{
     H5FS, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, mount_line, run, script, tree, wait,
 };
+use crate::hostile::superblocks;
 
 /// What the program opens of the system's before it knows the source.
 const SYSTEM: &[&str] = &[
@@ -192,6 +193,37 @@ fn nothing_is_opened_that_the_policy_does_not_allow() {
                 "{policy}: {} was not opened",
                 path.display()
             );
+        }
+    }
+}
+
+/// The members that driver information names: by the policy, a file of the directory and no other.
+#[test]
+fn members_of_a_file_are_opened_as_the_policy_allows() {
+    if !can_trace() {
+        return;
+    }
+    let (_directory, top) = made();
+    let outside = top.join("outside.h5");
+    let near = top.join("inside/near.h5");
+    let names: [(&[u8], &Path, &[&str]); 3] = [
+        (b"near.h5", &near, &["within", "any"]),
+        (b"../outside.h5", &outside, &["any"]),
+        (b"/etc/hosts", Path::new("/etc/hosts"), &["any"]),
+    ];
+    for (name, path, policies) in names {
+        for old in [true, false] {
+            let source = top.join("inside/many.h5");
+            let bytes = superblocks::in_many_files(&superblocks::multi_driver(name), old);
+            fs::write(&source, bytes).expect("write");
+            for policy in ["none", "within", "any"] {
+                let log = trace(&source, &["--external", policy], |_| {});
+                let opened = opened(&log);
+                assert!(opened.contains(&source), "{policy}: {opened:?}");
+                let is_opened = opened.contains(path);
+                let name = name.escape_ascii();
+                assert_eq!(is_opened, policies.contains(&policy), "{name}, {policy}");
+            }
         }
     }
 }

@@ -81,6 +81,8 @@ pub struct DenseStream {
     records: RecordCursor,
     allowance: Allowance,
     failure: Option<Error>,
+    /// The name that was handed out last. An equal one behind it would lead to the same link.
+    last_name: Option<Vec<u8>>,
 }
 
 impl DenseStream {
@@ -93,7 +95,24 @@ impl DenseStream {
             records: index.cursor(0),
             allowance: Allowance::new(&links.metadata),
             failure: None,
+            last_name: None,
         })
+    }
+
+    /// Of the link before `position`, if it can be read.
+    fn name_before(&mut self, position: u64) -> Option<Vec<u8>> {
+        self.records.seek(position.checked_sub(1)?);
+        let record = self.records.next_record().ok()??;
+        let link = self.read(&record).ok()?;
+        Some(link.name)
+    }
+
+    /// The link that `record` of the index leads to.
+    fn read(&mut self, record: &[u8]) -> Result<Link> {
+        let mut cursor = Cursor::new(record, self.links.name_index, "link name record");
+        cursor.skip(4)?; // the name's hash
+        self.links
+            .read(&self.heap, &mut self.allowance, &mut cursor)
     }
 }
 
@@ -104,23 +123,30 @@ impl LinkStream for DenseStream {
 
     fn seek(&mut self, position: u64) -> Result<()> {
         if position != self.records.position() {
-            self.records.seek(position);
             self.allowance = Allowance::new(&self.links.metadata);
+            self.last_name = self.name_before(position);
+            self.records.seek(position);
         }
         Ok(())
     }
 
     fn next(&mut self) -> Result<Option<Link>> {
         let mut unread = 0..limits::UNREAD_LINKS;
+        let mut same = 0..limits::SAME_NAMES;
         while let Some(record) = self.records.next_record()? {
             self.allowance.check(self.links.heap)?;
-            let mut cursor = Cursor::new(&record, self.links.name_index, "link name record");
-            cursor.skip(4)?; // the name's hash
-            match self
-                .links
-                .read(&self.heap, &mut self.allowance, &mut cursor)
-            {
-                Ok(link) => return Ok(Some(link)),
+            match self.read(&record) {
+                Ok(link) if self.last_name.as_ref() == Some(&link.name) => {
+                    if same.next().is_none() {
+                        let most = to_u64(limits::SAME_NAMES);
+                        return Err(Error::limit("links of one name", most));
+                    }
+                    continue;
+                }
+                Ok(link) => {
+                    self.last_name = Some(link.name.clone());
+                    return Ok(Some(link));
+                }
                 Err(error) => _ = self.failure.get_or_insert(error),
             }
             if unread.next().is_none() {

@@ -144,6 +144,8 @@ pub struct SymbolTableStream {
     failure: Option<Error>,
     /// What was passed over since the last seek, in nodes.
     passed: usize,
+    /// The name that was handed out last. An equal one behind it would lead to the same link.
+    last_name: Option<Vec<u8>>,
     marks: Marks<Mark>,
 }
 
@@ -168,6 +170,7 @@ impl SymbolTableStream {
             position: 0,
             failure: None,
             passed: 0,
+            last_name: None,
             marks: Marks::default(),
         })
     }
@@ -228,15 +231,17 @@ impl LinkStream for SymbolTableStream {
     /// The tree does not count its links, so the way leads from the nearest place that was come by.
     fn seek(&mut self, position: u64) -> Result<()> {
         self.passed = 0;
+        let mut last = None;
         self.approach(position)?;
         while self.position < position && self.fill()? {
             let skipped = position.saturating_sub(self.position);
             let skipped = skipped.min(to_u64(self.entries.len()));
             let skipped_entries = to_usize(skipped)?;
             self.pass((skipped_entries / 64).saturating_add(1))?;
-            self.entries.drain(..skipped_entries);
+            last = self.entries.drain(..skipped_entries).next_back();
             self.position = self.position.saturating_add(skipped);
         }
+        self.last_name = last.and_then(|entry| self.heap.text(entry.name_offset).ok());
         Ok(())
     }
 
@@ -247,7 +252,13 @@ impl LinkStream for SymbolTableStream {
             };
             self.position = self.position.saturating_add(1);
             match entry.link(&self.heap) {
-                Ok(link) => return Ok(Some(link)),
+                Ok(link) if self.last_name.as_ref() == Some(&link.name) => {
+                    self.pass(limits::UNREAD_NODES)?;
+                }
+                Ok(link) => {
+                    self.last_name = Some(link.name.clone());
+                    return Ok(Some(link));
+                }
                 Err(error) => {
                     _ = self.failure.get_or_insert(error);
                     self.pass(limits::UNREAD_NODES)?;

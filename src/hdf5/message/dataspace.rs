@@ -9,7 +9,7 @@ use crate::wire::Cursor;
 /// Reads a dataspace message's body.
 ///
 /// # Errors
-/// `Corrupt` for a rank over 32, a scalar with dimensions, or a dimension over its maximum;
+/// `Corrupt` for a rank over 32, a scalar or a null dataspace with dimensions, or a dimension over its maximum;
 /// `Unsupported` for an unknown version or type.
 pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape> {
     let version = cursor.u8()?;
@@ -21,6 +21,7 @@ pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape> {
     match (version, cursor.u8()?) {
         (1, _) => cursor.skip(4)?, // reserved, as the byte before
         (2, 0) if rank > 0 => return Err(cursor.corrupt("a scalar with dimensions")),
+        (2, 2) if rank > 0 => return Err(cursor.corrupt("nothing, with dimensions")),
         (2, 0 | 1) => {}
         (2, 2) => return Ok(Shape::Null),
         (2, other) => return Err(cursor.unsupported(&format!("dataspace type {other}"))),

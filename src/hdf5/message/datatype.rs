@@ -90,6 +90,9 @@ impl Reader<'_> {
         let [low, middle, high] = cursor.array()?;
         let bits = ClassBits(u32::from_le_bytes([low, middle, high, 0]));
         let size = cursor.u32()?;
+        if size == 0 {
+            return Err(cursor.corrupt("elements of no bytes"));
+        }
         let class = match class {
             0 => integer(bits, size, cursor)?,
             1 => float(bits, size, cursor)?,

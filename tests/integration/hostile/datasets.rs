@@ -1,14 +1,17 @@
-//! Dataspaces, datatypes, layouts, chunk indices, filters, fill values.
+//! Dataspaces, datatypes, layouts, chunk indices, fill values.
+
+use std::fs;
 
 use h5fs::error::Error;
-use h5fs::fs::Whence;
+use h5fs::fs::{Filesystem, Options, Whence};
+use nix::errno::Errno;
 
 use super::hdf5::*;
 use super::tree::*;
 
 /// A dataset whose message of type `kind` has this body.
 #[track_caller]
-fn bad_message(kind: u8, body: Vec<u8>) -> Error {
+pub(super) fn bad_message(kind: u8, body: Vec<u8>) -> Error {
     bad_alone_is_bad(with_bad_dataset(vec![Message(kind, 0, body)]))
 }
 
@@ -18,6 +21,10 @@ fn extents_that_cannot_be() {
     bad_message(kind::DATASPACE, extent(&[1; 33]));
     bad_message(kind::DATASPACE, vec![2, 2, 0, 1, 9]);
     bad_message(kind::DATASPACE, [vec![2, 1, 0, 0], words(&[4])].concat()); // scalar, yet with a dimension
+    for (rank, flags) in [(1, 0), (1, 1), (32, 0)] {
+        let null = [vec![2, rank, flags, 2], words(&[4; 64])].concat();
+        bad_message(kind::DATASPACE, null); // of nothing, yet with dimensions
+    }
     bad_message(kind::DATASPACE, [vec![2, 1, 1, 1], words(&[5, 4])].concat()); // over its maximum
     bad_message(kind::DATASPACE, vec![2, 0, 0, 9]);
     bad_message(kind::DATASPACE, vec![9, 0, 0, 0]);
@@ -53,6 +60,49 @@ fn datatypes_that_cannot_be() {
     bad(class_type(0x3a, 0, u32::MAX, &dims(&[1 << 31, 1 << 31, 4])));
     bad(class_type(0x3a, 0, 9, &dims(&[8])));
     bad(class_type(0x3a, 0, 9, &dims(&[1; 200])));
+}
+
+/// Elements of no bytes, of each class whose elements have a size of their own.
+#[test]
+fn datatypes_of_no_bytes() {
+    let bad = |body: Vec<u8>| bad_message(kind::DATATYPE, body);
+    bad(class_type(0x12, 0, 0, &[0, 0])); // time
+    bad(class_type(0x13, 0, 0, &[])); // string
+    bad(class_type(0x14, 0, 0, &[0, 0, 0, 0])); // bits
+    bad(class_type(0x15, 0, 0, &[])); // opaque
+    bad(class_type(0x36, 0, 0, &[])); // compound
+    bad(class_type(0x17, 0, 0, &[])); // reference to an object
+    bad(class_type(0x17, 1, 0, &[])); // reference to a region
+    bad(class_type(0x47, 2, 0, &[])); // reference of the standard kind
+    let none = class_type(0x13, 0, 0, &[]);
+    bad(class_type(
+        0x3a,
+        0,
+        0,
+        &[&[1, 8, 0, 0, 0][..], &none].concat(),
+    )); // array of them
+    bad(compound(4, 0, &none));
+}
+
+/// Elements of 4 GiB, less one byte, of which the file has 64 bytes.
+#[test]
+fn datatypes_of_four_gibibytes() {
+    let bad = |body: Vec<u8>| bad_message(kind::DATATYPE, body);
+    bad(class_type(0x13, 0, u32::MAX, &[]));
+    bad(class_type(0x15, 0, u32::MAX, &[]));
+    bad(class_type(0x36, 0, u32::MAX, &[]));
+    bad(class_type(0x17, 0, u32::MAX, &[]));
+    let giant = class_type(0x13, 0, u32::MAX, &[]);
+    for content in [&[][..], b"some"] {
+        let tree = good_is_good(attributed(&attribute(b"giant", &giant, &[1], content)));
+        assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
+        assert!(tree.attribute("bad", "user.giant").is_err());
+    }
+}
+
+/// The whole file with a dataset `bad` that has this attribute.
+fn attributed(body: &[u8]) -> Vec<u8> {
+    with_bad_dataset(vec![Message(kind::ATTRIBUTE, 0, body.to_vec())])
 }
 
 /// A compound of one member.
@@ -166,6 +216,9 @@ fn key(size: u64, start: u64) -> [u64; 3] {
     [size, start, 0]
 }
 
+/// The mask, in the first word of a key, that leaves out the first filter.
+const SKIPPED: u64 = 1 << 32;
+
 #[test]
 fn chunk_grids_that_cannot_be() {
     for dims in [&[0, 1][..], &[16, 0], &[16, 2], &[16, 16, 1], &[16]] {
@@ -198,11 +251,46 @@ fn chunk_trees_that_lie() {
         let entry = [&key(16, 0)[..], &[at], &key(16, 64)].concat();
         bad(chunk_node(0, 1, &entry), &[]);
     }
+    // Left out is the filter, and what is stored is less than a chunk.
+    for stored in [0, 1, 15] {
+        let entry = [&key(stored | SKIPPED, 0)[..], &[own], &key(16, 64)].concat();
+        bad(chunk_node(0, 1, &entry), &[filters(&[(1, &[6])])]);
+    }
     // What a chunk's key says of its size counts where there are filters.
     for size in [0, 1 << 20, u64::from(u32::MAX)] {
         let entry = [&key(size, 0)[..], &[own], &key(16, 64)].concat();
         bad(chunk_node(0, 1, &entry), &[filters(&[(1, &[6])])]);
     }
+}
+
+/// A chunk, or data, where a header stands: an error, or what stands there, and never other bytes.
+#[test]
+fn chunks_and_data_that_overlap_headers() {
+    let own = Hdf5::new().next();
+    let plain: [(u64, &[Message], u64); 3] = [
+        (16, &[], 0),
+        (16, &[], own),
+        (16 | SKIPPED, &[filters(&[(1, &[6])])], own),
+    ];
+    for (size, pipeline, at) in plain {
+        let entry = [&key(size, 0)[..], &[at], &key(16, 64)].concat();
+        let bytes = chunk_tree(&chunk_node(0, 1, &entry), pipeline);
+        let there = bytes[at as usize..][..16].to_vec();
+        let tree = good_is_good(bytes);
+        let first = tree.part("bad", 0, 16);
+        assert!(first.is_err() || first == Ok(there));
+        assert_eq!(tree.part("bad", 16, 48), Ok(vec![0; 48]));
+    }
+    let entry = [&key(16, 0)[..], &[0], &key(16, 64)].concat();
+    bad_alone_is_bad(chunk_tree(
+        &chunk_node(0, 1, &entry),
+        &[filters(&[(1, &[6])])],
+    ));
+
+    let bytes = with_bad_dataset(vec![contiguous(8, 64)]);
+    let there = bytes[8..72].to_vec();
+    let read = good_is_good(bytes).content("bad");
+    assert!(read.is_err() || read == Ok(there));
 }
 
 /// A chunk that is nowhere in the grid, or outside the extent, is nobody's: the others are read.
@@ -359,83 +447,6 @@ fn single_and_implicit_chunks_that_are_not_there() {
     bad_alone_is_bad(indexed(&[1], &[vec![0; 16]]));
 }
 
-/// One chunk of 64 bytes, stored as `stored`, behind these filters.
-#[track_caller]
-fn bad_chunk(pipeline: &[(u16, &[u32])], stored: &[u8]) -> Error {
-    let mut file = Hdf5::new();
-    let bad = one_chunk(&mut file, filters(pipeline), 64, stored);
-    bad_alone_is_bad(file.beside_good(bad))
-}
-
-#[test]
-fn pipelines_that_cannot_be() {
-    bad_message(kind::FILTERS, Vec::new());
-    bad_message(kind::FILTERS, vec![9, 1]);
-    bad_message(kind::FILTERS, vec![2, 255]);
-    bad_message(
-        kind::FILTERS,
-        vec![1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0, 0, 0, 0],
-    ); // a name of 65535
-    bad_message(kind::FILTERS, vec![2, 1, 1, 0, 0, 0, 0xff, 0xff]); // 65535 parameters
-    bad_alone_is_bad(with_bad_dataset(vec![filters(&[(1, &[6][..]); 255])]));
-    assert!(
-        bad_chunk(&[(31_999, &[])], b"x")
-            .to_string()
-            .contains("31999")
-    );
-}
-
-/// Deflate thirty-two times over: each pass is bounded like one.
-#[test]
-fn one_filter_thirty_two_times() {
-    bad_chunk(&[(1, &[6][..]); 32], b"\x78\x9c\x03\0\0\0\0\x01");
-}
-
-#[test]
-fn coders_that_get_nonsense() {
-    let (zeros, ones) = (&[0; 40][..], &[0xff; 40][..]);
-    for stored in [zeros, ones, b"x"] {
-        for filter in [
-            1, 4, 5, 6, 307, 32_000, 32_001, 32_004, 32_008, 32_013, 32_015, 32_026,
-        ] {
-            // Parameters missing, absurd, plausible.
-            for parameters in [
-                &[][..],
-                &[u32::MAX; 20],
-                &[0; 20],
-                &[4, 8, 8, 64, 0, 1, 1, 1],
-            ] {
-                let mut file = Hdf5::new();
-                let bad = one_chunk(&mut file, filters(&[(filter, parameters)]), 64, stored);
-                let tree = good_is_good(file.beside_good(bad));
-                // Some nonsense is a code for something; then it is all of the chunk.
-                if let Ok(bytes) = tree.content("bad") {
-                    assert_eq!(bytes.len(), 64, "filter {filter}");
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn shuffles_and_sums_that_do_not_fit() {
-    for size in [0, 65, u32::MAX] {
-        let mut file = Hdf5::new();
-        let bad = one_chunk(&mut file, filters(&[(2, &[size])]), 64, &[7; 64]);
-        let tree = good_is_good(file.beside_good(bad));
-        assert!(tree.content("bad").map_or(true, |bytes| bytes == [7; 64]));
-    }
-    bad_chunk(&[(2, &[4])], &[7; 63]);
-    bad_chunk(&[(3, &[])], &[7; 3]); // shorter than the sum
-    bad_chunk(&[(3, &[])], &[7; 68]); // a wrong sum
-}
-
-/// Deflate that holds 256 MiB, in a chunk that says 64 bytes: no more is decoded.
-#[test]
-fn a_bomb_in_a_small_chunk() {
-    bad_chunk(&[(1, &[9])], &super::bounded::zeros_deflated(256 << 20));
-}
-
 #[test]
 fn fill_values_that_cannot_be() {
     let bad = |body: &[u8]| bad_message(kind::FILL_VALUE, body.to_vec());
@@ -456,6 +467,42 @@ fn fill_values_that_cannot_be() {
     ));
     let tree = good_is_good(file.beside_good(bad));
     assert_eq!(tree.content("bad"), Ok(vec![0; 8]));
+}
+
+/// What was never stored is made of the fill value each time: it is no chunk to decode, nor one to keep.
+#[test]
+fn chunks_that_are_not_there_are_not_cached() {
+    for (fill, pipeline) in [(0, vec![]), (7, vec![]), (0, vec![filters(&[(1, &[6])])])] {
+        let value = Message(kind::FILL_VALUE, 0, vec![3, 0x20, 1, 0, 0, 0, fill]);
+        let mut file = Hdf5::new();
+        // One chunk is there, the others are not.
+        let stored = super::bounded::zeros_deflated(1 << 16);
+        let [data, size] = match pipeline.is_empty() {
+            true => [file.put(&vec![9; 1 << 16]), 1 << 16],
+            false => [file.put(&stored), stored.len() as u64],
+        };
+        let last = (1 << 26) - (1 << 16);
+        let entry = [&key(size, last)[..], &[data], &key(1 << 16, 1 << 26)].concat();
+        let index = file.put(&chunk_node(0, 1, &entry));
+        let more = [pipeline.clone(), vec![value]].concat();
+        let layout = chunked(index, &[1 << 16, 1]);
+        let bad = file.put(&dataset(&[1 << 26], &byte_type(), layout, &more));
+        let tree = good_is_good(file.beside_good(bad));
+        let fact = |name: &str| {
+            let status = String::from_utf8(tree.content(".h5fs/status").expect("facts"));
+            let status = status.expect("text");
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.expect(name).parse::<u64>().expect("a number")
+        };
+        let kept = || [fact("chunks decoded: "), fact("cache bytes: ")];
+        let before = kept();
+        for at in (0..last).step_by(1 << 20) {
+            let length = (last - at).min(1 << 20) as usize;
+            let part = tree.part("bad", at, length);
+            assert_eq!(part, Ok(vec![fill; length]));
+        }
+        assert_eq!(kept(), before);
+    }
 }
 
 /// 2^60 bytes of which none is stored.
@@ -494,6 +541,23 @@ fn a_dataset_of_an_exabyte() {
     }
 }
 
+/// The whole file, with a dataset of 64 bytes whose raw file is called so, and of which these are the bytes.
+fn in_raw_file(name: &[u8], offset: u64, size: u64) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let data = file.put(&[&[0; 8][..], name, &[0; 8]].concat());
+    let heap = file.put(&local_heap(16 + name.len() as u64, data));
+    let mut list = [vec![1, 0, 0, 0, 1, 0, 1, 0], words(&[heap])].concat();
+    list.extend(words(&[8, offset, size]));
+    let list = Message(kind::EXTERNAL_FILES, 0, list);
+    let bad = file.put(&dataset(
+        &[64],
+        &byte_type(),
+        contiguous(UNDEFINED, 64),
+        &[list],
+    ));
+    file.beside_good(bad)
+}
+
 /// The raw files of a dataset that a stranger wrote: none is opened from a file in memory, and each is an error.
 #[test]
 fn raw_files_anywhere() {
@@ -505,20 +569,7 @@ fn raw_files_anywhere() {
         b"",
     ] {
         for (offset, size) in [(0, 64), (1 << 63, 64), (u64::MAX, u64::MAX)] {
-            let mut file = Hdf5::new();
-            let data = file.put(&[&[0; 8][..], name, &[0; 8]].concat());
-            let heap = file.put(&local_heap(16 + name.len() as u64, data));
-            let mut list = [vec![1, 0, 0, 0, 1, 0, 1, 0], words(&[heap])].concat();
-            list.extend(words(&[8, offset, size]));
-            let list = Message(kind::EXTERNAL_FILES, 0, list);
-            let bad = file.put(&dataset(
-                &[64],
-                &byte_type(),
-                contiguous(UNDEFINED, 64),
-                &[list],
-            ));
-            let tree = good_is_good(file.beside_good(bad));
-            tree.content("bad").expect_err("nothing is opened");
+            bad_alone_is_bad(in_raw_file(name, offset, size));
         }
     }
     bad_message(
@@ -526,4 +577,29 @@ fn raw_files_anywhere() {
         vec![1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 96, 0, 0, 0, 0, 0, 0, 0],
     );
     bad_message(kind::EXTERNAL_FILES, Vec::new());
+}
+
+/// A raw file that may be read: what is past its end is zeros, however far.
+#[test]
+fn places_in_a_raw_file_that_is_there() {
+    let directory = tempfile::tempdir().expect("directory");
+    fs::write(directory.path().join("raw"), [5; 80]).expect("write");
+    let path = directory.path().join("main.h5");
+    let at = |offset: u64, size: u64| {
+        fs::write(&path, in_raw_file(b"raw", offset, size)).expect("write");
+        let tree = Tree(soon(|| Filesystem::open(&path, &Options::default())).expect("a mount"));
+        assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
+        tree.content("bad")
+    };
+    assert_eq!(at(16, 64), Ok(vec![5; 64]));
+    assert_eq!(at(0, u64::MAX), Ok(vec![5; 64])); // a file that may grow
+    assert_eq!(at(48, 64), Ok([[5; 32], [0; 32]].concat()));
+    for far in [80, 1 << 40, (1 << 63) - 64, (1 << 63) - 1, 1 << 63] {
+        assert_eq!(at(far, 64), Ok(vec![0; 64]), "{far}");
+    }
+    for past in [u64::MAX - 62, u64::MAX] {
+        let read = at(past, 64);
+        assert!(read.is_err() || read == Ok(vec![0; 64]), "{past}");
+    }
+    assert_eq!(errno_of(at(16, 63)), Errno::EIO); // a byte too few
 }

@@ -1,6 +1,6 @@
-//! Groups of the three kinds: trees, nodes, heaps, names, links.
+//! Groups of the old and of the dense kind: trees, nodes, heaps.
 
-use h5fs::fs::Kind;
+use nix::errno::Errno;
 
 use super::hdf5::*;
 use super::tree::*;
@@ -78,6 +78,45 @@ fn trees_that_claim_more_than_they_hold() {
     }
 }
 
+/// The names under the second key are before it, and those under the third are behind it. Writers that delete leave keys
+/// that are no names any more, so that the order of keys is nothing to refuse a listing for; who seeks a name by them
+/// finds it or does not.
+#[test]
+fn trees_whose_keys_are_out_of_order() {
+    let mut old = old();
+    let child = old.child;
+    let two = old.file.put(&symbols(1, &[(16, child, 0)]));
+    let one = old.file.put(&symbols(1, &[(8, child, 0)]));
+    let btree = old.file.put(&group_node(0, 2, &[0, two, 16, one, 8]));
+    let tree = good_is_good(old.finish(btree));
+    let names = [b"two".to_vec(), b"one".to_vec()];
+    assert_eq!(tree.names("bad"), Ok(names.to_vec()));
+    for name in ["bad/one", "bad/two"] {
+        match tree.content(name) {
+            Ok(content) => assert_eq!(content, b"child"),
+            error => assert_eq!(errno_of(error), Errno::ENOENT),
+        }
+    }
+}
+
+/// The same name twice in a node, and in the next one: it leads to one object, and is listed once.
+#[test]
+fn names_twice_in_an_old_group() {
+    let mut old = old();
+    let [child, other] = [old.child, old.file.put_bytes(b"other")];
+    let first = [(8, child, 0), (8, other, 0), (16, child, 0)];
+    let second = [(16, other, 0), (16, other, 0)];
+    let nodes = [symbols(3, &first), symbols(2, &second)].map(|node| old.file.put(&node));
+    let btree = old
+        .file
+        .put(&group_node(0, 2, &[0, nodes[0], 16, nodes[1], 16]));
+    let tree = good_is_good(old.finish(btree));
+    let names = [b"one".to_vec(), b"two".to_vec()];
+    assert_eq!(tree.names("bad"), Ok(names.to_vec()));
+    assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
+    assert_eq!(tree.content("bad/two"), Ok(b"child".to_vec()));
+}
+
 /// 64 levels of two children each, both the same, would be 2^64 ways.
 #[test]
 fn a_tree_that_branches_into_itself() {
@@ -147,6 +186,31 @@ fn entries_that_lie_are_alone_in_it() {
     }
 }
 
+/// What an entry caches of its object is never believed: it is the object's header that says what it is.
+#[test]
+fn entries_that_cache_what_is_not_so() {
+    const SOFT_LINK: u32 = 2;
+    let child = old().child;
+    let with_scratch = |kind: u32, scratch: [u8; 16]| {
+        let mut node = symbols(2, &[(8, child, kind), (16, child, 0)]);
+        node[8 + 24..8 + 40].copy_from_slice(&scratch);
+        let tree = good_is_good(old().with_symbols(&node));
+        assert_eq!(tree.content("bad/two"), Ok(b"child".to_vec()));
+        tree
+    };
+    for kind in [0, 1, 3, u32::MAX] {
+        let tree = with_scratch(kind, [0xff; 16]);
+        assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
+    }
+    // Where a soft link leads is all that the scratch alone knows.
+    for value in [32, u32::MAX] {
+        let mut scratch = [0; 16];
+        scratch[..4].copy_from_slice(&value.to_le_bytes());
+        let tree = with_scratch(SOFT_LINK, scratch);
+        assert_eq!(errno_of(tree.content("bad/one")), Errno::EIO);
+    }
+}
+
 #[test]
 fn heaps_that_lie() {
     let bad_heap = |heap: Vec<u8>| {
@@ -173,6 +237,14 @@ fn heaps_that_lie() {
     old.heap = old.file.put(&local_heap(64, data));
     let child = old.child;
     bad_alone_is_bad(old.with_symbols(&symbols(1, &[(8, child, 0)])));
+
+    // The header of the heap is its data: names are bytes of it, or none.
+    let mut old = self::old();
+    let own = old.file.next();
+    old.heap = old.file.put(&local_heap(32, own));
+    let child = old.child;
+    let tree = good_is_good(old.with_symbols(&symbols(1, &[(24, child, 0)])));
+    assert!(tree.names("bad").map_or(true, |names| names.len() == 1));
 
     // A free list that leads in a circle is the writers' business.
     let mut old = self::old();
@@ -206,7 +278,16 @@ fn dense(
     heap: impl FnOnce(&mut FractalHeap),
     id: impl FnOnce(&mut Vec<u8>),
 ) -> Vec<u8> {
-    let mut file = Hdf5::new();
+    dense_in(Hdf5::new(), index, heap, id)
+}
+
+/// The same behind what the file holds already.
+fn dense_in(
+    mut file: Hdf5,
+    index: impl FnOnce(&mut Btree2),
+    heap: impl FnOnce(&mut FractalHeap),
+    id: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
     let child = file.put_bytes(b"child");
     let link = link_body(b"one", 0, &child.to_le_bytes());
     let header = file.next();
@@ -235,9 +316,36 @@ fn a_dense_group_as_it_should_be() {
     assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
 }
 
+/// Two records of one name.
+#[test]
+fn a_name_twice_in_a_dense_group() {
+    let mut file = Hdf5::new();
+    let (child, other) = (file.put_bytes(b"child"), file.put_bytes(b"other"));
+    let links = [child, other].map(|at| link_body(b"one", 0, &at.to_le_bytes()));
+    let heap = super::values::heap_of(&mut file, &links.concat());
+    let hash = h5fs::wire::checksum::lookup3(b"one").to_le_bytes();
+    let length = links[0].len() as u64;
+    let records = [0, length].map(|behind| {
+        let id = heap_id(DIRECT_PREFIX + behind, length);
+        [&hash[..], &id[..7]].concat()
+    });
+    let tree = Btree2 {
+        used: 2,
+        total: 2,
+        ..names_index(0)
+    };
+    let root = file.put(&tree.leaf(&records.concat()));
+    let tree = file.put(&Btree2 { root, ..tree }.header());
+    let bad = file.put(&dense_group(heap, tree));
+    let tree = good_is_good(file.beside_good(bad));
+    assert_eq!(tree.names("bad"), Ok(vec![b"one".to_vec()]));
+    assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
+}
+
 #[test]
 fn new_trees_that_lie() {
-    let lies: [fn(&mut Btree2); 11] = [
+    let lies: [fn(&mut Btree2); 12] = [
+        |tree| tree.node_size = u32::MAX,
         |tree| tree.depth = u16::MAX,
         |tree| tree.depth = 3,
         |tree| tree.node_size = 0,
@@ -252,6 +360,37 @@ fn new_trees_that_lie() {
     ];
     for lie in lies {
         bad_alone_is_bad(dense(lie, |_| {}, |_| {}));
+    }
+}
+
+/// A sound group, except that `spoil` changes its first block of this signature; the checksum is made right.
+fn dense_but(signature: &[u8; 4], sealed_bytes: usize, spoil: impl FnOnce(&mut [u8])) -> Vec<u8> {
+    let mut bytes = dense(|_| {}, |_| {}, |_| {});
+    let at = bytes.windows(4).position(|four| four == signature);
+    let block = &mut bytes[at.expect("a block")..][..sealed_bytes];
+    spoil(block);
+    let sound = sealed(block[..sealed_bytes - 4].to_vec());
+    block.copy_from_slice(&sound);
+    bytes
+}
+
+/// When nodes are split and merged, and where a heap has free space, is for who writes.
+#[test]
+fn fields_for_writers_are_not_parsed() {
+    let tree = names_index(0).header().len();
+    let heap = FractalHeap::small(512, 0).header().len();
+    let percents = [0, 101, 255]
+        .map(|percent| dense_but(b"BTHD", tree, |header| header[14..16].fill(percent)));
+    let managers = [0, 96, 1 << 60].map(|manager: u64| {
+        dense_but(b"FRHP", heap, |header| {
+            header[30..38].copy_from_slice(&u64::MAX.to_le_bytes()); // free bytes
+            header[38..46].copy_from_slice(&manager.to_le_bytes());
+        })
+    });
+    for bytes in percents.into_iter().chain(managers) {
+        let tree = good_is_good(bytes);
+        assert_eq!(tree.names("bad"), Ok(vec![b"one".to_vec()]));
+        assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
     }
 }
 
@@ -317,190 +456,86 @@ fn heap_ids_that_lie() {
     }
     let huge = |heap: &mut FractalHeap| heap.huge = 1 << 60;
     bad_alone_is_bad(dense(|_| {}, huge, |id| id[0] = 0x10));
-}
-
-/// A root of these links, and `good`.
-fn root_of(links: &[Message]) -> Vec<u8> {
-    let mut file = Hdf5::new();
-    let good = file.put_bytes(b"goodness");
-    let mut all = links.to_vec();
-    all.push(hard_link(b"good", good));
-    let root = file.put(&group(&all));
-    file.rooted(root)
-}
-
-#[test]
-fn names_that_no_filesystem_has() {
-    let mut file = Hdf5::new();
-    let good = file.put_bytes(b"goodness");
-    let long = [b'l'; 60_000];
-    let names: [&[u8]; 13] = [
-        b"good",
-        b"a/b",
-        b".",
-        b"..",
-        b"\0",
-        b"n\0ul",
-        b"new\nline",
-        b"\xff\xfe",
-        b"%2F",
-        b"%",
-        &long,
-        "caf\u{e9}".as_bytes(),
-        "cafe\u{301}".as_bytes(),
-    ];
-    let links: Vec<(&[u8], u64)> = names.iter().map(|name| (*name, good)).collect();
-    let root = file.put_group(&links);
-    let tree = good_is_good(file.rooted(root));
-    let shown = tree.names("/").expect("a listing");
-    assert_eq!(shown.len(), names.len());
-    let root = tree.0.root();
-    for (i, name) in shown.iter().enumerate() {
-        assert!(name.len() <= 255 && !name.contains(&b'/') && !name.contains(&0));
-        assert!(!matches!(&name[..], b"" | b"." | b".."));
-        assert!(!shown[..i].contains(name), "twice {}", name.escape_ascii());
-        tree.0
-            .lookup(root, name)
-            .expect("lookup takes what readdir gives");
+    // Too short for what they are to say: a managed, a huge, a tiny object.
+    for length in [0, 1, 4] {
+        for first in [0, 0x10, 0x20] {
+            let short = |heap: &mut FractalHeap| heap.id_length = length;
+            bad_alone_is_bad(dense(|_| {}, short, |id| id[0] = first));
+        }
     }
 }
 
+/// The tree of a heap's huge objects, whose root is its own child.
 #[test]
-fn names_that_the_format_forbids_are_alone_in_it() {
-    // An empty name; a name twice.
-    let mut file = Hdf5::new();
-    let good = file.put_bytes(b"goodness");
-    let evil = file.put_bytes(b"evil");
-    let root = file.put_group(&[(b"good", good), (b"good", evil), (b"", evil)]);
-    let tree = Tree::new(file.rooted(root));
-    assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
-}
-
-#[test]
-fn link_messages_that_lie() {
-    let whole = link_body(b"x", 0, &[0; 8]);
-    let mut version = whole.clone();
-    version[0] = 9;
-    let mut long = whole.clone();
-    long[3..7].fill(0xff);
-    for body in [version, long, Vec::new(), vec![1], whole[..9].to_vec()] {
-        let tree = Tree::new(root_of(&[Message(kind::LINK, 0, body)]));
-        assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
-    }
-    // Types that nobody knows are links to nowhere.
-    for link_type in [2, 63, 66, 255] {
-        let body = link_body(b"odd", link_type, b"\x02\0xx");
-        let tree = good_is_good(root_of(&[Message(kind::LINK, 0, body)]));
-        tree.content("odd").expect_err("nothing to read");
-    }
-    // A link to what is no object.
-    for at in [0, 8, 1 << 60, UNDEFINED - 1] {
-        let tree = good_is_good(root_of(&[hard_link(b"odd", at)]));
-        tree.content("odd").expect_err("nothing to read");
-        assert_eq!(tree.kind("odd"), Ok(Kind::File));
-    }
-}
-
-#[test]
-fn soft_links_in_circles_and_out() {
-    let long = b"x/".repeat(30_000);
-    let tree = good_is_good(root_of(&[
-        soft_link(b"self", b"self"),
-        soft_link(b"a", b"b"),
-        soft_link(b"b", b"a"),
-        soft_link(b"dots", b"../../../../etc/passwd"),
-        soft_link(b"root", b"/good"),
-        soft_link(b"long", &long),
-        soft_link(b"empty", b""),
-    ]));
-    for name in ["self", "a", "b"] {
-        assert_eq!(errno_of(tree.content(name)), nix::errno::Errno::ELOOP);
-    }
-    assert_eq!(tree.content("root"), Ok(b"goodness".to_vec()));
-    // `..` is a name like any other in HDF5: the text stays inside.
-    let dots = tree.link("dots").expect("a text");
-    assert!(!dots.contains("../") && !dots.starts_with('/'), "{dots}");
-    assert_eq!(errno_of(tree.link("long")), nix::errno::Errno::ENAMETOOLONG);
-    tree.content("empty").expect_err("no target");
-}
-
-/// What is outside is named, and nothing there is opened or told apart from what is not there.
-#[test]
-fn external_links_out_of_the_directory() {
-    let tree = good_is_good(root_of(&[
-        external_link(b"up", b"../../etc/x.h5", b"/"),
-        external_link(b"absolute", b"/etc/passwd", b"/"),
-        external_link(b"nul", b"", b""),
-    ]));
-    for name in ["up", "absolute"] {
-        assert_eq!(tree.kind(name), Ok(Kind::Symlink));
-        tree.content(name).expect_err("nothing is followed");
-    }
-}
-
-/// Groups that hold each other are legal: each is a directory in one place only.
-#[test]
-fn groups_that_hold_themselves() {
-    let mut file = Hdf5::new();
-    let good = file.put_bytes(b"goodness");
-    let inner = file.next();
-    let refcount = Message(0x16, 0, vec![0, 9, 0, 0, 0]);
-    let shape = group(&[hard_link(b"self", 0), hard_link(b"up", 0), refcount.clone()]);
-    let root = inner + (shape.len() as u64).next_multiple_of(8);
-    file.put(&group(&[
-        hard_link(b"self", inner),
-        hard_link(b"up", root),
-        refcount.clone(),
-    ]));
-    let at = file.put(&group(&[
-        hard_link(b"good", good),
-        hard_link(b"in", inner),
-        refcount,
-    ]));
-    assert_eq!(at, root);
-    let tree = good_is_good(file.rooted(root));
-    assert_eq!(tree.kind("in"), Ok(Kind::Directory));
-    assert_eq!(tree.link("in/self"), Ok(".".to_owned()));
-    assert_eq!(tree.link("in/up"), Ok("..".to_owned()));
-}
-
-/// Each of 60 groups holds the next one twice: 2^60 paths, 60 directories.
-#[test]
-fn two_names_on_each_of_sixty_levels() {
-    let mut file = Hdf5::new();
-    let good = file.put_bytes(b"goodness");
-    let twice = Message(0x16, 0, vec![0, 2, 0, 0, 0]);
-    let mut below = file.put_bytes(b"bottom");
-    for _ in 0..60 {
-        let links = [
-            hard_link(b"a", below),
-            hard_link(b"b", below),
-            twice.clone(),
-        ];
-        below = file.put(&group(&links));
-    }
-    let root = file.put_group(&[(b"good", good), (b"top", below)]);
-    let tree = Tree::new(file.rooted(root));
-    let seen = soon(|| super::visit::walk(&tree.0, super::visit::Bounds::OWN));
-    assert_eq!(seen.errors, 0);
-    assert_eq!(seen.objects, 2 + 2 * 60);
-}
-
-/// What counts of names claim is shown within what `stat` can hold.
-#[test]
-fn link_counts_that_lie() {
-    for count in [0, u32::MAX] {
-        let count_message = Message(0x16, 0, [&[0][..], &count.to_le_bytes()].concat());
+fn a_tree_of_huge_objects_that_is_its_own_child() {
+    const HUGE_OBJECT: u8 = 0x10;
+    for depth in [1, 2, 9] {
         let mut file = Hdf5::new();
-        let data = file.put(b"readable");
-        let bad = file.put(&dataset(
-            &[8],
-            &byte_type(),
-            contiguous(data, 8),
-            &[count_message],
-        ));
-        let tree = good_is_good(file.beside_good(bad));
-        assert!(tree.0.resolve(b"bad").unwrap().attributes.links >= 1);
-        assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
+        let root = file.next();
+        let mut node = b"BTIN\0\x01".to_vec();
+        node.extend(words(&[96, 8, 7])); // an address, a length, an ID
+        for _ in 0..2 {
+            node.extend(root.to_le_bytes());
+            node.push(1);
+            node.extend(vec![1; depth - 1]);
+        }
+        file.put(&sealed(node));
+        let tree = Btree2 {
+            record_type: 1,
+            record_size: 24,
+            depth: depth as u16,
+            total: 3,
+            ..names_index(root)
+        };
+        let tree = file.put(&tree.header());
+        let heap = |heap: &mut FractalHeap| heap.huge = tree;
+        let first = |id: &mut Vec<u8>| id[0] = HUGE_OBJECT;
+        bad_alone_is_bad(dense_in(file, |_| {}, heap, first));
+    }
+}
+
+/// A group with one link, `one`, on a heap of one filtered block; `stored` makes its bytes
+/// of where the heap is and of the link.
+fn dense_filtered(
+    block_size: u64,
+    mask: u32,
+    stored: impl FnOnce(u64, &[u8]) -> Vec<u8>,
+) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let child = file.put_bytes(b"child");
+    let link = link_body(b"one", 0, &child.to_le_bytes());
+    let pipeline = filters(&[(1, &[6])]).2;
+    let heap = file.next();
+    let length = FractalHeap::small(512, 0).header().len() + 12 + pipeline.len();
+    let stored = stored(heap, &link);
+    let root = (heap + length as u64).next_multiple_of(8);
+    let mut header = FractalHeap::small(block_size, root).header();
+    header.truncate(header.len() - 4);
+    header[7..9].copy_from_slice(&(pipeline.len() as u16).to_le_bytes());
+    header.extend(words(&[stored.len() as u64]));
+    header.extend(mask.to_le_bytes());
+    header.extend(pipeline);
+    file.put(&sealed(header));
+    assert_eq!(file.put(&stored), root);
+    let hash = h5fs::wire::checksum::lookup3(b"one").to_le_bytes();
+    let id = heap_id(DIRECT_PREFIX, link.len() as u64);
+    let mut tree = names_index(0);
+    tree.root = file.put(&tree.leaf(&[&hash[..], &id[..7]].concat()));
+    let tree = file.put(&tree.header());
+    let bad = file.put(&dense_group(heap, tree));
+    file.beside_good(bad)
+}
+
+/// A filtered root block that decodes to more than a block is, or to as much as it says, all of it zeros.
+#[test]
+fn filtered_root_blocks_that_are_bombs() {
+    const NOT_APPLIED: u32 = 1;
+    let plain = |heap: u64, link: &[u8]| direct_block(heap, 512, link);
+    let tree = good_is_good(dense_filtered(512, NOT_APPLIED, plain));
+    assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
+    bad_alone_is_bad(dense_filtered(512, 0, plain));
+    let bomb = super::bounded::zeros_deflated(1 << 24);
+    for block_size in [512, 1 << 20, 1 << 24, 1 << 40] {
+        bad_alone_is_bad(dense_filtered(block_size, 0, |_, _| bomb.clone()));
     }
 }

@@ -194,18 +194,17 @@ fn a_group_of_half_a_million_objects() {
     assert_eq!(timed.tree.names(".h5fs/offsets/bad"), Ok(vec![last]));
 }
 
-/// A group of a million entries, which are one node of sixty thousand under each of a thousand keys: all have the same
-/// name, and lead over the same path if they are soft links.
+/// A group of a million entries, which are one node of sixty thousand under each of a thousand keys: their names are by
+/// turns the same text and all of it but its first byte, and all lead over the same path if they are soft links.
 fn one_node_many_times(text: &[u8], cached: u32) -> Vec<u8> {
     let mut file = Hdf5::new();
     let names_at = file.put(&[&[0; 8], text].concat());
     let heap = file.put(&local_heap(8 + text.len() as u64, names_at));
     let child = file.put_bytes(b"child");
     let symbols_of_node = many(60_000);
-    let mut node = symbols(
-        symbols_of_node as u16,
-        &vec![(8, child, cached); symbols_of_node],
-    );
+    let by_turns = [(8, child, cached), (9, child, cached)];
+    let entries = by_turns.repeat(symbols_of_node / 2);
+    let mut node = symbols(symbols_of_node as u16, &entries);
     for entry in node[8..].chunks_mut(40) {
         entry[24] = 8; // where the path of a soft link stands
     }
@@ -257,7 +256,8 @@ fn soft_links_through_the_same_group() {
     let own = own + 32 + (8 + 40 * count) as u64 + 24 + 24;
     let names_at = file.put(&names);
     let heap = file.put(&local_heap(names.len() as u64, names_at));
-    let mut node = symbols(count as u16, &vec![(16, own, 2); count]);
+    let by_turns = [(16, own, 2), (18, own, 2)];
+    let mut node = symbols(count as u16, &by_turns.repeat(count / 2));
     for entry in node[8..].chunks_mut(40) {
         entry[24] = 16;
     }
@@ -270,17 +270,20 @@ fn soft_links_through_the_same_group() {
     costs_little(file.beside_good(bad));
 }
 
-/// A tree of two levels whose leaf of records, all of one link, stands under each of sixteen children.
-fn links_on_a_heap(link: &[u8], id: &[u8]) -> Vec<u8> {
+/// A tree of two levels whose leaf of records, by turns of one link and of another of the same length, stands under each
+/// of sixteen children. The links follow each other.
+fn links_on_a_heap(links: [&[u8]; 2], offset: u64) -> Vec<u8> {
     const CHILDREN: usize = 16;
     let in_a_leaf = many(60_000);
     let mut file = Hdf5::new();
-    let heap = heap_of(&mut file, link);
-    let record = [
-        &h5fs::wire::checksum::lookup3(&[b'n'; 60_000]).to_le_bytes()[..],
-        &id[..7],
-    ]
-    .concat();
+    let heap = heap_of(&mut file, &links.concat());
+    let hash = h5fs::wire::checksum::lookup3(&[b'n'; 60_000]).to_le_bytes();
+    let length = links[0].len() as u64;
+    let by_turns = [offset, offset + length].map(|offset| {
+        let id = heap_id(offset, length);
+        [&hash[..], &id[..7]].concat()
+    });
+    let [record, _] = &by_turns;
     let total = in_a_leaf * CHILDREN + CHILDREN - 1;
     let mut tree = Btree2 {
         record_type: 5,
@@ -291,7 +294,7 @@ fn links_on_a_heap(link: &[u8], id: &[u8]) -> Vec<u8> {
         used: (CHILDREN - 1) as u16,
         total: total as u64,
     };
-    let leaf = file.put(&tree.leaf(&record.repeat(in_a_leaf)));
+    let leaf = file.put(&tree.leaf(&by_turns.concat().repeat(in_a_leaf / 2)));
     let mut node = [&b"BTIN\0\x05"[..], &record.repeat(CHILDREN - 1)].concat();
     for _ in 0..CHILDREN {
         node.extend(leaf.to_le_bytes());
@@ -306,12 +309,15 @@ fn links_on_a_heap(link: &[u8], id: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_million_links_on_a_heap() {
-    let link = link_body(&[b'n'; 60_000], 0, &96_u64.to_le_bytes());
-    let id = heap_id(DIRECT_PREFIX, link.len() as u64);
-    costs_little(links_on_a_heap(&link, &id));
+    let [n, m] = [b'n', b'm'].map(|byte| link_body(&[byte; 60_000], 0, &96_u64.to_le_bytes()));
+    costs_little(links_on_a_heap([&n, &m], DIRECT_PREFIX));
+    // All have one name.
+    costs_little(links_on_a_heap([&n, &n], DIRECT_PREFIX));
+    let short = link_body(b"n", 0, &96_u64.to_le_bytes());
+    costs_little(links_on_a_heap([&short, &short], DIRECT_PREFIX));
     // None of them is a link, or on the heap.
-    costs_little(links_on_a_heap(&[0xff; 60], &heap_id(DIRECT_PREFIX, 60)));
-    costs_little(links_on_a_heap(&link, &heap_id(1 << 30, 60)));
+    costs_little(links_on_a_heap([&[0xff; 60]; 2], DIRECT_PREFIX));
+    costs_little(links_on_a_heap([&n, &m], 1 << 30));
 }
 
 /// A dataset of `length` chunks of a byte, with one leaf of chunks under each of `leaves` entries.

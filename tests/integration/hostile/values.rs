@@ -251,6 +251,62 @@ fn dense_attributes_that_lie() {
     assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
 }
 
+/// The index over the creation order is another's, nowhere, or lacks all that the names' index has: the latter counts.
+#[test]
+fn creation_orders_that_lie() {
+    const CREATION_ORDER_INDEXED: u8 = 2;
+    let names = [b"one", b"two"];
+    let mut file = Hdf5::new();
+    let bodies = names.map(|name| attribute(name, &byte_type(), &[], b"\x07"));
+    let heap = heap_of(&mut file, &bodies.concat());
+    let mut at = DIRECT_PREFIX;
+    let mut records: Vec<(u32, Vec<u8>)> = Vec::new();
+    for (name, body) in names.iter().zip(&bodies) {
+        let hash = h5fs::wire::checksum::lookup3(*name);
+        // Both are said to be the first.
+        records.push(attribute_record(&heap_id(at, body.len() as u64), 0, hash));
+        at += body.len() as u64;
+    }
+    records.sort_by_key(|(hash, _)| *hash);
+    let index = |record_type, record_size, records: &[Vec<u8>], file: &mut Hdf5| {
+        let mut tree = Btree2 {
+            record_type,
+            node_size: 512,
+            record_size,
+            depth: 0,
+            root: UNDEFINED,
+            used: records.len() as u16,
+            total: records.len() as u64,
+        };
+        if !records.is_empty() {
+            tree.root = file.put(&tree.leaf(&records.concat()));
+        }
+        file.put(&tree.header())
+    };
+    let records: Vec<Vec<u8>> = records.into_iter().map(|(_, record)| record).collect();
+    let by_name = index(8, 17, &records, &mut file);
+    let empty = index(9, 13, &[], &mut file);
+    for by_order in [by_name, empty, heap, 0, 1 << 60, UNDEFINED] {
+        let mut file = file.clone();
+        let info = [
+            vec![0, CREATION_ORDER_INDEXED],
+            words(&[heap, by_name, by_order]),
+        ];
+        let data = file.put(b"readable");
+        let info = Message(kind::ATTRIBUTE_INFO, 0, info.concat());
+        let bad = file.put(&dataset(&[8], &byte_type(), contiguous(data, 8), &[info]));
+        let tree = good_is_good(file.beside_good(bad));
+        for name in ["user.one", "user.two"] {
+            assert_eq!(tree.attribute("bad", name), Ok("7".to_owned()));
+        }
+        let listed = tree.0.listxattr(tree.0.resolve(b"bad").unwrap().ino);
+        let listed = listed.expect("a list");
+        for name in [b"user.one", b"user.two"] {
+            assert_eq!(listed.iter().filter(|own| &own[..] == name).count(), 1);
+        }
+    }
+}
+
 /// A selection of everything, and a regular one of version 2 in one dimension.
 pub(super) fn all() -> Vec<u8> {
     [3_u32, 1, 0, 0]
