@@ -69,11 +69,14 @@ pub const PREFETCH_CHUNKS: usize = 64;
 /// Bytes of small chunks that are decoded ahead of one reader.
 pub const PREFETCH_BYTES: u64 = 8 << 20;
 
-/// Bytes of one attribute's value.
-pub const ATTRIBUTE_BYTES: u64 = 256 << 20;
+/// Bytes of one attribute's value, which is in memory twice while it is read.
+pub const ATTRIBUTE_BYTES: u64 = 8 << 20;
 
 /// Bytes of one attribute's text as a file.
-pub const ATTRIBUTE_TEXT: usize = 64 << 20;
+pub const ATTRIBUTE_TEXT: usize = 8 << 20;
+
+/// Bytes of an object on a fractal heap: those of an attribute, and of its name, datatype and dataspace.
+pub const HEAP_OBJECT: u64 = ATTRIBUTE_BYTES + (256 << 10);
 
 /// Bytes of one variable-length element.
 pub const VARIABLE_LENGTH_BYTES: u64 = 1 << 30;

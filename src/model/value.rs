@@ -77,6 +77,10 @@ impl<'a> Context<'a> {
         let length = container
             .variable_length_bytes(element, base_size)?
             .unwrap_or(0);
+        if length > limits::TEXT_ELEMENT_BYTES {
+            let most = limits::TEXT_ELEMENT_BYTES;
+            return Err(Error::limit("a variable-length element of a value", most));
+        }
         let fetched = self.fetched.get().saturating_add(length);
         self.fetched.set(fetched);
         if fetched > most {

@@ -11,7 +11,7 @@ use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
 use crate::model::effort;
 use crate::model::storage::Pipeline;
-use crate::source::read_block;
+use crate::source::{check_range, read_block};
 use crate::wire::checksum::lookup3_without;
 use crate::wire::{Cursor, to_u64, to_usize};
 
@@ -393,24 +393,26 @@ impl FractalHeap {
         )
     }
 
-    /// The huge object whose address and length come next.
+    /// The huge object whose address and length come next; of one that is too long, what comes first, if it can be had
+    /// alone: an attribute's name.
     fn huge_object(&self, is_filtered: bool, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+        const WHAT: &str = "huge object";
         let address = self.metadata.defined_address(cursor)?;
         let length = self.metadata.length(cursor)?;
-        if length > limits::ATTRIBUTE_BYTES {
-            return Err(Error::limit("huge object", limits::ATTRIBUTE_BYTES));
-        }
-        effort::spend(length)?;
-        let stored = read_block(&**self.metadata.source(), address, length, "huge object")?;
+        let source = self.metadata.source();
         if !is_filtered {
-            return Ok(stored);
+            check_range(&**source, address, length, WHAT)?;
+            let first = length.min(limits::HEAP_OBJECT);
+            effort::spend(first)?;
+            return read_block(&**source, address, first, WHAT);
         }
         let filter_mask = cursor.u32()?;
         let size = self.metadata.length(cursor)?;
-        if size > limits::ATTRIBUTE_BYTES {
-            return Err(Error::limit("huge object", limits::ATTRIBUTE_BYTES));
+        if length.max(size) > limits::HEAP_OBJECT {
+            return Err(Error::limit(WHAT, limits::HEAP_OBJECT));
         }
-        effort::spend(size)?;
+        effort::spend(length.saturating_add(size))?;
+        let stored = read_block(&**source, address, length, WHAT)?;
         let object = filter::decode(&self.pipeline, filter_mask, stored.into(), to_usize(size)?)?;
         Ok(object.into_vec())
     }

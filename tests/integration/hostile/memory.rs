@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::hdf5::*;
-use super::values::{all, put_list, same_parts, virtual_layout};
+use super::values::{
+    all, attribute_record, put_list, same_parts, virtual_layout, with_dense_attributes,
+};
 use crate::harness::{MOUNT_LIMIT, Mount, run};
 
 /// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is built without
@@ -346,5 +348,85 @@ fn a_list_of_virtual_parts_without_end() {
         (mounted(&source), directory, source)
     };
     assert!(fs::read(mount.at("set")).is_err());
+    keeps_its_promise(&mount, &source);
+}
+
+/// Attributes of 7 and of 200 MiB on a heap, and a string of 200 MiB that one of them points to.
+#[test]
+fn attributes_of_many_megabytes() {
+    const LONG: u64 = 7 << 20;
+    const TOO_LONG: u64 = 200 << 20;
+    let text = |length: u64| class_type(0x13, 0, length as u32, &[]);
+    let mut file = Hdf5::new();
+    let string = class_type(0x19, 1, 16, &byte_type());
+    // Behind the end of what is written the file is a hole.
+    let (hole, after) = (1 << 30, 2 << 30);
+    let bodies = [
+        attribute(b"long", &text(LONG), &[1], &vec![b'x'; LONG as usize]),
+        attribute(
+            b"pointer",
+            &string,
+            &[1],
+            &pointer(TOO_LONG as u32, hole, 1),
+        ),
+        attribute(b"too long", &text(TOO_LONG), &[1], b""),
+    ];
+    let lengths = [
+        bodies[0].len() as u64,
+        bodies[1].len() as u64,
+        TOO_LONG + 60,
+    ];
+    let places = [file.put(&bodies[0]), file.put(&bodies[1]), after];
+    let huge: Vec<u8> = (0..3)
+        .flat_map(|i| words(&[places[i], lengths[i], i as u64]))
+        .collect();
+    let mut tree = Btree2 {
+        record_type: 1,
+        node_size: 512,
+        record_size: 24,
+        depth: 0,
+        root: 0,
+        used: 3,
+        total: 3,
+    };
+    tree.root = file.put(&tree.leaf(&huge));
+    let tree = file.put(&tree.header());
+    let heap = FractalHeap {
+        huge: tree,
+        ..FractalHeap::small(512, UNDEFINED)
+    };
+    let heap = file.put(&heap.header());
+    let names: [&[u8]; 3] = [b"long", b"pointer", b"too long"];
+    let records = (0..).zip(names).map(|(i, name)| {
+        let id = [0x10, i, 0, 0, 0, 0, 0, 0];
+        attribute_record(&id, i.into(), h5fs::wire::checksum::lookup3(name))
+    });
+    let bytes = with_dense_attributes(file, heap, records.collect());
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("attributes.h5");
+    fs::write(&source, bytes).expect("attributes.h5");
+    let open = File::options()
+        .write(true)
+        .open(&source)
+        .expect("attributes.h5");
+    let pointed = collection(32 + TOO_LONG, &[(1, TOO_LONG, b"")]);
+    open.write_all_at(&pointed, hole).expect("a heap");
+    open.write_all_at(&bodies[2], after).expect("an attribute");
+    open.set_len(after + lengths[2]).expect("a long file");
+    let mount = mounted(&source);
+    let mut all = Command::new("getfattr");
+    run(all.arg("-d").arg(mount.at("bad")), MOUNT_LIMIT).success();
+    let shown = mount.at(".h5fs/attrs/bad");
+    let names = fs::read_dir(&shown)
+        .expect("attributes")
+        .map(|name| name.expect("a name"));
+    let mut names: Vec<_> = names.map(|name| name.file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["@long", "@pointer", "@too long"]);
+    let long = fs::read(shown.join("@long")).expect("the text");
+    assert_eq!(long.len() as u64, LONG + 1);
+    for name in ["@pointer", "@too long"] {
+        fs::read(shown.join(name)).expect_err("more than is shown");
+    }
     keeps_its_promise(&mount, &source);
 }
