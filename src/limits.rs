@@ -266,6 +266,9 @@ pub const RAW_FILE_NAMES: usize = 1 << 20;
 /// Other files that one ASDF file may take arrays from.
 pub const EXTERNAL_FILES: usize = 1024;
 
+/// Bytes of a selection that a region reference points to.
+pub const REGION_BYTES: u64 = 16 << 20;
+
 /// Runs of elements that an irregular selection may consist of.
 pub const REGION_RUNS: usize = 1 << 20;
 

@@ -153,7 +153,7 @@ impl Pointers<'_> {
         };
         let object = self
             .heap
-            .whole_object(collection, index, limits::VARIABLE_LENGTH_BYTES)?;
+            .whole_object(collection, index, limits::REGION_BYTES)?;
         let mut cursor = Cursor::new(&object, collection, "region reference");
         cursor.skip(self.metadata.size_of_offsets())?;
         Ok(selection::read(&mut cursor).ok())

@@ -90,7 +90,7 @@ fn first_target(
     size: u32,
     kind: ReferenceKind,
 ) -> Option<NodeId> {
-    let size = u64::from(size);
+    let size = Some(u64::from(size)).filter(|&size| size <= limits::TEXT_ELEMENT_BYTES)?;
     let first = container.variable_length(element, size, 0..size).ok()??;
     match container.reference(kind, &first).ok()? {
         Reference::Object(node) => Some(node),

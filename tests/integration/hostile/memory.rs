@@ -430,3 +430,41 @@ fn attributes_of_many_megabytes() {
     }
     keeps_its_promise(&mount, &source);
 }
+
+/// A reference to a region of 200 MiB, most of which are a hole of the file.
+#[test]
+fn a_region_of_many_megabytes() {
+    const BYTES: u64 = 200 << 20;
+    let mut file = Hdf5::new();
+    let hole = 1 << 30;
+    let data = file.put(b"readable");
+    let reference = attribute(
+        b"region",
+        &class_type(0x17, 1, 12, &[]),
+        &[1],
+        &pointer(0, hole, 1)[4..],
+    );
+    let reference = Message(kind::ATTRIBUTE, 0, reference);
+    let set = file.put(&dataset(
+        &[8],
+        &byte_type(),
+        contiguous(data, 8),
+        &[reference],
+    ));
+    let root = file.put_group(&[(b"set", set)]);
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("region.h5");
+    fs::write(&source, file.rooted(root)).expect("region.h5");
+    let open = File::options()
+        .write(true)
+        .open(&source)
+        .expect("region.h5");
+    let region = [words(&[set]), all()].concat();
+    open.write_all_at(&collection(32 + BYTES, &[(1, BYTES, &region)]), hole)
+        .expect("a heap");
+    open.set_len(hole + 32 + BYTES).expect("a long file");
+    let mount = mounted(&source);
+    let document = fs::read_to_string(mount.at(".h5fs/ndl.yaml")).expect("a document");
+    assert!(document.contains("region"), "{document}");
+    keeps_its_promise(&mount, &source);
+}
