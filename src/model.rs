@@ -23,6 +23,7 @@ pub mod array;
 pub mod attribute;
 pub mod buffer;
 pub mod datatype;
+pub mod distinct;
 pub mod effort;
 pub mod extras;
 pub mod kept;

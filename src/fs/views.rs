@@ -19,6 +19,7 @@ use crate::fs::mirror::{Mirror, Shown};
 use crate::fs::trees::{self, Size, Subject, ViewTree};
 use crate::fs::{Entry, Filesystem, Ino, Kind, kind_of, name};
 use crate::limits;
+use crate::model::distinct::keep_first_of_each;
 use crate::model::effort::Effort;
 use crate::model::selection::{Selector, split};
 use crate::model::{Attribute, Node, NodeId};
@@ -406,6 +407,7 @@ fn attribute_names(live: &Live, mirror: &Mirror<'_>) -> Attributes {
             names.push(Mirror::attribute_name(&attribute.name));
             ControlFlow::Continue(())
         });
+        keep_first_of_each(names, |name| name);
         found.damaged = listed.err();
     }
     found

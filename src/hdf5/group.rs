@@ -5,7 +5,6 @@ pub mod dense;
 pub mod marks;
 pub mod symbol_table_node;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -16,6 +15,7 @@ use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::message::{kind, link};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::ObjectHeader;
+use crate::model::distinct::keep_first_of_each;
 use crate::model::{Link, LinkStream};
 use crate::wire::{Cursor, to_u64, to_usize};
 
@@ -68,7 +68,7 @@ impl Group {
                     .ok()
             })
             .collect();
-        drop_later_names(&mut links);
+        keep_first_of_each(&mut links, |link| &link.name);
         Group::Compact(Arc::new(links), failure)
     }
 
@@ -93,17 +93,6 @@ impl Group {
             Group::Dense(links) => Box::new(DenseStream::new(links)?),
         })
     }
-}
-
-/// Of links with equal names, which only a damaged group has, the first is the one that a lookup finds.
-fn drop_later_names(links: &mut Vec<Link>) {
-    let mut met = HashSet::new();
-    let is_first: Vec<bool> = links
-        .iter()
-        .map(|link| met.insert(link.name.as_slice()))
-        .collect();
-    let mut is_first = is_first.into_iter();
-    links.retain(|_| is_first.next().unwrap_or(true));
 }
 
 /// Links that are in memory.

@@ -98,6 +98,8 @@ fn attributes_that_lie_are_alone_in_it() {
         attribute(b"sound", &byte_type(), &[1], b"x"),
         attribute(b"n\xff\xfe", &byte_type(), &[1], b"x"),
         attribute(b"slash/..", &byte_type(), &[1], b"x"),
+        attribute(b"n\0ul", &byte_type(), &[1], b"x"),
+        attribute(b"\0", &byte_type(), &[1], b"x"),
         attribute(&[b'l'; 60_000], &byte_type(), &[1], b"x"),
         attribute(b"h5fs.path", &byte_type(), &[1], b"x"),
         vec![3],
@@ -111,6 +113,14 @@ fn attributes_that_lie_are_alone_in_it() {
         assert_eq!(value, Ok("1\n2".to_owned()));
         let path = tree.attribute("bad", "user.h5fs.path");
         assert_eq!(path, Ok("/bad".to_owned()));
+        // One that cannot be read may end the list with an error.
+        let listed = tree.0.listxattr(tree.0.resolve(b"bad").unwrap().ino);
+        let (files, _) = tree.listing(".h5fs/attrs/bad");
+        for names in [listed.unwrap_or_default(), files] {
+            for (i, name) in names.iter().enumerate() {
+                assert!(!name.contains(&0) && !names[..i].contains(name));
+            }
+        }
     }
 }
 
