@@ -12,9 +12,7 @@ use h5fs::fs::{Filesystem, Ino, Kind, Whence};
 use super::asdf::file;
 use super::hdf5::*;
 use super::tree::*;
-use super::values::{
-    all, attribute_record, heap_of, put_list, regular, same_parts, with_dense_attributes,
-};
+use super::values::{attribute_record, heap_of, with_dense_attributes};
 
 const MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
@@ -32,7 +30,7 @@ const OBJECTS: usize = 12;
 
 /// A file, of which each request is timed.
 pub(super) struct Timed {
-    tree: Tree,
+    pub(super) tree: Tree,
 }
 
 /// Asks for all that there is in the file, each kind of request for itself.
@@ -50,7 +48,7 @@ pub(super) fn costs_little(bytes: Vec<u8>) -> Timed {
 
 impl Timed {
     #[track_caller]
-    fn time<T>(
+    pub(super) fn time<T>(
         &mut self,
         what: &str,
         of: &str,
@@ -95,7 +93,7 @@ impl Timed {
     }
 
     #[track_caller]
-    fn object(&mut self, ino: Ino, kind: Kind, path: &str) {
+    pub(super) fn object(&mut self, ino: Ino, kind: Kind, path: &str) {
         self.time("getattr", path, |fs| fs.getattr(ino));
         let names = match kind {
             Kind::Symlink => {
@@ -394,116 +392,6 @@ fn attributes_of_many_members() {
     costs_little(with_dense_attributes(file, heap, records));
 }
 
-/// Elements of an attribute and of a dataset that all point to one long object.
-fn pointers_to_one(datatype: &[u8], size: usize, object: &[u8], length: u32) -> Vec<u8> {
-    let elements = many(60_000);
-    let mut file = Hdf5::new();
-    let all = 32 + object.len().next_multiple_of(8) as u64;
-    let heap = file.put(&collection(all, &[(1, object.len() as u64, object)]));
-    let pointer = pointer(length, heap, 1);
-    let pointer = &pointer[pointer.len() - size..];
-    let pointers = pointer.repeat(elements);
-    let data = file.put(&pointers);
-    let layout = contiguous(data, pointers.len() as u64);
-    let in_header = elements / 300;
-    let own = attribute(
-        b"own",
-        datatype,
-        &[in_header as u64],
-        &pointers[..in_header * size],
-    );
-    let own = Message(kind::ATTRIBUTE, 0, own);
-    let bad = file.put(&dataset(&[elements as u64], datatype, layout, &[own]));
-    file.beside_good(bad)
-}
-
-#[test]
-fn sequences_that_share_their_bytes() {
-    let megabyte = vec![b'v'; 1 << 20];
-    costs_little(pointers_to_one(&sequence_type(), 16, &megabyte, 1 << 20));
-}
-
-/// Strings without an end in one object, no two of the same length.
-#[test]
-fn strings_that_share_their_bytes() {
-    const LENGTH: u32 = 16 << 20;
-    let mut file = Hdf5::new();
-    let text = vec![b't'; LENGTH as usize];
-    let object = (1, u64::from(LENGTH), &text[..]);
-    let heap = file.put(&collection(32 + u64::from(LENGTH), &[object]));
-    let pointers: Vec<u8> = (0..many(60_000) as u32)
-        .flat_map(|i| pointer(LENGTH - i, heap, 1))
-        .collect();
-    is_read_for_little(of_pointers(file, &string_type(), &pointers));
-}
-
-/// A dataset of such elements.
-fn of_pointers(mut file: Hdf5, datatype: &[u8], pointers: &[u8]) -> Vec<u8> {
-    let data = file.put(pointers);
-    let layout = contiguous(data, pointers.len() as u64);
-    let elements = pointers.len() as u64 / 16;
-    let bad = file.put(&dataset(&[elements], datatype, layout, &[]));
-    file.beside_good(bad)
-}
-
-/// Costs little, and so does a read.
-#[track_caller]
-fn is_read_for_little(bytes: Vec<u8>) {
-    let mut timed = costs_little(bytes);
-    let bad = timed.tree.0.resolve(b"bad").expect("bad").ino;
-    if let Some(handle) = timed.time("open", "bad", |fs| fs.open_file(bad)) {
-        for offset in [0, 20_000] {
-            timed.time("read", "bad", |fs| fs.read(handle, offset, 128 << 10));
-        }
-        timed.tree.0.release(handle);
-    }
-}
-
-/// Elements that lead to collections of as many objects as there can be, each to another one than the element before.
-#[test]
-fn large_collections_by_turns() {
-    const OBJECTS: u16 = u16::MAX;
-    let mut file = Hdf5::new();
-    let objects: Vec<_> = (1..=OBJECTS).map(|index| (index, 1, &b"b"[..])).collect();
-    let collection = collection(16 + 24 * u64::from(OBJECTS), &objects);
-    let collections: Vec<u64> = (0..5).map(|_| file.put(&collection)).collect();
-    let pointers: Vec<u8> = (0..many(60_000))
-        .flat_map(|i| pointer(1, collections[i % collections.len()], OBJECTS.into()))
-        .collect();
-    for datatype in [sequence_type(), string_type()] {
-        is_read_for_little(of_pointers(file.clone(), &datatype, &pointers));
-    }
-}
-
-/// As many elements as there may be, none of which is stored.
-#[test]
-fn pointers_that_are_not_stored() {
-    for datatype in [sequence_type(), string_type()] {
-        for layout in [chunked(UNDEFINED, &[4096, 16]), contiguous(UNDEFINED, 0)] {
-            let mut file = Hdf5::new();
-            let bad = file.put(&dataset(&[1 << 28], &datatype, layout, &[]));
-            is_read_for_little(file.beside_good(bad));
-        }
-    }
-}
-
-/// References to a region of so many blocks that it takes a while to read it once.
-#[test]
-fn references_that_share_their_region() {
-    let blocks = many(1_000_000) as u32;
-    let mut region = words(&[96]);
-    for word in [2, 1, 0, 8 + 8 * blocks, 1, blocks] {
-        region.extend(word.to_le_bytes());
-    }
-    region.extend(
-        (0..blocks)
-            .flat_map(|i| [2 * i, 2 * i].map(u32::to_le_bytes))
-            .flatten(),
-    );
-    let datatype = class_type(0x17, 1, 12, &[]);
-    costs_little(pointers_to_one(&datatype, 12, &region, 0));
-}
-
 /// A header as long as there may be: of as many messages as it can have, each an attribute; or of long attributes.
 #[test]
 fn headers_of_fifteen_mebibytes() {
@@ -633,50 +521,4 @@ fn wide_mappings() {
         .map(|i| format!("  !t{i} k: v\n"))
         .collect();
     costs_little(file(format!("bad:\n{same}"), &[]));
-}
-
-/// Puts a virtual dataset of parts that each grow with one of these sources.
-fn growing_with(file: &mut Hdf5, sources: &[String]) -> u64 {
-    let without_end = regular(0, 1, UNDEFINED, 1);
-    let mut list = [vec![0], words(&[sources.len() as u64])].concat();
-    for source in sources {
-        list.extend([b".\0", source.as_bytes(), &[0], &without_end, &without_end].concat());
-    }
-    let layout = put_list(file, list);
-    file.put(&dataset(&[1], &byte_type(), layout, &[]))
-}
-
-/// Parts that grow with a virtual dataset of so many parts that it is not kept: under one name, and each under another.
-#[test]
-fn virtual_parts_that_grow_with_thousands() {
-    let slashes = |i: usize| format!("{}large", "/".repeat(1 + i));
-    for sources in [vec![slashes(0); 2000], (0..200).map(slashes).collect()] {
-        let mut file = Hdf5::new();
-        let layout = put_list(&mut file, same_parts(b"/good", &all(), &all(), 25_000));
-        let large = file.put(&dataset(&[8], &byte_type(), layout, &[]));
-        let grows = growing_with(&mut file, &sources);
-        let good = file.put_bytes(b"goodness");
-        let root = file.put_group(&[(b"grows", grows), (b"good", good), (b"large", large)]);
-        costs_little(file.rooted(root));
-    }
-}
-
-/// They are sought in a group of so many links that it is not kept, and are not there.
-#[test]
-fn virtual_parts_that_grow_with_nothing() {
-    let mut file = Hdf5::new();
-    let link = |i: usize| hard_link(format!("{i:060}").as_bytes(), UNDEFINED);
-    let links: Vec<Message> = (0..30_000).map(link).collect();
-    let block = continuation_2(&links);
-    let links = file.put(&block);
-    let crowd = file.put(&group(&[continuation(links, block.len() as u64)]));
-    let absent: Vec<String> = (0..2000).map(|i| format!("/crowd/absent {i}")).collect();
-    let grows = growing_with(&mut file, &absent);
-    let root = file.put_group(&[(b"crowd", crowd), (b"grows", grows)]);
-    let mut timed = Timed {
-        tree: Tree::new(file.rooted(root)),
-    };
-    let root = timed.tree.0.root();
-    let found = timed.time("lookup", "grows", |fs| fs.lookup(root, b"grows"));
-    timed.object(found.expect("a dataset").ino, Kind::File, "grows");
 }
