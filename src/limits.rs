@@ -236,6 +236,10 @@ pub const BZIP2_KEPT: u64 = 16 << 20;
 /// Threads that serve requests.
 pub const THREADS: usize = 256;
 
+/// Bytes that are looked at to find the objects of one global heap collection, on average: those of the HDF5 library have
+/// 4 KiB, or few objects.
+pub const COLLECTION_METADATA: u64 = 16 << 10;
+
 /// Bytes of directories of global heap collections that all files of a mount keep together: at least the largest one.
 pub const GLOBAL_HEAP_CACHE: u64 = 2 << 20;
 

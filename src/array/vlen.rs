@@ -102,6 +102,7 @@ impl VariableLength {
         if offset >= end {
             return Ok(Vec::new());
         }
+        let _effort = for_elements(end - offset);
         let mut reply = vec![0; (end - offset) as usize];
         let mut at = nearest(&starts, offset, *place);
         let (mut count, mut is_full) = (FIRST, false);
@@ -184,7 +185,7 @@ impl VariableLength {
         if let Some(starts) = &*known {
             return Ok(Arc::clone(starts));
         }
-        let _effort = Effort::without_bound();
+        let _effort = for_elements(self.elements);
         let mut starts = vec![0];
         let mut total = 0_u64;
         let allocation = self.reader.allocation().ok();
@@ -305,6 +306,12 @@ struct Part<'a> {
     range: Range<u64>,
     /// Where they begin in the reply.
     place: usize,
+}
+
+/// What the way to the content of so many elements may take, should each lead to a collection that was not met just before.
+fn for_elements(count: u64) -> Effort {
+    let all = count.saturating_add(BLOCK);
+    Effort::of(all.saturating_mul(limits::COLLECTION_METADATA))
 }
 
 fn sum(lengths: &[u64]) -> Option<u64> {

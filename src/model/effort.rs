@@ -23,13 +23,12 @@ pub struct Effort {
 impl Effort {
     /// What one request may look at.
     pub fn of_a_request() -> Self {
-        let before = LEFT.replace(Some(limits::REQUEST_METADATA));
-        Effort { before }
+        Self::of(limits::REQUEST_METADATA)
     }
 
-    /// As much as it takes, for what is said to take that long.
-    pub fn without_bound() -> Self {
-        let before = LEFT.replace(None);
+    /// So many bytes.
+    pub fn of(bytes: u64) -> Self {
+        let before = LEFT.replace(Some(bytes));
         Effort { before }
     }
 
@@ -56,10 +55,7 @@ pub fn spend(bytes: u64) -> Result<()> {
     LEFT.set(Some(left.saturating_sub(bytes)));
     match bytes <= left {
         true => Ok(()),
-        false => Err(Error::limit(
-            "metadata that one request looks at",
-            limits::REQUEST_METADATA,
-        )),
+        false => Err(Error::limit("metadata that is looked at at a time", left)),
     }
 }
 
@@ -78,8 +74,8 @@ mod tests {
             spend(ALL).expect("a grant of its own");
         }
         {
-            let _long = Effort::without_bound();
-            spend(ALL + 1).expect("no bound in between");
+            let _long = Effort::of(2 * ALL);
+            spend(ALL + 1).expect("more in between");
         }
         spend(1).expect("all of it");
         assert!(request.is_spent());

@@ -88,6 +88,27 @@ fn large_collections_by_turns() {
     }
 }
 
+/// Each element leads to a collection of its own, which begins in an object of the one before and holds all that follow.
+#[test]
+fn collections_within_each_other() {
+    const COLLECTIONS: u16 = 10_000;
+    let size = 32 * u64::from(COLLECTIONS) + 32;
+    let mut file = Hdf5::new();
+    let mut nested = Vec::new();
+    for number in 0..COLLECTIONS {
+        let rest = size - nested.len() as u64;
+        nested.extend(collection(rest, &[(number + 1, 16, b"")]));
+    }
+    nested.resize(size as usize, 0);
+    let first = file.put(&nested);
+    let pointers: Vec<u8> = (0..COLLECTIONS)
+        .flat_map(|number| pointer(1, first + 32 * u64::from(number), u32::from(number) + 1))
+        .collect();
+    let tree = Tree::new(of_pointers(file, &string_type(), &pointers));
+    let root = tree.0.root();
+    Timed { tree }.time("lookup", "bad", |fs| fs.lookup(root, b"bad"));
+}
+
 /// As many elements as there may be, none of which is stored.
 #[test]
 fn pointers_that_are_not_stored() {
