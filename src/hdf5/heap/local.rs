@@ -23,6 +23,9 @@ pub struct LocalHeap {
 
 impl LocalHeap {
     /// Reads the heap's header at absolute offset `at`.
+    ///
+    /// # Errors
+    /// `Corrupt` where the data lies over the header.
     pub fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
         const WHAT: &str = "local heap";
         let widths = metadata.size_of_lengths().saturating_mul(2);
@@ -39,6 +42,10 @@ impl LocalHeap {
         let size = metadata.length(&mut cursor)?;
         metadata.length(&mut cursor)?; // the free list, which is the writers'
         let data = metadata.defined_address(&mut cursor)?;
+        let is_apart = data >= cursor.at() || data.saturating_add(size) <= at;
+        if !is_apart {
+            return Err(cursor.corrupt("its data lies over its header"));
+        }
         Ok(LocalHeap {
             metadata: Arc::clone(metadata),
             data,
