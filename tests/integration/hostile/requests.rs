@@ -152,12 +152,21 @@ pub(super) fn old_group_of(
     count: usize,
     entry: impl Fn(u64) -> (u64, u64, u32),
 ) -> u64 {
-    const IN_A_NODE: usize = 50_000;
+    let entries: Vec<_> = (0..count as u64).map(entry).collect();
+    old_group_in_nodes(file, names, &entries, 50_000)
+}
+
+/// An old group of these entries, so many in a node.
+pub(super) fn old_group_in_nodes(
+    file: &mut Hdf5,
+    names: &[u8],
+    entries: &[(u64, u64, u32)],
+    in_a_node: usize,
+) -> u64 {
     let names_at = file.put(names);
     let heap = file.put(&local_heap(names.len() as u64, names_at));
     let mut leaf = vec![0];
-    let entries: Vec<_> = (0..count as u64).map(entry).collect();
-    for entries in entries.chunks(IN_A_NODE) {
+    for entries in entries.chunks(in_a_node) {
         let node = file.put(&symbols(entries.len() as u16, entries));
         leaf.extend([node, entries.last().expect("an entry").0]);
     }

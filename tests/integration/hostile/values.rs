@@ -1,6 +1,7 @@
 //! Attributes, global heaps, variable-length elements, virtual datasets.
 
 use super::hdf5::*;
+use super::requests::old_group_in_nodes;
 use super::tree::*;
 
 /// A dataset of one sequence of bytes, which is this element; the collection stands at 96.
@@ -472,23 +473,14 @@ fn virtual_sources_of_giant_elements() {
 
 /// Puts an old group of these names, sorted and with their NUL, of one object.
 fn put_old_group(file: &mut Hdf5, names: &[String], object: u64) -> u64 {
-    const IN_A_NODE: usize = 256;
-    let text = names.concat();
-    let data = file.put(&[&[0; 8], text.as_bytes()].concat());
-    let heap = file.put(&local_heap(8 + text.len() as u64, data));
+    let text = [&[0; 8], names.concat().as_bytes()].concat();
     let mut entries = Vec::new();
     let mut at = 8;
     for name in names {
         entries.push((at, object, 0));
         at += name.len() as u64;
     }
-    let mut leaf = vec![0];
-    for entries in entries.chunks(IN_A_NODE) {
-        let node = file.put(&symbols(entries.len() as u16, entries));
-        leaf.extend([node, entries.last().expect("an entry").0]);
-    }
-    let btree = file.put(&group_node(0, (leaf.len() / 2) as u16, &leaf));
-    file.put(&old_group(btree, heap))
+    old_group_in_nodes(file, &text, &entries, 256)
 }
 
 /// A part for each member of a group, which has one more than a virtual dataset may have parts.
