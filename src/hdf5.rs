@@ -57,6 +57,7 @@ use crate::hdf5::other_files::OtherFiles;
 use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::{Superblock, Writer};
 use crate::model::datatype::ReferenceKind;
+use crate::model::effort;
 use crate::model::paths;
 use crate::model::region::Region;
 use crate::model::share::Share;
@@ -128,7 +129,8 @@ impl File {
         let object = Arc::new(Object::read(&self.context, at)?);
         let weight = object.weight();
         opening::done(weight)?;
-        if !object.node.is_partial() {
+        // What the request had no effort left for is no fault of the object's.
+        if !object.node.is_partial() && !effort::is_spent() {
             self.objects.put(at, Arc::clone(&object), weight);
         }
         Ok(object)

@@ -31,17 +31,17 @@ impl Effort {
         let before = LEFT.replace(Some(bytes));
         Effort { before }
     }
-
-    /// Whether all of it is spent.
-    pub fn is_spent(&self) -> bool {
-        LEFT.get() == Some(0)
-    }
 }
 
 impl Drop for Effort {
     fn drop(&mut self) {
         LEFT.set(self.before);
     }
+}
+
+/// Whether nothing is left of what this thread was granted.
+pub fn is_spent() -> bool {
+    LEFT.get() == Some(0)
 }
 
 /// Takes so many bytes from what this thread was granted.
@@ -78,9 +78,10 @@ mod tests {
             spend(ALL + 1).expect("more in between");
         }
         spend(1).expect("all of it");
-        assert!(request.is_spent());
+        assert!(is_spent());
         spend(1).expect_err("more than that");
         drop(request);
+        assert!(!is_spent());
         spend(ALL + 1).expect("no bound again");
     }
 }

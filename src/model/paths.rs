@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::effort::Effort;
+use crate::model::effort::{self, Effort};
 use crate::model::names::{NameAt, Names};
 use crate::model::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
@@ -123,7 +123,7 @@ impl PathIndex {
     ///
     /// What cannot be read is passed over: its own readers are told.
     pub fn build(container: &dyn Container, make_room: &dyn Fn(u64)) -> Self {
-        let effort = Effort::of_a_request();
+        let _effort = Effort::of_a_request();
         let root = container.root();
         let mut index = PathIndex {
             root: Some(root),
@@ -147,7 +147,7 @@ impl PathIndex {
                 Ok(_) => {}
                 Err(error) => index.note(&error),
             }
-            index.complete &= !effort.is_spent();
+            index.complete &= !effort::is_spent();
             next = next.saturating_add(1);
         }
         index
