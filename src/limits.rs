@@ -261,8 +261,8 @@ pub const FAMILY_MEMBERS: u64 = 1000;
 /// Structures in the metadata cache images of all files of a mount together, 24 bytes each.
 pub const CACHE_IMAGE_ENTRIES: usize = 1 << 16;
 
-/// Raw files that hold elements of HDF5 datasets and that a mount keeps open.
-pub const OPEN_RAW_FILES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(128).unwrap();
+/// Raw files that hold elements of HDF5 datasets and that each HDF5 file keeps open.
+pub const OPEN_RAW_FILES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(64).unwrap();
 
 /// Bytes of the names of raw files that one HDF5 dataset lists.
 pub const RAW_FILE_NAMES: usize = 1 << 20;

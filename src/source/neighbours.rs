@@ -39,6 +39,8 @@ pub struct Neighbours {
     /// From the root's directory to the file's own.
     base: PathBuf,
     name: OsString,
+    /// Raw files by their names in this state of the file, which another state does not share.
+    raw_files: Mutex<LruCache<Vec<u8>, Arc<FileSource>>>,
 }
 
 /// The directory of the source that is mounted, whose policy is everyone's.
@@ -50,8 +52,6 @@ struct Root {
     policy: Policy,
     /// Where nothing is looked up.
     barred: Option<Own>,
-    /// Raw files by their names from the root's directory.
-    raw_files: Mutex<LruCache<PathBuf, Arc<FileSource>>>,
 }
 
 /// The mount that shows the source. Whoever looks there waits for an answer from here.
@@ -95,12 +95,12 @@ impl Neighbours {
             handle,
             policy,
             barred,
-            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         });
         Neighbours {
             root,
             base: PathBuf::new(),
             name: source.file_name().unwrap_or_default().to_owned(),
+            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         }
     }
 
@@ -111,12 +111,12 @@ impl Neighbours {
             handle: Err(Errno::EACCES),
             policy: Policy::None,
             barred: None,
-            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         });
         Neighbours {
             root,
             base: PathBuf::new(),
             name: OsString::new(),
+            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         }
     }
 
@@ -130,6 +130,7 @@ impl Neighbours {
             // An absolute base stays as it is when it is joined to the root's directory.
             base: base.unwrap_or(directory).to_path_buf(),
             name: located.file_name().unwrap_or_default().to_owned(),
+            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         }
     }
 
@@ -157,20 +158,18 @@ impl Neighbours {
         Ok(self.find(name)?.map(|(file, _)| file))
     }
 
-    /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and a source many datasets:
+    /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and a file many datasets:
     /// those that were used last stay open.
     ///
     /// # Errors
     /// As [`open`](Self::open), and `Corrupt` where there is none. A failure is not kept: the file may come back.
     pub fn open_raw(&self, name: &[u8]) -> Result<Arc<FileSource>> {
-        let key = self.base.join(OsStr::from_bytes(name));
         let open = || {
-            self.root
-                .raw_files
+            self.raw_files
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
-        if let Some(file) = open().get(&key) {
+        if let Some(file) = open().get(name) {
             return Ok(Arc::clone(file));
         }
         let missing = || {
@@ -178,7 +177,7 @@ impl Neighbours {
             Error::corrupt(format!("external raw file {name}: missing"), 0)
         };
         let file = Arc::new(self.open(name)?.ok_or_else(missing)?);
-        open().put(key, Arc::clone(&file));
+        open().put(name.to_vec(), Arc::clone(&file));
         Ok(file)
     }
 
