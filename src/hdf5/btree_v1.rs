@@ -111,6 +111,11 @@ impl BtreeV1 {
         })
     }
 
+    /// Key `i` of a group's `node`: the offset of a name in the group's local heap.
+    fn name(&self, node: &Node, i: usize) -> Result<u64> {
+        self.meta.length(&mut node.key(i)?)
+    }
+
     fn node(&self, at: u64, above: u64) -> Result<Node> {
         let addresses = self.meta.size_of_offsets().saturating_mul(2);
         let prefix = addresses.saturating_add(8);
@@ -304,6 +309,10 @@ impl LeafEntries {
     }
 }
 
+/// Two keys of a group's tree, as offsets in the group's local heap: names between them are greater than the first
+/// (`None`: than nothing), and not greater than the second.
+pub type Keys = (Option<u64>, u64);
+
 /// The symbol table nodes of a group, in the order of the names, one at a time.
 #[derive(Debug)]
 pub struct Leaves(LeafEntries);
@@ -325,6 +334,18 @@ impl Leaves {
             .transpose()
     }
 
+    /// The keys on either side of the way to the node that came last, from the root down. Nothing is sought by the first
+    /// key of a node.
+    pub fn keys(&self) -> Result<Vec<Keys>> {
+        let tree = &self.0.tree;
+        let keys = self.0.path.iter().map(|(node, taken)| {
+            let before = taken.checked_sub(1).filter(|&i| i > 0);
+            let after = before.map(|i| tree.name(node, i)).transpose()?;
+            Ok((after, tree.name(node, *taken)?))
+        });
+        keys.collect()
+    }
+
     /// Before the next symbol table node.
     pub fn place(&self) -> Place {
         self.0.place()
@@ -339,33 +360,64 @@ impl Leaves {
     }
 }
 
-/// The absolute offset of the one symbol table node that can hold the sought name.
-///
-/// `compare` is given the offset of a name in the group's local heap, and says how the sought name stands to it.
-///
-/// # Errors
-/// As a node on the way is damaged, or as `compare` says.
-pub fn find_group_leaf(
-    meta: Arc<Metadata>,
-    root: u64,
-    mut compare: impl FnMut(u64) -> Result<Ordering>,
-) -> Result<Option<u64>> {
-    let tree = BtreeV1::group(meta, root);
-    let mut node = tree.root()?;
-    loop {
-        // Child i holds the names after key i, up to and including key i + 1.
-        let key = node.first_key(1, |mut key| {
-            let name = tree.meta.length(&mut key)?;
-            Ok(compare(name)? != Ordering::Greater)
-        })?;
-        let Some(key) = key else {
-            return Ok(None);
-        };
-        let i = key.saturating_sub(1);
-        if node.level == 0 {
-            return tree.defined_child(&node, i).map(Some);
+/// The way down a group's tree to where a name is, if it is there.
+#[derive(Debug)]
+pub struct GroupBranch {
+    tree: BtreeV1,
+    /// From the root down.
+    nodes: Vec<Node>,
+    /// The absolute offset of the one symbol table node that can hold the name.
+    pub leaf: Option<u64>,
+}
+
+impl GroupBranch {
+    /// `root` is the absolute offset of the tree; `compare` is given the offset of a name in the group's local heap, and
+    /// says how the sought name stands to it.
+    ///
+    /// # Errors
+    /// As a node on the way is damaged, or as `compare` says.
+    pub fn to(
+        meta: Arc<Metadata>,
+        root: u64,
+        mut compare: impl FnMut(u64) -> Result<Ordering>,
+    ) -> Result<Self> {
+        let tree = BtreeV1::group(meta, root);
+        let mut nodes = Vec::new();
+        let mut leaf = None;
+        let mut next = Some(tree.root()?);
+        while let Some(node) = next.take() {
+            // Child i holds the names after key i, up to and including key i + 1.
+            let key = node.first_key(1, |mut key| {
+                let name = tree.meta.length(&mut key)?;
+                Ok(compare(name)? != Ordering::Greater)
+            })?;
+            match key.map(|key| key.saturating_sub(1)) {
+                Some(i) if node.level == 0 => leaf = Some(tree.defined_child(&node, i)?),
+                Some(i) => next = Some(tree.descend(&node, i)?),
+                None => {}
+            }
+            nodes.push(node);
         }
-        node = tree.descend(&node, i)?;
+        Ok(GroupBranch { tree, nodes, leaf })
+    }
+
+    /// Checks what a search relies on: that each key is no less than the one before. `text` reads a name.
+    ///
+    /// # Errors
+    /// `Corrupt` where keys of a node on the way are not in order, so that the name may be elsewhere.
+    pub fn check_order(&self, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<()> {
+        for node in &self.nodes {
+            let mut before = Vec::new();
+            for i in 1..=node.used {
+                let key = text(self.tree.name(node, i)?)?;
+                if key < before {
+                    let what = format!("{NODE}: its keys are not in order");
+                    return Err(Error::corrupt(what, node.at));
+                }
+                before = key;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -430,7 +482,10 @@ mod tests {
     /// A key is the greatest name on its left. Here a name's place in the heap stands for the name.
     #[test]
     fn a_name_has_one_leaf() {
-        let find = |name: u64| find_group_leaf(small_tree(), 0, |key| Ok(name.cmp(&key))).unwrap();
+        let find = |name: u64| {
+            let branch = GroupBranch::to(small_tree(), 0, |key| Ok(name.cmp(&key)));
+            branch.unwrap().leaf
+        };
         assert_eq!(find(10), Some(1111));
         assert_eq!(find(11), Some(2222));
         assert_eq!(find(20), Some(2222));
@@ -477,7 +532,7 @@ mod tests {
     fn levels_must_fall() {
         let own_child = file(&[node(1, &[0, 0, 9])]);
         assert!(leaves(Arc::clone(&own_child)).is_err());
-        assert!(find_group_leaf(own_child, 0, |_| Ok(Ordering::Less)).is_err());
+        assert!(GroupBranch::to(own_child, 0, |_| Ok(Ordering::Less)).is_err());
         let same_level = file(&[node(1, &[0, 100, 9]), node(1, &[0, 200, 9])]);
         assert!(leaves(same_level).is_err());
     }

@@ -1,6 +1,7 @@
 //! Groups in their three forms: symbol table (old), link messages in the header (compact), links on a
 //! fractal heap (dense) (HDF5 3.0, IV.B and III.A–III.C).
 
+pub mod bounds;
 pub mod dense;
 pub mod marks;
 pub mod symbol_table_node;

@@ -1,16 +1,19 @@
 //! Old-style groups: a version 1 B-tree whose leaves lead to symbol table nodes, the names being on a
 //! local heap (HDF5 3.0, III.B and III.C).
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::btree_v1::{Leaves, Place, find_group_leaf};
+use crate::hdf5::btree_v1::{GroupBranch, Leaves, Place};
+use crate::hdf5::group::bounds::Bounds;
 use crate::hdf5::group::marks::Marks;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
+use crate::model::effort;
 use crate::model::{Link, LinkStream, LinkTarget, NodeId};
 use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};
@@ -44,19 +47,28 @@ impl SymbolTableLinks {
     }
 
     /// The link called `name`: a descent, and a search of one node.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is not there and the tree is not in order, so that it may be elsewhere.
     pub fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let heap = self.heap()?;
         let metadata = Arc::clone(&self.metadata);
-        let leaf = find_group_leaf(metadata, self.table.btree, |offset| {
+        let branch = GroupBranch::to(metadata, self.table.btree, |offset| {
             Ok(name.cmp(heap.text(offset)?.as_slice()))
         })?;
-        let Some(leaf) = leaf else { return Ok(None) };
-        let mut budget = self.metadata.source().length();
-        for entry in read_node(&self.metadata, leaf, &mut budget)? {
-            if heap.is_text(entry.name_offset, name)? {
-                return entry.link(&heap).map(Some);
+        if let Some(leaf) = branch.leaf {
+            let mut budget = self.metadata.source().length();
+            for entry in read_node(&self.metadata, leaf, &mut budget)? {
+                if heap.is_text(entry.name_offset, name)? {
+                    return entry.link(&heap).map(Some);
+                }
             }
         }
+        branch.check_order(|offset| {
+            let key = heap.text(offset)?;
+            effort::spend(to_u64(key.len()))?;
+            Ok(key)
+        })?;
         Ok(None)
     }
 
@@ -147,6 +159,9 @@ pub struct SymbolTableStream {
     /// The name that was handed out last. An equal one behind it would lead to the same link.
     last_name: Option<Vec<u8>>,
     marks: Marks<Mark>,
+    bounds: Bounds,
+    /// Whether the bounds are those of the leaf that the entries are of.
+    is_bounded: bool,
 }
 
 /// A place before a symbol table node.
@@ -172,6 +187,8 @@ impl SymbolTableStream {
             passed: 0,
             last_name: None,
             marks: Marks::default(),
+            bounds: Bounds::default(),
+            is_bounded: false,
         })
     }
 
@@ -189,6 +206,7 @@ impl SymbolTableStream {
                 Ok(entries) => {
                     self.pass(usize::from(entries.is_empty()))?;
                     self.entries = entries.into();
+                    self.is_bounded = false;
                 }
                 Err(error) => {
                     _ = self.failure.get_or_insert(error);
@@ -207,6 +225,40 @@ impl SymbolTableStream {
         }
         let most = to_u64(limits::PASSED_NODES);
         Err(Error::limit("nodes of a group that are passed over", most))
+    }
+
+    /// The link of an `entry` of this leaf, `None` where its name is the one before.
+    ///
+    /// # Errors
+    /// `Corrupt` where a search for the name would come to another leaf.
+    fn read(&mut self, entry: &Entry) -> Result<Option<Link>> {
+        let link = entry.link(&self.heap)?;
+        if self.last_name.as_ref() == Some(&link.name) {
+            return Ok(None);
+        }
+        if !self.is_bounded {
+            self.read_bounds()?;
+            self.is_bounded = true;
+        }
+        if !self.bounds.hold(&link.name) {
+            let what = format!("{WHAT}: a name is not where it is sought");
+            return Err(Error::corrupt(what, entry.at));
+        }
+        self.last_name = Some(link.name.clone());
+        Ok(Some(link))
+    }
+
+    /// Long keys count like nodes that are passed over.
+    fn read_bounds(&mut self) -> Result<()> {
+        const LONG: usize = 4096;
+        let passed = Cell::new(0_usize);
+        let keys = self.leaves.keys()?;
+        self.bounds.come_to(&keys, |offset| {
+            let key = self.heap.text(offset)?;
+            passed.set(passed.get().saturating_add(key.len() / LONG));
+            Ok(key)
+        })?;
+        self.pass(passed.get())
     }
 
     /// Goes to the last place at or before `position` that was come by, if that is nearer than going on.
@@ -251,19 +303,12 @@ impl LinkStream for SymbolTableStream {
                 break;
             };
             self.position = self.position.saturating_add(1);
-            match entry.link(&self.heap) {
-                Ok(link) if self.last_name.as_ref() == Some(&link.name) => {
-                    self.pass(limits::UNREAD_NODES)?;
-                }
-                Ok(link) => {
-                    self.last_name = Some(link.name.clone());
-                    return Ok(Some(link));
-                }
-                Err(error) => {
-                    _ = self.failure.get_or_insert(error);
-                    self.pass(limits::UNREAD_NODES)?;
-                }
+            match self.read(&entry) {
+                Ok(Some(link)) => return Ok(Some(link)),
+                Ok(None) => {}
+                Err(error) => _ = self.failure.get_or_insert(error),
             }
+            self.pass(limits::UNREAD_NODES)?;
         }
         self.failure.take().map_or(Ok(None), Err)
     }

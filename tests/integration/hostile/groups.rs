@@ -78,9 +78,7 @@ fn trees_that_claim_more_than_they_hold() {
     }
 }
 
-/// The names under the second key are before it, and those under the third are behind it. Writers that delete leave keys
-/// that are no names any more, so that the order of keys is nothing to refuse a listing for; who seeks a name by them
-/// finds it or does not.
+/// The second key is before the first. A search cannot be believed, and what is listed can be sought.
 #[test]
 fn trees_whose_keys_are_out_of_order() {
     let mut old = old();
@@ -89,12 +87,41 @@ fn trees_whose_keys_are_out_of_order() {
     let one = old.file.put(&symbols(1, &[(8, child, 0)]));
     let btree = old.file.put(&group_node(0, 2, &[0, two, 16, one, 8]));
     let tree = good_is_good(old.finish(btree));
-    let names = [b"two".to_vec(), b"one".to_vec()];
-    assert_eq!(tree.names("bad"), Ok(names.to_vec()));
-    for name in ["bad/one", "bad/two"] {
-        match tree.content(name) {
-            Ok(content) => assert_eq!(content, b"child"),
-            error => assert_eq!(errno_of(error), Errno::ENOENT),
+    let (listed, outcome) = tree.listing("bad");
+    assert_eq!(listed, [b"two".to_vec()]);
+    assert_eq!(errno_of(outcome), Errno::EIO);
+    for name in ["bad/one", "bad/two", "bad/six"] {
+        assert_eq!(errno_of(tree.content(name)), Errno::EIO, "{name}");
+    }
+}
+
+/// The keys are in order, but one of the names is under another's: a search would not find it, so it is not listed.
+#[test]
+fn names_that_are_not_where_they_are_sought() {
+    let symbols_of = |names: &[u64], old: &mut Old| {
+        let entries: Vec<_> = names.iter().map(|&name| (name, old.child, 0)).collect();
+        let count = u16::try_from(names.len()).expect("a few");
+        old.file.put(&symbols(count, &entries))
+    };
+    // Under a leaf, and under a leaf whose own keys allow it but not those above.
+    for levels in [1, 2] {
+        let mut old = old();
+        let first = symbols_of(&[8, 16], &mut old);
+        let second = symbols_of(&[24], &mut old);
+        let mut children = [first, second];
+        if levels == 2 {
+            children = children.map(|leaf| old.file.put(&group_node(0, 1, &[0, leaf, 16])));
+        }
+        let [first, second] = children;
+        let root = group_node(levels - 1, 2, &[0, first, 24, second, 16]);
+        let btree = old.file.put(&root);
+        let tree = good_is_good(old.finish(btree));
+        let (listed, outcome) = tree.listing("bad");
+        assert_eq!(listed, [b"one".to_vec()]);
+        assert_eq!(errno_of(outcome), Errno::EIO);
+        assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
+        for name in ["bad/two", "bad/six"] {
+            assert_eq!(errno_of(tree.content(name)), Errno::ENOENT, "{name}");
         }
     }
 }

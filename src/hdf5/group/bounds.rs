@@ -1,0 +1,91 @@
+//! What the names in a leaf of an old-style group lie between, so that a search for them comes to that leaf.
+
+use crate::error::Result;
+use crate::hdf5::btree_v1::Keys;
+
+/// The bounds of the leaf that a listing has come to.
+#[derive(Debug, Default)]
+pub struct Bounds {
+    /// From the root down: the keys on either side of the child that was taken, and the closest up to there.
+    levels: Vec<(Keys, Keys)>,
+    after: Option<Vec<u8>>,
+    last: Vec<u8>,
+}
+
+impl Bounds {
+    /// Comes to the leaf that is between these keys, from the root down. `text` reads a name.
+    ///
+    /// # Errors
+    /// Those of `text`.
+    pub fn come_to(
+        &mut self,
+        levels: &[Keys],
+        text: impl Fn(u64) -> Result<Vec<u8>>,
+    ) -> Result<()> {
+        let pairs = self.levels.iter().zip(levels);
+        let same = pairs.take_while(|((keys, _), other)| keys == *other);
+        self.levels.truncate(same.count());
+        for keys in levels.get(self.levels.len()..).unwrap_or_default() {
+            let closest = match self.levels.last() {
+                Some((_, above)) => closer(*above, *keys, &text)?,
+                None => *keys,
+            };
+            self.levels.push((*keys, closest));
+        }
+        let Some((_, (after, last))) = self.levels.last() else {
+            return Ok(());
+        };
+        self.after = after.map(&text).transpose()?;
+        self.last = text(*last)?;
+        Ok(())
+    }
+
+    /// Whether a search for `name` comes to this leaf.
+    pub fn hold(&self, name: &[u8]) -> bool {
+        let is_after = self.after.as_deref().is_none_or(|after| after < name);
+        is_after && name <= self.last.as_slice()
+    }
+}
+
+/// The keys that are closer to each other.
+fn closer(above: Keys, own: Keys, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<Keys> {
+    let after = match (above.0, own.0) {
+        (Some(above), Some(own)) if above != own && text(above)? > text(own)? => Some(above),
+        (above, own) => own.or(above),
+    };
+    let last = match above.1 != own.1 && text(above.1)? < text(own.1)? {
+        true => above.1,
+        false => own.1,
+    };
+    Ok((after, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A letter for each offset.
+    fn text(offset: u64) -> Result<Vec<u8>> {
+        Ok(vec![u8::try_from(offset).unwrap()])
+    }
+
+    const fn keys(after: u8, last: u8) -> Keys {
+        (Some(after as u64), last as u64)
+    }
+
+    #[test]
+    fn names_lie_between_the_closest_keys_of_all_levels() {
+        let mut bounds = Bounds::default();
+        let mut held = |levels: &[Keys]| -> Vec<u8> {
+            bounds.come_to(levels, text).unwrap();
+            (b'a'..=b'z').filter(|&name| bounds.hold(&[name])).collect()
+        };
+        assert_eq!(held(&[keys(b'c', b'f')]), b"def");
+        assert_eq!(held(&[keys(b'c', b'f'), keys(b'd', b'e')]), b"e");
+        assert_eq!(held(&[keys(b'c', b'f'), keys(b'a', b'z')]), b"def");
+        assert_eq!(held(&[keys(b'c', b'f'), (None, u64::from(b'd'))]), b"d");
+        assert_eq!(held(&[(None, u64::from(b'b')), keys(b'a', b'z')]), b"b");
+        assert_eq!(held(&[keys(b'c', b'f'), keys(b'k', b'z')]), b"");
+        assert_eq!(held(&[keys(b'x', b'z')]), b"yz");
+    }
+}
