@@ -309,6 +309,9 @@ pub const VIRTUAL_OVERLAPS: u64 = 16;
 /// Virtual datasets within virtual datasets.
 pub const VIRTUAL_DEPTH: usize = 16;
 
+/// Other files, open or not, of which each mounted file knows what they looked like, some 100 bytes each.
+pub const SEEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1 << 14).unwrap();
+
 /// Other files that a mounted file keeps open: virtual sources, external links.
 pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(128).unwrap();
 

@@ -18,6 +18,7 @@ pub mod device;
 pub mod file;
 pub mod growing;
 pub mod memory;
+pub mod neighbour;
 pub mod neighbours;
 pub mod overlay;
 pub mod raw_file;

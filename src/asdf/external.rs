@@ -55,7 +55,7 @@ impl Externals {
             let what = format!("other ASDF file {}", name.escape_ascii());
             return Err(Error::io(&std::io::ErrorKind::NotFound.into(), what));
         };
-        let source: SharedSource = Arc::new(file);
+        let source: SharedSource = file;
         let header = header::read(&*source)?;
         let blocks = block::walk(&*source, header.end)?;
         Ok(Contents::new(source, blocks))

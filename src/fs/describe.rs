@@ -37,8 +37,8 @@ impl Filesystem {
     /// Whether the source is to be opened anew.
     fn is_due(&self, watch: &Watch) -> bool {
         match self.current() {
-            Some(live) if live.is_growing() => watch.may_have_grown(),
-            Some(_) => watch.is_changed(),
+            Some(live) if live.is_growing() => watch.may_have_grown() || live.is_changed(),
+            Some(live) => watch.is_changed() || live.is_changed(),
             None => true,
         }
     }
@@ -96,7 +96,8 @@ impl Filesystem {
             return Err(refusal(Errno::EDEADLK, "its own mount hides it"));
         }
         let mut reopened = watch.reopen()?;
-        let before = before.filter(|live| live.is_growing() && watch.is_same_file(&reopened));
+        let grows = |live: &Live| live.is_growing() && !live.is_changed();
+        let before = before.filter(|live| grows(live) && watch.is_same_file(&reopened));
         if before.is_none() && !self.options.force {
             detect::refuse_locked(&reopened.file())?;
         }

@@ -219,7 +219,7 @@ impl Others {
         if own != shown {
             return Ok(Standing::Spelling(Place::Other(own)));
         }
-        let watch = Watch::over(&located.path, located.file)?;
+        let watch = Watch::over(&located.path, located.file);
         let growing = self.growing(shown, &watch);
         let tree = match &growing {
             Some(live) if live.is_recent() => return Ok(Standing::File(Arc::clone(live))),

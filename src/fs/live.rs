@@ -112,14 +112,17 @@ impl Live {
         own.is_some_and(|own| own.is_of_same_file(&watch.fingerprint()))
     }
 
-    /// Whether this other file has changed since it was opened, as far as was seen lately.
+    /// Whether this other file, or one that it takes elements from, has changed since it was opened, as far as was seen
+    /// lately.
     pub(super) fn is_changed(&self) -> bool {
-        self.watch.as_ref().is_some_and(Watch::is_changed)
+        let neighbours = self.neighbours.states();
+        self.watch.as_ref().is_some_and(Watch::is_changed) || neighbours.is_changed()
     }
 
-    /// Whether this other file has changed since it was opened, as it is now.
+    /// Whether this other file has changed since it was opened, as it is now, or one was read that had.
     pub(super) fn is_changed_now(&self) -> bool {
-        self.watch.as_ref().is_some_and(Watch::is_changed_now)
+        let neighbours = self.neighbours.states();
+        self.watch.as_ref().is_some_and(Watch::is_changed_now) || neighbours.met_a_change()
     }
 
     /// Whether `group` is the root of the mount.

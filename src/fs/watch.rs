@@ -36,15 +36,15 @@ pub(super) struct Reopened(State);
 
 impl Watch {
     pub(super) fn new(path: &Path) -> Result<Self> {
-        Self::over(path, FileSource::open(path)?)
+        Ok(Self::over(path, FileSource::open(path)?))
     }
 
     /// Watches the file that is open as `file`.
-    pub(super) fn over(path: &Path, file: FileSource) -> Result<Self> {
-        Ok(Watch {
+    pub(super) fn over(path: &Path, file: FileSource) -> Self {
+        Watch {
             path: path.to_path_buf(),
-            state: Mutex::new(State::new(file)?),
-        })
+            state: Mutex::new(State::new(file)),
+        }
     }
 
     /// What the file looked like when it was opened.
@@ -97,7 +97,7 @@ impl Watch {
 
     /// The file that stands at the path now.
     pub(super) fn reopen(&self) -> Result<Reopened> {
-        Ok(Reopened(State::new(FileSource::open(&self.path)?)?))
+        Ok(Reopened(State::new(FileSource::open(&self.path)?)))
     }
 
     /// Whether `reopened` is the file that is watched, changed or not, and not another one of its name.
@@ -130,18 +130,18 @@ impl Reopened {
 }
 
 impl State {
-    fn new(file: FileSource) -> Result<Self> {
+    fn new(file: FileSource) -> Self {
         let file = Arc::new(file);
-        let opened = file.fingerprint()?;
+        let opened = file.opened();
         let now = Instant::now();
-        Ok(State {
+        State {
             file,
             opened,
             when: now,
             looked: now,
             changed: false,
             young: opened.age().is_none_or(|age| age < SETTLING),
-        })
+        }
     }
 
     fn look(&mut self) {

@@ -100,7 +100,7 @@ fn family_members(
         };
         let start = member_size.checked_mul(number);
         let start = start.ok_or_else(|| Error::limit("size of a family", u64::MAX))?;
-        members.push((start, Arc::new(member)));
+        members.push((start, member));
     }
     Err(Error::limit("members of a family", limits::FAMILY_MEMBERS))
 }
@@ -151,13 +151,12 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<S
         .collect::<Result<Vec<_>>>()?;
     let stem = multi_stem(neighbours.own_name(), &templates)
         .ok_or_else(|| information.corrupt("the file's name fits none of its members' names"))?;
-    let mut members = Vec::new();
+    let mut members: Vec<(u64, SharedSource)> = Vec::new();
     for (start, template) in starts.iter().zip(&templates) {
         let name = replace_stem(template, stem);
         let member = neighbours.open(&name)?.ok_or_else(|| {
             information.corrupt(&format!("member {} is missing", name.escape_ascii()))
         })?;
-        let member: SharedSource = Arc::new(member);
         members.push((*start, member));
     }
     Ok(Arc::new(Concatenation::new(members)))

@@ -57,7 +57,7 @@ impl OtherFiles {
             return Ok(None);
         };
         let neighbours = Arc::clone(&self.neighbours);
-        let file = File::open(Arc::new(source), neighbours, &self.caches, self.force)?;
+        let file = File::open(source, neighbours, &self.caches, self.force)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.put(name.to_vec(), Arc::clone(&file));
         Ok(Some(file))

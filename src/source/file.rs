@@ -19,7 +19,7 @@ use crate::wire::to_u64;
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
-    length: u64,
+    opened: Fingerprint,
 }
 
 /// What tells one state of a file from another: device, inode, size, and both change times.
@@ -33,6 +33,16 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
+    fn of(metadata: &std::fs::Metadata) -> Self {
+        Fingerprint {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
     /// Whether both are states of one file.
     pub fn is_of_same_file(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
@@ -78,14 +88,14 @@ impl FileSource {
         }
         Ok(FileSource {
             file,
-            length: metadata.len(),
+            opened: Fingerprint::of(&metadata),
         })
     }
 
     /// Whether these bytes were in the file when it was opened.
     fn had(&self, at: u64, length: usize) -> bool {
         let end = at.checked_add(to_u64(length));
-        end.is_some_and(|end| end <= self.length)
+        end.is_some_and(|end| end <= self.length())
     }
 
     /// The open file's metadata as it is now.
@@ -112,20 +122,18 @@ impl FileSource {
 
     /// The open file's state as it is now.
     pub fn fingerprint(&self) -> Result<Fingerprint> {
-        let now = self.metadata()?;
-        Ok(Fingerprint {
-            device: now.dev(),
-            inode: now.ino(),
-            size: now.size(),
-            modified: (now.mtime(), now.mtime_nsec()),
-            changed: (now.ctime(), now.ctime_nsec()),
-        })
+        Ok(Fingerprint::of(&self.metadata()?))
+    }
+
+    /// The file's state when it was opened, which its length is of.
+    pub fn opened(&self) -> Fingerprint {
+        self.opened
     }
 }
 
 impl Source for FileSource {
     fn length(&self) -> u64 {
-        self.length
+        self.opened.size
     }
 
     fn growing(self: Arc<Self>) -> Option<SharedSource> {

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::device::Device;
 use crate::source::file::FileSource;
+use crate::source::neighbour::{Neighbour, States};
 
 /// Which other files a source may bring in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,7 +41,8 @@ pub struct Neighbours {
     base: PathBuf,
     name: OsString,
     /// Raw files by their names in this state of the file, which another state does not share.
-    raw_files: Mutex<LruCache<Vec<u8>, Arc<FileSource>>>,
+    raw_files: Mutex<LruCache<Vec<u8>, Arc<Neighbour>>>,
+    states: Arc<States>,
 }
 
 /// The directory of the source that is mounted, whose policy is everyone's.
@@ -101,6 +103,7 @@ impl Neighbours {
             base: PathBuf::new(),
             name: source.file_name().unwrap_or_default().to_owned(),
             raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
+            states: Arc::default(),
         }
     }
 
@@ -117,6 +120,7 @@ impl Neighbours {
             base: PathBuf::new(),
             name: OsString::new(),
             raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
+            states: Arc::default(),
         }
     }
 
@@ -131,6 +135,7 @@ impl Neighbours {
             base: base.unwrap_or(directory).to_path_buf(),
             name: located.file_name().unwrap_or_default().to_owned(),
             raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
+            states: Arc::default(),
         }
     }
 
@@ -153,9 +158,20 @@ impl Neighbours {
     /// directory, as the HDF5 library does: files move together.
     ///
     /// # Errors
-    /// `Io` where the policy forbids it or the system does: not a regular file, no permission.
-    pub fn open(&self, name: &[u8]) -> Result<Option<FileSource>> {
-        Ok(self.find(name)?.map(|(file, _)| file))
+    /// `Io` where the policy forbids it or the system does: not a regular file, no permission; `ESTALE` where another
+    /// state of it was there before.
+    pub fn open(&self, name: &[u8]) -> Result<Option<Arc<Neighbour>>> {
+        let Some((file, path)) = self.find(name)? else {
+            let path = self.root.directory.join(&self.base);
+            self.states.missed(&path.join(OsStr::from_bytes(name)))?;
+            return Ok(None);
+        };
+        self.states.found(&path, file).map(Some)
+    }
+
+    /// How the neighbours looked that were opened.
+    pub fn states(&self) -> &States {
+        &self.states
     }
 
     /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and a file many datasets:
@@ -163,7 +179,7 @@ impl Neighbours {
     ///
     /// # Errors
     /// As [`open`](Self::open), and `Corrupt` where there is none. A failure is not kept: the file may come back.
-    pub fn open_raw(&self, name: &[u8]) -> Result<Arc<FileSource>> {
+    pub fn open_raw(&self, name: &[u8]) -> Result<Arc<Neighbour>> {
         let open = || {
             self.raw_files
                 .lock()
@@ -176,7 +192,7 @@ impl Neighbours {
             let name = name.escape_ascii();
             Error::corrupt(format!("external raw file {name}: missing"), 0)
         };
-        let file = Arc::new(self.open(name)?.ok_or_else(missing)?);
+        let file = self.open(name)?.ok_or_else(missing)?;
         open().put(name.to_vec(), Arc::clone(&file));
         Ok(file)
     }

@@ -37,6 +37,7 @@ impl Source for RawFile {
         let (there, past_end) = buffer.split_at_mut(to_usize(there)?);
         file.read_at(at, there)?;
         past_end.fill(0);
+        file.check()?;
         Ok(())
     }
 }

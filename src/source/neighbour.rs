@@ -1,0 +1,243 @@
+//! One file beside the source, read as long as it is what it was when it was opened.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::file::{FileSource, Fingerprint};
+use crate::source::growing::GrowingFile;
+use crate::source::{SharedSource, Source};
+
+/// How long what was seen of neighbours that nobody reads is taken for true.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A neighbour that is open. Bytes of two of its states never mix: once it has changed, it is not read any more.
+#[derive(Debug)]
+pub struct Neighbour {
+    file: Arc<FileSource>,
+    states: Arc<States>,
+    /// A writer appends to it, and lets others read.
+    grows: AtomicBool,
+}
+
+impl Neighbour {
+    /// Whether the file is what it was when it was opened.
+    ///
+    /// # Errors
+    /// `ESTALE` where it is not.
+    pub fn check(&self) -> Result<()> {
+        let grows = self.grows.load(Ordering::Relaxed);
+        match grows || self.file.fingerprint() == Ok(self.file.opened()) {
+            true => Ok(()),
+            false => Err(self.states.stale()),
+        }
+    }
+}
+
+impl Source for Neighbour {
+    fn length(&self) -> u64 {
+        self.file.length()
+    }
+
+    fn growing(self: Arc<Self>) -> Option<SharedSource> {
+        self.grows.store(true, Ordering::Relaxed);
+        Some(Arc::new(GrowingFile(Arc::clone(&self.file))))
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        let read = self.file.read_at(at, buffer);
+        self.check()?;
+        read
+    }
+}
+
+/// What the neighbours of one state of a file looked like when they were opened.
+///
+/// Together with the file they make up what is shown, so that a change of one of them is a change of the file. Those
+/// that were sought and not there count as well.
+#[derive(Debug)]
+pub struct States {
+    hasher: RandomState,
+    /// By the paths' hashes: `None` where there was no file.
+    seen: Mutex<LruCache<u64, Option<Fingerprint>>>,
+    open: Mutex<Open>,
+    changed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Open {
+    neighbours: Vec<Weak<Neighbour>>,
+    looked: Instant,
+}
+
+impl Default for States {
+    fn default() -> Self {
+        States {
+            hasher: RandomState::new(),
+            seen: Mutex::new(LruCache::sparse(limits::SEEN_NEIGHBOURS)),
+            open: Mutex::new(Open {
+                neighbours: Vec::new(),
+                looked: Instant::now(),
+            }),
+            changed: AtomicBool::new(false),
+        }
+    }
+}
+
+impl States {
+    /// The neighbour that was opened by this absolute path.
+    ///
+    /// # Errors
+    /// `ESTALE` where another file or another state of it was there before, or none.
+    pub fn found(self: &Arc<Self>, path: &Path, file: FileSource) -> Result<Arc<Neighbour>> {
+        self.remember(path, Some(file.opened()))?;
+        let neighbour = Arc::new(Neighbour {
+            file: Arc::new(file),
+            states: Arc::clone(self),
+            grows: AtomicBool::new(false),
+        });
+        let mut open = lock(&self.open);
+        if open.neighbours.len() == open.neighbours.capacity() {
+            open.neighbours.retain(|other| other.strong_count() > 0);
+        }
+        open.neighbours.push(Arc::downgrade(&neighbour));
+        Ok(neighbour)
+    }
+
+    /// There is no file at this absolute path.
+    ///
+    /// # Errors
+    /// `ESTALE` where one was there before.
+    pub fn missed(&self, path: &Path) -> Result<()> {
+        self.remember(path, None)
+    }
+
+    /// Whether a neighbour has changed since it was opened, as far as was seen lately.
+    pub fn is_changed(&self) -> bool {
+        let mut open = lock(&self.open);
+        if open.looked.elapsed() >= PATIENCE {
+            open.looked = Instant::now();
+            open.neighbours.retain(|other| other.strong_count() > 0);
+            let is_right = |other: &Weak<Neighbour>| {
+                let other = other.upgrade();
+                other.is_none_or(|other| other.check().is_ok())
+            };
+            let _all_right = open.neighbours.iter().all(is_right);
+        }
+        self.changed.load(Ordering::Relaxed)
+    }
+
+    /// Whether a neighbour was met that had changed since it was opened.
+    pub fn met_a_change(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+
+    fn remember(&self, path: &Path, state: Option<Fingerprint>) -> Result<()> {
+        let path = self.hasher.hash_one(path);
+        let before = lock(&self.seen).put(path, state);
+        match before.is_none_or(|before| before == state) {
+            true => Ok(()),
+            false => Err(self.stale()),
+        }
+    }
+
+    /// Takes down that a neighbour has changed.
+    fn stale(&self) -> Error {
+        self.changed.store(true, Ordering::Relaxed);
+        Error::io(&Errno::ESTALE.into(), "a file beside the source")
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn open(states: &Arc<States>, path: &Path) -> Result<Arc<Neighbour>> {
+        states.found(path, FileSource::open(path)?)
+    }
+
+    #[test]
+    fn a_file_is_read_in_one_state() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("raw");
+        fs::write(&path, b"old").unwrap();
+        let states = Arc::new(States::default());
+        let neighbour = open(&states, &path).unwrap();
+        let mut bytes = [0; 3];
+        neighbour.read_at(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"old");
+        assert!(!states.met_a_change());
+        fs::write(&path, b"newer").unwrap();
+        let stale = neighbour.read_at(0, &mut bytes).unwrap_err();
+        assert!(stale.is_passing());
+        assert!(states.met_a_change());
+    }
+
+    #[test]
+    fn a_file_that_nobody_reads_is_looked_at() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("raw");
+        fs::write(&path, b"old").unwrap();
+        let states = Arc::new(States::default());
+        let _kept = open(&states, &path).unwrap();
+        std::thread::sleep(PATIENCE);
+        assert!(!states.is_changed());
+        // It is open, so that a change of its name alone can be seen: it has one less.
+        fs::write(directory.path().join("next"), b"new").unwrap();
+        fs::rename(directory.path().join("next"), &path).unwrap();
+        std::thread::sleep(PATIENCE);
+        assert!(states.is_changed());
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_the_same_when_it_is_opened_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, other] = ["raw", "./other"].map(|name| directory.path().join(name));
+        fs::write(&path, b"old").unwrap();
+        let states = Arc::new(States::default());
+        drop(open(&states, &path).unwrap());
+        open(&states, &directory.path().join("./raw")).unwrap();
+        states.missed(&other).unwrap();
+        states.missed(&other).unwrap();
+        assert!(!states.is_changed());
+        fs::write(&other, b"new").unwrap();
+        open(&states, &other).unwrap_err();
+        assert!(states.is_changed());
+
+        let states = Arc::new(States::default());
+        drop(open(&states, &path).unwrap());
+        fs::remove_file(&path).unwrap();
+        states.missed(&path).unwrap_err();
+        assert!(states.is_changed());
+    }
+
+    /// The writer's changes are what is waited for.
+    #[test]
+    fn a_file_that_grows_may_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("swmr");
+        fs::write(&path, b"old").unwrap();
+        let states = Arc::new(States::default());
+        let neighbour = open(&states, &path).unwrap();
+        let growing = Arc::clone(&neighbour).growing().unwrap();
+        fs::write(&path, b"older").unwrap();
+        let mut bytes = [0; 5];
+        growing.read_at(0, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"older");
+        std::thread::sleep(PATIENCE);
+        assert!(!states.is_changed());
+    }
+}
