@@ -51,6 +51,12 @@ fn rewritten(source: &Path, content: &[u8]) {
 /// Reads all files over and over while the source changes.
 #[track_caller]
 fn never_mixed(extension: &str, change: Change, is_atomic: bool) {
+    never_mixed_in(&format!("source.{extension}"), extension, change, is_atomic);
+}
+
+/// Reads all files of `mounted` over and over while the source that its elements are in changes.
+#[track_caller]
+fn never_mixed_in(mounted: &str, extension: &str, change: Change, is_atomic: bool) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let made = run(
         script("changing.py")
@@ -64,7 +70,7 @@ fn never_mixed(extension: &str, change: Change, is_atomic: bool) {
     let states = [content("old"), content("new")];
     let source = directory.path().join("source").with_extension(extension);
     fs::write(&source, &states[0]).expect("write");
-    let mount = Mount::new(&source);
+    let mount = Mount::new(&directory.path().join(mounted));
     let (over, seen) = (AtomicBool::new(false), [0; 3].map(AtomicUsize::new));
     // Even while the source stays as it is.
     let turn = AtomicUsize::new(0);
@@ -150,6 +156,24 @@ fn rewritten_asdf() {
 #[test]
 fn rewritten_hdf5() {
     never_mixed("h5", rewritten, false);
+}
+
+#[test]
+fn virtual_sources() {
+    never_mixed_in("over.h5", "h5", replaced, true);
+    never_mixed_in("over.h5", "h5", rewritten, false);
+}
+
+#[test]
+fn raw_files() {
+    never_mixed_in("over-raw.h5", "raw", replaced, true);
+    never_mixed_in("over-raw.h5", "raw", rewritten, false);
+}
+
+#[test]
+fn exploded_asdf() {
+    never_mixed_in("over.asdf", "asdf", replaced, true);
+    never_mixed_in("over.asdf", "asdf", rewritten, false);
 }
 
 // ------------------------------------------------------------------ marks and locks of writers
