@@ -158,6 +158,10 @@ impl Chunks {
             return Ok(Located::Absent);
         };
         let source = &chunked.source;
+        if stored.offset < chunked.begin {
+            let what = "chunk: where no chunk can be";
+            return Err(Error::corrupt(what, stored.offset));
+        }
         let raw = skips_all(stored.filter_mask, chunked.pipeline.0.len())
             || chunked.partial_unfiltered && self.grid.sticks_out(&place);
         if !raw {

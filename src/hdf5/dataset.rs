@@ -215,7 +215,14 @@ impl StorageParts<'_> {
                 offset,
             ));
         }
-        let source = Arc::clone(self.reader.context.metadata.source());
+        let metadata = &self.reader.context.metadata;
+        if offset < metadata.begin_of_data() {
+            return Err(Error::corrupt(
+                "contiguous data: within the superblock",
+                offset,
+            ));
+        }
+        let source = Arc::clone(metadata.source());
         Ok(Storage::Extents(vec![Extent {
             source,
             offset,
@@ -236,6 +243,10 @@ impl StorageParts<'_> {
             let length = slot.size.min(missing);
             if length == 0 {
                 continue;
+            }
+            if slot.offset.checked_add(length).is_none() {
+                let what = "external data files: a part is past all files";
+                return Err(Error::corrupt(what, message.at));
             }
             missing = missing.saturating_sub(length);
             let neighbours = Arc::clone(self.reader.context.other_files.neighbours());
@@ -282,6 +293,7 @@ impl StorageParts<'_> {
         let geometry = Geometry::new(dims.clone(), max.clone(), shape, chunk_bytes, at)?;
         Ok(Storage::Chunked(Chunked {
             source: Arc::clone(self.reader.context.metadata.source()),
+            begin: self.reader.context.metadata.begin_of_data(),
             chunk_shape: chunks.shape.clone(),
             index: self.index(chunks, geometry, !pipeline.0.is_empty())?,
             pipeline: pipeline.clone(),

@@ -79,6 +79,13 @@ impl Metadata {
         self.base
     }
 
+    /// Absolute offset of the first byte that may be an element's: no superblock is shorter than one of version 2, which
+    /// has 16 bytes and four addresses (HDF5 3.0, II.A).
+    pub fn begin_of_data(&self) -> u64 {
+        let addresses = to_u64(self.size_of_offsets.saturating_mul(4));
+        self.base.saturating_add(addresses).saturating_add(16)
+    }
+
     /// Bytes of an address.
     pub fn size_of_offsets(&self) -> usize {
         self.size_of_offsets

@@ -125,6 +125,8 @@ pub struct Extent {
 pub struct Chunked {
     /// Where the chunks are.
     pub source: SharedSource,
+    /// Absolute offset of the first byte that may be a chunk's: what is before says what the source is.
+    pub begin: u64,
     /// Elements of a chunk along each dimension, none zero. Same rank as the array.
     pub chunk_shape: Vec<u64>,
     /// Finds a chunk by its place in the grid.

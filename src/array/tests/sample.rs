@@ -195,6 +195,7 @@ impl Sample {
         }];
         let storage = Storage::Chunked(Chunked {
             source: shared,
+            begin: 0,
             chunk_shape: self.chunk.clone(),
             index: Arc::new(table),
             pipeline: Pipeline(if self.deflate { filters } else { vec![] }),
