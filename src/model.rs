@@ -90,6 +90,15 @@ pub trait Container: Send + Sync {
     /// # Errors
     /// As the list is damaged; an attribute that is itself damaged is handed on with its error as value.
     fn attributes(
+    /// The names from the root, any bytes, that an alias or a `$ref` leads over, each as its group lists it; none for
+    /// the root itself. No other link has any.
+    ///
+    /// # Errors
+    /// As the path is too long.
+    fn names(&self, _target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
+        Ok(Vec::new())
+    }
+
         &self,
         id: NodeId,
         visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,

@@ -258,25 +258,31 @@ fn node_weight(node: &Node) -> u64 {
     }
 }
 
+fn lost() -> Error {
+    let what = "alias: its node has no place, or is too deep under long names";
+    Error::corrupt(what, 0)
+}
+
+    fn names(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
+        let names = match target {
+            LinkTarget::Alias(node) => self.tree.path(self.index(*node)?),
+            LinkTarget::Reference { node, .. } => self.tree.referred(self.index(*node)?),
+            _ => Some(Vec::new()),
+        };
+        names.ok_or_else(lost)
+    }
+
 /// The link at `slot` of a group.
 fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
     let (name, target) = tree.entry(group, slot)?;
     let target = match target {
         Target::Here(node) => LinkTarget::Hard(id(node)),
-        Target::Alias(node) => match tree.path(node) {
-            Some(names) => LinkTarget::Path { file: None, names },
-            None => {
-                let what = "alias: its node has no place, or is too deep under long names";
-                LinkTarget::Damaged(Error::corrupt(what, 0))
-            }
-        },
-        Target::Reference(reference) => LinkTarget::Path {
-            names: match reference.file {
-                None => tree.followed(&reference),
-                Some(_) => reference.names,
-            },
-            file: reference.file,
-        },
+        Target::Alias(node) => LinkTarget::Alias(id(node)),
+        Target::Reference { node, file } => {
+            let node = id(node);
+            LinkTarget::Reference { file, node }
+        }
+        Target::Lost => LinkTarget::Damaged(lost()),
         Target::TooLong => {
             let most = to_u64(limits::TREE_PATH);
             LinkTarget::Damaged(Error::limit("text of a reference", most))

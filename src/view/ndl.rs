@@ -256,12 +256,16 @@ impl Document<'_> {
             LinkTarget::External { file, path } => {
                 format!("external link to {} in {}", text(path), text(file))
             }
-            LinkTarget::Path { file, names } => {
+            LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
+                let names = match self.source.container.names(target) {
+                    Ok(names) => names,
+                    Err(error) => return self.unreadable(name, &error),
+                };
                 let path = names
                     .iter()
                     .flat_map(|name| [b"/", name.as_slice()].concat());
                 let path = text(&path.collect::<Vec<u8>>());
-                match file {
+                match target.other_file() {
                     Some(file) => format!("reference to {path} in {}", text(file)),
                     None => format!("the same as {path}"),
                 }
