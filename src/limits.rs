@@ -164,6 +164,12 @@ pub const XATTR_BYTES: usize = 65_536;
 /// Bytes of text that one list of attributes makes of their values, to leave out those that are too long.
 pub const LISTED_TEXT: usize = 8 << 20;
 
+/// Bytes of the path of another file: as many as Linux takes.
+pub const FILE_PATH: usize = 4095;
+
+/// Bytes of what an error says went wrong.
+pub const ERROR_TEXT: usize = 2048;
+
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
 
