@@ -20,8 +20,8 @@ pub const METADATA_CACHE: u64 = 24 << 20;
 /// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount keep together.
 pub const OBJECT_CACHE: u64 = 4 << 20;
 
-/// Parsed nodes that a mounted ASDF file keeps.
-pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
+/// Bytes of described nodes that all ASDF files of a mount keep together.
+pub const NODE_CACHE: u64 = 4 << 20;
 
 /// Blocks of one object header: its first chunk and all continuations.
 pub const HEADER_CHUNKS: usize = 4096;
@@ -273,9 +273,6 @@ pub const OPEN_RAW_FILES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(6
 /// Bytes of the names of raw files that one HDF5 dataset lists.
 pub const RAW_FILE_NAMES: usize = 1 << 20;
 
-/// Other files that one ASDF file may take arrays from.
-pub const EXTERNAL_FILES: usize = 1024;
-
 /// Bytes of a selection that a region reference points to.
 pub const REGION_BYTES: u64 = 16 << 20;
 
@@ -315,7 +312,7 @@ pub const VIRTUAL_OVERLAPS: u64 = 16;
 /// Virtual datasets within virtual datasets.
 pub const VIRTUAL_DEPTH: usize = 16;
 
-/// Other files that a mounted file keeps open: virtual sources, external links.
+/// Other files that a mounted file keeps open: virtual sources, those that ASDF arrays have their elements in.
 pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(128).unwrap();
 
 /// Links that the path of a soft link may lead over, of which as many may be soft as [`SYMLINK_HOPS`].
