@@ -336,6 +336,9 @@ pub const MOUNTED_FILES: usize = 32_768;
 /// Other files that are mounted and kept open.
 pub const OPEN_MOUNTED_FILES: usize = 16;
 
+/// Bytes of memory that they take together; one alone may take more.
+pub const OPEN_MOUNTED_BYTES: u64 = 16 << 20;
+
 /// Links that are followed for a description of the file.
 pub const NDL_LINKS: usize = 1 << 20;
 

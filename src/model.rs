@@ -67,6 +67,11 @@ pub trait Container: Send + Sync {
         false
     }
 
+    /// Bytes of memory, about, that it takes as long as it is open. HDF5: few. ASDF: its tree and its blocks.
+    fn weight(&self) -> u64 {
+        0
+    }
+
     /// Drops what is kept of the file; it is read again when it is needed.
     fn forget(&self) {}
 
@@ -85,11 +90,6 @@ pub trait Container: Send + Sync {
     /// The links of `group` in the file's index order, from the first.
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>>;
 
-    /// Hands every attribute of the node to `visit` in the file's order until it breaks off.
-    ///
-    /// # Errors
-    /// As the list is damaged; an attribute that is itself damaged is handed on with its error as value.
-    fn attributes(
     /// The names from the root, any bytes, that an alias or a `$ref` leads over, each as its group lists it; none for
     /// the root itself. No other link has any.
     ///
@@ -99,6 +99,11 @@ pub trait Container: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Hands every attribute of the node to `visit` in the file's order until it breaks off.
+    ///
+    /// # Errors
+    /// As the list is damaged; an attribute that is itself damaged is handed on with its error as value.
+    fn attributes(
         &self,
         id: NodeId,
         visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,

@@ -30,6 +30,9 @@ use crate::wire::{to_u64, to_usize};
 /// Nodes are counted from 2: 1 is the inode number of the mount's root.
 const FIRST_ID: u64 = 2;
 
+/// Bytes of memory that one block takes, about.
+const BLOCK_WEIGHT: u64 = 160;
+
 /// An open ASDF file.
 #[derive(Debug)]
 pub struct File {
@@ -249,6 +252,14 @@ impl Container for File {
             group: self.index(group)?,
             slot: 0,
         }))
+    }
+
+    fn weight(&self) -> u64 {
+        let blocks = to_u64(self.contents.blocks().list.len());
+        let blocks = blocks.saturating_mul(BLOCK_WEIGHT);
+        let text = self.tree_text().map_or(0, |text| text.length);
+        let tree = self.tree.weight().saturating_add(text);
+        tree.saturating_add(blocks)
     }
 
     fn names(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
