@@ -212,7 +212,7 @@ pub const CHUNK_AXES: usize = 1 << 19;
 /// Elements of all chunks of one ASDF chunked ndarray that stand in the tree, aliases counted each time.
 pub const CHUNK_ELEMENTS: u64 = 1 << 20;
 
-/// Bytes of ASDF ndarrays and texts that are large and kept as they were made of the tree.
+/// Bytes of large ndarrays and texts that all ASDF files of a mount keep together as they were made of their trees.
 pub const INLINE_KEPT: u64 = 32 << 20;
 
 /// Decoded bytes of a compressed ASDF block that is always decoded at once.
@@ -347,6 +347,9 @@ pub const NDL_VALUES: u64 = 4096;
 
 /// Bytes of one value, and of its text, in a description of the file.
 pub const NDL_VALUE_BYTES: usize = 1 << 20;
+
+/// Bytes of the names of a group's members, and of groups whose turn comes later, in a description of the file.
+pub const NDL_NAMES: usize = 16 << 20;
 
 /// Bytes of an object's path in a description of the file.
 pub const NDL_PATH_BYTES: usize = 64 << 10;
