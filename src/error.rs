@@ -91,10 +91,12 @@ impl Error {
 
 /// The text itself, or the beginning of one that is too long to be told: a file may hold names of megabytes.
 fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
-    match text.get(..text.floor_char_boundary(limits::ERROR_TEXT)) {
-        Some(begin) if begin.len() < text.len() => format!("{begin}…").into(),
-        _ => text,
+    if text.len() <= limits::ERROR_TEXT {
+        return text;
     }
+    let mut ends = (0..=limits::ERROR_TEXT).rev();
+    let begin = ends.find_map(|end| text.get(..end)).unwrap_or_default();
+    format!("{begin}…").into()
 }
 
 /// A name from a file as it stands in a message: escaped, and of one that is too long the beginning.

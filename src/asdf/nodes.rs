@@ -12,7 +12,7 @@ use crate::wire::to_u64;
 const SMALL: u64 = 64 << 10;
 
 /// What a node weighs that keeps another file open: not too many are to be.
-const OPEN_FILE: u64 = limits::NODE_CACHE / limits::OPEN_NEIGHBOURS.get() as u64;
+const OPEN_FILE: u64 = 32 << 10;
 
 /// A node and the block that holds its elements.
 #[derive(Debug, Clone)]

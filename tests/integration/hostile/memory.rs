@@ -540,7 +540,7 @@ fn trees_of_many_neighbours() {
 #[test]
 fn a_description_of_long_names() {
     const NAME: usize = 60_000;
-    const OBJECTS: usize = 2000;
+    const OBJECTS: usize = 1500;
     let directory = tempfile::tempdir().expect("temporary directory");
     let source = directory.path().join("tree.asdf");
     let groups: String = (0..OBJECTS).map(|i| format!("  g{i}: {{}}\n")).collect();
