@@ -25,6 +25,7 @@ pub mod fields;
 pub mod header;
 pub mod inline;
 pub mod ndarray;
+pub mod nodes;
 pub mod number;
 pub mod scan;
 pub mod tree;
@@ -32,6 +33,7 @@ pub mod yaml;
 
 pub use container::File;
 pub use header::is_asdf;
+pub use nodes::Caches;
 
 #[cfg(test)]
 mod tests;

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use crate::asdf;
 use crate::error::{Error, Result};
 use crate::hdf5;
-pub use crate::hdf5::caches::Caches;
 use crate::hdf5::file_locking;
 use crate::hdf5::superblock::find_signature;
 use crate::model::Container;
 use crate::source::SharedSource;
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
+
+/// What the files of one mount keep of what they read.
+#[derive(Debug, Clone, Default)]
+pub struct Caches {
+    hdf5: hdf5::caches::Caches,
+    asdf: asdf::Caches,
+}
 
 /// Opens the file in `source`, whatever its name; what it names is sought among the
 /// `neighbours`, and what it keeps is in the `caches` of the mount; `force` opens one that is marked as being written, too.
@@ -28,10 +34,14 @@ pub fn open(
         return Err(Error::corrupt("the file is empty", 0));
     }
     if find_signature(&*source).is_some() {
-        return Ok(hdf5::File::open(source, neighbours, caches, force)?);
+        return Ok(hdf5::File::open(source, neighbours, &caches.hdf5, force)?);
     }
     if asdf::is_asdf(&*source)? {
-        return Ok(Arc::new(asdf::File::open(source, neighbours)?));
+        return Ok(Arc::new(asdf::File::open(
+            source,
+            neighbours,
+            &caches.asdf,
+        )?));
     }
     Err(Error::Usage("neither an HDF5 nor an ASDF file".to_owned()))
 }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io;
 
+use crate::limits;
+
 /// What went wrong, in three deep buckets (io, corrupt, unsupported) and three shallow ones.
 ///
 /// It is `Clone` because one failed decode is handed to every reader that waited for it.
@@ -51,7 +53,7 @@ impl Error {
     /// `what` at absolute offset `at` breaks the format.
     pub fn corrupt(what: impl Into<Cow<'static, str>>, at: u64) -> Self {
         Error::Corrupt {
-            what: what.into(),
+            what: cut(what.into()),
             at,
         }
     }
@@ -59,7 +61,7 @@ impl Error {
     /// `what` at absolute offset `at` is not built.
     pub fn unsupported(what: impl Into<Cow<'static, str>>, at: u64) -> Self {
         Error::Unsupported {
-            what: what.into(),
+            what: cut(what.into()),
             at,
         }
     }
@@ -67,7 +69,7 @@ impl Error {
     /// `what` is over `max`.
     pub fn limit(what: impl Into<Cow<'static, str>>, max: u64) -> Self {
         Error::Limit {
-            what: what.into(),
+            what: cut(what.into()),
             max,
         }
     }
@@ -82,8 +84,26 @@ impl Error {
         const EIO: i32 = 5;
         Error::Io {
             errno: error.raw_os_error().unwrap_or(EIO),
-            what: what.into(),
+            what: cut(what.into()),
         }
+    }
+}
+
+/// The text itself, or the beginning of one that is too long to be told: a file may hold names of megabytes.
+fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
+    if text.len() <= limits::ERROR_TEXT {
+        return text;
+    }
+    let mut ends = (0..=limits::ERROR_TEXT).rev();
+    let begin = ends.find_map(|end| text.get(..end)).unwrap_or_default();
+    format!("{begin}…").into()
+}
+
+/// A name from a file as it stands in a message: escaped, and of one that is too long the beginning.
+pub fn quoted(name: &[u8]) -> String {
+    match name.split_at_checked(limits::ERROR_TEXT) {
+        Some((begin, [_, ..])) => format!("{}…", begin.escape_ascii()),
+        _ => name.escape_ascii().to_string(),
     }
 }
 
@@ -113,3 +133,18 @@ fn system_text(errno: i32) -> String {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let text = |length| Error::corrupt("é".repeat(length), 7).to_string();
+        assert_eq!(text(10), format!("{} (corrupt, at byte 7)", "é".repeat(10)));
+        assert!(text(1 << 20).len() < limits::ERROR_TEXT + 50);
+        assert!(text(1 << 20).contains("é… (corrupt"));
+        assert_eq!(quoted(b"a\n"), "a\\n");
+        assert!(quoted(&[0; 1 << 20]).len() < 4 * limits::ERROR_TEXT + 4);
+    }
+}

@@ -20,8 +20,8 @@ pub const METADATA_CACHE: u64 = 24 << 20;
 /// Bytes of parsed objects (group, dataset, committed datatype) that all HDF5 files of a mount keep together.
 pub const OBJECT_CACHE: u64 = 4 << 20;
 
-/// Parsed nodes that a mounted ASDF file keeps.
-pub const NODE_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
+/// Bytes of described nodes that all ASDF files of a mount keep together.
+pub const NODE_CACHE: u64 = 4 << 20;
 
 /// Blocks of one object header: its first chunk and all continuations.
 pub const HEADER_CHUNKS: usize = 4096;
@@ -164,6 +164,12 @@ pub const XATTR_BYTES: usize = 65_536;
 /// Bytes of text that one list of attributes makes of their values, to leave out those that are too long.
 pub const LISTED_TEXT: usize = 8 << 20;
 
+/// Bytes of the path of another file: as many as Linux takes.
+pub const FILE_PATH: usize = 4095;
+
+/// Bytes of what an error says went wrong.
+pub const ERROR_TEXT: usize = 2048;
+
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
 
@@ -206,7 +212,7 @@ pub const CHUNK_AXES: usize = 1 << 19;
 /// Elements of all chunks of one ASDF chunked ndarray that stand in the tree, aliases counted each time.
 pub const CHUNK_ELEMENTS: u64 = 1 << 20;
 
-/// Bytes of ASDF ndarrays and texts that are large and kept as they were made of the tree.
+/// Bytes of large ndarrays and texts that all ASDF files of a mount keep together as they were made of their trees.
 pub const INLINE_KEPT: u64 = 32 << 20;
 
 /// Decoded bytes of a compressed ASDF block that is always decoded at once.
@@ -267,9 +273,6 @@ pub const OPEN_RAW_FILES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(6
 /// Bytes of the names of raw files that one HDF5 dataset lists.
 pub const RAW_FILE_NAMES: usize = 1 << 20;
 
-/// Other files that one ASDF file may take arrays from.
-pub const EXTERNAL_FILES: usize = 1024;
-
 /// Bytes of a selection that a region reference points to.
 pub const REGION_BYTES: u64 = 16 << 20;
 
@@ -312,7 +315,7 @@ pub const VIRTUAL_DEPTH: usize = 16;
 /// Other files, open or not, of which each mounted file knows what they looked like, some 100 bytes each.
 pub const SEEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1 << 14).unwrap();
 
-/// Other files that a mounted file keeps open: virtual sources, external links.
+/// Other files that a mounted file keeps open: virtual sources, those that ASDF arrays have their elements in.
 pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(128).unwrap();
 
 /// Links that the path of a soft link may lead over, of which as many may be soft as [`SYMLINK_HOPS`].
@@ -336,6 +339,9 @@ pub const MOUNTED_FILES: usize = 32_768;
 /// Other files that are mounted and kept open.
 pub const OPEN_MOUNTED_FILES: usize = 16;
 
+/// Bytes of memory that they take together; one alone may take more.
+pub const OPEN_MOUNTED_BYTES: u64 = 16 << 20;
+
 /// Links that are followed for a description of the file.
 pub const NDL_LINKS: usize = 1 << 20;
 
@@ -344,6 +350,9 @@ pub const NDL_VALUES: u64 = 4096;
 
 /// Bytes of one value, and of its text, in a description of the file.
 pub const NDL_VALUE_BYTES: usize = 1 << 20;
+
+/// Bytes of the names of a group's members, and of groups whose turn comes later, in a description of the file.
+pub const NDL_NAMES: usize = 16 << 20;
 
 /// Bytes of an object's path in a description of the file.
 pub const NDL_PATH_BYTES: usize = 64 << 10;

@@ -67,6 +67,11 @@ pub trait Container: Send + Sync {
         false
     }
 
+    /// Bytes of memory, about, that it takes as long as it is open. HDF5: few. ASDF: its tree and its blocks.
+    fn weight(&self) -> u64 {
+        0
+    }
+
     /// Drops what is kept of the file; it is read again when it is needed.
     fn forget(&self) {}
 
@@ -84,6 +89,15 @@ pub trait Container: Send + Sync {
 
     /// The links of `group` in the file's index order, from the first.
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>>;
+
+    /// The names from the root, any bytes, that an alias or a `$ref` leads over, each as its group lists it; none for
+    /// the root itself. No other link has any.
+    ///
+    /// # Errors
+    /// As the path is too long.
+    fn names(&self, _target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
+        Ok(Vec::new())
+    }
 
     /// Hands every attribute of the node to `visit` in the file's order until it breaks off.
     ///

@@ -175,6 +175,28 @@ impl BigEndian<'_> {
     }
 }
 
+/// The first block, which is searched from `from` on, without those that follow it.
+///
+/// # Errors
+/// `Io` as the source cannot be read.
+pub fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
+    let mut blocks = Blocks::default();
+    let range = from..from.saturating_add(limits::BLOCK_SEARCH);
+    if let Some(at) = scan::find(source, &range, MAGIC)? {
+        blocks.list.push(whole(source, at)?);
+    }
+    Ok(blocks)
+}
+
+/// The block at `at`, its size told by what follows it if need be.
+fn whole(source: &dyn Source, at: u64) -> Result<Result<Block>> {
+    let mut block = Block::read(source, at);
+    if let Ok(block) = &mut block {
+        block.is_overfull = is_overfull(source, block)?;
+    }
+    Ok(block)
+}
+
 /// Walks the blocks; the first is searched from `from` on.
 ///
 /// # Errors
@@ -195,10 +217,7 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
             blocks.broken = Some(Error::limit("number of blocks", to_u64(limits::BLOCKS)));
             return Ok(blocks);
         }
-        let mut block = Block::read(source, here);
-        if let Ok(block) = &mut block {
-            block.is_overfull = is_overfull(source, block)?;
-        }
+        let block = whole(source, here)?;
         at = match following(source, &block) {
             Ok(next) => next,
             Err(error) if error.is_passing() => return Err(error),

@@ -1,10 +1,7 @@
 //! An open ASDF file as the model's container.
 
-use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use lru::LruCache;
+use std::sync::Arc;
 
 use crate::asdf::chunked_ndarray::{self, Surroundings};
 use crate::asdf::content::Contents;
@@ -12,6 +9,7 @@ use crate::asdf::external::Externals;
 use crate::asdf::fields::Fields;
 use crate::asdf::header::{self, Header};
 use crate::asdf::ndarray::{self, Held, Ndarray};
+use crate::asdf::nodes::{Caches, Known, Nodes};
 use crate::asdf::tree::{Kind, Target, Tree};
 use crate::asdf::yaml::compose::compose;
 use crate::asdf::yaml::resolve::{self, CoreTag};
@@ -24,7 +22,7 @@ use crate::model::datatype::ReferenceKind;
 use crate::model::extras::{BlockFacts, Extras, Mask};
 use crate::model::link::{Link, LinkStream, LinkTarget};
 use crate::model::storage::Extent;
-use crate::model::{Array, Container, Node, NodeId, NodeKind, weight};
+use crate::model::{Array, Container, Node, NodeId, NodeKind, effort};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{to_u64, to_usize};
@@ -32,8 +30,8 @@ use crate::wire::{to_u64, to_usize};
 /// Nodes are counted from 2: 1 is the inode number of the mount's root.
 const FIRST_ID: u64 = 2;
 
-/// Bytes up to which a described node is kept among the others.
-const SMALL_NODE: u64 = 64 << 10;
+/// Bytes of memory that one block takes, about.
+const BLOCK_WEIGHT: u64 = 160;
 
 /// An open ASDF file.
 #[derive(Debug)]
@@ -45,51 +43,24 @@ pub struct File {
     tree: Arc<Tree>,
     contents: Arc<Contents>,
     externals: Arc<Externals>,
-    nodes: Mutex<LruCache<NodeId, Known>>,
-    large: Mutex<Large>,
-}
-
-/// A node and the block that holds its elements.
-#[derive(Debug, Clone)]
-struct Known {
-    node: Arc<Node>,
-    block: Option<Held>,
-}
-
-/// Nodes that are large, the one asked for last at the end.
-#[derive(Debug, Default)]
-struct Large(VecDeque<(NodeId, Known)>);
-
-impl Large {
-    fn get(&mut self, id: NodeId) -> Option<Known> {
-        let place = self.0.iter().position(|(kept, _)| *kept == id)?;
-        let entry = self.0.remove(place)?;
-        let known = entry.1.clone();
-        self.0.push_back(entry);
-        Some(known)
-    }
-
-    /// Keeps a node, and of the others those that there is room for.
-    fn put(&mut self, id: NodeId, known: Known) {
-        self.0.retain(|(kept, _)| *kept != id);
-        self.0.push_back((id, known));
-        let bytes = |(_, known): &(NodeId, Known)| node_weight(&known.node);
-        while self.0.iter().map(bytes).sum::<u64>() > limits::INLINE_KEPT {
-            self.0.pop_front();
-        }
-    }
+    nodes: Nodes,
 }
 
 impl File {
     /// Opens a file: reads its header and tree, and walks its blocks. The files that ndarrays take
-    /// their data from are sought among the `neighbours`, once they are asked for.
+    /// their data from are sought among the `neighbours`, once they are asked for; what is kept is in the `caches` of
+    /// the mount.
     ///
     /// A tree that cannot be read leaves an empty root with the error on it, and the blocks.
     ///
     /// # Errors
     /// `Corrupt` or `Unsupported` where the header line is not that of an ASDF file of version 0 or
     /// 1, `Io` where the source cannot be read.
-    pub fn open(source: SharedSource, neighbours: Arc<Neighbours>) -> Result<Self> {
+    pub fn open(
+        source: SharedSource,
+        neighbours: Arc<Neighbours>,
+        caches: &Caches,
+    ) -> Result<Self> {
         let header = header::read(&*source)?;
         let document = match (&header.tree, &header.error) {
             (_, Some(error)) => Err(error.clone()),
@@ -116,8 +87,7 @@ impl File {
             header,
             error,
             tree: Arc::new(Tree::new(document)),
-            nodes: Mutex::new(LruCache::sparse(limits::NODE_CACHE)),
-            large: Mutex::default(),
+            nodes: Nodes::of(caches),
         })
     }
 
@@ -132,24 +102,12 @@ impl File {
     }
 
     fn known(&self, id: NodeId) -> Result<Known> {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = nodes.get(&id) {
-            return Ok(known.clone());
-        }
-        drop(nodes);
-        let large = || self.large.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = large().get(id) {
+        if let Some(known) = self.nodes.get(id) {
             return Ok(known);
         }
         let known = self.described(id)?;
-        if known.node.is_partial() {
-            return Ok(known);
-        }
-        if node_weight(&known.node) > SMALL_NODE {
-            large().put(id, known.clone());
-        } else {
-            let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-            nodes.put(id, known.clone());
+        if !known.node.is_partial() && !effort::is_spent() {
+            self.nodes.put(id, known.clone());
         }
         Ok(known)
     }
@@ -249,13 +207,9 @@ fn scalar(document: &Document, index: Index) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of what the node brings with it.
-fn node_weight(node: &Node) -> u64 {
-    match (&node.kind, node.array()) {
-        (NodeKind::Text(text), _) => to_u64(text.len()),
-        (_, Some(array)) => weight::of_array(array),
-        _ => 0,
-    }
+fn lost() -> Error {
+    let what = "alias: its node has no place, or is too deep under long names";
+    Error::corrupt(what, 0)
 }
 
 /// The link at `slot` of a group.
@@ -263,20 +217,12 @@ fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
     let (name, target) = tree.entry(group, slot)?;
     let target = match target {
         Target::Here(node) => LinkTarget::Hard(id(node)),
-        Target::Alias(node) => match tree.path(node) {
-            Some(names) => LinkTarget::Path { file: None, names },
-            None => {
-                let what = "alias: its node has no place, or is too deep under long names";
-                LinkTarget::Damaged(Error::corrupt(what, 0))
-            }
-        },
-        Target::Reference(reference) => LinkTarget::Path {
-            names: match reference.file {
-                None => tree.followed(&reference),
-                Some(_) => reference.names,
-            },
-            file: reference.file,
-        },
+        Target::Alias(node) => LinkTarget::Alias(id(node)),
+        Target::Reference { node, file } => {
+            let node = id(node);
+            LinkTarget::Reference { file, node }
+        }
+        Target::Lost => LinkTarget::Damaged(lost()),
         Target::TooLong => {
             let most = to_u64(limits::TREE_PATH);
             LinkTarget::Damaged(Error::limit("text of a reference", most))
@@ -306,6 +252,23 @@ impl Container for File {
             group: self.index(group)?,
             slot: 0,
         }))
+    }
+
+    fn weight(&self) -> u64 {
+        let blocks = to_u64(self.contents.blocks().list.len());
+        let blocks = blocks.saturating_mul(BLOCK_WEIGHT);
+        let text = self.tree_text().map_or(0, |text| text.length);
+        let tree = self.tree.weight().saturating_add(text);
+        tree.saturating_add(blocks)
+    }
+
+    fn names(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
+        let names = match target {
+            LinkTarget::Alias(node) => self.tree.path(self.index(*node)?),
+            LinkTarget::Reference { node, .. } => self.tree.referred(self.index(*node)?),
+            _ => Some(Vec::new()),
+        };
+        names.ok_or_else(lost)
     }
 
     fn attributes(

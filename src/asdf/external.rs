@@ -1,23 +1,28 @@
 //! Other ASDF files that ndarrays take their data from ("Low-level file layout": Exploded form). An
 //! ndarray whose `source` is a URI has its elements in the first block of that file.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
 
 use crate::asdf::content::Contents;
 use crate::asdf::{block, header};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quoted};
 use crate::limits;
+use crate::model::effort;
 use crate::source::SharedSource;
+use crate::source::file::Fingerprint;
 use crate::source::neighbours::Neighbours;
-use crate::wire::to_u64;
 
-/// The other files, opened when they are first asked for. What may be opened is for the neighbours
-/// to say.
+/// A file, or why it is none of which a block can be read.
+type Found = Result<Arc<Contents>>;
+
+/// The other files, opened when they are asked for. What may be opened is for the neighbours to say. Those that were
+/// used last stay open; each is one, whatever the names that lead to it.
 #[derive(Debug)]
 pub struct Externals {
     neighbours: Arc<Neighbours>,
-    files: Mutex<HashMap<Vec<u8>, Result<Arc<Contents>>>>,
+    files: Mutex<LruCache<Fingerprint, Found>>,
 }
 
 impl Externals {
@@ -25,39 +30,72 @@ impl Externals {
     pub fn new(neighbours: Arc<Neighbours>) -> Self {
         Externals {
             neighbours,
-            files: Mutex::default(),
+            files: Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS)),
         }
     }
 
-    /// The blocks of the file called `name`. The answer is kept, unless the file cannot be
-    /// had.
+    fn files(&self) -> MutexGuard<'_, LruCache<Fingerprint, Found>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first block of the file called `name`, if there is one.
     ///
     /// # Errors
     /// `Io` where the file is missing or may not be opened, otherwise as it is no ASDF file.
     pub fn open(&self, name: &[u8]) -> Result<Arc<Contents>> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = files.get(name) {
-            return known.clone();
-        }
-        if files.len() >= limits::EXTERNAL_FILES {
-            let most = to_u64(limits::EXTERNAL_FILES);
-            return Err(Error::limit("other files of an ASDF file", most));
-        }
-        let opened = self.contents(name).map(Arc::new);
-        if !matches!(&opened, Err(error) if error.is_passing()) {
-            files.insert(name.to_vec(), opened.clone());
-        }
-        opened
-    }
-
-    fn contents(&self, name: &[u8]) -> Result<Contents> {
         let Some(file) = self.neighbours.open(name)? else {
-            let what = format!("other ASDF file {}", name.escape_ascii());
+            let what = format!("other ASDF file {}", quoted(name));
             return Err(Error::io(&std::io::ErrorKind::NotFound.into(), what));
         };
-        let source: SharedSource = file;
-        let header = header::read(&*source)?;
-        let blocks = block::walk(&*source, header.end)?;
-        Ok(Contents::new(source, blocks))
+        let state = file.opened();
+        if let Some(known) = self.files().get(&state) {
+            return known.clone();
+        }
+        let found = first_block(file).map(Arc::new);
+        let is_passing = matches!(&found, Err(error) if error.is_passing());
+        if is_passing || effort::is_spent() {
+            return found;
+        }
+        self.files().get_or_insert(state, || found).clone()
+    }
+}
+
+fn first_block(source: SharedSource) -> Result<Contents> {
+    let header = header::read(&*source)?;
+    effort::spend(header.end)?;
+    let blocks = block::first(&*source, header.end)?;
+    Ok(Contents::new(source, blocks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::neighbours::Policy;
+
+    #[test]
+    fn a_file_is_one_whatever_it_is_called() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().canonicalize().unwrap();
+        let block = [&b"\xd3BLK\0\x30\0\0\0\0"[..], &[0; 44]].concat();
+        let bytes = |blocks| [b"#ASDF 1.0.0\n".to_vec(), block.repeat(blocks)].concat();
+        std::fs::write(top.join("a"), bytes(3)).unwrap();
+        std::fs::hard_link(top.join("a"), top.join("b")).unwrap();
+        std::fs::write(top.join("none"), "none").unwrap();
+        let source = top.join("source");
+        let neighbours = Neighbours::of(&source, Policy::Within, None);
+        let externals = Externals::new(Arc::new(neighbours));
+        let first = externals.open(b"a").unwrap();
+        assert_eq!(first.blocks().list.len(), 1, "the others are not looked at");
+        for name in ["./a", "b"] {
+            let other = externals.open(name.as_bytes()).unwrap();
+            assert!(Arc::ptr_eq(&first, &other), "{name}");
+        }
+        for _ in 0..2 {
+            externals.open(b"none").unwrap_err();
+        }
+        assert_eq!(externals.files().len(), 2);
+        std::fs::write(top.join("a"), bytes(4)).unwrap();
+        let stale = externals.open(b"b").unwrap_err();
+        assert!(stale.is_passing(), "{stale}");
     }
 }

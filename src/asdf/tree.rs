@@ -4,6 +4,8 @@
 //! that a walk in the order of the text meets; every other is a link to that place. What stands
 //! within an ndarray or a `$ref` has no place.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use crate::asdf::ndarray;
@@ -12,7 +14,10 @@ use crate::asdf::yaml::pointer::{self, Reference};
 use crate::asdf::yaml::{Document, Index};
 use crate::error::Error;
 use crate::limits;
-use crate::wire::to_usize;
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of memory that a node takes beside its text, about.
+const NODE_WEIGHT: u64 = 128;
 
 const OMAP: &str = "tag:yaml.org,2002:omap";
 
@@ -34,41 +39,50 @@ pub enum Kind {
 pub struct Tree {
     document: Document,
     groups: HashMap<Index, Group>,
-    places: HashMap<Index, Place>,
+    /// By the nodes' numbers.
+    places: Vec<Option<Place>>,
 }
 
 /// Where a node stands: the entry `slot` of the group `parent`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 struct Place {
     parent: Index,
-    slot: usize,
+    slot: u32,
+    /// Bytes of the names from the root to it.
+    path: u32,
 }
 
 /// A mapping or sequence that is shown.
+#[derive(Debug)]
+enum Group {
+    /// The items of the node, in order, called by their numbers.
+    Sequence,
+    Mapping(Mapping),
+}
+
+#[derive(Debug)]
+struct Mapping {
+    entries: Box<[Entry]>,
+    /// The slots in the order of their names' bytes.
+    sorted: Box<[u32]>,
+    /// What few mappings have.
+    rest: Option<Box<Rest>>,
+}
+
 #[derive(Debug, Default)]
-struct Group {
-    entries: Vec<Entry>,
-    /// The slots in the order of their names' bytes; empty for a sequence.
-    sorted: Vec<u32>,
+struct Rest {
     /// By the slot of a key that is no text, that of the key that is its text.
     texts: HashMap<usize, usize>,
     error: Option<Error>,
 }
 
-/// An entry of a group.
+/// An entry of a mapping. Its name is the key's text.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    name: Name,
+    key: Index,
+    /// 0, or which of the different keys of one text it is.
+    number: u32,
     node: Index,
-}
-
-/// An entry's name; its bytes are made when they are asked for.
-#[derive(Debug, Clone, Copy)]
-enum Name {
-    Key(Index),
-    /// The n-th different key of one text.
-    Numbered(Index, u32),
-    Item,
 }
 
 /// Where an entry leads.
@@ -78,8 +92,15 @@ pub enum Target {
     Here(Index),
     /// To a node that has its place elsewhere.
     Alias(Index),
-    /// To what a `$ref` that has its place here names.
-    Reference(Reference),
+    /// To what the `$ref` at `node`, which has its place here, names.
+    Reference {
+        /// The `$ref`.
+        node: Index,
+        /// The other file, as in [`Reference`].
+        file: Option<Vec<u8>>,
+    },
+    /// To a node without a place, or to one whose path is too long.
+    Lost,
     /// To what a `$ref` says that is too long to be followed.
     TooLong,
 }
@@ -88,12 +109,18 @@ impl Tree {
     /// Gives the nodes of a document their places.
     pub fn new(document: Document) -> Self {
         let mut tree = Tree {
-            document,
             groups: HashMap::new(),
-            places: HashMap::new(),
+            places: vec![None; document.count()],
+            document,
         };
         tree.place_all();
+        tree.groups.shrink_to_fit();
         tree
+    }
+
+    /// Bytes of memory that it takes, about, beside its text.
+    pub fn weight(&self) -> u64 {
+        to_u64(self.document.count()).saturating_mul(NODE_WEIGHT)
     }
 
     /// The document.
@@ -132,84 +159,116 @@ impl Tree {
             .flatten()
     }
 
+    fn mapping(&self, group: Index) -> Option<&Mapping> {
+        match self.groups.get(&group)? {
+            Group::Mapping(mapping) => Some(mapping),
+            Group::Sequence => None,
+        }
+    }
+
     /// Why a group does not show all that the text means it to hold.
     pub fn error(&self, group: Index) -> Option<&Error> {
-        self.groups.get(&group)?.error.as_ref()
+        self.mapping(group)?.rest.as_ref()?.error.as_ref()
     }
 
     /// The number of a group's entries.
     pub fn count(&self, group: Index) -> usize {
-        self.groups
-            .get(&group)
-            .map_or(0, |group| group.entries.len())
+        match self.groups.get(&group) {
+            None => 0,
+            Some(Group::Sequence) => self.document.items(group).map_or(0, <[_]>::len),
+            Some(Group::Mapping(mapping)) => mapping.entries.len(),
+        }
     }
 
     /// An entry by its place in the group.
     pub fn entry(&self, group: Index, slot: usize) -> Option<(Vec<u8>, Target)> {
-        let entry = self.groups.get(&group)?.entries.get(slot)?;
-        let target = self.target(
-            Place {
-                parent: group,
-                slot,
-            },
-            entry.node,
-        );
-        Some((self.name(*entry, slot), target))
+        let (name, node) = self.named(group, slot)?;
+        Some((name.into_owned(), self.target(group, slot, node)))
+    }
+
+    /// The name and the node of an entry.
+    fn named(&self, group: Index, slot: usize) -> Option<(Cow<'_, [u8]>, Index)> {
+        match self.groups.get(&group)? {
+            Group::Sequence => {
+                let node = *self.document.items(group)?.get(slot)?;
+                Some((slot.to_string().into_bytes().into(), node))
+            }
+            Group::Mapping(mapping) => {
+                let entry = mapping.entries.get(slot)?;
+                Some((self.name(entry), entry.node))
+            }
+        }
     }
 
     /// The place in the group of the entry called `name`.
     pub fn slot(&self, group: Index, name: &[u8]) -> Option<usize> {
-        let group = self.groups.get(&group)?;
-        if group.sorted.is_empty() {
+        let Some(mapping) = self.mapping(group) else {
             let slot: usize = std::str::from_utf8(name).ok()?.parse().ok()?;
-            let same = slot.to_string().as_bytes() == name && slot < group.entries.len();
+            let same = slot.to_string().as_bytes() == name && slot < self.count(group);
             return same.then_some(slot);
-        }
-        let found = group.sorted.binary_search_by(|&slot| {
-            let slot = to_usize(u64::from(slot)).unwrap_or(usize::MAX);
-            let entry = group.entries.get(slot).copied();
-            let here = entry.map(|entry| self.name(entry, slot));
-            here.as_deref().unwrap_or_default().cmp(name)
-        });
-        let slot = group.sorted.get(found.ok()?)?;
+        };
+        let found = mapping
+            .sorted
+            .binary_search_by(|&slot| match mapping.entry(slot) {
+                Some(entry) => self.compare(entry, name),
+                None => Ordering::Greater,
+            });
+        let slot = mapping.sorted.get(found.ok()?)?;
         to_usize(u64::from(*slot)).ok()
+    }
+
+    fn place(&self, node: Index) -> Option<Place> {
+        let number = to_usize(u64::from(node.number())).ok()?;
+        self.places.get(number).copied().flatten()
     }
 
     /// The names from the root to the node's place; none where it has no place, or they are too long.
     pub fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
+        if !self.has_path(node) {
+            return None;
+        }
         let mut names = Vec::new();
-        let mut left = limits::TREE_PATH;
         let mut here = node;
         while here != Index::ROOT {
-            let place = self.places.get(&here)?;
-            let entry = self.groups.get(&place.parent)?.entries.get(place.slot)?;
-            let name = self.name(*entry, place.slot);
-            left = left.checked_sub(name.len())?;
-            names.push(name);
+            let place = self.place(here)?;
+            let (name, _) = self.named(place.parent, to_usize(u64::from(place.slot)).ok()?)?;
+            names.push(name.into_owned());
             here = place.parent;
         }
         names.reverse();
         Some(names)
     }
 
-    /// The names, as they are shown, of what a reference within this file names. From where the
-    /// tree does not lead on, the reference's own.
-    pub fn followed(&self, reference: &Reference) -> Vec<Vec<u8>> {
-        let mut here = Some(Index::ROOT);
-        let mut shown = Vec::with_capacity(reference.names.len());
-        for name in &reference.names {
-            let slot = here.and_then(|group| self.referenced_slot(group, name));
-            let entry = here.zip(slot).and_then(|(group, slot)| {
-                let entry = *self.groups.get(&group)?.entries.get(slot)?;
-                Some((entry, slot))
-            });
-            shown.push(match entry {
-                Some((entry, slot)) => self.name(entry, slot),
-                None => name.clone(),
-            });
-            here = entry.map(|(entry, _)| entry.node);
+    fn has_path(&self, node: Index) -> bool {
+        let bytes = self.place(node).map(|place| u64::from(place.path));
+        node == Index::ROOT || bytes.is_some_and(|bytes| bytes <= to_u64(limits::TREE_PATH))
+    }
+
+    /// The names that the `$ref` at `node` leads over: as its file shows them where that is this one, and from where
+    /// the tree does not lead on, and in another file, its own.
+    pub fn referred(&self, node: Index) -> Option<Vec<Vec<u8>>> {
+        let uri = self.uri(node)?;
+        if uri.len() > limits::TREE_PATH {
+            return None;
         }
-        shown
+        let reference = pointer::parse(uri);
+        Some(match reference.file {
+            None => self.followed(reference),
+            Some(_) => reference.names,
+        })
+    }
+
+    fn followed(&self, reference: Reference) -> Vec<Vec<u8>> {
+        let mut here = Some(Index::ROOT);
+        let shown = reference.names.into_iter().map(|name| {
+            let slot = here.and_then(|group| self.referenced_slot(group, &name));
+            let entry = here
+                .zip(slot)
+                .and_then(|(group, slot)| self.named(group, slot));
+            here = entry.as_ref().map(|(_, node)| *node);
+            entry.map_or(name, |(shown, _)| shown.into_owned())
+        });
+        shown.collect()
     }
 
     /// The node that a reference within this file names, wherever it stands: what is within an
@@ -245,27 +304,48 @@ impl Tree {
     /// The entry that one step of a pointer means: a key that is text before any other.
     fn referenced_slot(&self, group: Index, name: &[u8]) -> Option<usize> {
         let first = self.slot(group, name)?;
-        let text = self.groups.get(&group)?.texts.get(&first);
+        let rest = self
+            .mapping(group)
+            .and_then(|mapping| mapping.rest.as_ref());
+        let text = rest.and_then(|rest| rest.texts.get(&first));
         Some(text.copied().unwrap_or(first))
     }
 
-    fn name(&self, entry: Entry, slot: usize) -> Vec<u8> {
-        match entry.name {
-            Name::Key(key) => self.document.key_text(key).as_bytes().to_vec(),
-            Name::Numbered(key, number) => {
-                format!("{}%~{number}", self.document.key_text(key)).into_bytes()
-            }
-            Name::Item => slot.to_string().into_bytes(),
+    fn name(&self, entry: &Entry) -> Cow<'_, [u8]> {
+        let text = self.document.key_text(entry.key);
+        match entry.suffix() {
+            None => text.as_bytes().into(),
+            Some(suffix) => [text, &suffix].concat().into_bytes().into(),
         }
     }
 
-    fn target(&self, place: Place, node: Index) -> Target {
-        if self.places.get(&node) != Some(&place) {
-            return Target::Alias(node);
+    /// How the entry's name, which may be long and is not put together for this, compares with `name`.
+    fn compare(&self, entry: &Entry, name: &[u8]) -> Ordering {
+        let text = self.document.key_text(entry.key).as_bytes();
+        match name.split_at_checked(text.len()) {
+            None => text.cmp(name),
+            Some((head, tail)) => {
+                let suffix = entry.suffix().unwrap_or_default();
+                text.cmp(head).then_with(|| suffix.as_bytes().cmp(tail))
+            }
+        }
+    }
+
+    fn target(&self, group: Index, slot: usize, node: Index) -> Target {
+        let place = self.place(node).filter(|place| place.parent == group);
+        if place.is_none_or(|place| to_usize(u64::from(place.slot)) != Ok(slot)) {
+            return match self.has_path(node) {
+                true => Target::Alias(node),
+                false => Target::Lost,
+            };
         }
         match self.uri(node) {
             Some(uri) if self.kind(node) == Kind::Reference => match uri.len() {
-                0..=limits::TREE_PATH => Target::Reference(pointer::parse(uri)),
+                0..=limits::TREE_PATH => {
+                    let file = uri.split('#').next().unwrap_or_default();
+                    let file = pointer::parse(file).file;
+                    Target::Reference { node, file }
+                }
                 _ => Target::TooLong,
             },
             _ => Target::Here(node),
@@ -279,50 +359,55 @@ impl Tree {
             return;
         }
         self.add_group(Index::ROOT, &mut budget);
-        let mut open = vec![Place {
-            parent: Index::ROOT,
-            slot: 0,
-        }];
-        while let Some(place) = open.last_mut() {
-            let here = *place;
-            place.slot = place.slot.saturating_add(1);
-            let entries = self.groups.get(&here.parent).map(|group| &group.entries);
-            let Some(&entry) = entries.and_then(|entries| entries.get(here.slot)) else {
+        let mut open = vec![(Index::ROOT, 0_usize)];
+        while let Some((group, slot)) = open.last_mut() {
+            let (parent, here) = (*group, *slot);
+            *slot = here.saturating_add(1);
+            let entry = self.named(parent, here);
+            let Some((length, node)) = entry.map(|(name, node)| (name.len(), node)) else {
                 open.pop();
                 continue;
             };
-            if entry.node == Index::ROOT || self.places.contains_key(&entry.node) {
+            if node == Index::ROOT || self.place(node).is_some() {
                 continue;
             }
-            self.places.insert(entry.node, here);
-            if self.classified(entry.node) == Kind::Group {
-                self.add_group(entry.node, &mut budget);
-                open.push(Place {
-                    parent: entry.node,
-                    slot: 0,
-                });
+            let length = u32::try_from(length).unwrap_or(u32::MAX);
+            let above = self.place(parent).map_or(0, |place| place.path);
+            let place = Place {
+                parent,
+                slot: u32::try_from(here).unwrap_or(u32::MAX),
+                path: above.saturating_add(length),
+            };
+            let number = to_usize(u64::from(node.number())).unwrap_or(usize::MAX);
+            if let Some(none) = self.places.get_mut(number) {
+                *none = Some(place);
+            }
+            if self.classified(node) == Kind::Group {
+                self.add_group(node, &mut budget);
+                open.push((node, 0));
             }
         }
     }
 
     fn add_group(&mut self, node: Index, budget: &mut Budget) {
         let group = match self.document.items(node) {
-            Some(items) => self.ordered_mapping(node, items).unwrap_or_else(|| Group {
-                entries: items.iter().copied().map(item).collect(),
-                ..Group::default()
-            }),
+            Some(items) => self
+                .ordered_mapping(node, items)
+                .map_or(Group::Sequence, Group::Mapping),
             None => {
                 let found = merge::entries(&self.document, node, budget);
-                let mut group = self.mapping(&found.pairs);
-                group.error = found.error;
-                group
+                let mut mapping = self.mapping_of(&found.pairs);
+                if found.error.is_some() {
+                    mapping.rest.get_or_insert_default().error = found.error;
+                }
+                Group::Mapping(mapping)
             }
         };
         self.groups.insert(node, group);
     }
 
     /// `!!omap`: a sequence of mappings of one entry each.
-    fn ordered_mapping(&self, node: Index, items: &[Index]) -> Option<Group> {
+    fn ordered_mapping(&self, node: Index, items: &[Index]) -> Option<Mapping> {
         if self.document.tag(node).is_none_or(|tag| &**tag != OMAP) {
             return None;
         }
@@ -331,43 +416,50 @@ impl Tree {
             _ => None,
         };
         let pairs: Option<Vec<_>> = items.iter().map(pair).collect();
-        Some(self.mapping(&pairs?))
+        Some(self.mapping_of(&pairs?))
     }
 
-    fn mapping(&self, pairs: &[(Index, Index)]) -> Group {
+    fn mapping_of(&self, pairs: &[(Index, Index)]) -> Mapping {
         let mut uses: HashMap<&str, (u32, usize)> = HashMap::new();
         let mut texts = HashMap::new();
-        let mut named = |(slot, &(key, node)): (usize, &(Index, Index))| {
+        let mut entry = |(slot, &(key, node)): (usize, &(Index, Index))| {
             let (uses, first) = uses.entry(self.document.key_text(key)).or_insert((0, slot));
             *uses = uses.saturating_add(1);
-            let name = match *uses {
-                1 => Name::Key(key),
-                number => Name::Numbered(key, number),
-            };
-            if *uses > 1 && self.document.is_text(key) {
+            let number = if *uses > 1 { *uses } else { 0 };
+            if number > 0 && self.document.is_text(key) {
                 texts.insert(*first, slot);
             }
-            Entry { name, node }
+            Entry { key, number, node }
         };
-        let entries: Vec<_> = pairs.iter().enumerate().map(&mut named).collect();
-        let mut sorted: Vec<u32> = (0..).take(entries.len()).collect();
-        sorted.sort_by_cached_key(|&slot| {
-            let slot = to_usize(u64::from(slot)).unwrap_or(usize::MAX);
-            entries.get(slot).map(|&entry| self.name(entry, slot))
-        });
-        Group {
+        let entries = pairs.iter().enumerate().map(&mut entry).collect();
+        let mut mapping = Mapping {
             entries,
-            sorted,
-            texts,
-            error: None,
+            sorted: Box::default(),
+            rest: None,
+        };
+        if !texts.is_empty() {
+            mapping.rest.get_or_insert_default().texts = texts;
         }
+        let mut sorted: Vec<u32> = (0..).take(mapping.entries.len()).collect();
+        sorted.sort_unstable_by(|&a, &b| {
+            let entries = mapping.entry(a).zip(mapping.entry(b));
+            entries.map_or(Ordering::Equal, |(a, b)| self.compare(a, &self.name(b)))
+        });
+        mapping.sorted = sorted.into();
+        mapping
     }
 }
 
-fn item(node: Index) -> Entry {
-    Entry {
-        name: Name::Item,
-        node,
+impl Mapping {
+    fn entry(&self, slot: u32) -> Option<&Entry> {
+        self.entries.get(to_usize(u64::from(slot)).ok()?)
+    }
+}
+
+impl Entry {
+    /// What follows the key's text in the name.
+    fn suffix(&self) -> Option<String> {
+        (self.number > 0).then(|| format!("%~{}", self.number))
     }
 }
 
@@ -407,10 +499,10 @@ mod tests {
                     Target::Alias(node) => {
                         format!("{path} -> {}", joined(&tree.path(node).unwrap()))
                     }
-                    Target::Reference(reference) => {
-                        format!("{path} -> {}", joined(&tree.followed(&reference)))
+                    Target::Reference { node, .. } => {
+                        format!("{path} -> {}", joined(&tree.referred(node).unwrap()))
                     }
-                    Target::TooLong => format!("{path} -> ?"),
+                    Target::Lost | Target::TooLong => format!("{path} -> ?"),
                 });
             }
         }

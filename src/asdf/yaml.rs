@@ -102,6 +102,11 @@ impl Document {
         }
     }
 
+    /// The number of nodes.
+    pub fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Whether there is such a node.
     pub fn contains(&self, node: Index) -> bool {
         node.slot() < self.nodes.len()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 
 use crate::detect;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quoted};
 use crate::fs::errno::{is_fault, refusal, stale};
 use crate::fs::external::{Place, Standing};
 use crate::fs::inode::{self, What};
@@ -308,7 +308,7 @@ impl Filesystem {
                 (b"", Some(tree)) => format!("{}:", tree.name.escape_ascii()),
                 (shown, _) => format!("{}:", shown.escape_ascii()),
             };
-            log::warn!("{file}{}: {text}", path.escape_ascii());
+            log::warn!("{file}{}: {text}", quoted(&path));
         }
     }
 

@@ -116,6 +116,31 @@ impl State {
         self.names.get_mut(shown)
     }
 
+    /// Keeps a file open, and of the others those that there is room for. What is not kept any more comes back.
+    fn keep(&mut self, tree: Tree, live: Arc<Live>) -> Vec<Arc<Live>> {
+        let pushed = self.open.push(tree, live);
+        let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
+        gone.extend(self.make_room(1));
+        gone
+    }
+
+    /// Takes out files until the open ones are not too heavy, or so few are left.
+    fn make_room(&mut self, least: usize) -> Vec<Arc<Live>> {
+        let mut gone = Vec::new();
+        while self.open.len() > least
+            && self.weight() > limits::OPEN_MOUNTED_BYTES
+            && let Some((_, live)) = self.open.pop_lru()
+        {
+            gone.push(live);
+        }
+        gone
+    }
+
+    fn weight(&self) -> u64 {
+        let files = self.open.iter();
+        files.map(|(_, live)| live.container.weight()).sum()
+    }
+
     fn file(&mut self, tree: Tree) -> Option<&mut Numbered> {
         let place = tree.checked_sub(FIRST_FILE)?;
         self.files.get_mut(usize::from(place))
@@ -232,6 +257,8 @@ impl Others {
             return Ok(Standing::File(Arc::clone(live)));
         }
         let (fingerprint, is_young) = (watch.fingerprint(), watch.is_young());
+        let gone = lock(&self.state).make_room(0);
+        drop(gone);
         let opened = self.open(source, tree, shown, &located.path, watch);
         let mut state = lock(&self.state);
         if let Err(error) = &opened
@@ -251,8 +278,14 @@ impl Others {
             return Err(stale());
         }
         let Some(before) = growing else {
-            let kept = state.open.get_or_insert(tree, || Arc::new(live));
-            return Ok(Standing::File(Arc::clone(kept)));
+            if let Some(kept) = state.open.get(&tree) {
+                return Ok(Standing::File(Arc::clone(kept)));
+            }
+            let live = Arc::new(live);
+            let gone = state.keep(tree, Arc::clone(&live));
+            drop(state);
+            drop(gone);
+            return Ok(Standing::File(live));
         };
         if !live.is_growing() && is_young {
             // The writer has just closed it, or is about to.
@@ -262,8 +295,9 @@ impl Others {
         if let Some(file) = state.file(tree) {
             file.fingerprint = fingerprint;
         }
-        state.open.put(tree, Arc::clone(&live));
+        let gone = state.keep(tree, Arc::clone(&live));
         drop(state);
+        drop(gone);
         before.retire();
         Ok(Standing::File(live))
     }

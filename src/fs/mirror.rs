@@ -209,8 +209,8 @@ impl<'a> Mirror<'a> {
                 let node = resolve(container, self.object, path).ok()??;
                 container.node(node).ok()
             }
-            (LinkTarget::Path { file: None, names }, None) => {
-                let node = resolve_names(container, names).ok()??;
+            (target @ (LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. }), None) => {
+                let node = resolve_names(container, target).ok()??;
                 container.node(node).ok()
             }
             _ => None,
@@ -296,8 +296,9 @@ impl<'a> Mirror<'a> {
                 let from_root = absolute || self.source.is_root();
                 (absolute, symlink::components(path, from_root).collect())
             }
-            LinkTarget::Path { file: None, names } => {
-                (true, symlink::escaped(names, true).collect())
+            LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. } => {
+                let names = self.live.container.names(target).ok()?;
+                (true, symlink::escaped(&names, true).collect())
             }
             _ => return None,
         };

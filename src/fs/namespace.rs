@@ -6,7 +6,7 @@
 //! link count of 1 that name is the one it is met under; otherwise the object-to-path index says;
 //! and where neither knows, the first name that is looked up keeps it for the life of the mount.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use nix::errno::Errno;
@@ -44,6 +44,8 @@ pub(super) struct Directory<'a> {
     pub(super) space: Namespace<'a>,
     pub(super) group: NodeId,
     path: OnceCell<Option<Vec<Box<[u8]>>>>,
+    /// The alias whose text was asked for last: a group may hold many of one node.
+    last: RefCell<Option<(NodeId, Result<Vec<u8>>)>>,
 }
 
 impl<'a> Namespace<'a> {
@@ -74,6 +76,7 @@ impl<'a> Namespace<'a> {
             space: self,
             group,
             path: OnceCell::new(),
+            last: RefCell::default(),
         }
     }
 
@@ -290,6 +293,17 @@ impl Directory<'_> {
 
     /// The text of the symbolic link that stands for `target` here.
     pub(super) fn text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+        let LinkTarget::Alias(node) = target else {
+            return self.made_text(target);
+        };
+        let mut last = self.last.borrow_mut();
+        match &*last {
+            Some((known, text)) if known == node => text.clone(),
+            _ => last.insert((*node, self.made_text(target))).1.clone(),
+        }
+    }
+
+    fn made_text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         let text = match target {
             LinkTarget::Hard(node) => {
                 let path = self.path().zip(self.space.path(*node));
@@ -310,22 +324,28 @@ impl Directory<'_> {
                     None => Some(symlink::outside(file, path)),
                 }
             }
-            LinkTarget::Path { file: None, names } => {
-                let to = symlink::escaped(names, self.space.live.tree == SOURCE);
+            LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. } => {
+                let names = self.space.live.container.names(target)?;
+                let to = symlink::escaped(&names, self.space.live.tree == SOURCE);
                 let to: Vec<Box<[u8]>> = to.map(Into::into).collect();
                 self.path().map(|from| symlink::relative(from, &to))
             }
-            LinkTarget::Path {
-                file: Some(file),
-                names,
-            } => match self.space.others.place(self.space.live, file) {
-                Some(place) => self.outward(&place, symlink::escaped(names, place == Place::Root)),
-                None => {
-                    let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
-                    let path: Vec<u8> = steps.flatten().copied().collect();
-                    Some(symlink::outside(file, &path))
+            LinkTarget::Reference {
+                file: Some(file), ..
+            } => {
+                let names = self.space.live.container.names(target)?;
+                match self.space.others.place(self.space.live, file) {
+                    Some(place) => {
+                        let names = symlink::escaped(&names, place == Place::Root);
+                        self.outward(&place, names)
+                    }
+                    None => {
+                        let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
+                        let path: Vec<u8> = steps.flatten().copied().collect();
+                        Some(symlink::outside(file, &path))
+                    }
                 }
-            },
+            }
             LinkTarget::UserDefined(class) => {
                 Some(format!("user-defined link, class {class}").into_bytes())
             }

@@ -28,12 +28,14 @@ pub enum LinkTarget {
         /// The object's path in it.
         path: Vec<u8>,
     },
-    /// ASDF: alias or `$ref`, a path given by its names.
-    Path {
+    /// ASDF: alias of the node, whose own place is elsewhere; [`names`](crate::model::Container::names) says where.
+    Alias(NodeId),
+    /// ASDF: `$ref`, a path from the root of this file or another; [`names`](crate::model::Container::names) has it.
+    Reference {
         /// Another file's name as the URI gives it, unescaped; `None` for this file.
         file: Option<Vec<u8>>,
-        /// The names from that file's root, any bytes, each as its group lists it; none for the root itself.
-        names: Vec<Vec<u8>>,
+        /// The node that is the `$ref`.
+        node: NodeId,
     },
     /// HDF5: user-defined link of a class (65–255) that only its maker can follow.
     UserDefined(u8),
@@ -47,7 +49,7 @@ impl Link {
         let target = match &self.target {
             LinkTarget::Soft(path) => path.len(),
             LinkTarget::External { file, path } => file.len().saturating_add(path.len()),
-            LinkTarget::Path { names, .. } => names.iter().map(Vec::len).sum(),
+            LinkTarget::Reference { file, .. } => file.as_ref().map_or(0, Vec::len),
             // It may have been looked for that far.
             LinkTarget::Damaged(_) => limits::LINK_TEXT,
             _ => 0,
@@ -62,7 +64,7 @@ impl LinkTarget {
     pub fn other_file(&self) -> Option<&[u8]> {
         match self {
             LinkTarget::External { file, .. } => Some(file),
-            LinkTarget::Path { file, .. } => file.as_deref(),
+            LinkTarget::Reference { file, .. } => file.as_deref(),
             _ => None,
         }
     }

@@ -21,12 +21,13 @@ pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<O
     follow(container, from, names_of(path), limits::PATH_LINKS)
 }
 
-/// The object that `names` lead to from the root; as [`resolve`].
+/// The object that an alias or a `$ref` leads to; as [`resolve`].
 ///
 /// # Errors
 /// As [`resolve`].
-pub fn resolve_names(container: &dyn Container, names: &[Vec<u8>]) -> Result<Option<NodeId>> {
-    let names = names.iter().rev().cloned().collect();
+pub fn resolve_names(container: &dyn Container, target: &LinkTarget) -> Result<Option<NodeId>> {
+    let mut names = container.names(target)?;
+    names.reverse();
     follow(container, container.root(), names, limits::TREE_LEVELS)
 }
 
@@ -56,21 +57,20 @@ fn follow(
         match container.link(here, &name)?.map(|link| link.target) {
             None => return Ok(None),
             Some(LinkTarget::Hard(id)) => here = id,
-            Some(LinkTarget::Soft(_) | LinkTarget::Path { file: None, .. })
-                if hops.next().is_none() =>
-            {
+            Some(
+                LinkTarget::Soft(_)
+                | LinkTarget::Alias(_)
+                | LinkTarget::Reference { file: None, .. },
+            ) if hops.next().is_none() => {
                 break;
             }
             Some(LinkTarget::Soft(target)) => {
                 here = start(container, here, &target);
                 names.extend(names_of(&target));
             }
-            Some(LinkTarget::Path {
-                file: None,
-                names: target,
-            }) => {
+            Some(target @ (LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. })) => {
                 here = container.root();
-                names.extend(target.into_iter().rev());
+                names.extend(container.names(&target)?.into_iter().rev());
             }
             Some(LinkTarget::Damaged(error)) => return Err(error),
             Some(_) => return Err(Error::unsupported("a path into another file", here.0)),

@@ -23,7 +23,7 @@ pub struct FileSource {
 }
 
 /// What tells one state of a file from another: device, inode, size, and both change times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
     device: u64,
     inode: u64,

@@ -29,6 +29,11 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
+    /// What the file was when it was opened.
+    pub fn opened(&self) -> Fingerprint {
+        self.file.opened()
+    }
+
     /// Whether the file is what it was when it was opened.
     ///
     /// # Errors

@@ -14,11 +14,12 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::source::device::Device;
 use crate::source::file::FileSource;
 use crate::source::neighbour::{Neighbour, States};
+use crate::wire::to_u64;
 
 /// Which other files a source may bring in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -189,7 +190,7 @@ impl Neighbours {
             return Ok(Arc::clone(file));
         }
         let missing = || {
-            let name = name.escape_ascii();
+            let name = quoted(name);
             Error::corrupt(format!("external raw file {name}: missing"), 0)
         };
         let file = self.open(name)?.ok_or_else(missing)?;
@@ -217,6 +218,13 @@ impl Neighbours {
 
     /// The file called `name`, and the path by which it was opened.
     fn find(&self, name: &[u8]) -> Result<Option<(FileSource, PathBuf)>> {
+        let bytes = |path: &Path| path.as_os_str().len().saturating_add(1);
+        let room = limits::FILE_PATH.saturating_sub(bytes(&self.root.directory));
+        let is_too_long = name.len() > room.saturating_sub(bytes(&self.base));
+        if is_too_long {
+            let most = to_u64(limits::FILE_PATH);
+            return Err(Error::limit("path of another file", most));
+        }
         let name = Path::new(OsStr::from_bytes(name));
         if name.as_os_str().is_empty() || name.as_os_str().as_bytes().contains(&0) {
             return Ok(None);
@@ -314,7 +322,8 @@ impl Neighbours {
 }
 
 impl Own {
-    /// Whether the way along an absolute path, symbolic links followed, comes by this mount. It stops before it.
+    /// Whether the way along an absolute path, symbolic links followed, comes by this mount. It stops before it, and
+    /// where the way ends.
     pub fn is_on_the_way(&self, path: &Path) -> bool {
         /// As many as Linux follows.
         const LINKS: usize = 40;
@@ -334,13 +343,17 @@ impl Own {
             if self.stands_at(&real) {
                 return true;
             }
-            if let Ok(target) = real.read_link() {
-                links = links.saturating_add(1);
-                if links > LINKS {
-                    return false;
+            match real.read_link() {
+                Ok(target) => {
+                    links = links.saturating_add(1);
+                    if links > LINKS {
+                        return false;
+                    }
+                    real.pop();
+                    ahead.extend(parts(&target));
                 }
-                real.pop();
-                ahead.extend(parts(&target));
+                Err(error) if is_no_way(&error) => return false,
+                Err(_) => {}
             }
         }
         false
@@ -349,6 +362,15 @@ impl Own {
     fn stands_at(&self, path: &Path) -> bool {
         *path == *self.point || (self.device.is_some() && self.device == Device::at(path))
     }
+}
+
+/// Whether nothing can stand there or beneath.
+fn is_no_way(error: &std::io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(
+        errno,
+        Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG)
+    )
 }
 
 /// Whether a relative path goes above the directory that it begins in, on its way or at its end. The system
@@ -457,6 +479,25 @@ mod tests {
         assert!(own.open(b"loop").is_err());
         let hidden = Neighbours::of(&inner.join("b"), Policy::Within, barred(inner.clone()));
         assert!(hidden.open(b"a").is_err());
+    }
+
+    #[test]
+    fn a_way_that_ends_is_not_gone_on() {
+        let (_outer, inner) = files();
+        let own = Neighbours::of(
+            &inner.join("b"),
+            Policy::Any,
+            Some(Own {
+                point: inner.join("sub"),
+                device: None,
+            }),
+        );
+        assert!(own.open(b"absent/../sub/a").unwrap().is_none());
+        assert!(own.open(b"a/../../in/a").is_ok());
+        let longest = [b"./".repeat(1900), b"a".to_vec()].concat();
+        assert!(own.open(&longest).unwrap().is_some());
+        let longer = own.open(&b"a/".repeat(300_000)).unwrap_err();
+        assert!(longer.to_string().len() < 1000);
     }
 
     #[test]

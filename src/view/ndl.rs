@@ -83,6 +83,7 @@ pub fn write(
         top: path,
         visited: HashSet::new(),
         entries: 0,
+        names: 0,
         elsewhere: BTreeMap::new(),
     };
     match &found.kind {
@@ -105,6 +106,8 @@ struct Document<'a> {
     /// Groups, and objects without a canonical path, that are in the document.
     visited: HashSet<NodeId>,
     entries: usize,
+    /// Bytes of the names that are held for later.
+    names: usize,
     /// Coordinates that are needed but stand outside.
     elsewhere: Coordinates,
 }
@@ -121,12 +124,22 @@ struct Members {
 impl Document<'_> {
     /// A group and all below it.
     fn tree(&mut self, node: NodeId, path: &[u8]) -> Result<()> {
-        let mut pending = vec![(path.to_vec(), node)];
-        while let Some((path, node)) = pending.pop() {
+        let mut path = path.to_vec();
+        self.visited.insert(node);
+        // Each with the length of its group's path, which is where the walk is when its turn comes.
+        let mut pending = vec![];
+        let above = |path: &[u8], groups: Vec<(Vec<u8>, NodeId)>| {
+            let length = path.len();
+            let groups = groups.into_iter().rev();
+            groups.map(move |(name, node)| (length, name, node))
+        };
+        pending.extend(above(&path, self.group(node, &path)?));
+        while let Some((length, name, node)) = pending.pop() {
+            self.names -= name.len();
             if self.visited.insert(node) {
-                let groups = self.group(node, &path)?;
-                let below = groups.into_iter().rev();
-                pending.extend(below.map(|(name, node)| (join(&path, &name), node)));
+                path.truncate(length);
+                path = join(&path, &name);
+                pending.extend(above(&path, self.group(node, &path)?));
             }
         }
         Ok(())
@@ -170,6 +183,9 @@ impl Document<'_> {
             self.lines.line("{}")?;
         }
         self.lines.close();
+        let gone = [&members.texts, &members.coordinates, &members.arrays];
+        let gone = gone.into_iter().flatten();
+        self.names -= gone.map(|(name, _)| name.len()).sum::<usize>();
         Ok(members.groups)
     }
 
@@ -229,6 +245,11 @@ impl Document<'_> {
                 return self.lines.comment(&comment);
             }
         };
+        self.names += name.len();
+        if self.names > limits::NDL_NAMES {
+            let most = to_u64(limits::NDL_NAMES);
+            return Err(Error::limit("names of a document's objects", most));
+        }
         list.push((name, node));
         Ok(())
     }
@@ -256,12 +277,16 @@ impl Document<'_> {
             LinkTarget::External { file, path } => {
                 format!("external link to {} in {}", text(path), text(file))
             }
-            LinkTarget::Path { file, names } => {
+            LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
+                let names = match self.source.container.names(target) {
+                    Ok(names) => names,
+                    Err(error) => return self.unreadable(name, &error),
+                };
                 let path = names
                     .iter()
                     .flat_map(|name| [b"/", name.as_slice()].concat());
                 let path = text(&path.collect::<Vec<u8>>());
-                match file {
+                match target.other_file() {
                     Some(file) => format!("reference to {path} in {}", text(file)),
                     None => format!("the same as {path}"),
                 }

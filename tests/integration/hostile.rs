@@ -2,7 +2,7 @@
 //! is asked of it is what is asked of every file. Only a damaged superblock or root may refuse the mount;
 //! any other fault stays with its object, siblings stay readable, and no request costs more than its share.
 
-mod asdf;
+pub(crate) mod asdf;
 mod bombs;
 pub(crate) mod bounded;
 mod cut;

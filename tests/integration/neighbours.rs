@@ -1,12 +1,16 @@
 //! Files that a file names: what is served where they may be opened, and what where they may not.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::sys::stat::{Mode, SFlag, mknod};
 
 use crate::harness::{Mount, run, script};
+use crate::hostile::asdf::{exploded, file as asdf};
 use crate::hostile::hdf5::*;
 
 /// What a dataset answers.
@@ -150,4 +154,75 @@ fn families_and_split_files_are_read_from_one_member() {
         let line = refused.one_line().to_owned();
         assert!(line.contains("external=none"), "{line}");
     }
+}
+
+/// The blocks of an ASDF file in its exploded form: from regular files of the directory, and nothing else.
+#[test]
+fn blocks_of_an_exploded_file_that_are_no_files() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let inside = directory.path().join("inside");
+    fs::create_dir(&inside).expect("a directory");
+    let at = |name: &str| inside.join(name);
+    fs::write(at("good"), exploded(b"goodness")).expect("a block");
+    fs::write(directory.path().join("outside"), exploded(b"outside!")).expect("a block");
+    fs::create_dir(at("directory")).expect("a directory");
+    symlink("../outside", at("out")).expect("a link");
+    symlink("/dev/zero", at("zero")).expect("a link");
+    symlink("loop", at("loop")).expect("a link");
+    let mode = Mode::S_IRWXU;
+    nix::unistd::mkfifo(&at("fifo"), mode).expect("mkfifo");
+    let _socket = UnixListener::bind(at("socket")).expect("a socket");
+    let zero = nix::sys::stat::makedev(1, 5);
+    if let Err(error) = mknod(&at("device"), SFlag::S_IFCHR, mode, zero) {
+        eprintln!("without a device: {error}");
+    }
+    let bad = [
+        "directory",
+        "out",
+        "zero",
+        "loop",
+        "fifo",
+        "socket",
+        "device",
+        "absent",
+    ];
+    let array = |name: &str| {
+        format!(
+            "{name}: !core/ndarray-1.1.0 {{source: {name}, datatype: uint8, byteorder: little, shape: [8]}}\n"
+        )
+    };
+    let arrays: String = bad
+        .iter()
+        .chain(&["good"])
+        .map(|name| array(name))
+        .collect();
+    let source = at("main.asdf");
+    fs::write(&source, asdf(arrays, &[])).expect("main.asdf");
+    let mount = Mount::with(&source, &[]);
+    for name in bad {
+        let read = fs::read(mount.at(name)).expect_err(name);
+        assert_eq!(read.raw_os_error(), Some(Errno::EIO as i32), "{name}");
+    }
+    assert_eq!(fs::read(mount.at("good")).expect("good"), b"goodness");
+}
+
+/// References of two files to each other: to each other's references, and through each other's groups.
+#[test]
+fn references_round_in_circles() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let to = |other: &str| {
+        format!(
+            "round: {{$ref: '{other}.asdf#/round'}}\ngroup: {{next: {{$ref: '{other}.asdf#/group'}}}}"
+        )
+    };
+    for (own, other) in [("a", "b"), ("b", "a")] {
+        let path = directory.path().join(format!("{own}.asdf"));
+        fs::write(path, asdf(to(other), &[])).expect(own);
+    }
+    let mount = Mount::with(&directory.path().join("a.asdf"), &[]);
+    let read = fs::read(mount.at("round")).expect_err("no end");
+    assert_eq!(read.raw_os_error(), Some(Errno::ELOOP as i32));
+    let number = |path: &str| fs::metadata(mount.at(path)).expect(path).ino();
+    assert_eq!(number("group/next/next"), number("group"));
+    assert_ne!(number("group/next"), number("group"));
 }

@@ -47,9 +47,14 @@ impl Block {
 const HEAD: &str = "#ASDF 1.0.0\n#ASDF_STANDARD 1.6.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n";
 
 /// A file: this tree, these blocks.
-pub(super) fn file(tree: impl AsRef<[u8]>, blocks: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn file(tree: impl AsRef<[u8]>, blocks: &[Vec<u8>]) -> Vec<u8> {
     let head = [HEAD.as_bytes(), b"--- !core/asdf-1.1.0\n"].concat();
     [&head, tree.as_ref(), b"\n...\n", &blocks.concat()].concat()
+}
+
+/// A file of one block.
+pub(crate) fn exploded(content: &[u8]) -> Vec<u8> {
+    file("{}", &[Block::plain(content.len() as u64).bytes(content)])
 }
 
 /// An ndarray of bytes over block `source`.

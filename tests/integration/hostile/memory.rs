@@ -5,7 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::asdf::file;
 use super::hdf5::*;
+use super::requests::old_group_of;
 use super::values::{
     all, attribute_record, put_list, same_parts, virtual_layout, with_dense_attributes,
 };
@@ -466,5 +468,119 @@ fn a_region_of_many_megabytes() {
     let mount = mounted(&source);
     let document = fs::read_to_string(mount.at(".h5fs/ndl.yaml")).expect("a document");
     assert!(document.contains("region"), "{document}");
+    keeps_its_promise(&mount, &source);
+}
+
+/// An ndarray over the first block of another file.
+fn array_of(source: &str) -> String {
+    format!(
+        "!core/ndarray-1.1.0 {{source: '{source}', byteorder: little, datatype: uint8, shape: [0]}}"
+    )
+}
+
+/// A file of 400 000 blocks of which arrays take the first, each by another way to the same file; and chunks of an array,
+/// which have to be looked at to know their extent.
+#[test]
+fn one_neighbour_of_many_names() {
+    const BLOCKS: usize = 400_000;
+    const NAMES: usize = 20;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let block = [&b"\xd3BLK\0\x30\0\0\0\0"[..], &[0; 44]].concat();
+    let blocks = file("a: 1", &[block.repeat(BLOCKS)]);
+    fs::write(directory.path().join("blocks.asdf"), blocks).expect("blocks.asdf");
+    let arrays = (0..NAMES).map(|i| array_of(&format!("{}blocks.asdf", "./".repeat(i))));
+    let arrays: Vec<String> = arrays.collect();
+    let entry = |(i, array): (usize, &String)| format!("e{i}: {array}\n");
+    let entries: String = arrays.iter().enumerate().map(entry).collect();
+    let chunk = |array: &String| {
+        let array = array.replace("[0]", "['*']");
+        format!("{{start: [0], ndarray: {array}}}")
+    };
+    let chunks: Vec<String> = arrays.iter().map(chunk).collect();
+    let tree = format!(
+        "{entries}all: !core/chunked-ndarray-1.0.0 {{shape: [1], datatype: uint8, chunks: [{}]}}",
+        chunks.join(", ")
+    );
+    let source = directory.path().join("main.asdf");
+    fs::write(&source, file(tree, &[])).expect("main.asdf");
+    let mount = mounted(&source);
+    for i in 0..NAMES {
+        assert_eq!(fs::read(mount.at(&format!("e{i}"))).expect("nothing"), b"");
+    }
+    let _ = fs::metadata(mount.at(".h5fs/assembled/all"));
+    keeps_its_promise(&mount, &source);
+}
+
+/// References to sixteen names of one file, each of which is a tree of its own.
+#[test]
+fn trees_of_many_neighbours() {
+    const FILES: usize = 16;
+    const NODES: usize = 100_000;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let one = directory.path().join("one.asdf");
+    let nodes = format!("n: [{}end]", "xyz, ".repeat(NODES));
+    fs::write(&one, file(nodes, &[])).expect("one.asdf");
+    let mut references = String::new();
+    for i in 0..FILES {
+        let name = format!("one-{i}.asdf");
+        fs::hard_link(&one, directory.path().join(&name)).expect(&name);
+        references += &format!("r{i}: {{$ref: '{name}#/n'}}\n");
+    }
+    let source = directory.path().join("main.asdf");
+    fs::write(&source, file(references, &[])).expect("main.asdf");
+    let mount = mounted(&source);
+    for i in 0..FILES {
+        let value = fs::read(mount.at(&format!("r{i}/{NODES}"))).expect("the last");
+        assert_eq!(value, b"end\n");
+    }
+    keeps_its_promise(&mount, &source);
+}
+
+/// Many groups under one of a long name; many objects of long names, which are all in one.
+#[test]
+fn a_description_of_long_names() {
+    const NAME: usize = 60_000;
+    const OBJECTS: usize = 1500;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("tree.asdf");
+    let groups: String = (0..OBJECTS).map(|i| format!("  g{i}: {{}}\n")).collect();
+    let tree = format!("? {}\n:\n{groups}", "n".repeat(NAME));
+    fs::write(&source, file(tree, &[])).expect("tree.asdf");
+    let mount = mounted(&source);
+    let mut document = File::open(mount.at(".h5fs/ndl.yaml")).expect("a document");
+    let bytes = std::io::copy(&mut document, &mut std::io::sink()).expect("all of it");
+    assert!(bytes > (NAME * OBJECTS) as u64);
+    keeps_its_promise(&mount, &source);
+
+    let mut file = Hdf5::new();
+    let child = file.put_bytes(b"child");
+    let names = [&[0; 8][..], &[b'n'; NAME], &[0; 8]].concat();
+    // Each name is the end of the one before.
+    let root = old_group_of(&mut file, &names, OBJECTS, |i| (8 + i, child, 0));
+    let source = directory.path().join("group.h5");
+    fs::write(&source, file.rooted(root)).expect("group.h5");
+    let mount = mounted(&source);
+    let document = fs::read(mount.at(".h5fs/ndl.yaml"));
+    let bytes = document.map(|document| document.len());
+    bytes.expect_err("too much to remember");
+    keeps_its_promise(&mount, &source);
+}
+
+/// Arrays whose elements are the same list of the tree, which each description makes anew.
+#[test]
+fn descriptions_of_one_list() {
+    const ARRAYS: usize = 1500;
+    const ELEMENTS: usize = 8100;
+    let list = "1.5, ".repeat(ELEMENTS - 1);
+    let array = |i| format!("x{i}: !core/ndarray-1.1.0 {{data: *d, datatype: float64}}\n");
+    let arrays: String = (0..ARRAYS).map(array).collect();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("lists.asdf");
+    fs::write(&source, file(format!("d: &d [{list}1.5]\n{arrays}"), &[])).expect("lists.asdf");
+    let mount = mounted(&source);
+    for i in 0..ARRAYS {
+        let array = fs::metadata(mount.at(&format!("x{i}"))).expect("an array");
+        assert_eq!(array.len(), 8 * ELEMENTS as u64);
+    }
     keeps_its_promise(&mount, &source);
 }

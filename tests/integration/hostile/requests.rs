@@ -519,6 +519,45 @@ fn links_of_a_tree() {
     costs_little(file(text, &[]));
 }
 
+/// A reference goes round in a mapping that holds itself, by names that are compared with others of megabytes.
+#[test]
+fn a_reference_beside_long_names() {
+    const BYTES: usize = if cfg!(debug_assertions) {
+        600_000
+    } else {
+        6_000_000
+    };
+    let long: String = ["A", "B", "C", "D", "E", "F", "G", "y", "z"]
+        .map(|letter| format!("  ? {}\n  : 1\n", letter.repeat(BYTES)))
+        .concat();
+    let around = "/m".repeat(32_000);
+    let text = format!("bad: &bad\n  m: *bad\n{long}  x: {{$ref: '#/bad{around}'}}\n");
+    costs_little(file(text, &[]));
+}
+
+/// Links that lead over many names, among which one is looked for whose name is too long to be shown.
+#[test]
+fn a_cut_name_among_long_ways() {
+    let names = "/a".repeat(30_000);
+    let references: String = (0..many(1000))
+        .map(|i| format!("  r{i}: {{$ref: '#{names}'}}\n"))
+        .collect();
+    let deep: String = (0..900).map(|_| "{n: ").collect();
+    let deep = format!("deep: {deep}&deep {{q: 1}}{}\n", "}".repeat(900));
+    let aliases: String = (0..many(100_000))
+        .map(|i| format!("  a{i}: *deep\n"))
+        .collect();
+    let long = "l".repeat(300);
+    for (before, links) in [("", references), (&*deep, aliases)] {
+        let text = format!("{before}bad:\n{links}  {long}: 1\n");
+        let mut timed = costs_little(file(text, &[]));
+        let bad = timed.tree.0.resolve(b"bad").expect("a group").ino;
+        let shown = h5fs::fs::name::escape(long.as_bytes(), false);
+        let found = timed.time("lookup of a cut name", "bad", |fs| fs.lookup(bad, &shown));
+        assert!(found.is_some_and(|found| found.attributes.kind == Kind::File));
+    }
+}
+
 /// Many entries of one mapping; keys of one text; merge keys.
 #[test]
 fn wide_mappings() {

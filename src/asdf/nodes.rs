@@ -1,0 +1,87 @@
+//! Described nodes that are kept, within limits for all ASDF files of a mount together.
+
+use std::sync::Arc;
+
+use crate::asdf::ndarray::Held;
+use crate::limits;
+use crate::model::share::{Share, Shared};
+use crate::model::{Node, NodeId, NodeKind, weight};
+use crate::wire::to_u64;
+
+/// Bytes up to which a described node is kept among the others.
+const SMALL: u64 = 64 << 10;
+
+/// What a node weighs that keeps another file open: not too many are to be.
+const OPEN_FILE: u64 = 32 << 10;
+
+/// A node and the block that holds its elements.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// The node.
+    pub node: Arc<Node>,
+    /// The block, of an ndarray that has one.
+    pub block: Option<Held>,
+}
+
+impl Known {
+    fn weight(&self) -> u64 {
+        let own = to_u64(size_of::<Node>().saturating_add(size_of::<Known>()));
+        let content = match (&self.node.kind, self.node.array()) {
+            (NodeKind::Text(text), _) => to_u64(text.len()),
+            (_, Some(array)) => weight::of_array(array),
+            _ => 0,
+        };
+        let file = match self.block {
+            Some(Held::There(_)) => OPEN_FILE,
+            _ => 0,
+        };
+        own.saturating_add(content).saturating_add(file)
+    }
+}
+
+/// For all files of a mount.
+#[derive(Debug, Clone)]
+pub struct Caches {
+    small: Arc<Shared<NodeId, Known>>,
+    large: Arc<Shared<NodeId, Known>>,
+}
+
+impl Default for Caches {
+    fn default() -> Self {
+        Caches {
+            small: Shared::new(limits::NODE_CACHE),
+            large: Shared::new(limits::INLINE_KEPT),
+        }
+    }
+}
+
+/// The nodes of one file.
+#[derive(Debug)]
+pub struct Nodes {
+    small: Share<NodeId, Known>,
+    large: Share<NodeId, Known>,
+}
+
+impl Nodes {
+    /// Those of one more file.
+    pub fn of(caches: &Caches) -> Self {
+        Nodes {
+            small: Share::of(&caches.small),
+            large: Share::of(&caches.large),
+        }
+    }
+
+    /// The node, if it is kept.
+    pub fn get(&self, id: NodeId) -> Option<Known> {
+        self.small.get(id).or_else(|| self.large.get(id))
+    }
+
+    /// Keeps a node. Large ones do not take the place of small ones.
+    pub fn put(&self, id: NodeId, known: Known) {
+        let weight = known.weight();
+        match weight {
+            0..=SMALL => self.small.put(id, known, weight),
+            _ => self.large.put(id, known, weight),
+        }
+    }
+}
