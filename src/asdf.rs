@@ -28,6 +28,7 @@ pub mod ndarray;
 pub mod number;
 pub mod scan;
 pub mod tree;
+pub mod window;
 pub mod yaml;
 
 pub use container::File;
