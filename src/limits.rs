@@ -245,7 +245,7 @@ pub const XZ_KIB: u32 = 80 << 10;
 /// ASDF blocks of one file for which is kept what it takes to decode a stream on.
 pub const RESUMABLE_BLOCKS: usize = 2;
 
-/// Bytes of bzip2 blocks that one ASDF block keeps decoded, one that is longer being alone.
+/// Bytes of memory that the bzip2 blocks take that one ASDF block keeps decoded.
 pub const BZIP2_KEPT: u64 = 16 << 20;
 
 /// Threads that serve requests.

@@ -41,6 +41,7 @@ pub mod lzma2;
 pub mod parts;
 pub mod plain;
 pub mod resumable;
+pub mod runs;
 pub mod stream;
 pub mod whole;
 pub mod xz_streams;
