@@ -70,7 +70,10 @@ impl Block {
         let length = window.length();
         let bytes = window.piece(at..at.saturating_add(HEADER))?;
         if to_u64(bytes.len()) < HEADER {
-            return Err(Error::corrupt("block header: reaches past the end of the file", at));
+            return Err(Error::corrupt(
+                "block header: reaches past the end of the file",
+                at,
+            ));
         }
         if !bytes.starts_with(MAGIC) {
             return Err(Error::corrupt("block header: no magic", at));
@@ -404,7 +407,10 @@ mod tests {
         };
         let (_, list) = walked([full(b"abcdefghi"), block(b"jk", 2)].concat());
         assert_eq!(places(&list), [Some(0), Some(63)]);
-        assert_eq!((first(&list).allocated_size, first(&list).size()), (4, Ok(9)));
+        assert_eq!(
+            (first(&list).allocated_size, first(&list).size()),
+            (4, Ok(9))
+        );
         // Nothing behind it, or a block where its room ends: which size is wrong cannot be told.
         let (_, last) = walked(full(b"abcdefghi"));
         assert!(first(&last).size().is_err());

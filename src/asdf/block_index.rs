@@ -39,7 +39,9 @@ fn offsets(text: &str) -> Option<Vec<u64>> {
             items.try_for_each(|item| push(&mut offsets, item))?;
         }
         None => {
-            let mut items = text.lines().map(|line| line.trim_ascii().strip_prefix("- "));
+            let mut items = text
+                .lines()
+                .map(|line| line.trim_ascii().strip_prefix("- "));
             items.try_for_each(|item| push(&mut offsets, item?))?;
         }
     }
@@ -73,8 +75,14 @@ mod tests {
             index(&format!("{yaml}\r\n- 7\r\n- 8\r\n...\r\n")),
             Some(vec![7, 8])
         );
-        assert_eq!(index(&format!("{yaml} [\n  7,\n  8\n]\n")), Some(vec![7, 8]));
-        for bad in [" [8, 7]", " [7, 7]", " []", " - 7\n8", " [7] [8]", " [1.5]", " ['7']", " {a: 7}", " [-1]", " [7"] {
+        assert_eq!(
+            index(&format!("{yaml} [\n  7,\n  8\n]\n")),
+            Some(vec![7, 8])
+        );
+        for bad in [
+            " [8, 7]", " [7, 7]", " []", " - 7\n8", " [7] [8]", " [1.5]", " ['7']", " {a: 7}",
+            " [-1]", " [7",
+        ] {
             assert_eq!(index(&format!("{yaml}{bad}\n...\n")), None, "{bad}");
         }
         assert_eq!(index("no index"), None);

@@ -101,7 +101,10 @@ impl Encoded {
     fn limit_stored(&self, needed: u64, surplus: u64) -> Result<()> {
         let most = needed.saturating_add(surplus);
         if self.stored > most {
-            let what = format!("a block of {} bytes stored as {}", self.decoded, self.stored);
+            let what = format!(
+                "a block of {} bytes stored as {}",
+                self.decoded, self.stored
+            );
             return Err(Error::limit(what, most));
         }
         Ok(())

@@ -166,15 +166,9 @@ fn checksums_may_cover_stored_or_decoded_bytes() {
         ],
     );
     let verified = |number| file.verify_block(number, &read_all);
-    assert_eq!(
-        (verified(0), verified(1)),
-        (Ok(()), Ok(()))
-    );
+    assert_eq!((verified(0), verified(1)), (Ok(()), Ok(())));
     assert!(matches!(verified(2), Err(Error::Corrupt { .. })));
-    assert_eq!(
-        (verified(3), verified(4)),
-        (Ok(()), Err(Error::NotFound))
-    );
+    assert_eq!((verified(3), verified(4)), (Ok(()), Err(Error::NotFound)));
 }
 
 #[test]
@@ -434,6 +428,9 @@ fn a_block_of_another_file_is_verified() {
     let file = File::open(Arc::new(source), Arc::new(neighbours)).unwrap();
     assert_eq!(elements(&file, "far"), Ok(b"abcdef".to_vec()));
     let far = id(&file, "far");
-    assert!(matches!(file.verify_array(far, &read_all), Err(Error::Corrupt { .. })));
+    assert!(matches!(
+        file.verify_array(far, &read_all),
+        Err(Error::Corrupt { .. })
+    ));
     assert_eq!(file.compression_of(far), Ok(Some("lz4".to_owned())));
 }

@@ -115,7 +115,10 @@ mod tests {
         let mut window = Window::new(&source);
         for at in (0..900_000_u64).step_by(10) {
             let first = at.to_le_bytes()[0];
-            assert_eq!(window.piece(at..at + 2), Ok(&[first, first.wrapping_add(1)][..]));
+            assert_eq!(
+                window.piece(at..at + 2),
+                Ok(&[first, first.wrapping_add(1)][..])
+            );
         }
         assert!(source.0.load(Ordering::Relaxed) < 100);
     }
@@ -129,7 +132,9 @@ mod tests {
             assert!(window.bytes.len() <= 512);
         }
         assert_eq!(window.piece(899_998..900_000).unwrap().len(), 2);
-        window.piece(899_999..900_001).expect_err("beyond the break");
+        window
+            .piece(899_999..900_001)
+            .expect_err("beyond the break");
         assert_eq!(window.piece(2_000_000..2_000_001), Ok(&[][..]));
     }
 }

@@ -169,7 +169,9 @@ impl ChunkTable {
         }
         let marks: Arc<[Mark]> = self.found()?.into();
         let weight = to_u64(size_of_val(&*marks));
-        self.tables.0.put(self.encoded.block, Arc::clone(&marks), weight);
+        self.tables
+            .0
+            .put(self.encoded.block, Arc::clone(&marks), weight);
         Ok(marks)
     }
 
@@ -199,7 +201,10 @@ impl ChunkTable {
         }
         let decoded = walk.next.start;
         if decoded != self.encoded.decoded {
-            let what = format!("block: decodes to {decoded} bytes, not {}", self.encoded.decoded);
+            let what = format!(
+                "block: decodes to {decoded} bytes, not {}",
+                self.encoded.decoded
+            );
             return Err(self.encoded.placed(Error::corrupt(what, 0)));
         }
         self.longest.get_or_init(|| longest);

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::error::Result;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes up to which content is kept as it is.
@@ -58,7 +59,8 @@ impl Content {
         while left > 0 {
             let count = left.min(LONGEST);
             let stored = count.min(EQUAL);
-            self.bytes.resize(self.bytes.len().saturating_add(stored), byte);
+            self.bytes
+                .resize(self.bytes.len().saturating_add(stored), byte);
             let more = count.saturating_sub(EQUAL);
             let more = u8::try_from(more).ok().filter(|_| stored == EQUAL);
             self.bytes.extend(more);
@@ -84,7 +86,10 @@ impl Content {
     }
 
     /// Appends the bytes of a range, as far as the content reaches.
-    pub fn append(&self, range: Range<u64>, to: &mut Vec<u8>) -> crate::error::Result<()> {
+    ///
+    /// # Errors
+    /// `Limit` for offsets that no memory has.
+    pub fn append(&self, range: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
         let range = to_usize(range.start)?..to_usize(range.end.min(self.length))?;
         if !self.is_short {
             to.extend_from_slice(self.bytes.get(range).unwrap_or_default());

@@ -68,7 +68,10 @@ fn a_chunk_of_gigabytes_that_holds_eight_bytes() {
     const STORED: u32 = u32::MAX - 4;
     for (compression, lengths) in [
         (*b"lz4\0", &b"\x08\0\0\0\x80goodness"[..]),
-        (*b"blsc", &b"\x02\x01\0\x01\x08\0\0\0\x08\0\0\0\xfb\xff\xff\xff"[..]),
+        (
+            *b"blsc",
+            &b"\x02\x01\0\x01\x08\0\0\0\x08\0\0\0\xfb\xff\xff\xff"[..],
+        ),
     ] {
         let stored = [&STORED.to_be_bytes(), lengths].concat();
         let (_directory, source) = mostly_a_hole(compression, &stored, u64::from(STORED) + 4);
@@ -118,11 +121,16 @@ fn blocks_over_the_same_chunks() {
         let block = block.expect("a block").metadata().expect("its header");
         assert_eq!(block.len(), CHUNKS);
     }
-    assert!(begun.elapsed() < Duration::from_secs(5), "no chunk was needed");
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "no chunk was needed"
+    );
     for place in (0..BLOCKS).step_by(20) {
         let block = File::open(mount.at(&format!(".h5fs/blocks/{place}"))).expect("a block");
         let mut byte = [0];
-        block.read_exact_at(&mut byte, CHUNKS - 1).expect("its last byte");
+        block
+            .read_exact_at(&mut byte, CHUNKS - 1)
+            .expect("its last byte");
         assert_eq!(byte, *b"x");
     }
     keeps_its_promise(&mount, &source);
@@ -145,7 +153,10 @@ fn long_blocks_of_a_bzip2_stream() {
     let array = |source| ndarray(source, &format!("[{LENGTH}]"), "");
     let bytes = file(format!("x: {}\ny: {}", array("0"), array("1")), &blocks);
     let (_directory, source) = written(&bytes, 0);
-    let mount = Mount::with(&source, &["-o", &format!("cache_size=1M,threads={THREADS}")]);
+    let mount = Mount::with(
+        &source,
+        &["-o", &format!("cache_size=1M,threads={THREADS}")],
+    );
     for name in ["x", "y"] {
         let content = fs::read(mount.at(name)).expect("zeros");
         assert!(content.len() == LENGTH && content.iter().all(|&byte| byte == 0));
