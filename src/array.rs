@@ -122,6 +122,20 @@ impl Reader {
         }
     }
 
+    /// Hands over all bytes in order; those of an encoded block so that each piece is decoded once.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_all(&self, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+        const PART: u64 = 1 << 20;
+        let piece = self.chunks().map_or(1, |chunks| chunks.grid.chunk_bytes());
+        let part = piece * (PART / piece).max(1);
+        for offset in (0..self.length).step_by(part as usize) {
+            visit(&self.read(offset, part as usize)?);
+        }
+        Ok(())
+    }
+
     /// What of the array is stored; found once, by a walk over the chunk index within limits.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ pub mod nodes;
 pub mod number;
 pub mod scan;
 pub mod tree;
+pub mod window;
 pub mod yaml;
 
 pub use container::File;

@@ -194,6 +194,9 @@ pub const BLOCK_SEARCH: u64 = 64 << 20;
 /// Blocks of one ASDF file.
 pub const BLOCKS: usize = 1 << 20;
 
+/// Blocks whose headers an ASDF file keeps, with what was made of them.
+pub const BLOCK_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1024).unwrap();
+
 /// Bytes at the end of an ASDF file that are searched for the block index.
 pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
 
@@ -224,6 +227,18 @@ pub const BLOCK_PIECE: std::num::NonZeroU64 = std::num::NonZeroU64::new(1 << 20)
 /// Separately compressed chunks of one ASDF block.
 pub const BLOCK_CHUNKS: usize = 1 << 20;
 
+/// Chunks of one ASDF block of which is kept where they are; those between are found from there.
+pub const CHUNK_MARKS: usize = 1 << 16;
+
+/// Bytes that the places of chunks in ASDF blocks take, of all files of a mount together: four blocks of the most chunks.
+pub const CHUNK_TABLES: u64 = 5 << 20;
+
+/// Stored bytes of a compressed ASDF block beside sixteen times those of its content.
+pub const BLOCK_SURPLUS: u64 = 64 << 20;
+
+/// Stored bytes of an ASDF block that is decoded at once beside nine eighths of those of its content.
+pub const WHOLE_SURPLUS: u64 = 1 << 20;
+
 /// Parts of one compressed stream that are found without the way from its beginning.
 pub const STREAM_PARTS: usize = 1 << 16;
 
@@ -236,7 +251,7 @@ pub const XZ_KIB: u32 = 80 << 10;
 /// ASDF blocks of one file for which is kept what it takes to decode a stream on.
 pub const RESUMABLE_BLOCKS: usize = 2;
 
-/// Bytes of bzip2 blocks that one ASDF block keeps decoded, one that is longer being alone.
+/// Bytes of memory that the bzip2 blocks take that one ASDF block keeps decoded.
 pub const BZIP2_KEPT: u64 = 16 << 20;
 
 /// Threads that serve requests.

@@ -32,7 +32,8 @@ pub(super) struct Chunks {
 #[derive(Debug)]
 enum Origin {
     Grid(Chunked),
-    Block(Arc<dyn Pieces>),
+    /// With the stored bytes that are in memory while a piece is decoded.
+    Block(Arc<dyn Pieces>, u64),
 }
 
 /// A chunk as the file has it.
@@ -80,17 +81,19 @@ impl Chunks {
     /// The pieces of a block of which the first `length` bytes, not zero, are to be read.
     ///
     /// # Errors
-    /// `Corrupt` where the block is shorter, `Limit` for pieces over the limit.
+    /// `Corrupt` where the block is shorter or what tells its pieces apart is damaged, `Limit` for pieces
+    /// over the limit.
     pub(super) fn of_block(number: u64, pieces: &Arc<dyn Pieces>, length: u64) -> Result<Self> {
         if pieces.bytes() < length {
             let what = format!("array of {length} bytes in a block of {}", pieces.bytes());
             return Err(Error::corrupt(what, 0));
         }
-        limit_chunk(pieces.piece_bytes())?;
+        let piece = pieces.piece_bytes()?;
+        limit_chunk(piece)?;
         Ok(Chunks {
             array: number,
-            grid: Grid::new(&[length], &[pieces.piece_bytes()], 1)?,
-            origin: Origin::Block(Arc::clone(pieces)),
+            grid: Grid::new(&[length], &[piece], 1)?,
+            origin: Origin::Block(Arc::clone(pieces), pieces.stored_at_once()?),
             turns: Budget::new(0, 1),
         })
     }
@@ -104,7 +107,7 @@ impl Chunks {
     pub(super) fn chunked(&self) -> Option<&Chunked> {
         match &self.origin {
             Origin::Grid(chunked) => Some(chunked),
-            Origin::Block(_) => None,
+            Origin::Block(..) => None,
         }
     }
 
@@ -112,7 +115,7 @@ impl Chunks {
     pub(super) fn stored_bytes(&self) -> Option<u64> {
         match &self.origin {
             Origin::Grid(_) => None,
-            Origin::Block(pieces) => Some(pieces.stored_bytes()),
+            Origin::Block(pieces, _) => Some(pieces.stored_bytes()),
         }
     }
 
@@ -120,7 +123,7 @@ impl Chunks {
     pub(super) fn is_encoded(&self) -> bool {
         match &self.origin {
             Origin::Grid(chunked) => !chunked.pipeline.0.is_empty(),
-            Origin::Block(_) => true,
+            Origin::Block(..) => true,
         }
     }
 
@@ -128,7 +131,7 @@ impl Chunks {
     pub(super) fn is_sequential(&self) -> bool {
         match &self.origin {
             Origin::Grid(_) => false,
-            Origin::Block(pieces) => pieces.is_sequential(),
+            Origin::Block(pieces, _) => pieces.is_sequential(),
         }
     }
 
@@ -145,7 +148,7 @@ impl Chunks {
     pub(super) fn locate(&self, number: u64) -> Result<Located> {
         match &self.origin {
             Origin::Grid(chunked) => self.locate_in(chunked, number),
-            Origin::Block(_) => Ok(Located::Encoded(Encoded {
+            Origin::Block(..) => Ok(Located::Encoded(Encoded {
                 number,
                 stored: None,
             })),
@@ -185,8 +188,11 @@ impl Chunks {
     /// Bytes that decoding a chunk may take: as stored, and twice as decoded (from one filter to the next).
     pub(super) fn decode_bytes(&self, encoded: Option<Encoded>) -> u64 {
         let decoded = self.grid.chunk_bytes();
-        let stored = encoded.and_then(|encoded| encoded.stored);
-        let stored = stored.map_or(decoded, |stored| stored.length);
+        let stored = match (&self.origin, encoded.and_then(|encoded| encoded.stored)) {
+            (Origin::Block(_, stored), _) => *stored,
+            (_, Some(stored)) => stored.length,
+            (_, None) => decoded,
+        };
         stored.saturating_add(decoded.saturating_mul(2))
     }
 
@@ -198,7 +204,7 @@ impl Chunks {
         // A panic in somebody else's codec is an error of this chunk, not the end of a thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
             (Origin::Grid(chunked), Some(stored)) => self.undo_filters(chunked, stored),
-            (Origin::Block(pieces), _) => pieces.decode_with(encoded.number, help),
+            (Origin::Block(pieces, _), _) => pieces.decode_with(encoded.number, help),
             (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
         let broken = |_| {
@@ -238,7 +244,7 @@ impl Chunks {
     fn bytes_of(&self, number: u64) -> u64 {
         let bytes = self.grid.chunk_bytes();
         match (&self.origin, self.grid.dims()) {
-            (Origin::Block(_), &[length]) => bytes.min(length - number * bytes),
+            (Origin::Block(..), &[length]) => bytes.min(length - number * bytes),
             _ => bytes,
         }
     }

@@ -183,8 +183,8 @@ mod tests {
             self.bytes
         }
 
-        fn piece_bytes(&self) -> u64 {
-            self.piece
+        fn piece_bytes(&self) -> Result<u64> {
+            Ok(self.piece)
         }
 
         fn stored_bytes(&self) -> u64 {

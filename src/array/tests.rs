@@ -445,8 +445,8 @@ impl Pieces for OneWay {
         64_000
     }
 
-    fn piece_bytes(&self) -> u64 {
-        1000
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(1000)
     }
 
     fn stored_bytes(&self) -> u64 {

@@ -1,11 +1,13 @@
 //! Blocks ("Low-level file layout": Blocks): their headers, and the chain in which they follow each
 //! other.
 //!
-//! The chain of headers is walked, one small read a block, and the block index is consulted only
-//! where the chain breaks: an index may be stale or lie, the headers are what is there.
+//! The chain of headers is walked, and the block index is consulted only where the chain breaks: an
+//! index may be stale or lie, the headers are what is there. Of a block no more is kept than where it is:
+//! its header is read again when it is asked for.
 
 use md5::{Digest, Md5};
 
+use crate::asdf::window::Window;
 use crate::asdf::{block_index, scan};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -16,6 +18,9 @@ use crate::wire::{to_u64, to_usize};
 pub const MAGIC: &[u8; 4] = b"\xd3BLK";
 
 const STREAMED: u32 = 1;
+
+/// Bytes of a header with all that is known of headers.
+const HEADER: u64 = 54;
 
 /// One block, as its header describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +51,8 @@ pub struct Block {
 /// The blocks of a file.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    /// In file order; what cannot be read of one does not hide the next ones.
-    pub list: Vec<Result<Block>>,
+    /// Their offsets, in file order; what cannot be read of one does not hide the next ones.
+    pub list: Vec<u64>,
     /// Why there may be blocks that are not in the list.
     pub broken: Option<Error>,
 }
@@ -58,22 +63,33 @@ impl Block {
     /// # Errors
     /// `Corrupt` where there is no magic, or the header is cut or too small.
     pub fn read(source: &dyn Source, at: u64) -> Result<Self> {
-        let bytes = source::read_block(source, at, 54, "block header")?;
-        let (header, big) = (BigEndian(&bytes), &bytes);
-        if !big.starts_with(MAGIC) {
+        Self::within(&mut Window::new(source), at)
+    }
+
+    fn within(window: &mut Window<'_>, at: u64) -> Result<Self> {
+        let length = window.length();
+        let bytes = window.piece(at..at.saturating_add(HEADER))?;
+        if to_u64(bytes.len()) < HEADER {
+            return Err(Error::corrupt(
+                "block header: reaches past the end of the file",
+                at,
+            ));
+        }
+        if !bytes.starts_with(MAGIC) {
             return Err(Error::corrupt("block header: no magic", at));
         }
+        let header = BigEndian(bytes);
         let header_size = header.number(4, 2);
         if header_size < 48 {
             return Err(Error::corrupt("block header: smaller than 48 bytes", at));
         }
         let data = at.checked_add(6).and_then(|at| at.checked_add(header_size));
         let data = data
-            .filter(|&data| data <= source.length())
+            .filter(|&data| data <= length)
             .ok_or_else(|| Error::corrupt("block header: reaches past the end of the file", at))?;
         let streamed = header.number(6, 4) & u64::from(STREAMED) != 0;
         let used_size = header.number(22, 8);
-        Ok(Block {
+        let mut block = Block {
             at,
             streamed,
             compression: header.bytes(10),
@@ -83,11 +99,13 @@ impl Block {
             checksum: header.bytes(38),
             data,
             stored: match streamed {
-                true => source.length().saturating_sub(data),
+                true => length.saturating_sub(data),
                 false => used_size,
             },
             is_overfull: false,
-        })
+        };
+        block.is_overfull = is_overfull(window, &block)?;
+        Ok(block)
     }
 
     /// Whether the block holds its content as it is.
@@ -183,18 +201,9 @@ pub fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
     let mut blocks = Blocks::default();
     let range = from..from.saturating_add(limits::BLOCK_SEARCH);
     if let Some(at) = scan::find(source, &range, MAGIC)? {
-        blocks.list.push(whole(source, at)?);
+        blocks.list.push(at);
     }
     Ok(blocks)
-}
-
-/// The block at `at`, its size told by what follows it if need be.
-fn whole(source: &dyn Source, at: u64) -> Result<Result<Block>> {
-    let mut block = Block::read(source, at);
-    if let Ok(block) = &mut block {
-        block.is_overfull = is_overfull(source, block)?;
-    }
-    Ok(block)
 }
 
 /// Walks the blocks; the first is searched from `from` on.
@@ -211,14 +220,15 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
         }
         return Ok(blocks);
     };
+    let mut window = Window::new(source);
     let mut at = Some(first);
     while let Some(here) = at {
         if blocks.list.len() >= limits::BLOCKS {
             blocks.broken = Some(Error::limit("number of blocks", to_u64(limits::BLOCKS)));
             return Ok(blocks);
         }
-        let block = whole(source, here)?;
-        at = match following(source, &block) {
+        let block = Block::within(&mut window, here);
+        at = match block.and_then(|block| following(&mut window, &block)) {
             Ok(next) => next,
             Err(error) if error.is_passing() => return Err(error),
             Err(error) => {
@@ -226,7 +236,7 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
                 None
             }
         };
-        blocks.list.push(block);
+        blocks.list.push(here);
     }
     if blocks.broken.is_some() {
         recover(source, &mut blocks)?;
@@ -236,24 +246,22 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
 
 /// Whether the stored bytes are more than were allocated and yet end where the next block begins, so that
 /// it is the allocated size that is wrong.
-fn is_overfull(source: &dyn Source, block: &Block) -> Result<bool> {
+fn is_overfull(window: &mut Window<'_>, block: &Block) -> Result<bool> {
     if block.streamed || block.used_size <= block.allocated_size {
         return Ok(false);
     }
-    let begins_at = |length: u64| {
+    let mut begins_at = |length: u64| {
         let at = block.data.saturating_add(length);
-        let bytes = scan::piece(source, at..at.saturating_add(4))?;
-        Ok(bytes == MAGIC)
+        Ok(window.piece(at..at.saturating_add(4))? == MAGIC)
     };
-    Ok(begins_at(block.used_size)? && !begins_at(block.allocated_size)?)
+    Ok(!begins_at(block.allocated_size)? && begins_at(block.used_size)?)
 }
 
 /// Where the block after this one is; `None` after the last.
 ///
 /// # Errors
-/// Where the chain breaks: the header is damaged, or neither a block nor an index nor zeros follow.
-fn following(source: &dyn Source, block: &Result<Block>) -> Result<Option<u64>> {
-    let block = block.as_ref().map_err(Clone::clone)?;
+/// Where the chain breaks: neither a block nor an index nor zeros follow.
+fn following(window: &mut Window<'_>, block: &Block) -> Result<Option<u64>> {
     if block.streamed {
         return Ok(None);
     }
@@ -262,14 +270,14 @@ fn following(source: &dyn Source, block: &Result<Block>) -> Result<Option<u64>> 
         false => block.allocated_size,
     };
     let next = block.data.checked_add(room);
-    let Some(next) = next.filter(|&next| next <= source.length()) else {
+    let Some(next) = next.filter(|&next| next <= window.length()) else {
         return Err(Error::corrupt(
             "block: reaches past the end of the file",
             block.at,
         ));
     };
     let index = to_u64(block_index::MAGIC.len());
-    let bytes = scan::piece(source, next..next.saturating_add(index))?;
+    let bytes = window.piece(next..next.saturating_add(index))?;
     let begins_with_zeros = bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0);
     if bytes.starts_with(MAGIC) {
         Ok(Some(next))
@@ -288,18 +296,16 @@ fn recover(source: &dyn Source, blocks: &mut Blocks) -> Result<()> {
     let Some(index) = block_index::read(source)? else {
         return Ok(());
     };
-    let known = blocks
-        .list
-        .iter()
-        .map(|block| block.as_ref().ok().map(|block| block.at));
-    let agrees = |(known, entry): (Option<u64>, &u64)| known.is_none_or(|at| at == *entry);
-    if index.len() <= blocks.list.len() || !known.zip(&index).all(agrees) {
+    let count = blocks.list.len();
+    let mut window = Window::new(source);
+    let mut is_block = |at: u64| Block::within(&mut window, at).is_ok();
+    let mut agrees = |(&known, &entry): (&u64, &u64)| known == entry || !is_block(known);
+    if index.len() <= count || !blocks.list.iter().zip(&index).all(&mut agrees) {
         return Ok(());
     }
-    let beyond = index.iter().skip(blocks.list.len()).take(limits::BLOCKS);
-    let found: Vec<_> = beyond.map(|&at| Block::read(source, at)).collect();
-    if found.iter().any(Result::is_ok) {
-        blocks.list.extend(found);
+    let beyond = index.get(count..).unwrap_or_default();
+    if beyond.iter().any(|&at| is_block(at)) {
+        blocks.list.extend(beyond);
         blocks.broken = None;
     }
     Ok(())
@@ -333,15 +339,12 @@ impl Blocks {
         }
     }
 
-    /// The block at a place in the list.
+    /// The offset of the block at a place in the list.
     ///
     /// # Errors
-    /// `NotFound` past the last, otherwise as its header is damaged.
-    pub fn get(&self, place: usize) -> Result<&Block> {
-        match self.list.get(place) {
-            None => Err(Error::NotFound),
-            Some(block) => block.as_ref().map_err(Clone::clone),
-        }
+    /// `NotFound` past the last.
+    pub fn at(&self, place: usize) -> Result<u64> {
+        self.list.get(place).copied().ok_or(Error::NotFound)
     }
 }
 
@@ -365,26 +368,29 @@ mod tests {
         bytes
     }
 
-    fn walked(bytes: Vec<u8>) -> Blocks {
-        walk(&MemorySource::new(bytes), 0).unwrap()
+    fn walked(bytes: Vec<u8>) -> (Blocks, Vec<Result<Block>>) {
+        let source = MemorySource::new(bytes);
+        let blocks = walk(&source, 0).unwrap();
+        let list = blocks.list.iter();
+        let list = list.map(|&at| Block::read(&source, at)).collect();
+        (blocks, list)
     }
 
-    fn places(blocks: &Blocks) -> Vec<Option<u64>> {
-        let places = blocks.list.iter();
-        places
-            .map(|block| block.as_ref().ok().map(|block| block.at))
-            .collect()
+    fn places(list: &[Result<Block>]) -> Vec<Option<u64>> {
+        let at = |block: &Result<Block>| block.as_ref().ok().map(|block| block.at);
+        list.iter().map(at).collect()
+    }
+
+    fn first(list: &[Result<Block>]) -> &Block {
+        list[0].as_ref().unwrap()
     }
 
     #[test]
     fn blocks_follow_their_allocated_sizes() {
         let bytes = [b"\xd3\xd3BL ".to_vec(), block(b"abc", 5), block(b"", 0)].concat();
-        let blocks = walked([bytes, b"\0\0\0\0\0".to_vec()].concat());
-        assert_eq!(places(&blocks), [Some(5), Some(64)]);
-        assert_eq!(
-            (blocks.get(0).unwrap().data, blocks.get(0).unwrap().size()),
-            (59, Ok(3))
-        );
+        let (blocks, list) = walked([bytes, b"\0\0\0\0\0".to_vec()].concat());
+        assert_eq!(places(&list), [Some(5), Some(64)]);
+        assert_eq!((first(&list).data, first(&list).size()), (59, Ok(3)));
         assert_eq!((blocks.place(-1), blocks.broken.is_none()), (Ok(1), true));
         assert!(blocks.place(2).is_err() && blocks.place(-3).is_err());
     }
@@ -395,10 +401,10 @@ mod tests {
         let mut second = block(b"ab", 2);
         second[0] = b'x';
         let bytes = [block(b"ab", 2), second, block(b"cd", 2), index].concat();
-        let blocks = walked(bytes.clone());
-        assert_eq!(places(&blocks), [Some(0), None, Some(112)]);
-        let without = walked(bytes[..168].to_vec());
-        assert_eq!(places(&without), [Some(0)]);
+        let (_, list) = walked(bytes.clone());
+        assert_eq!(places(&list), [Some(0), None, Some(112)]);
+        let (without, list) = walked(bytes[..168].to_vec());
+        assert_eq!(places(&list), [Some(0)]);
         assert!(
             without.place(-1).is_err(),
             "which block is the last is not known"
@@ -412,15 +418,17 @@ mod tests {
             bytes[21] = 4;
             bytes
         };
-        let blocks = walked([full(b"abcdefghi"), block(b"jk", 2)].concat());
-        assert_eq!(places(&blocks), [Some(0), Some(63)]);
-        let first = blocks.get(0).unwrap();
-        assert_eq!((first.allocated_size, first.size()), (4, Ok(9)));
+        let (_, list) = walked([full(b"abcdefghi"), block(b"jk", 2)].concat());
+        assert_eq!(places(&list), [Some(0), Some(63)]);
+        assert_eq!(
+            (first(&list).allocated_size, first(&list).size()),
+            (4, Ok(9))
+        );
         // Nothing behind it, or a block where its room ends: which size is wrong cannot be told.
-        let last = walked(full(b"abcdefghi"));
-        assert!(last.get(0).unwrap().size().is_err());
+        let (_, last) = walked(full(b"abcdefghi"));
+        assert!(first(&last).size().is_err());
         let within = [full(b"abcd\xd3BLK!"), block(b"jk", 2)].concat();
-        assert!(walked(within).get(0).unwrap().size().is_err());
+        assert!(first(&walked(within).1).size().is_err());
     }
 
     #[test]
@@ -429,21 +437,18 @@ mod tests {
         bytes[9] = 1;
         bytes[14..38].fill(0xff);
         bytes.extend(b"\xd3BLK and more");
-        let blocks = walked(bytes);
-        assert_eq!(
-            (blocks.list.len(), blocks.get(0).unwrap().size()),
-            (1, Ok(13))
-        );
+        let (_, list) = walked(bytes);
+        assert_eq!((list.len(), first(&list).size()), (1, Ok(13)));
     }
 
     #[test]
     fn lying_headers_are_errors_of_their_block() {
         let mut huge = block(b"ab", 2);
         huge[14..22].fill(0xff);
-        let blocks = walked(huge);
-        assert!(blocks.get(0).unwrap().size().is_ok() && blocks.broken.is_some());
+        let (blocks, list) = walked(huge);
+        assert!(first(&list).size().is_ok() && blocks.broken.is_some());
         let mut small = block(b"ab", 2);
         small[5] = 40;
-        assert!(walked(small).get(0).is_err());
+        assert!(walked(small).1[0].is_err());
     }
 }

@@ -1,9 +1,6 @@
 //! The block index at a file's end ("Low-level file layout": Block index).
 
 use crate::asdf::scan;
-use crate::asdf::yaml::compose::compose;
-use crate::asdf::yaml::resolve::{self, CoreTag};
-use crate::asdf::yaml::{Document, Index};
 use crate::error::Result;
 use crate::limits;
 use crate::source::Source;
@@ -13,7 +10,7 @@ use crate::wire::to_u64;
 pub const MAGIC: &[u8; 17] = b"#ASDF BLOCK INDEX";
 
 /// The offsets that the last block index of the file lists; `None` where there is none, or it is
-/// no list of growing whole numbers.
+/// no list of growing whole numbers, or a longer one than a file has blocks.
 ///
 /// # Errors
 /// `Io` as the source cannot be read.
@@ -25,22 +22,37 @@ pub fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
     };
     let start = at.saturating_add(to_u64(MAGIC.len()));
     let text = scan::piece(source, start..length)?;
-    let end = text.iter().position(|&byte| byte == 0);
-    let text = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
-    let document = compose(text.trim_ascii_start(), start).ok();
-    Ok(document.and_then(|document| offsets(&document)))
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+    Ok(std::str::from_utf8(text).ok().and_then(offsets))
 }
 
-fn offsets(document: &Document) -> Option<Vec<u64>> {
-    let items = document.items(Index::ROOT)?;
-    let offset = |&item: &Index| match document.core_tag(item)? {
-        CoreTag::Int => u64::try_from(resolve::integer(document.text(item)?)?).ok(),
-        _ => None,
-    };
-    let offsets: Vec<u64> = items.iter().map(offset).collect::<Option<_>>()?;
-    offsets
-        .is_sorted_by(|one, next| one < next)
-        .then_some(offsets)
+/// The numbers of a YAML document that is nothing but a list, in either style. A tree of all of YAML would
+/// take far more memory than the numbers.
+fn offsets(text: &str) -> Option<Vec<u64>> {
+    let text = text.split_once("---").map_or(text, |(_, list)| list);
+    let text = text.split("\n...").next().unwrap_or(text).trim_ascii();
+    let mut offsets = Vec::new();
+    match text.strip_prefix('[') {
+        Some(list) => {
+            let list = list.strip_suffix(']')?.trim_ascii_end();
+            let mut items = list.strip_suffix(',').unwrap_or(list).split(',');
+            items.try_for_each(|item| push(&mut offsets, item))?;
+        }
+        None => {
+            let mut items = text
+                .lines()
+                .map(|line| line.trim_ascii().strip_prefix("- "));
+            items.try_for_each(|item| push(&mut offsets, item?))?;
+        }
+    }
+    Some(offsets)
+}
+
+fn push(offsets: &mut Vec<u64>, item: &str) -> Option<()> {
+    let offset = item.trim_ascii().parse().ok()?;
+    let is_next = offsets.last().is_none_or(|&last| last < offset);
+    let is_taken = is_next && offsets.len() < limits::BLOCKS;
+    is_taken.then(|| offsets.push(offset))
 }
 
 #[cfg(test)]
@@ -63,7 +75,14 @@ mod tests {
             index(&format!("{yaml}\r\n- 7\r\n- 8\r\n...\r\n")),
             Some(vec![7, 8])
         );
-        for bad in [" [8, 7]", " [1.5]", " ['7']", " {a: 7}", " [-1]", " [7"] {
+        assert_eq!(
+            index(&format!("{yaml} [\n  7,\n  8\n]\n")),
+            Some(vec![7, 8])
+        );
+        for bad in [
+            " [8, 7]", " [7, 7]", " []", " - 7\n8", " [7] [8]", " [1.5]", " ['7']", " {a: 7}",
+            " [-1]", " [7",
+        ] {
             assert_eq!(index(&format!("{yaml}{bad}\n...\n")), None, "{bad}");
         }
         assert_eq!(index("no index"), None);

@@ -13,7 +13,8 @@
 //! | `bls2` | one Blosc-2 chunk or contiguous frame | the whole |
 //!
 //! A block that decodes to [`limits::WHOLE_BLOCK`] bytes or less is one piece, whatever its framing, so
-//! that its checksums are verified before a byte of it is served.
+//! that its checksums are verified before a byte of it is served; unless far more is stored than such
+//! content needs.
 //!
 //! What a read costs beyond its pieces: for `zlib` the way from the checkpoint before it, for `bzp2`
 //! nothing, once the blocks before it were decoded to know where it is, for the others the way from the
@@ -27,6 +28,7 @@
 //! what it reads and makes in a round, 6 MiB, for `bzp2`
 //! the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window,
 //! the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`] parts, 56 bytes each.
+//! The places of chunks are kept for the blocks of all files together, within [`limits::CHUNK_TABLES`].
 
 pub mod bit_marks;
 pub mod bzip2_blocks;
@@ -39,6 +41,7 @@ pub mod lzma2;
 pub mod parts;
 pub mod plain;
 pub mod resumable;
+pub mod runs;
 pub mod stream;
 pub mod whole;
 pub mod xz_streams;
@@ -55,7 +58,7 @@ use crate::source::{self, SharedSource};
 
 use bzip2_blocks::Bzip2Blocks;
 use checkpoints::Checkpointed;
-use chunk_table::{ChunkCodec, ChunkTable};
+use chunk_table::{ChunkCodec, ChunkTable, Tables};
 use codec::{LZ4_MAGIC, StreamCodec};
 use resumable::{Resumables, StreamPieces};
 use stream::Stream;
@@ -71,9 +74,18 @@ enum Framing {
     Whole(WholeCodec),
 }
 
+/// What is kept for the blocks of one file.
+#[derive(Debug, Default)]
+pub struct Kept {
+    resumables: Arc<Resumables>,
+    tables: Arc<Tables>,
+}
+
 /// A compressed block and where it is.
 #[derive(Debug, Clone)]
 pub struct Encoded {
+    /// Offset of the block.
+    pub block: u64,
     /// The file.
     pub source: SharedSource,
     /// Offset of the stored bytes.
@@ -85,6 +97,19 @@ pub struct Encoded {
 }
 
 impl Encoded {
+    /// `Limit` where more is stored than `needed` bytes and a surplus.
+    fn limit_stored(&self, needed: u64, surplus: u64) -> Result<()> {
+        let most = needed.saturating_add(surplus);
+        if self.stored > most {
+            let what = format!(
+                "a block of {} bytes stored as {}",
+                self.decoded, self.stored
+            );
+            return Err(Error::limit(what, most));
+        }
+        Ok(())
+    }
+
     /// The stored bytes, all of them.
     fn read(&self) -> Result<Vec<u8>> {
         source::read_block(&*self.source, self.offset, self.stored, "block")
@@ -113,20 +138,19 @@ impl Encoded {
 ///
 /// # Errors
 /// `Unsupported` for a code or framing that is not known, `Corrupt` where the framing is damaged or
-/// contradicts the block header.
-pub fn pieces(
-    source: &SharedSource,
-    block: &Block,
-    resumables: &Arc<Resumables>,
-) -> Result<Arc<dyn Pieces>> {
+/// contradicts the block header, `Limit` for far more stored bytes than the content can need.
+pub fn pieces(source: &SharedSource, block: &Block, kept: &Kept) -> Result<Arc<dyn Pieces>> {
+    let Kept { resumables, tables } = kept;
     let encoded = Encoded {
+        block: block.at,
         source: Arc::clone(source),
         offset: block.data,
         stored: block.stored,
         decoded: block.size()?,
     };
     source::check_range(&**source, encoded.offset, encoded.stored, "block")?;
-    let is_small = encoded.decoded <= limits::WHOLE_BLOCK;
+    encoded.limit_stored(encoded.decoded.saturating_mul(16), limits::BLOCK_SURPLUS)?;
+    let is_small = encoded.decoded <= limits::WHOLE_BLOCK && whole::limit_stored(&encoded).is_ok();
     Ok(match framing(&encoded, block)? {
         Framing::Zlib if is_small => Arc::new(Whole::new(encoded, StreamCodec::Zlib.whole())?),
         Framing::Zlib => {
@@ -143,7 +167,7 @@ pub fn pieces(
             let stream = Stream::new(encoded, codec, limits::BLOCK_PIECE);
             Arc::new(StreamPieces::new(stream, resumables))
         }
-        Framing::Chunks(codec) => Arc::new(ChunkTable::new(encoded, codec)?),
+        Framing::Chunks(codec) => Arc::new(ChunkTable::new(encoded, codec, tables)),
         Framing::Whole(codec) => Arc::new(Whole::new(encoded, codec)?),
     })
 }

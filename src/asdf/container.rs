@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
-use crate::model::extras::{BlockFacts, Extras, Mask};
+use crate::model::extras::{BlockFacts, Extras, Mask, ReadAll};
 use crate::model::link::{Link, LinkStream, LinkTarget};
 use crate::model::storage::Extent;
 use crate::model::{Array, Container, Node, NodeId, NodeKind, effort};
@@ -161,10 +161,10 @@ impl File {
         }
     }
 
-    fn verify(&self, held: &Held) -> Result<()> {
+    fn verify(&self, held: &Held, read_all: &ReadAll<'_>) -> Result<()> {
         match held {
-            Held::Here(place) => self.contents.verify(*place),
-            Held::There(other) => other.verify(0),
+            Held::Here(place) => self.contents.verify(*place, read_all),
+            Held::There(other) => other.verify(0, read_all),
         }
     }
 }
@@ -354,7 +354,7 @@ impl Extras for File {
     }
 
     fn block(&self, number: usize) -> Result<BlockFacts> {
-        let block = self.contents.blocks().get(number)?;
+        let block = self.contents.block(number)?;
         Ok(BlockFacts {
             compression: block.compression_name(),
             streamed: block.streamed,
@@ -372,23 +372,25 @@ impl Extras for File {
     fn compression_of(&self, id: NodeId) -> Result<Option<String>> {
         let block = match self.known(id)?.block {
             None => return Ok(None),
-            Some(Held::Here(place)) => self.contents.blocks().get(place)?.compression_name(),
-            Some(Held::There(other)) => other.blocks().get(0)?.compression_name(),
+            Some(Held::Here(place)) => self.contents.block(place)?.compression_name(),
+            Some(Held::There(other)) => other.block(0)?.compression_name(),
         };
         Ok(Some(block))
     }
 
-    fn verify_array(&self, id: NodeId) -> Result<()> {
+    fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()> {
         let Known { node, block } = self.known(id)?;
         if node.assembled.is_some() {
             let blocks = chunked_ndarray::blocks(&self.surroundings(), self.index(id)?)?;
-            return blocks.iter().try_for_each(|block| self.verify(block));
+            let mut blocks = blocks.iter();
+            return blocks.try_for_each(|block| self.verify(block, read_all));
         }
-        block.iter().try_for_each(|block| self.verify(block))
+        let mut block = block.iter();
+        block.try_for_each(|block| self.verify(block, read_all))
     }
 
-    fn verify_block(&self, number: usize) -> Result<()> {
-        self.contents.verify(number)
+    fn verify_block(&self, number: usize, read_all: &ReadAll<'_>) -> Result<()> {
+        self.contents.verify(number, read_all)
     }
 
     fn mask(&self, node: NodeId) -> Result<Option<Mask>> {

@@ -1,17 +1,20 @@
 //! What blocks hold: their content as arrays of bytes, and whether it has its checksum.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use lru::LruCache;
 use md5::{Digest, Md5};
 
 use crate::asdf::block::{Block, Blocks};
-use crate::asdf::compression::resumable::Resumables;
-use crate::asdf::compression::{self, plain::Plain};
+use crate::asdf::compression::{self, Kept, plain::Plain};
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout};
 use crate::model::datatype::{ByteOrder, Datatype};
-use crate::model::storage::{Extent, Pieces, Pipeline, Storage};
+use crate::model::extras::ReadAll;
+use crate::model::storage::{Extent, Pipeline, Storage};
 use crate::source::SharedSource;
 
 /// The blocks of a file with their content.
@@ -19,27 +22,42 @@ use crate::source::SharedSource;
 pub struct Contents {
     source: SharedSource,
     blocks: Blocks,
-    cells: Vec<Cell>,
-    resumables: Arc<Resumables>,
+    cells: Mutex<LruCache<usize, Arc<Cell>>>,
+    /// The blocks that were found to have their checksums.
+    sound: Vec<AtomicBool>,
+    kept: Kept,
 }
 
-/// What is known of a block once it was asked for.
-#[derive(Debug, Default)]
+/// What is known of a block that was asked for lately.
+#[derive(Debug)]
 struct Cell {
+    block: Block,
     array: OnceLock<Arc<Array>>,
     base: OnceLock<Arc<Array>>,
-    verified: OnceLock<Result<()>>,
+    /// Why it was found not to be sound. Locked while that is found out, so that one thread does.
+    fault: Mutex<Option<Error>>,
+}
+
+impl Cell {
+    fn new(block: Block) -> Self {
+        Cell {
+            block,
+            array: OnceLock::new(),
+            base: OnceLock::new(),
+            fault: Mutex::default(),
+        }
+    }
 }
 
 impl Contents {
     /// The blocks of `source`.
     pub fn new(source: SharedSource, blocks: Blocks) -> Self {
-        let cells = blocks.list.iter().map(|_| Cell::default()).collect();
         Contents {
             source,
+            sound: blocks.list.iter().map(|_| AtomicBool::default()).collect(),
             blocks,
-            cells,
-            resumables: Arc::default(),
+            cells: Mutex::new(LruCache::sparse(limits::BLOCK_CACHE)),
+            kept: Kept::default(),
         }
     }
 
@@ -48,21 +66,43 @@ impl Contents {
         &self.blocks
     }
 
+    /// The block at a place in the list.
+    ///
+    /// # Errors
+    /// `NotFound` past the last, otherwise as its header is damaged.
+    pub fn block(&self, place: usize) -> Result<Block> {
+        self.cell(place).map(|cell| cell.block.clone())
+    }
+
+    fn cell(&self, place: usize) -> Result<Arc<Cell>> {
+        if let Some(cell) = self.cells().get(&place) {
+            return Ok(Arc::clone(cell));
+        }
+        let block = Block::read(&*self.source, self.blocks.at(place)?)?;
+        let mut cells = self.cells();
+        let cell = cells.get_or_insert(place, || Arc::new(Cell::new(block)));
+        Ok(Arc::clone(cell))
+    }
+
+    fn cells(&self) -> MutexGuard<'_, LruCache<usize, Arc<Cell>>> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The content as bytes: a plain block as it stands in the file.
     ///
     /// # Errors
     /// As the header is damaged; what cannot be decoded is an error of the array's storage.
     pub fn array(&self, place: usize) -> Result<Arc<Array>> {
-        let block = self.blocks.get(place)?;
-        let cell = self.cells.get(place).ok_or(Error::NotFound)?;
+        let cell = self.cell(place)?;
         if let Some(array) = cell.array.get() {
             return Ok(Arc::clone(array));
         }
+        let block = &cell.block;
         let storage = match block.size() {
             Ok(length) if block.is_plain() => {
                 Ok(Storage::Extents(vec![self.extent(block, 0, length)]))
             }
-            _ => self.pieces(block).map(Storage::Encoded),
+            _ => compression::pieces(&self.source, block, &self.kept).map(Storage::Encoded),
         };
         let is_passing = matches!(&storage, Err(error) if error.is_passing());
         let array = Arc::new(bytes(block, storage));
@@ -78,12 +118,14 @@ impl Contents {
     /// # Errors
     /// As the header is damaged, or the block cannot be decoded.
     pub fn base(&self, place: usize) -> Result<Arc<Array>> {
-        let block = self.blocks.get(place)?;
-        let cell = self.cells.get(place).ok_or(Error::NotFound)?;
+        let cell = self.cell(place)?;
+        let block = &cell.block;
         let array = match block.is_plain() {
             false => self.array(place)?,
             true => Arc::clone(cell.base.get_or_init(|| {
-                let storage = self.plain(block).map(Storage::Encoded);
+                let plain = |length| Plain::new(self.extent(block, 0, length));
+                let storage = block.size().map(plain);
+                let storage = storage.map(|plain| Storage::Encoded(Arc::new(plain)));
                 Arc::new(bytes(block, storage))
             })),
         };
@@ -102,50 +144,43 @@ impl Contents {
         }
     }
 
-    fn pieces(&self, block: &Block) -> Result<Arc<dyn Pieces>> {
-        compression::pieces(&self.source, block, &self.resumables)
-    }
-
-    fn plain(&self, block: &Block) -> Result<Arc<dyn Pieces>> {
-        let content = self.extent(block, 0, block.size()?);
-        Ok(Arc::new(Plain::new(content)))
-    }
-
     /// Compares the block with its checksum. The specification has the sum of the stored bytes; most
     /// compressed blocks were written with that of the decoded ones.
     ///
     /// # Errors
     /// `Corrupt` where it is neither, otherwise as the block cannot be read.
-    pub fn verify(&self, place: usize) -> Result<()> {
-        let block = self.blocks.get(place)?;
-        let cell = self.cells.get(place).ok_or(Error::NotFound)?;
-        if let Some(verified) = cell.verified.get() {
-            return verified.clone();
+    pub fn verify(&self, place: usize, read_all: &ReadAll<'_>) -> Result<()> {
+        let cell = self.cell(place)?;
+        let sound = self.sound.get(place).ok_or(Error::NotFound)?;
+        let mut fault = cell.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if sound.load(Ordering::Relaxed) {
+            return Ok(());
         }
-        match self.verified(block) {
-            Err(error) if error.is_passing() => Err(error),
-            verified => cell.verified.get_or_init(|| verified).clone(),
+        if let Some(error) = &*fault {
+            return Err(error.clone());
         }
+        let verified = self.verified(place, &cell.block, read_all);
+        match &verified {
+            Ok(()) => sound.store(true, Ordering::Relaxed),
+            Err(error) if error.is_passing() => {}
+            Err(error) => *fault = Some(error.clone()),
+        }
+        verified
     }
 
-    fn verified(&self, block: &Block) -> Result<()> {
+    fn verified(&self, place: usize, block: &Block, read_all: &ReadAll<'_>) -> Result<()> {
         block.size()?;
         if !block.has_checksum() || block.has_sum_of_stored(&*self.source)? {
             return Ok(());
         }
-        if !block.is_plain() && self.sum_of_decoded(block)? == block.checksum {
-            return Ok(());
+        if !block.is_plain() {
+            let mut sum = Md5::new();
+            read_all(&self.array(place)?, &mut |bytes| sum.update(bytes))?;
+            if sum.finalize()[..] == block.checksum {
+                return Ok(());
+            }
         }
         Err(Error::corrupt("block: the checksum is another", block.at))
-    }
-
-    fn sum_of_decoded(&self, block: &Block) -> Result<[u8; 16]> {
-        let pieces = self.pieces(block)?;
-        let mut sum = Md5::new();
-        for piece in 0..pieces.bytes().div_ceil(pieces.piece_bytes().max(1)) {
-            sum.update(&*pieces.decode(piece)?);
-        }
-        Ok(sum.finalize().into())
     }
 }
 

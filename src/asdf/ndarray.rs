@@ -316,7 +316,7 @@ struct View {
 impl View {
     /// The array over the block at `place`.
     fn over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
-        let block = contents.blocks().get(place)?;
+        let block = contents.block(place)?;
         let size = block.size()?;
         let dims = self.dims(size)?;
         let storage = self.storage(contents, place, &dims);
@@ -324,7 +324,7 @@ impl View {
     }
 
     fn storage(&self, contents: &Contents, place: usize, dims: &[u64]) -> Result<Storage> {
-        let block = contents.blocks().get(place)?;
+        let block = contents.block(place)?;
         let bytes = shape::product(dims)?.checked_mul(u64::from(self.datatype.size));
         let bytes = bytes.ok_or_else(|| Error::limit("size of an array", u64::MAX))?;
         if bytes == 0 {
@@ -334,7 +334,7 @@ impl View {
         self.check(dims, &strides, block.size()?, block.at)?;
         let run = self.run(dims, &strides)?;
         if block.is_plain() && run == bytes {
-            let extent = contents.extent(block, self.offset, bytes);
+            let extent = contents.extent(&block, self.offset, bytes);
             return Ok(Storage::Extents(vec![extent]));
         }
         let base = match block.is_plain() && run >= LONG_RUN {

@@ -5,10 +5,9 @@ use bzip2::{Decompress, Status};
 use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::model::buffer::Buffer;
-use crate::wire::to_u64;
 
 /// What a block of the usual size decodes to, and a little more.
-const FIRST_ROOM: usize = 1 << 20;
+const ROOM: usize = 1 << 20;
 
 /// The bytes of the bzip2 stream at the start of `stream`.
 ///
@@ -29,39 +28,43 @@ pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
     })
 }
 
-/// The bytes of the bzip2 stream at the start of `stream`, at most `most`; memory grows with what is there.
+/// The bytes of a bzip2 stream that may be cut, at most `most`: those of the blocks that are whole, which have
+/// checksums of their own, and whether the stream is. Memory grows with what is there.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or a longer one.
-pub fn grow(stream: &[u8], most: u64) -> Result<Vec<u8>> {
-    match grow_cut(stream, most)? {
-        (output, true) => Ok(output),
-        _ => Err(Error::corrupt("bzip2: ends too early", 0)),
-    }
+/// As [`each_part`].
+pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
+    let mut output = Vec::new();
+    let is_whole = each_part(stream, most, &mut |part| output.extend_from_slice(part))?;
+    Ok((output, is_whole))
 }
 
-/// As `grow`, of a stream that may be cut: the bytes of the blocks that are whole, which have checksums of
-/// their own, and whether the stream is.
+/// Hands over the bytes of the bzip2 stream at the start of `stream` in order, a mebibyte at a time, and tells
+/// whether it is whole. What is handed over of a block is right only where no error follows.
 ///
 /// # Errors
-/// `Corrupt` for a damaged stream, or a longer one.
-pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
+/// `Corrupt` for a damaged stream, or one of more than `most` bytes.
+pub fn each_part(stream: &[u8], most: u64, take: &mut dyn FnMut(&[u8])) -> Result<bool> {
     let mut decoder = Decompress::new(false);
-    let mut output = Vec::with_capacity(FIRST_ROOM);
+    let mut output = Buffer::new(ROOM);
     loop {
         let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
         let rest = stream.get(used..).unwrap_or_default();
+        let before = decoder.total_out();
         let status = decoder
-            .decompress_vec(rest, &mut output)
+            .decompress(rest, &mut output)
             .map_err(|error| Error::corrupt(format!("bzip2: {error}"), 0))?;
-        if to_u64(output.len()) > most {
+        if decoder.total_out() > most {
             return Err(Error::corrupt("bzip2: longer than it should be", 0));
         }
+        let written = decoder.total_out().saturating_sub(before);
+        let written = usize::try_from(written).unwrap_or(usize::MAX);
+        take(output.get(..written).unwrap_or_default());
         match status {
-            Status::StreamEnd => return Ok((output, true)),
+            Status::StreamEnd => return Ok(true),
             // Where there is room left, the checksum of the last block was verified.
-            _ if output.len() < output.capacity() => return Ok((output, false)),
-            _ => output.reserve(output.len()),
+            _ if written < output.len() => return Ok(false),
+            _ => {}
         }
     }
 }
@@ -98,7 +101,6 @@ mod tests {
         // The mark and the checksum of the stream's end are ten bytes.
         for end in ABC.len() - 9..ABC.len() {
             assert_eq!(grow_cut(&ABC[..end], 300), Ok((b"abc".repeat(100), false)));
-            assert!(grow(&ABC[..end], 300).is_err());
         }
         for end in 0..ABC.len() - 11 {
             assert_eq!(grow_cut(&ABC[..end], 300), Ok((Vec::new(), false)));

@@ -147,7 +147,7 @@ impl Filesystem {
             _ => {
                 let number = number_of(ino);
                 if self.options.verify {
-                    extras.verify_block(number)?;
+                    extras.verify_block(number, &|array, visit| read_all(live, array, visit))?;
                 }
                 extras.block_content(number)?
             }
@@ -167,7 +167,7 @@ impl Filesystem {
         let Some(extras) = live.container.extras().filter(|_| self.options.verify) else {
             return Ok(());
         };
-        extras.verify_array(object)
+        extras.verify_array(object, &|array, visit| read_all(live, array, visit))
     }
 
     /// What is told of an object beside its description: how the block with its elements is compressed.
@@ -187,6 +187,10 @@ impl Filesystem {
             Err(_) => Vec::new(),
         }
     }
+}
+
+fn read_all(live: &Live, array: &Arc<Array>, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+    Reader::new(&live.engine, Arc::clone(array))?.read_all(visit)
 }
 
 fn extras(live: &Live) -> Result<&dyn Extras> {

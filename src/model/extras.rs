@@ -41,18 +41,21 @@ pub trait Extras: Send + Sync {
     ///
     /// # Errors
     /// As `verify_block`.
-    fn verify_array(&self, id: NodeId) -> Result<()>;
+    fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()>;
 
-    /// Compares the block with its checksum, which costs reading and decoding it whole; the answer is
-    /// remembered. A block without a checksum is taken as it is.
+    /// Compares the block with its checksum, which costs reading and decoding it whole, with `read_all`;
+    /// the answer is remembered. A block without a checksum is taken as it is.
     ///
     /// # Errors
     /// `Corrupt` where it has another, otherwise as it cannot be read.
-    fn verify_block(&self, number: usize) -> Result<()>;
+    fn verify_block(&self, number: usize, read_all: &ReadAll<'_>) -> Result<()>;
 
     /// What marks the missing elements of the ndarray; `None` where nothing does.
     fn mask(&self, id: NodeId) -> Result<Option<Mask>>;
 }
+
+/// Reads an array's bytes and hands them over in order, decoded within the bounds for that.
+pub type ReadAll<'a> = dyn Fn(&Arc<Array>, &mut dyn FnMut(&[u8])) -> Result<()> + 'a;
 
 /// What the header of a block says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -61,7 +61,18 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     fn bytes(&self) -> u64;
 
     /// Decoded bytes of every piece but the last, which may be shorter. Never zero.
-    fn piece_bytes(&self) -> u64;
+    ///
+    /// # Errors
+    /// As what tells the pieces apart cannot be read or is damaged.
+    fn piece_bytes(&self) -> Result<u64>;
+
+    /// Stored bytes that are in memory while a piece is decoded, at most.
+    ///
+    /// # Errors
+    /// As `piece_bytes`.
+    fn stored_at_once(&self) -> Result<u64> {
+        self.piece_bytes()
+    }
 
     /// Stored bytes of the whole block.
     fn stored_bytes(&self) -> u64;

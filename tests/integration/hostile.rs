@@ -3,6 +3,7 @@
 //! any other fault stays with its object, siblings stay readable, and no request costs more than its share.
 
 pub(crate) mod asdf;
+mod asdf_memory;
 mod bombs;
 pub(crate) mod bounded;
 mod cut;

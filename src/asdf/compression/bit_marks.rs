@@ -129,6 +129,7 @@ mod tests {
             let bytes = (bits[0] | bits[1]) >> shift;
             let bytes = [&[0xff; 5][..], &bytes.to_be_bytes(), &[0; 3]].concat();
             let encoded = Encoded {
+                block: 0,
                 offset: 0,
                 stored: 24,
                 decoded: 0,

@@ -2,6 +2,8 @@
 //! put in, that begin at any bit with a mark and need nothing of each other: each is decoded alone, as
 //! a stream of one block, several of them at the same time.
 //!
+//! A block of few symbols may hold 45 MB; what is kept of it is no longer than the [symbols](super::runs).
+//!
 //! How long a block's content is, only decoding tells: the first reader that goes far decodes what is
 //! before, once; from then on any place is found.
 
@@ -12,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::asdf::compression::Encoded;
 use crate::asdf::compression::bit_marks::{BitMarks, END, Mark};
 use crate::asdf::compression::resumable::Resumable;
+use crate::asdf::compression::runs::Content;
 use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::filter;
@@ -55,10 +58,8 @@ struct State {
     /// The marks whose blocks are being decoded.
     under_way: BTreeSet<usize>,
     /// The contents decoded or needed last, by mark.
-    kept: VecDeque<(usize, Content)>,
+    kept: VecDeque<(usize, Arc<Content>)>,
 }
-
-type Content = Arc<Vec<u8>>;
 
 /// A block whose place is known.
 #[derive(Clone, Copy)]
@@ -133,7 +134,7 @@ impl Bzip2Blocks {
     }
 
     /// The block with byte `at` of the content, and where it begins.
-    fn block(&self, at: u64) -> Result<(u64, Content)> {
+    fn block(&self, at: u64) -> Result<(u64, Arc<Content>)> {
         let mut state = self.state();
         loop {
             if state.tip.start <= at {
@@ -185,7 +186,7 @@ impl Bzip2Blocks {
         &'a self,
         mut state: MutexGuard<'a, State>,
         job: &Job,
-    ) -> (MutexGuard<'a, State>, Result<(Outcome, Content)>) {
+    ) -> (MutexGuard<'a, State>, Result<(Outcome, Arc<Content>)>) {
         state.under_way.insert(job.mark);
         drop(state);
         let mut broken = Broken {
@@ -203,36 +204,45 @@ impl Bzip2Blocks {
         (state, decoded)
     }
 
-    fn decoded(&self, job: &Job) -> Result<(Outcome, Content)> {
+    fn decoded(&self, job: &Job) -> Result<(Outcome, Arc<Content>)> {
         if job.is_cut {
             return self.decoded_to_the_end(job);
         }
         let mut error = self.encoded.corrupt("bzip2: ends too early");
         for &(next, end) in &job.ends {
             let alone = Alone::cut(&self.encoded, job.bit, end)?;
-            match filter::bzip2::grow(&alone.stream, self.encoded.decoded) {
-                Ok(content) => {
-                    let length = to_u64(content.len());
-                    let sum = alone.sum;
+            match self.content(&alone) {
+                Ok((content, true)) => {
+                    let (length, sum) = (content.length(), alone.sum);
                     let outcome = Outcome { length, sum, next };
                     return Ok((outcome, Arc::new(content)));
                 }
+                Ok((_, false)) => {}
                 Err(damage) => error = self.encoded.placed(damage),
             }
         }
         Err(error)
     }
 
+    /// What a stream of one block holds, and whether it is whole.
+    fn content(&self, alone: &Alone) -> Result<(Content, bool)> {
+        let mut content = Content::default();
+        let most = self.encoded.decoded;
+        let is_whole =
+            filter::bzip2::each_part(&alone.stream, most, &mut |part| content.push(part))?;
+        Ok((content.finish(), is_whole))
+    }
+
     /// The last block of a stream that lacks its end.
-    fn decoded_to_the_end(&self, job: &Job) -> Result<(Outcome, Content)> {
+    fn decoded_to_the_end(&self, job: &Job) -> Result<(Outcome, Arc<Content>)> {
         let to = self.encoded.stored.saturating_mul(8);
         let alone = Alone::open(&self.encoded, job.bit, to)?;
-        let (content, _) = filter::bzip2::grow_cut(&alone.stream, self.encoded.decoded)?;
-        if content.is_empty() {
+        let (content, _) = self.content(&alone)?;
+        if content.length() == 0 {
             return Err(self.encoded.corrupt("bzip2: ends too early"));
         }
         let outcome = Outcome {
-            length: to_u64(content.len()),
+            length: content.length(),
             sum: alone.sum,
             next: job.mark.saturating_add(1),
         };
@@ -350,7 +360,7 @@ impl State {
         Ok(mark.filter(|mark| number > 0 || mark.bit == FIRST_BIT))
     }
 
-    fn kept(&mut self, mark: usize) -> Option<Content> {
+    fn kept(&mut self, mark: usize) -> Option<Arc<Content>> {
         let place = self.kept.iter().position(|(kept, _)| *kept == mark)?;
         let entry = self.kept.remove(place)?;
         let content = Arc::clone(&entry.1);
@@ -359,11 +369,11 @@ impl State {
     }
 
     /// Keeps the content, and as many of the others as fit beside it.
-    fn keep(&mut self, mark: usize, content: Content) {
+    fn keep(&mut self, mark: usize, content: Arc<Content>) {
         self.kept.retain(|(kept, _)| *kept != mark);
         self.kept.push_back((mark, content));
-        let bytes = |kept: &VecDeque<(usize, Content)>| -> u64 {
-            kept.iter().map(|(_, content)| to_u64(content.len())).sum()
+        let bytes = |kept: &VecDeque<(usize, Arc<Content>)>| -> u64 {
+            kept.iter().map(|(_, content)| content.weight()).sum()
         };
         while self.kept.len() > 1 && bytes(&self.kept) > limits::BZIP2_KEPT {
             self.kept.pop_front();
@@ -449,13 +459,13 @@ impl Resumable for Bzip2Blocks {
         let mut bytes = Vec::with_capacity(to_usize(end.saturating_sub(at))?);
         while at < end {
             let (start, content) = self.block(at)?;
-            let from = to_usize(at.saturating_sub(start))?;
-            let rest = content.get(from..).unwrap_or_default();
-            let wanted = to_usize(end.saturating_sub(at))?.min(rest.len());
-            let part = rest.get(..wanted).filter(|part| !part.is_empty());
-            let part = part.ok_or(Error::NotFound)?;
-            bytes.extend_from_slice(part);
-            at = at.saturating_add(to_u64(part.len()));
+            let range = at.saturating_sub(start)..end.saturating_sub(start);
+            let before = bytes.len();
+            content.append(range, &mut bytes)?;
+            if bytes.len() == before {
+                return Err(Error::NotFound);
+            }
+            at = at.saturating_add(to_u64(bytes.len().saturating_sub(before)));
         }
         Ok(bytes.into())
     }

@@ -1,11 +1,14 @@
 //! Blocks that are chunks one after another, each compressed for itself, each with its length.
 
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
 use crate::asdf::compression::Encoded;
-use crate::asdf::scan;
+use crate::asdf::window::Window;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
 use crate::limits;
 use crate::model::buffer::Buffer;
+use crate::model::share::{Share, Shared};
 use crate::model::storage::Pieces;
 use crate::wire::{to_u64, to_usize};
 
@@ -24,8 +27,35 @@ pub enum ChunkCodec {
 pub struct ChunkTable {
     encoded: Encoded,
     codec: ChunkCodec,
-    chunks: Vec<Chunk>,
-    longest: u64,
+    longest: OnceLock<Longest>,
+    tables: Arc<Tables>,
+    /// Held while the chunks are walked, so that one thread does.
+    walking: Mutex<()>,
+}
+
+/// The lengths of the longest chunks.
+#[derive(Debug, Default, Clone, Copy)]
+struct Longest {
+    stored: u64,
+    decoded: u64,
+}
+
+/// Where every so many-th chunk is.
+#[derive(Debug)]
+struct Marks {
+    marks: Vec<Mark>,
+    /// Chunks from one mark to the next.
+    distance: usize,
+    /// Chunks so far.
+    count: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    /// Offset of the chunk's length.
+    at: u64,
+    /// Offset of the decoded bytes in the block's content.
+    start: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -44,40 +74,148 @@ impl Chunk {
     }
 }
 
+/// The places of the chunks of one file's blocks, by the blocks' offsets.
+#[derive(Debug)]
+pub struct Tables(Share<u64, Arc<[Mark]>>);
+
+/// Those of all files together.
+static TABLES: LazyLock<Arc<Shared<u64, Arc<[Mark]>>>> =
+    LazyLock::new(|| Shared::new(limits::CHUNK_TABLES));
+
+impl Default for Tables {
+    fn default() -> Self {
+        Tables(Share::of(&TABLES))
+    }
+}
+
+impl Marks {
+    /// Takes the next chunk; where there are too many marks, drops every other one.
+    fn push(&mut self, mark: Mark) {
+        if self.count.is_multiple_of(self.distance) {
+            if self.marks.len() >= limits::CHUNK_MARKS {
+                let mut is_kept = false;
+                self.marks.retain(|_| {
+                    is_kept = !is_kept;
+                    is_kept
+                });
+                self.distance = self.distance.saturating_mul(2);
+            }
+            self.marks.push(mark);
+        }
+        self.count = self.count.saturating_add(1);
+    }
+}
+
+/// The way from one chunk to the next.
+struct Walk<'a> {
+    encoded: &'a Encoded,
+    codec: ChunkCodec,
+    window: Window<'a>,
+    next: Mark,
+}
+
+impl Walk<'_> {
+    /// The next chunk, `None` behind the last.
+    fn next(&mut self) -> Result<Option<Chunk>> {
+        let Mark { at, start } = self.next;
+        let end = self.encoded.offset.saturating_add(self.encoded.stored);
+        if at >= end {
+            return Ok(None);
+        }
+        let header = self.window.piece(at..at.saturating_add(12))?;
+        let chunk = chunk_of(header, self.codec, at, start)?;
+        let after = chunk.offset.saturating_add(u64::from(chunk.stored));
+        if after > end {
+            return Err(Error::corrupt("block: a chunk reaches past its end", after));
+        }
+        self.next = Mark {
+            at: after,
+            start: chunk.end(),
+        };
+        Ok(Some(chunk))
+    }
+}
+
 impl ChunkTable {
-    /// Walks the chunks' headers, one small read each.
+    /// The block as chunks, which are walked when they are first needed. Where they are is kept in `tables`.
+    pub fn new(encoded: Encoded, codec: ChunkCodec, tables: &Arc<Tables>) -> Self {
+        ChunkTable {
+            encoded,
+            codec,
+            longest: OnceLock::new(),
+            tables: Arc::clone(tables),
+            walking: Mutex::default(),
+        }
+    }
+
+    fn walk(&self, from: Mark) -> Walk<'_> {
+        Walk {
+            encoded: &self.encoded,
+            codec: self.codec,
+            window: Window::new(&*self.encoded.source),
+            next: from,
+        }
+    }
+
+    /// Where every so many-th chunk is.
     ///
     /// # Errors
-    /// `Corrupt` where they do not fill the block or do not give as many bytes as the block header
+    /// `Corrupt` where the chunks do not fill the block or do not give as many bytes as the block header
     /// says, `Limit` for too many.
-    pub fn new(encoded: Encoded, codec: ChunkCodec) -> Result<Self> {
-        let end = encoded.offset.saturating_add(encoded.stored);
-        let mut chunks = Vec::new();
-        let (mut at, mut start, mut longest) = (encoded.offset, 0_u64, 1_u64);
-        while at < end {
-            if chunks.len() >= limits::BLOCK_CHUNKS {
+    fn marks(&self) -> Result<Arc<[Mark]>> {
+        let _alone = self.walking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(marks) = self.tables.0.get(self.encoded.block) {
+            return Ok(marks);
+        }
+        let marks: Arc<[Mark]> = self.found()?.into();
+        let weight = to_u64(size_of_val(&*marks));
+        self.tables
+            .0
+            .put(self.encoded.block, Arc::clone(&marks), weight);
+        Ok(marks)
+    }
+
+    fn found(&self) -> Result<Vec<Mark>> {
+        let mut walk = self.walk(Mark {
+            at: self.encoded.offset,
+            start: 0,
+        });
+        let mut longest = Longest::default();
+        let mut marks = Marks {
+            marks: Vec::new(),
+            distance: 1,
+            count: 0,
+        };
+        loop {
+            let mark = walk.next;
+            let Some(chunk) = walk.next()? else {
+                break;
+            };
+            if marks.count >= limits::BLOCK_CHUNKS {
                 let most = to_u64(limits::BLOCK_CHUNKS);
                 return Err(Error::limit("chunks of a compressed block", most));
             }
-            let chunk = chunk_at(&encoded, codec, at, start)?;
-            at = chunk.offset.saturating_add(u64::from(chunk.stored));
-            if at > end {
-                return Err(Error::corrupt("block: a chunk reaches past its end", at));
-            }
-            start = chunk.end();
-            longest = longest.max(u64::from(chunk.decoded));
-            chunks.push(chunk);
+            longest.stored = longest.stored.max(u64::from(chunk.stored));
+            longest.decoded = longest.decoded.max(u64::from(chunk.decoded));
+            marks.push(mark);
         }
-        if start != encoded.decoded {
-            let what = format!("block: decodes to {start} bytes, not {}", encoded.decoded);
-            return Err(Error::corrupt(what, encoded.offset));
+        let decoded = walk.next.start;
+        if decoded != self.encoded.decoded {
+            let what = format!(
+                "block: decodes to {decoded} bytes, not {}",
+                self.encoded.decoded
+            );
+            return Err(self.encoded.placed(Error::corrupt(what, 0)));
         }
-        Ok(ChunkTable {
-            encoded,
-            codec,
-            chunks,
-            longest,
-        })
+        self.longest.get_or_init(|| longest);
+        Ok(marks.marks)
+    }
+
+    fn longest(&self) -> Result<Longest> {
+        if self.longest.get().is_none() {
+            self.marks()?;
+        }
+        self.longest.get().copied().ok_or(Error::NotFound)
     }
 
     fn chunk(&self, chunk: Chunk) -> Result<Buffer> {
@@ -92,9 +230,8 @@ impl ChunkTable {
     }
 }
 
-/// The chunk whose length stands at `at`.
-fn chunk_at(encoded: &Encoded, codec: ChunkCodec, at: u64, start: u64) -> Result<Chunk> {
-    let header = scan::piece(&*encoded.source, at..at.saturating_add(12))?;
+/// The chunk whose length stands at `at`, where `header` begins.
+fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chunk> {
     let cut = || Error::corrupt("block: a chunk's header is cut", at);
     let word = |place: usize| -> Result<[u8; 4]> {
         let bytes = header.get(place..place.saturating_add(4)).ok_or_else(cut)?;
@@ -110,7 +247,10 @@ fn chunk_at(encoded: &Encoded, codec: ChunkCodec, at: u64, start: u64) -> Result
         ChunkCodec::Lz4 => stored.saturating_mul(256),
         ChunkCodec::Blosc => u32::MAX,
     };
-    if stored == 0 || decoded == 0 || decoded > most {
+    // Nor does compression add as much to what it cannot shorten.
+    let overhead = u64::from(decoded / 8).saturating_add(to_u64(limits::FILTER_OVERHEAD));
+    let is_too_long = u64::from(stored) > u64::from(decoded).saturating_add(overhead);
+    if stored == 0 || decoded == 0 || decoded > most || is_too_long {
         return Err(Error::corrupt("block: a chunk of impossible length", at));
     }
     Ok(Chunk {
@@ -126,8 +266,12 @@ impl Pieces for ChunkTable {
         self.encoded.decoded
     }
 
-    fn piece_bytes(&self) -> u64 {
-        self.longest
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(self.longest()?.decoded.max(1))
+    }
+
+    fn stored_at_once(&self) -> Result<u64> {
+        Ok(self.longest()?.stored)
     }
 
     fn stored_bytes(&self) -> u64 {
@@ -135,15 +279,21 @@ impl Pieces for ChunkTable {
     }
 
     fn decode(&self, piece: u64) -> Result<Buffer> {
-        let start = piece.saturating_mul(self.longest);
-        let end = start.saturating_add(self.longest).min(self.encoded.decoded);
-        if start >= end {
-            return Err(Error::NotFound);
-        }
-        let first = self.chunks.partition_point(|chunk| chunk.end() <= start);
-        let overlapping = self.chunks.iter().skip(first);
+        let longest = self.piece_bytes()?;
+        let start = piece.saturating_mul(longest);
+        let end = start.saturating_add(longest).min(self.encoded.decoded);
+        let marks = self.marks()?;
+        let after = marks.partition_point(|mark| mark.start <= start);
+        let mark = after.checked_sub(1).and_then(|place| marks.get(place));
+        let mark = mark.filter(|_| start < end).ok_or(Error::NotFound)?;
+        let mut walk = self.walk(*mark);
         let mut bytes = Vec::new();
-        for &chunk in overlapping.take_while(|chunk| chunk.start < end) {
+        while walk.next.start < end
+            && let Some(chunk) = walk.next()?
+        {
+            if chunk.end() <= start {
+                continue;
+            }
             let decoded = self.chunk(chunk)?;
             if chunk.start == start && chunk.end() == end {
                 return Ok(decoded);
@@ -174,23 +324,56 @@ mod tests {
     fn table(bytes: Vec<u8>, decoded: u64) -> Result<ChunkTable> {
         let stored = u64::try_from(bytes.len()).unwrap();
         let encoded = Encoded {
+            block: 0,
             source: Arc::new(MemorySource::new(bytes)),
             offset: 0,
             stored,
             decoded,
         };
-        ChunkTable::new(encoded, ChunkCodec::Lz4)
+        let table = ChunkTable::new(encoded, ChunkCodec::Lz4, &Arc::default());
+        table.piece_bytes().map(|_| table)
     }
 
     #[test]
     fn chunks_of_any_length_give_pieces_of_one() {
         let bytes = [chunk(b"abc"), chunk(b"defgh"), chunk(b"i"), chunk(b"jkl")].concat();
         let table = table(bytes, 12).unwrap();
-        assert_eq!(table.piece_bytes(), 5);
+        assert_eq!(table.piece_bytes(), Ok(5));
         for (piece, bytes) in (0..).zip([&b"abcde"[..], b"fghij", b"kl"]) {
             assert_eq!(*table.decode(piece).unwrap(), *bytes);
         }
         assert_eq!(table.decode(3), Err(Error::NotFound));
+    }
+
+    #[test]
+    fn of_many_chunks_every_so_many_th_is_kept() {
+        let count = 2 * limits::CHUNK_MARKS + 3;
+        let content: Vec<u8> = (0..count).map(|place| place.to_le_bytes()[0]).collect();
+        let bytes: Vec<u8> = content.iter().flat_map(|byte| chunk(&[*byte])).collect();
+        let table = table(bytes, to_u64(count)).unwrap();
+        assert!(table.marks().unwrap().len() <= limits::CHUNK_MARKS);
+        for piece in [0, 1, 2, 3, 4, 5, count / 2, count - 3, count - 2, count - 1] {
+            let forgotten = piece % 2 == 0;
+            if forgotten {
+                table.tables.0.clear();
+            }
+            let decoded = table.decode(to_u64(piece)).unwrap();
+            assert_eq!(*decoded, content[piece..=piece], "{piece}");
+        }
+        assert_eq!(table.decode(to_u64(count)), Err(Error::NotFound));
+    }
+
+    #[test]
+    fn a_chunk_that_is_far_longer_than_its_content_is_corrupt() {
+        let padded = |more: usize| {
+            let mut bytes = chunk(b"goodness");
+            bytes.resize(bytes.len() + more, 0);
+            let stored = u32::try_from(bytes.len() - 4).unwrap();
+            bytes[..4].copy_from_slice(&stored.to_be_bytes());
+            table(bytes, 8)
+        };
+        assert!(padded(limits::FILTER_OVERHEAD - 100).is_ok());
+        assert!(padded(limits::FILTER_OVERHEAD).is_err());
     }
 
     #[test]

@@ -23,8 +23,8 @@ impl Pieces for Plain {
         self.0.length
     }
 
-    fn piece_bytes(&self) -> u64 {
-        PIECE
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(PIECE)
     }
 
     fn stored_bytes(&self) -> u64 {

@@ -83,8 +83,8 @@ impl Pieces for StreamPieces {
         self.stream.encoded().decoded
     }
 
-    fn piece_bytes(&self) -> u64 {
-        self.stream.piece_bytes()
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(self.stream.piece_bytes())
     }
 
     fn stored_bytes(&self) -> u64 {

@@ -21,6 +21,7 @@ fn content() -> Vec<u8> {
 
 fn encoded(stored: &[u8], decoded: usize) -> Encoded {
     Encoded {
+        block: 0,
         offset: 3,
         stored: u64::try_from(stored.len()).unwrap(),
         decoded: u64::try_from(decoded).unwrap(),
@@ -458,6 +459,7 @@ fn what_streams_forget_for_others_is_decoded_again() {
     let content = content();
     let resumables = Arc::<Resumables>::default();
     let at = |place: usize, stored: &[u8]| Encoded {
+        block: 0,
         offset: u64::try_from(place).unwrap(),
         source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
         ..encoded(stored, content.len())
@@ -521,7 +523,7 @@ fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn
     file.extend(stored);
     let source: SharedSource = Arc::new(MemorySource::new(file));
     let block = Block::read(&*source, 0).unwrap();
-    pieces(&source, &block, &Arc::default())
+    pieces(&source, &block, &Kept::default())
 }
 
 #[test]
@@ -560,7 +562,7 @@ fn long_blocks_are_decoded_in_pieces() {
         (b"zstd", stream(StreamCodec::Zstd, &content)),
     ] {
         let pieces = block_pieces(code, &stored, length).unwrap();
-        assert_eq!(pieces.piece_bytes(), 1 << 20);
+        assert_eq!(pieces.piece_bytes(), Ok(1 << 20));
         assert_eq!(pieces.bytes(), limits::WHOLE_BLOCK + 7);
         assert_eq!(
             pieces.decode(16),
@@ -570,4 +572,33 @@ fn long_blocks_are_decoded_in_pieces() {
         assert!(pieces.decode(3).unwrap()[..] == [0; 1 << 20], "{pieces:?}");
         assert_eq!(pieces.decode(17), Err(Error::NotFound), "{pieces:?}");
     }
+}
+
+#[test]
+fn a_block_that_is_stored_in_far_too_many_bytes_is_not_read_whole() {
+    let content = b"goodness".to_vec();
+    let surplus = usize::try_from(limits::BLOCK_SURPLUS).unwrap();
+    let lengthened = |stored: &[u8], length: usize| {
+        let mut stored = stored.to_vec();
+        stored.resize(length, 0);
+        stored
+    };
+    for (code, stored) in [
+        (b"zlib", zlib(&content)),
+        (b"bzp2", bzip2(&content)),
+        (b"lz4f", stream(StreamCodec::Lz4Frame, &content)),
+    ] {
+        for length in [stored.len(), stored.len() + 100, 2 << 20] {
+            let pieces = block_pieces(code, &lengthened(&stored, length), 8).unwrap();
+            assert_eq!(pieces.decode(0), Ok(content.clone().into()), "{pieces:?}");
+            assert!(pieces.stored_at_once().unwrap() <= limits::BLOCK_PIECE.get());
+        }
+        let most = surplus + 16 * content.len();
+        assert!(block_pieces(code, &lengthened(&stored, most), 8).is_ok());
+        let refused = block_pieces(code, &lengthened(&stored, most + 1), 8).map(|_| ());
+        assert!(matches!(refused, Err(Error::Limit { .. })), "{refused:?}");
+    }
+    let blosc = lengthened(b"\x02\x01\0\x01\x08\0\0\0\x08\0\0\0", 2 << 20);
+    let refused = block_pieces(b"bls2", &blosc, 8).map(|_| ());
+    assert!(matches!(refused, Err(Error::Limit { .. })), "{refused:?}");
 }

@@ -22,6 +22,12 @@ pub enum WholeCodec {
     Blosc2Frame,
 }
 
+/// `Limit` where more is stored than the content can need: all of it is in memory at once.
+pub fn limit_stored(encoded: &Encoded) -> Result<()> {
+    let needed = encoded.decoded.saturating_add(encoded.decoded / 8);
+    encoded.limit_stored(needed, limits::WHOLE_SURPLUS)
+}
+
 /// A block of one piece.
 #[derive(Debug)]
 pub struct Whole {
@@ -33,12 +39,13 @@ impl Whole {
     /// The block as one piece.
     ///
     /// # Errors
-    /// `Limit` where it is too long to be decoded at once.
+    /// `Limit` where it is too long to be decoded at once, decoded or as it is stored.
     pub fn new(encoded: Encoded, codec: WholeCodec) -> Result<Self> {
         if encoded.decoded > limits::CHUNK_BYTES {
             let what = "bytes of a block that is decoded at once";
             return Err(Error::limit(what, limits::CHUNK_BYTES));
         }
+        limit_stored(&encoded)?;
         Ok(Whole { encoded, codec })
     }
 
@@ -72,8 +79,12 @@ impl Pieces for Whole {
         self.encoded.decoded
     }
 
-    fn piece_bytes(&self) -> u64 {
-        self.encoded.decoded.max(1)
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(self.encoded.decoded.max(1))
+    }
+
+    fn stored_at_once(&self) -> Result<u64> {
+        Ok(self.encoded.stored)
     }
 
     fn stored_bytes(&self) -> u64 {

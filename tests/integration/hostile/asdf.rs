@@ -6,19 +6,19 @@ use super::tree::*;
 use super::visit::{Bounds, filesystem, walk};
 
 /// A block header as a test wants it.
-struct Block {
-    header_size: u16,
-    flags: u32,
-    compression: [u8; 4],
-    allocated: u64,
-    used: u64,
-    data_size: u64,
-    checksum: [u8; 16],
+pub(super) struct Block {
+    pub(super) header_size: u16,
+    pub(super) flags: u32,
+    pub(super) compression: [u8; 4],
+    pub(super) allocated: u64,
+    pub(super) used: u64,
+    pub(super) data_size: u64,
+    pub(super) checksum: [u8; 16],
 }
 
 impl Block {
     /// The header of a block that holds `length` bytes as they are.
-    fn plain(length: u64) -> Self {
+    pub(super) fn plain(length: u64) -> Self {
         Block {
             header_size: 48,
             flags: 0,
@@ -30,7 +30,7 @@ impl Block {
         }
     }
 
-    fn bytes(&self, stored: &[u8]) -> Vec<u8> {
+    pub(super) fn bytes(&self, stored: &[u8]) -> Vec<u8> {
         let mut bytes = b"\xd3BLK".to_vec();
         bytes.extend(self.header_size.to_be_bytes());
         bytes.extend(self.flags.to_be_bytes());
@@ -58,7 +58,7 @@ pub(crate) fn exploded(content: &[u8]) -> Vec<u8> {
 }
 
 /// An ndarray of bytes over block `source`.
-fn ndarray(source: &str, shape: &str, more: &str) -> String {
+pub(super) fn ndarray(source: &str, shape: &str, more: &str) -> String {
     format!(
         "!core/ndarray-1.1.0 {{source: {source}, datatype: uint8, byteorder: little, shape: {shape}{more}}}"
     )

@@ -1,0 +1,180 @@
+//! What the blocks of a bzip2 stream hold. Of 900 000 symbols, up to 45 MB may come: four equal bytes and a
+//! number stand for up to 255 of them. Long content is kept in that form.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes up to which content is kept as it is.
+const FLAT: usize = 2 << 20;
+
+/// Equal bytes after which a number follows.
+const EQUAL: usize = 4;
+
+/// Equal bytes that are one run at most.
+const LONGEST: usize = 255;
+
+/// The content of one block.
+#[derive(Debug, Default)]
+pub struct Content {
+    length: u64,
+    bytes: Vec<u8>,
+    /// Whether runs are shortened.
+    is_short: bool,
+    /// The bytes at the end that are not in `bytes` yet: how many, and which. None before the content is shortened.
+    run: (usize, u8),
+}
+
+impl Content {
+    /// Adds bytes at the end.
+    pub fn push(&mut self, part: &[u8]) {
+        self.length = self.length.saturating_add(to_u64(part.len()));
+        if !self.is_short && self.bytes.len().saturating_add(part.len()) > FLAT {
+            self.is_short = true;
+            let flat = std::mem::take(&mut self.bytes);
+            self.push_runs(&flat);
+        }
+        match self.is_short {
+            true => self.push_runs(part),
+            false => self.bytes.extend_from_slice(part),
+        }
+    }
+
+    fn push_runs(&mut self, part: &[u8]) {
+        for equal in part.chunk_by(|one, next| one == next) {
+            let Some(&byte) = equal.first() else {
+                continue;
+            };
+            let (before, last) = self.run;
+            if before > 0 && last != byte {
+                self.end_run();
+            }
+            self.run = (self.run.0.saturating_add(equal.len()), byte);
+        }
+    }
+
+    fn end_run(&mut self) {
+        let (mut left, byte) = std::mem::take(&mut self.run);
+        while left > 0 {
+            let count = left.min(LONGEST);
+            let stored = count.min(EQUAL);
+            self.bytes
+                .resize(self.bytes.len().saturating_add(stored), byte);
+            let more = count.saturating_sub(EQUAL);
+            let more = u8::try_from(more).ok().filter(|_| stored == EQUAL);
+            self.bytes.extend(more);
+            left = left.saturating_sub(count);
+        }
+    }
+
+    /// The content, to which nothing is added any more.
+    pub fn finish(mut self) -> Self {
+        self.end_run();
+        self.bytes.shrink_to_fit();
+        self
+    }
+
+    /// Bytes of the content.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Bytes of memory.
+    pub fn weight(&self) -> u64 {
+        to_u64(self.bytes.capacity())
+    }
+
+    /// Appends the bytes of a range, as far as the content reaches.
+    ///
+    /// # Errors
+    /// `Limit` for offsets that no memory has.
+    pub fn append(&self, range: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
+        let range = to_usize(range.start)?..to_usize(range.end.min(self.length))?;
+        if !self.is_short {
+            to.extend_from_slice(self.bytes.get(range).unwrap_or_default());
+            return Ok(());
+        }
+        let (mut rest, mut at) = (self.bytes.as_slice(), 0_usize);
+        while at < range.end
+            && let Some((byte, count)) = next_run(&mut rest)
+        {
+            let end = at.saturating_add(count);
+            let within = end.min(range.end).saturating_sub(at.max(range.start));
+            to.resize(to.len().saturating_add(within), byte);
+            at = end;
+        }
+        Ok(())
+    }
+}
+
+/// Takes a run from the front: which byte, and how many.
+fn next_run(rest: &mut &[u8]) -> Option<(u8, usize)> {
+    let &byte = rest.first()?;
+    let equal = rest.iter().take(EQUAL).take_while(|&&other| other == byte);
+    let equal = equal.count();
+    *rest = rest.get(equal..)?;
+    if equal < EQUAL {
+        return Some((byte, equal));
+    }
+    let (&more, after) = rest.split_first()?;
+    *rest = after;
+    Some((byte, EQUAL.saturating_add(usize::from(more))))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn content(runs: &[(u8, usize)]) -> Vec<u8> {
+        let runs = runs.iter().map(|&(byte, count)| vec![byte; count]);
+        runs.collect::<Vec<_>>().concat()
+    }
+
+    fn kept(bytes: &[u8], part: usize) -> Content {
+        let mut content = Content::default();
+        bytes.chunks(part).for_each(|part| content.push(part));
+        content.finish()
+    }
+
+    fn range(content: &Content, range: Range<u64>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        content.append(range, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_long_run_takes_little() {
+        let zeros = vec![0; 46_000_000];
+        let content = kept(&zeros, 1 << 20);
+        assert_eq!(content.length(), 46_000_000);
+        assert!(content.weight() < 1_000_000);
+        assert!(range(&content, 30_000_001..30_001_002) == [0; 1001]);
+        let short = kept(&zeros[..FLAT], 1 << 20);
+        assert!(!short.is_short);
+        assert!(range(&short, 7..9) == [0; 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_range_is_what_was_put_in(
+            runs in proptest::collection::vec((0..3_u8, 0..600_usize), 0..30),
+            part in 1..700_usize,
+            start in 0..9000_u64,
+            length in 0..4000_u64,
+        ) {
+            let bytes = content(&runs);
+            let mut shortened = Content { is_short: true, ..Content::default() };
+            bytes.chunks(part).for_each(|part| shortened.push(part));
+            let shortened = shortened.finish();
+            let whole = range(&shortened, 0..u64::MAX);
+            prop_assert!(whole == bytes);
+            let (from, to) = (start as usize, (start + length) as usize);
+            let expected = bytes.get(from..to.min(bytes.len())).unwrap_or_default();
+            prop_assert_eq!(&range(&shortened, start..start + length)[..], expected);
+            prop_assert_eq!(&range(&kept(&bytes, part), start..start + length)[..], expected);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Small structures at growing offsets, many of which are read at once where they lie close together.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::source::{self, Source};
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes that are read at once at first, and where structures lie far apart.
+const LEAST: u64 = 256;
+
+/// Bytes that are read at once at most.
+const MOST: u64 = 64 << 10;
+
+/// The bytes of a source that were read last.
+#[derive(Debug)]
+pub struct Window<'a> {
+    source: &'a dyn Source,
+    start: u64,
+    bytes: Vec<u8>,
+    /// Bytes that are read at once.
+    reach: u64,
+}
+
+impl<'a> Window<'a> {
+    /// Nothing of `source` yet.
+    pub fn new(source: &'a dyn Source) -> Self {
+        Window {
+            source,
+            start: 0,
+            bytes: Vec::new(),
+            reach: LEAST,
+        }
+    }
+
+    /// Length of the source in bytes.
+    pub fn length(&self) -> u64 {
+        self.source.length()
+    }
+
+    /// The bytes of a range, as far as the source reaches.
+    ///
+    /// # Errors
+    /// `Io` as the source cannot be read.
+    pub fn piece(&mut self, range: Range<u64>) -> Result<&[u8]> {
+        let end = range.end.min(self.length());
+        let start = range.start.min(end);
+        if start < self.start || end > self.end() {
+            self.fetch(start, end)?;
+        }
+        let from = to_usize(start.saturating_sub(self.start))?;
+        let to = to_usize(end.saturating_sub(self.start))?;
+        Ok(self.bytes.get(from..to).unwrap_or_default())
+    }
+
+    fn end(&self) -> u64 {
+        self.start.saturating_add(to_u64(self.bytes.len()))
+    }
+
+    fn fetch(&mut self, start: u64, end: u64) -> Result<()> {
+        let near = self.start..=self.end().saturating_add(self.reach);
+        self.reach = match near.contains(&start) {
+            true => self.reach.saturating_mul(2).min(MOST),
+            false => LEAST,
+        };
+        let until = start.saturating_add(self.reach).min(self.length()).max(end);
+        let read = |until: u64| {
+            let length = until.saturating_sub(start);
+            source::read_block(self.source, start, length, "piece of the file")
+        };
+        // What nobody has asked for may be where the disk is broken.
+        self.bytes = match read(until) {
+            Ok(bytes) => bytes,
+            Err(_) => {
+                self.reach = LEAST;
+                read(end)?
+            }
+        };
+        self.start = start;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::error::Error;
+
+    /// Bytes that are the lowest of their offsets; those from 900 000 on cannot be read.
+    #[derive(Debug, Default)]
+    struct Counted(AtomicU64);
+
+    impl Source for Counted {
+        fn length(&self) -> u64 {
+            1_000_000
+        }
+
+        fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            for (at, byte) in (at..).zip(buffer) {
+                if at >= 900_000 {
+                    return Err(Error::corrupt("broken", at));
+                }
+                *byte = at.to_le_bytes()[0];
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn many_small_pieces_are_few_reads() {
+        let source = Counted::default();
+        let mut window = Window::new(&source);
+        for at in (0..900_000_u64).step_by(10) {
+            let first = at.to_le_bytes()[0];
+            assert_eq!(
+                window.piece(at..at + 2),
+                Ok(&[first, first.wrapping_add(1)][..])
+            );
+        }
+        assert!(source.0.load(Ordering::Relaxed) < 100);
+    }
+
+    #[test]
+    fn what_lies_far_apart_is_read_alone() {
+        let source = Counted::default();
+        let mut window = Window::new(&source);
+        for at in (0..9).map(|place| place * 100_000) {
+            window.piece(at..at + 2).unwrap();
+            assert!(window.bytes.len() <= 512);
+        }
+        assert_eq!(window.piece(899_998..900_000).unwrap().len(), 2);
+        window
+            .piece(899_999..900_001)
+            .expect_err("beyond the break");
+        assert_eq!(window.piece(2_000_000..2_000_001), Ok(&[][..]));
+    }
+}
