@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::fs::external::{Opener, Others};
@@ -26,6 +27,9 @@ pub(super) const ROOT: u64 = 96;
 #[derive(Default)]
 pub(super) struct Fake {
     objects: BTreeMap<u64, Object>,
+    /// Objects on a disk that does not answer while this is so.
+    pub(super) is_failing: Arc<AtomicBool>,
+    failing: Vec<u64>,
 }
 
 struct Object {
@@ -82,6 +86,11 @@ impl Fake {
         self.group(id, 1);
         let object = self.objects.get_mut(&id).unwrap();
         object.node = Err(Error::corrupt("object header: bad signature", id));
+    }
+
+    /// This object cannot be read while the disk fails.
+    pub(super) fn on_bad_disk(&mut self, id: u64) {
+        self.failing.push(id);
     }
 
     fn object(&mut self, id: u64, link_count: u32, kind: NodeKind) {
@@ -208,6 +217,10 @@ impl Container for Fake {
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        if self.is_failing.load(Ordering::SeqCst) && self.failing.contains(&id.0) {
+            let error = std::io::Error::from_raw_os_error(5);
+            return Err(Error::io(&error, "a bad disk"));
+        }
         self.get(id)?.node.clone()
     }
 

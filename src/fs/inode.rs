@@ -64,6 +64,9 @@ pub(super) enum What {
     Link,
     /// A link that does not say where it leads, as a regular file; `node` is the group it is in.
     Damaged,
+    /// An object that cannot be read now, as a directory, so that whoever goes down the tree is told; it is listed, and
+    /// never looked up. `node` is the group it is in.
+    Unread,
     /// The directory of views.
     Views,
     /// The status file.
@@ -170,6 +173,14 @@ impl Inodes {
         let known = self.get(ino)?;
         let met = known.is_home(generation);
         met.then_some((known.parent, known.name))
+    }
+
+    /// Remembers whether the last listing of the directory `ino` lacks what could not be read then; what was remembered
+    /// before.
+    pub(super) fn set_unsure(&self, ino: u64, is_unsure: bool) -> bool {
+        let mut shard = lock(self.shard(ino));
+        let known = shard.unsure(ino);
+        known.is_some_and(|known| std::mem::replace(known, is_unsure))
     }
 
     /// Makes `entry` stand under `ino` from now on, counted or not.

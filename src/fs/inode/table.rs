@@ -30,6 +30,8 @@ struct Slot {
     name: u32,
     tree: Tree,
     what: What,
+    /// Of a directory: its last listing was not whole.
+    unsure: bool,
 }
 
 impl Table {
@@ -57,6 +59,12 @@ impl Table {
         Some(&mut self.slots[at].lookups)
     }
 
+    /// Whether the last listing of what stands under `ino` was not whole.
+    pub(super) fn unsure(&mut self, ino: u64) -> Option<&mut bool> {
+        let at = self.position(ino)?;
+        Some(&mut self.slots[at].unsure)
+    }
+
     /// Has `entry` stand under `ino`. The count of what stood there stays; else it is 0.
     pub(super) fn put(&mut self, ino: u64, entry: &Entry) {
         let old = self.position(ino);
@@ -69,6 +77,7 @@ impl Table {
             name: self.names.put(&entry.name),
             tree: entry.tree,
             what: entry.what,
+            unsure: false,
         };
         match old {
             Some(at) => {
