@@ -182,7 +182,7 @@ pub struct Filesystem {
     watch: Option<Watch>,
     /// When the source was last opened anew, or that was tried.
     renewed: Mutex<Instant>,
-    inodes: Inodes,
+    inodes: Arc<Inodes>,
     handles: Handles,
     indexes: Arc<Indexes>,
     others: Others,
@@ -236,7 +236,7 @@ impl Filesystem {
             generation: AtomicU32::new(0),
             watch,
             renewed: Mutex::new(Instant::now()),
-            inodes: Inodes::new(),
+            inodes: Arc::clone(others.inodes()),
             handles: Handles::default(),
             indexes: Arc::default(),
             others,
@@ -282,6 +282,8 @@ impl Filesystem {
         let index = Arc::new(FileIndex::of(&self.indexes));
         let live = Live::new(generation, inode::SOURCE, opened, engine, index);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(live));
+        self.inodes.show(generation);
+        lock(&self.faults).clear();
     }
 
     /// How it is shown.
