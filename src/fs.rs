@@ -415,6 +415,7 @@ impl Filesystem {
 
     /// The content of a regular file.
     fn content(&self, live: &Arc<Live>, ino: Ino, entry: &inode::Entry) -> Result<Box<dyn View>> {
+        let _effort = Effort::of_a_request();
         let opened: Result<Box<dyn View>> = match entry.what {
             What::Object => live.container.node(entry.node).and_then(|node| {
                 self.verify(live, node.id)?;
