@@ -103,7 +103,10 @@ impl fmt::Display for Error {
             Error::Unsupported { what, at } => write!(f, "{what} is not supported (at byte {at})"),
             Error::Limit { what, max } => write!(f, "{what} is over the limit of {max}"),
             Error::Effort { max } => {
-                write!(f, "metadata that is looked at at a time is over the limit of {max}")
+                write!(
+                    f,
+                    "metadata that is looked at at a time is over the limit of {max}"
+                )
             }
             Error::NotFound => f.write_str("no such name"),
             Error::Usage(text) => f.write_str(text),

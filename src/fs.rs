@@ -563,12 +563,9 @@ fn open_source(
 
 fn kind_of(what: What) -> Kind {
     match what {
-        What::Group
-        | What::Views
-        | What::External
-        | What::Mirror
-        | What::Blocks
-        | What::Unread => Kind::Directory,
+        What::Group | What::Views | What::External | What::Mirror | What::Blocks | What::Unread => {
+            Kind::Directory
+        }
         What::Link | What::Spelling | What::MirrorLink => Kind::Symlink,
         What::Object
         | What::Damaged

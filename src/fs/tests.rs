@@ -328,6 +328,24 @@ fn what_cannot_be_read_now_is_listed_anew() {
 }
 
 #[test]
+fn no_request_looks_at_more_than_it_may() {
+    let mut fake = Fake::new();
+    fake.bytes(1600, 1, b"x");
+    fake.hard(ROOT, "x", 1600);
+    fake.costly(1600);
+    let is_failing = Arc::clone(&fake.is_failing);
+    let fs = fake.mounted();
+    let found = fs.resolve(b"x").unwrap();
+    is_failing.store(true, Ordering::SeqCst);
+    let too_much = |error: Option<Error>| matches!(error, Some(Error::Effort { .. }));
+    assert!(too_much(fs.lookup(1, b"x").err()));
+    assert!(too_much(fs.getattr(found.ino).err()));
+    assert!(too_much(fs.open_file(found.ino).err()));
+    is_failing.store(false, Ordering::SeqCst);
+    assert_eq!(content(&fs, "x").unwrap(), b"x");
+}
+
+#[test]
 fn listings_go_on_at_any_cookie() {
     let mut fake = Fake::new();
     for number in 0..40_u64 {

@@ -4,8 +4,8 @@ use std::fs;
 
 use nix::errno::Errno;
 
-use crate::fs::fake::{Fake, ROOT};
 use crate::fs::external::State;
+use crate::fs::fake::{Fake, ROOT};
 use crate::fs::inode::{Entry, Inodes, What, of_node};
 use crate::fs::tests::{content, errno_of, list, names, text, xattr};
 use crate::fs::{Filesystem, Kind};
