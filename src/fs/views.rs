@@ -352,7 +352,7 @@ impl Filesystem {
             found => found?,
         };
         let started = Instant::now();
-        while is_of_group {
+        loop {
             if started.elapsed() > limits::LISTING_TIME {
                 if !is_any {
                     visit(&Listed::Fixed { name: b".", ino }, at + DOTS);
@@ -361,7 +361,10 @@ impl Filesystem {
             }
             let _each = Effort::of_a_request();
             let (position, form) = ((at - count) / 2, (at - count) % 2);
-            let fetched = self.fetch(live, mirror.object, &mut listing.cursor, position);
+            let fetched = match is_of_group {
+                true => self.fetch(live, mirror.object, &mut listing.cursor, position),
+                false => Ok(None),
+            };
             let (link, behind) = match fetched {
                 Ok(Some(found)) => found,
                 Ok(None) => break,
