@@ -7,7 +7,7 @@ use std::io;
 
 use crate::limits;
 
-/// What went wrong, in three deep buckets (io, corrupt, unsupported) and three shallow ones.
+/// What went wrong, in three deep buckets (io, corrupt, unsupported) and four shallow ones.
 ///
 /// It is `Clone` because one failed decode is handed to every reader that waited for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +38,11 @@ pub enum Error {
         /// What was asked for.
         what: Cow<'static, str>,
         /// The most that is granted.
+        max: u64,
+    },
+    /// One request has looked at as much metadata as it may: another one may find some of it kept.
+    Effort {
+        /// The bytes that were left.
         max: u64,
     },
     /// No such name.
@@ -76,7 +81,7 @@ impl Error {
 
     /// Whether this may be over the next time: a disk that does not answer, not a file that is wrong.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Error::Io { .. })
+        matches!(self, Error::Io { .. } | Error::Effort { .. })
     }
 
     /// The system's error while doing `what`.
@@ -117,6 +122,12 @@ impl fmt::Display for Error {
             Error::Unsupported { what, at: 0 } => write!(f, "{what} is not supported"),
             Error::Unsupported { what, at } => write!(f, "{what} is not supported (at byte {at})"),
             Error::Limit { what, max } => write!(f, "{what} is over the limit of {max}"),
+            Error::Effort { max } => {
+                write!(
+                    f,
+                    "metadata that is looked at at a time is over the limit of {max}"
+                )
+            }
             Error::NotFound => f.write_str("no such name"),
             Error::Usage(text) => f.write_str(text),
         }

@@ -182,7 +182,7 @@ pub struct Filesystem {
     watch: Option<Watch>,
     /// When the source was last opened anew, or that was tried.
     renewed: Mutex<Instant>,
-    inodes: Inodes,
+    inodes: Arc<Inodes>,
     handles: Handles,
     indexes: Arc<Indexes>,
     others: Others,
@@ -236,7 +236,7 @@ impl Filesystem {
             generation: AtomicU32::new(0),
             watch,
             renewed: Mutex::new(Instant::now()),
-            inodes: Inodes::new(),
+            inodes: Arc::clone(others.inodes()),
             handles: Handles::default(),
             indexes: Arc::default(),
             others,
@@ -282,6 +282,8 @@ impl Filesystem {
         let index = Arc::new(FileIndex::of(&self.indexes));
         let live = Live::new(generation, inode::SOURCE, opened, engine, index);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(live));
+        self.inodes.show(generation);
+        lock(&self.faults).clear();
     }
 
     /// How it is shown.
@@ -317,7 +319,7 @@ impl Filesystem {
                     Err(Error::NotFound) => {
                         self.enter_selection(&live, directory.tree, directory.node, name)
                     }
-                    found => Ok(self.enter(&group, &found?, true)),
+                    found => self.enter(&group, &found?, true),
                 }
             }
             What::Views => {
@@ -364,6 +366,7 @@ impl Filesystem {
                 entry,
             },
             What::Link | What::Damaged => directory.find(&entry.name)?,
+            What::Unread => return Err(stale()),
             What::Views | What::Status | What::External => return self.fixed(&live, ino),
             What::TreeText | What::Blocks | What::Block => {
                 return self.describe_extra(&live, ino, &entry);
@@ -373,6 +376,7 @@ impl Filesystem {
                 return self.describe_view(&live, ino, &entry);
             }
         };
+        self.refuse_unread(&directory, &found)?;
         Ok(self.describe(&directory, ino, &found, true))
     }
 
@@ -411,6 +415,7 @@ impl Filesystem {
 
     /// The content of a regular file.
     fn content(&self, live: &Arc<Live>, ino: Ino, entry: &inode::Entry) -> Result<Box<dyn View>> {
+        let _effort = Effort::of_a_request();
         let opened: Result<Box<dyn View>> = match entry.what {
             What::Object => live.container.node(entry.node).and_then(|node| {
                 self.verify(live, node.id)?;
@@ -420,9 +425,12 @@ impl Filesystem {
             What::Status => Ok(Box::new(Text::streamed(self.status(live)))),
             What::View | What::Attribute | What::Selection => self.open_view(live, entry),
             What::TreeText | What::Block => self.open_extra(live, ino, entry),
-            What::Group | What::Views | What::External | What::Mirror | What::Blocks => {
-                Err(refusal(Errno::EISDIR, "open"))
-            }
+            What::Group
+            | What::Views
+            | What::External
+            | What::Mirror
+            | What::Blocks
+            | What::Unread => Err(refusal(Errno::EISDIR, "open")),
             What::Link | What::Spelling | What::MirrorLink => Err(refusal(Errno::ELOOP, "open")),
         };
         opened.inspect_err(|error| self.note(&self.space(live), ino, entry, error))
@@ -516,7 +524,15 @@ impl Filesystem {
 
     /// Closes a file or directory.
     pub fn release(&self, handle: Handle) {
-        self.handles.remove(handle);
+        let Some(open) = self.handles.remove(handle) else {
+            return;
+        };
+        if let handle::What::Directory(listing) = &open.what
+            && lock(listing).is_unsure
+        {
+            // Whoever opened it meanwhile may have had the kernel keep what was listed here after that.
+            self.inodes.set_unsure(open.ino, true);
+        }
     }
 }
 
@@ -547,7 +563,9 @@ fn open_source(
 
 fn kind_of(what: What) -> Kind {
     match what {
-        What::Group | What::Views | What::External | What::Mirror | What::Blocks => Kind::Directory,
+        What::Group | What::Views | What::External | What::Mirror | What::Blocks | What::Unread => {
+            Kind::Directory
+        }
         What::Link | What::Spelling | What::MirrorLink => Kind::Symlink,
         What::Object
         | What::Damaged

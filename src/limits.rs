@@ -348,7 +348,7 @@ pub const CSV_COLUMNS: usize = 65_536;
 /// Elements of a variable-length dataset that is served as a file: its size takes a walk over all of them.
 pub const VARIABLE_LENGTH_ELEMENTS: u64 = 1 << 28;
 
-/// Other files that external links lead to and that a mount knows, each state of one counted.
+/// Other files that external links lead to and that a mount knows.
 pub const MOUNTED_FILES: usize = 32_768;
 
 /// Other files that are mounted and kept open.

@@ -70,7 +70,7 @@ impl Allocation {
             ControlFlow::Continue(())
         });
         match walk {
-            Err(Error::Limit { .. }) => walked.cut_off = true,
+            Err(Error::Limit { .. } | Error::Effort { .. }) => walked.cut_off = true,
             walk => walk?,
         }
         if walked.cut_off {

@@ -153,14 +153,32 @@ impl Filesystem {
     }
 
     /// Counts a lookup of `found` and describes it.
+    ///
+    /// # Errors
+    /// As [`refuse_unread`](Self::refuse_unread).
     pub(super) fn enter(
         &self,
         directory: &Directory<'_>,
         found: &Found,
         at_any_cost: bool,
-    ) -> Entry {
+    ) -> Result<Entry> {
+        self.refuse_unread(directory, found)?;
         let ino = self.inodes.enter(found.ino, &found.entry);
-        self.describe(directory, ino, found, at_any_cost)
+        Ok(self.describe(directory, ino, found, at_any_cost))
+    }
+
+    /// Nothing is told of an object that cannot be read now: the next time it may be told what it is.
+    ///
+    /// # Errors
+    /// As it cannot be read.
+    pub(super) fn refuse_unread(&self, directory: &Directory<'_>, found: &Found) -> Result<()> {
+        match &found.object {
+            Some(Err(error)) if error.is_passing() => {
+                self.note(&directory.space, found.ino, &found.entry, error);
+                Err(error.clone())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What `stat` tells of `found`, which stands in `directory` if it is a link; what is costly is left
@@ -186,7 +204,9 @@ impl Filesystem {
             }
             (Some(Err(error)), _) => self.note(&directory.space, ino, &found.entry, error),
             (None, What::Link) => {
-                let length = directory.text(&found.target).map_or(0, |text| text.len());
+                let text = directory.text(&found.target);
+                cacheable &= !matches!(&text, Err(error) if error.is_passing());
+                let length = text.map_or(0, |text| text.len());
                 stat = stat.sized(crate::wire::to_u64(length), None);
             }
             (None, _) => {
@@ -251,7 +271,7 @@ impl Filesystem {
                 Ok(Entry {
                     // Once the file has changed, another directory stands here.
                     cacheable: false,
-                    ..self.enter(&directory, &found, true)
+                    ..self.enter(&directory, &found, true)?
                 })
             }
             Standing::Spelling(place) => {

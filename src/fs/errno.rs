@@ -8,7 +8,7 @@ use crate::error::Error;
 pub fn of(error: &Error) -> i32 {
     match error {
         Error::Io { errno, .. } => *errno,
-        Error::Corrupt { .. } | Error::Limit { .. } => Errno::EIO as i32,
+        Error::Corrupt { .. } | Error::Limit { .. } | Error::Effort { .. } => Errno::EIO as i32,
         Error::Unsupported { .. } => Errno::EOPNOTSUPP as i32,
         Error::NotFound => Errno::ENOENT as i32,
         Error::Usage(_) => Errno::EINVAL as i32,
@@ -34,7 +34,10 @@ pub(super) fn refusal(errno: Errno, what: &'static str) -> Error {
 /// Whether the error tells of a fault of the file, which its `user.h5fs.error` names.
 pub(super) fn is_fault(error: &Error) -> bool {
     match error {
-        Error::Corrupt { .. } | Error::Unsupported { .. } | Error::Limit { .. } => true,
+        Error::Corrupt { .. }
+        | Error::Unsupported { .. }
+        | Error::Limit { .. }
+        | Error::Effort { .. } => true,
         Error::Io { errno, .. } => *errno == Errno::EIO as i32,
         Error::NotFound | Error::Usage(_) => false,
     }

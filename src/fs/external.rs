@@ -5,12 +5,14 @@
 //! and links that lead round in circles end; a link back to the source leads to the root of the mount.
 //!
 //! A file is opened when something is looked up in it, and some stay open. One that changes gets a tree of
-//! its own then: what was found in the old one is stale. One that a writer appends to keeps its tree.
+//! its own then: what was found in the old one is stale. One that a writer appends to keeps its tree. There are sixty-five
+//! thousand numbers of trees: then that of the tree that ended first is taken again, once the kernel has forgotten all that
+//! stood in it.
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +21,7 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
-use crate::fs::inode::{FIRST_FILE, Tree};
+use crate::fs::inode::{FIRST_FILE, Inodes, Tree};
 use crate::fs::live::{Live, Opened, at_least_one};
 use crate::fs::watch::Watch;
 use crate::fs::{Origin, lock, name};
@@ -58,6 +60,7 @@ pub(super) struct Others {
     /// The source's path, as a file's path is found.
     source: PathBuf,
     open: Opener,
+    inodes: Arc<Inodes>,
     state: Mutex<State>,
 }
 
@@ -66,8 +69,10 @@ struct State {
     /// Shown names, as they were met.
     met: Vec<Box<[u8]>>,
     names: HashMap<Box<[u8]>, Known>,
-    /// The files of the trees from [`FIRST_FILE`] on.
-    files: Vec<Numbered>,
+    /// The files of the trees from [`FIRST_FILE`] on; `None` where a tree has ended.
+    files: Vec<Option<Box<Numbered>>>,
+    /// The trees that have ended, the one that did first at the front.
+    ended: VecDeque<Tree>,
     open: LruCache<Tree, Arc<Live>>,
 }
 
@@ -85,7 +90,6 @@ struct Known {
 struct Numbered {
     shown: Box<[u8]>,
     fingerprint: Fingerprint,
-    changed: bool,
 }
 
 impl State {
@@ -95,6 +99,7 @@ impl State {
             met: Vec::new(),
             names: HashMap::new(),
             files: Vec::new(),
+            ended: VecDeque::new(),
             open: LruCache::sparse(at_least_one(limits::OPEN_MOUNTED_FILES)),
         }
     }
@@ -142,12 +147,50 @@ impl State {
     }
 
     fn file(&mut self, tree: Tree) -> Option<&mut Numbered> {
+        self.place(tree)?.as_deref_mut()
+    }
+
+    fn place(&mut self, tree: Tree) -> Option<&mut Option<Box<Numbered>>> {
         let place = tree.checked_sub(FIRST_FILE)?;
         self.files.get_mut(usize::from(place))
     }
 
+    /// Ends the tree of a file that has changed.
+    fn end(&mut self, tree: Tree, inodes: &Inodes) {
+        self.open.pop(&tree);
+        let Some(file) = self.place(tree).and_then(Option::take) else {
+            return;
+        };
+        if let Some(known) = self.names.get_mut(&file.shown) {
+            known.tree = known.tree.filter(|its| *its != tree);
+        }
+        self.ended.push_back(tree);
+        inodes.end(tree);
+    }
+
+    /// A tree that nothing stands in.
+    fn unused(&mut self, inodes: &Inodes) -> Option<Tree> {
+        let next = u16::try_from(self.files.len()).ok();
+        if let Some(tree) = next.and_then(|place| FIRST_FILE.checked_add(place)) {
+            self.files.push(None);
+            return Some(tree);
+        }
+        let used = inodes.trees();
+        let place = self.ended.iter().position(|tree| !used.contains(tree))?;
+        let tree = self.ended.remove(place)?;
+        // Somebody may have been about to open what stood there.
+        self.open.pop(&tree);
+        Some(tree)
+    }
+
     /// The number of the file's tree: the one it had, unless it has changed since.
-    fn number(&mut self, shown: &[u8], name: &[u8], fingerprint: Fingerprint) -> Result<Tree> {
+    fn number(
+        &mut self,
+        shown: &[u8],
+        name: &[u8],
+        fingerprint: Fingerprint,
+        inodes: &Inodes,
+    ) -> Result<Tree> {
         let too_many = || {
             let most = crate::wire::to_u64(limits::MOUNTED_FILES);
             Error::limit("other files that are mounted", most)
@@ -157,20 +200,16 @@ impl State {
         if let Some(tree) = before
             && let Some(file) = self.file(tree)
         {
-            if !file.changed && file.fingerprint == fingerprint {
+            if file.fingerprint == fingerprint {
                 return Ok(tree);
             }
-            file.changed = true;
-            self.open.pop(&tree);
+            self.end(tree, inodes);
         }
-        let tree = u16::try_from(self.files.len());
-        let tree = tree.ok().and_then(|place| FIRST_FILE.checked_add(place));
-        let tree = tree.ok_or_else(too_many)?;
-        self.files.push(Numbered {
-            shown: shown.into(),
-            fingerprint,
-            changed: false,
-        });
+        let tree = self.unused(inodes).ok_or_else(too_many)?;
+        if let Some(place) = self.place(tree) {
+            let shown = shown.into();
+            *place = Some(Box::new(Numbered { shown, fingerprint }));
+        }
         if let Some(known) = self.names.get_mut(shown) {
             known.tree = Some(tree);
         }
@@ -184,8 +223,14 @@ impl Others {
         Others {
             source: source.to_path_buf(),
             open,
+            inodes: Arc::new(Inodes::new()),
             state: Mutex::new(State::new(0)),
         }
+    }
+
+    /// The inodes of the mount.
+    pub(super) fn inodes(&self) -> &Arc<Inodes> {
+        &self.inodes
     }
 
     /// Begins anew for another state of the source.
@@ -249,7 +294,10 @@ impl Others {
         let tree = match &growing {
             Some(live) if live.is_recent() => return Ok(Standing::File(Arc::clone(live))),
             Some(live) => live.tree,
-            None => lock(&self.state).number(shown, &name, watch.fingerprint())?,
+            None => {
+                let mut state = lock(&self.state);
+                state.number(shown, &name, watch.fingerprint(), &self.inodes)?
+            }
         };
         if growing.is_none()
             && let Some(live) = lock(&self.state).open.get(&tree)
@@ -349,16 +397,11 @@ impl Others {
             if !live.is_changed() {
                 return Ok(live);
             }
-            let mut state = lock(&self.state);
-            state.open.pop(&tree);
-            if let Some(file) = state.file(tree) {
-                file.changed = true;
-            }
+            lock(&self.state).end(tree, &self.inodes);
             return Err(stale());
         }
         let mut state = lock(&self.state);
-        let file = state.file(tree).filter(|file| !file.changed);
-        let shown = file.ok_or_else(stale)?.shown.clone();
+        let shown = state.file(tree).ok_or_else(stale)?.shown.clone();
         drop(state);
         self.find_again(source, tree, &shown)
     }

@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 use crate::fs::external::{Opener, Others};
 use crate::fs::watch::Watch;
 use crate::fs::{Filesystem, Options, Origin, open_source};
+use crate::limits;
 use crate::model::array::{Fill, Layout};
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{ByteOrder, Charset, Class, ReferenceKind, StringPadding};
+use crate::model::effort;
 use crate::model::storage::{Pipeline, Storage};
 use crate::model::{
     Array, Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
@@ -26,6 +29,12 @@ pub(super) const ROOT: u64 = 96;
 #[derive(Default)]
 pub(super) struct Fake {
     objects: BTreeMap<u64, Object>,
+    /// What is true of `failing` and `costly` objects: it may begin and end.
+    pub(super) is_failing: Arc<AtomicBool>,
+    /// Objects on a disk that does not answer.
+    failing: Vec<u64>,
+    /// Objects that take more than a request may look at.
+    costly: Vec<u64>,
 }
 
 struct Object {
@@ -82,6 +91,16 @@ impl Fake {
         self.group(id, 1);
         let object = self.objects.get_mut(&id).unwrap();
         object.node = Err(Error::corrupt("object header: bad signature", id));
+    }
+
+    /// This object cannot be read while the disk fails.
+    pub(super) fn on_bad_disk(&mut self, id: u64) {
+        self.failing.push(id);
+    }
+
+    /// This object takes more than a request may look at while the disk fails.
+    pub(super) fn costly(&mut self, id: u64) {
+        self.costly.push(id);
     }
 
     fn object(&mut self, id: u64, link_count: u32, kind: NodeKind) {
@@ -208,6 +227,15 @@ impl Container for Fake {
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        if self.is_failing.load(Ordering::SeqCst) {
+            if self.failing.contains(&id.0) {
+                let error = std::io::Error::from_raw_os_error(5);
+                return Err(Error::io(&error, "a bad disk"));
+            }
+            if self.costly.contains(&id.0) {
+                effort::spend(limits::REQUEST_METADATA + 1)?;
+            }
+        }
         self.get(id)?.node.clone()
     }
 

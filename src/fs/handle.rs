@@ -37,11 +37,32 @@ pub(super) enum What {
 pub(super) struct Listing {
     pub(super) cursor: Option<Cursor>,
     attributes: Option<Arc<Attributes>>,
+    /// Whether the kernel is to keep none of it: something could not be read the last time.
+    is_anew: bool,
+    /// Whether something could not be read this time.
+    pub(super) is_unsure: bool,
 }
 
 impl Listing {
-    /// The directory's attributes, found once.
-    pub(super) fn attributes(&mut self, find: impl FnOnce() -> Attributes) -> Arc<Attributes> {
+    pub(super) fn new(is_anew: bool) -> Self {
+        Listing {
+            is_anew,
+            ..Listing::default()
+        }
+    }
+
+    pub(super) fn is_anew(&self) -> bool {
+        self.is_anew
+    }
+
+    /// The directory's attributes, found once; where not all could be read, once for each listing from the first on.
+    pub(super) fn attributes(
+        &mut self,
+        is_first: bool,
+        find: impl FnOnce() -> Attributes,
+    ) -> Arc<Attributes> {
+        self.attributes
+            .take_if(|known| is_first && known.is_passing());
         Arc::clone(self.attributes.get_or_insert_with(|| Arc::new(find())))
     }
 }
@@ -123,9 +144,8 @@ impl Handles {
         open.ok_or_else(|| refusal(Errno::EBADF, "no such handle"))
     }
 
-    pub(super) fn remove(&self, handle: Handle) {
-        let removed = lock(&self.open).remove(&handle.0);
-        // What a handle holds may take time to drop; others need not wait for it.
-        drop(removed);
+    /// Takes out a handle. What it holds may take time to drop, for which others need not wait.
+    pub(super) fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
+        lock(&self.open).remove(&handle.0)
     }
 }

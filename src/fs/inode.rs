@@ -12,7 +12,9 @@
 
 mod table;
 
+use std::collections::HashSet;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::fs::lock;
 use crate::model::NodeId;
@@ -64,6 +66,9 @@ pub(super) enum What {
     Link,
     /// A link that does not say where it leads, as a regular file; `node` is the group it is in.
     Damaged,
+    /// An object that cannot be read now, as a directory, so that whoever goes down the tree is told; it is listed, and
+    /// never looked up. `node` is the group it is in.
+    Unread,
     /// The directory of views.
     Views,
     /// The status file.
@@ -106,17 +111,20 @@ pub(super) struct Entry {
     pub(super) name: Box<[u8]>,
 }
 
-/// All inodes that the kernel knows, and every group that has been met, so that no group is a
+/// All inodes that the kernel knows, and every group that has been met in what is shown now, so that no group is a
 /// directory in two places.
 #[derive(Debug)]
 pub(super) struct Inodes {
     shards: [Mutex<Table>; SHARDS],
+    /// The state of the source that is shown.
+    generation: AtomicU32,
 }
 
 impl Inodes {
     pub(super) fn new() -> Self {
         Inodes {
             shards: Default::default(),
+            generation: AtomicU32::new(0),
         }
     }
 
@@ -172,6 +180,14 @@ impl Inodes {
         met.then_some((known.parent, known.name))
     }
 
+    /// Remembers whether the last listing of the directory `ino` lacks what could not be read then; what was remembered
+    /// before.
+    pub(super) fn set_unsure(&self, ino: u64, is_unsure: bool) -> bool {
+        let mut shard = lock(self.shard(ino));
+        let known = shard.unsure(ino);
+        known.is_some_and(|known| std::mem::replace(known, is_unsure))
+    }
+
     /// Makes `entry` stand under `ino` from now on, counted or not.
     pub(super) fn pin(&self, ino: u64, entry: &Entry) {
         let mut shard = lock(self.shard(ino));
@@ -181,7 +197,7 @@ impl Inodes {
         }
     }
 
-    /// Takes back `lookups` lookups. A group keeps its place; all else that has none left is dropped.
+    /// Takes back `lookups` lookups. A group of what is shown now keeps its place; all else that has none left is dropped.
     pub(super) fn forget(&self, ino: u64, lookups: u64) {
         let mut shard = lock(self.shard(ino));
         let Some(left) = shard.lookups(ino) else {
@@ -189,9 +205,38 @@ impl Inodes {
         };
         let lookups = u32::try_from(lookups).unwrap_or(u32::MAX);
         *left = left.saturating_sub(lookups);
-        if *left == 0 && shard.get(ino).is_some_and(|entry| !entry.stays()) {
+        let now = self.generation.load(Ordering::Relaxed);
+        if *left == 0 && shard.get(ino).is_some_and(|entry| !entry.stays(now)) {
             shard.remove(ino);
         }
+    }
+
+    /// Shows the state `generation` of the source: of the others there stays what the kernel knows, until it forgets that.
+    pub(super) fn show(&self, generation: u32) {
+        self.generation.store(generation, Ordering::Relaxed);
+        for shard in &self.shards {
+            lock(shard).drop_unknown(|old, _| old != generation);
+        }
+    }
+
+    /// Ends a tree of another file: there stays what the kernel knows, until it forgets that, as if it were of an earlier
+    /// state of the source.
+    pub(super) fn end(&self, tree: Tree) {
+        let before = self.generation.load(Ordering::Relaxed).wrapping_sub(1);
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            shard.outdate(tree, before);
+            shard.drop_unknown(|_, of| of == tree);
+        }
+    }
+
+    /// The trees that something stands in.
+    pub(super) fn trees(&self) -> HashSet<Tree> {
+        let mut trees = HashSet::new();
+        for shard in &self.shards {
+            trees.extend(lock(shard).trees());
+        }
+        trees
     }
 
     /// The numbers of all that belongs to another state of the source than `generation`.
@@ -222,14 +267,14 @@ impl Entry {
         self.what == What::Group && self.generation == generation
     }
 
-    /// Whether it is kept though the kernel has forgotten it.
-    fn stays(&self) -> bool {
+    /// Whether it is kept though the kernel has forgotten it, where the state `generation` of the source is shown.
+    fn stays(&self, generation: u32) -> bool {
         let fixed = matches!(
             self.what,
             What::Group | What::Views | What::Status | What::External
         );
         // So do the roots of the trees of views.
-        fixed || self.parent == VIEWS
+        self.generation == generation && (fixed || self.parent == VIEWS)
     }
 }
 
@@ -304,6 +349,7 @@ mod tests {
     #[test]
     fn forgets_files_but_not_where_groups_are() {
         let inodes = Inodes::new();
+        inodes.show(1);
         inodes.enter(96, &entry(What::Object, 1, b"data"));
         inodes.enter(96, &entry(What::Object, 7, b"same"));
         inodes.enter(800, &entry(What::Group, 1, b"group"));
@@ -314,6 +360,62 @@ mod tests {
         assert!(inodes.get(96).is_none());
         let elsewhere = entry(What::Group, 7, b"other");
         assert_eq!(inodes.settle(800, elsewhere), (1, b"group"[..].into()));
+    }
+
+    /// A thousand groups that the kernel has forgotten, and one that it knows, of each state.
+    #[test]
+    fn groups_go_with_their_state_of_the_source() {
+        let inodes = Inodes::new();
+        let other = inodes.len();
+        for generation in 0..8 {
+            inodes.show(generation);
+            let met = |ino| {
+                let group = Entry {
+                    generation,
+                    ..entry(What::Group, 1, b"group")
+                };
+                inodes.settle(ino, group.clone());
+                inodes.enter(ino, &group)
+            };
+            let first = 100_000 * u64::from(generation + 1);
+            for ino in first..first + 1000 {
+                met(ino);
+                inodes.forget(ino, 1);
+            }
+            met(first + 1000);
+            let known = usize::try_from(generation).unwrap() + 1;
+            assert_eq!(inodes.len(), other + 1000 + known);
+        }
+        inodes.show(8);
+        assert_eq!(inodes.len(), other + 8);
+        for generation in 0..8 {
+            inodes.forget(100_000 * (generation + 1) + 1000, 1);
+        }
+        assert_eq!(inodes.len(), other);
+    }
+
+    #[test]
+    fn groups_go_with_their_tree() {
+        let inodes = Inodes::new();
+        inodes.show(1);
+        for tree in [FIRST_FILE, FIRST_FILE + 1] {
+            for node in 100..200 {
+                let group = Entry {
+                    tree,
+                    ..entry(What::Group, 1, b"group")
+                };
+                inodes.enter(of_node(tree, NodeId(node)), &group);
+                inodes.forget(of_node(tree, NodeId(node)), u64::from(node != 150));
+            }
+        }
+        let known = of_node(FIRST_FILE, NodeId(150));
+        inodes.end(FIRST_FILE);
+        assert_eq!(inodes.len(), 101);
+        assert_eq!(inodes.trees(), HashSet::from([FIRST_FILE, FIRST_FILE + 1]));
+        assert_ne!(inodes.get(known).unwrap().generation, 1);
+        inodes.forget(known, 1);
+        assert_eq!(inodes.trees(), HashSet::from([FIRST_FILE + 1]));
+        assert_eq!(inodes.len(), 100);
     }
 
     #[test]

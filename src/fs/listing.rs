@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::error::Result;
 use crate::fs::errno::refusal;
-use crate::fs::handle::{self, Cursor, Open};
+use crate::fs::handle::{self, Cursor, Listing, Open};
 use crate::fs::inode::{self, What};
 use crate::fs::live::Live;
 use crate::fs::mirror::Shown;
@@ -51,15 +51,26 @@ impl Filesystem {
         if kind_of(entry.what) != Kind::Directory {
             return Err(refusal(Errno::ENOTDIR, "opendir"));
         }
-        let what = handle::What::Directory(Mutex::default());
+        let listing = Listing::new(self.inodes.set_unsure(ino, false));
+        let what = handle::What::Directory(Mutex::new(listing));
         Ok(self.handles.insert(Open { ino, live, what }))
     }
 
-    /// Whether an open directory lists the same as long as the source is unchanged.
+    /// Whether an open directory lists the same as long as the source is unchanged, and did before.
     pub fn is_lasting(&self, handle: Handle) -> Result<bool> {
         let open = self.handles.get(handle)?;
         let is_external = self.entry(&open.live, open.ino)?.what == What::External;
-        Ok(!is_external && !open.live.is_growing())
+        let is_anew = match &open.what {
+            handle::What::Directory(listing) => lock(listing).is_anew(),
+            handle::What::File(_) => false,
+        };
+        Ok(!is_external && !is_anew && !open.live.is_growing())
+    }
+
+    /// Has the kernel not keep what an open directory lists: something of it cannot be read now.
+    pub(super) fn mark_unsure(&self, ino: Ino, listing: &mut Listing) {
+        listing.is_unsure = true;
+        self.inodes.set_unsure(ino, true);
     }
 
     /// Hands the entries of an open directory from `cookie` on (0: from the first) to `visit` until it
@@ -134,7 +145,13 @@ impl Filesystem {
                     }
                 }
                 Listed::Found(directory, found) => {
-                    (&*found.entry.name, Ok(self.enter(directory, found, false)))
+                    let name = &*found.entry.name;
+                    match self.enter(directory, found, false) {
+                        Ok(entry) => (name, Ok(entry)),
+                        Err(_) => {
+                            return visit(bare(name, found.ino, Kind::Directory, next), None);
+                        }
+                    }
                 }
             };
             let Ok(entry) = entry else { return false };
@@ -207,7 +224,11 @@ impl Filesystem {
             let _each = Effort::of_a_request();
             match self.fetch(live, entry.node, &mut listing.cursor, at - DOTS) {
                 Ok(Some((link, behind))) => {
-                    let listed = Listed::Found(&directory, directory.show(link));
+                    let found = directory.show(link);
+                    if found.entry.what == What::Unread {
+                        self.mark_unsure(open.ino, &mut listing);
+                    }
+                    let listed = Listed::Found(&directory, found);
                     at = behind.saturating_add(DOTS);
                     if visit(&listed, at) {
                         return Ok(());

@@ -16,7 +16,7 @@ use crate::fs::errno::refusal;
 use crate::fs::inode::{self, Entry, Tree, What};
 use crate::fs::live::Live;
 use crate::fs::namespace::{Directory, Found, Namespace};
-use crate::fs::trees::{ViewTree, files};
+use crate::fs::trees::{ViewTree, files, if_lasting};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::paths::{resolve, resolve_names};
@@ -74,15 +74,18 @@ impl<'a> Mirror<'a> {
     }
 
     /// Whether groups and links are in it.
-    pub(super) fn is_of_group(&self) -> bool {
-        let node = self.live.container.node(self.object);
-        node.is_ok_and(|node| matches!(node.kind, NodeKind::Group))
+    ///
+    /// # Errors
+    /// As the object cannot be read now.
+    pub(super) fn is_of_group(&self) -> Result<bool> {
+        let node = if_lasting(self.live.container.node(self.object))?;
+        Ok(node.is_some_and(|node| matches!(node.kind, NodeKind::Group)))
     }
 
     /// What stands under `shown`.
     pub(super) fn find(&self, shown: &[u8]) -> Result<Shown> {
         let found = self.found(shown)?;
-        let mut forms = self.forms(&found).into_iter();
+        let mut forms = self.forms(&found)?.into_iter();
         let form = forms.find(|form| *form.entry.name == *shown);
         form.ok_or(Error::NotFound)
     }
@@ -167,13 +170,16 @@ impl<'a> Mirror<'a> {
     }
 
     /// What this tree shows for what stands in the source's tree: nothing, a directory, a file, or both.
-    pub(super) fn forms(&self, found: &Found) -> Vec<Shown> {
-        let Some(node) = self.target(found) else {
-            return Vec::new();
+    ///
+    /// # Errors
+    /// As the object cannot be read now.
+    pub(super) fn forms(&self, found: &Found) -> Result<Vec<Shown>> {
+        let Some(node) = self.target(found)? else {
+            return Ok(Vec::new());
         };
         let name = &*found.entry.name;
         let mut forms = Vec::new();
-        let has_file = self.tree.size(self.live, &node).is_some();
+        let has_file = self.tree.size(self.live, &node)?.is_some();
         // Without a suffix the two would have one name.
         let has_place = !has_file || !self.tree.suffix.is_empty();
         if has_place && self.has_directory(&node) {
@@ -196,25 +202,34 @@ impl<'a> Mirror<'a> {
         forms.retain(|form| {
             form.entry.what == What::MirrorLink || inode::is_object(self.number, form.entry.node)
         });
-        forms
+        Ok(forms)
+    }
+
+    /// What is listed for what stands in the source's tree and cannot be read now.
+    pub(super) fn unread(&self, found: &Found) -> Shown {
+        let shown = self.directory_name(&found.entry.name);
+        Shown {
+            ino: inode::of_link(self.number, self.object, &shown),
+            entry: self.entry(What::Unread, self.object, shown),
+            text: None,
+        }
     }
 
     /// The object that a link leads to, in this file.
-    fn target(&self, found: &Found) -> Option<Arc<Node>> {
+    fn target(&self, found: &Found) -> Result<Option<Arc<Node>>> {
         let container = &*self.live.container;
-        match (&found.target, &found.object) {
-            (_, Some(node)) => node.clone().ok(),
-            (LinkTarget::Hard(node), None) => container.node(*node).ok(),
+        let id = match (&found.target, &found.object) {
+            (_, Some(node)) => return if_lasting(node.clone()),
+            (LinkTarget::Hard(node), None) => Some(*node),
             (LinkTarget::Soft(path), None) => {
-                let node = resolve(container, self.object, path).ok()??;
-                container.node(node).ok()
+                if_lasting(resolve(container, self.object, path))?.flatten()
             }
             (target @ (LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. }), None) => {
-                let node = resolve_names(container, target).ok()??;
-                container.node(node).ok()
+                if_lasting(resolve_names(container, target))?.flatten()
             }
             _ => None,
-        }
+        };
+        id.map_or(Ok(None), |id| if_lasting(container.node(id)))
     }
 
     fn has_directory(&self, node: &Node) -> bool {

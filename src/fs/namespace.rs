@@ -200,23 +200,20 @@ impl Directory<'_> {
                     Ok(found) if matches!(found.kind, NodeKind::Group) => {
                         self.place(*node, found.link_count, &shown)
                     }
+                    Err(error) if error.is_passing() => What::Unread,
                     _ => What::Object,
                 };
                 object = (what != What::Link).then_some(found);
-                (
-                    what,
-                    if what == What::Link {
-                        self.group
-                    } else {
-                        *node
-                    },
-                )
+                match what {
+                    What::Link | What::Unread => (what, self.group),
+                    _ => (what, *node),
+                }
             }
             LinkTarget::Hard(_) | LinkTarget::Damaged(_) => (What::Damaged, self.group),
             _ => (What::Link, self.group),
         };
         let ino = match what {
-            What::Link | What::Damaged => self.link_number(&link.target, &shown),
+            What::Link | What::Damaged | What::Unread => self.link_number(&link.target, &shown),
             _ => inode::of_node(tree, node),
         };
         Found {

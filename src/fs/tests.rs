@@ -1,5 +1,8 @@
 //! The tree of a small graph, without a mount.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
@@ -251,6 +254,95 @@ fn damage_stays_where_it_is() {
         assert_eq!(errno_of(fs.readdir(handle, 3, &mut |_| false)), Errno::EIO);
     }
     assert!(xattr(&fs, "torn", "user.h5fs.error").is_ok());
+}
+
+/// A group and a dataset that a disk does not give once, in a listing that the kernel would keep.
+#[test]
+fn what_cannot_be_read_now_is_listed_anew() {
+    let mut fake = Fake::new();
+    fake.group(800, 1);
+    fake.bytes(1600, 1, b"x");
+    fake.bytes(2400, 1, b"y");
+    fake.hard(ROOT, "g", 800);
+    fake.hard(ROOT, "x", 1600);
+    fake.hard(ROOT, "y", 2400);
+    fake.on_bad_disk(800);
+    fake.on_bad_disk(1600);
+    let is_failing = Arc::clone(&fake.is_failing);
+    let fs = fake.mounted();
+    let listed = |path: &str| {
+        let directory = fs.resolve(path.as_bytes()).unwrap().ino;
+        let handle = fs.opendir(directory).unwrap();
+        let is_lasting = fs.is_lasting(handle).unwrap();
+        let mut listed = Vec::new();
+        for plus in [false, true] {
+            let mut add = |name: &[u8], kind| {
+                listed.push((String::from_utf8(name.to_vec()).unwrap(), kind));
+                false
+            };
+            match plus {
+                false => fs.readdir(handle, 2, &mut |at| add(at.name, at.kind)),
+                true => fs.readdir_plus(handle, 2, &mut |at, _| add(at.name, at.kind)),
+            }
+            .unwrap();
+        }
+        fs.release(handle);
+        (is_lasting, listed)
+    };
+    let twice = |names: &[(&str, Kind)]| {
+        let names = names.iter().map(|(name, kind)| ((*name).to_owned(), *kind));
+        let names: Vec<_> = names.collect();
+        [names.clone(), names].concat()
+    };
+    let whole = [("g", Kind::Directory), ("x", Kind::File), ("y", Kind::File)];
+    let whole_npy = [
+        ("g", Kind::Directory),
+        ("x.npy", Kind::File),
+        ("y.npy", Kind::File),
+    ];
+    for _ in 0..2 {
+        assert_eq!(listed("/"), (true, twice(&whole)));
+        assert_eq!(listed(".h5fs/npy"), (true, twice(&whole_npy)));
+        is_failing.store(true, Ordering::SeqCst);
+        // Whoever would go down there is told.
+        let unsure = [
+            ("g", Kind::Directory),
+            ("x", Kind::Directory),
+            ("y", Kind::File),
+        ];
+        assert_eq!(listed("/"), (true, twice(&unsure)));
+        assert_eq!(listed("/"), (false, twice(&unsure)));
+        let unsure_npy = [unsure[0], unsure[1], whole_npy[2]];
+        assert_eq!(listed(".h5fs/npy"), (true, twice(&unsure_npy)));
+        for path in ["g", "x", ".h5fs/npy/g", ".h5fs/npy/x", ".h5fs/npy/x.npy"] {
+            assert_eq!(errno_of(fs.resolve(path.as_bytes())), Errno::EIO, "{path}");
+        }
+        assert_eq!(content(&fs, "y").unwrap(), b"y");
+        is_failing.store(false, Ordering::SeqCst);
+        // The kernel lets go of what it kept, and keeps what is listed the next time.
+        assert_eq!(listed("/"), (false, twice(&whole)));
+        assert_eq!(listed(".h5fs/npy"), (false, twice(&whole_npy)));
+        assert_eq!(fs.resolve(b"g").unwrap().attributes.kind, Kind::Directory);
+        assert_eq!(content(&fs, "x").unwrap(), b"x");
+    }
+}
+
+#[test]
+fn no_request_looks_at_more_than_it_may() {
+    let mut fake = Fake::new();
+    fake.bytes(1600, 1, b"x");
+    fake.hard(ROOT, "x", 1600);
+    fake.costly(1600);
+    let is_failing = Arc::clone(&fake.is_failing);
+    let fs = fake.mounted();
+    let found = fs.resolve(b"x").unwrap();
+    is_failing.store(true, Ordering::SeqCst);
+    let too_much = |error: Option<Error>| matches!(error, Some(Error::Effort { .. }));
+    assert!(too_much(fs.lookup(1, b"x").err()));
+    assert!(too_much(fs.getattr(found.ino).err()));
+    assert!(too_much(fs.open_file(found.ino).err()));
+    is_failing.store(false, Ordering::SeqCst);
+    assert_eq!(content(&fs, "x").unwrap(), b"x");
 }
 
 #[test]

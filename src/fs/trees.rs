@@ -201,13 +201,28 @@ impl ViewTree {
     }
 
     /// The size of the object's file; `None` where it has none.
-    pub(super) fn size(&self, live: &Live, node: &Node) -> Option<Size> {
-        (self.size)(live, node).unwrap_or_default()
+    ///
+    /// # Errors
+    /// As that cannot be found out now.
+    pub(super) fn size(&self, live: &Live, node: &Node) -> Result<Option<Size>> {
+        if_lasting((self.size)(live, node)).map(Option::flatten)
     }
 
     /// The object's file, opened.
     pub(super) fn open(&self, subject: &Subject<'_>) -> Result<Box<dyn View>> {
         (self.open)(subject)
+    }
+}
+
+/// What was found; nothing where it is damaged.
+///
+/// # Errors
+/// As it cannot be read now.
+pub(super) fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_passing() => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

@@ -166,8 +166,10 @@ impl Filesystem {
                 Err(Error::NotFound) => continue,
                 found => found?,
             };
-            let Some(Ok(node)) = found.object else {
-                continue;
+            let node = match found.object {
+                Some(Ok(node)) => node,
+                Some(Err(error)) if error.is_passing() => return Err(error),
+                _ => continue,
             };
             match trees::select(live, &node, &selector) {
                 Err(Error::NotFound) => {}
@@ -198,7 +200,7 @@ impl Filesystem {
             What::View => {
                 let node = node()?;
                 let tree = ViewTree::of_number(entry.tree).ok_or(Error::NotFound)?;
-                let (size, is_known) = match tree.size(live, &node) {
+                let (size, is_known) = match tree.size(live, &node)? {
                     Some(Size::Exact(length)) => (length, true),
                     Some(_) => (0, true),
                     None => (0, false),
@@ -326,7 +328,10 @@ impl Filesystem {
         visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
     ) -> Result<()> {
         let mirror = self.mirror(live, directory.tree, directory.node)?;
-        let attributes = listing.attributes(|| attribute_names(live, &mirror));
+        let attributes = listing.attributes(first == DOTS, || attribute_names(live, &mirror));
+        if attributes.is_passing() {
+            self.mark_unsure(ino, listing);
+        }
         let count = to_u64(attributes.names.len());
         let mut at = first - DOTS;
         while at < count {
@@ -342,8 +347,12 @@ impl Filesystem {
         }
         let damaged = attributes.damaged.clone();
         let mut is_any = at + DOTS > first;
+        let is_of_group = match mirror.is_of_group() {
+            Err(_) if is_any => return Ok(()),
+            found => found?,
+        };
         let started = Instant::now();
-        while mirror.is_of_group() {
+        loop {
             if started.elapsed() > limits::LISTING_TIME {
                 if !is_any {
                     visit(&Listed::Fixed { name: b".", ino }, at + DOTS);
@@ -352,7 +361,10 @@ impl Filesystem {
             }
             let _each = Effort::of_a_request();
             let (position, form) = ((at - count) / 2, (at - count) % 2);
-            let fetched = self.fetch(live, mirror.object, &mut listing.cursor, position);
+            let fetched = match is_of_group {
+                true => self.fetch(live, mirror.object, &mut listing.cursor, position),
+                false => Ok(None),
+            };
             let (link, behind) = match fetched {
                 Ok(Some(found)) => found,
                 Ok(None) => break,
@@ -360,7 +372,10 @@ impl Filesystem {
                 Err(error) => return Err(error),
             };
             let found = self.space(live).directory(mirror.object).show(link);
-            let forms = mirror.forms(&found);
+            let forms = mirror.forms(&found).unwrap_or_else(|_| {
+                self.mark_unsure(ino, listing);
+                vec![mirror.unread(&found)]
+            });
             let ahead = forms.len();
             for (place, shown) in forms.iter().enumerate().skip(usize::from(form > 0)) {
                 at = match place + 1 < ahead {
@@ -384,7 +399,7 @@ impl Filesystem {
     /// Counts and describes an entry of such a listing; `None` for what is costly.
     pub(super) fn enter_listed(&self, live: &Arc<Live>, shown: &Shown) -> Option<Entry> {
         match shown.entry.what {
-            What::Attribute => None,
+            What::Attribute | What::Unread => None,
             _ => self.enter_shown(live, shown).ok(),
         }
     }
@@ -397,6 +412,13 @@ pub(super) struct Attributes {
     names: Vec<Vec<u8>>,
     /// Why there may be more.
     damaged: Option<Error>,
+}
+
+impl Attributes {
+    /// Whether more of them may be found the next time.
+    pub(super) fn is_passing(&self) -> bool {
+        self.damaged.as_ref().is_some_and(Error::is_passing)
+    }
 }
 
 fn attribute_names(live: &Live, mirror: &Mirror<'_>) -> Attributes {

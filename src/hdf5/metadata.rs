@@ -129,8 +129,8 @@ impl Metadata {
     /// accept them before they are kept.
     ///
     /// # Errors
-    /// `Limit` over `limits::METADATA_BLOCK` or what a request may look at, `Corrupt` past the end of the file, or as
-    /// `verify` says.
+    /// `Limit` over `limits::METADATA_BLOCK`, `Effort` over what a request may look at, `Corrupt` past the end of the file,
+    /// or as `verify` says.
     pub fn block(
         &self,
         at: u64,

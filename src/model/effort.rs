@@ -47,7 +47,7 @@ pub fn is_spent() -> bool {
 /// Takes so many bytes from what this thread was granted.
 ///
 /// # Errors
-/// `Limit` where that is less.
+/// `Effort` where that is less.
 pub fn spend(bytes: u64) -> Result<()> {
     let Some(left) = LEFT.get() else {
         return Ok(());
@@ -55,7 +55,7 @@ pub fn spend(bytes: u64) -> Result<()> {
     LEFT.set(Some(left.saturating_sub(bytes)));
     match bytes <= left {
         true => Ok(()),
-        false => Err(Error::limit("metadata that is looked at at a time", left)),
+        false => Err(Error::Effort { max: left }),
     }
 }
 

@@ -204,8 +204,9 @@ impl PathIndex {
         }
     }
 
+    /// Another walk would spend as much.
     fn note(&mut self, error: &Error) {
-        self.partial |= error.is_passing();
+        self.partial |= matches!(error, Error::Io { .. });
     }
 
     fn keep_name(&mut self, name: &[u8], left: &mut Budget<'_>) -> Option<NameAt> {

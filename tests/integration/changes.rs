@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::harness::{MOUNT_LIMIT, Mount, SOON, eventually, fixture, h5fs, run, script};
+use crate::hostile::hdf5::*;
 
 const ELEMENTS: usize = 300_000;
 const NAMES: [&str; 3] = ["plain", "chunks", "packed"];
@@ -176,7 +178,118 @@ fn exploded_asdf() {
     never_mixed_in("over.asdf", "asdf", rewritten, false);
 }
 
+/// A file whose dataset `x` holds these bytes.
+fn with_bytes(content: &[u8]) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let x = file.put_bytes(content);
+    let root = file.put_group(&[(b"x", x)]);
+    file.rooted(root)
+}
+
+/// The errno of what has to fail.
+#[track_caller]
+fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
+    let error = result.expect_err("an error");
+    Errno::from_raw(error.raw_os_error().expect("an errno"))
+}
+
+/// A new time or mode is a change, though all bytes are the same: nobody knows that before they are read.
+#[test]
+fn a_file_whose_times_change_is_another_one() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("source.h5");
+    fs::write(&source, with_bytes(&[1; 100])).expect("write");
+    let touched = |source: &Path| {
+        let file = fs::File::options().write(true).open(source).expect("open");
+        let time = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        file.set_modified(time).expect("touch");
+    };
+    let with_another_mode = |source: &Path| {
+        fs::set_permissions(source, fs::Permissions::from_mode(0o640)).expect("chmod");
+    };
+    let mount = Mount::with(&source, &["-o", "direct_io"]);
+    let changes: [&dyn Fn(&Path); 2] = [&touched, &with_another_mode];
+    for change in changes {
+        let open = fs::File::open(mount.at("x")).expect("open");
+        let mut bytes = [0; 10];
+        open.read_exact_at(&mut bytes, 0).expect("read");
+        assert_eq!(bytes, [1; 10]);
+        change(&source);
+        assert_eq!(errno(open.read_at(&mut bytes, 0)), Errno::ESTALE);
+        eventually(SOON, "the file once more", || {
+            fs::read(mount.at("x")).is_ok_and(|bytes| bytes == [1; 100])
+        });
+        // Once the kernel knows the new file under the old one's number, it says by itself that the old one is gone.
+        let still = errno(open.read_at(&mut bytes, 0));
+        assert!(matches!(still, Errno::ESTALE | Errno::EIO), "{still}");
+    }
+}
+
+/// A file that a link leads to, and the raw file of one of its datasets, replaced one after the other.
+#[test]
+fn a_raw_file_is_that_of_the_file_that_is_shown() {
+    const LENGTH: u64 = 100;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let put = |byte: u8| {
+        let mut file = Hdf5::new();
+        let x = file.put_in_raw_file("s.raw", LENGTH);
+        let k = file.put_bytes(&[byte; LENGTH as usize]);
+        let root = file.put_group(&[(b"k", k), (b"x", x)]);
+        let raw = directory.path().join("s.raw");
+        replaced(&raw, &[byte; LENGTH as usize]);
+        replaced(&raw.with_extension("h5"), &file.rooted(root));
+    };
+    let mut main = Hdf5::new();
+    let root = main.put(&group(&[external_link(b"l", b"s.h5", b"/")]));
+    let source = directory.path().join("m.h5");
+    fs::write(&source, main.rooted(root)).expect("write");
+    for options in [&[][..], &["-o", "direct_io"]] {
+        put(1);
+        let mount = Mount::with(&source, options);
+        let read = |name| fs::read(mount.at(name)).unwrap_or_default();
+        let all = |byte| [byte; LENGTH as usize].to_vec();
+        assert_eq!((read("l/x"), read("l/k")), (all(1), all(1)));
+        put(2);
+        eventually(SOON, "the new file", || read("l/k") == all(2));
+        assert_eq!((read("l/x"), read("l/k")), (all(2), all(2)));
+    }
+}
+
 // ------------------------------------------------------------------ marks and locks of writers
+
+/// All of it is stale while a writer holds its lock; then the new file is shown.
+#[test]
+fn a_file_that_is_changed_under_a_lock_is_stale_until_it_is_unlocked() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("source.h5");
+    fs::write(&source, with_bytes(&[1; 100])).expect("write");
+    let mount = Mount::new(&source);
+    assert_eq!(fs::read(mount.at("x")).expect("read"), [1; 100]);
+    let file = fs::File::options().write(true).open(&source).expect("open");
+    let writer = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| e);
+    let writer = writer.expect("a mount holds no lock");
+    // A lock alone changes nothing.
+    assert_eq!(fs::read(mount.at("x")).expect("read"), [1; 100]);
+    writer
+        .write_all_at(&with_bytes(&[2; 100]), 0)
+        .expect("write");
+    let is_stale = |result: std::io::Result<()>| {
+        result.is_err_and(|error| error.raw_os_error() == Some(Errno::ESTALE as i32))
+    };
+    let all_is_stale = || {
+        is_stale(fs::read(mount.at("x")).map(drop))
+            && is_stale(fs::metadata(mount.at("x")).map(drop))
+            && is_stale(fs::read_dir(&mount.path).map(drop))
+    };
+    eventually(SOON, "stale", all_is_stale);
+    // It is tried again, and stays so.
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(all_is_stale());
+    drop(writer);
+    eventually(SOON, "the new file", || {
+        fs::read(mount.at("x")).is_ok_and(|bytes| bytes == [2; 100])
+    });
+}
 
 /// A copy of a file whose superblock has other consistency flags.
 fn marked(directory: &Path, flags: u8) -> std::path::PathBuf {

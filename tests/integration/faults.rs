@@ -104,15 +104,15 @@ fn walk(tree: &Filesystem) -> Contents {
 }
 
 fn visit(tree: &Filesystem, directory: Ino, path: &[u8], found: &mut Contents) {
-    let names = match list(tree, directory) {
-        Ok(names) => names,
+    let listed = match list(tree, directory) {
+        Ok(listed) => listed,
         Err(error) => {
             found.insert(path.to_vec(), Err(error));
             return;
         }
     };
-    found.insert(path.to_vec(), Ok(Vec::new()));
-    for name in names {
+    found.insert(path.to_vec(), Ok(listed.text));
+    for name in listed.names {
         let path = [path, b"/", &name].concat();
         let entry = match tree.lookup(directory, &name) {
             Ok(entry) => entry,
@@ -129,9 +129,16 @@ fn visit(tree: &Filesystem, directory: Ino, path: &[u8], found: &mut Contents) {
     }
 }
 
-fn list(tree: &Filesystem, directory: Ino) -> Result<Vec<Vec<u8>>> {
+struct Listed {
+    names: Vec<Vec<u8>>,
+    /// All that a listing tells, where the kernel is to keep it.
+    text: Vec<u8>,
+}
+
+fn list(tree: &Filesystem, directory: Ino) -> Result<Listed> {
     let handle = tree.opendir(directory)?;
     let mut names = Vec::new();
+    let mut text = Vec::new();
     let mut position = 0;
     loop {
         let before = position;
@@ -139,6 +146,7 @@ fn list(tree: &Filesystem, directory: Ino) -> Result<Vec<Vec<u8>>> {
             position = entry.next;
             if !matches!(entry.name, b"." | b"..") {
                 names.push(entry.name.to_vec());
+                text.extend(format!("{:?} {:?}\n", entry.kind, names.last()).into_bytes());
             }
             false
         })?;
@@ -147,7 +155,13 @@ fn list(tree: &Filesystem, directory: Ino) -> Result<Vec<Vec<u8>>> {
         }
     }
     tree.release(handle);
-    Ok(names)
+    let next = tree.opendir(directory)?;
+    let is_kept = tree.is_lasting(next)?;
+    tree.release(next);
+    match is_kept {
+        true => Ok(Listed { names, text }),
+        false => Err(Error::NotFound),
+    }
 }
 
 fn content(tree: &Filesystem, ino: Ino) -> Result<Vec<u8>> {

@@ -10,6 +10,7 @@ mod cage;
 mod changes;
 mod command;
 mod corpus;
+mod effort;
 mod faults;
 mod fixtures;
 mod harness;

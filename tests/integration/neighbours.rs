@@ -110,12 +110,7 @@ fn few_of_many_raw_files_stay_open() {
         .map(|i| {
             let name = format!("{i:03}.raw");
             fs::write(directory.path().join(&name), [i; 4]).expect("raw file");
-            let names = file.put(&[&[0; 8], name.as_bytes(), &[0; 8]].concat());
-            let heap = file.put(&local_heap(16 + name.len() as u64, names));
-            let head = [vec![1, 0, 0, 0, 1, 0, 1, 0], words(&[heap, 8, 0, 4])].concat();
-            let list = Message(kind::EXTERNAL_FILES, 0, head);
-            let layout = contiguous(UNDEFINED, 4);
-            let dataset = file.put(&dataset(&[4], &byte_type(), layout, &[list]));
+            let dataset = file.put_in_raw_file(&name, 4);
             hard_link(format!("{i:03}").as_bytes(), dataset)
         })
         .collect();

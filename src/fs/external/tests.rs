@@ -4,9 +4,13 @@ use std::fs;
 
 use nix::errno::Errno;
 
+use crate::fs::external::State;
 use crate::fs::fake::{Fake, ROOT};
+use crate::fs::inode::{Entry, Inodes, What, of_node};
 use crate::fs::tests::{content, errno_of, list, names, text, xattr};
 use crate::fs::{Filesystem, Kind};
+use crate::model::NodeId;
+use crate::source::file::FileSource;
 
 /// `main` and `sub/part`, whose objects have the same numbers, and links both ways.
 fn pair(directory: &std::path::Path) -> Filesystem {
@@ -125,6 +129,60 @@ fn a_file_that_changes_is_another_one() {
     assert_ne!(new.ino, old.ino);
     assert_eq!(errno_of(fs.getattr(old.ino)), Errno::ESTALE);
     assert_eq!(fs.getattr(new.ino).unwrap().attributes, new.attributes);
+}
+
+/// Has `path` look changed: it gets its own time for each number.
+fn touch(path: &std::path::Path, number: u64) {
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(number);
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+#[test]
+fn a_file_that_changes_often_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let fs = pair(directory.path());
+    let part = directory.path().join("sub/part");
+    let mut known = Vec::new();
+    for number in 0..50 {
+        touch(&part, number);
+        for path in ["g/part/g", "g/deep"] {
+            let found = fs.resolve(path.as_bytes()).unwrap();
+            fs.forget(found.ino, 1);
+        }
+        known.push(fs.inodes.len());
+    }
+    assert_eq!(known[1], known[49], "{known:?}");
+}
+
+/// The one that the kernel still knows keeps its number.
+#[test]
+fn the_numbers_of_trees_do_not_run_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("part");
+    fs::write(&path, "part").unwrap();
+    let (mut state, inodes) = (State::new(0), Inodes::new());
+    let seen = [0, 1].map(|time| {
+        touch(&path, time);
+        FileSource::open(&path).unwrap().fingerprint().unwrap()
+    });
+    let number = |state: &mut State, change: usize| {
+        let seen = seen[change % 2];
+        state.number(b"part", b"part", seen, &inodes).unwrap()
+    };
+    let first = number(&mut state, 0);
+    let known = Entry {
+        what: What::Group,
+        generation: 0,
+        tree: first,
+        node: NodeId(96),
+        parent: 1,
+        name: b"part"[..].into(),
+    };
+    inodes.enter(of_node(first, known.node), &known);
+    let again = (1..=65_280).map(|change| number(&mut state, change)).last();
+    assert_eq!(again, Some(first + 1));
+    assert_eq!(inodes.len(), 1);
 }
 
 #[test]

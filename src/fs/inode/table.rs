@@ -30,6 +30,8 @@ struct Slot {
     name: u32,
     tree: Tree,
     what: What,
+    /// Of a directory: its last listing was not whole.
+    unsure: bool,
 }
 
 impl Table {
@@ -57,6 +59,12 @@ impl Table {
         Some(&mut self.slots[at].lookups)
     }
 
+    /// Whether the last listing of what stands under `ino` was not whole.
+    pub(super) fn unsure(&mut self, ino: u64) -> Option<&mut bool> {
+        let at = self.position(ino)?;
+        Some(&mut self.slots[at].unsure)
+    }
+
     /// Has `entry` stand under `ino`. The count of what stood there stays; else it is 0.
     pub(super) fn put(&mut self, ino: u64, entry: &Entry) {
         let old = self.position(ino);
@@ -69,6 +77,7 @@ impl Table {
             name: self.names.put(&entry.name),
             tree: entry.tree,
             what: entry.what,
+            unsure: false,
         };
         match old {
             Some(at) => {
@@ -117,6 +126,10 @@ impl Table {
         for slot in &mut self.slots {
             slot.name = self.names.put(old.get(slot.name));
         }
+        self.shrink();
+    }
+
+    fn shrink(&mut self) {
         self.slots.shrink_to_fit();
         self.positions.shrink(|at| number(&self.slots, at));
     }
@@ -124,6 +137,32 @@ impl Table {
     /// The numbers, each with the state of the source that its entry belongs to.
     pub(super) fn generations(&self) -> impl Iterator<Item = (u64, u32)> {
         self.slots.iter().map(|slot| (slot.ino, slot.generation))
+    }
+
+    /// The tree of each entry.
+    pub(super) fn trees(&self) -> impl Iterator<Item = Tree> {
+        self.slots.iter().map(|slot| slot.tree)
+    }
+
+    /// Has what stands in `tree` belong to the state `generation`.
+    pub(super) fn outdate(&mut self, tree: Tree, generation: u32) {
+        let slots = self.slots.iter_mut();
+        for slot in slots.filter(|slot| slot.tree == tree) {
+            slot.generation = generation;
+        }
+    }
+
+    /// Takes out what is counted 0 and `is_gone` accepts by its state of the source and its tree.
+    pub(super) fn drop_unknown(&mut self, is_gone: impl Fn(u32, Tree) -> bool) {
+        let slots = self.slots.iter();
+        let gone = slots.filter(|slot| slot.lookups == 0 && is_gone(slot.generation, slot.tree));
+        let gone: Vec<u64> = gone.map(|slot| slot.ino).collect();
+        for ino in gone {
+            self.remove(ino);
+        }
+        if self.slots.len() < self.slots.capacity() / 2 {
+            self.shrink();
+        }
     }
 
     /// How many there are.

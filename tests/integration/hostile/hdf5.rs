@@ -96,6 +96,16 @@ impl Hdf5 {
         ))
     }
 
+    /// Puts a dataset of so many bytes, which are in the raw file called `name`.
+    pub(crate) fn put_in_raw_file(&mut self, name: &str, count: u64) -> u64 {
+        let names = self.put(&[&[0; 8], name.as_bytes(), &[0; 8]].concat());
+        let heap = self.put(&local_heap(16 + name.len() as u64, names));
+        let head = [vec![1, 0, 0, 0, 1, 0, 1, 0], words(&[heap, 8, 0, count])].concat();
+        let list = Message(kind::EXTERNAL_FILES, 0, head);
+        let layout = contiguous(UNDEFINED, count);
+        self.put(&dataset(&[count], &byte_type(), layout, &[list]))
+    }
+
     /// The whole file: in its root the dataset `good`, which holds `goodness`, and the object at `bad` as `bad`.
     pub(crate) fn beside_good(mut self, bad: u64) -> Vec<u8> {
         let good = self.put_bytes(b"goodness");
