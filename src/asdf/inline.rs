@@ -14,6 +14,9 @@ use crate::model::datatype::{ByteOrder, Class, Datatype};
 use crate::model::{effort, shape};
 use crate::wire::{to_u64, to_usize};
 
+/// Bytes that each part of a number in base 60 counts as: each is parsed as a number of its own.
+const SIXTIETH: u64 = 24;
+
 /// An inline array's type, extent and elements, C order.
 #[derive(Debug, PartialEq)]
 pub struct Inline {
@@ -203,8 +206,11 @@ fn inferred(document: &Document, data: Index, dims: &[u64], order: ByteOrder) ->
 /// The number that a scalar is by its type. A number's text is looked at more than once.
 fn spelt(document: &Document, node: Index) -> Result<Option<Number>> {
     look(document, node)?;
-    let text = document.text(node).map_or(0, str::len);
-    effort::spend(to_u64(text.min(limits::NUMBER_TEXT)))?;
+    let text = document.text(node).unwrap_or_default();
+    if text.len() <= limits::NUMBER_TEXT {
+        let sixtieths = to_u64(text.matches(':').count());
+        effort::spend(to_u64(text.len()).saturating_add(sixtieths.saturating_mul(SIXTIETH)))?;
+    }
     Ok(number::of(document, node))
 }
 
