@@ -200,6 +200,16 @@ pub const BLOCK_CACHE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1024
 /// Bytes at the end of an ASDF file that are searched for the block index.
 pub const BLOCK_INDEX_SEARCH: u64 = 16 << 20;
 
+/// Bytes that describing one ASDF ndarray or chunked ndarray looks at and makes, and finding the nulls of one: texts of the
+/// tree, aliases counted each time, with 16 for each node. It takes less than a second.
+pub const DESCRIPTION: u64 = REQUEST_METADATA / 4 * 3;
+
+/// Bytes of the text of a number in an ASDF tree, and of a date.
+pub const NUMBER_TEXT: usize = 4096;
+
+/// Bytes of the names of all fields of one ASDF ndarray's datatype together.
+pub const FIELD_NAMES: usize = 1 << 20;
+
 /// Bytes of one ASDF ndarray's inline data.
 pub const INLINE_BYTES: u64 = 64 << 20;
 

@@ -42,8 +42,10 @@ pub fn is_tag(tag: &str) -> bool {
 /// Describes the chunked ndarray at `node`. No chunk's elements are looked at.
 ///
 /// # Errors
-/// `Corrupt` where it is none or a chunk does not lie in it, `Limit` where it has too many chunks.
+/// `Corrupt` where it is none or a chunk does not lie in it, `Limit` where it has too many chunks or it takes too much to
+/// look at them.
 pub fn describe(around: &Surroundings, node: Index) -> Result<Array> {
+    let _effort = fields::description();
     let mut parser = Parser::new(around);
     let fields = Fields::new(parser.document, node)?;
     let (dims, chunks) = parser.extent_and_chunks(&fields)?;
@@ -70,6 +72,7 @@ pub fn describe(around: &Surroundings, node: Index) -> Result<Array> {
 /// # Errors
 /// As [`describe`].
 pub fn blocks(around: &Surroundings, node: Index) -> Result<Vec<Held>> {
+    let _effort = fields::description();
     let mut parser = Parser::new(around);
     let fields = Fields::new(parser.document, node)?;
     let (_, chunks) = parser.extent_and_chunks(&fields)?;
@@ -226,9 +229,8 @@ impl<'a> Parser<'a> {
         let most = to_u64(limits::SHAPELESS_CHUNKS);
         self.shapeless_left = (self.shapeless_left.checked_sub(1))
             .ok_or_else(|| Error::limit("chunks without a shape", most))?;
-        let array = self.around.ndarray(ndarray).array;
-        array.storage?;
-        Ok((array.shape.dims().to_vec(), array.layout == Layout::Inline))
+        let (contents, externals) = (&self.around.contents, &self.around.externals);
+        ndarray::extent(self.document, contents, externals, ndarray)
     }
 
     fn count(&mut self, dims: &[u64]) -> Result<()> {
@@ -290,11 +292,12 @@ impl<'a> Parser<'a> {
             return Err(Error::limit("rank", to_u64(limits::RANK)));
         }
         let length = |&item: &Index| {
-            let length = fields::integer(self.document, item);
-            length.and_then(|length| u64::try_from(length).ok())
+            let length = fields::integer(self.document, item)?;
+            length
+                .and_then(|length| u64::try_from(length).ok())
+                .ok_or_else(bad)
         };
-        let lengths: Option<Vec<u64>> = items.iter().map(length).collect();
-        lengths.ok_or_else(bad)
+        items.iter().map(length).collect()
     }
 
     fn corrupt(&self, node: Index, what: &str) -> Error {

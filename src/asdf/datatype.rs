@@ -10,12 +10,13 @@ use crate::wire::to_u64;
 /// Parses the datatype that `node` describes; `order` is the byte order of what does not say its own.
 ///
 /// # Errors
-/// `Corrupt` where it is none, `Limit` for one that nests too deep, has too many fields, or whose
-/// elements are over 4 GiB.
+/// `Corrupt` where it is none or its elements are over 4 GiB, `Limit` for one that nests too deep, has too many fields
+/// or too long names, or takes too much to look at.
 pub fn parse(document: &Document, node: Index, order: ByteOrder) -> Result<Datatype> {
     let mut parser = Parser {
         document,
         fields_left: limits::DATATYPE_MEMBERS,
+        names_left: limits::FIELD_NAMES,
     };
     parser.datatype(node, order, limits::DATATYPE_DEPTH)
 }
@@ -40,10 +41,13 @@ struct Parser<'a> {
     document: &'a Document,
     /// Fields that this datatype may still have.
     fields_left: usize,
+    /// Bytes that their names may still have.
+    names_left: usize,
 }
 
 impl Parser<'_> {
     fn datatype(&mut self, node: Index, order: ByteOrder, depth: usize) -> Result<Datatype> {
+        fields::look(self.document, node)?;
         let Some(deeper) = depth.checked_sub(1) else {
             let most = to_u64(limits::DATATYPE_DEPTH);
             return Err(Error::limit("depth of a datatype", most));
@@ -55,7 +59,7 @@ impl Parser<'_> {
         let items = items.ok_or_else(|| self.corrupt(node, "datatype is no text and no list"))?;
         if let &[kind, length] = items
             && let Some(name @ ("ascii" | "ucs4")) = self.document.text(kind)
-            && let Some(length) = fields::integer(self.document, length)
+            && let Some(length) = fields::integer(self.document, length)?
         {
             return string(name, length, order)
                 .ok_or_else(|| self.corrupt(node, "length of a string"));
@@ -116,16 +120,26 @@ impl Parser<'_> {
             Some(shape) => self.array(shape, base)?,
             None => base,
         };
-        let name = fields.get("name");
-        let name = name.map(|name| self.document.key_text(name).to_owned());
-        Ok((name, datatype))
+        let name = fields.get("name").map(|name| self.name(name));
+        Ok((name.transpose()?, datatype))
+    }
+
+    fn name(&mut self, node: Index) -> Result<String> {
+        let name = self.document.key_text(node);
+        let most = to_u64(limits::FIELD_NAMES);
+        self.names_left = (self.names_left.checked_sub(name.len()))
+            .ok_or_else(|| Error::limit("bytes of the names of fields", most))?;
+        Ok(name.to_owned())
     }
 
     fn array(&self, shape: Index, base: Datatype) -> Result<Datatype> {
         let bad = || self.corrupt(shape, "shape of a field");
         let items = self.document.items(shape).ok_or_else(bad)?;
+        if items.len() > limits::RANK {
+            return Err(bad());
+        }
         let dim = |&item: &Index| {
-            let dim = fields::integer(self.document, item);
+            let dim = fields::integer(self.document, item)?;
             dim.and_then(|dim| u32::try_from(dim).ok()).ok_or_else(bad)
         };
         let dims: Vec<u32> = items.iter().map(dim).collect::<Result<_>>()?;
@@ -136,9 +150,7 @@ impl Parser<'_> {
             .iter()
             .try_fold(base.size, |size, &dim| size.checked_mul(dim));
         Ok(Datatype {
-            size: size
-                .filter(|_| dims.len() <= limits::RANK)
-                .ok_or_else(bad)?,
+            size: size.ok_or_else(bad)?,
             class: Class::Array {
                 base: Box::new(base),
                 dims,
@@ -246,6 +258,17 @@ mod tests {
             dims: vec![2, 3],
         };
         assert_eq!(members[1].datatype.class, array);
+    }
+
+    #[test]
+    fn names_count_as_often_as_they_are_used() {
+        let name = "n".repeat(limits::FIELD_NAMES / 4);
+        let fields = |count: usize| {
+            let field = format!("&f {{name: {name}, datatype: int8}}");
+            parsed(&format!("[{field}{}]", ", *f".repeat(count - 1)))
+        };
+        assert_eq!(fields(4).unwrap().size, 4);
+        assert!(matches!(fields(5), Err(Error::Limit { .. })));
     }
 
     #[test]

@@ -4,6 +4,15 @@ use crate::asdf::yaml::merge::{self, Budget};
 use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, Index};
 use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::effort::{self, Effort};
+use crate::wire::to_u64;
+
+/// Bytes that a node counts as when it is looked at.
+const NODE: u64 = 16;
+
+/// Bytes that an entry of a mapping counts as, beside its key.
+const ENTRY: u64 = 256;
 
 /// The entries of a mapping, merged ones included.
 pub struct Fields<'a> {
@@ -16,9 +25,15 @@ impl<'a> Fields<'a> {
     /// The entries of the mapping `node`.
     ///
     /// # Errors
-    /// As its merge keys cannot be followed.
+    /// As its merge keys cannot be followed, `Limit` where it takes too much to look at them.
     pub fn new(document: &'a Document, node: Index) -> Result<Self> {
-        let entries = merge::entries(document, node, &mut Budget::default());
+        for &(key, _) in document.pairs(node).unwrap_or_default() {
+            look(document, key)?;
+            effort::spend(ENTRY)?;
+        }
+        let mut budget = Budget::default();
+        let entries = merge::entries(document, node, &mut budget);
+        effort::spend(to_u64(budget.spent()).saturating_mul(ENTRY))?;
         match entries.error {
             Some(error) => Err(error),
             None => Ok(Fields {
@@ -46,11 +61,29 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// What this thread may look at while it describes one array.
+pub fn description() -> Effort {
+    Effort::within(limits::DESCRIPTION)
+}
+
+/// Counts a look at `node`, and at its text if it is a scalar.
+///
+/// # Errors
+/// `Limit` where that is too much.
+pub fn look(document: &Document, node: Index) -> Result<()> {
+    let text = document.text(node).map_or(0, str::len);
+    effort::spend(NODE.saturating_add(to_u64(text)))
+}
+
 /// The value of a scalar of type int; none for anything else.
-pub fn integer(document: &Document, node: Index) -> Option<i128> {
-    match document.core_tag(node)? {
-        CoreTag::Int => resolve::integer(document.text(node)?),
-        _ => None,
+///
+/// # Errors
+/// As [`look`].
+pub fn integer(document: &Document, node: Index) -> Result<Option<i128>> {
+    look(document, node)?;
+    match (document.core_tag(node), document.text(node)) {
+        (Some(CoreTag::Int), Some(text)) => Ok(resolve::integer(text)),
+        _ => Ok(None),
     }
 }
 

@@ -4,15 +4,18 @@
 //! null, which it masks, becomes zero, and is told apart by `nulls`.
 
 use crate::asdf::datatype;
-use crate::asdf::fields::corrupt;
+use crate::asdf::fields::{corrupt, look};
 use crate::asdf::number::{self, Number};
 use crate::asdf::yaml::resolve::CoreTag;
 use crate::asdf::yaml::{Document, Index};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Class, Datatype};
-use crate::model::shape;
+use crate::model::{effort, shape};
 use crate::wire::{to_u64, to_usize};
+
+/// Bytes that each part of a number in base 60 counts as: each is parsed as a number of its own.
+const SIXTIETH: u64 = 24;
 
 /// An inline array's type, extent and elements, C order.
 #[derive(Debug, PartialEq)]
@@ -29,35 +32,27 @@ pub struct Inline {
 ///
 /// # Errors
 /// `Corrupt` where lists of one level differ in length or an element does not fit the datatype;
-/// `Limit` where there are more elements than aliases may bring in.
+/// `Limit` where there are more elements than aliases may bring in, or it takes too much to look at them.
 pub fn read(
     document: &Document,
     data: Index,
     datatype: Option<Datatype>,
     order: ByteOrder,
 ) -> Result<Inline> {
-    let is_record = |node| match datatype.as_ref().map(|datatype| &datatype.class) {
-        Some(Class::Compound(members)) => {
-            let datatypes = members.iter().map(|member| &member.datatype);
-            fits_record(document, node, datatypes)
-        }
-        _ => false,
-    };
-    let dims = extent(document, data, is_record)?;
-    let mut elements = Vec::new();
-    collect(document, data, &dims, &mut elements)?;
+    let dims = extent(document, data, datatype.as_ref())?;
     let datatype = match datatype {
         Some(datatype) => datatype,
-        None => inferred(document, data, &elements, order)?,
+        None => inferred(document, data, &dims, order)?,
     };
-    let size = u64::from(datatype.size).saturating_mul(to_u64(elements.len()));
+    let size = shape::product(&dims)?.saturating_mul(u64::from(datatype.size));
     if size > limits::INLINE_BYTES {
         return Err(Error::limit("bytes of inline data", limits::INLINE_BYTES));
     }
+    effort::spend(size)?;
     let mut bytes = Vec::with_capacity(to_usize(size)?);
-    for &element in &elements {
-        put(document, element, &datatype, &mut bytes)?;
-    }
+    each(document, data, &dims, &mut |element| {
+        put(document, element, &datatype, &mut bytes)
+    })?;
     Ok(Inline {
         datatype,
         dims,
@@ -73,15 +68,28 @@ pub fn nulls(document: &Document, data: Index, dims: &[u64]) -> Result<Option<Ve
     if dims.contains(&0) {
         return Ok(None);
     }
-    let mut elements = Vec::new();
-    collect(document, data, dims, &mut elements)?;
-    let is_null = |&element: &Index| document.core_tag(element) == Some(CoreTag::Null);
-    let nulls: Vec<u8> = elements.iter().map(is_null).map(u8::from).collect();
+    let mut nulls = Vec::new();
+    each(document, data, dims, &mut |element| {
+        look(document, element)?;
+        let is_null = document.core_tag(element) == Some(CoreTag::Null);
+        nulls.push(u8::from(is_null));
+        Ok(())
+    })?;
     Ok(nulls.contains(&1).then_some(nulls))
 }
 
-/// The lengths of the lists along the first items.
-fn extent(document: &Document, data: Index, is_record: impl Fn(Index) -> bool) -> Result<Vec<u64>> {
+/// The lengths of the lists along the first items. That the others have the same is not looked at.
+///
+/// # Errors
+/// `Limit` where there are more elements than aliases may bring in.
+pub fn extent(document: &Document, data: Index, datatype: Option<&Datatype>) -> Result<Vec<u64>> {
+    let is_record = |node| match datatype.map(|datatype| &datatype.class) {
+        Some(Class::Compound(members)) => {
+            let datatypes = members.iter().map(|member| &member.datatype);
+            fits_record(document, node, datatypes)
+        }
+        _ => false,
+    };
     let mut dims = Vec::new();
     let mut here = data;
     while let Some(items) = document.items(here)
@@ -122,25 +130,21 @@ fn fits_record<'a>(
             .all(|(datatype, &item)| is_list(datatype) == document.items(item).is_some())
 }
 
-/// The elements under `node`, which must have the extent `dims`.
-fn collect(
+/// Hands the elements under `node`, which must have the extent `dims`, to `visit` in C order.
+fn each(
     document: &Document,
     node: Index,
     dims: &[u64],
-    elements: &mut Vec<Index>,
+    visit: &mut dyn FnMut(Index) -> Result<()>,
 ) -> Result<()> {
     let Some((&dim, inner)) = dims.split_first() else {
-        elements.push(node);
-        let most = limits::TREE_NODES;
-        return match elements.len() <= most {
-            true => Ok(()),
-            false => Err(Error::limit("elements of inline data", to_u64(most))),
-        };
+        return visit(node);
     };
+    look(document, node)?;
     match document.items(node) {
         Some(items) if to_u64(items.len()) == dim => items
             .iter()
-            .try_for_each(|&item| collect(document, item, inner, elements)),
+            .try_for_each(|&item| each(document, item, inner, visit)),
         _ => Err(corrupt(
             document,
             node,
@@ -150,16 +154,11 @@ fn collect(
 }
 
 /// The type that holds all elements: text, complex, float64, int64, uint64 or bool8.
-fn inferred(
-    document: &Document,
-    data: Index,
-    elements: &[Index],
-    order: ByteOrder,
-) -> Result<Datatype> {
-    let (mut has_text, mut has_complex, mut has_float) = (false, false, elements.is_empty());
+fn inferred(document: &Document, data: Index, dims: &[u64], order: ByteOrder) -> Result<Datatype> {
+    let (mut has_text, mut has_complex, mut has_float) = (false, false, dims.contains(&0));
     let (mut has_int, mut low, mut high, mut width) = (false, 0, 0, 0);
-    for &element in elements {
-        match number::of(document, element) {
+    each(document, data, dims, &mut |element| {
+        match spelt(document, element)? {
             Some(Number::Complex(..)) => has_complex = true,
             Some(Number::Float(_)) => has_float = true,
             Some(Number::Int(value)) => {
@@ -174,7 +173,8 @@ fn inferred(
         }
         let text = document.text(element).unwrap_or_default();
         width = text.chars().count().max(width);
-    }
+        Ok(())
+    })?;
     let name = if has_text {
         let width = u32::try_from(width)
             .ok()
@@ -203,11 +203,23 @@ fn inferred(
         .ok_or_else(|| corrupt(document, data, "inline data: unknown datatype"))
 }
 
+/// The number that a scalar is by its type. A number's text is looked at more than once.
+fn spelt(document: &Document, node: Index) -> Result<Option<Number>> {
+    look(document, node)?;
+    let text = document.text(node).unwrap_or_default();
+    if text.len() <= limits::NUMBER_TEXT {
+        let sixtieths = to_u64(text.matches(':').count());
+        effort::spend(to_u64(text.len()).saturating_add(sixtieths.saturating_mul(SIXTIETH)))?;
+    }
+    Ok(number::of(document, node))
+}
+
 /// Appends one element.
 fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> {
     let bad = |what: &str| corrupt(document, node, &format!("inline data: {what}"));
     match &datatype.class {
         Class::Compound(members) => {
+            look(document, node)?;
             let items = document.items(node).unwrap_or_default();
             if items.len() != members.len() {
                 return Err(bad("a record with too many or too few fields"));
@@ -217,12 +229,12 @@ fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8
         }
         Class::Array { base, dims } => {
             let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
-            let mut elements = Vec::new();
-            collect(document, node, &dims, &mut elements)?;
-            let mut elements = elements.into_iter();
-            elements.try_for_each(|element| put(document, element, base, bytes))
+            each(document, node, &dims, &mut |element| {
+                put(document, element, base, bytes)
+            })
         }
         Class::String { .. } => {
+            look(document, node)?;
             let text = document.text(node).ok_or_else(|| bad("no text"))?;
             if !text.is_ascii() {
                 return Err(bad("text that is not ASCII"));
@@ -230,6 +242,7 @@ fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8
             padded(text.bytes(), datatype.size, bytes)
         }
         Class::Ucs4(order) => {
+            look(document, node)?;
             let text = document.text(node).ok_or_else(|| bad("no text"))?;
             let characters = text.chars().map(u32::from);
             let units = characters.flat_map(|character| match order {
@@ -240,7 +253,7 @@ fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8
         }
         _ => {
             let is_null = document.core_tag(node) == Some(CoreTag::Null);
-            let number = match number::of(document, node) {
+            let number = match spelt(document, node)? {
                 Some(number) => number,
                 None if is_null => Number::Int(0),
                 None => number::of_text(document, node).ok_or_else(|| bad("no number"))?,
@@ -255,13 +268,16 @@ fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8
 /// Appends `size` bytes: those given, cut or followed by zeros.
 fn padded(text: impl Iterator<Item = u8>, size: u32, bytes: &mut Vec<u8>) -> Result<()> {
     let size = to_usize(u64::from(size))?;
-    bytes.extend(text.chain(std::iter::repeat(0)).take(size));
+    let end = bytes.len().saturating_add(size);
+    bytes.extend(text.take(size));
+    bytes.resize(end, 0);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asdf::fields;
     use crate::asdf::yaml::compose::compose;
 
     fn inline(data: &str, datatype: &str) -> Result<Inline> {
@@ -369,6 +385,28 @@ mod tests {
             ("[-1, 18446744073709551615]", "~"),
         ] {
             assert!(inline(data, datatype).is_err(), "{data} as {datatype}");
+        }
+    }
+
+    #[test]
+    fn lists_and_texts_count_as_often_as_they_are_met() {
+        let mut lists = "&l0 []".to_owned();
+        for level in 1..10 {
+            let below = format!(", *l{}", level - 1).repeat(9);
+            lists = format!("&l{level} [{lists}{below}]");
+        }
+        let shape = "10, ".repeat(9);
+        let field = format!("[{{datatype: [ascii, 0], shape: [{shape} 0]}}]");
+        let text = format!("&t {}", "q".repeat(1 << 20));
+        let texts = format!("[{text}{}]", ", *t".repeat(400));
+        for (data, datatype) in [
+            (&*format!("[[{lists}], [*l9]]"), &*field),
+            (&texts, "[ascii, 1]"),
+            (&texts, "~"),
+        ] {
+            let _effort = fields::description();
+            let read = inline(data, datatype);
+            assert!(matches!(read, Err(Error::Limit { .. })), "{datatype}");
         }
     }
 

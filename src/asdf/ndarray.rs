@@ -65,6 +65,7 @@ pub fn describe(
     externals: &Externals,
     node: Index,
 ) -> Ndarray {
+    let _effort = fields::description();
     let mut block = None;
     let parser = Parser {
         document,
@@ -78,12 +79,39 @@ pub fn describe(
     }
 }
 
+/// The extent of the ndarray at `node`, and whether its elements stand in the tree, where they are not looked at.
+///
+/// # Errors
+/// As the array's storage has, but for what is wrong with elements in the tree.
+pub fn extent(
+    document: &Document,
+    contents: &Contents,
+    externals: &Externals,
+    node: Index,
+) -> Result<(Vec<u64>, bool)> {
+    let _effort = fields::description();
+    let parser = Parser {
+        document,
+        contents,
+        externals,
+    };
+    match parser.elements(node)? {
+        Elements::Inline(inline) => Ok((parser.inline_dims(&inline)?, true)),
+        Elements::Stored(fields, source) => {
+            let array = parser.stored(&fields, source, &mut None)?;
+            array.storage?;
+            Ok((array.shape.dims().to_vec(), false))
+        }
+    }
+}
+
 /// Which elements of inline data are null, a byte each, of the array's shape; `None` where none is, or
 /// the data does not stand in the tree.
 ///
 /// # Errors
 /// As the data is damaged.
 pub fn nulls(document: &Document, node: Index, array: &Array) -> Result<Option<Array>> {
+    let _effort = fields::description();
     let data = match document.items(node) {
         Some(_) => Some(node),
         None => Fields::new(document, node)?.get("data"),
@@ -142,15 +170,44 @@ enum Length {
     Open,
 }
 
-impl Parser<'_> {
+/// Where an ndarray's elements are.
+enum Elements<'a> {
+    Stored(Fields<'a>, Index),
+    Inline(InTree),
+}
+
+/// An ndarray whose elements stand in the tree.
+struct InTree {
+    data: Index,
+    datatype: Option<Datatype>,
+    shape: Option<Index>,
+    order: ByteOrder,
+}
+
+impl<'a> Parser<'a> {
     fn array(&self, node: Index, block: &mut Option<Held>) -> Result<Array> {
+        match self.elements(node)? {
+            Elements::Inline(inline) => self.inline(inline),
+            Elements::Stored(fields, source) => self.stored(&fields, source, block),
+        }
+    }
+
+    fn elements(&self, node: Index) -> Result<Elements<'a>> {
         if self.document.items(node).is_some() {
-            return self.inline(node, None, None, ByteOrder::Little);
+            return Ok(Elements::Inline(InTree {
+                data: node,
+                datatype: None,
+                shape: None,
+                order: ByteOrder::Little,
+            }));
         }
         let fields = Fields::new(self.document, node)?;
         match (fields.get("source"), fields.get("data")) {
-            (Some(source), None) => self.stored(&fields, source, block),
+            (Some(source), None) => Ok(Elements::Stored(fields, source)),
             (None, Some(data)) => {
+                if self.document.items(data).is_none() {
+                    return Err(self.corrupt(data, "inline data is no list"));
+                }
                 let order = match fields.get("byteorder") {
                     Some(order) => datatype::byte_order(self.document, order)?,
                     None => ByteOrder::Little,
@@ -158,31 +215,23 @@ impl Parser<'_> {
                 let datatype = fields.get("datatype");
                 let datatype =
                     datatype.map(|datatype| datatype::parse(self.document, datatype, order));
-                self.inline(data, datatype.transpose()?, fields.get("shape"), order)
+                Ok(Elements::Inline(InTree {
+                    data,
+                    datatype: datatype.transpose()?,
+                    shape: fields.get("shape"),
+                    order,
+                }))
             }
             (Some(_), Some(_)) => Err(self.corrupt(node, "both source and data")),
             (None, None) => Err(self.corrupt(node, "neither source nor data")),
         }
     }
 
-    fn inline(
-        &self,
-        data: Index,
-        datatype: Option<Datatype>,
-        shape: Option<Index>,
-        order: ByteOrder,
-    ) -> Result<Array> {
-        if self.document.items(data).is_none() {
-            return Err(self.corrupt(data, "inline data is no list"));
-        }
-        let inline = inline::read(self.document, data, datatype, order)?;
-        let mut dims = inline.dims;
-        if let Some(shape) = shape {
-            dims = self.agreed(shape, dims)?;
-        }
+    fn inline(&self, array: InTree) -> Result<Array> {
+        let inline = inline::read(self.document, array.data, array.datatype, array.order)?;
         Ok(Array {
             datatype: inline.datatype,
-            shape: Shape::fixed(dims),
+            shape: Shape::fixed(self.agreed(array.shape, inline.dims)?),
             fill: Fill::Zero,
             layout: Layout::Inline,
             chunk_shape: None,
@@ -191,8 +240,16 @@ impl Parser<'_> {
         })
     }
 
-    /// The declared shape of inline data. Of an empty array lists cannot show all dimensions.
-    fn agreed(&self, shape: Index, dims: Vec<u64>) -> Result<Vec<u64>> {
+    fn inline_dims(&self, array: &InTree) -> Result<Vec<u64>> {
+        let dims = inline::extent(self.document, array.data, array.datatype.as_ref())?;
+        self.agreed(array.shape, dims)
+    }
+
+    /// The shape of inline data, as declared. Of an empty array lists cannot show all dimensions.
+    fn agreed(&self, shape: Option<Index>, dims: Vec<u64>) -> Result<Vec<u64>> {
+        let Some(shape) = shape else {
+            return Ok(dims);
+        };
         let declared = self.shape(shape)?;
         let fits = |(declared, &dim): (&Length, &u64)| match declared {
             Length::Fixed(length) => *length == dim,
@@ -233,6 +290,7 @@ impl Parser<'_> {
             offset,
             strides: strides.transpose()?,
         };
+        fields::look(self.document, source)?;
         if let Some(file) = external_name(self.document, source) {
             let other = self.externals.open(&file);
             let array = other.and_then(|other| {
@@ -252,7 +310,7 @@ impl Parser<'_> {
         if self.document.is_text(source) {
             return self.contents.blocks().place(0);
         }
-        let number = fields::integer(self.document, source);
+        let number = fields::integer(self.document, source)?;
         let number = number.ok_or_else(|| self.corrupt(source, "source"))?;
         self.contents.blocks().place(number)
     }
@@ -277,7 +335,7 @@ impl Parser<'_> {
             return Err(bad());
         }
         let stride = |&item: &Index| {
-            let stride = fields::integer(self.document, item);
+            let stride = fields::integer(self.document, item)?;
             stride
                 .and_then(|stride| i64::try_from(stride).ok())
                 .ok_or_else(bad)
@@ -286,7 +344,7 @@ impl Parser<'_> {
     }
 
     fn unsigned(&self, node: Index, what: &str) -> Result<u64> {
-        let number = fields::integer(self.document, node);
+        let number = fields::integer(self.document, node)?;
         let number = number.and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| self.corrupt(node, what))
     }

@@ -2,6 +2,7 @@
 
 use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, Index};
+use crate::limits;
 use crate::model::datatype::{ByteOrder, Class, Datatype};
 
 /// A scalar's value, where it is a number.
@@ -37,14 +38,21 @@ pub fn of(document: &Document, node: Index) -> Option<Number> {
 
 /// The number that a scalar of type text spells, as `1e5` does.
 pub fn of_text(document: &Document, node: Index) -> Option<Number> {
-    let text = document.text(node)?.trim();
+    let text = document.text(node)?;
+    if text.len() > limits::NUMBER_TEXT {
+        return None;
+    }
+    let text = text.trim();
     let int = text.parse().ok().map(Number::Int);
     int.or_else(|| text.parse().ok().map(Number::Float))
         .or_else(|| complex(text))
 }
 
-/// `core/complex`: `1+2j`, `(1 + 2J)`, `-3i`, `nan+infj`.
-pub fn complex(text: &str) -> Option<Number> {
+/// `core/complex`: `1+2j`, `(1 + 2J)`, `-3i`, `nan+infj`; none for what is too long for a number.
+fn complex(text: &str) -> Option<Number> {
+    if text.len() > limits::NUMBER_TEXT {
+        return None;
+    }
     let text: String = text.to_ascii_lowercase().replace(' ', "");
     let inner = text
         .strip_prefix('(')

@@ -286,13 +286,16 @@ impl Tree {
         reference.names.iter().try_fold(Index::ROOT, step)
     }
 
-    /// The node itself; of a `$ref` what it names in this file. No more entries of mappings and bytes of text are
+    /// The node itself; of a `$ref` that is not too long what it names in this file. No more entries of mappings and bytes of text are
     /// looked at than are `left`; where that is too few, none is.
     pub fn meant(&self, node: Index, left: &mut usize) -> Option<Index> {
         spend(left, self.document.pairs(node).map_or(1, <[_]>::len))?;
         let Some(uri) = self.uri(node) else {
             return Some(node);
         };
+        if uri.len() > limits::TREE_PATH {
+            return None;
+        }
         spend(left, uri.len())?;
         let reference = pointer::parse(uri);
         match reference.file {

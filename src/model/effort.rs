@@ -18,6 +18,8 @@ thread_local! {
 #[derive(Debug)]
 pub struct Effort {
     before: Option<u64>,
+    /// What of that was granted on.
+    of_before: u64,
 }
 
 impl Effort {
@@ -29,13 +31,25 @@ impl Effort {
     /// So many bytes.
     pub fn of(bytes: u64) -> Self {
         let before = LEFT.replace(Some(bytes));
-        Effort { before }
+        Effort {
+            before,
+            of_before: 0,
+        }
+    }
+
+    /// So many bytes at most, of those that are left of the earlier grant.
+    pub fn within(bytes: u64) -> Self {
+        let before = LEFT.get();
+        let of_before = before.map_or(bytes, |left| left.min(bytes));
+        LEFT.set(Some(of_before));
+        Effort { before, of_before }
     }
 }
 
 impl Drop for Effort {
     fn drop(&mut self) {
-        LEFT.set(self.before);
+        let spent = self.of_before.saturating_sub(LEFT.get().unwrap_or(0));
+        LEFT.set(self.before.map(|left| left.saturating_sub(spent)));
     }
 }
 
@@ -83,5 +97,25 @@ mod tests {
         drop(request);
         assert!(!is_spent());
         spend(ALL + 1).expect("no bound again");
+    }
+
+    #[test]
+    fn a_part_is_taken_from_the_whole() {
+        {
+            let _part = Effort::within(10);
+            spend(11).expect_err("bounded without a whole, too");
+        }
+        spend(limits::REQUEST_METADATA).expect("no bound again");
+        let _whole = Effort::of(15);
+        {
+            let _part = Effort::within(10);
+            spend(10).expect("all of the part");
+        }
+        assert!(!is_spent());
+        {
+            let _part = Effort::within(10);
+            spend(6).expect_err("more than was left");
+        }
+        assert!(is_spent());
     }
 }

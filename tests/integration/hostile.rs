@@ -17,6 +17,7 @@ mod links;
 mod memory;
 mod mutants;
 pub(crate) mod mutation;
+mod ndarrays;
 mod pointers;
 mod requests;
 mod shared;

@@ -12,6 +12,13 @@ use crate::wire::to_u64;
 #[derive(Debug)]
 pub struct Budget(usize);
 
+impl Budget {
+    /// What was spent of it, in pairs.
+    pub fn spent(&self) -> usize {
+        limits::TREE_MERGED.saturating_sub(self.0)
+    }
+}
+
 impl Default for Budget {
     fn default() -> Self {
         Budget(limits::TREE_MERGED)

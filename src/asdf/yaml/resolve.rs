@@ -2,6 +2,10 @@
 //! library reads through it, so that its faults (`-.5` is text, an exponent needs a sign) are the
 //! practice.
 
+use std::borrow::Cow;
+
+use crate::limits;
+
 /// The types that YAML itself gives scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CoreTag {
@@ -43,12 +47,13 @@ impl CoreTag {
     }
 }
 
-/// The type of a scalar without quotes and tag.
+/// The type of a scalar without quotes and tag. What is too long for a number or a date is text.
 pub fn implicit(text: &str) -> CoreTag {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => CoreTag::Null,
         "<<" => CoreTag::Merge,
         "=" => CoreTag::Value,
+        _ if text.len() > limits::NUMBER_TEXT => CoreTag::Str,
         _ if boolean(text).is_some() => CoreTag::Bool,
         _ if is_int(text) => CoreTag::Int,
         _ if is_float(text) => CoreTag::Float,
@@ -70,9 +75,9 @@ pub fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// The value of a scalar of type `Int`; none where it is beyond 128 bits.
+/// The value of a scalar of type `Int`; none where it is beyond 128 bits, or too long.
 pub fn integer(text: &str) -> Option<i128> {
-    let plain = text.replace('_', "");
+    let plain = without_underscores(text)?;
     let (negative, digits) = signed(&plain);
     let value = if digits == "0" {
         0
@@ -94,18 +99,28 @@ pub fn integer(text: &str) -> Option<i128> {
     }
 }
 
-/// The value of a scalar of type `Float`.
+/// The value of a scalar of type `Float`; none where it is too long.
 pub fn float(text: &str) -> Option<f64> {
-    let plain = text.replace('_', "").to_ascii_lowercase();
+    let plain = without_underscores(text)?.to_ascii_lowercase();
     let (negative, digits) = signed(&plain);
     let value = match digits {
         ".inf" => f64::INFINITY,
         ".nan" => NAN,
         _ => digits.split(':').try_fold(0.0, |value: f64, part| {
-            part.parse::<f64>().ok().map(|part| value * 60.0 + part)
+            let short = part.parse::<u8>().map(f64::from);
+            let part = short.or_else(|_| part.parse());
+            part.ok().map(|part: f64| value * 60.0 + part)
         })?,
     };
     Some(if negative { -value } else { value })
+}
+
+/// The text of a number without what only helps to read it; none where it is too long.
+fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
+    (text.len() <= limits::NUMBER_TEXT).then(|| match text.contains('_') {
+        true => Cow::Owned(text.chars().filter(|&character| character != '_').collect()),
+        false => Cow::Borrowed(text),
+    })
 }
 
 /// Whether there is a minus, and the text after the sign.
@@ -293,5 +308,14 @@ mod tests {
         assert_eq!(float("190:20:30.15"), Some(685_230.15));
         assert_eq!(float("-.INF"), Some(f64::NEG_INFINITY));
         assert_eq!(float("1_0.5e-1"), Some(1.05));
+    }
+
+    #[test]
+    fn what_is_too_long_is_no_number() {
+        let digits = |count| "0".repeat(count);
+        let (most, more) = (digits(limits::NUMBER_TEXT), digits(limits::NUMBER_TEXT + 1));
+        assert_eq!((implicit(&most), integer(&most)), (CoreTag::Int, Some(0)));
+        assert_eq!((implicit(&more), integer(&more)), (CoreTag::Str, None));
+        assert_eq!(float(&more), None);
     }
 }

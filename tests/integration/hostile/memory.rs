@@ -231,6 +231,29 @@ fn mounted_set(
     (mounted(&source), directory, source)
 }
 
+/// ASDF: one field with a long name as often as a list may be long, and a chunk at the end of a reference of two million
+/// names.
+#[test]
+fn names_that_aliases_repeat() {
+    let field = format!("&f {{name: {}, datatype: int8}}", "n".repeat(100_000));
+    let fields = field + &", *f".repeat(10_000);
+    let fields = format!("source: 0, byteorder: little, shape: [1], datatype: [{fields}]");
+    let fields = format!("!core/ndarray-1.1.0 {{{fields}}}");
+    let reference = format!("{{$ref: '#{}'}}", "/a".repeat(2_000_000));
+    let chunks = format!(
+        "!core/chunked-ndarray-1.0.0 {{shape: [1], datatype: int8, chunks: [{{start: [0], ndarray: {reference}}}]}}"
+    );
+    for array in [fields, chunks] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let source = directory.path().join("names.asdf");
+        fs::write(&source, super::asdf::file(format!("bad: {array}"), &[])).expect("names.asdf");
+        let mount = mounted(&source);
+        fs::metadata(mount.at("bad")).expect("its kind");
+        assert!(fs::read(mount.at(".h5fs/assembled/bad")).is_err());
+        keeps_its_promise(&mount, &source);
+    }
+}
+
 /// Of an element of four gigabytes, a read takes what it returns.
 #[test]
 fn a_virtual_element_of_four_gigabytes() {
