@@ -246,7 +246,7 @@ fn names_that_aliases_repeat() {
     for array in [fields, chunks] {
         let directory = tempfile::tempdir().expect("temporary directory");
         let source = directory.path().join("names.asdf");
-        fs::write(&source, super::asdf::file(format!("bad: {array}"), &[])).expect("names.asdf");
+        fs::write(&source, file(format!("bad: {array}"), &[])).expect("names.asdf");
         let mount = mounted(&source);
         fs::metadata(mount.at("bad")).expect("its kind");
         assert!(fs::read(mount.at(".h5fs/assembled/bad")).is_err());
