@@ -176,6 +176,15 @@ pub const TREE_NODES: usize = 1 << 20;
 /// Levels of an ASDF tree.
 pub const TREE_LEVELS: usize = 1000;
 
+/// Bytes of all tags of an ASDF tree's nodes, as they are meant.
+pub const TREE_TAGS_WRITTEN: usize = 32 << 20;
+
+/// Bytes of those that differ, [`TREE_TAG`] counted for each besides.
+pub const TREE_TAGS: usize = 1 << 20;
+
+/// Bytes that count for any tag of an ASDF tree.
+pub const TREE_TAG: usize = 64;
+
 /// Bytes of a reference, and of the path that an alias leads over, in an ASDF tree.
 pub const TREE_PATH: usize = 64 << 10;
 

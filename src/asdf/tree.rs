@@ -48,7 +48,7 @@ struct Place {
 #[derive(Debug, Default)]
 struct Group {
     entries: Vec<Entry>,
-    /// The slots in the order of their names' bytes; empty for a sequence.
+    /// The slots in the order of their keys' bytes; empty for a sequence.
     sorted: Vec<u32>,
     /// By the slot of a key that is no text, that of the key that is its text.
     texts: HashMap<usize, usize>,
@@ -69,6 +69,24 @@ enum Name {
     /// The n-th different key of one text.
     Numbered(Index, u32),
     Item,
+}
+
+impl Name {
+    /// The key, and the how manieth of its text.
+    fn key(self) -> Option<(Index, u32)> {
+        match self {
+            Name::Key(key) => Some((key, 1)),
+            Name::Numbered(key, number) => Some((key, number)),
+            Name::Item => None,
+        }
+    }
+}
+
+/// The text and the number that make such a name.
+fn numbered(name: &[u8]) -> Option<(&[u8], u32)> {
+    let (text, number) = std::str::from_utf8(name).ok()?.rsplit_once("%~")?;
+    let value: u32 = number.parse().ok().filter(|&value| value > 1)?;
+    (value.to_string() == number).then_some((text.as_bytes(), value))
 }
 
 /// Where an entry leads.
@@ -165,11 +183,19 @@ impl Tree {
             let same = slot.to_string().as_bytes() == name && slot < group.entries.len();
             return same.then_some(slot);
         }
+        let key = (name, 1);
+        let numbered = || self.keyed(group, numbered(name)?);
+        self.keyed(group, key).or_else(numbered)
+    }
+
+    /// The slot of the n-th different key of one text.
+    fn keyed(&self, group: &Group, key: (&[u8], u32)) -> Option<usize> {
         let found = group.sorted.binary_search_by(|&slot| {
             let slot = to_usize(u64::from(slot)).unwrap_or(usize::MAX);
-            let entry = group.entries.get(slot).copied();
-            let here = entry.map(|entry| self.name(entry, slot));
-            here.as_deref().unwrap_or_default().cmp(name)
+            let here = group.entries.get(slot).and_then(|entry| entry.name.key());
+            let here = here.map(|(here, number)| (self.document.key_text(here), number));
+            let (text, number) = here.unwrap_or_default();
+            (text.as_bytes(), number).cmp(&key)
         });
         let slot = group.sorted.get(found.ok()?)?;
         to_usize(u64::from(*slot)).ok()
@@ -335,10 +361,10 @@ impl Tree {
     }
 
     fn mapping(&self, pairs: &[(Index, Index)]) -> Group {
-        let mut uses: HashMap<&str, (u32, usize)> = HashMap::new();
+        let mut uses: HashMap<u32, (u32, usize)> = HashMap::new();
         let mut texts = HashMap::new();
         let mut named = |(slot, &(key, node)): (usize, &(Index, Index))| {
-            let (uses, first) = uses.entry(self.document.key_text(key)).or_insert((0, slot));
+            let (uses, first) = uses.entry(self.document.name(key)).or_insert((0, slot));
             *uses = uses.saturating_add(1);
             let name = match *uses {
                 1 => Name::Key(key),
@@ -351,9 +377,10 @@ impl Tree {
         };
         let entries: Vec<_> = pairs.iter().enumerate().map(&mut named).collect();
         let mut sorted: Vec<u32> = (0..).take(entries.len()).collect();
-        sorted.sort_by_cached_key(|&slot| {
+        sorted.sort_unstable_by_key(|&slot| {
             let slot = to_usize(u64::from(slot)).unwrap_or(usize::MAX);
-            entries.get(slot).map(|&entry| self.name(entry, slot))
+            let key = entries.get(slot).and_then(|entry| entry.name.key());
+            key.map(|(key, number)| (self.document.name(key), number))
         });
         Group {
             entries,
@@ -423,6 +450,24 @@ mod tests {
             .iter()
             .map(|name| String::from_utf8(name.clone()).unwrap());
         names.map(|name| format!("/{name}")).collect()
+    }
+
+    /// Names of a megabyte were resolved, hashed and sorted at each use.
+    #[test]
+    fn long_keys_cost_their_length_once() {
+        let key = "q".repeat(1 << 20);
+        let before = std::time::Instant::now();
+        let aliases = "*a : 1, ".repeat(5000);
+        let once = tree(&format!("[&a {key}, {{{aliases}z: 1}}]"));
+        assert_eq!(once.count(once.document.items(Index::ROOT).unwrap()[1]), 2);
+        let merges = "{<<: *a}, ".repeat(5000);
+        let merged = tree(&format!(
+            "[&a {{? {key}\n : 1, ? {key}z\n : 2}}, {merges} z]"
+        ));
+        for &item in &merged.document.items(Index::ROOT).unwrap()[..5001] {
+            assert_eq!(merged.count(item), 2);
+        }
+        assert!(before.elapsed() < std::time::Duration::from_secs(20));
     }
 
     #[test]
