@@ -297,6 +297,10 @@ impl<'a> Composer<'a> {
         let at = u32::try_from(to_u64(at)).unwrap_or(u32::MAX);
         let node = self.document.push(kind, held, tag, at);
         let node = node.ok_or_else(too_many)?;
+        if anchor > limits::TREE_ANCHORS {
+            let most = to_u64(limits::TREE_ANCHORS);
+            return Err(Error::limit("number of the tree's anchors", most));
+        }
         if anchor != 0 {
             let known = self.anchors.len().max(anchor.saturating_add(1));
             self.anchors.resize(known, None);
@@ -468,6 +472,19 @@ mod tests {
         assert!(tagged(990, 0..2000).is_err_and(most));
         let error = tagged(900, std::iter::repeat_n(7, 40_000)).unwrap_err();
         assert!(most(error.clone()), "{error}");
+    }
+
+    /// The parser keeps all of them.
+    #[test]
+    fn anchors_are_bounded() {
+        let error = document_of_anchors(limits::TREE_ANCHORS.saturating_add(1)).unwrap_err();
+        assert!(matches!(error, Error::Limit { .. }), "{error}");
+        document_of_anchors(1000).unwrap();
+    }
+
+    fn document_of_anchors(count: usize) -> Result<Document> {
+        let items: String = (0..count).map(|i| format!("- &a{i} 1\n")).collect();
+        compose(items.as_bytes(), 0)
     }
 
     #[test]
