@@ -168,7 +168,7 @@ pub const LISTED_TEXT: usize = 8 << 20;
 pub const SYMLINK_BYTES: usize = 4095;
 
 /// Bytes of an ASDF tree's text, and of what its scalars and its keys that are collections say.
-pub const TREE_BYTES: u64 = 16 << 20;
+pub const TREE_BYTES: u64 = 12 << 20;
 
 /// Nodes of an ASDF tree, keys included, aliases counted each time. They take some 35 MiB and half a second.
 pub const TREE_NODES: usize = 400_000;

@@ -497,7 +497,7 @@ fn links_of_a_tree() {
         aliases += &format!("a{level}: &a{level} [{all}]\n");
     }
     costs_little(file(&aliases, &[]));
-    let key = "k".repeat(many(30_000));
+    let key = "k".repeat(many(20_000));
     let mut text = String::new();
     for level in 0..500 {
         text += &format!("{:level$}? {key}\n{:level$}:\n", "", "");
