@@ -173,14 +173,26 @@ pub const ERROR_TEXT: usize = 2048;
 /// Bytes of a symbolic link's text.
 pub const SYMLINK_BYTES: usize = 4095;
 
-/// Bytes of an ASDF tree's text.
-pub const TREE_BYTES: u64 = 64 << 20;
+/// Bytes of an ASDF tree's text, and of what its scalars and its keys that are collections say.
+pub const TREE_BYTES: u64 = 12 << 20;
 
-/// Nodes of an ASDF tree, keys included, aliases counted each time.
-pub const TREE_NODES: usize = 1 << 20;
+/// Nodes of an ASDF tree, keys included, aliases counted each time. They take some 35 MiB and half a second.
+pub const TREE_NODES: usize = 400_000;
 
 /// Levels of an ASDF tree.
 pub const TREE_LEVELS: usize = 1000;
+
+/// Anchors of an ASDF tree, which the parser keeps while it reads the text.
+pub const TREE_ANCHORS: usize = 100_000;
+
+/// Bytes of all tags of an ASDF tree's nodes, as they are meant.
+pub const TREE_TAGS_WRITTEN: usize = 32 << 20;
+
+/// Bytes of those that differ, [`TREE_TAG`] counted for each besides.
+pub const TREE_TAGS: usize = 1 << 20;
+
+/// Bytes that count for any tag of an ASDF tree.
+pub const TREE_TAG: usize = 64;
 
 /// Bytes of a reference, and of the path that an alias leads over, in an ASDF tree.
 pub const TREE_PATH: usize = 64 << 10;

@@ -45,33 +45,36 @@ pub fn is_asdf(source: &dyn Source) -> Result<bool> {
 /// `Corrupt` where the file does not begin as ASDF files do, `Unsupported` for a major version
 /// over 1.
 pub fn read(source: &dyn Source) -> Result<Header> {
-    let mut text = Growing::new(source);
-    let first = text.line(0)?;
-    let version = version(text.get(first.clone()))?;
-    let mut at = first.end;
-    while text.get(at..at.saturating_add(1)) == b"#" {
-        at = text.line(at)?.end;
+    let mut text = Window::new(source);
+    let version = version(first_line(text.from(0)?))?;
+    let mut at = text.line_end(0)?;
+    while text.from(at)?.first() == Some(&b'#') {
+        at = text.line_end(at)?;
     }
-    while text
-        .byte(at)?
-        .is_some_and(|byte| is_blank(byte) || byte == 0)
-    {
-        at = at.saturating_add(1);
-    }
+    let at = text.skip_blanks(at)?;
     let mut header = Header {
         version,
         tree: None,
         error: None,
-        end: to_u64(at),
+        end: at,
     };
-    if text.byte(at)?.is_none() || text.starts_with(at, block::MAGIC)? {
+    let rest = text.from(at)?;
+    if rest.is_empty() || rest.starts_with(block::MAGIC) {
         return Ok(header);
     }
     let (end, error) = tree_end(&mut text, at)?;
-    header.tree = Some(to_u64(at)..to_u64(end));
+    header.tree = Some(at..end);
     header.error = error;
-    header.end = to_u64(end);
+    header.end = end;
     Ok(header)
+}
+
+/// What `bytes` has before its first line break or block.
+fn first_line(bytes: &[u8]) -> &[u8] {
+    let line = bytes.split(|&byte| byte == b'\n').next();
+    let line = line.unwrap_or_default();
+    let end = scan::first(line, block::MAGIC);
+    line.get(..end.unwrap_or(line.len())).unwrap_or_default()
 }
 
 fn version(line: &[u8]) -> Result<String> {
@@ -92,40 +95,37 @@ fn version(line: &[u8]) -> Result<String> {
 }
 
 /// The end of the tree that begins at `start`, and why it is not a proper end.
-fn tree_end(text: &mut Growing<'_>, start: usize) -> Result<(usize, Option<Error>)> {
+fn tree_end(text: &mut Window<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let (end, error) = any_tree_end(text, start)?;
-    match to_u64(end.saturating_sub(start)) > limits::TREE_BYTES {
+    match end.saturating_sub(start) > limits::TREE_BYTES {
         true => Ok((end, Some(too_long()))),
         false => Ok((end, error)),
     }
 }
 
 /// The same, however long the tree is.
-fn any_tree_end(text: &mut Growing<'_>, start: usize) -> Result<(usize, Option<Error>)> {
+fn any_tree_end(text: &mut Window<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let mut searched = start;
     loop {
-        let bytes = text.get(searched..usize::MAX);
-        let marker = end_marker(bytes, text.is_whole());
+        text.from(searched)?;
+        let (bytes, is_last) = (text.here(searched), text.is_last());
+        let marker = end_marker(bytes, is_last);
         let block = scan::first(bytes, block::MAGIC);
+        let end = text.end();
         match (marker, block) {
-            (Some(end), block) if block.is_none_or(|block| end <= block) => {
-                return Ok((searched.saturating_add(end), None));
+            (Some(marker), block) if block.is_none_or(|block| marker <= block) => {
+                return Ok((searched.saturating_add(to_u64(marker)), None));
             }
             (_, Some(block)) => {
-                let end = searched.saturating_add(block);
+                let end = searched.saturating_add(to_u64(block));
                 return Ok((end, Some(no_end(end))));
             }
-            _ => {}
+            _ if is_last => return Ok((end, Some(no_end(end)))),
+            _ if end.saturating_sub(start) >= limits::TREE_BYTES => {
+                return Ok((end, Some(too_long())));
+            }
+            _ => searched = end.saturating_sub(Window::LEAST).max(start),
         }
-        // A marker and its line break are seven bytes at most, and may be cut by the end of what is here.
-        searched = text.length().saturating_sub(8).max(start);
-        if text.is_whole() {
-            return Ok((text.length(), Some(no_end(text.length()))));
-        }
-        if to_u64(text.length().saturating_sub(start)) >= limits::TREE_BYTES {
-            return Ok((text.length(), Some(too_long())));
-        }
-        text.grow()?;
     }
 }
 
@@ -133,8 +133,8 @@ fn too_long() -> Error {
     Error::limit("bytes of the tree's text", limits::TREE_BYTES)
 }
 
-fn no_end(at: usize) -> Error {
-    Error::corrupt("tree: its end marker (...) is missing", to_u64(at))
+fn no_end(at: u64) -> Error {
+    Error::corrupt("tree: its end marker (...) is missing", at)
 }
 
 /// The end of the first line that holds `...` alone. `whole`: nothing follows `bytes`.
@@ -157,91 +157,94 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
 }
 
-/// The beginning of the file, as much of it as was asked for.
-struct Growing<'a> {
+/// A piece of the file that moves on with what is looked at.
+struct Window<'a> {
     source: &'a dyn Source,
+    /// Where the piece begins in the file.
+    start: u64,
     bytes: Vec<u8>,
 }
 
-impl<'a> Growing<'a> {
-    const FIRST: u64 = 64 << 10;
+impl<'a> Window<'a> {
+    const PIECE: u64 = 64 << 10;
+
+    /// More bytes than this are there after any place, unless the file ends before: a marker with its line breaks, or a block's magic.
+    const LEAST: u64 = 8;
 
     fn new(source: &'a dyn Source) -> Self {
-        Growing {
+        Window {
             source,
+            start: 0,
             bytes: Vec::new(),
         }
     }
 
-    fn length(&self) -> usize {
-        self.bytes.len()
+    /// Where the piece ends in the file.
+    fn end(&self) -> u64 {
+        self.start.saturating_add(to_u64(self.bytes.len()))
     }
 
-    fn is_whole(&self) -> bool {
-        to_u64(self.bytes.len()) >= self.source.length()
+    /// Whether the file ends with the piece.
+    fn is_last(&self) -> bool {
+        self.end() >= self.source.length()
     }
 
-    /// Reads on, so that there is twice as much.
-    fn grow(&mut self) -> Result<()> {
-        let length = to_u64(self.bytes.len());
-        let end = length.saturating_mul(2).max(Self::FIRST);
-        let more = scan::piece(self.source, length..end)?;
-        self.bytes.extend_from_slice(&more);
-        Ok(())
+    /// What the piece has from a place in the file on.
+    fn here(&self, at: u64) -> &[u8] {
+        let skipped = at.checked_sub(self.start);
+        let skipped = skipped.and_then(|skipped| usize::try_from(skipped).ok());
+        skipped
+            .and_then(|skipped| self.bytes.get(skipped..))
+            .unwrap_or_default()
     }
 
-    /// What is here of a range.
-    fn get(&self, range: Range<usize>) -> &[u8] {
-        let end = range.end.min(self.bytes.len());
-        self.bytes.get(range.start..end).unwrap_or_default()
-    }
-
-    /// The byte at a place, which is read if need be; none at the end of the file.
-    fn byte(&mut self, at: usize) -> Result<Option<u8>> {
-        self.reach(at.saturating_add(1))?;
-        Ok(self.bytes.get(at).copied())
-    }
-
-    fn starts_with(&mut self, at: usize, pattern: &[u8]) -> Result<bool> {
-        self.reach(at.saturating_add(pattern.len()))?;
-        Ok(self.get(at..usize::MAX).starts_with(pattern))
-    }
-
-    fn reach(&mut self, end: usize) -> Result<()> {
-        while self.length() < end && !self.is_whole() {
-            self.bounded()?;
-            self.grow()?;
+    /// Bytes from a place in the file on; none at its end.
+    fn from(&mut self, at: u64) -> Result<&[u8]> {
+        let is_short = self.end() <= at.saturating_add(Self::LEAST) && !self.is_last();
+        if at < self.start || is_short {
+            self.start = at;
+            self.bytes = scan::piece(self.source, at..at.saturating_add(Self::PIECE))?;
         }
-        Ok(())
+        Ok(self.here(at))
     }
 
-    /// The line that begins at `start`, its line break included; a block ends it too.
-    fn line(&mut self, start: usize) -> Result<Range<usize>> {
+    /// Where the line that begins at `start` ends, its line break included; a block ends it too.
+    fn line_end(&mut self, start: u64) -> Result<u64> {
+        let mut at = start;
         loop {
-            let bytes = self.get(start..usize::MAX);
-            let block = scan::first(bytes, block::MAGIC).unwrap_or(usize::MAX);
+            bounded(at)?;
+            let bytes = self.from(at)?;
             let newline = bytes.iter().position(|&byte| byte == b'\n');
-            match newline.filter(|&newline| newline < block) {
-                Some(newline) => {
-                    let length = newline.saturating_add(1);
-                    self.reach(start.saturating_add(length).saturating_add(1))?;
-                    return Ok(start..start.saturating_add(length));
-                }
-                None if block != usize::MAX => return Ok(start..start.saturating_add(block)),
-                None if self.is_whole() => return Ok(start..self.length()),
-                None => {
-                    self.bounded()?;
-                    self.grow()?;
-                }
+            let length = newline.map(|newline| newline.saturating_add(1));
+            let line = bytes.get(..length.unwrap_or(bytes.len()));
+            let block = scan::first(line.unwrap_or_default(), block::MAGIC);
+            match block.or(length) {
+                Some(length) => return Ok(at.saturating_add(to_u64(length))),
+                None if self.is_last() => return Ok(self.end()),
+                None => at = self.end().saturating_sub(to_u64(block::MAGIC.len())),
             }
         }
     }
 
-    fn bounded(&self) -> Result<()> {
-        match to_u64(self.length()) <= limits::TREE_BYTES {
-            true => Ok(()),
-            false => Err(Error::limit("bytes before the tree", limits::TREE_BYTES)),
+    /// The first place from `start` on that holds neither a blank nor a zero.
+    fn skip_blanks(&mut self, start: u64) -> Result<u64> {
+        let mut at = start;
+        loop {
+            bounded(at)?;
+            let mut bytes = self.from(at)?.iter();
+            match bytes.position(|&byte| !is_blank(byte) && byte != 0) {
+                Some(blanks) => return Ok(at.saturating_add(to_u64(blanks))),
+                None if self.is_last() => return Ok(self.end()),
+                None => at = self.end(),
+            }
         }
+    }
+}
+
+fn bounded(at: u64) -> Result<()> {
+    match at <= limits::TREE_BYTES {
+        true => Ok(()),
+        false => Err(Error::limit("bytes before the tree", limits::TREE_BYTES)),
     }
 }
 
@@ -305,11 +308,37 @@ mod tests {
         }
     }
 
+    /// Half a million of them were searched for a block each time.
+    #[test]
+    fn many_comments_are_read_once() {
+        let mut bytes = b"#ASDF 1.0.0\n".to_vec();
+        bytes.extend(b"#\n".repeat(500_000));
+        bytes.extend_from_slice(b"# \xd3BLK");
+        let before = std::time::Instant::now();
+        let found = header(&bytes).unwrap();
+        assert_eq!((found.tree, found.end), (None, 1_000_014));
+        assert!(before.elapsed() < std::time::Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_block_across_a_read_ends_a_comment() {
+        for length in 65_530..65_540 {
+            let mut bytes = b"#ASDF 1.0.0\n#".to_vec();
+            bytes.resize(length, b'x');
+            bytes.extend_from_slice(b"\xd3BLK\n...\n");
+            let found = header(&bytes).unwrap();
+            let length = to_u64(length);
+            assert_eq!((found.tree, found.end), (None, length));
+        }
+    }
+
     #[test]
     fn a_marker_across_a_read_is_found() {
-        let mut bytes = b"#ASDF 1.0.0\n%YAML 1.1\n---\n".to_vec();
-        bytes.resize(65_533, b' ');
-        bytes.extend_from_slice(b"\n...\nrest");
-        assert_eq!(header(&bytes).unwrap().end, 65_538);
+        for length in 65_525..65_540 {
+            let mut bytes = b"#ASDF 1.0.0\n%YAML 1.1\n---\n".to_vec();
+            bytes.resize(length, b' ');
+            bytes.extend_from_slice(b"\n...\r\nrest");
+            assert_eq!(header(&bytes).unwrap().end, to_u64(length) + 6);
+        }
     }
 }

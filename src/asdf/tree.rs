@@ -63,7 +63,7 @@ enum Group {
 #[derive(Debug)]
 struct Mapping {
     entries: Box<[Entry]>,
-    /// The slots in the order of their names' bytes.
+    /// The slots in the order of their keys' texts, and of their numbers.
     sorted: Box<[u32]>,
     /// What few mappings have.
     rest: Option<Box<Rest>>,
@@ -83,6 +83,13 @@ struct Entry {
     /// 0, or which of the different keys of one text it is.
     number: u32,
     node: Index,
+}
+
+/// The text and the number that make such a name.
+fn numbered(name: &[u8]) -> Option<(&[u8], u32)> {
+    let (text, number) = std::str::from_utf8(name).ok()?.rsplit_once("%~")?;
+    let value: u32 = number.parse().ok().filter(|&value| value > 1)?;
+    (value.to_string() == number).then_some((text.as_bytes(), value))
 }
 
 /// Where an entry leads.
@@ -207,12 +214,17 @@ impl Tree {
             let same = slot.to_string().as_bytes() == name && slot < self.count(group);
             return same.then_some(slot);
         };
-        let found = mapping
-            .sorted
-            .binary_search_by(|&slot| match mapping.entry(slot) {
-                Some(entry) => self.compare(entry, name),
-                None => Ordering::Greater,
-            });
+        let numbered = || self.keyed(mapping, numbered(name)?);
+        self.keyed(mapping, (name, 0)).or_else(numbered)
+    }
+
+    /// The slot of the key of this text, and of this number among the different keys of one text.
+    fn keyed(&self, mapping: &Mapping, key: (&[u8], u32)) -> Option<usize> {
+        let here = |entry: &Entry| (self.document.key_text(entry.key).as_bytes(), entry.number);
+        let found = mapping.sorted.binary_search_by(|&slot| {
+            let entry = mapping.entry(slot);
+            entry.map_or(Ordering::Greater, |entry| here(entry).cmp(&key))
+        });
         let slot = mapping.sorted.get(found.ok()?)?;
         to_usize(u64::from(*slot)).ok()
     }
@@ -322,18 +334,6 @@ impl Tree {
         }
     }
 
-    /// How the entry's name, which may be long and is not put together for this, compares with `name`.
-    fn compare(&self, entry: &Entry, name: &[u8]) -> Ordering {
-        let text = self.document.key_text(entry.key).as_bytes();
-        match name.split_at_checked(text.len()) {
-            None => text.cmp(name),
-            Some((head, tail)) => {
-                let suffix = entry.suffix().unwrap_or_default();
-                text.cmp(head).then_with(|| suffix.as_bytes().cmp(tail))
-            }
-        }
-    }
-
     fn target(&self, group: Index, slot: usize, node: Index) -> Target {
         let place = self.place(node).filter(|place| place.parent == group);
         if place.is_none_or(|place| to_usize(u64::from(place.slot)) != Ok(slot)) {
@@ -423,10 +423,10 @@ impl Tree {
     }
 
     fn mapping_of(&self, pairs: &[(Index, Index)]) -> Mapping {
-        let mut uses: HashMap<&str, (u32, usize)> = HashMap::new();
+        let mut uses: HashMap<u32, (u32, usize)> = HashMap::new();
         let mut texts = HashMap::new();
         let mut entry = |(slot, &(key, node)): (usize, &(Index, Index))| {
-            let (uses, first) = uses.entry(self.document.key_text(key)).or_insert((0, slot));
+            let (uses, first) = uses.entry(self.document.name(key)).or_insert((0, slot));
             *uses = uses.saturating_add(1);
             let number = if *uses > 1 { *uses } else { 0 };
             if number > 0 && self.document.is_text(key) {
@@ -444,9 +444,9 @@ impl Tree {
             mapping.rest.get_or_insert_default().texts = texts;
         }
         let mut sorted: Vec<u32> = (0..).take(mapping.entries.len()).collect();
-        sorted.sort_unstable_by(|&a, &b| {
-            let entries = mapping.entry(a).zip(mapping.entry(b));
-            entries.map_or(Ordering::Equal, |(a, b)| self.compare(a, &self.name(b)))
+        sorted.sort_unstable_by_key(|&slot| {
+            let entry = mapping.entry(slot);
+            entry.map(|entry| (self.document.name(entry.key), entry.number))
         });
         mapping.sorted = sorted.into();
         mapping
@@ -518,6 +518,24 @@ mod tests {
             .iter()
             .map(|name| String::from_utf8(name.clone()).unwrap());
         names.map(|name| format!("/{name}")).collect()
+    }
+
+    /// Names of a megabyte were resolved, hashed and sorted at each use.
+    #[test]
+    fn long_keys_cost_their_length_once() {
+        let key = "q".repeat(1 << 20);
+        let before = std::time::Instant::now();
+        let aliases = "*a : 1, ".repeat(5000);
+        let once = tree(&format!("[&a {key}, {{{aliases}z: 1}}]"));
+        assert_eq!(once.count(once.document.items(Index::ROOT).unwrap()[1]), 2);
+        let merges = "{<<: *a}, ".repeat(5000);
+        let merged = tree(&format!(
+            "[&a {{? {key}\n : 1, ? {key}z\n : 2}}, {merges} z]"
+        ));
+        for &item in &merged.document.items(Index::ROOT).unwrap()[..5001] {
+            assert_eq!(merged.count(item), 2);
+        }
+        assert!(before.elapsed() < std::time::Duration::from_secs(20));
     }
 
     #[test]

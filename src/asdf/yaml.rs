@@ -4,11 +4,13 @@
 //! arena is bounded by the text whatever the aliases do; a walk must keep a visited set.
 
 pub mod compose;
+mod keys;
 pub mod merge;
 pub mod pointer;
 pub mod resolve;
 
-use std::collections::HashMap;
+use std::num::NonZero;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::wire::{to_u64, to_usize};
@@ -37,69 +39,98 @@ impl Index {
     }
 }
 
-/// One YAML document.
-#[derive(Debug)]
+/// One YAML document: small nodes, and what they hold one after the other in a few long lists.
+#[derive(Debug, Default)]
 pub struct Document {
     nodes: Vec<Node>,
+    /// What the scalars say, and what stands in the text for keys that are no scalars.
+    texts: String,
+    /// The items of all sequences.
+    items: Vec<Index>,
+    /// The pairs of all mappings.
+    pairs: Vec<(Index, Index)>,
     tags: Vec<Arc<str>>,
-    /// What stands in the text for keys that are no scalars.
-    key_texts: HashMap<Index, Box<str>>,
+    /// Keys that are no scalars, in order, with the places of their texts.
+    collection_keys: Vec<(Index, Span)>,
     /// Where the text stands in the file.
     start: u64,
 }
 
 /// One node of a document.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Node {
-    content: Content,
-    tag: Option<u32>,
+    kind: Kind,
+    /// Its text, items or pairs.
+    span: Span,
+    /// The place of its tag among the tags, counted from 1.
+    tag: Option<NonZero<u16>>,
+    /// The number of its name among those of all keys, if it is one.
+    name: u32,
     /// Bytes from the start of the document's text.
     at: u32,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Of this type, or one of its own.
+    Scalar(Option<CoreTag>),
+    Sequence,
+    Mapping,
+}
+
+/// A part of one of the lists.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// `None` where the list is too long.
+    fn new(range: Range<usize>) -> Option<Self> {
+        Some(Span {
+            start: u32::try_from(range.start).ok()?,
+            end: u32::try_from(range.end).ok()?,
+        })
+    }
+
+    fn range(self) -> Range<usize> {
+        let place = |place: u32| to_usize(u64::from(place)).unwrap_or(usize::MAX);
+        place(self.start)..place(self.end)
+    }
+}
+
 /// What a node holds.
-#[derive(Debug)]
-pub enum Content {
+#[derive(Debug, Clone, Copy)]
+pub enum Content<'a> {
     /// Text after unquoting.
-    Scalar {
-        /// The text itself.
-        text: Box<str>,
-        /// Without quotes, so that the text decides the type.
-        plain: bool,
-    },
+    Scalar(&'a str),
     /// Items in order.
-    Sequence(Box<[Index]>),
+    Sequence(&'a [Index]),
     /// Keys with their values, in order, duplicates and merge keys as they stand.
-    Mapping(Box<[(Index, Index)]>),
+    Mapping(&'a [(Index, Index)]),
 }
 
 /// What makes two keys the same: their type and their text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Identity<'a> {
+pub struct Identity {
     kind: IdentityKind,
-    text: &'a str,
+    name: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum IdentityKind {
     Core(CoreTag),
-    Tagged(u32),
+    Tagged(Option<NonZero<u16>>),
     Collection(Index),
 }
 
 impl Document {
     /// A document that holds one empty mapping.
     pub fn empty() -> Self {
-        Document {
-            nodes: vec![Node {
-                content: Content::Mapping(Box::default()),
-                tag: None,
-                at: 0,
-            }],
-            tags: Vec::new(),
-            key_texts: HashMap::new(),
-            start: 0,
-        }
+        let mut document = Document::default();
+        document.push(Kind::Mapping, Span::default(), None, 0);
+        document
     }
 
     /// The number of nodes.
@@ -113,14 +144,15 @@ impl Document {
     }
 
     /// What the node holds; an empty scalar for a node that does not exist.
-    pub fn content(&self, node: Index) -> &Content {
-        static NOTHING: std::sync::OnceLock<Content> = std::sync::OnceLock::new();
-        match self.nodes.get(node.slot()) {
-            Some(node) => &node.content,
-            None => NOTHING.get_or_init(|| Content::Scalar {
-                text: Box::default(),
-                plain: true,
-            }),
+    pub fn content(&self, node: Index) -> Content<'_> {
+        let Some(node) = self.nodes.get(node.slot()) else {
+            return Content::Scalar("");
+        };
+        let range = node.span.range();
+        match node.kind {
+            Kind::Scalar(_) => Content::Scalar(self.texts.get(range).unwrap_or_default()),
+            Kind::Sequence => Content::Sequence(self.items.get(range).unwrap_or_default()),
+            Kind::Mapping => Content::Mapping(self.pairs.get(range).unwrap_or_default()),
         }
     }
 
@@ -133,14 +165,18 @@ impl Document {
 
     /// The node's explicit tag, its handle resolved; none where the text gives none or `!`.
     pub fn tag(&self, node: Index) -> Option<&Arc<str>> {
-        let number = self.nodes.get(node.slot())?.tag?;
-        self.tags.get(to_usize(u64::from(number)).ok()?)
+        self.tag_numbered(self.nodes.get(node.slot())?.tag?)
+    }
+
+    fn tag_numbered(&self, number: NonZero<u16>) -> Option<&Arc<str>> {
+        let number = to_usize(u64::from(number.get())).ok()?;
+        self.tags.get(number.checked_sub(1)?)
     }
 
     /// The node's text, where it is a scalar.
     pub fn text(&self, node: Index) -> Option<&str> {
         match self.content(node) {
-            Content::Scalar { text, .. } => Some(text),
+            Content::Scalar(text) => Some(text),
             _ => None,
         }
     }
@@ -164,39 +200,43 @@ impl Document {
     /// The scalar's YAML type, from its tag or else its text; none for a collection or a scalar
     /// with a tag of its own.
     pub fn core_tag(&self, node: Index) -> Option<CoreTag> {
-        let Content::Scalar { text, plain } = self.content(node) else {
-            return None;
-        };
-        match self.tag(node) {
-            Some(tag) => CoreTag::named(tag),
-            None if *plain => Some(resolve::implicit(text)),
-            None => Some(CoreTag::Str),
+        match self.nodes.get(node.slot())?.kind {
+            Kind::Scalar(core) => core,
+            _ => None,
         }
     }
 
     /// What tells a key from another.
-    pub fn identity(&self, key: Index) -> Identity<'_> {
-        let text = self.text(key);
-        let kind = match (text, self.core_tag(key)) {
-            (None, _) => IdentityKind::Collection(key),
-            (Some(_), Some(core)) => IdentityKind::Core(core),
-            (Some(_), None) => {
-                let tag = self.nodes.get(key.slot()).and_then(|node| node.tag);
-                IdentityKind::Tagged(tag.unwrap_or(u32::MAX))
-            }
+    pub fn identity(&self, key: Index) -> Identity {
+        let name = self.name(key);
+        let kind = match self.nodes.get(key.slot()) {
+            None => IdentityKind::Collection(key),
+            Some(node) => match node.kind {
+                Kind::Scalar(Some(core)) => IdentityKind::Core(core),
+                Kind::Scalar(None) => IdentityKind::Tagged(node.tag),
+                Kind::Sequence | Kind::Mapping => IdentityKind::Collection(key),
+            },
         };
-        Identity {
-            kind,
-            text: text.unwrap_or_default(),
-        }
+        Identity { kind, name }
+    }
+
+    /// The number of a key's name among those of all keys, in the order of their bytes.
+    pub fn name(&self, key: Index) -> u32 {
+        let node = self.nodes.get(key.slot());
+        node.map_or(NO_NAME, |node| node.name)
     }
 
     /// A key as a name: its text, or what stands in the document for a key that is a collection.
     pub fn key_text(&self, key: Index) -> &str {
-        match self.text(key) {
-            Some(text) => text,
-            None => self.key_texts.get(&key).map_or("", |text| text),
+        if let Some(text) = self.text(key) {
+            return text;
         }
+        let keys = &self.collection_keys;
+        let found = keys.binary_search_by_key(&key, |&(key, _)| key).ok();
+        found
+            .and_then(|found| keys.get(found))
+            .and_then(|(_, span)| self.texts.get(span.range()))
+            .unwrap_or_default()
     }
 
     /// Whether the node is a scalar of type text.
@@ -218,9 +258,33 @@ impl Document {
     }
 
     /// Adds a node and returns its number, `None` where there are too many.
-    fn push(&mut self, content: Content, tag: Option<u32>, at: u32) -> Option<Index> {
+    fn push(
+        &mut self,
+        kind: Kind,
+        span: Span,
+        tag: Option<NonZero<u16>>,
+        at: u32,
+    ) -> Option<Index> {
         let number = u32::try_from(to_u64(self.nodes.len())).ok()?;
-        self.nodes.push(Node { content, tag, at });
+        self.nodes.push(Node {
+            kind,
+            span,
+            tag,
+            name: NO_NAME,
+            at,
+        });
         Some(Index(number))
     }
+
+    /// Gives back the memory that nothing more will need.
+    fn shrink(&mut self) {
+        self.nodes.shrink_to_fit();
+        self.texts.shrink_to_fit();
+        self.items.shrink_to_fit();
+        self.pairs.shrink_to_fit();
+        self.collection_keys.shrink_to_fit();
+    }
 }
+
+/// Stands for the name of what is no key.
+const NO_NAME: u32 = u32::MAX;

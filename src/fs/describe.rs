@@ -79,13 +79,23 @@ impl Filesystem {
         if is_early || !self.is_due(watch) {
             return;
         }
-        if let Err(error) = self.reopen(watch, live.as_ref()) {
-            if live.is_some() {
+        let was_live = live.is_some();
+        let growing = live.filter(|live| live.is_growing());
+        if growing.is_none() {
+            // What is gone and what comes are not in memory together.
+            self.drop_live();
+        }
+        if let Err(error) = self.reopen(watch, growing.as_ref()) {
+            if was_live {
                 log::warn!("{}: has changed: {error}", watch.path().display());
             }
-            *self.live.write().unwrap_or_else(PoisonError::into_inner) = None;
+            self.drop_live();
         }
         *renewed = Instant::now();
+    }
+
+    fn drop_live(&self) {
+        *self.live.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Shows the source as it is now: the same one, if a writer has only appended to it; else another, and what

@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use crate::asdf::yaml::{Content, Document, Index};
+use crate::asdf::yaml::resolve::{self, CoreTag};
+use crate::asdf::yaml::{self, Document, Index, Kind, keys};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::to_u64;
@@ -79,46 +81,61 @@ enum Progress {
 /// A collection whose end has not come yet.
 struct Open {
     node: Index,
+    kind: Kind,
     start: usize,
-    children: Children,
-}
-
-enum Children {
-    Items(Vec<Index>),
-    Pairs {
-        pairs: Vec<(Index, Index)>,
-        key: Option<Index>,
-    },
+    /// Where its children begin among those of all that are open.
+    children: usize,
 }
 
 struct Composer<'a> {
     text: &'a str,
     start: u64,
     document: Document,
-    tag_numbers: HashMap<Arc<str>, u32>,
-    anchors: HashMap<usize, Index>,
+    tag_numbers: HashMap<Arc<str>, NonZero<u16>>,
+    /// By the parser's number.
+    anchors: Vec<Option<Index>>,
     open: Vec<Open>,
+    /// What the open collections hold so far, keys and values in turn.
+    children: Vec<Index>,
+    /// Each once.
+    keys: Vec<Index>,
     /// Nodes and aliases so far.
     count: usize,
+    /// Bytes that tags may still have.
+    tags_left: Tags,
     /// Separators in quoted text so far.
     separators: usize,
 }
 
+/// What the tags of a tree may still have, in bytes.
+struct Tags {
+    /// All together.
+    written: usize,
+    /// Those that differ.
+    kept: usize,
+}
+
 impl<'a> Composer<'a> {
     fn new(text: &'a str, start: u64) -> Self {
+        let document = Document {
+            texts: String::with_capacity(text.len()),
+            start,
+            ..Document::default()
+        };
         Composer {
             text,
             start,
-            document: Document {
-                nodes: Vec::new(),
-                tags: Vec::new(),
-                key_texts: HashMap::new(),
-                start,
-            },
+            document,
             tag_numbers: HashMap::new(),
-            anchors: HashMap::new(),
+            anchors: Vec::new(),
             open: Vec::new(),
+            children: Vec::new(),
+            keys: Vec::new(),
             count: 0,
+            tags_left: Tags {
+                written: limits::TREE_TAGS_WRITTEN,
+                kept: limits::TREE_TAGS,
+            },
             separators: 0,
         }
     }
@@ -126,29 +143,23 @@ impl<'a> Composer<'a> {
     fn take(&mut self, event: Event<'a>, span: &Span) -> Result<Progress> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                if !matches!(style, ScalarStyle::Plain) {
+                let is_plain = matches!(style, ScalarStyle::Plain);
+                if !is_plain {
                     self.separated(span)?;
                 }
-                let content = Content::Scalar {
-                    text: text.into(),
-                    plain: style == ScalarStyle::Plain,
-                };
-                let node = self.add(content, anchor, tag.as_deref(), span)?;
+                let node = self.scalar(&text, is_plain, anchor, tag.as_deref(), span)?;
                 self.attach(node);
             }
             Event::SequenceStart(_, anchor, tag) => {
-                let children = Children::Items(Vec::new());
-                self.begin(children, anchor, tag.as_deref(), span)?;
+                self.begin(Kind::Sequence, anchor, tag.as_deref(), span)?;
             }
             Event::MappingStart(_, anchor, tag) => {
-                let pairs = Vec::new();
-                let children = Children::Pairs { pairs, key: None };
-                self.begin(children, anchor, tag.as_deref(), span)?;
+                self.begin(Kind::Mapping, anchor, tag.as_deref(), span)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span)?,
             Event::Alias(anchor) => {
                 self.charge()?;
-                match self.anchors.get(&anchor).copied() {
+                match self.anchors.get(anchor).copied().flatten() {
                     Some(node) => self.attach(node),
                     None => return Err(self.corrupt("unknown anchor", span)),
                 }
@@ -160,21 +171,49 @@ impl<'a> Composer<'a> {
         Ok(Progress::More)
     }
 
-    fn begin(
+    fn scalar(
         &mut self,
-        children: Children,
+        text: &str,
+        is_plain: bool,
         anchor: usize,
         tag: Option<&Tag>,
         span: &Span,
-    ) -> Result<()> {
+    ) -> Result<Index> {
+        let tag = self.tag_number(tag)?;
+        let core = match tag.and_then(|tag| self.document.tag_numbered(tag)) {
+            Some(tag) => CoreTag::named(tag),
+            None if is_plain => Some(resolve::implicit(text)),
+            None => Some(CoreTag::Str),
+        };
+        let held = self.held(text)?;
+        self.add(Kind::Scalar(core), held, anchor, tag, span)
+    }
+
+    /// Where a text is kept.
+    fn held(&mut self, text: &str) -> Result<yaml::Span> {
+        let texts = &mut self.document.texts;
+        let start = texts.len();
+        texts.push_str(text);
+        match to_u64(texts.len()) <= limits::TREE_BYTES {
+            true => yaml::Span::new(start..texts.len()).ok_or_else(too_many),
+            false => Err(Error::limit(
+                "bytes of the tree's texts",
+                limits::TREE_BYTES,
+            )),
+        }
+    }
+
+    fn begin(&mut self, kind: Kind, anchor: usize, tag: Option<&Tag>, span: &Span) -> Result<()> {
         if self.open.len() >= limits::TREE_LEVELS {
             return Err(too_deep());
         }
-        let node = self.add(Content::Sequence(Box::default()), anchor, tag, span)?;
+        let tag = self.tag_number(tag)?;
+        let node = self.add(kind, yaml::Span::default(), anchor, tag, span)?;
         self.open.push(Open {
             node,
+            kind,
             start: span.start.byte_offset().unwrap_or(0),
-            children,
+            children: self.children.len(),
         });
         Ok(())
     }
@@ -183,27 +222,44 @@ impl<'a> Composer<'a> {
         let Some(ended) = self.open.pop() else {
             return Err(self.corrupt("a collection ends that never began", span));
         };
+        let held = self.collect(&ended).ok_or_else(too_many)?;
         if let Some(node) = self.document.nodes.get_mut(ended.node.slot()) {
-            node.content = match ended.children {
-                Children::Items(items) => Content::Sequence(items.into()),
-                Children::Pairs { pairs, .. } => Content::Mapping(pairs.into()),
-            };
+            node.span = held;
         }
         if self.awaits_key() {
             let end = span.end.byte_offset().unwrap_or(0);
             let text = self.text.get(ended.start..end).unwrap_or_default();
-            self.document
-                .key_texts
-                .insert(ended.node, text.trim().into());
+            let held = self.held(text.trim())?;
+            self.document.collection_keys.push((ended.node, held));
         }
         self.attach(ended.node);
         Ok(())
     }
 
+    /// Puts what a collection holds where it stays.
+    fn collect(&mut self, ended: &Open) -> Option<yaml::Span> {
+        let Document { items, pairs, .. } = &mut self.document;
+        let children = self.children.drain(ended.children..);
+        if ended.kind == Kind::Sequence {
+            let start = items.len();
+            items.extend(children);
+            return yaml::Span::new(start..items.len());
+        }
+        let start = pairs.len();
+        let children = children.as_slice().chunks_exact(2);
+        pairs.extend(children.filter_map(|pair| match pair {
+            &[key, value] => Some((key, value)),
+            _ => None,
+        }));
+        yaml::Span::new(start..pairs.len())
+    }
+
     /// Whether the next node will be a key.
     fn awaits_key(&self) -> bool {
-        let children = self.open.last().map(|open| &open.children);
-        matches!(children, Some(Children::Pairs { key: None, .. }))
+        self.open.last().is_some_and(|open| {
+            let children = self.children.len().saturating_sub(open.children);
+            open.kind == Kind::Mapping && children.is_multiple_of(2)
+        })
     }
 
     /// Counts the separators within a quoted text. There they mean the same in both versions of YAML,
@@ -230,18 +286,27 @@ impl<'a> Composer<'a> {
     /// Adds a node that the text begins here.
     fn add(
         &mut self,
-        content: Content,
+        kind: Kind,
+        held: yaml::Span,
         anchor: usize,
-        tag: Option<&Tag>,
+        tag: Option<NonZero<u16>>,
         span: &Span,
     ) -> Result<Index> {
         self.charge()?;
-        let tag = tag.and_then(|tag| self.tag_number(tag));
         let at = span.start.byte_offset().unwrap_or(0);
         let at = u32::try_from(to_u64(at)).unwrap_or(u32::MAX);
-        let node = self.document.push(content, tag, at).ok_or_else(too_many)?;
+        let node = self.document.push(kind, held, tag, at);
+        let node = node.ok_or_else(too_many)?;
+        if anchor > limits::TREE_ANCHORS {
+            let most = to_u64(limits::TREE_ANCHORS);
+            return Err(Error::limit("number of the tree's anchors", most));
+        }
         if anchor != 0 {
-            self.anchors.insert(anchor, node);
+            let known = self.anchors.len().max(anchor.saturating_add(1));
+            self.anchors.resize(known, None);
+            if let Some(place) = self.anchors.get_mut(anchor) {
+                *place = Some(node);
+            }
         }
         Ok(node)
     }
@@ -257,48 +322,62 @@ impl<'a> Composer<'a> {
 
     /// Puts a finished node into the collection that is open.
     fn attach(&mut self, node: Index) {
-        let Some(open) = self.open.last_mut() else {
-            return;
-        };
-        match &mut open.children {
-            Children::Items(items) => items.push(node),
-            Children::Pairs { pairs, key } => match key.take() {
-                None => *key = Some(node),
-                Some(key) => pairs.push((key, node)),
-            },
+        if self.awaits_key()
+            && let Some(key) = self.document.nodes.get_mut(node.slot())
+            && key.name == yaml::NO_NAME
+        {
+            key.name = 0;
+            self.keys.push(node);
+        }
+        if !self.open.is_empty() {
+            self.children.push(node);
         }
     }
 
     /// The number of a tag; none for `!`, which means no tag.
-    fn tag_number(&mut self, tag: &Tag) -> Option<u32> {
-        let full: Arc<str> = format!("{}{}", tag.handle(), tag.suffix()).into();
-        if &*full == "!" || full.is_empty() {
-            return None;
+    fn tag_number(&mut self, tag: Option<&Tag>) -> Result<Option<NonZero<u16>>> {
+        let Some(tag) = tag else {
+            return Ok(None);
+        };
+        let length = tag.handle().len().saturating_add(tag.suffix().len());
+        let (left, most) = (&mut self.tags_left.written, limits::TREE_TAGS_WRITTEN);
+        spend(left, length, "bytes of the tree's tags", most)?;
+        let full = format!("{}{}", tag.handle(), tag.suffix());
+        if full == "!" || full.is_empty() {
+            return Ok(None);
         }
-        if let Some(&number) = self.tag_numbers.get(&full) {
-            return Some(number);
+        if let Some(&number) = self.tag_numbers.get(&*full) {
+            return Ok(Some(number));
         }
-        let number = u32::try_from(to_u64(self.document.tags.len())).ok()?;
+        let cost = length.saturating_add(limits::TREE_TAG);
+        let (left, most) = (&mut self.tags_left.kept, limits::TREE_TAGS);
+        spend(left, cost, "bytes of the tree's different tags", most)?;
+        let full: Arc<str> = full.into();
         self.document.tags.push(Arc::clone(&full));
+        let number = u16::try_from(to_u64(self.document.tags.len())).ok();
+        let number = number.and_then(NonZero::new).ok_or_else(too_many)?;
         self.tag_numbers.insert(full, number);
-        Some(number)
+        Ok(Some(number))
     }
 
-    fn finish(mut self) -> Result<Document> {
+    fn finish(self) -> Result<Document> {
         if !self.open.is_empty() {
             return Err(Error::corrupt("tree: ends within a collection", self.start));
         }
         if self.text.matches(SEPARATORS).count() != self.separators {
             return Err(Error::corrupt(SEPARATED, self.start));
         }
-        if self.document.nodes.is_empty() {
-            let nothing = Content::Scalar {
-                text: Box::default(),
-                plain: true,
-            };
-            self.document.push(nothing, None, 0);
+        let mut document = self.document;
+        if document.nodes.is_empty() {
+            let null = Kind::Scalar(Some(CoreTag::Null));
+            document.push(null, yaml::Span::default(), None, 0);
         }
-        Ok(self.document)
+        document
+            .collection_keys
+            .sort_unstable_by_key(|&(key, _)| key);
+        keys::number(&mut document, &self.keys);
+        document.shrink();
+        Ok(document)
     }
 
     fn corrupt(&self, what: &str, span: &Span) -> Error {
@@ -333,6 +412,14 @@ fn too_many() -> Error {
     Error::limit("number of the tree's nodes", to_u64(limits::TREE_NODES))
 }
 
+/// Takes so many bytes from what there may be.
+fn spend(left: &mut usize, bytes: usize, what: &'static str, most: usize) -> Result<()> {
+    *left = left
+        .checked_sub(bytes)
+        .ok_or_else(|| Error::limit(what, to_u64(most)))?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -361,6 +448,59 @@ mod tests {
             tags,
             [Some("tag:e.org:x"), Some("tag:v.org:y"), None, text, None]
         );
+    }
+
+    fn tagged(prefix: usize, suffixes: impl Iterator<Item = usize>) -> Result<Document> {
+        let items: String = suffixes
+            .map(|suffix| format!("- !e!a{suffix} 1\n"))
+            .collect();
+        let prefix = "x".repeat(prefix);
+        compose(format!("%TAG !e! tag:{prefix}\n---\n{items}").as_bytes(), 0)
+    }
+
+    #[test]
+    fn tags_are_bounded() {
+        assert_eq!(tagged(60, 0..2000).unwrap().tags.len(), 2000);
+        assert_eq!(
+            tagged(60, std::iter::repeat_n(7, 20_000))
+                .unwrap()
+                .tags
+                .len(),
+            1
+        );
+        let most = |error| matches!(error, Error::Limit { .. });
+        assert!(tagged(990, 0..2000).is_err_and(most));
+        let error = tagged(900, std::iter::repeat_n(7, 40_000)).unwrap_err();
+        assert!(most(error.clone()), "{error}");
+    }
+
+    /// The parser keeps all of them.
+    #[test]
+    fn anchors_are_bounded() {
+        let error = document_of_anchors(limits::TREE_ANCHORS.saturating_add(1)).unwrap_err();
+        assert!(matches!(error, Error::Limit { .. }), "{error}");
+        document_of_anchors(1000).unwrap();
+    }
+
+    fn document_of_anchors(count: usize) -> Result<Document> {
+        let items: String = (0..count).map(|i| format!("- &a{i} 1\n")).collect();
+        compose(items.as_bytes(), 0)
+    }
+
+    #[test]
+    fn keys_within_keys_are_bounded() {
+        let key = |levels, length| {
+            let (open, close) = ("{? ".repeat(levels), " : 1}".repeat(levels));
+            let text = format!("{open}'{}'{close}", "x".repeat(length));
+            compose(text.as_bytes(), 0)
+        };
+        let document = key(3, 1).unwrap();
+        let &[(outer, _)] = document.pairs(Index::ROOT).unwrap() else {
+            panic!("one pair");
+        };
+        assert_eq!(document.key_text(outer), "{? {? 'x' : 1} : 1}");
+        let error = key(900, 100_000).unwrap_err();
+        assert!(matches!(error, Error::Limit { .. }), "{error}");
     }
 
     #[test]

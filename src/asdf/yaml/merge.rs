@@ -50,7 +50,7 @@ pub fn entries(document: &Document, mapping: Index, budget: &mut Budget) -> Entr
             Content::Sequence(items) => charge(budget, items.len())
                 .and_then(|()| operands(document, items))
                 .map(|items| merges.extend(items.iter().rev())),
-            Content::Scalar { .. } => Err(no_mapping()),
+            Content::Scalar(_) => Err(no_mapping()),
         };
         if let Err(why) = step {
             error = Some(why);
@@ -83,7 +83,7 @@ fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {
 
 struct Found<'a> {
     document: &'a Document,
-    pairs: HashMap<Identity<'a>, (Index, Index)>,
+    pairs: HashMap<Identity, (Index, Index)>,
 }
 
 impl<'a> Found<'a> {

@@ -12,6 +12,7 @@ use super::values::{
     all, attribute_record, put_list, same_parts, virtual_layout, with_dense_attributes,
 };
 use crate::harness::{MOUNT_LIMIT, Mount, run};
+use h5fs::limits;
 
 /// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is built without
 /// optimization is itself larger.
@@ -606,4 +607,37 @@ fn descriptions_of_one_list() {
         assert_eq!(array.len(), 8 * ELEMENTS as u64);
     }
     keeps_its_promise(&mount, &source);
+}
+
+/// A list of so many items with an anchor each.
+fn many_anchors(count: usize) -> String {
+    (0..count).map(|i| format!("- &a{i} 1\n")).collect()
+}
+
+/// Trees of the most nodes, and of the longest text, which are read again once the file has changed.
+#[test]
+fn the_largest_trees() {
+    let nodes = limits::TREE_NODES - 64;
+    let bytes = usize::try_from(limits::TREE_BYTES).expect("memory") - 256;
+    let trees = [
+        ("items", format!("[{}end]", "x, ".repeat(nodes))),
+        ("anchors", many_anchors(limits::TREE_ANCHORS)),
+        ("literal", format!("a: |\n{}", "  x\n".repeat(bytes / 4))),
+        ("quoted", format!("a: '{}'", "x".repeat(bytes))),
+    ];
+    for (name, tree) in trees {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let source = directory.path().join(name);
+        fs::write(&source, file(tree, &[])).expect(name);
+        let mount = mounted(&source);
+        let first = fs::read_dir(mount.at("")).expect(name).next();
+        assert!(first.is_some_and(|first| first.is_ok()), "{name}");
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(9);
+        let changed = File::options().append(true).open(&source).expect(name);
+        changed.set_modified(later).expect(name);
+        drop(changed);
+        let first = fs::read_dir(mount.at("")).expect(name).next();
+        assert!(first.is_some_and(|first| first.is_ok()), "{name}");
+        keeps_its_promise(&mount, &source);
+    }
 }

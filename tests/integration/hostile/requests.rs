@@ -497,7 +497,7 @@ fn links_of_a_tree() {
         aliases += &format!("a{level}: &a{level} [{all}]\n");
     }
     costs_little(file(&aliases, &[]));
-    let key = "k".repeat(many(60_000));
+    let key = "k".repeat(many(20_000));
     let mut text = String::new();
     for level in 0..500 {
         text += &format!("{:level$}? {key}\n{:level$}:\n", "", "");
@@ -561,11 +561,11 @@ fn a_cut_name_among_long_ways() {
 /// Many entries of one mapping; keys of one text; merge keys.
 #[test]
 fn wide_mappings() {
-    let wide: String = (0..many(300_000))
+    let wide: String = (0..many(190_000))
         .map(|i| format!("  k{i:06}: v\n"))
         .collect();
     costs_little(file(format!("bad: &bad\n{wide}merged:\n  <<: *bad\n"), &[]));
-    let same: String = (0..many(100_000))
+    let same: String = (0..many(14_000))
         .map(|i| format!("  !t{i} k: v\n"))
         .collect();
     costs_little(file(format!("bad:\n{same}"), &[]));
