@@ -7,6 +7,7 @@ mod bombs;
 pub(crate) mod bounded;
 mod cut;
 mod datasets;
+mod descriptors;
 mod effort;
 mod filters;
 mod groups;
