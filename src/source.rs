@@ -21,6 +21,7 @@ pub mod memory;
 pub mod neighbours;
 pub mod overlay;
 pub mod raw_file;
+pub mod strangers;
 
 use std::fmt;
 use std::sync::Arc;

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::device::Device;
 use crate::source::file::FileSource;
+use crate::source::strangers::Strangers;
 
 /// Which other files a source may bring in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,12 +56,14 @@ struct Root {
 }
 
 /// The mount that shows the source. Whoever looks there waits for an answer from here.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Own {
     /// Where it was mounted, absolute and without symbolic links.
     pub point: PathBuf,
     /// Its number; it may stand at other places as well (`mount --bind`).
     pub device: Option<Device>,
+    /// Other filesystems that may wait for it.
+    pub strangers: Option<Arc<Strangers>>,
 }
 
 /// A file that was found.
@@ -261,7 +264,8 @@ impl Neighbours {
     fn keep_out(&self, path: &Path) -> Result<()> {
         match &self.root.barred {
             Some(own) if own.is_on_the_way(path) => {
-                Err(refused(path, "it leads into the mount itself"))
+                let why = "it leads into the mount itself, or into another FUSE filesystem";
+                Err(refused(path, why))
             }
             _ => Ok(()),
         }
@@ -298,7 +302,8 @@ impl Neighbours {
 }
 
 impl Own {
-    /// Whether the way along an absolute path, symbolic links followed, comes by this mount. It stops before it.
+    /// Whether the way along an absolute path, symbolic links followed, comes by this mount or one that may wait for it. It
+    /// stops before it.
     pub fn is_on_the_way(&self, path: &Path) -> bool {
         /// As many as Linux follows.
         const LINKS: usize = 40;
@@ -331,7 +336,11 @@ impl Own {
     }
 
     fn stands_at(&self, path: &Path) -> bool {
-        *path == *self.point || (self.device.is_some() && self.device == Device::at(path))
+        let is_barred = |there: Device| {
+            let strangers = self.strangers.as_ref();
+            self.device == Some(there) || strangers.is_some_and(|others| others.include(there))
+        };
+        *path == *self.point || Device::at(path).is_some_and(is_barred)
     }
 }
 
@@ -413,6 +422,7 @@ mod tests {
             Some(Own {
                 point,
                 device: None,
+                strangers: None,
             })
         };
         let own = Neighbours::of(&inner.join("b"), Policy::Any, barred(inner.join("sub")));

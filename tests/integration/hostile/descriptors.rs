@@ -41,7 +41,10 @@ fn virtual_sources_within_virtual_sources() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let spelling = |i: u64| format!("{}next.h5", "./".repeat(usize::try_from(i).expect("few")));
     for (kind, name) in [
-        ("link", &(|i| format!("next-{i}.h5")) as &dyn Fn(u64) -> String),
+        (
+            "link",
+            &(|i| format!("next-{i}.h5")) as &dyn Fn(u64) -> String,
+        ),
         ("spelling", &spelling),
     ] {
         let mut file = Hdf5::new();
