@@ -13,6 +13,7 @@
     )
 )]
 
+pub mod audience;
 pub mod concatenation;
 pub mod device;
 pub mod file;

@@ -131,6 +131,7 @@ fn filesystem_options(mount: &Mount, own: Own) -> Options {
         views: settings.views,
         external: settings.external,
         own: Some(own),
+        allow_other: settings.allow_other,
         verify: settings.verify,
         force: settings.force,
     }

@@ -2,7 +2,7 @@
 //! external links. What may be opened is the user's choice, never the file's.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -16,6 +16,7 @@ use nix::sys::stat::Mode;
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::source::audience::{Act, Audience};
 use crate::source::device::Device;
 use crate::source::file::FileSource;
 use crate::source::strangers::Strangers;
@@ -40,6 +41,8 @@ pub struct Neighbours {
     /// From the root's directory to the file's own.
     base: PathBuf,
     name: OsString,
+    /// Who may read the file, where these are not one user alone: all of them must be allowed to read what is opened.
+    audience: Option<Audience>,
     /// Raw files by their names in this state of the file, which another state does not share.
     raw_files: Mutex<LruCache<Vec<u8>, Arc<FileSource>>>,
 }
@@ -103,6 +106,7 @@ impl Neighbours {
             root,
             base: PathBuf::new(),
             name: source.file_name().unwrap_or_default().to_owned(),
+            audience: None,
             raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         }
     }
@@ -119,13 +123,21 @@ impl Neighbours {
             root,
             base: PathBuf::new(),
             name: OsString::new(),
+            audience: None,
             raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         }
     }
 
-    /// The neighbours of a file that was located among these, or among theirs: names are resolved from its
-    /// own directory, what may be opened stays the same.
-    pub fn of_neighbour(&self, located: &Path) -> Self {
+    /// Opens only what everybody may read who may read the file, which has this `metadata`: it is shown to them all.
+    #[must_use]
+    pub fn for_all_readers(mut self, metadata: &Metadata) -> Self {
+        self.audience = Some(Audience::of(metadata));
+        self
+    }
+
+    /// The neighbours of a file that was located among these, or among theirs, and has this `metadata`: names are
+    /// resolved from its own directory, what may be opened stays the same.
+    pub fn of_neighbour(&self, located: &Path, metadata: &Metadata) -> Self {
         let directory = located.parent().unwrap_or(Path::new("/"));
         let base = directory.strip_prefix(&self.root.directory);
         Neighbours {
@@ -133,6 +145,7 @@ impl Neighbours {
             // An absolute base stays as it is when it is joined to the root's directory.
             base: base.unwrap_or(directory).to_path_buf(),
             name: located.file_name().unwrap_or_default().to_owned(),
+            audience: self.audience.map(|_| Audience::of(metadata)),
             raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
         }
     }
@@ -158,7 +171,34 @@ impl Neighbours {
     /// # Errors
     /// `Io` where the policy forbids it or the system does: not a regular file, no permission.
     pub fn open(&self, name: &[u8]) -> Result<Option<FileSource>> {
-        Ok(self.find(name)?.map(|(file, _)| file))
+        let Some((file, path)) = self.find(name)? else {
+            return Ok(None);
+        };
+        if let Some(audience) = self.audience {
+            let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+            self.check_way(&path.canonicalize().map_err(failed)?)?;
+            if !audience.may(Act::Read, &Audience::of(&file.metadata()?)) {
+                return Err(private(&path));
+            }
+        }
+        Ok(Some(file))
+    }
+
+    /// Fails where somebody may read the file, but not come by the directories on the way to `real`.
+    fn check_way(&self, real: &Path) -> Result<()> {
+        let Some(audience) = self.audience else {
+            return Ok(());
+        };
+        let above = real.ancestors().skip(1);
+        let mut above = above.take_while(|directory| !self.root.directory.starts_with(directory));
+        let may_search = |directory: &Path| {
+            let metadata = directory.metadata();
+            metadata.is_ok_and(|metadata| audience.may(Act::Search, &Audience::of(&metadata)))
+        };
+        match above.all(may_search) {
+            true => Ok(()),
+            false => Err(private(real)),
+        }
     }
 
     /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and a file many datasets:
@@ -199,6 +239,7 @@ impl Neighbours {
         if (there.dev(), there.ino()) != (open.dev(), open.ino()) {
             return Err(io(Errno::ESTALE, &path));
         }
+        self.check_way(&real)?;
         Ok(Some(Located { file, path: real }))
     }
 
@@ -366,6 +407,14 @@ fn refused(name: &Path, why: &str) -> Error {
     unreadable(name, why)
 }
 
+/// `name` may not be read by all whom the mount lets in.
+fn private(name: &Path) -> Error {
+    refused(
+        name,
+        "allow_other: not all who may read the source may read it",
+    )
+}
+
 /// `name` cannot be had. Its reader asked for something else, which has the right to be read, and lacks this part.
 fn unreadable(name: &Path, why: &str) -> Error {
     let what = format!("{} ({why})", name.display().to_string().escape_debug());
@@ -457,7 +506,7 @@ mod tests {
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
         let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
-        let other = own.of_neighbour(&inner.join("sub/a"));
+        let other = own.of_neighbour(&inner.join("sub/a"), &inner.metadata().unwrap());
         assert_eq!(other.own_name(), b"a");
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
         assert_eq!(name(&other, "../a").as_deref(), Some("a"));
@@ -470,7 +519,7 @@ mod tests {
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");
         assert_eq!(all.name_of(&outside.path), real.as_os_str().as_bytes());
-        let beyond = all.of_neighbour(&outside.path);
+        let beyond = all.of_neighbour(&outside.path, &inner.metadata().unwrap());
         assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
     }
 }
