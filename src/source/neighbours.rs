@@ -522,4 +522,39 @@ mod tests {
         let beyond = all.of_neighbour(&outside.path, &inner.metadata().unwrap());
         assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
     }
+
+    /// A file, a FIFO that nobody writes to, and a link out of the directory take each other's place.
+    #[test]
+    fn what_takes_the_place_of_a_file_is_neither_waited_for_nor_read() {
+        let (_outer, inner) = files();
+        nix::unistd::mkfifo(&inner.join("fifo"), Mode::S_IRWXU).unwrap();
+        let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let swap = |name: &str| {
+            let new = inner.join("new");
+            match name {
+                "out" => std::os::unix::fs::symlink("../x", &new),
+                _ => fs::hard_link(inner.join(name), &new),
+            }
+            .unwrap();
+            fs::rename(&new, inner.join("c")).unwrap();
+        };
+        swap("a");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    ["fifo", "a", "out", "a"].iter().for_each(|name| swap(name));
+                }
+            });
+            let mut opened = 0;
+            for _ in 0..2000 {
+                if let Ok(found) = own.open(b"c") {
+                    assert_eq!(found.expect("something is there").length(), 1);
+                    opened += 1;
+                }
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(opened > 0);
+        });
+    }
 }
