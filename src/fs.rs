@@ -94,6 +94,8 @@ pub struct Options {
     pub external: External,
     /// The mount itself: nothing is looked up there, for want of anybody else to answer.
     pub own: Option<Own>,
+    /// Whether users other than the one who mounts are let in.
+    pub allow_other: bool,
     /// Whether whole-block checksums are checked before the first byte is served.
     pub verify: bool,
     /// Whether a file that is marked as being written is shown, too.
@@ -112,6 +114,7 @@ impl Default for Options {
             views: true,
             external: External::Within,
             own: None,
+            allow_other: false,
             verify: false,
             force: false,
         }
@@ -550,8 +553,12 @@ fn open_source(
     options: &Options,
 ) -> Result<Opened> {
     let path = watch.path();
-    let neighbours = Arc::new(Neighbours::of(path, options.external, options.own.clone()));
     let metadata = file.metadata()?;
+    let mut neighbours = Neighbours::of(path, options.external, options.own.clone());
+    if options.allow_other {
+        neighbours = neighbours.for_all_readers(&metadata);
+    }
+    let neighbours = Arc::new(neighbours);
     Ok(Opened {
         container: others.container(file, &neighbours)?,
         origin: Arc::new(Origin::new(path.to_path_buf(), &metadata)),

@@ -340,7 +340,8 @@ pub const VIRTUAL_WORK: u64 = 128 << 20;
 /// Bytes of an object that is not large.
 pub const VIRTUAL_SMALL: u64 = 96 << 10;
 
-/// Bytes of the descriptions of its sources that one virtual dataset keeps, elements that stand in them included.
+/// Bytes of the descriptions of their sources that all virtual datasets of a mount keep together, elements that stand in
+/// them included.
 pub const VIRTUAL_SOURCES: u64 = 4 << 20;
 
 /// Elements of parts of a virtual dataset that are read for one of its own: parts may lie over each other.
@@ -352,8 +353,12 @@ pub const VIRTUAL_DEPTH: usize = 16;
 /// Other files, open or not, of which each mounted file knows what they looked like, some 100 bytes each.
 pub const SEEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1 << 14).unwrap();
 
-/// Other files that a mounted file keeps open: virtual sources, those that ASDF arrays have their elements in.
+/// Other files that an ASDF file keeps open, which its arrays have their elements in.
 pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(128).unwrap();
+
+/// What a source of a virtual dataset, or the file that it is in, counts for among them at least: no more than 256 are kept
+/// of either, each of which may hold a file open.
+pub const VIRTUAL_SOURCE: u64 = VIRTUAL_SOURCES / 256;
 
 /// Links that the path of a soft link may lead over, of which as many may be soft as [`SYMLINK_HOPS`].
 pub const PATH_LINKS: usize = 256;

@@ -13,6 +13,7 @@
     )
 )]
 
+pub mod audience;
 pub mod concatenation;
 pub mod device;
 pub mod file;
@@ -22,6 +23,7 @@ pub mod neighbour;
 pub mod neighbours;
 pub mod overlay;
 pub mod raw_file;
+pub mod strangers;
 
 use std::fmt;
 use std::sync::Arc;

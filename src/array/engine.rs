@@ -9,10 +9,12 @@ use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
 use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::flight::{Entry, Flights, Lead};
 use crate::array::prefetch::{self, Queue};
+use crate::array::virtual_array::Source;
 use crate::error::Result;
 use crate::limits;
 use crate::model::Array;
 use crate::model::buffer::Buffer;
+use crate::model::share;
 use crate::model::storage::Help;
 use crate::source::SharedSource;
 
@@ -23,6 +25,8 @@ const SEQUENTIAL_DEPTH: u64 = 1;
 /// Cache and decode threads, one for each mount. The threads end when it is dropped.
 pub struct Engine {
     pub(super) shared: Arc<Shared>,
+    /// The sources of virtual arrays, by the number of their part.
+    pub(super) sources: Arc<share::Shared<usize, Arc<Source>>>,
     numbers: Mutex<Numbers>,
 }
 
@@ -90,6 +94,7 @@ impl Engine {
         prefetch::spawn(&shared, threads);
         Arc::new(Engine {
             shared,
+            sources: share::Shared::new(limits::VIRTUAL_SOURCES),
             numbers: Mutex::default(),
         })
     }

@@ -2,14 +2,14 @@
 //! fill value.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::array::convert::Conversion;
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::kept::Kept;
 use crate::model::region::Runs;
+use crate::model::share::Share;
 use crate::model::storage::{Mapping, Storage, VirtualSource};
 use crate::model::{Array, weight};
 
@@ -19,7 +19,7 @@ pub(super) struct VirtualArray {
     array: Arc<Array>,
     parts: Vec<Part>,
     /// The sources that were used last, by the number of their part.
-    sources: Mutex<Kept<usize, Arc<Source>>>,
+    sources: Share<usize, Arc<Source>>,
     /// How many virtual arrays this one is a source of, one for the other.
     depth: usize,
 }
@@ -37,10 +37,11 @@ struct Part {
 type Opened = Option<(Arc<dyn VirtualSource>, Option<Arc<Array>>)>;
 
 /// The array that a part's elements come from.
-struct Source {
+pub(super) struct Source {
     reader: Reader,
     runs: Runs,
     conversion: Conversion,
+    weight: u64,
 }
 
 impl VirtualArray {
@@ -68,7 +69,7 @@ impl VirtualArray {
             engine: Arc::clone(engine),
             array: Arc::clone(array),
             parts: parts_of(mappings, array.shape.dims(), depth)?,
-            sources: Mutex::new(Kept::new(limits::VIRTUAL_SOURCES)),
+            sources: Share::of(&engine.sources),
             depth,
         })
     }
@@ -133,16 +134,17 @@ impl VirtualArray {
             source.read(run.ordinal, skipped, size, target)?;
             ordinal += length;
         }
+        // After its own sources, which must not take its place.
+        let weight = source.weight;
+        self.sources.put(part.number, source, weight);
         Ok(())
     }
 
     /// The part's source, `None` where it is missing. Neither that nor an error is kept for the next read: sources come and go.
     fn source(&self, part: &Part, opened: &mut Opened) -> Result<Option<Arc<Source>>> {
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(source) = sources.get(&part.number) {
-            return Ok(Some(Arc::clone(source)));
+        if let Some(source) = self.sources.get(part.number) {
+            return Ok(Some(source));
         }
-        drop(sources);
         let Some(mapping) = self.mapping(part.number) else {
             return Ok(None);
         };
@@ -158,18 +160,13 @@ impl VirtualArray {
         }
         let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;
         let reader = Reader::at_depth(&self.engine, array, self.depth + 1)?;
-        // Each may hold a file open.
-        let least = limits::VIRTUAL_SOURCES / limits::OPEN_NEIGHBOURS.get() as u64;
         let weight = weight::of_array(reader.array()).saturating_add(runs.listed_bytes());
-        let weight = weight.max(least);
-        let source = Arc::new(Source {
+        Ok(Some(Arc::new(Source {
             reader,
             runs,
             conversion,
-        });
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.put(part.number, Arc::clone(&source), weight);
-        Ok(Some(source))
+            weight: weight.max(limits::VIRTUAL_SOURCE),
+        })))
     }
 }
 

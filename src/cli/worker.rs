@@ -11,6 +11,7 @@ use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
+use std::sync::Arc;
 use std::thread;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -21,6 +22,7 @@ use crate::cli::{Report, cage, logging, options};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
 use crate::fs::{Filesystem, Options, Own, Unread};
+use crate::source::strangers::Strangers;
 
 /// Mounts and serves until the mount ends.
 pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
@@ -58,6 +60,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     check_fuse().map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
+    let strangers = strangers(source.path());
     let unserved = fuse::mount(&point, &mount_options(mount, &path)).map_err(of_point)?;
     let device = mounts::fuse_device(&point).map_err(of_point)?;
     // Dropped, what is not served yet is unmounted; later only the supervisor can.
@@ -70,6 +73,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
         Own {
             point: point.clone(),
             device: Some(device),
+            strangers,
         },
     );
     cage::enter(&source, &point, &mount.settings).map_err(of_source)?;
@@ -89,6 +93,13 @@ fn open_many_files() {
         let error = Error::io(&errno.into(), "raising the number of open files");
         log::warn!("{error}");
     }
+}
+
+/// To be asked for before anything else is mounted, or files outside of the source's directory cannot be opened any more.
+fn strangers(source: &Path) -> Option<Arc<Strangers>> {
+    let found = Strangers::of(source);
+    let unknown = |error| log::warn!("other FUSE filesystems are not told from disks: {error}");
+    found.map_err(unknown).ok().map(Arc::new)
 }
 
 /// Names the source as the user did, where the error names it by its absolute path.
@@ -120,6 +131,7 @@ fn filesystem_options(mount: &Mount, own: Own) -> Options {
         views: settings.views,
         external: settings.external,
         own: Some(own),
+        allow_other: settings.allow_other,
         verify: settings.verify,
         force: settings.force,
     }

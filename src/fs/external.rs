@@ -367,7 +367,8 @@ impl Others {
         path: &Path,
         watch: Watch,
     ) -> Result<Live> {
-        let neighbours = Arc::new(source.neighbours.of_neighbour(path));
+        let neighbours = source.neighbours.of_neighbour(path, &watch.metadata()?);
+        let neighbours = Arc::new(neighbours);
         let container = self.container(watch.file(), &neighbours)?;
         if !crate::fs::inode::is_object(tree, container.root()) {
             return Err(Error::unsupported("a file of this size", 0));

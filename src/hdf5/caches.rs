@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::hdf5::File;
 use crate::hdf5::cache_image::Structures;
 use crate::hdf5::heap::global::Directory;
 use crate::hdf5::object::Object;
@@ -21,6 +22,7 @@ pub struct Caches {
     blocks: Arc<Shared<Place, Block>>,
     objects: Arc<Shared<u64, Arc<Object>>>,
     heaps: Arc<Shared<u64, Arc<Directory>>>,
+    other_files: Arc<Shared<Vec<u8>, Arc<File>>>,
     /// Counts what is in cache images, which stay as long as their files are open.
     pub image_structures: Structures,
 }
@@ -31,6 +33,7 @@ impl Default for Caches {
             blocks: Shared::new(limits::METADATA_CACHE),
             objects: Shared::new(limits::OBJECT_CACHE),
             heaps: Shared::new(limits::GLOBAL_HEAP_CACHE),
+            other_files: Shared::new(limits::VIRTUAL_SOURCES),
             image_structures: Structures::default(),
         }
     }
@@ -50,5 +53,10 @@ impl Caches {
     /// What is in a file's global heap collections, by their absolute offsets.
     pub fn heaps(&self) -> Share<u64, Arc<Directory>> {
         Share::of(&self.heaps)
+    }
+
+    /// The open files that a file names.
+    pub fn other_files(&self) -> Share<Vec<u8>, Arc<File>> {
+        Share::of(&self.other_files)
     }
 }

@@ -1,40 +1,41 @@
 //! Datasets in other files, or in this one, that a virtual dataset is made of.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-
-use lru::LruCache;
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 use crate::error::{Error, Result};
 use crate::hdf5::File;
 use crate::hdf5::caches::Caches;
 use crate::hdf5::opening::Opening;
 use crate::limits;
+use crate::model::share::Share;
 use crate::model::storage::VirtualSource;
 use crate::model::{Array, Container, NodeKind};
 use crate::source::neighbours::Neighbours;
 use crate::wire::to_u64;
 
-/// The files that the datasets of one file name; some of them are kept open.
+/// The files that the datasets of one file name; some of those that all files of a mount name are kept open.
 #[derive(Debug)]
 pub struct OtherFiles {
     own: Weak<File>,
     neighbours: Arc<Neighbours>,
     caches: Caches,
     force: bool,
-    open: Mutex<LruCache<Vec<u8>, Arc<File>>>,
+    open: Share<Vec<u8>, Arc<File>>,
 }
 
 impl OtherFiles {
     /// The files that the file `own` names, sought among its `neighbours`, with the same `caches`; `force` opens those
     /// too that a writer has not closed.
     pub fn new(own: Weak<File>, neighbours: Arc<Neighbours>, caches: &Caches, force: bool) -> Self {
-        let open = Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS));
         OtherFiles {
             own,
             neighbours,
             caches: caches.clone(),
             force,
-            open,
+            open: caches.other_files(),
         }
     }
 
@@ -48,20 +49,25 @@ impl OtherFiles {
         if name == b"." {
             return Ok(self.own.upgrade());
         }
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = open.get(name) {
-            return Ok(Some(Arc::clone(file)));
+        let key = without_detours(name);
+        if let Some(file) = self.open.get(key.clone()) {
+            return Ok(Some(file));
         }
-        drop(open);
         let Some(source) = self.neighbours.open(name)? else {
             return Ok(None);
         };
         let neighbours = Arc::clone(&self.neighbours);
         let file = File::open(source, neighbours, &self.caches, self.force)?;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.put(name.to_vec(), Arc::clone(&file));
+        let kept = Arc::clone(&file);
+        self.open.put(key, kept, limits::VIRTUAL_SOURCE);
         Ok(Some(file))
     }
+}
+
+/// `./a//b` as `a/b`.
+fn without_detours(name: &[u8]) -> Vec<u8> {
+    let path: PathBuf = Path::new(OsStr::from_bytes(name)).components().collect();
+    path.into_os_string().into_vec()
 }
 
 /// One dataset that a virtual dataset takes elements from.

@@ -29,6 +29,13 @@ impl Device {
     }
 }
 
+impl Device {
+    /// Whether it is no disk: one that some process serves, over a network, or in memory.
+    pub fn is_virtual(self) -> bool {
+        self.major == 0
+    }
+}
+
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)

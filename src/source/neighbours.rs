@@ -2,7 +2,7 @@
 //! external links. What may be opened is the user's choice, never the file's.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
@@ -16,9 +16,11 @@ use nix::sys::stat::Mode;
 
 use crate::error::{Error, Result, quoted};
 use crate::limits;
+use crate::source::audience::{Act, Audience};
 use crate::source::device::Device;
 use crate::source::file::FileSource;
 use crate::source::neighbour::{Neighbour, States};
+use crate::source::strangers::Strangers;
 use crate::wire::to_u64;
 
 /// Which other files a source may bring in.
@@ -41,6 +43,8 @@ pub struct Neighbours {
     /// From the root's directory to the file's own.
     base: PathBuf,
     name: OsString,
+    /// Who may read the file, where these are not one user alone: all of them must be allowed to read what is opened.
+    audience: Option<Audience>,
     /// Raw files by their names in this state of the file, which another state does not share.
     raw_files: Mutex<LruCache<Vec<u8>, Arc<Neighbour>>>,
     states: Arc<States>,
@@ -58,12 +62,14 @@ struct Root {
 }
 
 /// The mount that shows the source. Whoever looks there waits for an answer from here.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Own {
     /// Where it was mounted, absolute and without symbolic links.
     pub point: PathBuf,
     /// Its number; it may stand at other places as well (`mount --bind`).
     pub device: Option<Device>,
+    /// Other filesystems that may wait for it.
+    pub strangers: Option<Arc<Strangers>>,
 }
 
 /// A file that was found.
@@ -103,6 +109,7 @@ impl Neighbours {
             root,
             base: PathBuf::new(),
             name: source.file_name().unwrap_or_default().to_owned(),
+            audience: None,
             raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
             states: Arc::default(),
         }
@@ -120,14 +127,22 @@ impl Neighbours {
             root,
             base: PathBuf::new(),
             name: OsString::new(),
+            audience: None,
             raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
             states: Arc::default(),
         }
     }
 
-    /// The neighbours of a file that was located among these, or among theirs: names are resolved from its
-    /// own directory, what may be opened stays the same.
-    pub fn of_neighbour(&self, located: &Path) -> Self {
+    /// Opens only what everybody may read who may read the file, which has this `metadata`: it is shown to them all.
+    #[must_use]
+    pub fn for_all_readers(mut self, metadata: &Metadata) -> Self {
+        self.audience = Some(Audience::of(metadata));
+        self
+    }
+
+    /// The neighbours of a file that was located among these, or among theirs, and has this `metadata`: names are
+    /// resolved from its own directory, what may be opened stays the same.
+    pub fn of_neighbour(&self, located: &Path, metadata: &Metadata) -> Self {
         let directory = located.parent().unwrap_or(Path::new("/"));
         let base = directory.strip_prefix(&self.root.directory);
         Neighbours {
@@ -135,6 +150,7 @@ impl Neighbours {
             // An absolute base stays as it is when it is joined to the root's directory.
             base: base.unwrap_or(directory).to_path_buf(),
             name: located.file_name().unwrap_or_default().to_owned(),
+            audience: self.audience.map(|_| Audience::of(metadata)),
             raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
             states: Arc::default(),
         }
@@ -167,12 +183,36 @@ impl Neighbours {
             self.states.missed(&path.join(OsStr::from_bytes(name)))?;
             return Ok(None);
         };
+        if let Some(audience) = self.audience {
+            let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+            self.check_way(&path.canonicalize().map_err(failed)?)?;
+            if !audience.may(Act::Read, &Audience::of(&file.metadata()?)) {
+                return Err(private(&path));
+            }
+        }
         self.states.found(&path, file).map(Some)
     }
 
     /// How the neighbours looked that were opened.
     pub fn states(&self) -> &States {
         &self.states
+    }
+
+    /// Fails where somebody may read the file, but not come by the directories on the way to `real`.
+    fn check_way(&self, real: &Path) -> Result<()> {
+        let Some(audience) = self.audience else {
+            return Ok(());
+        };
+        let above = real.ancestors().skip(1);
+        let mut above = above.take_while(|directory| !self.root.directory.starts_with(directory));
+        let may_search = |directory: &Path| {
+            let metadata = directory.metadata();
+            metadata.is_ok_and(|metadata| audience.may(Act::Search, &Audience::of(&metadata)))
+        };
+        match above.all(may_search) {
+            true => Ok(()),
+            false => Err(private(real)),
+        }
     }
 
     /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and a file many datasets:
@@ -213,6 +253,7 @@ impl Neighbours {
         if (there.dev(), there.ino()) != (open.dev(), open.ino()) {
             return Err(io(Errno::ESTALE, &path));
         }
+        self.check_way(&real)?;
         Ok(Some(Located { file, path: real }))
     }
 
@@ -285,7 +326,8 @@ impl Neighbours {
     fn keep_out(&self, path: &Path) -> Result<()> {
         match &self.root.barred {
             Some(own) if own.is_on_the_way(path) => {
-                Err(refused(path, "it leads into the mount itself"))
+                let why = "it leads into the mount itself, or into another FUSE filesystem";
+                Err(refused(path, why))
             }
             _ => Ok(()),
         }
@@ -322,8 +364,8 @@ impl Neighbours {
 }
 
 impl Own {
-    /// Whether the way along an absolute path, symbolic links followed, comes by this mount. It stops before it, and
-    /// where the way ends.
+    /// Whether the way along an absolute path, symbolic links followed, comes by this mount or one that may wait for it. It
+    /// stops before it, and where the way ends.
     pub fn is_on_the_way(&self, path: &Path) -> bool {
         /// As many as Linux follows.
         const LINKS: usize = 40;
@@ -360,7 +402,11 @@ impl Own {
     }
 
     fn stands_at(&self, path: &Path) -> bool {
-        *path == *self.point || (self.device.is_some() && self.device == Device::at(path))
+        let is_barred = |there: Device| {
+            let strangers = self.strangers.as_ref();
+            self.device == Some(there) || strangers.is_some_and(|others| others.include(there))
+        };
+        *path == *self.point || Device::at(path).is_some_and(is_barred)
     }
 }
 
@@ -393,6 +439,14 @@ fn climbs_out(path: &Path) -> bool {
 /// `name` may not be opened, as the policy called `why` says.
 fn refused(name: &Path, why: &str) -> Error {
     unreadable(name, why)
+}
+
+/// `name` may not be read by all whom the mount lets in.
+fn private(name: &Path) -> Error {
+    refused(
+        name,
+        "allow_other: not all who may read the source may read it",
+    )
 }
 
 /// `name` cannot be had. Its reader asked for something else, which has the right to be read, and lacks this part.
@@ -451,6 +505,7 @@ mod tests {
             Some(Own {
                 point,
                 device: None,
+                strangers: None,
             })
         };
         let own = Neighbours::of(&inner.join("b"), Policy::Any, barred(inner.join("sub")));
@@ -490,6 +545,7 @@ mod tests {
             Some(Own {
                 point: inner.join("sub"),
                 device: None,
+                strangers: None,
             }),
         );
         assert!(own.open(b"absent/../sub/a").unwrap().is_none());
@@ -504,7 +560,7 @@ mod tests {
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
         let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
-        let other = own.of_neighbour(&inner.join("sub/a"));
+        let other = own.of_neighbour(&inner.join("sub/a"), &inner.metadata().unwrap());
         assert_eq!(other.own_name(), b"a");
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
         assert_eq!(name(&other, "../a").as_deref(), Some("a"));
@@ -517,7 +573,42 @@ mod tests {
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");
         assert_eq!(all.name_of(&outside.path), real.as_os_str().as_bytes());
-        let beyond = all.of_neighbour(&outside.path);
+        let beyond = all.of_neighbour(&outside.path, &inner.metadata().unwrap());
         assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
+    }
+
+    /// A file, a FIFO that nobody writes to, and a link out of the directory take each other's place.
+    #[test]
+    fn what_takes_the_place_of_a_file_is_neither_waited_for_nor_read() {
+        let (_outer, inner) = files();
+        nix::unistd::mkfifo(&inner.join("fifo"), Mode::S_IRWXU).unwrap();
+        let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let swap = |name: &str| {
+            let new = inner.join("new");
+            match name {
+                "out" => std::os::unix::fs::symlink("../x", &new),
+                _ => fs::hard_link(inner.join(name), &new),
+            }
+            .unwrap();
+            fs::rename(&new, inner.join("c")).unwrap();
+        };
+        swap("a");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    ["fifo", "a", "out", "a"].iter().for_each(|name| swap(name));
+                }
+            });
+            let mut opened = 0;
+            for _ in 0..2000 {
+                if let Ok(found) = own.open(b"c") {
+                    assert_eq!(found.expect("something is there").length(), 1);
+                    opened += 1;
+                }
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(opened > 0);
+        });
     }
 }

@@ -312,6 +312,55 @@ fn others_are_let_in_with_allow_other_alone() {
     }
 }
 
+/// A raw file is shown to no more users than may read it.
+#[test]
+fn others_see_no_neighbour_that_is_private() {
+    if !is_root() {
+        eprintln!("skipped: only root can become somebody else");
+        return;
+    }
+    let mode = fs::Permissions::from_mode;
+    for (options, directory_mode, raw_mode, allowed) in [
+        (&["--allow-other"][..], 0o755, 0o644, true),
+        (&["--allow-other"], 0o755, 0o600, false),
+        (&["--allow-other"], 0o755, 0o640, false),
+        (&["--allow-other"], 0o700, 0o644, false),
+        (&[], 0o700, 0o600, true),
+    ] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (source, sub) = (directory.path().join("a.h5"), directory.path().join("sub"));
+        let raw = sub.join("raw");
+        fs::create_dir(&sub).expect("directory");
+        fs::write(&source, crate::circles::in_raw_file("sub/raw")).expect("source");
+        fs::write(&raw, [7; 64]).expect("raw file");
+        for (path, bits) in [
+            (directory.path(), 0o755),
+            (&source, 0o644),
+            (&sub, directory_mode),
+            (&raw, raw_mode),
+        ] {
+            fs::set_permissions(path, mode(bits)).expect("chmod");
+            std::os::unix::fs::chown(path, Some(65534), Some(65534)).expect("chown");
+        }
+        let mount = Mount::with(&source, options);
+        let parent = mount.path.parent().expect("parent");
+        fs::set_permissions(parent, mode(0o755)).expect("chmod");
+        let user = if options.is_empty() { 0 } else { 1000 };
+        let read = |name: &str| {
+            let mut command = Command::new("cat");
+            run(command.arg(mount.at(name)).uid(user).gid(user), MOUNT_LIMIT)
+        };
+        assert_eq!(read("good").success().stdout, b"goodness");
+        let done = read("x");
+        assert_eq!(
+            done.status.success(),
+            allowed,
+            "{raw_mode:o}: {}",
+            done.stderr
+        );
+    }
+}
+
 #[test]
 fn inspection_without_a_mount() {
     let source = fixture("tiny.latest.h5");

@@ -8,6 +8,7 @@ mod bombs;
 pub(crate) mod bounded;
 mod cut;
 mod datasets;
+mod descriptors;
 mod effort;
 mod filters;
 mod groups;

@@ -8,6 +8,7 @@ mod asdf;
 mod bench;
 mod cage;
 mod changes;
+mod circles;
 mod command;
 mod corpus;
 mod effort;
