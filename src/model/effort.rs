@@ -12,6 +12,9 @@ use crate::limits;
 thread_local! {
     /// Bytes that this thread may still look at.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+
+    /// How much was granted, where that is all that what it was granted for may ever look at.
+    static ALL: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// A grant to this thread for as long as this lives, in the place of an earlier one.
@@ -20,6 +23,7 @@ pub struct Effort {
     before: Option<u64>,
     /// What of that was granted on.
     of_before: u64,
+    all_before: Option<u64>,
 }
 
 impl Effort {
@@ -34,6 +38,7 @@ impl Effort {
         Effort {
             before,
             of_before: 0,
+            all_before: ALL.replace(None),
         }
     }
 
@@ -42,7 +47,11 @@ impl Effort {
         let before = LEFT.get();
         let of_before = before.map_or(bytes, |left| left.min(bytes));
         LEFT.set(Some(of_before));
-        Effort { before, of_before }
+        Effort {
+            before,
+            of_before,
+            all_before: ALL.replace((of_before == bytes).then_some(bytes)),
+        }
     }
 }
 
@@ -50,6 +59,7 @@ impl Drop for Effort {
     fn drop(&mut self) {
         let spent = self.of_before.saturating_sub(LEFT.get().unwrap_or(0));
         LEFT.set(self.before.map(|left| left.saturating_sub(spent)));
+        ALL.set(self.all_before);
     }
 }
 
@@ -61,16 +71,18 @@ pub fn is_spent() -> bool {
 /// Takes so many bytes from what this thread was granted.
 ///
 /// # Errors
-/// `Effort` where that is less.
+/// `Effort` where that is less; `Limit` where it was granted in full [`within`](Effort::within) another, so that it is less
+/// the next time as well.
 pub fn spend(bytes: u64) -> Result<()> {
     let Some(left) = LEFT.get() else {
         return Ok(());
     };
     LEFT.set(Some(left.saturating_sub(bytes)));
-    match bytes <= left {
-        true => Ok(()),
-        false => Err(Error::Effort { max: left }),
+    if bytes <= left {
+        return Ok(());
     }
+    let of_one = |all| Error::limit("metadata that is looked at for one object", all);
+    Err(ALL.get().map_or(Error::Effort { max: left }, of_one))
 }
 
 #[cfg(test)]
@@ -103,7 +115,8 @@ mod tests {
     fn a_part_is_taken_from_the_whole() {
         {
             let _part = Effort::within(10);
-            spend(11).expect_err("bounded without a whole, too");
+            let lasting = spend(11).expect_err("bounded without a whole, too");
+            assert!(!lasting.is_passing());
         }
         spend(limits::REQUEST_METADATA).expect("no bound again");
         let _whole = Effort::of(15);
@@ -114,7 +127,8 @@ mod tests {
         assert!(!is_spent());
         {
             let _part = Effort::within(10);
-            spend(6).expect_err("more than was left");
+            let passing = spend(6).expect_err("more than was left");
+            assert!(passing.is_passing());
         }
         assert!(is_spent());
     }

@@ -36,10 +36,13 @@ pub(crate) struct Message(pub(crate) u8, pub(crate) u8, pub(crate) Vec<u8>);
 #[derive(Debug, Clone)]
 pub(crate) struct Hdf5(pub(crate) Vec<u8>);
 
+/// Where each file with a superblock of version 2 has the bytes `some`, for a dataset that needs no more.
+pub(crate) const SOME: u64 = 88;
+
 impl Hdf5 {
     /// Room for a superblock.
     pub(crate) fn new() -> Self {
-        Hdf5(vec![0; 96])
+        Hdf5([&[0; SOME as usize][..], b"some", &[0; 4]].concat())
     }
 
     /// Where the next block will stand.

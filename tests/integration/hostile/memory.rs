@@ -579,8 +579,10 @@ fn a_description_of_long_names() {
     let mut file = Hdf5::new();
     let child = file.put_bytes(b"child");
     let names = [&[0; 8][..], &[b'n'; NAME], &[0; 8]].concat();
-    // Each name is the end of the one before.
-    let root = old_group_of(&mut file, &names, OBJECTS, |i| (8 + i, child, 0));
+    // Each name is the end of the one behind it.
+    let root = old_group_of(&mut file, &names, OBJECTS, |i| {
+        (8 + OBJECTS as u64 - i, child, 0)
+    });
     let source = directory.path().join("group.h5");
     fs::write(&source, file.rooted(root)).expect("group.h5");
     let mount = mounted(&source);
