@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::asdf::ndarray;
 use crate::asdf::yaml::merge::{self, Budget};
@@ -39,6 +40,12 @@ pub enum Kind {
 pub struct Tree {
     document: Document,
     groups: HashMap<Index, Group>,
+    /// Those of all mappings, each one's behind those of the one before.
+    entries: Vec<Entry>,
+    /// For each entry the slot of one of its mapping, in the order of the keys' texts, and of their numbers.
+    sorted: Vec<u32>,
+    /// What few mappings have.
+    rests: HashMap<Index, Rest>,
     /// By the nodes' numbers.
     places: Vec<Option<Place>>,
 }
@@ -60,13 +67,11 @@ enum Group {
     Mapping(Mapping),
 }
 
-#[derive(Debug)]
+/// The entries of a mapping: so many from the first on.
+#[derive(Debug, Clone, Copy)]
 struct Mapping {
-    entries: Box<[Entry]>,
-    /// The slots in the order of their keys' texts, and of their numbers.
-    sorted: Box<[u32]>,
-    /// What few mappings have.
-    rest: Option<Box<Rest>>,
+    first: u32,
+    count: u32,
 }
 
 #[derive(Debug, Default)]
@@ -117,11 +122,16 @@ impl Tree {
     pub fn new(document: Document) -> Self {
         let mut tree = Tree {
             groups: HashMap::new(),
+            entries: Vec::new(),
+            sorted: Vec::new(),
+            rests: HashMap::new(),
             places: vec![None; document.count()],
             document,
         };
         tree.place_all();
         tree.groups.shrink_to_fit();
+        tree.entries.shrink_to_fit();
+        tree.sorted.shrink_to_fit();
         tree
     }
 
@@ -166,16 +176,20 @@ impl Tree {
             .flatten()
     }
 
-    fn mapping(&self, group: Index) -> Option<&Mapping> {
+    fn mapping(&self, group: Index) -> Option<Mapping> {
         match self.groups.get(&group)? {
-            Group::Mapping(mapping) => Some(mapping),
+            Group::Mapping(mapping) => Some(*mapping),
             Group::Sequence => None,
         }
     }
 
+    fn entries(&self, mapping: Mapping) -> &[Entry] {
+        self.entries.get(mapping.range()).unwrap_or_default()
+    }
+
     /// Why a group does not show all that the text means it to hold.
     pub fn error(&self, group: Index) -> Option<&Error> {
-        self.mapping(group)?.rest.as_ref()?.error.as_ref()
+        self.rests.get(&group)?.error.as_ref()
     }
 
     /// The number of a group's entries.
@@ -183,7 +197,7 @@ impl Tree {
         match self.groups.get(&group) {
             None => 0,
             Some(Group::Sequence) => self.document.items(group).map_or(0, <[_]>::len),
-            Some(Group::Mapping(mapping)) => mapping.entries.len(),
+            Some(Group::Mapping(mapping)) => self.entries(*mapping).len(),
         }
     }
 
@@ -201,7 +215,7 @@ impl Tree {
                 Some((slot.to_string().into_bytes().into(), node))
             }
             Group::Mapping(mapping) => {
-                let entry = mapping.entries.get(slot)?;
+                let entry = self.entries(*mapping).get(slot)?;
                 Some((self.name(entry), entry.node))
             }
         }
@@ -219,13 +233,15 @@ impl Tree {
     }
 
     /// The slot of the key of this text, and of this number among the different keys of one text.
-    fn keyed(&self, mapping: &Mapping, key: (&[u8], u32)) -> Option<usize> {
+    fn keyed(&self, mapping: Mapping, key: (&[u8], u32)) -> Option<usize> {
         let here = |entry: &Entry| (self.document.key_text(entry.key).as_bytes(), entry.number);
-        let found = mapping.sorted.binary_search_by(|&slot| {
-            let entry = mapping.entry(slot);
+        let entries = self.entries(mapping);
+        let sorted = self.sorted.get(mapping.range())?;
+        let found = sorted.binary_search_by(|&slot| {
+            let entry = at(entries, slot);
             entry.map_or(Ordering::Greater, |entry| here(entry).cmp(&key))
         });
-        let slot = mapping.sorted.get(found.ok()?)?;
+        let slot = sorted.get(found.ok()?)?;
         to_usize(u64::from(*slot)).ok()
     }
 
@@ -319,9 +335,7 @@ impl Tree {
     /// The entry that one step of a pointer means: a key that is text before any other.
     fn referenced_slot(&self, group: Index, name: &[u8]) -> Option<usize> {
         let first = self.slot(group, name)?;
-        let rest = self
-            .mapping(group)
-            .and_then(|mapping| mapping.rest.as_ref());
+        let rest = self.rests.get(&group);
         let text = rest.and_then(|rest| rest.texts.get(&first));
         Some(text.copied().unwrap_or(first))
     }
@@ -393,24 +407,27 @@ impl Tree {
     }
 
     fn add_group(&mut self, node: Index, budget: &mut Budget) {
-        let group = match self.document.items(node) {
-            Some(items) => self
-                .ordered_mapping(node, items)
-                .map_or(Group::Sequence, Group::Mapping),
+        let found = match self.document.items(node) {
+            Some(items) => self.ordered_pairs(node, items).map(|pairs| (pairs, None)),
             None => {
                 let found = merge::entries(&self.document, node, budget);
-                let mut mapping = self.mapping_of(&found.pairs);
-                if found.error.is_some() {
-                    mapping.rest.get_or_insert_default().error = found.error;
+                Some((found.pairs, found.error))
+            }
+        };
+        let group = match found {
+            None => Group::Sequence,
+            Some((pairs, error)) => {
+                if error.is_some() {
+                    self.rests.entry(node).or_default().error = error;
                 }
-                Group::Mapping(mapping)
+                Group::Mapping(self.add_mapping(node, &pairs))
             }
         };
         self.groups.insert(node, group);
     }
 
     /// `!!omap`: a sequence of mappings of one entry each.
-    fn ordered_mapping(&self, node: Index, items: &[Index]) -> Option<Mapping> {
+    fn ordered_pairs(&self, node: Index, items: &[Index]) -> Option<Vec<(Index, Index)>> {
         if self.document.tag(node).is_none_or(|tag| &**tag != OMAP) {
             return None;
         }
@@ -418,11 +435,10 @@ impl Tree {
             [pair] => Some(*pair),
             _ => None,
         };
-        let pairs: Option<Vec<_>> = items.iter().map(pair).collect();
-        Some(self.mapping_of(&pairs?))
+        items.iter().map(pair).collect()
     }
 
-    fn mapping_of(&self, pairs: &[(Index, Index)]) -> Mapping {
+    fn add_mapping(&mut self, node: Index, pairs: &[(Index, Index)]) -> Mapping {
         let mut uses: HashMap<u32, (u32, usize)> = HashMap::new();
         let mut texts = HashMap::new();
         let mut entry = |(slot, &(key, node)): (usize, &(Index, Index))| {
@@ -434,29 +450,35 @@ impl Tree {
             }
             Entry { key, number, node }
         };
-        let entries = pairs.iter().enumerate().map(&mut entry).collect();
-        let mut mapping = Mapping {
-            entries,
-            sorted: Box::default(),
-            rest: None,
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let mapping = Mapping {
+            first: number(self.entries.len()),
+            count: number(pairs.len()),
         };
-        if !texts.is_empty() {
-            mapping.rest.get_or_insert_default().texts = texts;
-        }
-        let mut sorted: Vec<u32> = (0..).take(mapping.entries.len()).collect();
+        let entries: Vec<Entry> = pairs.iter().enumerate().map(&mut entry).collect();
+        let mut sorted: Vec<u32> = (0..mapping.count).collect();
         sorted.sort_unstable_by_key(|&slot| {
-            let entry = mapping.entry(slot);
+            let entry = at(&entries, slot);
             entry.map(|entry| (self.document.name(entry.key), entry.number))
         });
-        mapping.sorted = sorted.into();
+        self.entries.extend(entries);
+        self.sorted.extend(sorted);
+        if !texts.is_empty() {
+            self.rests.entry(node).or_default().texts = texts;
+        }
         mapping
     }
 }
 
 impl Mapping {
-    fn entry(&self, slot: u32) -> Option<&Entry> {
-        self.entries.get(to_usize(u64::from(slot)).ok()?)
+    fn range(self) -> Range<usize> {
+        let place = |number: u32| to_usize(u64::from(number)).unwrap_or(usize::MAX);
+        place(self.first)..place(self.first).saturating_add(place(self.count))
     }
+}
+
+fn at(entries: &[Entry], slot: u32) -> Option<&Entry> {
+    entries.get(to_usize(u64::from(slot)).ok()?)
 }
 
 impl Entry {
