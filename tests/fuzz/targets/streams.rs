@@ -37,6 +37,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         _ => WholeCodec::Stream(StreamCodec::Xz),
     };
     let encoded = Encoded {
+        block: 0,
         source: Arc::new(MemorySource::new(stored.to_vec())),
         offset: 0,
         stored: stored.len() as u64,
