@@ -12,10 +12,12 @@ use crate::limits;
 use crate::model::effort;
 use crate::source::SharedSource;
 use crate::source::file::Fingerprint;
+use crate::source::neighbour::Neighbour;
 use crate::source::neighbours::Neighbours;
 
-/// A file, or why it is none of which a block can be read.
-type Found = Result<Arc<Contents>>;
+/// A file, and what is in it, or why that cannot be read. A damaged one stays open as well: once it has changed, all that
+/// was told of it has.
+type Found = (Arc<Neighbour>, Result<Arc<Contents>>);
 
 /// The other files, opened when they are asked for. What may be opened is for the neighbours to say. Those that were
 /// used last stay open; each is one, whatever the names that lead to it.
@@ -48,15 +50,16 @@ impl Externals {
             return Err(Error::io(&std::io::ErrorKind::NotFound.into(), what));
         };
         let state = file.opened();
-        if let Some(known) = self.files().get(&state) {
+        if let Some((_, known)) = self.files().get(&state) {
             return known.clone();
         }
-        let found = first_block(file).map(Arc::new);
+        let found = first_block(Arc::<Neighbour>::clone(&file)).map(Arc::new);
         let is_passing = matches!(&found, Err(error) if error.is_passing());
         if is_passing || effort::is_spent() {
             return found;
         }
-        self.files().get_or_insert(state, || found).clone()
+        let mut files = self.files();
+        files.get_or_insert(state, || (file, found)).1.clone()
     }
 }
 

@@ -13,6 +13,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::harness::{MOUNT_LIMIT, Mount, SOON, eventually, fixture, h5fs, run, script};
+use crate::hostile::asdf;
 use crate::hostile::hdf5::*;
 
 const ELEMENTS: usize = 300_000;
@@ -176,6 +177,24 @@ fn raw_files() {
 fn exploded_asdf() {
     never_mixed_in("over.asdf", "asdf", replaced, true);
     never_mixed_in("over.asdf", "asdf", rewritten, false);
+}
+
+/// Half of a file is what stands there while it is copied.
+#[test]
+fn a_damaged_neighbour_that_is_whole_again() {
+    const CONTENT: [u8; 100] = [7; 100];
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let other = directory.path().join("other.asdf");
+    fs::write(&other, "#AS").expect("write");
+    let source = directory.path().join("source.asdf");
+    let array = "!core/ndarray-1.0.0 {source: other.asdf, datatype: uint8, byteorder: little, shape: [100]}";
+    fs::write(&source, asdf::file(format!("x: {array}"), &[])).expect("write");
+    let mount = Mount::new(&source);
+    assert_eq!(errno(fs::read(mount.at("x"))), Errno::EIO);
+    replaced(&other, &asdf::exploded(&CONTENT));
+    eventually(SOON, "the whole file", || {
+        fs::read(mount.at("x")).is_ok_and(|bytes| bytes == CONTENT)
+    });
 }
 
 /// A file whose dataset `x` holds these bytes.
