@@ -94,8 +94,14 @@ impl Filesystem {
         *renewed = Instant::now();
     }
 
+    /// Shows nothing. Whoever has a file open keeps no more of what was shown than that.
     fn drop_live(&self) {
-        *self.live.write().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
+        let before = live.take();
+        drop(live);
+        if let Some(before) = before {
+            before.retire();
+        }
     }
 
     /// Shows the source as it is now: the same one, if a writer has only appended to it; else another, and what
