@@ -127,17 +127,19 @@ impl States {
 
     /// Whether a neighbour has changed since it was opened, as far as was seen lately.
     pub fn is_changed(&self) -> bool {
+        let _all_right = self.due().iter().all(|other| other.check().is_ok());
+        self.met_a_change()
+    }
+
+    /// The neighbours that are open, if it is time to look at them.
+    fn due(&self) -> Vec<Arc<Neighbour>> {
         let mut open = lock(&self.open);
-        if open.looked.elapsed() >= PATIENCE {
-            open.looked = Instant::now();
-            open.neighbours.retain(|other| other.strong_count() > 0);
-            let is_right = |other: &Weak<Neighbour>| {
-                let other = other.upgrade();
-                other.is_none_or(|other| other.check().is_ok())
-            };
-            let _all_right = open.neighbours.iter().all(is_right);
+        if open.looked.elapsed() < PATIENCE {
+            return Vec::new();
         }
-        self.changed.load(Ordering::Relaxed)
+        open.looked = Instant::now();
+        open.neighbours.retain(|other| other.strong_count() > 0);
+        open.neighbours.iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Whether a neighbour was met that had changed since it was opened.
