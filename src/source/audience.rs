@@ -1,22 +1,22 @@
-//! Who may read a file, by its owner, group and permission bits.
+//! Who but its owner may read a file, by its group and permission bits.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// Owner, group and permission bits of a file or directory.
+/// Group and permission bits of a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audience {
     group: u32,
     mode: u32,
 }
 
-/// What is done with a file or directory, as the bit for all others.
+/// What is done with a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Its content is read.
-    Read = 0o4,
+    Read,
     /// A file beneath it is looked up.
-    Search = 0o1,
+    Search,
 }
 
 impl Audience {

@@ -27,9 +27,7 @@ impl Device {
             minor: seen.stx_dev_minor,
         })
     }
-}
 
-impl Device {
     /// Whether it is no disk: one that some process serves, over a network, or in memory.
     pub fn is_virtual(self) -> bool {
         self.major == 0
