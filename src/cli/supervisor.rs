@@ -61,6 +61,14 @@ fn close_inherited() {
     }
 }
 
+/// By what the worker's C library, where it is glibc, gives freed memory back (`mallopt(3)`): what has 4 MiB at once,
+/// and at the end of a heap what is more than that. Left alone it learns from what is freed to keep up to 32 and 64 MiB,
+/// and that in each of its heaps, of which there are as many as threads.
+const ALLOCATOR: [(&str, &str); 2] = [
+    ("MALLOC_MMAP_THRESHOLD_", "4194304"),
+    ("MALLOC_TRIM_THRESHOLD_", "4194304"),
+];
+
 /// Who is told how the mount went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Launcher {
@@ -313,6 +321,7 @@ fn free_directory(path: &Path) -> Result<PathBuf> {
 fn start_worker(call: &Call, launcher: Launcher) -> Result<Child> {
     let started = call.again(Role::Worker).and_then(|mut command| {
         command
+            .envs(allocator_settings())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(match launcher {
@@ -324,6 +333,12 @@ fn start_worker(call: &Call, launcher: Launcher) -> Result<Child> {
             .spawn()
     });
     started.map_err(|error| Error::io(&error, "starting the worker"))
+}
+
+/// What of [`ALLOCATOR`] the user has not set otherwise.
+fn allocator_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_free = |(name, _): &(&str, &str)| std::env::var_os(name).is_none();
+    ALLOCATOR.into_iter().filter(is_free)
 }
 
 fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use super::asdf::file;
 use super::hdf5::*;
@@ -11,7 +12,7 @@ use super::requests::old_group_of;
 use super::values::{
     all, attribute_record, put_list, same_parts, virtual_layout, with_dense_attributes,
 };
-use crate::harness::{MOUNT_LIMIT, Mount, run};
+use crate::harness::{MOUNT_LIMIT, Mount, eventually, run};
 use h5fs::limits;
 
 /// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is built without
@@ -616,13 +617,17 @@ fn many_anchors(count: usize) -> String {
     (0..count).map(|i| format!("- &a{i} 1\n")).collect()
 }
 
-/// Trees of the most nodes, and of the longest text, which are read again once the file has changed.
+/// Trees of the most nodes, and of the longest text, which are read again each time that the file has changed.
 #[test]
 fn the_largest_trees() {
+    const CHANGES: u64 = 2;
     let nodes = limits::TREE_NODES - 64;
     let bytes = usize::try_from(limits::TREE_BYTES).expect("memory") - 256;
+    let keys: String = (0..nodes / 2).map(|i| format!("k{i}: 1, ")).collect();
     let trees = [
-        ("items", format!("[{}end]", "x, ".repeat(nodes))),
+        ("lists", format!("[{}end]", "[x], ".repeat(nodes / 2))),
+        ("mappings", format!("[{}end]", "{k: 1}, ".repeat(nodes / 3))),
+        ("keys", format!("{{{keys}end: 1}}")),
         ("anchors", many_anchors(limits::TREE_ANCHORS)),
         ("literal", format!("a: |\n{}", "  x\n".repeat(bytes / 4))),
         ("quoted", format!("a: '{}'", "x".repeat(bytes))),
@@ -632,14 +637,16 @@ fn the_largest_trees() {
         let source = directory.path().join(name);
         fs::write(&source, file(tree, &[])).expect(name);
         let mount = mounted(&source);
-        let first = fs::read_dir(mount.at("")).expect(name).next();
-        assert!(first.is_some_and(|first| first.is_ok()), "{name}");
-        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(9);
-        let changed = File::options().append(true).open(&source).expect(name);
-        changed.set_modified(later).expect(name);
-        drop(changed);
-        let first = fs::read_dir(mount.at("")).expect(name).next();
-        assert!(first.is_some_and(|first| first.is_ok()), "{name}");
+        for change in 0..=CHANGES {
+            let day = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400 * change);
+            let changed = File::options().append(true).open(&source).expect(name);
+            changed.set_modified(day).expect(name);
+            drop(changed);
+            let root = || fs::metadata(mount.at("")).and_then(|root| root.modified());
+            eventually(MOUNT_LIMIT, name, || root().expect(name) == day);
+            let first = fs::read_dir(mount.at("")).expect(name).next();
+            assert!(first.is_some_and(|first| first.is_ok()), "{name}");
+        }
         keeps_its_promise(&mount, &source);
     }
 }
