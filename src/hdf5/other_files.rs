@@ -53,11 +53,10 @@ impl OtherFiles {
         if let Some(file) = self.open.get(key.clone()) {
             return Ok(Some(file));
         }
-        let Some(source) = self.neighbours.open(name)? else {
+        let Some((source, neighbours)) = self.neighbours.open_part(name)? else {
             return Ok(None);
         };
-        let neighbours = Arc::clone(&self.neighbours);
-        let file = File::open(source, neighbours, &self.caches, self.force)?;
+        let file = File::open(source, Arc::new(neighbours), &self.caches, self.force)?;
         let kept = Arc::clone(&file);
         self.open.put(key, kept, limits::VIRTUAL_SOURCE);
         Ok(Some(file))

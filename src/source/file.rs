@@ -33,7 +33,8 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    fn of(metadata: &std::fs::Metadata) -> Self {
+    /// Of the file that has this `metadata`.
+    pub fn of(metadata: &std::fs::Metadata) -> Self {
         Fingerprint {
             device: metadata.dev(),
             inode: metadata.ino(),

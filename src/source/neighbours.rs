@@ -5,7 +5,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +17,7 @@ use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::source::audience::{Act, Audience};
 use crate::source::device::Device;
-use crate::source::file::FileSource;
+use crate::source::file::{FileSource, Fingerprint};
 use crate::source::neighbour::{Neighbour, States};
 use crate::source::strangers::Strangers;
 use crate::wire::to_u64;
@@ -45,9 +44,17 @@ pub struct Neighbours {
     name: OsString,
     /// Who may read the file, where these are not one user alone: all of them must be allowed to read what is opened.
     audience: Option<Audience>,
-    /// Raw files by their names in this state of the file, which another state does not share.
-    raw_files: Mutex<LruCache<Vec<u8>, Arc<Neighbour>>>,
+    raw_files: RawFiles,
     states: Arc<States>,
+}
+
+/// Raw files by the directory of who names them and their names there, in this state of the file, which another state does
+/// not share.
+type RawFiles = Arc<Mutex<LruCache<(PathBuf, Vec<u8>), Arc<Neighbour>>>>;
+
+/// No raw files yet.
+fn no_raw_files() -> RawFiles {
+    Arc::new(Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)))
 }
 
 /// The directory of the source that is mounted, whose policy is everyone's.
@@ -110,7 +117,7 @@ impl Neighbours {
             base: PathBuf::new(),
             name: source.file_name().unwrap_or_default().to_owned(),
             audience: None,
-            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
+            raw_files: no_raw_files(),
             states: Arc::default(),
         }
     }
@@ -128,7 +135,7 @@ impl Neighbours {
             base: PathBuf::new(),
             name: OsString::new(),
             audience: None,
-            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
+            raw_files: no_raw_files(),
             states: Arc::default(),
         }
     }
@@ -143,6 +150,17 @@ impl Neighbours {
     /// The neighbours of a file that was located among these, or among theirs, and has this `metadata`: names are
     /// resolved from its own directory, what may be opened stays the same.
     pub fn of_neighbour(&self, located: &Path, metadata: &Metadata) -> Self {
+        Neighbours {
+            audience: self.audience.map(|_| Audience::of(metadata)),
+            raw_files: no_raw_files(),
+            states: Arc::default(),
+            ..self.of_part(located)
+        }
+    }
+
+    /// As [`of_neighbour`](Self::of_neighbour), of a file whose elements are shown as those of the source: who may read
+    /// the source is to see these too, and a change is one of the source.
+    fn of_part(&self, located: &Path) -> Self {
         let directory = located.parent().unwrap_or(Path::new("/"));
         let base = directory.strip_prefix(&self.root.directory);
         Neighbours {
@@ -150,9 +168,9 @@ impl Neighbours {
             // An absolute base stays as it is when it is joined to the root's directory.
             base: base.unwrap_or(directory).to_path_buf(),
             name: located.file_name().unwrap_or_default().to_owned(),
-            audience: self.audience.map(|_| Audience::of(metadata)),
-            raw_files: Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)),
-            states: Arc::default(),
+            audience: self.audience,
+            raw_files: Arc::clone(&self.raw_files),
+            states: Arc::clone(&self.states),
         }
     }
 
@@ -178,6 +196,24 @@ impl Neighbours {
     /// `Io` where the policy forbids it or the system does: not a regular file, no permission; `ESTALE` where another
     /// state of it was there before.
     pub fn open(&self, name: &[u8]) -> Result<Option<Arc<Neighbour>>> {
+        let opened = self.open_at(name)?;
+        Ok(opened.map(|(neighbour, _)| neighbour))
+    }
+
+    /// As [`open`](Self::open), for a file that may name others in turn, together with its own neighbours.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_part(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, Self)>> {
+        let Some((neighbour, path)) = self.open_at(name)? else {
+            return Ok(None);
+        };
+        let part = self.of_part(&real(&path, &neighbour.opened())?);
+        Ok(Some((neighbour, part)))
+    }
+
+    /// As [`open`](Self::open), with the path by which it was opened.
+    fn open_at(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
         let Some((file, path)) = self.find(name)? else {
             let path = self.root.directory.join(&self.base);
             self.states.missed(&path.join(OsStr::from_bytes(name)))?;
@@ -190,7 +226,8 @@ impl Neighbours {
                 return Err(private(&path));
             }
         }
-        self.states.found(&path, file).map(Some)
+        let neighbour = self.states.found(&path, file)?;
+        Ok(Some((neighbour, path)))
     }
 
     /// How the neighbours looked that were opened.
@@ -226,7 +263,8 @@ impl Neighbours {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
-        if let Some(file) = open().get(name) {
+        let key = (self.base.clone(), name.to_vec());
+        if let Some(file) = open().get(&key) {
             return Ok(Arc::clone(file));
         }
         let missing = || {
@@ -234,7 +272,7 @@ impl Neighbours {
             Error::corrupt(format!("external raw file {name}: missing"), 0)
         };
         let file = self.open(name)?.ok_or_else(missing)?;
-        open().put(name.to_vec(), Arc::clone(&file));
+        open().put(key, Arc::clone(&file));
         Ok(file)
     }
 
@@ -246,13 +284,7 @@ impl Neighbours {
         let Some((file, path)) = self.find(name)? else {
             return Ok(None);
         };
-        let failed = |error: &std::io::Error| Error::io(error, path.display().to_string());
-        let real = path.canonicalize().map_err(|error| failed(&error))?;
-        let there = real.symlink_metadata().map_err(|error| failed(&error))?;
-        let open = file.metadata()?;
-        if (there.dev(), there.ino()) != (open.dev(), open.ino()) {
-            return Err(io(Errno::ESTALE, &path));
-        }
+        let real = real(&path, &file.opened())?;
         self.check_way(&real)?;
         Ok(Some(Located { file, path: real }))
     }
@@ -434,6 +466,20 @@ fn climbs_out(path: &Path) -> bool {
         }
     }
     false
+}
+
+/// The path, absolute and without symbolic links, of the file that was opened by `path` in the state `opened`.
+///
+/// # Errors
+/// `ESTALE` where another file stands there now.
+fn real(path: &Path, opened: &Fingerprint) -> Result<PathBuf> {
+    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+    let real = path.canonicalize().map_err(failed)?;
+    let there = real.symlink_metadata().map_err(failed)?;
+    match Fingerprint::of(&there).is_of_same_file(opened) {
+        true => Ok(real),
+        false => Err(io(Errno::ESTALE, path)),
+    }
 }
 
 /// `name` may not be opened, as the policy called `why` says.

@@ -53,6 +53,7 @@ fn expect(mount: &Mount, beside: &Path, dataset: &str, answer: &Answer) {
 const KINDS: &[(&str, Answer, Answer)] = &[
     ("near", Bytes("values"), Bytes("values")),
     ("below", Bytes("values"), Bytes("values")),
+    ("nested", Bytes("values"), Bytes("values")),
     ("leads_below", Bytes("values"), Bytes("values")),
     ("leads_out", Refused, Bytes("values")),
     ("magic", Refused, Bytes("values")),
@@ -89,6 +90,8 @@ fn the_policy_says_which_files_are_opened() {
         check("virtual_absent", if open { &Fill } else { &Refused });
         check("virtual_absent_up", if open { &Fill } else { &Refused });
         check("external_absent", &Refused);
+        let raw = if open { &Bytes("values") } else { &Refused };
+        check("virtual_raw", raw);
         let segments = if open { &Bytes("values") } else { &Refused };
         check("external_segments", segments);
         let short = if open {
@@ -149,6 +152,19 @@ fn families_and_split_files_are_read_from_one_member() {
         let line = refused.one_line().to_owned();
         assert!(line.contains("external=none"), "{line}");
     }
+}
+
+/// The members of a virtual source are called as the source is, not as the file that names it.
+#[test]
+fn virtual_sources_have_members_of_their_own() {
+    let (_directory, top) = made();
+    let drivers = top.join("drivers");
+    for first in ["family-latest-00000", "split-latest-m"] {
+        let mount = Mount::new(&drivers.join(format!("of-{first}.h5")));
+        expect(&mount, &drivers, "values", &Bytes("values"));
+    }
+    let mount = Mount::new(&drivers.join("no-family-0.h5"));
+    expect(&mount, &drivers, "values", &Refused);
 }
 
 /// The blocks of an ASDF file in its exploded form: from regular files of the directory, and nothing else.
