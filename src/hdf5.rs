@@ -283,10 +283,11 @@ fn unmarked(
     superblock: &Superblock,
     neighbours: &Neighbours,
 ) -> Result<SharedSource> {
-    if first.length() >= superblock.end_of_file {
+    let end = superblock.end_of_file;
+    if first.length() >= end {
         return Ok(first);
     }
-    let family = driver_info::open_unmarked_family(&first, neighbours).unwrap_or(None);
+    let family = driver_info::open_unmarked_family(&first, end, neighbours).unwrap_or(None);
     Ok(family.unwrap_or(first))
 }
 

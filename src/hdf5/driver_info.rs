@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::RawMessage;
+use crate::hdf5::superblock::find_signature;
 use crate::limits;
 use crate::source::SharedSource;
 use crate::source::concatenation::Concatenation;
@@ -68,18 +69,46 @@ fn open_family(
         return Err(information.corrupt("members of 0 bytes"));
     }
     let members = family_members(first, member_size, neighbours)?;
-    members.ok_or_else(|| information.corrupt("the file's name has no number 0: open member 0"))
+    let members = members
+        .ok_or_else(|| information.corrupt("the file's name has no number 0: open member 0"))?;
+    Ok(Arc::new(Concatenation::new(members)))
 }
 
+/// A part of the address space and where it begins.
+type Member = (u64, SharedSource);
+
 /// The family that a file without driver information is the first member of: old libraries wrote none.
-/// Its members are as long as the first; `None` where there is no second.
+/// `None` where what is called as its members would be does not make a file that ends at `end_of_file`: files that belong
+/// to a series are often numbered from 0, and one of them may have been cut off.
 pub fn open_unmarked_family(
     first: &SharedSource,
+    end_of_file: u64,
     neighbours: &Neighbours,
 ) -> Result<Option<SharedSource>> {
-    let member_size = first.length();
-    let family = family_members(first, member_size, neighbours)?;
-    Ok(family.filter(|family| family.length() > member_size))
+    match family_members(first, first.length(), neighbours)? {
+        Some(members) if make_one_file(&members, end_of_file) => {
+            Ok(Some(Arc::new(Concatenation::new(members))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether all members but the last are full, the file ends within the last one, and none but the first is a file by itself.
+fn make_one_file(members: &[Member], end_of_file: u64) -> bool {
+    let [(_, first), others @ ..] = members else {
+        return false;
+    };
+    let Some(((last_start, last), full)) = others.split_last() else {
+        return false;
+    };
+    let size = first.length();
+    let ends = *last_start..=last_start.saturating_add(last.length());
+    full.iter().all(|(_, member)| member.length() == size)
+        && last.length() <= size
+        && ends.contains(&end_of_file)
+        && others
+            .iter()
+            .all(|(_, member)| find_signature(&**member).is_none())
 }
 
 /// All members, `None` where the first one's name has no number.
@@ -87,16 +116,16 @@ fn family_members(
     first: &SharedSource,
     member_size: u64,
     neighbours: &Neighbours,
-) -> Result<Option<SharedSource>> {
+) -> Result<Option<Vec<Member>>> {
     let Some((before, digits, after)) = family_name(neighbours.own_name()) else {
         return Ok(None);
     };
-    let mut members = vec![(0, Arc::clone(first))];
+    let mut members: Vec<Member> = vec![(0, Arc::clone(first))];
     for number in 1..=limits::FAMILY_MEMBERS {
         let number_text = format!("{number:0digits$}");
         let Some(member) = neighbours.open(&[before, number_text.as_bytes(), after].concat())?
         else {
-            return Ok(Some(Arc::new(Concatenation::new(members))));
+            return Ok(Some(members));
         };
         let start = member_size.checked_mul(number);
         let start = start.ok_or_else(|| Error::limit("size of a family", u64::MAX))?;
@@ -151,7 +180,7 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<S
         .collect::<Result<Vec<_>>>()?;
     let stem = multi_stem(neighbours.own_name(), &templates)
         .ok_or_else(|| information.corrupt("the file's name fits none of its members' names"))?;
-    let mut members: Vec<(u64, SharedSource)> = Vec::new();
+    let mut members: Vec<Member> = Vec::new();
     for (start, template) in starts.iter().zip(&templates) {
         let name = replace_stem(template, stem);
         let member = neighbours.open(&name)?.ok_or_else(|| {

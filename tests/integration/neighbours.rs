@@ -163,8 +163,19 @@ fn virtual_sources_have_members_of_their_own() {
         let mount = Mount::new(&drivers.join(format!("of-{first}.h5")));
         expect(&mount, &drivers, "values", &Bytes("values"));
     }
-    let mount = Mount::new(&drivers.join("no-family-0.h5"));
+    let mount = Mount::new(&drivers.join("own-0.h5"));
     expect(&mount, &drivers, "values", &Refused);
+}
+
+/// Files that are numbered from 0 are seldom a family.
+#[test]
+fn a_file_that_is_cut_off_does_not_go_on_in_the_next() {
+    let (_directory, top) = made();
+    let drivers = top.join("drivers");
+    for name in ["series-0.h5", "plain-0.h5"] {
+        let mount = Mount::new(&drivers.join(name));
+        expect(&mount, &drivers, "values", &Refused);
+    }
 }
 
 /// The blocks of an ASDF file in its exploded form: from regular files of the directory, and nothing else.
