@@ -18,6 +18,7 @@ mod engine;
 mod flight;
 mod gather;
 mod grid;
+mod held;
 mod prefetch;
 mod strided;
 mod virtual_array;
@@ -29,13 +30,14 @@ pub use allocation::Allocation;
 pub use bytes::Bytes;
 pub use cache::CacheSize;
 pub use engine::{Engine, Statistics};
+pub use held::Held;
 pub use prefetch::Stream;
 
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::buffer::Buffer;
 use crate::model::storage::{Extent, Storage};
-use crate::model::{Array, array::Fill};
+use crate::model::{Array, array::Fill, weight};
 use chunks::Chunks;
 use engine::{Found, Shared};
 use gather::Plan;
@@ -54,6 +56,8 @@ pub struct Reader {
     fill: Option<Arc<[u8]>>,
     bytes: Place,
     allocation: OnceLock<Allocation>,
+    /// What the description takes; none for a source of another, which counts as one of those that are kept.
+    _held: Option<Held>,
 }
 
 /// Where the bytes are.
@@ -74,7 +78,7 @@ impl Reader {
     /// # Errors
     /// Why the storage is not readable, as the description says; `Unsupported` for a filter that cannot
     /// be undone; `Corrupt` where the description contradicts itself; `Limit` for filtered chunks over
-    /// the limit.
+    /// the limit; `Io` (`ENOMEM`) where the descriptions of all that is open take too much.
     pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
         Self::at_depth(engine, array, 0)
     }
@@ -83,12 +87,19 @@ impl Reader {
     fn at_depth(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
         let length = array.bytes()?;
         let storage = array.storage.as_ref().map_err(Clone::clone)?;
+        let bytes = Place::new(engine, &array, storage, length, depth)?;
+        let weight = weight::of_array(&array).saturating_add(bytes.weight());
+        let held = match depth {
+            0 => Some(engine.hold(weight)?),
+            _ => None,
+        };
         Ok(Reader {
             engine: Arc::clone(engine),
             length,
             fill: fill_element(&array, storage)?,
-            bytes: Place::new(engine, &array, storage, length, depth)?,
+            bytes,
             allocation: OnceLock::new(),
+            _held: held,
             array,
         })
     }
@@ -272,6 +283,14 @@ impl Reader {
 }
 
 impl Place {
+    /// Bytes of memory that it takes beside the description.
+    fn weight(&self) -> u64 {
+        match self {
+            Place::Virtual(parts) => parts.weight(),
+            _ => 0,
+        }
+    }
+
     fn new(
         engine: &Arc<Engine>,
         array: &Arc<Array>,

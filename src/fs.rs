@@ -412,8 +412,8 @@ impl Filesystem {
     /// As it is known before reading that its content cannot be served.
     pub fn open_file(&self, ino: Ino) -> Result<Handle> {
         let (live, entry) = self.standing(ino)?;
-        let what = handle::What::File(self.content(&live, ino, &entry)?);
-        Ok(self.handles.insert(Open { ino, live, what }))
+        let view = self.content(&live, ino, &entry)?;
+        Ok(self.handles.insert(Open::file(ino, live, view)?))
     }
 
     /// The content of a regular file.
@@ -472,8 +472,8 @@ impl Filesystem {
     fn follow(&self, handle: Handle, open: &Open, live: Arc<Live>) -> Result<Arc<Open>> {
         let ino = open.ino;
         let entry = self.entry(&live, ino)?;
-        let what = handle::What::File(self.content(&live, ino, &entry)?);
-        Ok(self.handles.replace(handle, Open { ino, live, what }))
+        let view = self.content(&live, ino, &entry)?;
+        Ok(self.handles.replace(handle, Open::file(ino, live, view)?))
     }
 
     fn file<'a>(&self, open: &'a Open) -> Result<&'a dyn View> {

@@ -127,6 +127,9 @@ pub const CUT_NAME_LINKS: usize = 1 << 20;
 /// Bytes of names that were too long to be shown whole and are remembered once found.
 pub const CUT_NAMES: u64 = 1 << 20;
 
+/// Bytes of the descriptions of arrays, and of texts, that are open at a time.
+pub const OPEN_BYTES: u64 = 256 << 20;
+
 /// Bytes of the descriptions of arrays whose readers a mounted file keeps after the last handle is closed.
 pub const READERS: u64 = 1 << 20;
 

@@ -25,6 +25,11 @@ pub trait View: Send + Sync {
     /// Bytes of the whole content, `None` where only its end tells.
     fn length(&self) -> Option<u64>;
 
+    /// Bytes of memory that it holds for itself alone.
+    fn own_bytes(&self) -> u64 {
+        0
+    }
+
     /// The bytes from `offset` on, at most `length`; fewer at the end only.
     ///
     /// # Errors

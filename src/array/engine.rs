@@ -8,6 +8,7 @@ use crate::array::budget::Budget;
 use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
 use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::flight::{Entry, Flights, Lead};
+use crate::array::held::{Held, Holdings};
 use crate::array::prefetch::{self, Queue};
 use crate::array::virtual_array::Source;
 use crate::error::Result;
@@ -28,6 +29,7 @@ pub struct Engine {
     /// The sources of virtual arrays, by the number of their part.
     pub(super) sources: Arc<share::Shared<usize, Arc<Source>>>,
     numbers: Mutex<Numbers>,
+    holdings: Arc<Holdings>,
 }
 
 /// The numbers under which the cache knows arrays. Readers of one description share a number, so that
@@ -96,7 +98,16 @@ impl Engine {
             shared,
             sources: share::Shared::new(limits::VIRTUAL_SOURCES),
             numbers: Mutex::default(),
+            holdings: Arc::default(),
         })
+    }
+
+    /// Takes so many bytes of memory for something that is open, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// `Io` (`ENOMEM`) where all that is open takes too much.
+    pub fn hold(&self, bytes: u64) -> Result<Held> {
+        self.holdings.hold(bytes)
     }
 
     /// What has been done so far.

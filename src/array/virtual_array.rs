@@ -74,6 +74,12 @@ impl VirtualArray {
         })
     }
 
+    /// Bytes of memory that its parts take beside the array's description, about.
+    pub(super) fn weight(&self) -> u64 {
+        let part = |part: &Part| weight::piece(size_of::<Part>() + part.runs.heap_bytes());
+        self.parts.iter().map(part).sum()
+    }
+
     fn mapping(&self, number: usize) -> Option<&Mapping> {
         match &self.array.storage {
             Ok(Storage::Virtual(mappings)) => mappings.get(number),

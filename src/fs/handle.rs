@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
 
+use crate::array::Held;
 use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
 use crate::fs::live::Live;
@@ -25,6 +26,30 @@ pub(super) struct Open {
     /// The file that it reads, in one state of it.
     pub(super) live: Arc<Live>,
     pub(super) what: What,
+    _held: Option<Held>,
+}
+
+impl Open {
+    /// # Errors
+    /// `Io` (`ENOMEM`) where all that is open takes too much memory.
+    pub(super) fn file(ino: u64, live: Arc<Live>, view: Box<dyn View>) -> Result<Self> {
+        let held = live.engine.hold(view.own_bytes())?;
+        Ok(Open {
+            ino,
+            live,
+            what: What::File(view),
+            _held: Some(held),
+        })
+    }
+
+    pub(super) fn directory(ino: u64, live: Arc<Live>, listing: Listing) -> Self {
+        Open {
+            ino,
+            live,
+            what: What::Directory(Mutex::new(listing)),
+            _held: None,
+        }
+    }
 }
 
 pub(super) enum What {

@@ -1,6 +1,5 @@
 //! Directories, listed from any place on.
 
-use std::sync::Mutex;
 use std::time::Instant;
 
 use nix::errno::Errno;
@@ -52,8 +51,7 @@ impl Filesystem {
             return Err(refusal(Errno::ENOTDIR, "opendir"));
         }
         let listing = Listing::new(self.inodes.set_unsure(ino, false));
-        let what = handle::What::Directory(Mutex::new(listing));
-        Ok(self.handles.insert(Open { ino, live, what }))
+        Ok(self.handles.insert(Open::directory(ino, live, listing)))
     }
 
     /// Whether an open directory lists the same as long as the source is unchanged, and did before.

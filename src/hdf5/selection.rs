@@ -57,9 +57,7 @@ fn hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
     }
     match is_regular {
         true => {
-            let axes = (0..rank)
-                .map(|_| axis(width, cursor))
-                .collect::<Result<_>>()?;
+            let axes = exact((0..rank).map(|_| axis(width, cursor)))?;
             Ok(Region::Regular(axes))
         }
         false => blocks(rank, width, cursor),
@@ -109,13 +107,14 @@ fn blocks(rank: usize, width: usize, cursor: &mut Cursor<'_>) -> Result<Region> 
         let most = to_u64(limits::REGION_RUNS);
         return Err(Error::limit("blocks of an irregular selection", most));
     }
-    let corner = |cursor: &mut Cursor<'_>| {
-        (0..rank)
-            .map(|_| cursor.uint(width))
-            .collect::<Result<Vec<_>>>()
-    };
-    let blocks = (0..count)
-        .map(|_| Ok((corner(cursor)?, corner(cursor)?)))
-        .collect::<Result<Vec<_>>>()?;
+    let corner = |cursor: &mut Cursor<'_>| exact((0..rank).map(|_| cursor.uint(width)));
+    let blocks = exact((0..count).map(|_| Ok((corner(cursor)?, corner(cursor)?))))?;
     Ok(Region::Blocks(blocks))
+}
+
+/// The items, in a list that has no room for more: there may be very many short ones.
+fn exact<T>(items: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let mut items = items.collect::<Result<Vec<_>>>()?;
+    items.shrink_to_fit();
+    Ok(items)
 }

@@ -143,6 +143,14 @@ impl Runs {
         }
     }
 
+    /// Bytes of the pattern or the list.
+    pub fn heap_bytes(&self) -> usize {
+        match &self.0 {
+            Pattern::Regular(axes) => size_of_val(&**axes),
+            Pattern::Listed(runs) => size_of_val(&**runs),
+        }
+    }
+
     /// The number of elements.
     pub fn elements(&self) -> u64 {
         match &self.0 {
@@ -225,6 +233,7 @@ fn merged(axes: &[Axis], dims: &[u64]) -> Vec<(Axis, u64)> {
     if merged.is_empty() {
         merged.push((Axis::whole(1), 1));
     }
+    merged.shrink_to_fit();
     merged
 }
 

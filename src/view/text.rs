@@ -31,6 +31,10 @@ impl View for Text {
         self.sized.then_some(to_u64(self.bytes.len()))
     }
 
+    fn own_bytes(&self) -> u64 {
+        to_u64(self.bytes.len())
+    }
+
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
         let start = to_usize(offset)?.min(self.bytes.len());
         let end = start.saturating_add(length).min(self.bytes.len());

@@ -10,7 +10,7 @@ use super::asdf::file;
 use super::hdf5::*;
 use super::requests::old_group_of;
 use super::values::{
-    all, attribute_record, put_list, same_parts, virtual_layout, with_dense_attributes,
+    all, attribute_record, put_list, regular, same_parts, virtual_layout, with_dense_attributes,
 };
 use crate::harness::{MOUNT_LIMIT, Mount, eventually, run};
 use h5fs::limits;
@@ -347,6 +347,58 @@ fn as_many_virtual_parts_as_there_may_be() {
         let (mount, _directory, source) = mounted_set(file, &[1], &byte_type(), layout);
         assert_eq!(fs::metadata(mount.at("set")).expect("a dataset").len(), 1);
         keeps_its_promise(&mount, &source);
+    }
+}
+
+/// Virtual datasets that take 30 MiB each while they are open, more than there is room for: those that are opened are read,
+/// and once one is closed another can be.
+#[test]
+fn many_large_virtual_datasets_that_are_open_at_once() {
+    const SETS: u8 = 12;
+    const PARTS: usize = 65_536;
+    let mut file = Hdf5::new();
+    let names: Vec<[u8; 1]> = (0..SETS).map(|i| [b'a' + i]).collect();
+    let sets: Vec<u64> = (0..SETS)
+        .map(|_| {
+            let list = same_parts(b"/part", &regular(0, 1, 1, 1), &regular(0, 1, 1, 1), PARTS);
+            let layout = put_list(&mut file, list);
+            file.put(&dataset(&[1], &byte_type(), layout, &[]))
+        })
+        .collect();
+    let links: Vec<_> = names.iter().map(|name| &name[..]).zip(sets).collect();
+    let root = file.put_group(&links);
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("sets.h5");
+    fs::write(&source, file.rooted(root)).expect("sets.h5");
+    let mount = mounted(&source);
+    let open = |name: &[u8]| File::open(mount.at(std::str::from_utf8(name).expect("a letter")));
+    let opened: Vec<_> = names.iter().map(|name| open(name)).collect();
+    let refused: Vec<_> = opened
+        .iter()
+        .filter_map(|open| open.as_ref().err())
+        .collect();
+    assert!(
+        !refused.is_empty() && refused.len() < opened.len(),
+        "{refused:?}"
+    );
+    for error in refused {
+        assert_eq!(error.raw_os_error(), Some(nix::errno::Errno::ENOMEM as i32));
+    }
+    for open in opened.iter().flatten() {
+        open.read_exact_at(&mut [0], 0).expect("zeros");
+    }
+    let (worker, _) = mount.worker_and_supervisor(&source);
+    // What separate pieces take is but an estimate.
+    let most = PROMISED + limits::OPEN_BYTES / 4 * 5;
+    assert!(worker.peak() <= most, "{} bytes", worker.peak());
+    drop(opened);
+    for name in names {
+        let open = || {
+            open(&name)
+                .and_then(|open| open.read_exact_at(&mut [0], 0))
+                .is_ok()
+        };
+        eventually(MOUNT_LIMIT, "one can be opened", open);
     }
 }
 
