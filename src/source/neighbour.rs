@@ -1,5 +1,6 @@
 //! One file beside the source, read as long as it is what it was when it was opened.
 
+use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -79,8 +80,14 @@ pub struct States {
 
 #[derive(Debug)]
 struct Open {
-    neighbours: Vec<Weak<Neighbour>>,
+    neighbours: HashMap<Fingerprint, Weak<Neighbour>>,
     looked: Instant,
+}
+
+impl Open {
+    fn forget_closed(&mut self) {
+        self.neighbours.retain(|_, other| other.strong_count() > 0);
+    }
 }
 
 impl Default for States {
@@ -89,7 +96,7 @@ impl Default for States {
             hasher: RandomState::new(),
             seen: Mutex::new(LruCache::sparse(limits::SEEN_NEIGHBOURS)),
             open: Mutex::new(Open {
-                neighbours: Vec::new(),
+                neighbours: HashMap::new(),
                 looked: Instant::now(),
             }),
             changed: AtomicBool::new(false),
@@ -98,22 +105,27 @@ impl Default for States {
 }
 
 impl States {
-    /// The neighbour that was opened by this absolute path.
+    /// The neighbour that was opened by this absolute path. One that is open already, by whatever path, is not open twice.
     ///
     /// # Errors
     /// `ESTALE` where another file or another state of it was there before, or none.
     pub fn found(self: &Arc<Self>, path: &Path, file: FileSource) -> Result<Arc<Neighbour>> {
         self.remember(path, Some(file.opened()))?;
+        let mut open = lock(&self.open);
+        let known = open.neighbours.get(&file.opened());
+        if let Some(neighbour) = known.and_then(Weak::upgrade) {
+            return Ok(neighbour);
+        }
+        if open.neighbours.len() == open.neighbours.capacity() {
+            open.forget_closed();
+        }
+        let opened = file.opened();
         let neighbour = Arc::new(Neighbour {
             file: Arc::new(file),
             states: Arc::clone(self),
             grows: AtomicBool::new(false),
         });
-        let mut open = lock(&self.open);
-        if open.neighbours.len() == open.neighbours.capacity() {
-            open.neighbours.retain(|other| other.strong_count() > 0);
-        }
-        open.neighbours.push(Arc::downgrade(&neighbour));
+        open.neighbours.insert(opened, Arc::downgrade(&neighbour));
         Ok(neighbour)
     }
 
@@ -138,8 +150,8 @@ impl States {
             return Vec::new();
         }
         open.looked = Instant::now();
-        open.neighbours.retain(|other| other.strong_count() > 0);
-        open.neighbours.iter().filter_map(Weak::upgrade).collect()
+        open.forget_closed();
+        open.neighbours.values().filter_map(Weak::upgrade).collect()
     }
 
     /// Whether a neighbour was met that had changed since it was opened.
@@ -191,6 +203,23 @@ mod tests {
         let stale = neighbour.read_at(0, &mut bytes).unwrap_err();
         assert!(stale.is_passing());
         assert!(states.met_a_change());
+    }
+
+    #[test]
+    fn a_file_is_open_once_whatever_it_is_called() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, link, other] = ["raw", "link", "other"].map(|name| directory.path().join(name));
+        fs::write(&path, b"one").unwrap();
+        fs::write(&other, b"two").unwrap();
+        fs::hard_link(&path, &link).unwrap();
+        let states = Arc::new(States::default());
+        let first = open(&states, &path).unwrap();
+        let again = open(&states, &directory.path().join("./link")).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        let other = open(&states, &other).unwrap();
+        assert!(!Arc::ptr_eq(&first, &other));
+        drop((first, again));
+        open(&states, &link).unwrap();
     }
 
     #[test]
