@@ -298,11 +298,14 @@ impl Mount {
     /// Unmounts as a user would.
     #[track_caller]
     pub(crate) fn unmount(&self) {
-        let done = run(
-            Command::new("fusermount3").arg("-u").arg(&self.path),
-            MOUNT_LIMIT,
-        );
+        let done = self.try_unmount();
         assert!(done.status.success(), "fusermount3 -u: {}", done.stderr);
+    }
+
+    /// As [`unmount`](Self::unmount), which may fail while somebody is there.
+    pub(crate) fn try_unmount(&self) -> Finished {
+        let mut unmount = Command::new("fusermount3");
+        run(unmount.arg("-u").arg(&self.path), MOUNT_LIMIT)
     }
 
     /// Waits until nothing is mounted and no process is left.

@@ -86,7 +86,9 @@ fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) -> String {
             let _ = fs::read(path);
         }
         look(&mount);
-        mount.unmount();
+        // The supervisor may still be looking whether the mount answers.
+        let unmounted = || mount.try_unmount().status.success();
+        eventually(MOUNT_LIMIT, "unmounted", unmounted);
         wait(&mut child, MOUNT_LIMIT).expect("ends when unmounted");
     }
     let log = fs::read_to_string(log).expect("what strace wrote");
