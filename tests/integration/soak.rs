@@ -33,6 +33,11 @@ fn sixty_four_readers_read_what_is_there() {
 }
 
 #[test]
+fn files_that_change_are_read_in_one_state() {
+    part("changes.py", 50);
+}
+
+#[test]
 fn what_a_writer_appends_is_seen() {
     // Seconds, not rounds; how soon it is seen is not for a busy machine to tell.
     part("growth.py", 3);
