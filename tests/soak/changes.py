@@ -15,7 +15,7 @@ import numpy as np
 import mounted
 
 BYTES = 300_000
-GROWTH = 6 * mounted.MIB  # between the end of the warm-up and the end
+GROWTH = 28 * mounted.MIB  # between the end of the warm-up and the end: as long as there is room, metadata of states before is kept
 SOON = 5  # seconds until a change is seen, on a machine that does other things
 # what the formats say is read where a source is missing, and past the end of a raw file
 ABSENT = {"virtual.h5": {255}, "external.h5": {0}}

@@ -350,18 +350,15 @@ fn as_many_virtual_parts_as_there_may_be() {
     }
 }
 
-/// Virtual datasets that take 30 MiB each while they are open, more than there is room for: those that are opened are read,
-/// and once one is closed another can be.
-#[test]
-fn many_large_virtual_datasets_that_are_open_at_once() {
-    const SETS: u8 = 12;
+/// A file of virtual datasets `a`, `b`, …, of as many parts as there may be.
+fn large_sets(count: u8) -> (tempfile::TempDir, PathBuf) {
     const PARTS: usize = 65_536;
     let mut file = Hdf5::new();
-    let names: Vec<[u8; 1]> = (0..SETS).map(|i| [b'a' + i]).collect();
-    let sets: Vec<u64> = (0..SETS)
+    let one = regular(0, 1, 1, 1);
+    let names: Vec<[u8; 1]> = (0..count).map(|i| [b'a' + i]).collect();
+    let sets: Vec<u64> = (0..count)
         .map(|_| {
-            let list = same_parts(b"/part", &regular(0, 1, 1, 1), &regular(0, 1, 1, 1), PARTS);
-            let layout = put_list(&mut file, list);
+            let layout = put_list(&mut file, same_parts(b"/part", &one, &one, PARTS));
             file.put(&dataset(&[1], &byte_type(), layout, &[]))
         })
         .collect();
@@ -370,6 +367,15 @@ fn many_large_virtual_datasets_that_are_open_at_once() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let source = directory.path().join("sets.h5");
     fs::write(&source, file.rooted(root)).expect("sets.h5");
+    (directory, source)
+}
+
+/// Virtual datasets that take 30 MiB each while they are open, more than there is room for: those that are opened are read,
+/// and once one is closed another can be.
+#[test]
+fn many_large_virtual_datasets_that_are_open_at_once() {
+    let (_directory, source) = large_sets(12);
+    let names: Vec<[u8; 1]> = (b'a'..=b'l').map(|name| [name]).collect();
     let mount = mounted(&source);
     let open = |name: &[u8]| File::open(mount.at(std::str::from_utf8(name).expect("a letter")));
     let opened: Vec<_> = names.iter().map(|name| open(name)).collect();
