@@ -151,6 +151,11 @@ impl VirtualArray {
         let Some(array) = open(&mapping.source, opened)? else {
             return Ok(None);
         };
+        if mapping.source.is_elsewhere() && array.datatype.has_pointers() {
+            let what =
+                "a virtual dataset of references or variable-length elements of another file";
+            return Err(Error::unsupported(what, 0));
+        }
         let runs = Runs::new(&mapping.source_region, array.shape.dims())?;
         if runs.elements() != part.runs.elements() {
             return Err(Error::corrupt(

@@ -132,6 +132,10 @@ impl VirtualSource for Source {
         }
     }
 
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
     fn weight(&self) -> u64 {
         to_u64(size_of::<Self>())
     }

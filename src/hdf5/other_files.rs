@@ -98,6 +98,10 @@ impl VirtualSource for SourceDataset {
         }
     }
 
+    fn is_elsewhere(&self) -> bool {
+        *self.file != *b"."
+    }
+
     fn weight(&self) -> u64 {
         let names = self.file.len().saturating_add(self.path.len());
         to_u64(names.saturating_add(size_of::<Self>()))

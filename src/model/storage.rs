@@ -51,6 +51,9 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// As the file may not be opened, or is damaged.
     fn open(&self) -> Result<Option<Arc<Array>>>;
 
+    /// Whether it is in another file, so that what its elements point to is no part of the virtual array's file.
+    fn is_elsewhere(&self) -> bool;
+
     /// Bytes of memory that what is known of it takes, about.
     fn weight(&self) -> u64;
 }

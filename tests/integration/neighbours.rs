@@ -103,6 +103,29 @@ fn the_policy_says_which_files_are_opened() {
     }
 }
 
+/// What an element points to is in the file that the element is in, not in that of the virtual dataset.
+#[test]
+fn what_points_into_another_file_is_not_looked_up_in_this_one() {
+    let (_directory, top) = made();
+    let mount = Mount::new(&top.join("pointers/main.h5"));
+    let read = |path: &str| fs::read_to_string(mount.at(path));
+    assert_eq!(read("own_text").unwrap(), "wrong\nother\nwords\n");
+    assert_eq!(
+        read(".h5fs/json/own_references.json").unwrap().trim(),
+        r#"["/text", "/text", "/text"]"#
+    );
+    for name in ["text", "records", "references"] {
+        for path in [
+            format!("others_{name}"),
+            format!(".h5fs/json/others_{name}.json"),
+        ] {
+            let code = read(&path).expect_err(&path).raw_os_error();
+            let is_refused = [Errno::EIO, Errno::EOPNOTSUPP].map(|errno| Some(errno as i32));
+            assert!(is_refused.contains(&code), "{path}: {code:?}");
+        }
+    }
+}
+
 /// More raw files, each read, than a process may have open by default on many systems.
 #[test]
 fn few_of_many_raw_files_stay_open() {
