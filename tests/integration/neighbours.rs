@@ -126,6 +126,43 @@ fn what_points_into_another_file_is_not_looked_up_in_this_one() {
     }
 }
 
+/// `here`, `there` and `both` stand beside the link, beside the file, and beside both, where another one is meant; `led` is
+/// beside the link a link to a file beside the file.
+#[test]
+fn neighbours_are_beside_the_link_first_and_then_beside_the_file() {
+    let (_directory, top) = made();
+    let expected = top.join("inside");
+    let link = top.join("links/link/main.h5");
+    for policy in ["within", "any"] {
+        let mount = Mount::with(&link, &["-o", &format!("external={policy}")]);
+        for name in ["here", "there", "both", "led"] {
+            let is_outside = policy == "within" && ["here", "both"].contains(&name);
+            let answer = match is_outside {
+                true => Refused,
+                false => Bytes("values"),
+            };
+            expect(&mount, &expected, &format!("virtual_{name}"), &answer);
+            expect(&mount, &expected, &format!("raw_{name}"), &answer);
+            match is_outside {
+                true => assert!(!mount.at(&format!("link_{name}")).exists()),
+                false => expect(&mount, &expected, &format!("link_{name}"), &answer),
+            }
+        }
+    }
+    let mount = Mount::new(&top.join("links/outer.h5"));
+    for name in ["here", "there", "both", "led"] {
+        for dataset in [
+            format!("virtual_{name}"),
+            format!("raw_{name}"),
+            format!("whole/virtual_{name}"),
+            format!("whole/raw_{name}"),
+            format!("whole/link_{name}"),
+        ] {
+            expect(&mount, &expected, &dataset, &Bytes("values"));
+        }
+    }
+}
+
 /// More raw files, each read, than a process may have open by default on many systems.
 #[test]
 fn few_of_many_raw_files_stay_open() {
