@@ -1,7 +1,7 @@
 //! Files that a file names: what is served where they may be opened, and what where they may not.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -101,6 +101,28 @@ fn the_policy_says_which_files_are_opened() {
         };
         check("external_short", short);
     }
+}
+
+/// More sources than stay open, of which one that is virtual itself is read all the time.
+#[test]
+fn a_source_that_is_read_stays_open() {
+    const ROW: u64 = 32;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut fixture = script("nested_sources.py");
+    run(fixture.arg(directory.path()), Duration::from_secs(60)).success();
+    let mount = Mount::with(&directory.path().join("main.h5"), &["-o", "direct_io"]);
+    let rows = fs::File::open(mount.at("rows")).expect("rows");
+    let number_at = |offset: u64| {
+        let mut bytes = [0; 4];
+        rows.read_exact_at(&mut bytes, offset).expect("a number");
+        u64::from(u32::from_le_bytes(bytes)) * 4
+    };
+    for row in 1..300 {
+        for offset in [0, row * ROW] {
+            assert_eq!(number_at(offset), offset);
+        }
+    }
+    assert_eq!(number_at(ROW / 2), ROW / 2);
 }
 
 /// What an element points to is in the file that the element is in, not in that of the virtual dataset.
