@@ -554,7 +554,8 @@ fn open_source(
 ) -> Result<Opened> {
     let path = watch.path();
     let metadata = file.metadata()?;
-    let mut neighbours = Neighbours::of(path, options.external, options.own.clone());
+    let neighbours = Neighbours::of(path, options.external, options.own.clone());
+    let mut neighbours = neighbours.opened_by(watch.named());
     if options.allow_other {
         neighbours = neighbours.for_all_readers(&metadata);
     }

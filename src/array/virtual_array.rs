@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::region::Runs;
 use crate::model::share::Share;
-use crate::model::storage::{Mapping, Storage, VirtualSource};
-use crate::model::{Array, weight};
+use crate::model::storage::{Mapping, OpenSource, Storage, VirtualSource};
+use crate::model::{Array, Container, weight};
 
 /// The parts of one array.
 pub(super) struct VirtualArray {
@@ -34,7 +34,7 @@ struct Part {
 }
 
 /// The source that a read opened last, `None` where it is missing. The next part may have the same.
-type Opened = Option<(Arc<dyn VirtualSource>, Option<Arc<Array>>)>;
+type Opened = Option<(Arc<dyn VirtualSource>, Option<OpenSource>)>;
 
 /// The array that a part's elements come from.
 pub(super) struct Source {
@@ -42,6 +42,7 @@ pub(super) struct Source {
     runs: Runs,
     conversion: Conversion,
     weight: u64,
+    _file: Option<Arc<dyn Container>>,
 }
 
 impl VirtualArray {
@@ -154,9 +155,14 @@ impl VirtualArray {
         let Some(mapping) = self.mapping(part.number) else {
             return Ok(None);
         };
-        let Some(array) = open(&mapping.source, opened)? else {
+        let Some(OpenSource { array, file }) = open(&mapping.source, opened)? else {
             return Ok(None);
         };
+        if mapping.source.is_elsewhere() && array.datatype.has_pointers() {
+            let what =
+                "a virtual dataset of references or variable-length elements of another file";
+            return Err(Error::unsupported(what, 0));
+        }
         let runs = Runs::new(&mapping.source_region, array.shape.dims())?;
         if runs.elements() != part.runs.elements() {
             return Err(Error::corrupt(
@@ -172,19 +178,20 @@ impl VirtualArray {
             runs,
             conversion,
             weight: weight.max(limits::VIRTUAL_SOURCE),
+            _file: file,
         })))
     }
 }
 
-fn open(source: &Arc<dyn VirtualSource>, opened: &mut Opened) -> Result<Option<Arc<Array>>> {
-    if let Some((last, array)) = opened
+fn open(source: &Arc<dyn VirtualSource>, opened: &mut Opened) -> Result<Option<OpenSource>> {
+    if let Some((last, found)) = opened
         && Arc::ptr_eq(last, source)
     {
-        return Ok(array.clone());
+        return Ok(found.clone());
     }
-    let array = source.open()?;
-    *opened = Some((Arc::clone(source), array.clone()));
-    Ok(array)
+    let found = source.open()?;
+    *opened = Some((Arc::clone(source), found.clone()));
+    Ok(found)
 }
 
 /// The parts that have elements. Those of arrays within arrays are in memory at once.

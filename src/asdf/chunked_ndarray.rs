@@ -19,7 +19,7 @@ use crate::limits;
 use crate::model::array::{Array, Fill, Layout};
 use crate::model::datatype::{ByteOrder, Datatype};
 use crate::model::region::{Axis, Region};
-use crate::model::storage::{Mapping, Pipeline, Storage, VirtualSource};
+use crate::model::storage::{Mapping, OpenSource, Pipeline, Storage, VirtualSource};
 use crate::model::{Shape, shape};
 use crate::wire::to_u64;
 
@@ -124,12 +124,19 @@ struct Source {
 }
 
 impl VirtualSource for Source {
-    fn open(&self) -> Result<Option<Arc<Array>>> {
+    fn open(&self) -> Result<Option<OpenSource>> {
         let array = self.around.ndarray(self.ndarray).array;
         match &array.storage {
             Err(error) => Err(error.clone()),
-            Ok(_) => Ok(Some(Arc::new(array))),
+            Ok(_) => Ok(Some(OpenSource {
+                array: Arc::new(array),
+                file: None,
+            })),
         }
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        false
     }
 
     fn weight(&self) -> u64 {

@@ -315,7 +315,7 @@ fn the_chunks_of_an_ndarray_lie_where_they_start() {
     let runs: Vec<_> = mappings.iter().map(runs).collect();
     assert_eq!(runs, [(3, 3), (2, 1), (0, 3)]);
     let source = mappings[0].source.open().unwrap().unwrap();
-    assert_eq!(read(&source), Ok(b"abc".to_vec()));
+    assert_eq!(read(&source.array), Ok(b"abc".to_vec()));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! FILE is the file's path beneath the source's directory, absolute where it lies elsewhere, shown as one name.
 //! That path has no symbolic links in it, so a file is mounted in one place however its links are spelled,
-//! and links that lead round in circles end; a link back to the source leads to the root of the mount.
+//! and links that lead round in circles end; a link back to the source leads to the root of the mount. Only a file that a
+//! symbolic link in another directory leads to is mounted under the link's path, as what it names is sought there.
 //!
 //! A file is opened when something is looked up in it, and some stay open. One that changes gets a tree of
 //! its own then: what was found in the old one is stale. One that a writer appends to keeps its tree. There are sixty-five
@@ -251,7 +252,7 @@ impl Others {
     /// Where the file that `live` calls `name` is shown; `None` where it cannot be opened.
     pub(super) fn place(&self, live: &Live, name: &[u8]) -> Option<Place> {
         let located = live.neighbours.locate(name).ok()??;
-        if located.path == self.source {
+        if located.real == self.source {
             return Some(Place::Root);
         }
         let name = live.neighbours.name_of(&located.path);
@@ -280,8 +281,9 @@ impl Others {
         let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
         let name = known.or_else(|| name::unescape(shown, false));
         let name = name.ok_or(Error::NotFound)?;
-        let located = source.neighbours.locate(&name)?.ok_or(Error::NotFound)?;
-        if located.path == self.source {
+        let located = source.neighbours.locate_again(&name)?;
+        let located = located.ok_or(Error::NotFound)?;
+        if located.real == self.source {
             return Ok(Standing::Spelling(Place::Root));
         }
         let name = source.neighbours.name_of(&located.path);
@@ -307,7 +309,11 @@ impl Others {
         let (fingerprint, is_young) = (watch.fingerprint(), watch.is_young());
         let gone = lock(&self.state).make_room(0);
         drop(gone);
-        let opened = self.open(source, tree, shown, &located.path, watch);
+        let neighbours =
+            source
+                .neighbours
+                .of_neighbour(&located.path, &located.real, &watch.metadata()?);
+        let opened = self.open(source, tree, shown, neighbours, watch);
         let mut state = lock(&self.state);
         if let Err(error) = &opened
             && let Some(known) = state.names.get_mut(shown)
@@ -364,10 +370,9 @@ impl Others {
         source: &Live,
         tree: Tree,
         shown: &[u8],
-        path: &Path,
+        neighbours: Neighbours,
         watch: Watch,
     ) -> Result<Live> {
-        let neighbours = source.neighbours.of_neighbour(path, &watch.metadata()?);
         let neighbours = Arc::new(neighbours);
         let container = self.container(watch.file(), &neighbours)?;
         if !crate::fs::inode::is_object(tree, container.root()) {
@@ -375,7 +380,7 @@ impl Others {
         }
         let opened = Opened {
             container,
-            origin: Arc::new(Origin::new(path.to_path_buf(), &watch.metadata()?)),
+            origin: Arc::new(Origin::new(watch.path().to_path_buf(), &watch.metadata()?)),
             neighbours,
             watch: Some(watch),
             shown: shown.into(),

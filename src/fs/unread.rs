@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::fs::watch::Watch;
+use crate::source::neighbours::with_real_directory;
 
 /// A source that is open, and of which no byte has been read.
 pub struct Unread {
@@ -17,11 +18,11 @@ impl Unread {
     /// # Errors
     /// `Io` as the system says.
     pub fn open(source: &Path) -> Result<Self> {
-        let path = source.canonicalize();
-        let path = path.map_err(|error| Error::io(&error, source.display().to_string()))?;
-        Ok(Unread {
-            watch: Watch::new(&path)?,
-        })
+        let failed = |error| Error::io(&error, source.display().to_string());
+        let path = source.canonicalize().map_err(failed)?;
+        let named = std::path::absolute(source).map_err(failed)?;
+        let watch = Watch::new(&path)?.opened_by(with_real_directory(&named)?);
+        Ok(Unread { watch })
     }
 
     /// Where it is, without symbolic links.

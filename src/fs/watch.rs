@@ -18,6 +18,8 @@ const SETTLING: Duration = Duration::from_millis(500);
 /// Keeps the source's state as it was when it was opened.
 pub(super) struct Watch {
     path: PathBuf,
+    /// The path by which it was opened, in which only the last name may be a symbolic link.
+    named: PathBuf,
     state: Mutex<State>,
 }
 
@@ -43,8 +45,14 @@ impl Watch {
     pub(super) fn over(path: &Path, file: FileSource) -> Self {
         Watch {
             path: path.to_path_buf(),
+            named: path.to_path_buf(),
             state: Mutex::new(State::new(file)),
         }
+    }
+
+    /// The file was opened by the path `named`, in which only the last name may be a symbolic link.
+    pub(super) fn opened_by(self, named: PathBuf) -> Self {
+        Watch { named, ..self }
     }
 
     /// What the file looked like when it was opened.
@@ -54,6 +62,10 @@ impl Watch {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(super) fn named(&self) -> &Path {
+        &self.named
     }
 
     /// The open file.

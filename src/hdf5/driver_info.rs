@@ -111,21 +111,35 @@ fn make_one_file(members: &[Member], end_of_file: u64) -> bool {
             .all(|(_, member)| find_signature(&**member).is_none())
 }
 
-/// All members, `None` where the first one's name has no number.
+/// All members, `None` where the first one's name has no number. Of several names that which another member has counts.
 fn family_members(
     first: &SharedSource,
     member_size: u64,
     neighbours: &Neighbours,
 ) -> Result<Option<Vec<Member>>> {
-    let Some((before, digits, after)) = family_name(neighbours.own_name()) else {
-        return Ok(None);
-    };
+    let mut members = None;
+    for name in neighbours.own_names().filter_map(family_name) {
+        let found = members_called(name, first, member_size, neighbours)?;
+        if found.len() > 1 {
+            return Ok(Some(found));
+        }
+        members = Some(found);
+    }
+    Ok(members)
+}
+
+fn members_called(
+    (before, digits, after): FamilyName<'_>,
+    first: &SharedSource,
+    member_size: u64,
+    neighbours: &Neighbours,
+) -> Result<Vec<Member>> {
     let mut members: Vec<Member> = vec![(0, Arc::clone(first))];
     for number in 1..=limits::FAMILY_MEMBERS {
         let number_text = format!("{number:0digits$}");
         let Some(member) = neighbours.open(&[before, number_text.as_bytes(), after].concat())?
         else {
-            return Ok(Some(members));
+            return Ok(members);
         };
         let start = member_size.checked_mul(number);
         let start = start.ok_or_else(|| Error::limit("size of a family", u64::MAX))?;
@@ -134,8 +148,11 @@ fn family_members(
     Err(Error::limit("members of a family", limits::FAMILY_MEMBERS))
 }
 
+/// What stands before the number of a member, how many digits that has, and what stands after.
+type FamilyName<'a> = (&'a [u8], usize, &'a [u8]);
+
 /// What stands before the last run of zeros that is a whole number, its digits, and what stands after.
-fn family_name(name: &[u8]) -> Option<(&[u8], usize, &[u8])> {
+fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
     let is_zeros = |run: &[u8]| run.iter().all(|&byte| byte == b'0');
     let mut end = name.len();
     while let Some(last) = name.get(..end)?.iter().rposition(u8::is_ascii_digit) {
@@ -178,17 +195,22 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<S
             Ok(template)
         })
         .collect::<Result<Vec<_>>>()?;
-    let stem = multi_stem(neighbours.own_name(), &templates)
-        .ok_or_else(|| information.corrupt("the file's name fits none of its members' names"))?;
-    let mut members: Vec<Member> = Vec::new();
-    for (start, template) in starts.iter().zip(&templates) {
-        let name = replace_stem(template, stem);
-        let member = neighbours.open(&name)?.ok_or_else(|| {
-            information.corrupt(&format!("member {} is missing", name.escape_ascii()))
-        })?;
-        members.push((*start, member));
+    let mut problem = "the file's name fits none of its members' names".to_owned();
+    let names = neighbours.own_names();
+    for stem in names.filter_map(|name| multi_stem(name, &templates)) {
+        let mut members: Vec<Member> = Vec::new();
+        for (start, template) in starts.iter().zip(&templates) {
+            let name = replace_stem(template, stem);
+            match neighbours.open(&name)? {
+                Some(member) => members.push((*start, member)),
+                None => problem = format!("member {} is missing", name.escape_ascii()),
+            }
+        }
+        if members.len() == starts.len() {
+            return Ok(Arc::new(Concatenation::new(members)));
+        }
     }
-    Ok(Arc::new(Concatenation::new(members)))
+    Err(information.corrupt(&problem))
 }
 
 /// The members in the order of their first use; a usage whose map value is 0 has a member of its own.

@@ -5,14 +5,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use nix::errno::Errno;
+
 use crate::error::{Error, Result};
 use crate::hdf5::File;
 use crate::hdf5::caches::Caches;
 use crate::hdf5::opening::Opening;
 use crate::limits;
 use crate::model::share::Share;
-use crate::model::storage::VirtualSource;
-use crate::model::{Array, Container, NodeKind};
+use crate::model::storage::{OpenSource, VirtualSource};
+use crate::model::{Container, NodeKind};
 use crate::source::neighbours::Neighbours;
 use crate::wire::to_u64;
 
@@ -47,7 +49,8 @@ impl OtherFiles {
     /// The file called `name`, `.` being the one that names it; `None` where there is none.
     fn file(&self, name: &[u8]) -> Result<Option<Arc<File>>> {
         if name == b"." {
-            return Ok(self.own.upgrade());
+            let closed = || Error::io(&Errno::ESTALE.into(), "the file itself");
+            return self.own.upgrade().map(Some).ok_or_else(closed);
         }
         let key = without_detours(name);
         if let Some(file) = self.open.get(key.clone()) {
@@ -81,7 +84,7 @@ pub struct SourceDataset {
 }
 
 impl VirtualSource for SourceDataset {
-    fn open(&self) -> Result<Option<Arc<Array>>> {
+    fn open(&self) -> Result<Option<OpenSource>> {
         let _opening = Opening::source()?;
         let Some(file) = self.files.file(&self.file)? else {
             return Ok(None);
@@ -90,12 +93,19 @@ impl VirtualSource for SourceDataset {
             return Ok(None);
         };
         match &file.node(id)?.kind {
-            NodeKind::Array(array) => Ok(Some(Arc::clone(array))),
+            NodeKind::Array(array) => Ok(Some(OpenSource {
+                array: Arc::clone(array),
+                file: Some(Arc::<File>::clone(&file)),
+            })),
             _ => Err(Error::corrupt(
                 "the source of a virtual dataset is no dataset",
                 id.0,
             )),
         }
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        *self.file != *b"."
     }
 
     fn weight(&self) -> u64 {

@@ -280,8 +280,8 @@ impl Layout<'_> {
         match &self.last_found {
             Some((last, extent)) if Arc::ptr_eq(last, source) => Ok(extent.clone()),
             _ => {
-                let array = source.open()?;
-                let extent = array.map(|array| array.shape.dims().to_vec());
+                let found = source.open()?;
+                let extent = found.map(|found| found.array.shape.dims().to_vec());
                 self.last_found = Some((Arc::clone(source), extent.clone()));
                 Ok(extent)
             }

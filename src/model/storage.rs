@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::model::Array;
 use crate::model::buffer::Buffer;
 use crate::model::region::Region;
+use crate::model::{Array, Container};
 use crate::source::SharedSource;
 
 /// Where an array's bytes stand, in C order of its elements.
@@ -43,13 +43,25 @@ pub struct Mapping {
     pub source: Arc<dyn VirtualSource>,
 }
 
+/// An array that a part of a virtual array comes from.
+#[derive(Clone)]
+pub struct OpenSource {
+    /// The array.
+    pub array: Arc<Array>,
+    /// The file that it is in. Whoever reads the array keeps it: parts of an array that is virtual in turn may be there.
+    pub file: Option<Arc<dyn Container>>,
+}
+
 /// An array that another one takes elements from.
 pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// The array; `None` where there is no such file or no such array in it, which is no fault.
     ///
     /// # Errors
     /// As the file may not be opened, or is damaged.
-    fn open(&self) -> Result<Option<Arc<Array>>>;
+    fn open(&self) -> Result<Option<OpenSource>>;
+
+    /// Whether it is in another file, so that what its elements point to is no part of the virtual array's file.
+    fn is_elsewhere(&self) -> bool;
 
     /// Bytes of memory that what is known of it takes, about.
     fn weight(&self) -> u64;

@@ -39,18 +39,26 @@ pub enum Policy {
 #[derive(Debug)]
 pub struct Neighbours {
     root: Arc<Root>,
-    /// From the root's directory to the file's own.
-    base: PathBuf,
-    name: OsString,
+    /// Where the file's neighbours are sought, one place after the other.
+    places: Arc<[Place]>,
     /// Who may read the file, where these are not one user alone: all of them must be allowed to read what is opened.
     audience: Option<Audience>,
     raw_files: RawFiles,
     states: Arc<States>,
 }
 
-/// Raw files by the directory of who names them and their names there, in this state of the file, which another state does
+/// Where a file stands. One that was opened by a symbolic link is taken to stand there first, and then where that leads, as
+/// the HDF5 library does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    /// From the root's directory to the file's own; absolute where that lies elsewhere.
+    base: PathBuf,
+    name: OsString,
+}
+
+/// Raw files by the places of who names them and their names there, in this state of the file, which another state does
 /// not share.
-type RawFiles = Arc<Mutex<LruCache<(PathBuf, Vec<u8>), Arc<Neighbour>>>>;
+type RawFiles = Arc<Mutex<LruCache<(Arc<[Place]>, Vec<u8>), Arc<Neighbour>>>>;
 
 /// No raw files yet.
 fn no_raw_files() -> RawFiles {
@@ -84,8 +92,11 @@ pub struct Own {
 pub struct Located {
     /// The open file.
     pub file: FileSource,
-    /// Where it is: absolute, without symbolic links, so that one file has one path however it was named.
+    /// Where it is: absolute, without symbolic links, so that one file has one path however it was named. Only a file that
+    /// a link in another directory leads to has the link's path, as its neighbours are sought there.
     pub path: PathBuf,
+    /// Where it is, without any symbolic link.
+    pub real: PathBuf,
 }
 
 impl Neighbours {
@@ -113,13 +124,25 @@ impl Neighbours {
             barred,
         });
         Neighbours {
+            places: Arc::new([root.place(source)]),
             root,
-            base: PathBuf::new(),
-            name: source.file_name().unwrap_or_default().to_owned(),
             audience: None,
             raw_files: no_raw_files(),
             states: Arc::default(),
         }
+    }
+
+    /// The file was opened by the absolute path `named`, in which only the last name is a symbolic link, if any.
+    #[must_use]
+    pub fn opened_by(mut self, named: &Path) -> Self {
+        let link = self.root.place(named);
+        if !self.places.contains(&link) {
+            self.places = [link]
+                .into_iter()
+                .chain(self.places.iter().cloned())
+                .collect();
+        }
+        self
     }
 
     /// For a source that has no directory: nothing may be opened.
@@ -132,8 +155,7 @@ impl Neighbours {
         });
         Neighbours {
             root,
-            base: PathBuf::new(),
-            name: OsString::new(),
+            places: Arc::new([]),
             audience: None,
             raw_files: no_raw_files(),
             states: Arc::default(),
@@ -149,29 +171,26 @@ impl Neighbours {
 
     /// The neighbours of a file that was located among these, or among theirs, and has this `metadata`: names are
     /// resolved from its own directory, what may be opened stays the same.
-    pub fn of_neighbour(&self, located: &Path, metadata: &Metadata) -> Self {
+    pub fn of_neighbour(&self, located: &Path, real: &Path, metadata: &Metadata) -> Self {
         Neighbours {
             audience: self.audience.map(|_| Audience::of(metadata)),
             raw_files: no_raw_files(),
             states: Arc::default(),
-            ..self.of_part(located)
+            ..self.of_part(located, real)
         }
     }
 
     /// As [`of_neighbour`](Self::of_neighbour), of a file whose elements are shown as those of the source: who may read
     /// the source is to see these too, and a change is one of the source.
-    fn of_part(&self, located: &Path) -> Self {
-        let directory = located.parent().unwrap_or(Path::new("/"));
-        let base = directory.strip_prefix(&self.root.directory);
-        Neighbours {
+    fn of_part(&self, located: &Path, real: &Path) -> Self {
+        let part = Neighbours {
             root: Arc::clone(&self.root),
-            // An absolute base stays as it is when it is joined to the root's directory.
-            base: base.unwrap_or(directory).to_path_buf(),
-            name: located.file_name().unwrap_or_default().to_owned(),
+            places: Arc::new([self.root.place(real)]),
             audience: self.audience,
             raw_files: Arc::clone(&self.raw_files),
             states: Arc::clone(&self.states),
-        }
+        };
+        part.opened_by(located)
     }
 
     /// A located file's path beneath the directory of the source that is mounted; one that lies elsewhere
@@ -182,15 +201,15 @@ impl Neighbours {
         name.to_owned().into_vec()
     }
 
-    /// The file's own name.
-    pub fn own_name(&self) -> &[u8] {
-        self.name.as_bytes()
+    /// The file's own names: the one that it was opened by first.
+    pub fn own_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.places.iter().map(|place| place.name.as_bytes())
     }
 
     /// Opens the file that the source calls `name`; `None` where there is no such file.
     ///
-    /// An absolute name that leads nowhere is tried once more by its last component, in the source's
-    /// directory, as the HDF5 library does: files move together.
+    /// An absolute name that leads nowhere is tried once more by its last component, beside the source, as the HDF5
+    /// library does: files move together.
     ///
     /// # Errors
     /// `Io` where the policy forbids it or the system does: not a regular file, no permission; `ESTALE` where another
@@ -208,15 +227,15 @@ impl Neighbours {
         let Some((neighbour, path)) = self.open_at(name)? else {
             return Ok(None);
         };
-        let part = self.of_part(&real(&path, &neighbour.opened())?);
+        let real = real(&path, &neighbour.opened())?;
+        let part = self.of_part(&with_real_directory(&path)?, &real);
         Ok(Some((neighbour, part)))
     }
 
     /// As [`open`](Self::open), with the path by which it was opened.
     fn open_at(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
-        let Some((file, path)) = self.find(name)? else {
-            let path = self.root.directory.join(&self.base);
-            self.states.missed(&path.join(OsStr::from_bytes(name)))?;
+        let missed = |path: &Path| self.states.missed(path);
+        let Some((file, path)) = self.find(name, &missed)? else {
             return Ok(None);
         };
         if let Some(audience) = self.audience {
@@ -263,7 +282,7 @@ impl Neighbours {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
-        let key = (self.base.clone(), name.to_vec());
+        let key = (Arc::clone(&self.places), name.to_vec());
         if let Some(file) = open().get(&key) {
             return Ok(Arc::clone(file));
         }
@@ -281,20 +300,39 @@ impl Neighbours {
     /// # Errors
     /// As [`open`](Self::open); `ESTALE` where the file is replaced or moved meanwhile.
     pub fn locate(&self, name: &[u8]) -> Result<Option<Located>> {
-        let Some((file, path)) = self.find(name)? else {
-            return Ok(None);
-        };
-        let real = real(&path, &file.opened())?;
-        self.check_way(&real)?;
-        Ok(Some(Located { file, path: real }))
+        let found = self.find(name, &|_| Ok(()))?;
+        found.map(|found| self.located(found)).transpose()
     }
 
-    /// The file called `name`, and the path by which it was opened.
-    fn find(&self, name: &[u8]) -> Result<Option<(FileSource, PathBuf)>> {
+    /// The file that [`name_of`](Self::name_of) called `name`.
+    ///
+    /// # Errors
+    /// As [`locate`](Self::locate).
+    pub fn locate_again(&self, name: &[u8]) -> Result<Option<Located>> {
+        let Some(name) = self.path(name)? else {
+            return Ok(None);
+        };
+        let found = self.open_beside(name)?;
+        found.map(|found| self.located(found)).transpose()
+    }
+
+    fn located(&self, (file, path): (FileSource, PathBuf)) -> Result<Located> {
+        let real = real(&path, &file.opened())?;
+        self.check_way(&real)?;
+        let named = with_real_directory(&path)?;
+        let path = match named.parent() == real.parent() {
+            true => real.clone(),
+            false => named,
+        };
+        Ok(Located { file, path, real })
+    }
+
+    /// `name` as a path, `None` where it cannot be that of a file.
+    fn path<'a>(&self, name: &'a [u8]) -> Result<Option<&'a Path>> {
         let bytes = |path: &Path| path.as_os_str().len().saturating_add(1);
-        let room = limits::FILE_PATH.saturating_sub(bytes(&self.root.directory));
-        let is_too_long = name.len() > room.saturating_sub(bytes(&self.base));
-        if is_too_long {
+        let bases = self.places.iter().map(|place| bytes(&place.base));
+        let taken = bytes(&self.root.directory).saturating_add(bases.max().unwrap_or(0));
+        if name.len() > limits::FILE_PATH.saturating_sub(taken) {
             let most = to_u64(limits::FILE_PATH);
             return Err(Error::limit("path of another file", most));
         }
@@ -302,19 +340,64 @@ impl Neighbours {
         if name.as_os_str().is_empty() || name.as_os_str().as_bytes().contains(&0) {
             return Ok(None);
         }
-        if self.root.policy == Policy::None {
-            return Err(refused(name, "external=none"));
+        match self.root.policy {
+            Policy::None => Err(refused(name, "external=none")),
+            _ => Ok(Some(name)),
         }
-        if name.is_relative() {
-            return self.open_relative(&self.base.join(name));
+    }
+
+    /// The file called `name`, and the path by which it was opened. `missed` is told where there is none.
+    fn find(
+        &self,
+        name: &[u8],
+        missed: &dyn Fn(&Path) -> Result<()>,
+    ) -> Result<Option<(FileSource, PathBuf)>> {
+        let Some(name) = self.path(name)? else {
+            return Ok(None);
+        };
+        let (itself, beside) = match name.is_absolute() {
+            true => (Some(name), name.file_name().map(Path::new)),
+            false => (None, Some(name)),
+        };
+        if let Some(name) = itself {
+            match self.open_absolute(name)? {
+                Some(found) => return Ok(Some(found)),
+                None => missed(name)?,
+            }
         }
-        match self.open_absolute(name)? {
-            Some(found) => Ok(Some(found)),
-            None => match name.file_name() {
-                Some(last) => self.open_relative(&self.base.join(last)),
-                None => Ok(None),
-            },
+        let Some(beside) = beside else {
+            return Ok(None);
+        };
+        for place in self.places.iter() {
+            let path = place.base.join(beside);
+            match self.open_beside(&path)? {
+                Some(found) => return Ok(Some(found)),
+                None => missed(&self.root.directory.join(&path))?,
+            }
         }
+        Ok(None)
+    }
+
+    fn open_path(&self, path: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        match path.is_absolute() {
+            true => self.open_absolute(path),
+            false => self.open_relative(path),
+        }
+    }
+
+    /// Opens what stands at `path`. Of what stands beside a link to the source, in another directory, `Within` allows
+    /// what is itself a link into the source's.
+    fn open_beside(&self, path: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        if self.root.policy == Policy::Within && path.is_absolute() {
+            self.keep_out(path)?;
+            if let Ok(real) = path.canonicalize()
+                && let Ok(relative) = real.strip_prefix(&self.root.directory)
+            {
+                let found = self.open_relative(relative)?;
+                return Ok(found.map(|(file, _)| (file, path.to_path_buf())));
+            }
+        }
+        self.open_path(path)
     }
 
     fn open_absolute(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
@@ -468,6 +551,29 @@ fn climbs_out(path: &Path) -> bool {
     false
 }
 
+impl Root {
+    fn place(&self, path: &Path) -> Place {
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        let beneath = directory.strip_prefix(&self.directory);
+        Place {
+            base: beneath.unwrap_or(directory).to_path_buf(),
+            name: path.file_name().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// An absolute path to the same file, in which only the last name may be a symbolic link.
+///
+/// # Errors
+/// `Io` as the system says.
+pub fn with_real_directory(path: &Path) -> Result<PathBuf> {
+    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+    match (path.parent(), path.file_name()) {
+        (Some(directory), Some(name)) => Ok(directory.canonicalize().map_err(failed)?.join(name)),
+        _ => path.canonicalize().map_err(failed),
+    }
+}
+
 /// The path, absolute and without symbolic links, of the file that was opened by `path` in the state `opened`.
 ///
 /// # Errors
@@ -535,8 +641,12 @@ mod tests {
         let (_outer, inner) = files();
         let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
         let absolute = inner.join("sub/a").display().to_string();
-        for spelling in ["sub/a", "./sub//a", "sub/../sub/a", "alias", &absolute] {
+        std::os::unix::fs::symlink("a", inner.join("sub/same")).unwrap();
+        for spelling in ["sub/a", "./sub//a", "sub/../sub/a", "sub/same", &absolute] {
             assert_eq!(name(&own, spelling).as_deref(), Some("sub/a"), "{spelling}");
+        }
+        for spelling in ["alias", "sub/../alias"] {
+            assert_eq!(name(&own, spelling).as_deref(), Some("alias"), "{spelling}");
         }
         assert_eq!(name(&own, "sub/b"), None);
         assert_eq!(name(&own, "/nowhere/b").as_deref(), Some("b"));
@@ -606,8 +716,10 @@ mod tests {
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
         let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
-        let other = own.of_neighbour(&inner.join("sub/a"), &inner.metadata().unwrap());
-        assert_eq!(other.own_name(), b"a");
+        let metadata = inner.metadata().unwrap();
+        let a = inner.join("sub/a");
+        let other = own.of_neighbour(&a, &a, &metadata);
+        assert_eq!(other.own_names().collect::<Vec<_>>(), [b"a"]);
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
         assert_eq!(name(&other, "../a").as_deref(), Some("a"));
         assert_eq!(name(&other, "b"), None);
@@ -619,7 +731,7 @@ mod tests {
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");
         assert_eq!(all.name_of(&outside.path), real.as_os_str().as_bytes());
-        let beyond = all.of_neighbour(&outside.path, &inner.metadata().unwrap());
+        let beyond = all.of_neighbour(&outside.path, &outside.real, &metadata);
         assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
     }
 

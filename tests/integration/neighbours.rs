@@ -1,7 +1,7 @@
 //! Files that a file names: what is served where they may be opened, and what where they may not.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,6 +100,88 @@ fn the_policy_says_which_files_are_opened() {
             &Refused
         };
         check("external_short", short);
+    }
+}
+
+/// More sources than stay open, of which one that is virtual itself is read all the time.
+#[test]
+fn a_source_that_is_read_stays_open() {
+    const ROW: u64 = 32;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut fixture = script("nested_sources.py");
+    run(fixture.arg(directory.path()), Duration::from_secs(60)).success();
+    let mount = Mount::with(&directory.path().join("main.h5"), &["-o", "direct_io"]);
+    let rows = fs::File::open(mount.at("rows")).expect("rows");
+    let number_at = |offset: u64| {
+        let mut bytes = [0; 4];
+        rows.read_exact_at(&mut bytes, offset).expect("a number");
+        u64::from(u32::from_le_bytes(bytes)) * 4
+    };
+    for row in 1..300 {
+        for offset in [0, row * ROW] {
+            assert_eq!(number_at(offset), offset);
+        }
+    }
+    assert_eq!(number_at(ROW / 2), ROW / 2);
+}
+
+/// What an element points to is in the file that the element is in, not in that of the virtual dataset.
+#[test]
+fn what_points_into_another_file_is_not_looked_up_in_this_one() {
+    let (_directory, top) = made();
+    let mount = Mount::new(&top.join("pointers/main.h5"));
+    let read = |path: &str| fs::read_to_string(mount.at(path));
+    assert_eq!(read("own_text").unwrap(), "wrong\nother\nwords\n");
+    assert_eq!(
+        read(".h5fs/json/own_references.json").unwrap().trim(),
+        r#"["/text", "/text", "/text"]"#
+    );
+    for name in ["text", "records", "references"] {
+        for path in [
+            format!("others_{name}"),
+            format!(".h5fs/json/others_{name}.json"),
+        ] {
+            let code = read(&path).expect_err(&path).raw_os_error();
+            let is_refused = [Errno::EIO, Errno::EOPNOTSUPP].map(|errno| Some(errno as i32));
+            assert!(is_refused.contains(&code), "{path}: {code:?}");
+        }
+    }
+}
+
+/// `here`, `there` and `both` stand beside the link, beside the file, and beside both, where another one is meant; `led` is
+/// beside the link a link to a file beside the file.
+#[test]
+fn neighbours_are_beside_the_link_first_and_then_beside_the_file() {
+    let (_directory, top) = made();
+    let expected = top.join("inside");
+    let link = top.join("links/link/main.h5");
+    for policy in ["within", "any"] {
+        let mount = Mount::with(&link, &["-o", &format!("external={policy}")]);
+        for name in ["here", "there", "both", "led"] {
+            let is_outside = policy == "within" && ["here", "both"].contains(&name);
+            let answer = match is_outside {
+                true => Refused,
+                false => Bytes("values"),
+            };
+            expect(&mount, &expected, &format!("virtual_{name}"), &answer);
+            expect(&mount, &expected, &format!("raw_{name}"), &answer);
+            match is_outside {
+                true => assert!(!mount.at(&format!("link_{name}")).exists()),
+                false => expect(&mount, &expected, &format!("link_{name}"), &answer),
+            }
+        }
+    }
+    let mount = Mount::new(&top.join("links/outer.h5"));
+    for name in ["here", "there", "both", "led"] {
+        for dataset in [
+            format!("virtual_{name}"),
+            format!("raw_{name}"),
+            format!("whole/virtual_{name}"),
+            format!("whole/raw_{name}"),
+            format!("whole/link_{name}"),
+        ] {
+            expect(&mount, &expected, &dataset, &Bytes("values"));
+        }
     }
 }
 

@@ -81,15 +81,29 @@ fn links_round_in_circles_come_to_one_place() {
     let around = "g/part/g/back/part/g/own/back/data";
     assert_eq!(fs.resolve(around.as_bytes()).unwrap().ino, 1600);
 
-    std::os::unix::fs::symlink("sub/part", directory.path().join("alias")).unwrap();
+    std::os::unix::fs::symlink("part", directory.path().join("sub/alias")).unwrap();
     for (spelling, own) in [
-        ("alias", "sub%2Fpart"),
+        ("sub%2Falias", "sub%2Fpart"),
         ("main", "../.."),
         (".%2Fmain", "../.."),
     ] {
         assert_eq!(text(&fs, &format!(".h5fs/external/{spelling}")), own);
     }
     assert_eq!(fs.resolve(b".h5fs/external/main").unwrap().ino, fs.root());
+}
+
+#[test]
+fn a_link_in_another_directory_is_a_place_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let fs = pair(directory.path());
+    std::os::unix::fs::symlink("sub/part", directory.path().join("alias")).unwrap();
+    assert_eq!(names(&fs, ".h5fs/external/alias"), ["g", "z"]);
+    // What stands beside the file is found as well.
+    assert_eq!(
+        text(&fs, ".h5fs/external/alias/g/own"),
+        "../../sub%2Fpart/g"
+    );
+    assert_eq!(text(&fs, ".h5fs/external/alias/g/beside"), "../../../../g");
 }
 
 #[test]
