@@ -59,7 +59,7 @@ pub(super) const TREES: &[ViewTree] = &[
         of_attributes: false,
         size: |_, node| match &node.assembled {
             Some(array) => array.bytes().map(|bytes| Some(Size::Exact(bytes))),
-            None => Ok(None),
+            None => node.passing().cloned().map_or(Ok(None), Err),
         },
         open: |subject| {
             let array = subject.array()?;
@@ -114,7 +114,10 @@ pub(super) const TREES: &[ViewTree] = &[
         size: |live, node| {
             Ok(match mask(live, node)? {
                 Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
-                Some(Masked::Array(array)) => Some(Size::Exact(array.bytes()?)),
+                Some(Masked::Array(array)) => {
+                    if_known(&array)?;
+                    Some(Size::Exact(array.bytes()?))
+                }
                 None => None,
             })
         },
@@ -226,6 +229,14 @@ pub(super) fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Fails where the array cannot be read now: its block may say how long it is.
+fn if_known(array: &Array) -> Result<()> {
+    match &array.storage {
+        Err(error) if error.is_passing() => Err(error.clone()),
+        _ => Ok(()),
+    }
+}
+
 /// All trees, each with the number of its directories.
 pub(super) fn all() -> impl Iterator<Item = (Tree, &'static ViewTree)> {
     (FIRST_VIEW..).step_by(2).zip(TREES)
@@ -253,6 +264,7 @@ pub(super) fn select(live: &Live, node: &Node, selector: &Selector) -> Result<El
         .array()
         .filter(|array| !VariableLength::is_made_of(array));
     let array = array.ok_or(Error::NotFound)?;
+    if_known(array)?;
     // Before anything is read: what is not there must not look damaged.
     selector.select(&array.datatype, &array.shape)?;
     Elements::selected(live.reader(node.id, array)?, selector)

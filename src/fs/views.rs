@@ -98,7 +98,11 @@ impl Filesystem {
         let ino = self.inodes.enter(shown.ino, &shown.entry);
         match &shown.text {
             Some(text) => Ok(self.stat_view(live, ino, None, to_u64(text.len()), Kind::Symlink)),
-            None => self.describe_view(live, ino, &shown.entry),
+            None => {
+                let described = self.describe_view(live, ino, &shown.entry);
+                // The kernel is not told of it, so that it cannot forget it.
+                described.inspect_err(|_| self.forget(ino, 1))
+            }
         }
     }
 
@@ -206,7 +210,7 @@ impl Filesystem {
                     None => (0, false),
                 };
                 let entry = self.stat_view(live, ino, Some(&node), size, kind);
-                Ok(entry.kept_if(is_known))
+                Ok(entry.kept_if(is_known && !node.is_partial()))
             }
             What::Attribute | What::Selection => {
                 // What is wrong with it, opening it will tell.
