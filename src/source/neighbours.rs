@@ -214,9 +214,12 @@ impl Neighbours {
 
     /// As [`open`](Self::open), with the path by which it was opened.
     fn open_at(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
-        let Some((file, path)) = self.find(name)? else {
-            let path = self.root.directory.join(&self.base);
-            self.states.missed(&path.join(OsStr::from_bytes(name)))?;
+        let found = self.find(name)?;
+        let there = found.as_ref().map(|(_, path)| path);
+        let tried = self.places(name);
+        let mut missed = tried.iter().take_while(|place| Some(*place) != there);
+        missed.try_for_each(|place| self.states.missed(place))?;
+        let Some((file, path)) = found else {
             return Ok(None);
         };
         if let Some(audience) = self.audience {
@@ -228,6 +231,15 @@ impl Neighbours {
         }
         let neighbour = self.states.found(&path, file)?;
         Ok(Some((neighbour, path)))
+    }
+
+    /// Where `name` is sought, one place after the other.
+    fn places(&self, name: &[u8]) -> Vec<PathBuf> {
+        let name = Path::new(OsStr::from_bytes(name));
+        let own = self.root.directory.join(&self.base);
+        let last = name.file_name().filter(|_| name.is_absolute());
+        let last = last.map(|last| own.join(last));
+        std::iter::once(own.join(name)).chain(last).collect()
     }
 
     /// How the neighbours looked that were opened.
@@ -510,6 +522,30 @@ mod tests {
     use super::*;
     use crate::source::Source;
     use std::fs;
+
+    /// Files come where an absolute name was sought in vain: as it is, and by its last component.
+    #[test]
+    fn a_file_that_comes_where_it_was_sought_is_a_change() {
+        for comes in ["sub/later", "later"] {
+            let (_outer, inner) = files();
+            let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
+            let sought = inner.join("sub/later").into_os_string().into_vec();
+            assert!(own.open(&sought).unwrap().is_none());
+            assert!(own.open(&sought).unwrap().is_none());
+            assert!(!own.states().met_a_change());
+            fs::write(inner.join(comes), "later").unwrap();
+            own.open(&sought).unwrap_err();
+            assert!(own.states().met_a_change(), "{comes}");
+        }
+        let (_outer, inner) = files();
+        let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
+        let sought = inner.join("sub/b").into_os_string().into_vec();
+        assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
+        assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
+        fs::write(inner.join("sub/b"), "another").unwrap();
+        own.open(&sought).unwrap_err();
+        assert!(own.states().met_a_change());
+    }
 
     /// `outer/x`, `outer/in/{a, b}`, `outer/in/sub/a`, and a link `outer/in/alias` to `sub/a`.
     fn files() -> (tempfile::TempDir, PathBuf) {
