@@ -49,6 +49,8 @@ pub(super) struct Subject<'a> {
     pub(super) node: &'a Node,
     /// The object's path, names as in the file.
     pub(super) path: Vec<u8>,
+    /// Checks what holds an object's elements, where that is wanted before they are served.
+    pub(super) verify: &'a dyn Fn(NodeId) -> Result<()>,
 }
 
 /// All trees, in the order in which they are listed.
@@ -112,7 +114,7 @@ pub(super) const TREES: &[ViewTree] = &[
         suffix: b"",
         of_attributes: false,
         size: |live, node| {
-            Ok(match mask(live, node)? {
+            Ok(match mask_of(live, node)? {
                 Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
                 Some(Masked::Array(array)) => {
                     if_known(&array)?;
@@ -121,7 +123,7 @@ pub(super) const TREES: &[ViewTree] = &[
                 None => None,
             })
         },
-        open: |subject| match mask(subject.live, subject.node)? {
+        open: |subject| match subject.mask()? {
             Some(Masked::Number(text)) => shown(Some(Text::new(text))),
             Some(Masked::Array(array)) if array.bytes()? == 0 => shown(Some(Text::new(Vec::new()))),
             Some(Masked::Array(array)) => {
@@ -278,7 +280,7 @@ enum Masked {
     Array(Arc<Array>),
 }
 
-fn mask(live: &Live, node: &Node) -> Result<Option<Masked>> {
+fn mask_of(live: &Live, node: &Node) -> Result<Option<Masked>> {
     let Some(extras) = live.container.extras() else {
         return Ok(None);
     };
@@ -310,7 +312,17 @@ impl Subject<'_> {
         if let Err(error) = &array.storage {
             return Err(error.clone());
         }
+        (self.verify)(self.node.id)?;
         Ok(Arc::clone(array))
+    }
+
+    fn mask(&self) -> Result<Option<Masked>> {
+        let extras = self.live.container.extras();
+        let mask = extras.map(|extras| extras.mask(self.node.id)).transpose()?;
+        if let Some(Some(Mask::Node(mask))) = mask {
+            (self.verify)(mask)?;
+        }
+        mask_of(self.live, self.node)
     }
 
     fn elements(&self) -> Result<Elements> {

@@ -281,10 +281,25 @@ impl Filesystem {
                 let node = live.container.node(entry.node)?;
                 let tree = ViewTree::of_number(entry.tree).ok_or(Error::NotFound)?;
                 let path = self.viewed_path(live, entry, &node)?;
-                let node = &*node;
-                tree.open(&Subject { live, node, path })
+                tree.open(&Subject {
+                    live,
+                    node: &node,
+                    path,
+                    verify: &|node| self.verify(live, node),
+                })
             }
         }
+    }
+
+    /// Opens a part of an array.
+    pub(super) fn open_selection(
+        &self,
+        live: &Arc<Live>,
+        entry: &inode::Entry,
+    ) -> Result<Box<dyn View>> {
+        let (view, node) = self.selection(live, entry.tree, entry.node, &entry.name)?;
+        self.verify(live, node.id)?;
+        Ok(view)
     }
 
     /// The path of the object that a view is of, names as in the file.
