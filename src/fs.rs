@@ -426,7 +426,8 @@ impl Filesystem {
             }),
             What::Damaged => Err(self.damage(live, entry)),
             What::Status => Ok(Box::new(Text::streamed(self.status(live)))),
-            What::View | What::Attribute | What::Selection => self.open_view(live, entry),
+            What::View | What::Attribute => self.open_view(live, entry),
+            What::Selection => self.open_selection(live, entry),
             What::TreeText | What::Block => self.open_extra(live, ino, entry),
             What::Group
             | What::Views

@@ -67,7 +67,7 @@ pub fn describe(around: &Surroundings, node: Index) -> Result<Array> {
     })
 }
 
-/// The blocks that hold the elements of the chunked ndarray at `node`.
+/// The blocks that hold the elements of the chunked ndarray at `node`, but for those of damaged chunks.
 ///
 /// # Errors
 /// As [`describe`].
@@ -76,10 +76,13 @@ pub fn blocks(around: &Surroundings, node: Index) -> Result<Vec<Held>> {
     let mut parser = Parser::new(around);
     let fields = Fields::new(parser.document, node)?;
     let (_, chunks) = parser.extent_and_chunks(&fields)?;
-    let stored = chunks.iter().filter(|chunk| !chunk.is_inline);
-    Ok(stored
-        .filter_map(|chunk| around.ndarray(chunk.ndarray).block)
-        .collect())
+    let held = chunks.iter().map(|chunk| {
+        let (contents, externals) = (&around.contents, &around.externals);
+        ndarray::held(parser.document, contents, externals, chunk.ndarray)
+    });
+    // Of a damaged chunk nothing is served.
+    let held = held.filter(|held| !matches!(held, Err(Error::Corrupt { .. })));
+    held.filter_map(Result::transpose).collect()
 }
 
 impl Surroundings {
@@ -94,8 +97,6 @@ struct Chunk {
     start: Vec<u64>,
     dims: Vec<u64>,
     ndarray: Index,
-    /// Whether its elements stand in the tree, as far as that is known.
-    is_inline: bool,
 }
 
 impl Chunk {
@@ -199,7 +200,7 @@ impl<'a> Parser<'a> {
             None => None,
         };
         let ndarray = ndarray.ok_or_else(|| self.corrupt(node, "a chunk without ndarray"))?;
-        let (dims, is_inline) = self.dims(ndarray)?;
+        let dims = self.dims(ndarray)?;
         let fits = |((&start, &length), &extent): ((&u64, &u64), &u64)| {
             start.checked_add(length).is_some_and(|end| end <= extent)
         };
@@ -209,15 +210,13 @@ impl<'a> Parser<'a> {
                 start,
                 dims,
                 ndarray,
-                is_inline,
             }),
             false => Err(self.corrupt(node, "a chunk does not lie in its array")),
         }
     }
 
-    /// The extent of a chunk's ndarray, and whether it stands in the tree: as the tree says it, else as its elements
-    /// have it.
-    fn dims(&mut self, ndarray: Index) -> Result<(Vec<u64>, bool)> {
+    /// The extent of a chunk's ndarray: as the tree says it, else as its elements have it.
+    fn dims(&mut self, ndarray: Index) -> Result<Vec<u64>> {
         let is_stored = self.value(ndarray, "source")?.is_some();
         let is_inline = !is_stored && self.value(ndarray, "data")?.is_some();
         let shape = self.value(ndarray, "shape")?;
@@ -229,7 +228,7 @@ impl<'a> Parser<'a> {
         if is_inline {
             self.count(&dims)?;
         }
-        Ok((dims, is_inline))
+        Ok(dims)
     }
 
     fn described(&mut self, ndarray: Index) -> Result<(Vec<u64>, bool)> {

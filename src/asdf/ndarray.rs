@@ -105,6 +105,28 @@ pub fn extent(
     }
 }
 
+/// The block that holds the elements of the ndarray at `node`; `None` where they stand in the tree.
+///
+/// # Errors
+/// As there is none, or the file that has it cannot be opened.
+pub fn held(
+    document: &Document,
+    contents: &Contents,
+    externals: &Externals,
+    node: Index,
+) -> Result<Option<Held>> {
+    if document.items(node).is_some() {
+        return Ok(None);
+    }
+    let parser = Parser {
+        document,
+        contents,
+        externals,
+    };
+    let source = Fields::new(document, node)?.get("source");
+    source.map(|source| parser.held(source)).transpose()
+}
+
 /// Which elements of inline data are null, a byte each, of the array's shape; `None` where none is, or
 /// the data does not stand in the tree.
 ///
@@ -290,19 +312,24 @@ impl<'a> Parser<'a> {
             offset,
             strides: strides.transpose()?,
         };
+        let layout = match external_name(self.document, source) {
+            Some(_) => Layout::External,
+            None => Layout::Block,
+        };
+        let array = self.held(source).and_then(|held| match block.insert(held) {
+            Held::Here(place) => view.over(self.contents, *place, layout),
+            Held::There(other) => view.over(other, 0, layout),
+        });
+        Ok(array.unwrap_or_else(|error| view.unreadable(layout, error)))
+    }
+
+    /// The block that a `source` names.
+    fn held(&self, source: Index) -> Result<Held> {
         fields::look(self.document, source)?;
-        if let Some(file) = external_name(self.document, source) {
-            let other = self.externals.open(&file);
-            let array = other.and_then(|other| {
-                *block = Some(Held::There(Arc::clone(&other)));
-                view.over(&other, 0, Layout::External)
-            });
-            return Ok(array.unwrap_or_else(|error| view.unreadable(Layout::External, error)));
+        match external_name(self.document, source) {
+            Some(file) => self.externals.open(&file).map(Held::There),
+            None => self.place(source).map(Held::Here),
         }
-        let place = self.place(source);
-        let place = place.inspect(|&place| *block = Some(Held::Here(place)));
-        let array = place.and_then(|place| view.over(self.contents, place, Layout::Block));
-        Ok(array.unwrap_or_else(|error| view.unreadable(Layout::Block, error)))
     }
 
     /// The place of the block that an integer `source`, or an empty URI, names.

@@ -216,6 +216,8 @@ impl Filesystem {
                 if what == What::Object {
                     let live = directory.space.live;
                     (stat, cacheable) = with_content(live, node, stat, at_any_cost);
+                    // Its block may say how long it is.
+                    cacheable &= !node.is_partial();
                 }
             }
             (Some(Err(error)), _) => self.note(&directory.space, ino, &found.entry, error),

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::fs::inode::{self, What};
 use crate::fs::listing::{DOTS, Listed};
 use crate::fs::live::Live;
+use crate::fs::trees::if_lasting;
 use crate::fs::{Entry, Filesystem, Ino, kind_of};
 use crate::model::array::{Fill, Layout};
 use crate::model::datatype::ByteOrder;
@@ -70,7 +71,8 @@ impl Filesystem {
         let ino = self
             .inodes
             .enter(of_block(number), &block_entry(live, number));
-        self.getattr(ino)
+        let described = self.getattr(ino);
+        described.inspect_err(|_| self.forget(ino, 1))
     }
 
     /// Whether all blocks were found.
@@ -114,13 +116,11 @@ impl Filesystem {
             }
             What::Block => {
                 let number = number_of(ino);
-                let size = extras(live)?
-                    .block_content(number)
-                    .and_then(|array| array.bytes());
+                let array = if_lasting(extras(live)?.block_content(number))?;
+                let facts = if_lasting(extras(live)?.block(number))?;
                 // What is wrong with it, opening it will tell.
-                let stored = extras(live)?
-                    .block(number)
-                    .map_or(0, |facts| facts.used_size);
+                let size = array.and_then(|array| array.bytes().ok());
+                let stored = facts.map_or(0, |facts| facts.used_size);
                 (size.unwrap_or(0), Some(stored))
             }
             _ => (0, None),

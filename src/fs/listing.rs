@@ -125,7 +125,10 @@ impl Filesystem {
                 }
                 Listed::View(shown) => {
                     let name = &*shown.entry.name;
+                    // The listing is of the state that it was opened in.
+                    let generation = shown.entry.generation;
                     let entry = self.live().ok();
+                    let entry = entry.filter(|live| live.generation == generation);
                     let entry = entry.and_then(|live| self.enter_listed(&live, shown));
                     if let Some(entry) = entry {
                         (name, Ok(entry))

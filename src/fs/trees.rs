@@ -49,6 +49,8 @@ pub(super) struct Subject<'a> {
     pub(super) node: &'a Node,
     /// The object's path, names as in the file.
     pub(super) path: Vec<u8>,
+    /// Checks what holds an object's elements, where that is wanted before they are served.
+    pub(super) verify: &'a dyn Fn(NodeId) -> Result<()>,
 }
 
 /// All trees, in the order in which they are listed.
@@ -59,7 +61,7 @@ pub(super) const TREES: &[ViewTree] = &[
         of_attributes: false,
         size: |_, node| match &node.assembled {
             Some(array) => array.bytes().map(|bytes| Some(Size::Exact(bytes))),
-            None => Ok(None),
+            None => node.passing().cloned().map_or(Ok(None), Err),
         },
         open: |subject| {
             let array = subject.array()?;
@@ -112,13 +114,16 @@ pub(super) const TREES: &[ViewTree] = &[
         suffix: b"",
         of_attributes: false,
         size: |live, node| {
-            Ok(match mask(live, node)? {
+            Ok(match mask_of(live, node)? {
                 Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
-                Some(Masked::Array(array)) => Some(Size::Exact(array.bytes()?)),
+                Some(Masked::Array(array)) => {
+                    if_known(&array)?;
+                    Some(Size::Exact(array.bytes()?))
+                }
                 None => None,
             })
         },
-        open: |subject| match mask(subject.live, subject.node)? {
+        open: |subject| match subject.mask()? {
             Some(Masked::Number(text)) => shown(Some(Text::new(text))),
             Some(Masked::Array(array)) if array.bytes()? == 0 => shown(Some(Text::new(Vec::new()))),
             Some(Masked::Array(array)) => {
@@ -226,6 +231,14 @@ pub(super) fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Fails where the array cannot be read now: its block may say how long it is.
+fn if_known(array: &Array) -> Result<()> {
+    match &array.storage {
+        Err(error) if error.is_passing() => Err(error.clone()),
+        _ => Ok(()),
+    }
+}
+
 /// All trees, each with the number of its directories.
 pub(super) fn all() -> impl Iterator<Item = (Tree, &'static ViewTree)> {
     (FIRST_VIEW..).step_by(2).zip(TREES)
@@ -253,6 +266,7 @@ pub(super) fn select(live: &Live, node: &Node, selector: &Selector) -> Result<El
         .array()
         .filter(|array| !VariableLength::is_made_of(array));
     let array = array.ok_or(Error::NotFound)?;
+    if_known(array)?;
     // Before anything is read: what is not there must not look damaged.
     selector.select(&array.datatype, &array.shape)?;
     Elements::selected(live.reader(node.id, array)?, selector)
@@ -266,7 +280,7 @@ enum Masked {
     Array(Arc<Array>),
 }
 
-fn mask(live: &Live, node: &Node) -> Result<Option<Masked>> {
+fn mask_of(live: &Live, node: &Node) -> Result<Option<Masked>> {
     let Some(extras) = live.container.extras() else {
         return Ok(None);
     };
@@ -298,7 +312,17 @@ impl Subject<'_> {
         if let Err(error) = &array.storage {
             return Err(error.clone());
         }
+        (self.verify)(self.node.id)?;
         Ok(Arc::clone(array))
+    }
+
+    fn mask(&self) -> Result<Option<Masked>> {
+        let extras = self.live.container.extras();
+        let mask = extras.map(|extras| extras.mask(self.node.id)).transpose()?;
+        if let Some(Some(Mask::Node(mask))) = mask {
+            (self.verify)(mask)?;
+        }
+        mask_of(self.live, self.node)
     }
 
     fn elements(&self) -> Result<Elements> {

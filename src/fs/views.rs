@@ -98,7 +98,11 @@ impl Filesystem {
         let ino = self.inodes.enter(shown.ino, &shown.entry);
         match &shown.text {
             Some(text) => Ok(self.stat_view(live, ino, None, to_u64(text.len()), Kind::Symlink)),
-            None => self.describe_view(live, ino, &shown.entry),
+            None => {
+                let described = self.describe_view(live, ino, &shown.entry);
+                // The kernel is not told of it, so that it cannot forget it.
+                described.inspect_err(|_| self.forget(ino, 1))
+            }
         }
     }
 
@@ -206,7 +210,7 @@ impl Filesystem {
                     None => (0, false),
                 };
                 let entry = self.stat_view(live, ino, Some(&node), size, kind);
-                Ok(entry.kept_if(is_known))
+                Ok(entry.kept_if(is_known && !node.is_partial()))
             }
             What::Attribute | What::Selection => {
                 // What is wrong with it, opening it will tell.
@@ -277,10 +281,25 @@ impl Filesystem {
                 let node = live.container.node(entry.node)?;
                 let tree = ViewTree::of_number(entry.tree).ok_or(Error::NotFound)?;
                 let path = self.viewed_path(live, entry, &node)?;
-                let node = &*node;
-                tree.open(&Subject { live, node, path })
+                tree.open(&Subject {
+                    live,
+                    node: &node,
+                    path,
+                    verify: &|node| self.verify(live, node),
+                })
             }
         }
+    }
+
+    /// Opens a part of an array.
+    pub(super) fn open_selection(
+        &self,
+        live: &Arc<Live>,
+        entry: &inode::Entry,
+    ) -> Result<Box<dyn View>> {
+        let (view, node) = self.selection(live, entry.tree, entry.node, &entry.name)?;
+        self.verify(live, node.id)?;
+        Ok(view)
     }
 
     /// The path of the object that a view is of, names as in the file.

@@ -47,10 +47,14 @@ impl Effort {
         let before = LEFT.get();
         let of_before = before.map_or(bytes, |left| left.min(bytes));
         LEFT.set(Some(of_before));
+        let all_before = ALL.get();
+        if of_before == bytes {
+            ALL.set(Some(bytes));
+        }
         Effort {
             before,
             of_before,
-            all_before: ALL.replace((of_before == bytes).then_some(bytes)),
+            all_before,
         }
     }
 }
@@ -71,8 +75,8 @@ pub fn is_spent() -> bool {
 /// Takes so many bytes from what this thread was granted.
 ///
 /// # Errors
-/// `Effort` where that is less; `Limit` where it was granted in full [`within`](Effort::within) another, so that it is less
-/// the next time as well.
+/// `Effort` where that is less; `Limit` where it is, or is part of, what was granted in full
+/// [`within`](Effort::within) another, so that it is less the next time as well.
 pub fn spend(bytes: u64) -> Result<()> {
     let Some(left) = LEFT.get() else {
         return Ok(());
@@ -122,7 +126,10 @@ mod tests {
         let _whole = Effort::of(15);
         {
             let _part = Effort::within(10);
-            spend(10).expect("all of the part");
+            spend(9).expect("most of the part");
+            let _of_the_part = Effort::within(10);
+            let lasting = spend(2).expect_err("bounded by the part");
+            assert!(!lasting.is_passing());
         }
         assert!(!is_spent());
         {

@@ -44,9 +44,14 @@ impl Node {
 
     /// Whether something of it could not be read that may be there the next time: it is not worth keeping then.
     pub fn is_partial(&self) -> bool {
+        self.passing().is_some()
+    }
+
+    /// Why something of it could not be read that may be there the next time.
+    pub fn passing(&self) -> Option<&Error> {
         let storage = self.array().and_then(|array| array.storage.as_ref().err());
         let mut errors = storage.into_iter().chain(&self.error);
-        errors.any(Error::is_passing)
+        errors.find(|error| error.is_passing())
     }
 }
 

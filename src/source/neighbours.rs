@@ -617,6 +617,30 @@ mod tests {
     use crate::source::Source;
     use std::fs;
 
+    /// Files come where an absolute name was sought in vain: as it is, and by its last component.
+    #[test]
+    fn a_file_that_comes_where_it_was_sought_is_a_change() {
+        for comes in ["sub/later", "later"] {
+            let (_outer, inner) = files();
+            let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
+            let sought = inner.join("sub/later").into_os_string().into_vec();
+            assert!(own.open(&sought).unwrap().is_none());
+            assert!(own.open(&sought).unwrap().is_none());
+            assert!(!own.states().met_a_change());
+            fs::write(inner.join(comes), "later").unwrap();
+            own.open(&sought).unwrap_err();
+            assert!(own.states().met_a_change(), "{comes}");
+        }
+        let (_outer, inner) = files();
+        let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
+        let sought = inner.join("sub/b").into_os_string().into_vec();
+        assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
+        assert_eq!(own.open(&sought).unwrap().expect("b").length(), 1);
+        fs::write(inner.join("sub/b"), "another").unwrap();
+        own.open(&sought).unwrap_err();
+        assert!(own.states().met_a_change());
+    }
+
     /// `outer/x`, `outer/in/{a, b}`, `outer/in/sub/a`, and a link `outer/in/alias` to `sub/a`.
     fn files() -> (tempfile::TempDir, PathBuf) {
         let outer = tempfile::tempdir().unwrap();

@@ -105,3 +105,72 @@ fn the_end_of_a_huge_block_is_read_at_once() {
         );
     }
 }
+
+/// Two arrays in blocks of their own, a chunked one made of both, and one that has the second for its mask. The second block's
+/// checksum is wrong.
+fn unsound() -> Vec<u8> {
+    const WHOLE: &str = "datatype: uint8, byteorder: little, shape: [8]";
+    let array = |source: usize| format!("!core/ndarray-1.0.0 {{source: {source}, {WHOLE}}}");
+    let chunk = |start: usize, name: &str| {
+        format!("!core/ndarray-chunk-1.0.0 {{start: [{start}], ndarray: *{name}}}")
+    };
+    let lines = [
+        "#ASDF 1.0.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- !core/asdf-1.1.0".to_owned(),
+        format!("good: &good {}\nbad: &bad {}", array(0), array(1)),
+        format!("masked: !core/ndarray-1.0.0 {{source: 0, {WHOLE}, mask: *bad}}"),
+        "both: !core/chunked-ndarray-1.0.0\n  shape: [16]\n  datatype: uint8".to_owned(),
+        format!("  chunks: [{}, {}]", chunk(0, "good"), chunk(8, "bad")),
+        "...\n".to_owned(),
+    ];
+    let mut file = lines.join("\n").into_bytes();
+    for is_sound in [true, false] {
+        let mut header = block(0, 8);
+        if !is_sound {
+            header.truncate(header.len() - 16);
+            header.extend([1; 16]);
+        }
+        file.extend(header);
+        file.extend(*b"elements");
+    }
+    file
+}
+
+#[test]
+fn views_of_a_block_with_another_checksum_are_refused_as_well() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("unsound.asdf");
+    fs::write(&source, unsound()).expect("write");
+    let unsound = [
+        "bad",
+        "bad[2:4]",
+        ".h5fs/npy/bad.npy",
+        ".h5fs/npy/bad[2:4].npy",
+        ".h5fs/csv/bad.csv",
+        ".h5fs/json/bad.json",
+        ".h5fs/mask/masked",
+        ".h5fs/assembled/both",
+        ".h5fs/npy/both.npy",
+        ".h5fs/blocks/1",
+    ];
+    let sound = [
+        "good",
+        "good[2:4]",
+        ".h5fs/npy/good.npy",
+        "masked",
+        ".h5fs/json/masked.json",
+        ".h5fs/ndl/bad.yaml",
+        ".h5fs/blocks/0",
+    ];
+    let read = |mount: &Mount, name: &str| fs::read(mount.at(name));
+    let trusting = Mount::new(&source);
+    let verifying = Mount::with(&source, &["-o", "verify=on"]);
+    for name in unsound {
+        read(&trusting, name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let error = read(&verifying, name).expect_err(name);
+        assert_eq!(error.raw_os_error(), Some(5), "{name}: {error}");
+    }
+    for name in sound {
+        let found = read(&verifying, name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(found, read(&trusting, name).expect(name), "{name}");
+    }
+}

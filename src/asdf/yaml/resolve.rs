@@ -106,13 +106,21 @@ pub fn float(text: &str) -> Option<f64> {
     let value = match digits {
         ".inf" => f64::INFINITY,
         ".nan" => NAN,
-        _ => digits.split(':').try_fold(0.0, |value: f64, part| {
-            let short = part.parse::<u8>().map(f64::from);
-            let part = short.or_else(|_| part.parse());
-            part.ok().map(|part: f64| value * 60.0 + part)
-        })?,
+        _ => sixtieths(digits)?,
     };
     Some(if negative { -value } else { value })
+}
+
+/// The value of a number in base 60, or of any other: added up from the last part on, as the reference library does.
+fn sixtieths(digits: &str) -> Option<f64> {
+    let mut parts = digits.rsplit(':');
+    let sum = parts.try_fold((0.0, 1.0_f64), |(value, base), part| {
+        let short = part.parse::<u8>().map(f64::from);
+        let part: f64 = short.or_else(|_| part.parse()).ok()?;
+        let is_known = base.is_finite();
+        is_known.then_some((value + part * base, base * 60.0))
+    });
+    sum.map(|(value, _)| value)
 }
 
 /// The text of a number without what only helps to read it; none where it is too long.
@@ -306,6 +314,7 @@ mod tests {
         assert_eq!(integer("-017"), Some(-15));
         assert_eq!(integer("+0x1_F"), Some(31));
         assert_eq!(float("190:20:30.15"), Some(685_230.15));
+        assert_eq!(float("-317:52:12.1789995"), Some(-1_144_332.178_999_499_9));
         assert_eq!(float("-.INF"), Some(f64::NEG_INFINITY));
         assert_eq!(float("1_0.5e-1"), Some(1.05));
     }
