@@ -65,7 +65,8 @@ use namespace::Found;
 use watch::Watch;
 
 /// Which other files the mounted one may lead to.
-pub use crate::source::neighbours::{Own, Policy as External};
+pub use crate::source::own::Own;
+pub use crate::source::root::Policy as External;
 pub use handle::Handle;
 pub use stat::{Kind, Origin, Stat};
 pub use unread::Unread;

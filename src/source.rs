@@ -22,7 +22,9 @@ pub mod memory;
 pub mod neighbour;
 pub mod neighbours;
 pub mod overlay;
+pub mod own;
 pub mod raw_file;
+pub mod root;
 pub mod strangers;
 
 use std::fmt;

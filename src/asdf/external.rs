@@ -73,7 +73,7 @@ fn first_block(source: SharedSource) -> Result<Contents> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::neighbours::Policy;
+    use crate::source::root::Policy;
 
     #[test]
     fn a_file_is_one_whatever_it_is_called() {

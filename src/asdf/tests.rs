@@ -9,7 +9,8 @@ use crate::model::region::Runs;
 use crate::model::storage::{Mapping, Storage};
 use crate::model::{Array, Container, Extras, NodeId, NodeKind, Shape};
 use crate::source::memory::MemorySource;
-use crate::source::neighbours::{Neighbours, Policy};
+use crate::source::neighbours::Neighbours;
+use crate::source::root::Policy;
 
 /// A block with the given compression, stored bytes, decoded length and checksum.
 fn block(compression: &[u8; 4], stored: &[u8], decoded: usize, checksum: [u8; 16]) -> Vec<u8> {

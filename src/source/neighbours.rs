@@ -2,38 +2,22 @@
 //! external links. What may be opened is the user's choice, never the file's.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::Metadata;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
-use nix::sys::stat::Mode;
 
 use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::source::audience::{Act, Audience};
-use crate::source::device::Device;
 use crate::source::file::{FileSource, Fingerprint};
 use crate::source::neighbour::{Neighbour, States};
-use crate::source::strangers::Strangers;
+use crate::source::own::Own;
+use crate::source::root::{Policy, Root, refused};
 use crate::wire::to_u64;
-
-/// Which other files a source may bring in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// None.
-    None,
-    /// Regular files inside the source's own directory, resolved beneath it: no `..`, no absolute
-    /// path that leads elsewhere, no symbolic link out.
-    #[default]
-    Within,
-    /// Every regular file.
-    Any,
-}
 
 /// The directory of a file, and what may be opened from there.
 #[derive(Debug)]
@@ -56,6 +40,18 @@ struct Place {
     name: OsString,
 }
 
+impl Place {
+    /// Of the file at this absolute path.
+    fn of(path: &Path, root: &Root) -> Self {
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        let beneath = directory.strip_prefix(&root.directory);
+        Place {
+            base: beneath.unwrap_or(directory).to_path_buf(),
+            name: path.file_name().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 /// Raw files by the places of who names them and their names there, in this state of the file, which another state does
 /// not share.
 type RawFiles = Arc<Mutex<LruCache<(Arc<[Place]>, Vec<u8>), Arc<Neighbour>>>>;
@@ -63,28 +59,6 @@ type RawFiles = Arc<Mutex<LruCache<(Arc<[Place]>, Vec<u8>), Arc<Neighbour>>>>;
 /// No raw files yet.
 fn no_raw_files() -> RawFiles {
     Arc::new(Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)))
-}
-
-/// The directory of the source that is mounted, whose policy is everyone's.
-#[derive(Debug)]
-struct Root {
-    directory: PathBuf,
-    /// Or why the directory cannot be entered.
-    handle: std::result::Result<OwnedFd, Errno>,
-    policy: Policy,
-    /// Where nothing is looked up.
-    barred: Option<Own>,
-}
-
-/// The mount that shows the source. Whoever looks there waits for an answer from here.
-#[derive(Debug, Clone)]
-pub struct Own {
-    /// Where it was mounted, absolute and without symbolic links.
-    pub point: PathBuf,
-    /// Its number; it may stand at other places as well (`mount --bind`).
-    pub device: Option<Device>,
-    /// Other filesystems that may wait for it.
-    pub strangers: Option<Arc<Strangers>>,
 }
 
 /// A file that was found.
@@ -105,26 +79,9 @@ impl Neighbours {
     ///
     /// Nothing is looked up in `barred`, the mount that shows the source.
     pub fn of(source: &Path, policy: Policy, barred: Option<Own>) -> Self {
-        let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let handle = match policy {
-            Policy::None => Err(Errno::EACCES),
-            _ if barred
-                .as_ref()
-                .is_some_and(|own| own.is_on_the_way(&directory)) =>
-            {
-                Err(Errno::EDEADLK)
-            }
-            _ => open(&directory, flags, Mode::empty()),
-        };
-        let root = Arc::new(Root {
-            directory,
-            handle,
-            policy,
-            barred,
-        });
+        let root = Arc::new(Root::of(source, policy, barred));
         Neighbours {
-            places: Arc::new([root.place(source)]),
+            places: Arc::new([Place::of(source, &root)]),
             root,
             audience: None,
             raw_files: no_raw_files(),
@@ -135,7 +92,7 @@ impl Neighbours {
     /// The file was opened by the absolute path `named`, in which only the last name is a symbolic link, if any.
     #[must_use]
     pub fn opened_by(mut self, named: &Path) -> Self {
-        let link = self.root.place(named);
+        let link = Place::of(named, &self.root);
         if !self.places.contains(&link) {
             self.places = [link]
                 .into_iter()
@@ -147,14 +104,8 @@ impl Neighbours {
 
     /// For a source that has no directory: nothing may be opened.
     pub fn none() -> Self {
-        let root = Arc::new(Root {
-            directory: PathBuf::new(),
-            handle: Err(Errno::EACCES),
-            policy: Policy::None,
-            barred: None,
-        });
         Neighbours {
-            root,
+            root: Arc::new(Root::none()),
             places: Arc::new([]),
             audience: None,
             raw_files: no_raw_files(),
@@ -185,7 +136,7 @@ impl Neighbours {
     fn of_part(&self, located: &Path, real: &Path) -> Self {
         let part = Neighbours {
             root: Arc::clone(&self.root),
-            places: Arc::new([self.root.place(real)]),
+            places: Arc::new([Place::of(real, &self.root)]),
             audience: self.audience,
             raw_files: Arc::clone(&self.raw_files),
             states: Arc::clone(&self.states),
@@ -312,7 +263,7 @@ impl Neighbours {
         let Some(name) = self.path(name)? else {
             return Ok(None);
         };
-        let found = self.open_beside(name)?;
+        let found = self.root.open_beside(name)?;
         found.map(|found| self.located(found)).transpose()
     }
 
@@ -360,7 +311,7 @@ impl Neighbours {
             false => (None, Some(name)),
         };
         if let Some(name) = itself {
-            match self.open_absolute(name)? {
+            match self.root.open_absolute(name)? {
                 Some(found) => return Ok(Some(found)),
                 None => missed(name)?,
             }
@@ -370,195 +321,12 @@ impl Neighbours {
         };
         for place in self.places.iter() {
             let path = place.base.join(beside);
-            match self.open_beside(&path)? {
+            match self.root.open_beside(&path)? {
                 Some(found) => return Ok(Some(found)),
                 None => missed(&self.root.directory.join(&path))?,
             }
         }
         Ok(None)
-    }
-
-    fn open_path(&self, path: &Path) -> Result<Option<(FileSource, PathBuf)>> {
-        match path.is_absolute() {
-            true => self.open_absolute(path),
-            false => self.open_relative(path),
-        }
-    }
-
-    /// Opens what stands at `path`. Of what stands beside a link to the source, in another directory, `Within` allows
-    /// what is itself a link into the source's.
-    fn open_beside(&self, path: &Path) -> Result<Option<(FileSource, PathBuf)>> {
-        if self.root.policy == Policy::Within && path.is_absolute() {
-            self.keep_out(path)?;
-            if let Ok(real) = path.canonicalize()
-                && let Ok(relative) = real.strip_prefix(&self.root.directory)
-            {
-                let found = self.open_relative(relative)?;
-                return Ok(found.map(|(file, _)| (file, path.to_path_buf())));
-            }
-        }
-        self.open_path(path)
-    }
-
-    fn open_absolute(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
-        self.keep_out(name)?;
-        match self.root.policy {
-            Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
-            _ => match name.strip_prefix(&self.root.directory) {
-                Ok(relative) => self.open_relative(relative),
-                Err(_) if name.symlink_metadata().is_ok() => Err(refused(
-                    name,
-                    "external=within: it is outside the source's directory",
-                )),
-                Err(_) => Ok(None),
-            },
-        }
-    }
-
-    /// Opens `name`, which is relative to the root's directory.
-    fn open_relative(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
-        self.keep_out(&self.root.directory.join(name))?;
-        match self.root.policy {
-            Policy::Within if climbs_out(name) => {
-                let there = self.root.directory.join(name).symlink_metadata();
-                match there.is_ok() {
-                    true => Err(refused(
-                        name,
-                        "external=within: it climbs out of the source's directory",
-                    )),
-                    false => Ok(None),
-                }
-            }
-            Policy::Within => {
-                let flags = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-                self.open_beneath(name, flags)
-            }
-            _ => self.open_beneath(name, ResolveFlag::empty()),
-        }
-    }
-
-    /// Fails for a path that leads where nothing is looked up.
-    fn keep_out(&self, path: &Path) -> Result<()> {
-        match &self.root.barred {
-            Some(own) if own.is_on_the_way(path) => {
-                let why = "it leads into the mount itself, or into another FUSE filesystem";
-                Err(refused(path, why))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn open_beneath(
-        &self,
-        name: &Path,
-        resolve: ResolveFlag,
-    ) -> Result<Option<(FileSource, PathBuf)>> {
-        let path = self.root.directory.join(name);
-        let handle = self.root.handle.as_ref();
-        let handle = handle.map_err(|errno| unreadable(&path, errno.desc()))?;
-        // To open a device, or a FIFO that somebody waits at, can do something.
-        if path.metadata().is_ok_and(|there| !there.is_file()) {
-            return Err(unreadable(&path, "no regular file"));
-        }
-        // One that takes its place just now must not make this wait or become ours.
-        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let how = OpenHow::new().flags(flags).resolve(resolve);
-        match openat2(handle.as_fd(), name, how) {
-            Ok(file) => match FileSource::from_file(File::from(file), &path) {
-                Ok(file) => Ok(Some((file, path))),
-                Err(_) => Err(unreadable(&path, "no regular file")),
-            },
-            Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
-            Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
-                name,
-                "external=within: it leads out of the source's directory",
-            )),
-            Err(errno) => Err(unreadable(&path, errno.desc())),
-        }
-    }
-}
-
-impl Own {
-    /// Whether the way along an absolute path, symbolic links followed, comes by this mount or one that may wait for it. It
-    /// stops before it, and where the way ends.
-    pub fn is_on_the_way(&self, path: &Path) -> bool {
-        /// As many as Linux follows.
-        const LINKS: usize = 40;
-        let parts = |path: &Path| -> Vec<OsString> {
-            let parts = path.components().rev();
-            parts.map(|part| part.as_os_str().to_owned()).collect()
-        };
-        let mut ahead = parts(path);
-        let mut real = PathBuf::from("/");
-        let mut links = 0_usize;
-        while let Some(part) = ahead.pop() {
-            if part == ".." {
-                real.pop();
-                continue;
-            }
-            real.push(part);
-            if self.stands_at(&real) {
-                return true;
-            }
-            match real.read_link() {
-                Ok(target) => {
-                    links = links.saturating_add(1);
-                    if links > LINKS {
-                        return false;
-                    }
-                    real.pop();
-                    ahead.extend(parts(&target));
-                }
-                Err(error) if is_no_way(&error) => return false,
-                Err(_) => {}
-            }
-        }
-        false
-    }
-
-    fn stands_at(&self, path: &Path) -> bool {
-        let is_barred = |there: Device| {
-            let strangers = self.strangers.as_ref();
-            self.device == Some(there) || strangers.is_some_and(|others| others.include(there))
-        };
-        *path == *self.point || Device::at(path).is_some_and(is_barred)
-    }
-}
-
-/// Whether nothing can stand there or beneath.
-fn is_no_way(error: &std::io::Error) -> bool {
-    let errno = error.raw_os_error().map(Errno::from_raw);
-    matches!(
-        errno,
-        Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG)
-    )
-}
-
-/// Whether a relative path goes above the directory that it begins in, on its way or at its end. The system
-/// sees to symbolic links on that way.
-fn climbs_out(path: &Path) -> bool {
-    let mut depth = 0_usize;
-    for component in path.components() {
-        match component {
-            Component::Normal(_) => depth = depth.saturating_add(1),
-            Component::ParentDir => match depth.checked_sub(1) {
-                Some(above) => depth = above,
-                None => return true,
-            },
-            _ => {}
-        }
-    }
-    false
-}
-
-impl Root {
-    fn place(&self, path: &Path) -> Place {
-        let directory = path.parent().unwrap_or(Path::new("/"));
-        let beneath = directory.strip_prefix(&self.directory);
-        Place {
-            base: beneath.unwrap_or(directory).to_path_buf(),
-            name: path.file_name().unwrap_or_default().to_owned(),
-        }
     }
 }
 
@@ -588,23 +356,12 @@ fn real(path: &Path, opened: &Fingerprint) -> Result<PathBuf> {
     }
 }
 
-/// `name` may not be opened, as the policy called `why` says.
-fn refused(name: &Path, why: &str) -> Error {
-    unreadable(name, why)
-}
-
 /// `name` may not be read by all whom the mount lets in.
 fn private(name: &Path) -> Error {
     refused(
         name,
         "allow_other: not all who may read the source may read it",
     )
-}
-
-/// `name` cannot be had. Its reader asked for something else, which has the right to be read, and lacks this part.
-fn unreadable(name: &Path, why: &str) -> Error {
-    let what = format!("{} ({why})", name.display().to_string().escape_debug());
-    Error::io(&Errno::EIO.into(), what)
 }
 
 fn io(errno: Errno, path: &Path) -> Error {
@@ -615,6 +372,7 @@ fn io(errno: Errno, path: &Path) -> Error {
 mod tests {
     use super::*;
     use crate::source::Source;
+    use nix::sys::stat::Mode;
     use std::fs;
 
     /// Files come where an absolute name was sought in vain: as it is, and by its last component.

@@ -10,7 +10,8 @@ use h5fs::detect::{self, Caches};
 use h5fs::model::effort::Effort;
 use h5fs::model::{Container, LinkTarget, NodeId, NodeKind};
 use h5fs::source::file::FileSource;
-use h5fs::source::neighbours::{Neighbours, Policy};
+use h5fs::source::neighbours::Neighbours;
+use h5fs::source::root::Policy;
 
 use crate::harness::fixture;
 

@@ -1,0 +1,77 @@
+//! The mount that shows the source, into which nothing that serves it may look.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+
+use crate::source::device::Device;
+use crate::source::strangers::Strangers;
+
+/// The mount that shows the source. Whoever looks there waits for an answer from here.
+#[derive(Debug, Clone)]
+pub struct Own {
+    /// Where it was mounted, absolute and without symbolic links.
+    pub point: PathBuf,
+    /// Its number; it may stand at other places as well (`mount --bind`).
+    pub device: Option<Device>,
+    /// Other filesystems that may wait for it.
+    pub strangers: Option<Arc<Strangers>>,
+}
+
+impl Own {
+    /// Whether the way along an absolute path, symbolic links followed, comes by this mount or one that may wait for it. It
+    /// stops before it, and where the way ends.
+    pub fn is_on_the_way(&self, path: &Path) -> bool {
+        /// As many as Linux follows.
+        const LINKS: usize = 40;
+        let parts = |path: &Path| -> Vec<OsString> {
+            let parts = path.components().rev();
+            parts.map(|part| part.as_os_str().to_owned()).collect()
+        };
+        let mut ahead = parts(path);
+        let mut real = PathBuf::from("/");
+        let mut links = 0_usize;
+        while let Some(part) = ahead.pop() {
+            if part == ".." {
+                real.pop();
+                continue;
+            }
+            real.push(part);
+            if self.stands_at(&real) {
+                return true;
+            }
+            match real.read_link() {
+                Ok(target) => {
+                    links = links.saturating_add(1);
+                    if links > LINKS {
+                        return false;
+                    }
+                    real.pop();
+                    ahead.extend(parts(&target));
+                }
+                Err(error) if is_no_way(&error) => return false,
+                Err(_) => {}
+            }
+        }
+        false
+    }
+
+    fn stands_at(&self, path: &Path) -> bool {
+        let is_barred = |there: Device| {
+            let strangers = self.strangers.as_ref();
+            self.device == Some(there) || strangers.is_some_and(|others| others.include(there))
+        };
+        *path == *self.point || Device::at(path).is_some_and(is_barred)
+    }
+}
+
+/// Whether nothing can stand there or beneath.
+fn is_no_way(error: &std::io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(
+        errno,
+        Some(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG)
+    )
+}

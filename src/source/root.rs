@@ -1,0 +1,200 @@
+//! The directory of the source that is mounted, and what may be opened there or elsewhere for its sake.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
+use nix::sys::stat::Mode;
+
+use crate::error::{Error, Result};
+use crate::source::file::FileSource;
+use crate::source::own::Own;
+
+/// Which other files a source may bring in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// None.
+    None,
+    /// Regular files inside the source's own directory, resolved beneath it: no `..`, no absolute
+    /// path that leads elsewhere, no symbolic link out.
+    #[default]
+    Within,
+    /// Every regular file.
+    Any,
+}
+
+/// The directory of the source that is mounted, whose policy is everyone's.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) directory: PathBuf,
+    /// Or why the directory cannot be entered.
+    handle: std::result::Result<OwnedFd, Errno>,
+    pub(super) policy: Policy,
+    /// Where nothing is looked up.
+    barred: Option<Own>,
+}
+
+impl Root {
+    /// The directory of the file at `source`, an absolute path without symbolic links. One that cannot be entered makes
+    /// each file there unreadable. Nothing is looked up in `barred`.
+    pub(super) fn of(source: &Path, policy: Policy, barred: Option<Own>) -> Self {
+        let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let handle = match policy {
+            Policy::None => Err(Errno::EACCES),
+            _ if barred
+                .as_ref()
+                .is_some_and(|own| own.is_on_the_way(&directory)) =>
+            {
+                Err(Errno::EDEADLK)
+            }
+            _ => open(&directory, flags, Mode::empty()),
+        };
+        Root {
+            directory,
+            handle,
+            policy,
+            barred,
+        }
+    }
+
+    /// No directory.
+    pub(super) fn none() -> Self {
+        Root {
+            directory: PathBuf::new(),
+            handle: Err(Errno::EACCES),
+            policy: Policy::None,
+            barred: None,
+        }
+    }
+
+    fn open_path(&self, path: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        match path.is_absolute() {
+            true => self.open_absolute(path),
+            false => self.open_relative(path),
+        }
+    }
+
+    /// Opens what stands at `path`. Of what stands beside a link to the source, in another directory, `Within` allows
+    /// what is itself a link into the source's.
+    pub(super) fn open_beside(&self, path: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        if self.policy == Policy::Within && path.is_absolute() {
+            self.keep_out(path)?;
+            if let Ok(real) = path.canonicalize()
+                && let Ok(relative) = real.strip_prefix(&self.directory)
+            {
+                let found = self.open_relative(relative)?;
+                return Ok(found.map(|(file, _)| (file, path.to_path_buf())));
+            }
+        }
+        self.open_path(path)
+    }
+
+    /// Opens what stands at the absolute path `name`.
+    pub(super) fn open_absolute(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        self.keep_out(name)?;
+        match self.policy {
+            Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
+            _ => match name.strip_prefix(&self.directory) {
+                Ok(relative) => self.open_relative(relative),
+                Err(_) if name.symlink_metadata().is_ok() => Err(refused(
+                    name,
+                    "external=within: it is outside the source's directory",
+                )),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+
+    /// Opens `name`, which is relative to the root's directory.
+    fn open_relative(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+        self.keep_out(&self.directory.join(name))?;
+        match self.policy {
+            Policy::Within if climbs_out(name) => {
+                let there = self.directory.join(name).symlink_metadata();
+                match there.is_ok() {
+                    true => Err(refused(
+                        name,
+                        "external=within: it climbs out of the source's directory",
+                    )),
+                    false => Ok(None),
+                }
+            }
+            Policy::Within => {
+                let flags = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+                self.open_beneath(name, flags)
+            }
+            _ => self.open_beneath(name, ResolveFlag::empty()),
+        }
+    }
+
+    /// Fails for a path that leads where nothing is looked up.
+    fn keep_out(&self, path: &Path) -> Result<()> {
+        match &self.barred {
+            Some(own) if own.is_on_the_way(path) => {
+                let why = "it leads into the mount itself, or into another FUSE filesystem";
+                Err(refused(path, why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn open_beneath(
+        &self,
+        name: &Path,
+        resolve: ResolveFlag,
+    ) -> Result<Option<(FileSource, PathBuf)>> {
+        let path = self.directory.join(name);
+        let handle = self.handle.as_ref();
+        let handle = handle.map_err(|errno| unreadable(&path, errno.desc()))?;
+        // To open a device, or a FIFO that somebody waits at, can do something.
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            return Err(unreadable(&path, "no regular file"));
+        }
+        // One that takes its place just now must not make this wait or become ours.
+        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let how = OpenHow::new().flags(flags).resolve(resolve);
+        match openat2(handle.as_fd(), name, how) {
+            Ok(file) => match FileSource::from_file(File::from(file), &path) {
+                Ok(file) => Ok(Some((file, path))),
+                Err(_) => Err(unreadable(&path, "no regular file")),
+            },
+            Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+            Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
+                name,
+                "external=within: it leads out of the source's directory",
+            )),
+            Err(errno) => Err(unreadable(&path, errno.desc())),
+        }
+    }
+}
+
+/// Whether a relative path goes above the directory that it begins in, on its way or at its end. The system
+/// sees to symbolic links on that way.
+fn climbs_out(path: &Path) -> bool {
+    let mut depth = 0_usize;
+    for component in path.components() {
+        match component {
+            Component::Normal(_) => depth = depth.saturating_add(1),
+            Component::ParentDir => match depth.checked_sub(1) {
+                Some(above) => depth = above,
+                None => return true,
+            },
+            _ => {}
+        }
+    }
+    false
+}
+
+/// `name` may not be opened, as the policy called `why` says.
+pub(super) fn refused(name: &Path, why: &str) -> Error {
+    unreadable(name, why)
+}
+
+/// `name` cannot be had. Its reader asked for something else, which has the right to be read, and lacks this part.
+fn unreadable(name: &Path, why: &str) -> Error {
+    let what = format!("{} ({why})", name.display().to_string().escape_debug());
+    Error::io(&Errno::EIO.into(), what)
+}
