@@ -119,6 +119,6 @@ impl LinkStream for CompactStream {
             self.position = self.position.saturating_add(1);
             return Ok(link);
         }
-        self.failure.take().map_or(Ok(None), Err)
+        self.failure.clone().map_or(Ok(None), Err)
     }
 }

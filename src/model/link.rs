@@ -81,6 +81,7 @@ pub trait LinkStream: Send {
     /// The next link, `None` after the last.
     ///
     /// # Errors
-    /// As the index is damaged here; the stream is then at its end.
+    /// As the index is damaged here, or links before could not be read and were passed over; the stream is then at its end,
+    /// and says the same again.
     fn next(&mut self) -> Result<Option<Link>>;
 }

@@ -14,6 +14,8 @@ use h5fs::source::neighbours::Neighbours;
 use h5fs::source::{SharedSource, Source};
 
 use crate::harness::{fixture, run, script};
+use crate::hostile::hdf5::Hdf5;
+use crate::hostile::requests::old_group_in_nodes;
 
 /// Reads that fail one after another; a cable that is plugged in again takes that long.
 const OUTAGE: u64 = 3;
@@ -294,4 +296,23 @@ fn of_asdf_blocks() {
     fs::write(&path, of_blocks()).expect("write");
     // A block's header is asked for again and again: by the listing, the lookup, and each of them twice.
     fails_at(&path, 3 * FAULTS, 2 * OUTAGE);
+}
+
+/// Names of an old group in nodes that are not the next ones that are read: what was passed over is told at the end.
+#[test]
+fn of_the_nodes_of_an_old_group() {
+    const NAMES: u64 = 16;
+    let mut file = Hdf5::new();
+    let data = file.put_bytes(b"elements");
+    let names: Vec<u8> = (0..=NAMES)
+        .flat_map(|i| format!("{i:07}\0").into_bytes())
+        .collect();
+    let entries: Vec<_> = (1..=NAMES).map(|i| (8 * i, data, 0)).collect();
+    let root = old_group_in_nodes(&mut file, &names, &entries, 4);
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("group.h5");
+    fs::write(&path, file.rooted(root)).expect("write");
+    for outage in [1, OUTAGE] {
+        fails_at(&path, 60, outage);
+    }
 }

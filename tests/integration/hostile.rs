@@ -20,7 +20,7 @@ mod mutants;
 pub(crate) mod mutation;
 mod ndarrays;
 mod pointers;
-mod requests;
+pub(crate) mod requests;
 mod shared;
 pub(crate) mod superblocks;
 mod tree;

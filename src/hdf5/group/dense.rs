@@ -80,6 +80,7 @@ pub struct DenseStream {
     heap: FractalHeap,
     records: RecordCursor,
     allowance: Allowance,
+    /// Why links were passed over, from the first one on. Who asks again at the end is told again.
     failure: Option<Error>,
     /// The name that was handed out last. An equal one behind it would lead to the same link.
     last_name: Option<Vec<u8>>,
@@ -122,6 +123,7 @@ impl LinkStream for DenseStream {
     }
 
     fn seek(&mut self, position: u64) -> Result<()> {
+        self.failure.take_if(|_| position == 0);
         if position != self.records.position() {
             self.allowance = Allowance::new(&self.links.metadata);
             self.last_name = self.name_before(position);
@@ -154,6 +156,6 @@ impl LinkStream for DenseStream {
                 return Err(Error::limit("links that cannot be read", most));
             }
         }
-        self.failure.take().map_or(Ok(None), Err)
+        self.failure.clone().map_or(Ok(None), Err)
     }
 }

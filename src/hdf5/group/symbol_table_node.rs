@@ -153,6 +153,7 @@ pub struct SymbolTableStream {
     position: u64,
     /// Bytes of nodes that may still be met: nodes do not overlap, so together they are not longer than the file.
     budget: u64,
+    /// Why links were passed over, from the first one on. Who asks again at the end is told again.
     failure: Option<Error>,
     /// What was passed over since the last seek, in nodes.
     passed: usize,
@@ -283,6 +284,7 @@ impl LinkStream for SymbolTableStream {
     /// The tree does not count its links, so the way leads from the nearest place that was come by.
     fn seek(&mut self, position: u64) -> Result<()> {
         self.passed = 0;
+        self.failure.take_if(|_| position == 0);
         let mut last = None;
         self.approach(position)?;
         while self.position < position && self.fill()? {
@@ -310,6 +312,6 @@ impl LinkStream for SymbolTableStream {
             }
             self.pass(limits::UNREAD_NODES)?;
         }
-        self.failure.take().map_or(Ok(None), Err)
+        self.failure.clone().map_or(Ok(None), Err)
     }
 }

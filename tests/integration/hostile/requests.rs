@@ -157,7 +157,7 @@ pub(super) fn old_group_of(
 }
 
 /// An old group of these entries, so many in a node.
-pub(super) fn old_group_in_nodes(
+pub(crate) fn old_group_in_nodes(
     file: &mut Hdf5,
     names: &[u8],
     entries: &[(u64, u64, u32)],
