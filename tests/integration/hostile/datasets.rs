@@ -155,6 +155,22 @@ fn data_in_one_piece_that_is_not_there() {
     bad(96, 8, 64); // less than the extent
 }
 
+/// Where layout and dataspace do not agree on the size, either may be what is damaged.
+#[test]
+fn extents_that_are_not_those_of_their_data() {
+    for elements in [0, 1, 63, 65] {
+        let compact = [&[3, 0, 64, 0][..], &[7; 64]].concat();
+        let mut file = Hdf5::new();
+        let data = file.put(&[7; 64]);
+        let layouts = [contiguous(data, 64), Message(kind::LAYOUT, 0, compact)];
+        for layout in layouts {
+            let mut file = file.clone();
+            let bad = file.put(&dataset(&[elements], &byte_type(), layout, &[]));
+            bad_alone_is_bad(file.beside_good(bad));
+        }
+    }
+}
+
 /// Blocks of pointers are read at once: of elements as large as a type can say, none would be in any memory.
 #[test]
 fn pointers_of_four_gibibytes() {
