@@ -22,6 +22,7 @@ use crate::model::array::{Fill, Layout};
 use crate::model::storage::{ChunkIndex, Chunked, Extent, Mapping, Pipeline, Storage};
 use crate::model::{Array, Datatype, Shape};
 use crate::source::raw_file::RawFile;
+use crate::wire::to_u64;
 
 /// Reads the messages of one dataset.
 pub struct DatasetReader<'a> {
@@ -185,36 +186,42 @@ impl StorageParts<'_> {
         let bytes = elements
             .checked_mul(element_size)
             .ok_or_else(|| Error::limit("size of a dataset", u64::MAX))?;
+        self.check_size(layout, bytes)?;
         if bytes == 0 {
             return Ok(Storage::Empty);
         }
         match layout {
-            DataLayout::Compact(elements) => self.compact(elements, bytes),
+            DataLayout::Compact(elements) => Ok(Storage::Inline(elements.as_slice().into())),
             DataLayout::Contiguous { .. } if is_external => self.external(bytes),
-            DataLayout::Contiguous { address, size } => self.contiguous(*address, *size, bytes),
+            DataLayout::Contiguous { address, .. } => self.contiguous(*address, bytes),
             DataLayout::Chunked(chunks) => self.chunked(chunks, pipeline),
             DataLayout::Virtual { .. } => Ok(Storage::Virtual(mappings)),
         }
     }
 
-    fn compact(&self, elements: &[u8], bytes: u64) -> Result<Storage> {
-        let elements = usize::try_from(bytes)
-            .ok()
-            .and_then(|bytes| elements.get(..bytes));
-        let cut_off = || Error::corrupt("compact data: cut off", self.reader.header.at);
-        Ok(Storage::Inline(elements.ok_or_else(cut_off)?.into()))
+    /// Checks that the layout says as many bytes as the elements have: where it does not, the extent may be what is wrong.
+    fn check_size(&self, layout: &DataLayout, bytes: u64) -> Result<()> {
+        let stored = match layout {
+            DataLayout::Compact(elements) => to_u64(elements.len()),
+            &DataLayout::Contiguous {
+                address: Some(_),
+                size: Some(size),
+            } => size,
+            _ => return Ok(()),
+        };
+        match stored == bytes {
+            true => Ok(()),
+            false => Err(Error::corrupt(
+                format!("data layout: {stored} bytes for {bytes} bytes of elements"),
+                self.reader.header.at,
+            )),
+        }
     }
 
-    fn contiguous(&self, address: Option<u64>, size: Option<u64>, bytes: u64) -> Result<Storage> {
+    fn contiguous(&self, address: Option<u64>, bytes: u64) -> Result<Storage> {
         let Some(offset) = address else {
             return Ok(Storage::Fill);
         };
-        if size.is_some_and(|size| size < bytes) {
-            return Err(Error::corrupt(
-                "contiguous data: less than the dataspace holds",
-                offset,
-            ));
-        }
         let metadata = &self.reader.context.metadata;
         if offset < metadata.begin_of_data() {
             return Err(Error::corrupt(

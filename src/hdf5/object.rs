@@ -20,6 +20,16 @@ pub struct Object {
     pub group: Option<Group>,
 }
 
+/// Messages that datasets alone have: where one of them is, a dataset is, whatever it lacks.
+const OF_DATASETS: [u16; 6] = [
+    kind::DATASPACE,
+    kind::DATA_LAYOUT,
+    kind::FILL_VALUE,
+    kind::FILL_VALUE_OLD,
+    kind::EXTERNAL_FILES,
+    kind::FILTER_PIPELINE,
+];
+
 impl Object {
     /// Reads the object whose header is at absolute offset `at`.
     ///
@@ -32,11 +42,13 @@ impl Object {
             context,
             header: &header,
         };
+        let has = |kinds: &[u16]| kinds.iter().any(|kind| header.find(*kind).is_some());
         let kind = match group {
-            Some(_) => NodeKind::Group,
-            None if header.find(kind::DATA_LAYOUT).is_some() => {
-                NodeKind::Array(Arc::new(reader.read()?))
+            Some(_) if has(&[kind::DATASPACE, kind::DATATYPE, kind::DATA_LAYOUT]) => {
+                return Err(Error::corrupt("object header: both group and dataset", at));
             }
+            Some(_) => NodeKind::Group,
+            None if has(&OF_DATASETS) => NodeKind::Array(Arc::new(reader.read()?)),
             None if header.find(kind::DATATYPE).is_some() => {
                 NodeKind::CommittedDatatype(reader.datatype()?)
             }

@@ -139,7 +139,7 @@ impl Pointers<'_> {
             return Ok(Reference::Null);
         };
         let width = to_u64(self.metadata.size_of_offsets());
-        let address = self.heap.part(collection, index, width, 0..width)?;
+        let address = self.heap.beginning(collection, index, width)?;
         let node = self.object(&mut Cursor::new(&address, collection, "region reference"))?;
         Ok(node.map_or(Reference::Null, Reference::Region))
     }

@@ -53,10 +53,10 @@ impl GlobalHeap {
     }
 
     /// The part `part`, in bytes, of object `index` in the collection at absolute offset `collection`, which
-    /// has to hold `length` bytes at least.
+    /// has to hold `length` bytes.
     ///
     /// # Errors
-    /// `Corrupt` where there is no such object, or it is shorter; `Limit` over the limit.
+    /// `Corrupt` where there is no such object, two of them, or it has another length; `Limit` over the limit.
     pub fn part(
         &self,
         collection: u64,
@@ -75,6 +75,19 @@ impl GlobalHeap {
         self.bytes(&directory, at.saturating_add(part.start), wanted)
     }
 
+    /// The first `length` bytes of object `index` in the collection at absolute offset `collection`.
+    ///
+    /// # Errors
+    /// As [`part`](Self::part).
+    pub fn beginning(&self, collection: u64, index: u32, length: u64) -> Result<Vec<u8>> {
+        let directory = self.directory(collection)?;
+        let (at, size) = directory.find(index)?;
+        match length <= size {
+            true => self.bytes(&directory, at, length),
+            false => Err(Error::corrupt("global heap object: ends too early", at)),
+        }
+    }
+
     /// Bytes before the first NUL in the first `length` bytes of object `index` in the collection at absolute offset
     /// `collection`.
     ///
@@ -89,16 +102,16 @@ impl GlobalHeap {
         Ok(end.saturating_sub(at))
     }
 
-    /// The collection of an object that has to hold `length` bytes at least, and its absolute offset.
+    /// The collection of an object that has to hold `length` bytes, and its absolute offset.
     fn object(&self, collection: u64, index: u32, length: u64) -> Result<(Arc<Directory>, u64)> {
         let directory = self.directory(collection)?;
         let (at, size) = directory.find(index)?;
-        match length > size {
-            true => Err(Error::corrupt(
-                "global heap object: shorter than its element says",
+        match length == size {
+            true => Ok((directory, at)),
+            false => Err(Error::corrupt(
+                "global heap object: not as long as its element says",
                 at,
             )),
-            false => Ok((directory, at)),
         }
     }
 
@@ -146,14 +159,22 @@ impl Directory {
 
     /// Absolute offset and size of the data of object `index`.
     fn find(&self, index: u32) -> Result<(u64, u64)> {
-        let position = u16::try_from(index).ok().and_then(|index| {
-            self.objects
-                .binary_search_by_key(&index, |(index, ..)| *index)
-                .ok()
-        });
-        let object = position.and_then(|position| self.objects.get(position));
-        let missing = || Error::corrupt(format!("global heap: no object {index}"), self.at);
-        object.map(|&(_, at, size)| (at, size)).ok_or_else(missing)
+        let first = self
+            .objects
+            .partition_point(|(own, ..)| u32::from(*own) < index);
+        let mut found = self.objects.iter().skip(first);
+        let mut next = || found.next().filter(|(own, ..)| u32::from(*own) == index);
+        match (next(), next()) {
+            (Some(&(_, at, size)), None) => Ok((at, size)),
+            (None, _) => Err(Error::corrupt(
+                format!("global heap: no object {index}"),
+                self.at,
+            )),
+            (Some(_), Some(_)) => Err(Error::corrupt(
+                format!("global heap: two objects {index}"),
+                self.at,
+            )),
+        }
     }
 
     /// The `length` bytes at absolute offset `at`, where they are in memory.
@@ -202,9 +223,7 @@ impl Directory {
             objects.push((index, data, size));
             position = data.saturating_add(size.next_multiple_of(8));
         }
-        // The sort is stable, so that of two objects with one index the first stays.
         objects.sort_by_key(|(index, ..)| *index);
-        objects.dedup_by_key(|(index, ..)| *index);
         let bytes = if window.start == at {
             window.bytes
         } else {

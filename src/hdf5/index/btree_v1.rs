@@ -7,11 +7,14 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::btree_v1::BtreeV1;
+use crate::hdf5::btree_v1::{BtreeV1, Node};
 use crate::hdf5::index::{Geometry, Strays, stored_chunk};
 use crate::hdf5::metadata::Metadata;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
 use crate::wire::Cursor;
+
+/// Bytes of a key before the chunk's offset.
+const SIZE_AND_MASK: usize = 8;
 
 /// A dataset whose chunks are in a version 1 B-tree.
 #[derive(Debug)]
@@ -43,16 +46,7 @@ impl BtreeV1Index {
         let at = cursor.at();
         let length = u64::from(cursor.u32()?);
         let filter_mask = cursor.u32()?;
-        for (along, &chunk) in place.iter_mut().zip(&self.geometry.chunk_shape) {
-            let offset = cursor.u64()?;
-            if offset.checked_rem(chunk) != Some(0) {
-                return Err(cursor.corrupt("a chunk is beside the grid"));
-            }
-            *along = offset.checked_div(chunk).unwrap_or(0);
-        }
-        if cursor.u64()? != 0 {
-            return Err(cursor.corrupt("a chunk begins inside an element"));
-        }
+        self.place(&mut cursor, place)?;
         let Some(offset) = address else {
             return Ok(None);
         };
@@ -62,9 +56,42 @@ impl BtreeV1Index {
         }
     }
 
+    /// Writes to `place` where in the grid the chunk is whose offset in elements `cursor` is at.
+    fn place(&self, cursor: &mut Cursor<'_>, place: &mut [u64]) -> Result<()> {
+        for (along, &chunk) in place.iter_mut().zip(&self.geometry.chunk_shape) {
+            let offset = cursor.u64()?;
+            if offset.checked_rem(chunk) != Some(0) {
+                return Err(cursor.corrupt("a chunk is beside the grid"));
+            }
+            *along = offset.checked_div(chunk).unwrap_or(0);
+        }
+        match cursor.u64()? {
+            0 => Ok(()),
+            _ => Err(cursor.corrupt("a chunk begins inside an element")),
+        }
+    }
+
+    /// Checks that the keys around number `i` of `node` are in order: a chunk was sought and not found between them, and
+    /// one damaged key leads past chunks that are there.
+    fn check_order(&self, node: &Node, i: usize) -> Result<()> {
+        let mut before: Option<Vec<u64>> = None;
+        // The last key is a bound only.
+        for i in i.saturating_sub(1)..i.saturating_add(3).min(node.used()) {
+            let mut cursor = node.key(i)?;
+            cursor.skip(SIZE_AND_MASK)?;
+            let mut place = vec![0; self.geometry.rank()];
+            self.place(&mut cursor, &mut place)?;
+            if before.is_some_and(|before| before >= place) {
+                return Err(cursor.corrupt("the keys are not in order"));
+            }
+            before = Some(place);
+        }
+        Ok(())
+    }
+
     /// How the chunk of the key at `cursor` stands to the chunk at `place`.
     fn compare(&self, mut cursor: Cursor<'_>, place: &[u64]) -> Result<Ordering> {
-        cursor.skip(8)?;
+        cursor.skip(SIZE_AND_MASK)?;
         for (&along, &chunk) in place.iter().zip(&self.geometry.chunk_shape) {
             // A place inside the extent does not overflow; if it did, it would be after all keys.
             let order = cursor.u64()?.cmp(&along.saturating_mul(chunk));
@@ -82,23 +109,34 @@ impl ChunkIndex for BtreeV1Index {
             return Ok(None);
         }
         let mut node = self.tree.root()?;
+        let mut path = Vec::new();
         loop {
             // Child i holds the chunks from key i on, before key i + 1.
             let after = node.first_key(0, |key| Ok(self.compare(key, place)?.is_gt()))?;
             let after = after.unwrap_or(node.used()).min(node.used());
             let Some(i) = after.checked_sub(1) else {
-                return Ok(None);
+                path.push((node, 0));
+                break;
             };
             if node.level() > 0 {
-                node = self.tree.descend(&node, i)?;
+                let child = self.tree.descend(&node, i)?;
+                path.push((std::mem::replace(&mut node, child), i));
                 continue;
             }
             if self.compare(node.key(i)?, place)?.is_ne() {
-                return Ok(None);
+                path.push((node, i));
+                break;
+            }
+            if i > 0 && self.compare(node.key(i.saturating_sub(1))?, place)?.is_eq() {
+                return Err(node.key(i)?.corrupt("a chunk is there twice"));
             }
             let mut found = place.to_vec();
             return self.chunk(node.key(i)?, self.tree.child(&node, i)?, &mut found);
         }
+        for (node, i) in path {
+            self.check_order(&node, i)?;
+        }
+        Ok(None)
     }
 
     fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
@@ -170,5 +208,25 @@ mod tests {
     fn chunks_beside_the_grid_are_damage() {
         assert!(walked(&open(&[(8, 0, 3, 500)], false)).is_err());
         assert!(open(&[(0, 0, 4, 500)], true).find(&[1]).is_err());
+    }
+
+    #[test]
+    fn a_damaged_key_hides_no_chunk() {
+        let sound = [0, 4, 8, 12, 16, 20].map(|start| (8, 0, start, 500));
+        let geometry = || Geometry::new(vec![24], vec![None], vec![4], 8, 0).unwrap();
+        for damaged in 0..sound.len() {
+            for start in [0, 5, 6, 8, 16, 1 << 40, (1 << 40) + 1] {
+                let mut chunks = sound;
+                chunks[damaged].2 = start;
+                let index = BtreeV1Index::new(file([(0, leaf(&chunks))]), 0, geometry(), false);
+                let out_of_order = !chunks.is_sorted_by(|one, next| one.2 < next.2);
+                if !out_of_order && start % 4 == 0 {
+                    continue;
+                }
+                for place in 0..sound.len() as u64 {
+                    assert_ne!(index.find(&[place]), Ok(None), "{damaged} {start} {place}");
+                }
+            }
+        }
     }
 }

@@ -155,6 +155,22 @@ fn data_in_one_piece_that_is_not_there() {
     bad(96, 8, 64); // less than the extent
 }
 
+/// Where layout and dataspace do not agree on the size, either may be what is damaged.
+#[test]
+fn extents_that_are_not_those_of_their_data() {
+    for elements in [0, 1, 63, 65] {
+        let compact = [&[3, 0, 64, 0][..], &[7; 64]].concat();
+        let mut file = Hdf5::new();
+        let data = file.put(&[7; 64]);
+        let layouts = [contiguous(data, 64), Message(kind::LAYOUT, 0, compact)];
+        for layout in layouts {
+            let mut file = file.clone();
+            let bad = file.put(&dataset(&[elements], &byte_type(), layout, &[]));
+            bad_alone_is_bad(file.beside_good(bad));
+        }
+    }
+}
+
 /// Blocks of pointers are read at once: of elements as large as a type can say, none would be in any memory.
 #[test]
 fn pointers_of_four_gibibytes() {
@@ -330,6 +346,34 @@ fn a_chunk_twice() {
     let first = tree.content("bad");
     assert!(first == Ok(vec![1; 16]) || first == Ok(vec![2; 16]) || first.is_err());
     assert_eq!(tree.content("bad"), first);
+}
+
+/// A damaged key between others hides its chunk, or leads past others: what cannot be found then is not taken for unwritten.
+#[test]
+fn keys_of_chunks_out_of_order() {
+    for damaged in 0..4 {
+        for start in [8, 17, 1 << 40, (1 << 40) + 1] {
+            let mut file = Hdf5::new();
+            let mut starts = [0, 16, 32, 48];
+            starts[damaged] = start;
+            let mut entries = Vec::new();
+            for (number, start) in starts.into_iter().enumerate() {
+                let data = file.put(&[number as u8 + 1; 16]);
+                entries.extend(key(16, start));
+                entries.push(data);
+            }
+            entries.extend(key(16, 64));
+            let tree = file.put(&chunk_node(0, 4, &entries));
+            let bad = file.put(&dataset(&[64], &byte_type(), chunked(tree, &[16, 1]), &[]));
+            let tree = good_is_good(file.beside_good(bad));
+            let in_order = starts.is_sorted() && start % 16 == 0;
+            for number in 0..4 {
+                let chunk = tree.part("bad", number * 16, 16);
+                let right = chunk == Ok(vec![number as u8 + 1; 16]);
+                assert!(right || chunk.is_err() || in_order, "{starts:?} {number}");
+            }
+        }
+    }
 }
 
 /// A dataset of 64 bytes in chunks of 16, found by an index of a layout message of version 4.

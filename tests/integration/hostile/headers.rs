@@ -281,6 +281,36 @@ fn messages_of_types_that_are_never_shared() {
     ])));
 }
 
+/// A dataset that has lost one of its messages is neither a committed datatype nor a group.
+#[test]
+fn datasets_that_lack_a_message() {
+    let mut file = Hdf5::new();
+    let sound = [
+        dataspace(&[4]),
+        Message(kind::DATATYPE, 0, byte_type()),
+        contiguous(SOME, 4),
+        Message(kind::FILL_VALUE, 0, vec![3, 0x0a]),
+    ];
+    let beside = |file: &Hdf5, messages: &[Message]| {
+        let mut file = file.clone();
+        let bad = file.put(&header_2(messages));
+        file.beside_good(bad)
+    };
+    let child = file.put_bytes(b"child");
+    let tree = good_is_good(beside(&file, &sound));
+    assert_eq!(tree.content("bad"), Ok(b"some".to_vec()));
+    for lost in 0..3 {
+        // Of an unknown type, or of that of a message that groups have.
+        for message in [Message(0x1f, 0, vec![0; 24]), hard_link(b"one", child)] {
+            let mut messages = sound.clone();
+            messages[lost] = message;
+            bad_alone_is_bad(beside(&file, &messages));
+        }
+    }
+    let committed = beside(&file, &sound[1..2]);
+    assert!(good_is_good(committed).content("bad").is_ok());
+}
+
 /// What only writers need is not even looked at.
 #[test]
 fn messages_for_writers_are_not_parsed() {

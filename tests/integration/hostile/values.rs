@@ -1,5 +1,7 @@
 //! Attributes, global heaps, variable-length elements, virtual datasets.
 
+use nix::errno::Errno;
+
 use super::hdf5::*;
 use super::requests::old_group_in_nodes;
 use super::tree::*;
@@ -33,6 +35,30 @@ fn elements_that_point_nowhere() {
     bad(&pointer(5, 1 << 60, 1));
     bad(&pointer(5, UNDEFINED - 1, 1));
     bad(&pointer(5, 8, 1)); // no collection
+}
+
+/// An element and its object say the same length; where they do not, either may be damaged.
+#[test]
+fn elements_of_other_lengths_than_their_objects() {
+    for (length, size) in [(1, 5), (4, 5), (5, 4), (5, 6), (5, 8)] {
+        let collection = collection(16 + 16 + 8, &[(1, size, b"bytes")]);
+        bad_alone_is_bad(one_sequence(&collection, &pointer(length, 96, 1)));
+    }
+}
+
+/// Two objects have one number: neither is taken for the other.
+#[test]
+fn two_objects_of_one_number() {
+    let objects: [(u16, u64, &[u8]); 3] = [(1, 5, b"bytes"), (2, 5, b"other"), (1, 5, b"third")];
+    let heap = collection(16 + 3 * 24, &objects);
+    let mut file = Hdf5::new();
+    let at = file.put(&heap);
+    let data = file.put(&[pointer(5, at, 1), pointer(5, at, 2)].concat());
+    let layout = contiguous(data, 32);
+    let bad = file.put(&dataset(&[2], &sequence_type(), layout, &[]));
+    let tree = good_is_good(file.beside_good(bad));
+    assert_eq!(errno_of(tree.part("bad", 0, 5)), Errno::EIO);
+    assert_eq!(tree.part("bad", 5, 5), Ok(b"other".to_vec()));
 }
 
 #[test]
