@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::to_u64;
 
-/// Composes the first document of `text`, which stands at absolute offset `start` of the file.
+/// Composes the only document of `text`, which stands at absolute offset `start` of the file.
 ///
 /// # Errors
-/// `Corrupt` where the text is no YAML or names an anchor that is not there, `Limit` where it is
+/// `Corrupt` where the text is no YAML, has more than one document or names an anchor that is not there, `Limit` where it is
 /// too deep or has too many nodes.
 pub fn compose(text: &[u8], start: u64) -> Result<Document> {
     let text = printable(text, start)?;
@@ -32,13 +32,18 @@ pub fn compose(text: &[u8], start: u64) -> Result<Document> {
         block_nesting_limit: limits::TREE_LEVELS,
     };
     let mut composer = Composer::new(text, start);
-    for event in Parser::new_from_str_with_options(text, options) {
+    let mut events = Parser::new_from_str_with_options(text, options);
+    for event in &mut events {
         let (event, span) = event.map_err(|error| composer.syntax(&error))?;
         if composer.take(event, &span)? == Progress::Done {
             break;
         }
     }
-    composer.finish()
+    match events.next() {
+        None | Some(Ok((Event::StreamEnd, _))) => composer.finish(),
+        Some(Ok((_, span))) => Err(composer.corrupt("text behind its end", &span)),
+        Some(Err(error)) => Err(composer.syntax(&error)),
+    }
 }
 
 const NEXT_LINE: char = '\u{85}';

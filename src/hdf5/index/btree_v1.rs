@@ -25,8 +25,8 @@ pub struct BtreeV1Index {
 }
 
 impl BtreeV1Index {
-    /// `root` is the absolute offset of the root node; `filtered`, whether the dataset has filters: the
-    /// size of an unfiltered chunk is known, whatever its key says. Nothing is read yet.
+    /// `root` is the absolute offset of the root node; `filtered`, whether the dataset has filters: an
+    /// unfiltered chunk has no other size than its elements. Nothing is read yet.
     pub fn new(meta: Arc<Metadata>, root: u64, geometry: Geometry, filtered: bool) -> Self {
         let rank = geometry.rank();
         BtreeV1Index {
@@ -52,7 +52,11 @@ impl BtreeV1Index {
         };
         match self.filtered {
             true => stored_chunk(offset, length, filter_mask, at).map(Some),
-            false => stored_chunk(offset, self.geometry.chunk_bytes, 0, at).map(Some),
+            false if length == self.geometry.chunk_bytes => {
+                stored_chunk(offset, length, 0, at).map(Some)
+            }
+            // As it is where the filters are what is lost.
+            false => Err(cursor.corrupt("an unfiltered chunk of another size")),
         }
     }
 
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_says_the_size_of_filtered_chunks_alone() {
+    fn unfiltered_chunks_have_one_size() {
         let chunks = [(3, 2, 4, 500)];
         let chunk = |length, filter_mask| StoredChunk {
             offset: 500,
@@ -201,7 +205,11 @@ mod tests {
             filter_mask,
         };
         assert_eq!(open(&chunks, true).find(&[1]), Ok(Some(chunk(3, 2))));
-        assert_eq!(open(&chunks, false).find(&[1]), Ok(Some(chunk(8, 0))));
+        assert!(open(&chunks, false).find(&[1]).is_err());
+        assert_eq!(
+            open(&[(8, 2, 4, 500)], false).find(&[1]),
+            Ok(Some(chunk(8, 0)))
+        );
     }
 
     #[test]

@@ -180,6 +180,10 @@ fn texts_that_are_no_yaml() {
     only_blocks(file("a: [1, 2", std::slice::from_ref(&good)));
     only_blocks(file("a: *nothing", &[]));
     only_blocks(file("a: b: c: d", &[]));
+    // What stands behind the root, which is a null or a mapping, belongs to nothing.
+    only_blocks(file("&a: !core/software-1.0.0 {name: n}\nfloat: 3.14", &[]));
+    only_blocks(file("{a: 1}\nb: 2", &[]));
+    only_blocks(file("a: 1\n---\nb: 2", &[]));
     let utf16: Vec<u8> = "a: 1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     only_blocks(file([b"\xff\xfe".to_vec(), utf16].concat(), &[]));
     // Without an end, with carriage returns, with a byte order mark.
@@ -593,6 +597,18 @@ fn datatypes_that_cannot_be() {
     bad(&deep);
     let array = "!core/ndarray-1.1.0 {source: 1, datatype: &d [{name: a, datatype: *d}], byteorder: little, shape: [1]}";
     bad_alone_is_bad(beside(array, &[Block::plain(16).bytes(&[7; 16])]));
+}
+
+/// An array over a block says all of datatype, byteorder and shape: a misspelt word is damage, and not a default.
+#[test]
+fn arrays_that_do_not_say_what_they_are() {
+    let words = ["datatype: uint8", "byteorder: little", "shape: [2]"];
+    for lost in 0..words.len() {
+        let mut words = words.map(str::to_owned);
+        words[lost].insert(1, 'x');
+        let array = format!("!core/ndarray-1.1.0 {{source: 1, {}}}", words.join(", "));
+        bad_alone_is_bad(beside(&array, &[Block::plain(16).bytes(&[7; 16])]));
+    }
 }
 
 #[test]

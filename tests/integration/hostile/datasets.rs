@@ -348,6 +348,15 @@ fn a_chunk_twice() {
     assert_eq!(tree.content("bad"), first);
 }
 
+/// Where the filters of a dataset are what is lost, filtered bytes are not taken for elements.
+#[test]
+fn chunks_that_have_lost_their_filters() {
+    for size in [0, 8, 15, 17, 1 << 20] {
+        let entry = [&key(size, 0)[..], &[SOME], &key(16, 64)].concat();
+        bad_alone_is_bad(chunk_tree(&chunk_node(0, 1, &entry), &[]));
+    }
+}
+
 /// A damaged key between others hides its chunk, or leads past others: what cannot be found then is not taken for unwritten.
 #[test]
 fn keys_of_chunks_out_of_order() {
