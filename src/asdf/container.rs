@@ -38,7 +38,7 @@ const BLOCK_WEIGHT: u64 = 160;
 pub struct File {
     source: SharedSource,
     header: Header,
-    /// Why the root shows no tree although the file has one.
+    /// Why the root shows no tree although the file has one, or not all of it.
     error: Option<Error>,
     tree: Arc<Tree>,
     contents: Arc<Contents>,
@@ -68,7 +68,10 @@ impl File {
             (Some(tree), None) => text(&source, tree).and_then(|text| compose(&text, tree.start)),
         };
         let (document, mut error) = match document {
-            Ok(document) => (document, None),
+            Ok(document) => {
+                let rest = document.rest().cloned();
+                (document, rest)
+            }
             Err(error @ Error::Io { .. }) => return Err(error),
             Err(error) => (Document::empty(), Some(error)),
         };

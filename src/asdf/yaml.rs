@@ -13,6 +13,7 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::wire::{to_u64, to_usize};
 use resolve::CoreTag;
 
@@ -54,6 +55,8 @@ pub struct Document {
     collection_keys: Vec<(Index, Span)>,
     /// Where the text stands in the file.
     start: u64,
+    /// Why the text is more than this document.
+    rest: Option<Error>,
 }
 
 /// One node of a document.
@@ -131,6 +134,11 @@ impl Document {
         let mut document = Document::default();
         document.push(Kind::Mapping, Span::default(), None, 0);
         document
+    }
+
+    /// Why what stands behind it in the text is not in it.
+    pub fn rest(&self) -> Option<&Error> {
+        self.rest.as_ref()
     }
 
     /// The number of nodes.

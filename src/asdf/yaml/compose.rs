@@ -14,10 +14,11 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::to_u64;
 
-/// Composes the only document of `text`, which stands at absolute offset `start` of the file.
+/// Composes the first document of `text`, which stands at absolute offset `start` of the file. That there is more is an
+/// error [of its own](Document::rest): damage may have ended it early.
 ///
 /// # Errors
-/// `Corrupt` where the text is no YAML, has more than one document or names an anchor that is not there, `Limit` where it is
+/// `Corrupt` where the text is no YAML or names an anchor that is not there, `Limit` where it is
 /// too deep or has too many nodes.
 pub fn compose(text: &[u8], start: u64) -> Result<Document> {
     let text = printable(text, start)?;
@@ -39,11 +40,12 @@ pub fn compose(text: &[u8], start: u64) -> Result<Document> {
             break;
         }
     }
-    match events.next() {
-        None | Some(Ok((Event::StreamEnd, _))) => composer.finish(),
-        Some(Ok((_, span))) => Err(composer.corrupt("text behind its end", &span)),
-        Some(Err(error)) => Err(composer.syntax(&error)),
-    }
+    composer.document.rest = match events.next() {
+        None | Some(Ok((Event::StreamEnd, _))) => None,
+        Some(Ok((_, span))) => Some(composer.corrupt("text behind its end", &span)),
+        Some(Err(error)) => Some(composer.syntax(&error)),
+    };
+    composer.finish()
 }
 
 const NEXT_LINE: char = '\u{85}';

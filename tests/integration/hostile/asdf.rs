@@ -180,10 +180,6 @@ fn texts_that_are_no_yaml() {
     only_blocks(file("a: [1, 2", std::slice::from_ref(&good)));
     only_blocks(file("a: *nothing", &[]));
     only_blocks(file("a: b: c: d", &[]));
-    // What stands behind the root, which is a null or a mapping, belongs to nothing.
-    only_blocks(file("&a: !core/software-1.0.0 {name: n}\nfloat: 3.14", &[]));
-    only_blocks(file("{a: 1}\nb: 2", &[]));
-    only_blocks(file("a: 1\n---\nb: 2", &[]));
     let utf16: Vec<u8> = "a: 1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     only_blocks(file([b"\xff\xfe".to_vec(), utf16].concat(), &[]));
     // Without an end, with carriage returns, with a byte order mark.
@@ -200,6 +196,21 @@ fn texts_that_are_no_yaml() {
     ]
     .concat();
     soon(|| walk(&filesystem(marked).expect("a mount"), Bounds::SMALL));
+}
+
+/// What stands behind the root, which is a null or a mapping, is in no place, and that is told.
+#[test]
+fn texts_that_go_on_behind_the_root() {
+    for (text, names) in [
+        ("&a: !core/software-1.0.0 {name: n}\nfloat: 3.14", &[][..]),
+        ("{a: 1}\nb: 2", &[b"a".to_vec()]),
+        ("a: 1\n---\nb: 2", &[b"a".to_vec()]),
+    ] {
+        let tree = Tree::new(file(text, &[]));
+        let shown = tree.names("/").expect(text);
+        assert_eq!(shown, names, "{text}");
+        assert!(tree.attribute("/", "user.h5fs.error").is_ok(), "{text}");
+    }
 }
 
 /// More text than any tree has: the blocks behind it are there all the same.
