@@ -294,7 +294,11 @@ impl<'a> Parser<'a> {
         block: &mut Option<Held>,
     ) -> Result<Array> {
         let order = datatype::byte_order(self.document, fields.need("byteorder")?)?;
-        let datatype = datatype::parse(self.document, fields.need("datatype")?, order)?;
+        let datatype = match fields.get("datatype") {
+            Some(datatype) => datatype::parse(self.document, datatype, order)?,
+            // As NumPy has it, and with it the reference library.
+            None => Datatype::ieee(8, order),
+        };
         let lengths = self.shape(fields.need("shape")?)?;
         let offset = match fields.get("offset") {
             Some(offset) => self.unsigned(offset, "offset")?,
