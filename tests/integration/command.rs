@@ -191,7 +191,7 @@ fn foreground_stays_until_unmounted() {
         child.try_wait().expect("wait").is_none(),
         "still in the foreground"
     );
-    mount.unmount();
+    mount.unmount_when_free();
     let status = wait(&mut child, SOON).expect("ends when unmounted");
     assert!(status.success(), "{status}");
     mount.must_be_gone(SOON);

@@ -302,8 +302,14 @@ impl Mount {
         assert!(done.status.success(), "fusermount3 -u: {}", done.stderr);
     }
 
-    /// As [`unmount`](Self::unmount), which may fail while somebody is there.
-    pub(crate) fn try_unmount(&self) -> Finished {
+    /// Unmounts what may not have said that it is ready: the supervisor may still be looking whether it answers.
+    #[track_caller]
+    pub(crate) fn unmount_when_free(&self) {
+        let unmounted = || self.try_unmount().status.success();
+        eventually(MOUNT_LIMIT, "unmounted", unmounted);
+    }
+
+    fn try_unmount(&self) -> Finished {
         let mut unmount = Command::new("fusermount3");
         run(unmount.arg("-u").arg(&self.path), MOUNT_LIMIT)
     }

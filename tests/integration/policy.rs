@@ -86,9 +86,7 @@ fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) -> String {
             let _ = fs::read(path);
         }
         look(&mount);
-        // The supervisor may still be looking whether the mount answers.
-        let unmounted = || mount.try_unmount().status.success();
-        eventually(MOUNT_LIMIT, "unmounted", unmounted);
+        mount.unmount_when_free();
         wait(&mut child, MOUNT_LIMIT).expect("ends when unmounted");
     }
     let log = fs::read_to_string(log).expect("what strace wrote");
