@@ -2,6 +2,7 @@
 """changes.py H5FS SECONDS [LEAST]: mounted files, and the files that they take elements from, are replaced, removed, cut off and touched
 10 times a second, 500 times and more, while others read: each handle reads bytes of one state or fails, in the end all is as it was written
 last, and the worker's descriptors and memory stay."""
+import contextlib
 import errno
 import os
 import random
@@ -139,24 +140,13 @@ def figures(mounts):
     return [(mounted.descriptors(mount.worker), mount.memory()) for mount in mounts]
 
 
-def all_mounted(h5fs, names, then):
-    """Calls `then` with a mount of each file."""
-    def mount(left, mounts):
-        if not left:
-            return then(mounts)
-        with mounted.Mount(h5fs, left[0], cache=mounted.MIB) as one:
-            return mount(left[1:], [*mounts, one])
-
-    mount(list(names), [])
-
-
 def changes(h5fs, seconds, least):
     made = mounted_files()
     files = list(made.values())
     for path, write in files:
         write(path, 0)
-
-    def go(mounts):
+    with contextlib.ExitStack() as stack:
+        mounts = [stack.enter_context(mounted.Mount(h5fs, name, cache=mounted.MIB)) for name in made]
         warm = least // 5
         readers = Readers(mounts)
         try:
@@ -176,8 +166,6 @@ def changes(h5fs, seconds, least):
             assert after[0] <= descriptors + 4, "descriptors leak"
             assert after[1] <= memory + GROWTH, "memory grows"
             mount.check_memory(BYTES, BYTES)
-
-    all_mounted(h5fs, made, go)
 
 
 if __name__ == "__main__":
