@@ -16,7 +16,7 @@ use crate::source::audience::{Act, Audience};
 use crate::source::file::{FileSource, Fingerprint};
 use crate::source::neighbour::{Neighbour, States};
 use crate::source::own::Own;
-use crate::source::root::{Policy, Root, refused};
+use crate::source::root::{Policy, Root, unreadable};
 use crate::wire::to_u64;
 
 /// The directory of a file, and what may be opened from there.
@@ -292,7 +292,7 @@ impl Neighbours {
             return Ok(None);
         }
         match self.root.policy {
-            Policy::None => Err(refused(name, "external=none")),
+            Policy::None => Err(unreadable(name, "external=none")),
             _ => Ok(Some(name)),
         }
     }
@@ -358,7 +358,7 @@ fn real(path: &Path, opened: &Fingerprint) -> Result<PathBuf> {
 
 /// `name` may not be read by all whom the mount lets in.
 fn private(name: &Path) -> Error {
-    refused(
+    unreadable(
         name,
         "allow_other: not all who may read the source may read it",
     )

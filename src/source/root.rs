@@ -99,7 +99,7 @@ impl Root {
             Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
             _ => match name.strip_prefix(&self.directory) {
                 Ok(relative) => self.open_relative(relative),
-                Err(_) if name.symlink_metadata().is_ok() => Err(refused(
+                Err(_) if name.symlink_metadata().is_ok() => Err(unreadable(
                     name,
                     "external=within: it is outside the source's directory",
                 )),
@@ -115,7 +115,7 @@ impl Root {
             Policy::Within if climbs_out(name) => {
                 let there = self.directory.join(name).symlink_metadata();
                 match there.is_ok() {
-                    true => Err(refused(
+                    true => Err(unreadable(
                         name,
                         "external=within: it climbs out of the source's directory",
                     )),
@@ -135,7 +135,7 @@ impl Root {
         match &self.barred {
             Some(own) if own.is_on_the_way(path) => {
                 let why = "it leads into the mount itself, or into another FUSE filesystem";
-                Err(refused(path, why))
+                Err(unreadable(path, why))
             }
             _ => Ok(()),
         }
@@ -162,7 +162,7 @@ impl Root {
                 Err(_) => Err(unreadable(&path, "no regular file")),
             },
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
-            Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
+            Err(Errno::EXDEV | Errno::ELOOP) => Err(unreadable(
                 name,
                 "external=within: it leads out of the source's directory",
             )),
@@ -188,13 +188,9 @@ fn climbs_out(path: &Path) -> bool {
     false
 }
 
-/// `name` may not be opened, as the policy called `why` says.
-pub(super) fn refused(name: &Path, why: &str) -> Error {
-    unreadable(name, why)
-}
-
-/// `name` cannot be had. Its reader asked for something else, which has the right to be read, and lacks this part.
-fn unreadable(name: &Path, why: &str) -> Error {
+/// `name` cannot be had: `why` is what the policy says, or the system. Its reader asked for something else, which has the
+/// right to be read, and lacks this part.
+pub(super) fn unreadable(name: &Path, why: &str) -> Error {
     let what = format!("{} ({why})", name.display().to_string().escape_debug());
     Error::io(&Errno::EIO.into(), what)
 }
