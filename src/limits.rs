@@ -336,6 +336,9 @@ pub const VIRTUAL_NAME: usize = 4096;
 /// Bytes of memory that the parts of one virtual dataset take, with those of others that it is described by.
 pub const VIRTUAL_BYTES: u64 = 24 << 20;
 
+/// Bytes of them that any number of threads may take at the same time; more than that only one.
+pub const VIRTUAL_TURN: u64 = 1 << 20;
+
 /// Bytes of large objects that are parsed to describe one virtual dataset, or to open one of its sources, those that are
 /// parsed again counted again.
 pub const VIRTUAL_WORK: u64 = 128 << 20;

@@ -17,7 +17,6 @@ use crate::hdf5::message::{
 };
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::virtual_layout;
-use crate::limits;
 use crate::model::array::{Fill, Layout};
 use crate::model::storage::{ChunkIndex, Chunked, Extent, Mapping, Pipeline, Storage};
 use crate::model::{Array, Datatype, Shape};
@@ -82,16 +81,7 @@ impl DatasetReader<'_> {
         else {
             return Ok((shape, Ok(Vec::new())));
         };
-        let Context {
-            metadata,
-            heap,
-            other_files,
-            ..
-        } = self.context;
-        let block = heap.whole_object(collection, index, limits::VIRTUAL_LIST);
-        let made = block.and_then(|block| {
-            virtual_layout::read(metadata, other_files, &shape, block, collection)
-        });
+        let made = virtual_layout::read(self.context, &shape, collection, index);
         Ok(match made {
             Ok((shape, mappings)) => (shape, Ok(mappings)),
             Err(error) => (shape, Err(error)),

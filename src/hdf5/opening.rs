@@ -1,7 +1,9 @@
 //! What it may take to describe a virtual dataset, or to open one of its sources. The extent of one may depend on those of
-//! others, in a circle if the file is made so, and any number of times.
+//! others, in a circle if the file is made so, and any number of times. What takes much memory is described by one thread
+//! at a time.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -26,7 +28,13 @@ thread_local! {
             work: limits::VIRTUAL_WORK,
         })
     };
+
+    /// Held by this thread from when it takes much memory until the outermost thing is made.
+    static TURN: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
 }
+
+/// Whose turn it is. Nothing else is locked by who waits for it.
+static TURNS: Mutex<()> = Mutex::new(());
 
 /// A description or a source, until it is made. What it held is then free again; the work is done, and free with the
 /// outermost one.
@@ -71,6 +79,8 @@ impl Drop for Opening {
         let mut left = self.before;
         if left.under_way {
             left.work = LEFT.get().work;
+        } else {
+            TURN.take();
         }
         LEFT.set(left);
     }
@@ -88,7 +98,16 @@ pub fn hold(bytes: u64) -> Result<()> {
         return Err(Error::limit(what, limits::VIRTUAL_BYTES));
     };
     LEFT.set(Left { bytes, ..left });
+    await_turn(limits::VIRTUAL_BYTES.saturating_sub(bytes));
     Ok(())
+}
+
+/// Waits until no other thread takes much memory, where so many bytes are much.
+pub fn await_turn(bytes: u64) {
+    let much = bytes > limits::VIRTUAL_TURN && LEFT.get().under_way;
+    if much && TURN.with_borrow(Option::is_none) {
+        TURN.set(Some(TURNS.lock().unwrap_or_else(PoisonError::into_inner)));
+    }
 }
 
 /// An object of so many bytes was parsed. Small ones do not count: there may be as many as there are sources.

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::hdf5::context::Context;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::hdf5::opening::{self, Opening};
 use crate::hdf5::other_files::{OtherFiles, SourceDataset};
@@ -24,27 +25,29 @@ struct Entry {
     target: Region,
 }
 
-/// Reads the list in the heap object `block`, which stands at absolute offset `at`; gives the extent of the
+/// Reads the list in object `index` of the global heap's collection at absolute offset `at`; gives the extent of the
 /// virtual dataset, whose stored one is `shape`, and its mappings, the last of which win.
 ///
 /// # Errors
-/// `Corrupt` for a list that is damaged, `Limit` for one that is too long; as the sources cannot be
-/// opened on whose extent this one's depends.
+/// As the list is not there; `Corrupt` for one that is damaged, `Limit` for one that is too long; as the sources cannot
+/// be opened on whose extent this one's depends.
 pub fn read(
-    metadata: &Metadata,
-    files: &Arc<OtherFiles>,
+    context: &Context,
     shape: &Shape,
-    block: Vec<u8>,
     at: u64,
+    index: u32,
 ) -> Result<(Shape, Vec<Mapping>)> {
     let _opening = Opening::description();
-    let entries = read_entries(metadata, &block, at)?;
+    let heap = &context.heap;
+    opening::await_turn(heap.object_bytes(at, index)?);
+    let block = heap.whole_object(at, index, limits::VIRTUAL_LIST)?;
+    let entries = read_entries(&context.metadata, &block, at)?;
     drop(block);
     let (Shape::Simple { dims, max }, false) = (shape, entries.is_empty()) else {
         return Ok((shape.clone(), Vec::new()));
     };
     let mut layout = Layout {
-        files,
+        files: &context.other_files,
         at,
         dims: dims.clone(),
         mappings: Vec::new(),

@@ -128,11 +128,20 @@ impl GlobalHeap {
     /// # Errors
     /// As [`part`](Self::part).
     pub fn whole_object(&self, collection: u64, index: u32, most: u64) -> Result<Vec<u8>> {
-        let (_, size) = self.directory(collection)?.find(index)?;
+        let size = self.object_bytes(collection, index)?;
         if size > most {
             return Err(Error::limit("global heap object", most));
         }
         self.part(collection, index, size, 0..size)
+    }
+
+    /// How many bytes object `index` in the collection at absolute offset `collection` has.
+    ///
+    /// # Errors
+    /// As [`part`](Self::part).
+    pub fn object_bytes(&self, collection: u64, index: u32) -> Result<u64> {
+        let (_, size) = self.directory(collection)?.find(index)?;
+        Ok(size)
     }
 
     fn directory(&self, collection: u64) -> Result<Arc<Directory>> {

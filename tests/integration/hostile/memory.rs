@@ -370,6 +370,21 @@ fn large_sets(count: u8) -> (tempfile::TempDir, PathBuf) {
     (directory, source)
 }
 
+/// Virtual datasets that take 25 MiB each while they are described, by a thread each.
+#[test]
+fn large_virtual_datasets_that_are_described_at_the_same_time() {
+    const SETS: u8 = 8;
+    let (_directory, source) = large_sets(SETS);
+    let mount = Mount::with(&source, &["-o", "cache_size=1M,threads=8"]);
+    std::thread::scope(|scope| {
+        for name in b'a'..b'a' + SETS {
+            let path = mount.at(std::str::from_utf8(&[name]).expect("a letter"));
+            scope.spawn(move || assert_eq!(fs::metadata(path).expect("a dataset").len(), 1));
+        }
+    });
+    keeps_its_promise(&mount, &source);
+}
+
 /// Virtual datasets that take 30 MiB each while they are open, more than there is room for: those that are opened are read,
 /// and once one is closed another can be.
 #[test]
