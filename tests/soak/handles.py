@@ -32,7 +32,7 @@ def handles(h5fs, seconds, least):
     names = list(contents)
     with mounted.Mount(h5fs, path, cache=8 * mounted.MIB) as mount:
         worker, done = mount.worker, 0
-        warm = max(len(names) * 20, least // 5)
+        warm = max(len(names) * 20, least * 2)  # the cache is full then
         for done in mounted.rounds(seconds, least + warm):
             once(mount, names, contents, done)
             if done == warm:
