@@ -3,6 +3,7 @@
 //! A node that an alias names is the same node reached twice, never a copy, so that the size of the
 //! arena is bounded by the text whatever the aliases do; a walk must keep a visited set.
 
+mod anchors;
 pub mod compose;
 mod keys;
 pub mod merge;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
+use crate::asdf::yaml::anchors::{self, Name};
 use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{self, Document, Index, Kind, keys};
 use crate::error::{Error, Result};
@@ -23,18 +24,45 @@ use crate::wire::to_u64;
 pub fn compose(text: &[u8], start: u64) -> Result<Document> {
     let text = printable(text, start)?;
     // To YAML 1.1 this is one more way to write a line break; the parser has those of 1.2.
-    let text = &*match text.contains(NEXT_LINE) {
+    let mut text = match text.contains(NEXT_LINE) {
         true => Cow::Owned(text.replace(NEXT_LINE, "\n")),
         false => Cow::Borrowed(text),
     };
+    let mut left = limits::TREE_BYTES;
+    loop {
+        let colon = match composed(&text, start)? {
+            Composed::Document(document) => return Ok(*document),
+            Composed::Colon(colon) => colon,
+        };
+        left = left.checked_sub(to_u64(text.len())).ok_or_else(|| {
+            let what = "bytes read again for colons right behind anchors";
+            Error::limit(what, limits::TREE_BYTES)
+        })?;
+        text.to_mut().insert(colon, ' ');
+    }
+}
+
+enum Composed {
+    Document(Box<Document>),
+    /// The place of a colon that the parser takes for a part of an anchor's name.
+    Colon(usize),
+}
+
+fn composed(text: &str, start: u64) -> Result<Composed> {
     let options = granit_parser::options! {
         emit_comments: false,
+        emit_anchor_events: true,
         flow_nesting_limit: limits::TREE_LEVELS,
         block_nesting_limit: limits::TREE_LEVELS,
     };
     let mut composer = Composer::new(text, start);
     let mut events = Parser::new_from_str_with_options(text, options);
     for event in &mut events {
+        match anchor(&event).map_or(Name::Whole, |place| anchors::name(text, place)) {
+            Name::Whole => {}
+            Name::Colon(colon) => return Ok(Composed::Colon(colon)),
+            Name::Ambiguous(place) => return Err(composer.ambiguous(place)),
+        }
         let (event, span) = event.map_err(|error| composer.syntax(&error))?;
         if composer.take(event, &span)? == Progress::Done {
             break;
@@ -45,7 +73,17 @@ pub fn compose(text: &[u8], start: u64) -> Result<Document> {
         Some(Ok((_, span))) => Some(composer.corrupt("text behind its end", &span)),
         Some(Err(error)) => Some(composer.syntax(&error)),
     };
-    composer.finish()
+    let document = composer.finish()?;
+    Ok(Composed::Document(Box::new(document)))
+}
+
+/// Where the text has an anchor or an alias, or an error that may come of one.
+fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<usize> {
+    match event {
+        Ok((Event::Anchor(..) | Event::Alias(_), span)) => span.start.byte_offset(),
+        Ok(_) => None,
+        Err(error) => error.marker().byte_offset(),
+    }
 }
 
 const NEXT_LINE: char = '\u{85}';
@@ -166,10 +204,10 @@ impl<'a> Composer<'a> {
             Event::SequenceEnd | Event::MappingEnd => self.end(span)?,
             Event::Alias(anchor) => {
                 self.charge()?;
-                match self.anchors.get(anchor).copied().flatten() {
-                    Some(node) => self.attach(node),
-                    None => return Err(self.corrupt("unknown anchor", span)),
-                }
+                let Some(node) = self.anchors.get(anchor).copied().flatten() else {
+                    return Err(self.corrupt("unknown anchor", span));
+                };
+                self.attach(node);
             }
             Event::UnresolvedAlias(_) => return Err(self.corrupt("unknown anchor", span)),
             Event::DocumentEnd => return Ok(Progress::Done),
@@ -400,6 +438,11 @@ impl<'a> Composer<'a> {
         )
     }
 
+    fn ambiguous(&self, place: usize) -> Error {
+        let what = "tree: a colon or question mark in the name of an anchor";
+        Error::corrupt(what, self.start.saturating_add(to_u64(place)))
+    }
+
     fn syntax(&self, error: &ScanError) -> Error {
         if matches!(
             error.kind(),
@@ -516,6 +559,51 @@ mod tests {
         let items = document.items(Index::ROOT).unwrap();
         assert_eq!(items[0], items[1]);
         assert_eq!(document.items(items[0]).unwrap()[1], items[0]);
+    }
+
+    /// Keys and values as PyYAML has them.
+    #[test]
+    fn a_colon_ends_the_name_of_an_anchor() {
+        let pairs = |text: &str| -> Vec<String> {
+            let document = document(text);
+            let pairs = document.pairs(Index::ROOT).unwrap().iter();
+            let pairs = pairs.map(|&(key, value)| {
+                format!("{}={}", document.key_text(key), document.key_text(value))
+            });
+            pairs.collect()
+        };
+        for text in [
+            "a: &id k\n*id: x\nb: '*id: y'\n",
+            "a: &id k\n*id : x\nb: '*id: y'\n",
+            "{a: &id k, *id: x, b: '*id: y'}",
+            "{a: &id k, *id : x, b: '*id: y'}",
+        ] {
+            assert_eq!(pairs(text), ["a=k", "k=x", "b=*id: y"], "{text}");
+        }
+        let both = "{a: &id k, &l m: &n 1, *l: 2, *id: [*n,*id], *id: {*l: *n}}";
+        let document = document(both);
+        let pairs = document.pairs(Index::ROOT).unwrap();
+        assert_eq!(pairs.len(), 5);
+        assert_eq!((pairs[2].0, pairs[3].0), (pairs[1].0, pairs[0].1));
+        let &[(key, value)] = document.pairs(pairs[4].1).unwrap() else {
+            panic!("one pair");
+        };
+        assert_eq!((key, value), (pairs[1].0, pairs[1].1));
+        // To PyYAML an anchor at a key without text, and the text `:d k`.
+        let nothing = compose(b"{&id: x, b: 1}", 0).unwrap();
+        assert_eq!(
+            nothing.core_tag(nothing.pairs(Index::ROOT).unwrap()[0].0),
+            Some(CoreTag::Null)
+        );
+        assert!(compose(b"a: &i:d k", 0).is_err());
+    }
+
+    #[test]
+    fn colons_behind_anchors_are_bounded() {
+        let text = |count| format!("{{a: &id k{}}}", ", *id: 1".repeat(count));
+        assert_eq!(document(&text(100)).pairs(Index::ROOT).unwrap().len(), 101);
+        let error = compose(text(10_000).as_bytes(), 0).unwrap_err();
+        assert!(matches!(error, Error::Limit { .. }), "{error}");
     }
 
     #[test]

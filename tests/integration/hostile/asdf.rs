@@ -202,7 +202,7 @@ fn texts_that_are_no_yaml() {
 #[test]
 fn texts_that_go_on_behind_the_root() {
     for (text, names) in [
-        ("&a: !core/software-1.0.0 {name: n}\nfloat: 3.14", &[][..]),
+        ("---\nfloat: 3.14", &[][..]),
         ("{a: 1}\nb: 2", &[b"a".to_vec()]),
         ("a: 1\n---\nb: 2", &[b"a".to_vec()]),
     ] {
@@ -211,6 +211,14 @@ fn texts_that_go_on_behind_the_root() {
         assert_eq!(shown, names, "{text}");
         assert!(tree.attribute("/", "user.h5fs.error").is_ok(), "{text}");
     }
+}
+
+/// To the reference library a key of null.
+#[test]
+fn an_anchor_before_a_colon() {
+    let tree = Tree::new(file("&a: !core/software-1.0.0 {name: n}\nfloat: 3.14", &[]));
+    assert_eq!(tree.names("/"), Ok(vec![b"~".to_vec(), b"float".to_vec()]));
+    assert_eq!(tree.content("~/name"), Ok(b"n\n".to_vec()));
 }
 
 /// More text than any tree has: the blocks behind it are there all the same.

@@ -1,0 +1,50 @@
+//! Names of anchors and aliases: letters, digits, `-` and `_` in YAML 1.1, almost anything in 1.2, which the parser has.
+
+/// How far a name goes, by either version.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    /// As far in both, or no name of YAML 1.1.
+    Whole,
+    /// To the colon at this place, which in YAML 1.1 is the one between a key and its value.
+    Colon(usize),
+    /// To this place in YAML 1.1, which finds in what follows there something that no file means.
+    Ambiguous(usize),
+}
+
+/// The name that begins at byte `at` of `text`, its `&` or `*` included.
+pub(super) fn name(text: &str, at: usize) -> Name {
+    let rest = text.get(at..).unwrap_or_default();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let Some((name, after)) = rest.strip_prefix(['&', '*']).and_then(|name| {
+        let end = name.find(|c| !is_word(c)).unwrap_or(name.len());
+        name.split_at_checked(end).filter(|_| end > 0)
+    }) else {
+        return Name::Whole;
+    };
+    let end = at.saturating_add(1).saturating_add(name.len());
+    let mut after = after.chars();
+    match (after.next(), after.next()) {
+        (Some(':'), None | Some(' ' | '\t' | '\r' | '\n' | ',' | '[' | ']' | '{' | '}')) => {
+            Name::Colon(end)
+        }
+        (Some(':' | '?'), _) => Name::Ambiguous(end),
+        _ => Name::Whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_before_a_colon() {
+        assert_eq!(name("{*id: 1}", 1), Name::Colon(4));
+        assert_eq!(name("&a-_9:", 0), Name::Colon(5));
+        assert_eq!(name("*id : 1", 0), Name::Whole);
+        assert_eq!(name("[*id]", 1), Name::Whole);
+        assert_eq!(name("*a.b: 1", 0), Name::Whole);
+        assert_eq!(name("&i:d 1", 0), Name::Ambiguous(2));
+        assert_eq!(name("*é: 1", 0), Name::Whole);
+        assert_eq!(name("x", 7), Name::Whole);
+    }
+}
