@@ -46,6 +46,8 @@ pub struct Tree {
     sorted: Vec<u32>,
     /// What few mappings have.
     rests: HashMap<Index, Rest>,
+    /// What parts the text and the number in the names of different keys of one text; no key has it before a number at its end.
+    mark: String,
     /// By the nodes' numbers.
     places: Vec<Option<Place>>,
 }
@@ -90,13 +92,6 @@ struct Entry {
     node: Index,
 }
 
-/// The text and the number that make such a name.
-fn numbered(name: &[u8]) -> Option<(&[u8], u32)> {
-    let (text, number) = std::str::from_utf8(name).ok()?.rsplit_once("%~")?;
-    let value: u32 = number.parse().ok().filter(|&value| value > 1)?;
-    (value.to_string() == number).then_some((text.as_bytes(), value))
-}
-
 /// Where an entry leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -125,6 +120,7 @@ impl Tree {
             entries: Vec::new(),
             sorted: Vec::new(),
             rests: HashMap::new(),
+            mark: mark(&document),
             places: vec![None; document.count()],
             document,
         };
@@ -228,8 +224,16 @@ impl Tree {
             let same = slot.to_string().as_bytes() == name && slot < self.count(group);
             return same.then_some(slot);
         };
-        let numbered = || self.keyed(mapping, numbered(name)?);
+        let numbered = || self.keyed(mapping, self.numbered(name)?);
         self.keyed(mapping, (name, 0)).or_else(numbered)
+    }
+
+    /// The text and the number that make such a name.
+    fn numbered<'a>(&self, name: &'a [u8]) -> Option<(&'a [u8], u32)> {
+        let name = std::str::from_utf8(name).ok()?;
+        let (text, number) = name.rsplit_once(&self.mark)?;
+        let value: u32 = number.parse().ok().filter(|&value| value > 1)?;
+        (value.to_string() == number).then_some((text.as_bytes(), value))
     }
 
     /// The slot of the key of this text, and of this number among the different keys of one text.
@@ -342,9 +346,9 @@ impl Tree {
 
     fn name(&self, entry: &Entry) -> Cow<'_, [u8]> {
         let text = self.document.key_text(entry.key);
-        match entry.suffix() {
-            None => text.as_bytes().into(),
-            Some(suffix) => [text, &suffix].concat().into_bytes().into(),
+        match entry.number {
+            0 => text.as_bytes().into(),
+            number => format!("{text}{}{number}", self.mark).into_bytes().into(),
         }
     }
 
@@ -481,11 +485,16 @@ fn at(entries: &[Entry], slot: u32) -> Option<&Entry> {
     entries.get(to_usize(u64::from(slot)).ok()?)
 }
 
-impl Entry {
-    /// What follows the key's text in the name.
-    fn suffix(&self) -> Option<String> {
-        (self.number > 0).then(|| format!("%~{}", self.number))
-    }
+/// `%~`, with more tildes where a key ends in it and a number.
+fn mark(document: &Document) -> String {
+    let tildes = document.keys().filter_map(|key| {
+        let text = key.trim_end_matches(|c: char| c.is_ascii_digit());
+        let before = text.trim_end_matches('~');
+        let is_marked = text.len() < key.len() && before.ends_with('%');
+        is_marked.then(|| text.len().saturating_sub(before.len()))
+    });
+    let most = tildes.max().unwrap_or(0);
+    format!("%{}", "~".repeat(most.saturating_add(1)))
 }
 
 fn spend(left: &mut usize, cost: usize) -> Option<()> {
@@ -595,6 +604,30 @@ mod tests {
             "/x/7",
             "/x/7%~2",
         ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let lines = listing("{'7%~2': c, 7: a, '7': b, 7.: d, x: {8: a, '8': b}}");
+        let names = ["/7", "/7%~2", "/7%~~2", "/7.", "/x/", "/x/8", "/x/8%~~2"];
+        assert_eq!(lines, names);
+        assert_eq!(
+            listing("{7: a, '7': b, '%~x7': c}"),
+            ["/%~x7", "/7", "/7%~2"]
+        );
+        let tree = tree("{7: a, '7': b}");
+        for other in [&b"7%~1"[..], b"7%~3", b"7%~02", b"7%~+2", b"7%~~2"] {
+            assert_eq!(tree.slot(Index::ROOT, other), None);
+        }
+    }
+
+    #[test]
+    fn collections_as_keys_are_called_what_stands_there() {
+        let lines = listing("{a: &s [1], *s : x, '*s': y, ? [2, 3] : z}");
+        assert_eq!(lines, ["/*s", "/*s%~2", "/[2, 3]", "/a/", "/a/0"]);
+        let lines = listing("[&a {*a : 1}, {? &b {*b : 2} : 3, *a : 4}]");
+        let expected = ["/0/", "/0/*a", "/1/", "/1/*a", "/1/*b"];
         assert_eq!(lines, expected);
     }
 

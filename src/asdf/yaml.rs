@@ -52,7 +52,7 @@ pub struct Document {
     /// The pairs of all mappings.
     pairs: Vec<(Index, Index)>,
     tags: Vec<Arc<str>>,
-    /// Keys that are no scalars, in order, with the places of their texts.
+    /// Keys that are no scalars, in order, with the places of their texts: that of the first use, be it an alias.
     collection_keys: Vec<(Index, Span)>,
     /// Where the text stands in the file.
     start: u64,
@@ -233,6 +233,13 @@ impl Document {
     pub fn name(&self, key: Index) -> u32 {
         let node = self.nodes.get(key.slot());
         node.map_or(NO_NAME, |node| node.name)
+    }
+
+    /// The texts of all keys.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        let numbered = (0..).map(Index).zip(&self.nodes);
+        let keys = numbered.filter(|(_, node)| node.name != NO_NAME);
+        keys.map(|(key, _)| self.key_text(key))
     }
 
     /// A key as a name: its text, or what stands in the document for a key that is a collection.

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZero;
+use std::ops::Range;
 use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
@@ -207,6 +208,9 @@ impl<'a> Composer<'a> {
                 let Some(node) = self.anchors.get(anchor).copied().flatten() else {
                     return Err(self.corrupt("unknown anchor", span));
                 };
+                let alias = span.start.byte_offset().zip(span.end.byte_offset());
+                let (start, end) = alias.unwrap_or((0, 0));
+                self.name_collection(node, start..end)?;
                 self.attach(node);
             }
             Event::UnresolvedAlias(_) => return Err(self.corrupt("unknown anchor", span)),
@@ -271,13 +275,23 @@ impl<'a> Composer<'a> {
         if let Some(node) = self.document.nodes.get_mut(ended.node.slot()) {
             node.span = held;
         }
-        if self.awaits_key() {
-            let end = span.end.byte_offset().unwrap_or(0);
-            let text = self.text.get(ended.start..end).unwrap_or_default();
-            let held = self.held(text.trim())?;
-            self.document.collection_keys.push((ended.node, held));
-        }
+        let end = span.end.byte_offset().unwrap_or(0);
+        self.name_collection(ended.node, ended.start..end)?;
         self.attach(ended.node);
+        Ok(())
+    }
+
+    /// Calls a collection that is about to be a key, for the first time, what the text has there.
+    fn name_collection(&mut self, node: Index, place: Range<usize>) -> Result<()> {
+        let known = self.document.nodes.get(node.slot());
+        let is_new = known.is_some_and(|node| {
+            node.name == yaml::NO_NAME && !matches!(node.kind, Kind::Scalar(_))
+        });
+        if is_new && self.awaits_key() {
+            let text = self.text.get(place).unwrap_or_default();
+            let held = self.held(text.trim())?;
+            self.document.collection_keys.push((node, held));
+        }
         Ok(())
     }
 
