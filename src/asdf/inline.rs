@@ -1,7 +1,8 @@
 //! Inline data: an ndarray whose elements are scalars of the tree, made bytes.
 //!
 //! Elements become what NumPy makes of them, since that is how the reference library reads them; a
-//! null, which it masks, becomes zero, and is told apart by `nulls`.
+//! null, which it masks, becomes zero, and is told apart by `nulls`. What it would write in another way than it
+//! stands in the tree, as `yes` where the datatype is text, is an error.
 
 use crate::asdf::datatype;
 use crate::asdf::fields::{corrupt, look};
@@ -44,14 +45,21 @@ pub fn read(
         Some(datatype) => datatype,
         None => inferred(document, data, &dims, order)?,
     };
+    let is_text = matches!(datatype.class, Class::String { .. } | Class::Ucs4(_));
+    if is_text && datatype.size == 0 {
+        return Err(corrupt(document, data, "inline data: text of no length"));
+    }
     let size = shape::product(&dims)?.saturating_mul(u64::from(datatype.size));
     if size > limits::INLINE_BYTES {
         return Err(Error::limit("bytes of inline data", limits::INLINE_BYTES));
     }
     effort::spend(size)?;
     let mut bytes = Vec::with_capacity(to_usize(size)?);
-    each(document, data, &dims, &mut |element| {
-        put(document, element, &datatype, &mut bytes)
+    each(document, data, &dims, &mut |element| match is_text
+        && document.core_tag(element) == Some(CoreTag::Null)
+    {
+        true => put_text("0", &datatype, &mut bytes),
+        false => put(document, element, &datatype, &mut bytes),
     })?;
     Ok(Inline {
         datatype,
@@ -153,54 +161,52 @@ fn each(
     }
 }
 
-/// The type that holds all elements: text, complex, float64, int64, uint64 or bool8.
+/// The type that holds all elements: text, complex, float64, int64, uint64 or bool8. Whole numbers of which some need
+/// int64 and others uint64 are float64, as NumPy has it.
 fn inferred(document: &Document, data: Index, dims: &[u64], order: ByteOrder) -> Result<Datatype> {
     let (mut has_text, mut has_complex, mut has_float) = (false, false, dims.contains(&0));
-    let (mut has_int, mut low, mut high, mut width) = (false, 0, 0, 0);
+    let (mut has_bool, mut has_null) = (false, false);
+    let (mut has_int, mut has_uint, mut width) = (false, false, 1);
     each(document, data, dims, &mut |element| {
+        let bad = |what: &str| corrupt(document, element, &format!("inline data: {what}"));
         match spelt(document, element)? {
             Some(Number::Complex(..)) => has_complex = true,
             Some(Number::Float(_)) => has_float = true,
-            Some(Number::Int(value)) => {
-                has_int = true;
-                low = value.min(low);
-                high = value.max(high);
-            }
-            Some(Number::Bool(_)) => {}
-            None if document.core_tag(element) == Some(CoreTag::Null) => {}
+            Some(Number::Int(value)) if i64::try_from(value).is_ok() => has_int = true,
+            Some(Number::Int(value)) if u64::try_from(value).is_ok() => has_uint = true,
+            Some(Number::Int(_)) => return Err(bad("a number beyond 64 bits")),
+            Some(Number::Bool(_)) => has_bool = true,
+            None if document.core_tag(element) == Some(CoreTag::Null) => has_null = true,
             None if document.text(element).is_some() => has_text = true,
-            None => return Err(corrupt(document, element, "inline data: no scalar")),
+            None => return Err(bad("no scalar")),
         }
         let text = document.text(element).unwrap_or_default();
         width = text.chars().count().max(width);
         Ok(())
     })?;
-    let name = if has_text {
-        let width = u32::try_from(width)
-            .ok()
-            .and_then(|width| width.checked_mul(4));
+    let bad = |what: &str| corrupt(document, data, &format!("inline data: {what}"));
+    if has_text {
+        if has_complex || has_float || has_int || has_uint || has_bool || has_null {
+            return Err(bad("text and other scalars without a datatype"));
+        }
+        let width = u32::try_from(width).ok();
+        let width = width.and_then(|width| width.checked_mul(4));
         return width
             .map(|width| datatype::ucs4(width, order))
-            .ok_or_else(|| corrupt(document, data, "inline data: text too long"));
-    } else if has_complex {
+            .ok_or_else(|| bad("text too long"));
+    }
+    let name = if has_complex {
         "complex128"
-    } else if has_float {
+    } else if has_float || has_int && has_uint {
         "float64"
-    } else if !has_int {
-        "bool8"
-    } else if i64::try_from(low).is_ok() && i64::try_from(high).is_ok() {
+    } else if has_int {
         "int64"
-    } else if low == 0 && u64::try_from(high).is_ok() {
+    } else if has_uint {
         "uint64"
     } else {
-        return Err(corrupt(
-            document,
-            data,
-            "inline data: a number beyond 64 bits",
-        ));
+        "bool8"
     };
-    datatype::scalar(name, order)
-        .ok_or_else(|| corrupt(document, data, "inline data: unknown datatype"))
+    datatype::scalar(name, order).ok_or_else(|| bad("unknown datatype"))
 }
 
 /// The number that a scalar is by its type. A number's text is looked at more than once.
@@ -233,23 +239,12 @@ fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8
                 put(document, element, base, bytes)
             })
         }
-        Class::String { .. } => {
-            look(document, node)?;
-            let text = document.text(node).ok_or_else(|| bad("no text"))?;
-            if !text.is_ascii() {
+        Class::String { .. } | Class::Ucs4(_) => {
+            let text = written(document, node)?;
+            if matches!(datatype.class, Class::String { .. }) && !text.is_ascii() {
                 return Err(bad("text that is not ASCII"));
             }
-            padded(text.bytes(), datatype.size, bytes)
-        }
-        Class::Ucs4(order) => {
-            look(document, node)?;
-            let text = document.text(node).ok_or_else(|| bad("no text"))?;
-            let characters = text.chars().map(u32::from);
-            let units = characters.flat_map(|character| match order {
-                ByteOrder::Big => character.to_be_bytes(),
-                _ => character.to_le_bytes(),
-            });
-            padded(units, datatype.size, bytes)
+            put_text(text, datatype, bytes)
         }
         _ => {
             let is_null = document.core_tag(node) == Some(CoreTag::Null);
@@ -262,6 +257,41 @@ fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8
             bytes.extend(element.ok_or_else(|| bad("a number that the datatype cannot hold"))?);
             Ok(())
         }
+    }
+}
+
+/// Appends one element of text.
+fn put_text(text: &str, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> {
+    let Class::Ucs4(order) = datatype.class else {
+        return padded(text.bytes(), datatype.size, bytes);
+    };
+    let characters = text.chars().map(u32::from);
+    let units = characters.flat_map(|character| match order {
+        ByteOrder::Big => character.to_be_bytes(),
+        _ => character.to_le_bytes(),
+    });
+    padded(units, datatype.size, bytes)
+}
+
+/// The text that a scalar is where the datatype is text: of a number or a date, only what Python writes the same.
+fn written(document: &Document, node: Index) -> Result<&str> {
+    let number = spelt(document, node)?;
+    let text = document.text(node);
+    let text = text.ok_or_else(|| corrupt(document, node, "inline data: no text"))?;
+    let is_same = match (document.core_tag(node), number) {
+        (_, Some(Number::Int(value))) => value.to_string() == text,
+        (_, Some(Number::Float(value))) => format!("{value:?}") == text,
+        (Some(CoreTag::Timestamp), None) => text.len() == "2001-12-14".len(),
+        (None | Some(CoreTag::Str | CoreTag::Value), None) => true,
+        _ => false,
+    };
+    match is_same {
+        true => Ok(text),
+        false => Err(corrupt(
+            document,
+            node,
+            "inline data: no text, nor a number in its plainest form",
+        )),
     }
 }
 
@@ -299,7 +329,10 @@ mod tests {
         let scalar = |name| datatype::scalar(name, ByteOrder::Little).unwrap();
         assert_eq!(name("[1, true, 2.5]"), scalar("float64"));
         assert_eq!(name("[1, true, 2]"), scalar("int64"));
-        assert_eq!(name("[18446744073709551615, 0]"), scalar("uint64"));
+        let most = "[18446744073709551615, true]";
+        assert_eq!(name(most), scalar("uint64"));
+        assert_eq!(name("[18446744073709551615, 0]"), scalar("float64"));
+        assert_eq!(name("['']"), datatype::ucs4(4, ByteOrder::Little));
         assert_eq!(name("[yes, off]"), scalar("bool8"));
         assert_eq!(
             name("['\\u00e9', ab]"),
@@ -382,9 +415,47 @@ mod tests {
             ("[word]", "int8"),
             ("[é]", "[ascii, 4]"),
             ("[[1, 2], [3]]", "[{datatype: int8}, {datatype: int8}]"),
-            ("[-1, 18446744073709551615]", "~"),
+            ("[-1, 18446744073709551616]", "~"),
         ] {
             assert!(inline(data, datatype).is_err(), "{data} as {datatype}");
+        }
+    }
+
+    /// Bytes are those of `numpy.array(VALUES, DTYPE).tobytes()`.
+    #[test]
+    fn scalars_are_text_only_as_they_are_written() {
+        let texts = "[ab, 12, -1.5, '0x1', 2001-12-14, =, ~]";
+        let same = ["ab", "12", "-1.5", "0x1", "2001-12-14", "=", "0"];
+        let bytes = inline(texts, "[ascii, 10]").unwrap().bytes;
+        assert_eq!(bytes.len(), 10 * same.len());
+        for (bytes, text) in bytes.chunks(10).zip(same) {
+            assert_eq!(String::from_utf8_lossy(bytes).trim_end_matches('\0'), text);
+        }
+        assert_eq!(inline("[0]", "[ucs4, 1]").unwrap().bytes, b"0\0\0\0");
+        for other in [
+            "yes",
+            "0x10",
+            "010",
+            "1_0",
+            "1:30",
+            "1.0e+30",
+            ".nan",
+            "1.",
+            "+1",
+            "!!float 1",
+            "!!binary aGVsbG8=",
+            "!core/complex-1.0.0 1+2j",
+            "2001-12-14t21:59:43",
+        ] {
+            for datatype in ["[ascii, 12]", "[ucs4, 12]", "[[ascii, 12]]"] {
+                let list = format!("[{other}]");
+                assert!(inline(&list, datatype).is_err(), "{other}");
+            }
+        }
+        assert!(inline("[[~]]", "[[ascii, 4]]").is_err());
+        assert!(inline("[ab]", "[ascii, 0]").is_err());
+        for mixed in ["[1, a]", "[1.5, a]", "[true, a]", "[~, a]"] {
+            assert!(inline(mixed, "~").is_err(), "{mixed}");
         }
     }
 
