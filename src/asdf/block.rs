@@ -143,6 +143,12 @@ impl Block {
                 self.at,
             ));
         }
+        if !self.streamed && self.is_plain() && self.used_size != self.data_size {
+            return Err(Error::corrupt(
+                "block: not compressed, and used_size is not data_size",
+                self.at,
+            ));
+        }
         match self.is_plain() {
             true => Ok(self.stored),
             false => Ok(self.data_size),
@@ -221,15 +227,20 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
         return Ok(blocks);
     };
     let mut window = Window::new(source);
-    let mut at = Some(first);
+    let (mut at, mut doubt) = (Some(first), None);
     while let Some(here) = at {
         if blocks.list.len() >= limits::BLOCKS {
             blocks.broken = Some(Error::limit("number of blocks", to_u64(limits::BLOCKS)));
             return Ok(blocks);
         }
         let block = Block::within(&mut window, here);
-        at = match block.and_then(|block| following(&mut window, &block)) {
-            Ok(next) => next,
+        at = match block.and_then(|block| following(source, &mut window, &block)) {
+            Ok(Next::Block(next)) => Some(next),
+            Ok(Next::None) => None,
+            Ok(Next::Doubt(why)) => {
+                doubt = Some(why);
+                None
+            }
             Err(error) if error.is_passing() => return Err(error),
             Err(error) => {
                 blocks.broken = Some(error);
@@ -238,10 +249,21 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
         };
         blocks.list.push(here);
     }
+    if doubt.is_some() && block_index::read(source)?.as_ref() != Some(&blocks.list) {
+        blocks.broken = doubt;
+    }
     if blocks.broken.is_some() {
         recover(source, &mut blocks)?;
     }
     Ok(blocks)
+}
+
+/// What follows a block.
+enum Next {
+    Block(u64),
+    None,
+    /// No block, but for this reason there may be some elsewhere, unless the block index says the same.
+    Doubt(Error),
 }
 
 /// Whether the stored bytes are more than were allocated and yet end where the next block begins, so that
@@ -257,20 +279,21 @@ fn is_overfull(window: &mut Window<'_>, block: &Block) -> Result<bool> {
     Ok(!begins_at(block.allocated_size)? && begins_at(block.used_size)?)
 }
 
-/// Where the block after this one is; `None` after the last.
+/// What follows this block.
 ///
 /// # Errors
 /// Where the chain breaks: neither a block nor an index nor zeros follow.
-fn following(window: &mut Window<'_>, block: &Block) -> Result<Option<u64>> {
-    if block.streamed {
-        return Ok(None);
-    }
+fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Result<Next> {
     let room = match block.is_overfull {
         true => block.used_size,
         false => block.allocated_size,
     };
     let next = block.data.checked_add(room);
-    let Some(next) = next.filter(|&next| next <= window.length()) else {
+    let next = next.filter(|&next| next <= window.length());
+    if block.streamed {
+        return streamed(window, block, next);
+    }
+    let Some(next) = next else {
         return Err(Error::corrupt(
             "block: reaches past the end of the file",
             block.at,
@@ -280,15 +303,32 @@ fn following(window: &mut Window<'_>, block: &Block) -> Result<Option<u64>> {
     let bytes = window.piece(next..next.saturating_add(index))?;
     let begins_with_zeros = bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0);
     if bytes.starts_with(MAGIC) {
-        Ok(Some(next))
-    } else if bytes.len() < MAGIC.len() || begins_with_zeros || bytes == block_index::MAGIC {
-        Ok(None)
-    } else {
-        Err(Error::corrupt(
-            "no block where the one before it ends",
-            next,
-        ))
+        return Ok(Next::Block(next));
     }
+    if bytes.len() < MAGIC.len() || bytes == block_index::MAGIC {
+        return Ok(Next::None);
+    }
+    let error = Error::corrupt("no block where the one before it ends", next);
+    if !begins_with_zeros {
+        return Err(error);
+    }
+    let zeros = next..next.saturating_add(limits::BLOCK_INDEX_SEARCH);
+    Ok(match scan::find_nonzero(source, &zeros)? {
+        None => Next::None,
+        Some(_) => Next::Doubt(error),
+    })
+}
+
+/// What follows a block that calls itself streamed, `next` being where it would end if it were not.
+fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<Next> {
+    let next = next.filter(|&next| next > block.data);
+    Ok(match next {
+        Some(next) if window.piece(next..next.saturating_add(4))? == MAGIC => {
+            let error = "block: streamed, and yet another one follows";
+            Next::Doubt(Error::corrupt(error, block.at))
+        }
+        _ => Next::None,
+    })
 }
 
 /// Takes what the block index knows beyond the break, where it agrees with what is before it.
@@ -429,6 +469,51 @@ mod tests {
         assert!(first(&last).size().is_err());
         let within = [full(b"abcd\xd3BLK!"), block(b"jk", 2)].concat();
         assert!(first(&walked(within).1).size().is_err());
+    }
+
+    #[test]
+    fn zeros_hide_no_blocks() {
+        let chain = [block(b"ab", 2), block(b"cd", 2), block(b"ef", 2)].concat();
+        let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 0\n- 56\n- 112\n...\n";
+        let mut hidden = chain.clone();
+        hidden[56..60].fill(0);
+        let (blocks, list) = walked([&hidden[..], index].concat());
+        assert_eq!(
+            (places(&list), blocks.place(-1)),
+            (vec![Some(0), None, Some(112)], Ok(2))
+        );
+        let (blocks, _) = walked(hidden.clone());
+        assert!(blocks.place(-1).is_err() && blocks.place(0) == Ok(0));
+        // All of the last one is gone.
+        hidden[112..].fill(0);
+        hidden[56..112].fill(0);
+        let (blocks, _) = walked([&hidden[..], index].concat());
+        assert!(blocks.place(-1).is_err() && blocks.place(1).is_err());
+        // Nothing is, where the index says so or nothing else is there.
+        let zeros = vec![0; 100_000];
+        let (blocks, _) = walked([&chain[..], &zeros, index].concat());
+        assert_eq!((blocks.place(-1), blocks.broken), (Ok(2), None));
+        let (blocks, _) = walked([&chain[..], &zeros].concat());
+        assert_eq!((blocks.place(-1), blocks.broken), (Ok(2), None));
+    }
+
+    #[test]
+    fn a_block_that_others_follow_is_hardly_streamed() {
+        let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 0\n- 56\n...\n";
+        let mut chain = [block(b"ab", 2), block(b"cd", 2)].concat();
+        chain[9] = 1;
+        let (blocks, _) = walked([&chain[..], index].concat());
+        assert_eq!(blocks.place(-1), Ok(1));
+        let (blocks, _) = walked(chain);
+        assert!(blocks.place(-1).is_err() && blocks.place(1).is_err());
+        assert_eq!(blocks.place(0), Ok(0));
+    }
+
+    #[test]
+    fn a_plain_block_has_one_size() {
+        let mut bytes = block(b"abcd", 8);
+        bytes[37] = 3;
+        assert!(first(&walked(bytes).1).size().is_err());
     }
 
     #[test]

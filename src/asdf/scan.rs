@@ -45,6 +45,23 @@ pub fn find_last(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Res
     Ok(None)
 }
 
+/// The offset of the first byte within `range` and the source that is not zero.
+///
+/// # Errors
+/// `Io` as the source cannot be read.
+pub fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64>> {
+    let mut at = range.start;
+    while at < range.end.min(source.length()) {
+        let end = at.saturating_add(PIECE).min(range.end);
+        let bytes = piece(source, at..end)?;
+        if let Some(place) = bytes.iter().position(|&byte| byte != 0) {
+            return Ok(Some(at.saturating_add(to_u64(place))));
+        }
+        at = end;
+    }
+    Ok(None)
+}
+
 /// The place of the first `pattern` in `bytes`.
 pub fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
