@@ -5,6 +5,8 @@
 //! index may be stale or lie, the headers are what is there. Of a block no more is kept than where it is:
 //! its header is read again when it is asked for.
 
+use std::ops::Range;
+
 use md5::{Digest, Md5};
 
 use crate::asdf::window::Window;
@@ -207,9 +209,24 @@ pub fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
     let mut blocks = Blocks::default();
     let range = from..from.saturating_add(limits::BLOCK_SEARCH);
     if let Some(at) = scan::find(source, &range, MAGIC)? {
-        blocks.list.push(at);
+        let lost = lost(source, from..at)?;
+        blocks.list.push(lost.first().copied().unwrap_or(at));
     }
     Ok(blocks)
+}
+
+/// The blocks in a gap before the first one that is found, from the block index: their headers are wiped. Without them
+/// each number would stand for another block.
+fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
+    let length = gap.end.saturating_sub(gap.start);
+    if length < HEADER || scan::find_nonzero(source, &gap)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut index = block_index::read(source)?.unwrap_or_default();
+    let first = index.iter().position(|&at| at == gap.end);
+    let are_within = index.first().is_some_and(|&at| at >= gap.start);
+    index.truncate(first.filter(|_| are_within).unwrap_or(0));
+    Ok(index)
 }
 
 /// Walks the blocks; the first is searched from `from` on.
@@ -226,6 +243,7 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
         }
         return Ok(blocks);
     };
+    blocks.list = lost(source, from..first)?;
     let mut window = Window::new(source);
     let (mut at, mut doubt) = (Some(first), None);
     while let Some(here) = at {
@@ -495,6 +513,23 @@ mod tests {
         assert_eq!((blocks.place(-1), blocks.broken), (Ok(2), None));
         let (blocks, _) = walked([&chain[..], &zeros].concat());
         assert_eq!((blocks.place(-1), blocks.broken), (Ok(2), None));
+    }
+
+    #[test]
+    fn a_first_block_without_magic_is_not_passed_over() {
+        let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 3\n- 59\n...\n";
+        let mut bytes = [&b"\n\0 "[..], &block(b"ab", 2), &block(b"cd", 2), index].concat();
+        bytes[3] = 0;
+        let (blocks, list) = walked(bytes.clone());
+        assert_eq!(places(&list), [None, Some(59)]);
+        assert_eq!((blocks.place(1), blocks.place(-1)), (Ok(1), Ok(1)));
+        let source = MemorySource::new(bytes.clone());
+        assert_eq!(super::first(&source, 0).unwrap().list, [3]);
+        // An index that begins elsewhere says nothing about the gap.
+        assert_eq!(super::first(&source, 4).unwrap().list, [59]);
+        let end = bytes.len() - index.len();
+        bytes.truncate(end);
+        assert_eq!(places(&walked(bytes).1), [Some(59)]);
     }
 
     #[test]
