@@ -259,7 +259,11 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
                 doubt = Some(why);
                 None
             }
-            Err(error) if error.is_passing() => return Err(error),
+            Err(error) if error.is_passing() => {
+                let known = [blocks.list, vec![here]].concat();
+                blocks.list = indexed(&mut window, &known)?.ok_or(error)?;
+                return Ok(blocks);
+            }
             Err(error) => {
                 blocks.broken = Some(error);
                 None
@@ -274,6 +278,18 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
         recover(source, &mut blocks)?;
     }
     Ok(blocks)
+}
+
+/// All blocks as the block index has them, where a disk does not give the last of the known ones; `None` where the index
+/// has the known ones otherwise, or no block behind them.
+fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
+    let index = block_index::read(window.source())?.unwrap_or_default();
+    let Some(beyond) = index.strip_prefix(known) else {
+        return Ok(None);
+    };
+    let is_none = |&at| matches!(Block::within(window, at), Err(error) if !error.is_passing());
+    let agrees = !beyond.first().is_some_and(is_none);
+    Ok(agrees.then_some(index))
 }
 
 /// What follows a block.
@@ -549,6 +565,56 @@ mod tests {
         let mut bytes = block(b"abcd", 8);
         bytes[37] = 3;
         assert!(first(&walked(bytes).1).size().is_err());
+    }
+
+    /// A file on a disk that fails where this range is read.
+    #[derive(Debug)]
+    struct Disk(MemorySource, Range<u64>);
+
+    impl Source for Disk {
+        fn length(&self) -> u64 {
+            self.0.length()
+        }
+
+        fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+            let end = at + to_u64(buffer.len());
+            if at < self.1.end && end > self.1.start {
+                let error = std::io::Error::from_raw_os_error(5);
+                return Err(Error::io(&error, "a bad disk"));
+            }
+            self.0.read_at(at, buffer)
+        }
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_read_hides_no_indexed_blocks() {
+        const NEXT: u64 = 100_000;
+        let chain = block(b"ab", NEXT - 54).repeat(3);
+        let walked = |index: &str, bad| {
+            let index = format!("#ASDF BLOCK INDEX\n%YAML 1.1\n---\n{index}...\n");
+            let bytes = [&chain[..], index.as_bytes()].concat();
+            let blocks = walk(&Disk(MemorySource::new(bytes), bad), 0);
+            blocks.map(|blocks| (blocks.list, blocks.broken))
+        };
+        let (second, third) = (NEXT, 2 * NEXT);
+        let index = "- 0\n- 100000\n- 200000\n";
+        for bad in [
+            second..second + 1,
+            second + 30..second + 31,
+            third..third + 4,
+            third + 53..third + 54,
+            second..third + 1,
+        ] {
+            assert_eq!(walked(index, bad), Ok((vec![0, second, third], None)));
+        }
+        for index in [
+            "- 0\n- 100001\n- 200000\n",
+            "- 0\n- 100000\n- 200001\n",
+            "- 0\n",
+        ] {
+            let walked = walked(index, second + 30..second + 31);
+            assert!(matches!(walked, Err(Error::Io { .. })), "{index}");
+        }
     }
 
     #[test]

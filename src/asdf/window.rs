@@ -33,6 +33,11 @@ impl<'a> Window<'a> {
         }
     }
 
+    /// The source.
+    pub fn source(&self) -> &'a dyn Source {
+        self.source
+    }
+
     /// Length of the source in bytes.
     pub fn length(&self) -> u64 {
         self.source.length()
