@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::ops::Range;
 use std::sync::Arc;
 
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
 
 use crate::asdf::yaml::anchors::{self, Name};
 use crate::asdf::yaml::resolve::{self, CoreTag};
@@ -128,6 +128,8 @@ enum Progress {
 struct Open {
     node: Index,
     kind: Kind,
+    /// Whether it stands within brackets.
+    is_flow: bool,
     start: usize,
     /// Where its children begin among those of all that are open.
     children: usize,
@@ -192,15 +194,19 @@ impl<'a> Composer<'a> {
                 let is_plain = matches!(style, ScalarStyle::Plain);
                 if !is_plain {
                     self.separated(span)?;
+                } else if text.starts_with('?') && self.open.last().is_some_and(|open| open.is_flow)
+                {
+                    // To YAML 1.1 the question mark says that what follows is a key.
+                    return Err(self.corrupt("a question mark within brackets", span));
                 }
                 let node = self.scalar(&text, is_plain, anchor, tag.as_deref(), span)?;
                 self.attach(node);
             }
-            Event::SequenceStart(_, anchor, tag) => {
-                self.begin(Kind::Sequence, anchor, tag.as_deref(), span)?;
+            Event::SequenceStart(style, anchor, tag) => {
+                self.begin(Kind::Sequence, style, anchor, tag.as_deref(), span)?;
             }
-            Event::MappingStart(_, anchor, tag) => {
-                self.begin(Kind::Mapping, anchor, tag.as_deref(), span)?;
+            Event::MappingStart(style, anchor, tag) => {
+                self.begin(Kind::Mapping, style, anchor, tag.as_deref(), span)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span)?,
             Event::Alias(anchor) => {
@@ -252,7 +258,14 @@ impl<'a> Composer<'a> {
         }
     }
 
-    fn begin(&mut self, kind: Kind, anchor: usize, tag: Option<&Tag>, span: &Span) -> Result<()> {
+    fn begin(
+        &mut self,
+        kind: Kind,
+        style: StructureStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        span: &Span,
+    ) -> Result<()> {
         if self.open.len() >= limits::TREE_LEVELS {
             return Err(too_deep());
         }
@@ -261,6 +274,7 @@ impl<'a> Composer<'a> {
         self.open.push(Open {
             node,
             kind,
+            is_flow: style == StructureStyle::Flow,
             start: span.start.byte_offset().unwrap_or(0),
             children: self.children.len(),
         });
@@ -610,6 +624,21 @@ mod tests {
             Some(CoreTag::Null)
         );
         assert!(compose(b"a: &i:d k", 0).is_err());
+    }
+
+    /// To PyYAML `{?b: 1}` has the key `b`.
+    #[test]
+    fn a_question_mark_within_brackets_is_no_text() {
+        for text in ["{?b: 1}", "[1, ?2]", "[?]", "a:\n- {b: &c ?d}"] {
+            assert!(compose(text.as_bytes(), 0).is_err(), "{text}");
+        }
+        let texts = document("[{? b : 1}, '?b', b?]");
+        assert_eq!(texts.text(texts.items(Index::ROOT).unwrap()[1]), Some("?b"));
+        let block = document("?b: ?c\nd:\n- ?e");
+        assert_eq!(
+            block.text(block.value(Index::ROOT, "?b").unwrap()),
+            Some("?c")
+        );
     }
 
     #[test]
