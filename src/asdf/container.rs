@@ -406,6 +406,7 @@ impl Extras for File {
             Some(_) => Fields::new(document, index)?.get("mask"),
             None => None,
         };
+        let mask = mask.filter(|&mask| document.core_tag(mask) != Some(CoreTag::Null));
         let Some(mask) = mask else {
             return self.nulls(node, index);
         };

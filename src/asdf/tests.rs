@@ -271,8 +271,10 @@ fn masks_are_numbers_or_ndarrays() {
 #[test]
 fn nulls_of_inline_data_are_its_mask() {
     let nd = "!core/ndarray-1.1.0";
-    let tree =
-        format!("{{n: {nd} {{datatype: int8, data: [[1, null], [~, 4]]}}, l: {nd} [1, null]}}");
+    let tree = format!(
+        "{{n: {nd} {{datatype: int8, data: [[1, null], [~, 4]]}}, l: {nd} [1, null],
+          z: {nd} {{datatype: int8, data: [1, ~], mask: ~}}}}"
+    );
     let file = open(&tree, &[]);
     let mask = |name: &str| match file.mask(id(&file, name)).unwrap() {
         Some(Mask::Array(mask)) => match &mask.storage {
@@ -283,6 +285,7 @@ fn nulls_of_inline_data_are_its_mask() {
     };
     assert_eq!(mask("n"), (vec![2, 2], vec![0, 1, 1, 0]));
     assert_eq!(mask("l"), (vec![2], vec![0, 1]));
+    assert_eq!(mask("z"), (vec![2], vec![0, 1]));
     let array = array(&file, "n");
     assert!(matches!(&array.storage, Ok(Storage::Inline(bytes)) if **bytes == [1, 0, 0, 4]));
 }
