@@ -75,10 +75,11 @@ impl BtreeV2 {
         if bytes.is_none_or(|bytes| bytes > meta.source().length()) {
             return Err(cursor.corrupt("more records than the file can hold"));
         }
-        let root = match (root, records) {
-            (_, 0) => None,
-            (None, _) => return Err(cursor.corrupt("records without a root node")),
-            (Some(at), total) => Some(Child { at, used, total }),
+        let root = match (root, used, records) {
+            (_, 0, 0) => None,
+            (_, _, 0) => return Err(cursor.corrupt("counts of records contradict each other")),
+            (None, ..) => return Err(cursor.corrupt("records without a root node")),
+            (Some(at), used, total) => Some(Child { at, used, total }),
         };
         if let Some(root) = root {
             levels.check(root, depth, &cursor)?;
@@ -135,6 +136,62 @@ impl BtreeV2 {
             child = self.child(&node, i)?;
             level = below;
         }
+    }
+
+    /// The one record that `order` calls equal to `sought`, which has the form of a record.
+    ///
+    /// # Errors
+    /// As a node on the way is damaged; `Corrupt` for two such records, and where there is none, but records on the way
+    /// are out of order, so that it may be elsewhere.
+    pub fn find_only(
+        &self,
+        sought: &[u8],
+        order: &dyn Fn(&[u8], &[u8]) -> Ordering,
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(mut child) = self.root else {
+            return Ok(None);
+        };
+        let mut way = Vec::new();
+        for level in (0..=self.depth()).rev() {
+            let node = self.node(child, level)?;
+            let (i, equal) =
+                self.first_not_before(&node, &mut |record| Ok(order(sought, record)))?;
+            if equal {
+                let next = i.saturating_add(1);
+                if next < node.used && order(sought, self.record(&node, next)?).is_eq() {
+                    return Err(node.corrupt("a record is there twice"));
+                }
+                return Ok(Some(self.record(&node, i)?.to_vec()));
+            }
+            if level > 0 {
+                child = self.child(&node, i)?;
+            }
+            way.push((node, i));
+        }
+        self.check_order(&way, order)?;
+        Ok(None)
+    }
+
+    /// Checks that the records of the nodes of `way` are in order: those before the step that was taken at each node, from
+    /// the root down, and then those behind it, from the leaf up.
+    fn check_order(
+        &self,
+        way: &[(Node, usize)],
+        order: &dyn Fn(&[u8], &[u8]) -> Ordering,
+    ) -> Result<()> {
+        let before = way.iter().map(|(node, i)| (node, 0..*i));
+        let behind = way.iter().rev().map(|(node, i)| (node, *i..node.used));
+        let mut last: Option<&[u8]> = None;
+        for (node, range) in before.chain(behind) {
+            for i in range {
+                let record = self.record(node, i)?;
+                if last.is_some_and(|last| order(last, record).is_ge()) {
+                    return Err(node.corrupt("records are out of order"));
+                }
+                last = Some(record);
+            }
+        }
+        Ok(())
     }
 
     /// The record at `position`, counted from 0 in the tree's order; `None` past the last.
@@ -206,6 +263,22 @@ impl BtreeV2 {
         })
     }
 
+    /// The node, in which and below which there are as many records as is said of it. Who counts records on the way would
+    /// pass over others.
+    fn counted_node(&self, child: Child, level: usize) -> Result<Node> {
+        let node = self.node(child, level)?;
+        if level > 0 {
+            let mut total = child.used;
+            for i in 0..=node.used {
+                total = total.saturating_add(self.child(&node, i)?.total);
+            }
+            if total != child.total {
+                return Err(node.corrupt("other than the counted number of records"));
+            }
+        }
+        Ok(node)
+    }
+
     fn record<'n>(&self, node: &'n Node, i: usize) -> Result<&'n [u8]> {
         let mut cursor = Cursor::new(&node.block, node.at, LEAF);
         let before = i.saturating_mul(self.record_size);
@@ -229,6 +302,16 @@ impl BtreeV2 {
         self.levels
             .check(child, node.level.saturating_sub(1), &cursor)?;
         Ok(child)
+    }
+}
+
+impl Node {
+    fn corrupt(&self, why: &str) -> Error {
+        let what = match self.level {
+            0 => LEAF,
+            _ => INTERNAL,
+        };
+        Error::corrupt(format!("{what}: {why}"), self.at)
     }
 }
 
@@ -312,7 +395,7 @@ impl RecordCursor {
                 Step::Child(i) => {
                     let child = self.tree.child(&frame.node, i)?;
                     let level = frame.node.level.saturating_sub(1);
-                    let node = self.tree.node(child, level)?;
+                    let node = self.tree.counted_node(child, level)?;
                     self.path.push(Frame { node, step: 0 });
                 }
                 Step::End => {
@@ -329,7 +412,7 @@ impl RecordCursor {
         let mut level = self.tree.depth();
         let mut before = self.position;
         loop {
-            let node = self.tree.node(child, level)?;
+            let node = self.tree.counted_node(child, level)?;
             let Some(below) = level.checked_sub(1) else {
                 let step = usize::try_from(before).unwrap_or(usize::MAX);
                 self.path.push(Frame { node, step });
@@ -471,6 +554,36 @@ mod tests {
         let tree = open(&[header(1, 64, 1, 16), over, leaf]).unwrap();
         assert!(tree.get(0).is_err());
         assert!(open(&[header(65, 64, 1, 1)]).is_err());
+    }
+
+    #[test]
+    fn counted_records_are_all() {
+        let [_, root, a, b, c] = small_tree();
+        for total in [7, 9] {
+            let blocks = [
+                header(1, 64, 2, total),
+                root.clone(),
+                a.clone(),
+                b.clone(),
+                c.clone(),
+            ];
+            assert!(open(&blocks).unwrap().get(0).is_err());
+        }
+        assert!(open(&[header(0, 64, 2, 0), a]).is_err());
+    }
+
+    #[test]
+    fn one_record_or_an_error_where_the_order_is_damaged() {
+        let only = |keys: &[[u8; 2]], key: u8| {
+            let used = u16::try_from(keys.len()).unwrap();
+            let tree = open(&[header(0, 64, used, used.into()), node(b"BTLF", keys, &[])]).unwrap();
+            tree.find_only(&[key, 0, 0, 0], &|one, other| one[0].cmp(&other[0]))
+        };
+        let sound = [[1, b'a'], [3, b'b'], [5, b'c']];
+        assert_eq!(only(&sound, 3), Ok(Some(vec![3, 0, 0, b'b'])));
+        assert_eq!(only(&sound, 4), Ok(None));
+        assert!(only(&[[5, b'a'], [3, b'b'], [1, b'c']], 1).is_err());
+        assert!(only(&[[1, b'a'], [3, b'b'], [3, b'c']], 3).is_err());
     }
 
     /// A node that is its own child is met one level lower as a leaf, and is none.

@@ -57,16 +57,10 @@ impl ChunkIndex for BtreeV2Index {
         if !self.geometry.holds(place) {
             return Ok(None);
         }
-        let record = self.tree.find(&mut |record| {
-            let mut cursor = self.cursor(record);
-            cursor.skip(self.form.size)?;
-            for along in place {
-                let order = along.cmp(&cursor.u64()?);
-                if order.is_ne() {
-                    return Ok(order);
-                }
-            }
-            Ok(std::cmp::Ordering::Equal)
+        let mut sought = vec![0; self.form.size];
+        sought.extend(place.iter().flat_map(|along| along.to_le_bytes()));
+        let record = self.tree.find_only(&sought, &|one, other| {
+            self.place(one).cmp(self.place(other))
         })?;
         let Some(record) = record else {
             return Ok(None);
@@ -96,6 +90,13 @@ impl ChunkIndex for BtreeV2Index {
 }
 
 impl BtreeV2Index {
+    /// Where in the grid the chunk of a record is.
+    fn place<'r>(&self, record: &'r [u8]) -> impl Iterator<Item = u64> + 'r {
+        let place = record.get(self.form.size..).unwrap_or_default();
+        let (along, _) = place.as_chunks();
+        along.iter().map(|&along| u64::from_le_bytes(along))
+    }
+
     /// A cursor at the start of a record, whose errors name the tree.
     fn cursor<'r>(&self, record: &'r [u8]) -> Cursor<'r> {
         Cursor::new(record, self.at, RECORD)

@@ -487,6 +487,72 @@ fn new_trees_of_chunks_that_lie() {
 }
 
 #[test]
+/// A dataset of four chunks of 16 bytes, number `n` of which is of bytes `n + 1`, in a new tree: its leaves by the numbers of
+/// the chunks that they have, and the chunks that the root has between them if there are several.
+fn in_new_tree(leaves: &[&[u64]], between: &[u64]) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let chunks = [1, 2, 3, 4].map(|byte| file.put(&[byte; 16]));
+    let records = |numbers: &[u64]| {
+        let record = |&number: &u64| words(&[chunks[number as usize % 4], number]);
+        numbers.iter().flat_map(record).collect::<Vec<_>>()
+    };
+    let total: usize = leaves.iter().map(|leaf| leaf.len()).sum();
+    let mut tree = Btree2 {
+        record_type: 10,
+        node_size: 512,
+        record_size: 16,
+        depth: 0,
+        root: 0,
+        used: leaves[0].len() as u16,
+        total: (total + between.len()) as u64,
+    };
+    let mut root = [b"BTIN\0\x0a".to_vec(), records(between)].concat();
+    for leaf in leaves {
+        tree.root = file.put(&tree.leaf(&records(leaf)));
+        root.extend(tree.root.to_le_bytes());
+        root.push(leaf.len() as u8);
+    }
+    if leaves.len() > 1 {
+        tree.depth = 1;
+        tree.used = between.len() as u16;
+        tree.root = file.put(&sealed(root));
+    }
+    let at = file.put(&tree.header());
+    let layout = chunked_4(0, &[16, 1], &[5, 0, 2, 0, 0, 100, 40], at);
+    let bad = file.put(&dataset(&[64], &byte_type(), layout, &[]));
+    file.beside_good(bad)
+}
+
+/// Records out of order lead past chunks that are there, and of a chunk that is there twice one is wrong: what is read is right
+/// or an error.
+#[test]
+fn records_of_chunks_out_of_order() {
+    let read = |bytes: Vec<u8>| {
+        let tree = good_is_good(bytes);
+        [0, 1, 2, 3].map(|number| tree.part("bad", number * 16, 16))
+    };
+    let all = [1, 2, 3, 4].map(|byte| Ok(vec![byte; 16]));
+    assert_eq!(read(in_new_tree(&[&[0, 1, 2, 3]], &[])), all);
+    assert_eq!(read(in_new_tree(&[&[0, 1], &[3]], &[2])), all);
+    let absent = read(in_new_tree(&[&[0], &[3]], &[1]));
+    assert_eq!(absent[2], Ok(vec![0; 16]));
+
+    let right = |bytes: Vec<u8>, lost: &[usize]| {
+        for (number, chunk) in read(bytes).into_iter().enumerate() {
+            let is_lost = lost.contains(&number);
+            assert!(
+                chunk.is_err() || chunk == all[number] && !is_lost,
+                "{number}"
+            );
+        }
+    };
+    right(in_new_tree(&[&[1, 0, 2, 3]], &[]), &[]);
+    right(in_new_tree(&[&[0, 3, 2, 1]], &[]), &[]);
+    right(in_new_tree(&[&[0, 1, 1, 3]], &[]), &[1, 2]);
+    right(in_new_tree(&[&[0, 3, 3, 3]], &[]), &[1, 2, 3]);
+    right(in_new_tree(&[&[3], &[0, 1]], &[2]), &[]);
+}
+
 fn single_and_implicit_chunks_that_are_not_there() {
     bad_alone_is_bad(indexed(&[2], &[]));
     let filtered = |size: u64| {

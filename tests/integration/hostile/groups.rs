@@ -372,7 +372,7 @@ fn a_name_twice_in_a_dense_group() {
 
 #[test]
 fn new_trees_that_lie() {
-    let lies: [fn(&mut Btree2); 12] = [
+    let lies: [fn(&mut Btree2); 13] = [
         |tree| tree.node_size = u32::MAX,
         |tree| tree.depth = u16::MAX,
         |tree| tree.depth = 3,
@@ -382,6 +382,7 @@ fn new_trees_that_lie() {
         |tree| tree.record_type = 9,
         |tree| tree.total = u64::MAX,
         |tree| tree.total = 2,
+        |tree| tree.total = 0,
         |tree| tree.used = u16::MAX,
         |tree| tree.root = UNDEFINED,
         |tree| tree.root = 1 << 61,
