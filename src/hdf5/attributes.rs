@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
-use crate::hdf5::message::attribute_info::AttributeInfo;
+use crate::hdf5::message::on_heap::OnHeap;
 use crate::hdf5::message::{attribute, kind};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::ObjectHeader;
@@ -21,6 +21,9 @@ use crate::wire::checksum::lookup3;
 
 /// Record type of the index over the names' hashes.
 const NAME_INDEX: u8 = 8;
+
+/// Bytes of an attribute's creation order in the attribute info message.
+const CREATION_ORDER: usize = 2;
 
 /// Bytes of a heap ID in its records.
 const HEAP_ID: usize = 8;
@@ -52,17 +55,14 @@ impl<'a> Attributes<'a> {
     ) -> Result<Self> {
         let info = header.find(kind::ATTRIBUTE_INFO).map(|message| {
             let mut cursor = Cursor::new(message.data, message.at, "attribute info message");
-            AttributeInfo::read(metadata, &mut cursor)
+            OnHeap::read(metadata, CREATION_ORDER, &mut cursor)
         });
-        let dense = match info.transpose()? {
-            Some(AttributeInfo {
-                heap: Some(heap),
-                name_index: Some(name_index),
-            }) => {
+        let dense = match info.transpose()?.flatten() {
+            Some(OnHeap { heap, name_index }) => {
                 let heap = FractalHeap::open(metadata, heap)?;
                 Some(Dense { heap, name_index })
             }
-            _ => None,
+            None => None,
         };
         Ok(Attributes {
             metadata,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::group::dense::{DenseLinks, DenseStream};
 use crate::hdf5::group::symbol_table_node::{SymbolTableLinks, SymbolTableStream};
-use crate::hdf5::message::link_info::LinkInfo;
+use crate::hdf5::message::on_heap::OnHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::message::{kind, link};
 use crate::hdf5::metadata::Metadata;
@@ -19,6 +19,9 @@ use crate::hdf5::object_header::ObjectHeader;
 use crate::model::distinct::keep_first_of_each;
 use crate::model::{Link, LinkStream};
 use crate::wire::{Cursor, to_u64, to_usize};
+
+/// Bytes of a link's creation order.
+const CREATION_ORDER: usize = 8;
 
 /// Where a group's links are.
 #[derive(Debug)]
@@ -45,16 +48,16 @@ impl Group {
         }
         if let Some(message) = header.find(kind::LINK_INFO) {
             let mut cursor = Cursor::new(message.data, message.at, "link info message");
-            let info = LinkInfo::read(metadata, &mut cursor)?;
-            if let (Some(heap), Some(name_index)) = (info.heap, info.name_index) {
-                let links = DenseLinks::new(Arc::clone(metadata), heap, name_index);
-                return Ok(Some(Group::Dense(links)));
-            }
-            return Ok(Some(Self::compact(metadata, header)));
+            return Ok(Some(
+                match OnHeap::read(metadata, CREATION_ORDER, &mut cursor)? {
+                    Some(OnHeap { heap, name_index }) => {
+                        Group::Dense(DenseLinks::new(Arc::clone(metadata), heap, name_index))
+                    }
+                    None => Self::compact(metadata, header),
+                },
+            ));
         }
-        Ok(header
-            .find(kind::LINK)
-            .map(|_| Self::compact(metadata, header)))
+        Ok(None)
     }
 
     fn compact(metadata: &Metadata, header: &ObjectHeader) -> Self {

@@ -2,7 +2,6 @@
 //! message that has more than a field or two.
 
 pub mod attribute;
-pub mod attribute_info;
 pub mod data_layout;
 pub mod dataspace;
 pub mod datatype;
@@ -10,9 +9,9 @@ pub mod external_files;
 pub mod fill_value;
 pub mod filter_pipeline;
 pub mod link;
-pub mod link_info;
 pub mod modification_time;
 pub mod object_comment;
+pub mod on_heap;
 pub mod symbol_table;
 
 /// The type numbers of header messages.

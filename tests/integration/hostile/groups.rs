@@ -470,6 +470,29 @@ fn fractal_heaps_that_lie() {
     }
 }
 
+/// Links are on a heap or in the header: without heap or index it is not known which, and none would be listed.
+#[test]
+fn heaps_without_an_index_of_names() {
+    let with_info = |flags: u8, heap: u64, index: u64| {
+        let mut file = Hdf5::new();
+        let info = [vec![0, flags], words(&[heap, index])].concat();
+        let bad = file.put(&header_2(&[Message(kind::LINK_INFO, 0, info)]));
+        file.beside_good(bad)
+    };
+    bad_alone_is_bad(with_info(0, SOME, UNDEFINED));
+    bad_alone_is_bad(with_info(0, UNDEFINED, SOME));
+    bad_alone_is_bad(with_info(4, UNDEFINED, UNDEFINED)); // an unknown flag
+    let tree = good_is_good(with_info(0, UNDEFINED, UNDEFINED));
+    assert_eq!(tree.names("bad"), Ok(Vec::new()));
+}
+
+/// Links alone make no group: the message that says whether they are all is lost.
+#[test]
+fn links_without_a_link_info_message() {
+    let link = hard_link(b"one", SOME);
+    bad_alone_is_bad(with_bad(&header_2(&[link])));
+}
+
 #[test]
 fn heap_ids_that_lie() {
     let lies: [fn(&mut Vec<u8>); 6] = [

@@ -258,7 +258,7 @@ fn messages_of_types_that_are_never_shared() {
         [
             dataset(contiguous(SOME, 4)),
             dataset(continued.clone()),
-            header_2(&[marked(hard_link(b"one", child))]),
+            group(&[marked(hard_link(b"one", child))]),
             header_1(&[marked(Message(kind::SYMBOL_TABLE, 0, table.clone()))]),
         ]
     };

@@ -272,6 +272,23 @@ fn sixty_five_thousand_times_no_link() {
     assert_eq!(tree.content("good"), Ok(b"goodness".to_vec()));
 }
 
+/// Where it is not known whether attributes are on a heap, none of them is taken for all.
+#[test]
+fn heaps_of_attributes_without_an_index_of_names() {
+    for (flags, heap, index) in [
+        (0, SOME, UNDEFINED),
+        (0, UNDEFINED, SOME),
+        (4, UNDEFINED, UNDEFINED),
+    ] {
+        let info = [vec![0, flags], words(&[heap, index])].concat();
+        let info = Message(kind::ATTRIBUTE_INFO, 0, info);
+        let tree = good_is_good(with_bad_dataset(vec![info]));
+        assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
+        let (_, end) = tree.listing(".h5fs/attrs/bad");
+        end.expect_err("attributes that cannot be listed");
+    }
+}
+
 #[test]
 fn dense_attributes_that_lie() {
     for (heap, tree) in [(1 << 60, 96), (96, 1 << 60), (96, 96), (8, UNDEFINED - 1)] {

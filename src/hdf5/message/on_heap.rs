@@ -1,0 +1,50 @@
+//! Where many links or attributes of an object are, as the link info message (HDF5 3.0, IV.A.2.c) and the attribute
+//! info message (IV.A.2.v) say it alike.
+
+use crate::error::Result;
+use crate::hdf5::metadata::Metadata;
+use crate::wire::Cursor;
+
+/// A fractal heap and its index. Addresses are absolute file offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OnHeap {
+    /// The fractal heap that holds the messages.
+    pub heap: u64,
+    /// The version 2 B-tree over the hashes of the names.
+    pub name_index: u64,
+}
+
+impl OnHeap {
+    /// Reads the body of a message that counts creation orders in `order_size` bytes; `None` where links or attributes
+    /// are in the object's header.
+    ///
+    /// # Errors
+    /// `Corrupt` for a heap without an index or the other way round; `Unsupported` for an unknown version or flag.
+    pub fn read(
+        metadata: &Metadata,
+        order_size: usize,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Option<Self>> {
+        const ORDER_TRACKED: u8 = 0b01;
+        const ORDER_INDEXED: u8 = 0b10;
+        match cursor.u8()? {
+            0 => {}
+            version => return Err(cursor.unsupported(&format!("version {version}"))),
+        }
+        let flags = cursor.u8()?;
+        if flags & !(ORDER_TRACKED | ORDER_INDEXED) != 0 {
+            return Err(cursor.unsupported(&format!("flags {flags:#04x}")));
+        }
+        if flags & ORDER_TRACKED != 0 {
+            cursor.skip(order_size)?; // the highest creation order so far
+        }
+        let heap = metadata.address(cursor)?;
+        // An index over the creation order may follow; attributes have theirs in the name index too.
+        match (heap, metadata.address(cursor)?) {
+            (Some(heap), Some(name_index)) => Ok(Some(OnHeap { heap, name_index })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(cursor.corrupt("a heap without an index of names")),
+            (None, Some(_)) => Err(cursor.corrupt("an index of names without a heap")),
+        }
+    }
+}
