@@ -15,6 +15,8 @@ use crate::source::{check_range, read_block};
 use crate::wire::checksum::lookup3_without;
 use crate::wire::{Cursor, to_u64, to_usize};
 
+const DIRECT_BLOCK: &str = "fractal heap direct block";
+
 /// A fractal heap's header, and the way to its objects.
 #[derive(Debug)]
 pub struct FractalHeap {
@@ -83,10 +85,14 @@ struct Child {
     size: u64,
 }
 
-/// A direct block as the parent describes it.
-struct DirectBlock {
+/// A block as its parent, or the header, describes it.
+struct BlockEntry {
     address: u64,
+    /// Offset of its first byte in the heap's space.
+    start: u64,
+    /// Bytes of that space.
     size: u64,
+    /// Stored size and filter mask, where the heap has filters and the block is direct.
     filtered: (u64, u32),
 }
 
@@ -214,28 +220,25 @@ impl FractalHeap {
     /// The direct block that holds heap offset `offset`, and the heap offset of its first byte.
     fn direct_block(&self, offset: u64) -> Result<(Arc<[u8]>, u64)> {
         let nowhere = || Error::corrupt("fractal heap: an object is where no block is", self.at);
-        let mut address = self.root.address.ok_or_else(nowhere)?;
-        if self.root.rows == 0 {
-            let size = self.table.starting_block_size;
-            let block = DirectBlock {
-                address,
-                size,
-                filtered: self.root.filtered,
-            };
+        let mut block = BlockEntry {
+            address: self.root.address.ok_or_else(nowhere)?,
+            start: 0,
+            size: self.table.starting_block_size,
+            filtered: self.root.filtered,
+        };
+        let mut rows = self.root.rows;
+        if rows == 0 {
             return Ok((self.read_direct(&block)?, 0));
         }
-        let (mut start, mut rows) = (0_u64, self.root.rows);
         for _ in 0..limits::TREE_DEPTH {
-            let child = self.table.child(offset.saturating_sub(start));
+            let child = self.table.child(offset.saturating_sub(block.start));
             let child = child.filter(|child| child.row < rows).ok_or_else(nowhere)?;
-            let entry = self
-                .child_entry(address, rows, &child)?
+            block = self
+                .child_entry(&block, rows, &child)?
                 .ok_or_else(nowhere)?;
-            start = start.checked_add(child.start).ok_or_else(nowhere)?;
             if child.row < self.table.max_direct_rows() {
-                return Ok((self.read_direct(&entry)?, start));
+                return Ok((self.read_direct(&block)?, block.start));
             }
-            address = entry.address;
             rows = self.table.rows_of_indirect(child.size);
         }
         Err(Error::limit(
@@ -244,10 +247,16 @@ impl FractalHeap {
         ))
     }
 
-    /// The child's entry in the indirect block at `address` with `rows` rows.
-    fn child_entry(&self, address: u64, rows: u32, child: &Child) -> Result<Option<DirectBlock>> {
+    /// The child's entry in the indirect block `parent` with `rows` rows.
+    fn child_entry(
+        &self,
+        parent: &BlockEntry,
+        rows: u32,
+        child: &Child,
+    ) -> Result<Option<BlockEntry>> {
         const WHAT: &str = "fractal heap indirect block";
         let metadata = &self.metadata;
+        let address = parent.address;
         let offsets = to_u64(metadata.size_of_offsets());
         let direct_rows = u64::from(rows.min(self.table.max_direct_rows()));
         let indirect_rows = u64::from(rows).saturating_sub(direct_rows);
@@ -268,7 +277,7 @@ impl FractalHeap {
         let block = metadata.block(address, length, WHAT, verify)?;
         let mut cursor = Cursor::new(&block, address, WHAT);
         cursor.signature(b"FHIB")?;
-        self.check_owner(&mut cursor)?;
+        self.check_place(&mut cursor, parent.start)?;
         let (before, is_direct) = match child.entry.checked_sub(direct) {
             None => (child.entry.saturating_mul(direct_entry), true),
             Some(after) => (
@@ -289,8 +298,11 @@ impl FractalHeap {
             true => (metadata.length(&mut cursor)?, cursor.u32()?),
             false => (0, 0),
         };
-        Ok(Some(DirectBlock {
+        let start = parent.start.checked_add(child.start);
+        let start = start.ok_or_else(|| cursor.corrupt("a child is past all offsets"))?;
+        Ok(Some(BlockEntry {
             address,
+            start,
             size: child.size,
             filtered,
         }))
@@ -305,21 +317,33 @@ impl FractalHeap {
         to_u64(width).saturating_add(4 + 1)
     }
 
-    /// The version and heap address behind a block's signature.
-    fn check_owner(&self, cursor: &mut Cursor<'_>) -> Result<()> {
+    /// The version, heap address and offset behind a block's signature; so no block can stand in for another, which
+    /// begins at another offset than `start`.
+    fn check_place(&self, cursor: &mut Cursor<'_>, start: u64) -> Result<()> {
         match cursor.u8()? {
             0 => {}
             version => return Err(cursor.unsupported(&format!("version {version}"))),
         }
-        match self.metadata.address(cursor)? == Some(self.at) {
+        if self.metadata.address(cursor)? != Some(self.at) {
+            return Err(cursor.corrupt("belongs to another heap"));
+        }
+        match cursor.uint(self.offset_width)? == start {
             true => Ok(()),
-            false => Err(cursor.corrupt("belongs to another heap")),
+            false => Err(cursor.corrupt("stands at another place of the heap")),
         }
     }
 
     /// A direct block, its filters undone.
-    fn read_direct(&self, block: &DirectBlock) -> Result<Arc<[u8]>> {
-        const WHAT: &str = "fractal heap direct block";
+    fn read_direct(&self, block: &BlockEntry) -> Result<Arc<[u8]>> {
+        let bytes = self.fetch_direct(block)?;
+        let mut cursor = Cursor::new(&bytes, block.address, DIRECT_BLOCK);
+        cursor.signature(b"FHDB")?;
+        self.check_place(&mut cursor, block.start)?;
+        Ok(bytes)
+    }
+
+    fn fetch_direct(&self, block: &BlockEntry) -> Result<Arc<[u8]>> {
+        const WHAT: &str = DIRECT_BLOCK;
         let verify = |bytes: &[u8]| self.verify_direct(bytes, block.address);
         if self.pipeline.0.is_empty() {
             return self.metadata.block(block.address, block.size, WHAT, verify);
@@ -343,21 +367,16 @@ impl FractalHeap {
     /// The checksum stands in the block's own header and is taken over the whole block, as if it were
     /// zero itself.
     fn verify_direct(&self, bytes: &[u8], at: u64) -> Result<()> {
-        let mut cursor = Cursor::new(bytes, at, "fractal heap direct block");
-        cursor.signature(b"FHDB")?;
-        self.check_owner(&mut cursor)?;
         if !self.checksummed {
             return Ok(());
         }
-        cursor.skip(self.offset_width)?;
-        let place = cursor.position();
+        let mut cursor = Cursor::new(bytes, at, DIRECT_BLOCK);
+        let place = to_usize(self.block_prefix())?;
+        cursor.skip(place)?;
         let stored = cursor.u32()?;
         match lookup3_without(bytes, place) == stored {
             true => Ok(()),
-            false => Err(Error::corrupt(
-                "fractal heap direct block: wrong checksum",
-                at,
-            )),
+            false => Err(cursor.corrupt("wrong checksum")),
         }
     }
 

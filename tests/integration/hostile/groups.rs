@@ -470,6 +470,18 @@ fn fractal_heaps_that_lie() {
     }
 }
 
+/// A block of the heap that says to stand elsewhere in it may be another one.
+#[test]
+fn blocks_at_another_place_of_their_heap() {
+    for at in 13..17 {
+        let mut bytes = dense(|_| {}, |_| {}, |_| {});
+        let block = bytes.windows(4).position(|four| four == b"FHDB");
+        bytes[block.expect("a block") + at] ^= 1;
+        let error = bad_alone_is_bad(bytes);
+        assert!(error.to_string().contains("another place"), "{error}");
+    }
+}
+
 /// Links are on a heap or in the header: without heap or index it is not known which, and none would be listed.
 #[test]
 fn heaps_without_an_index_of_names() {
