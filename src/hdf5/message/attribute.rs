@@ -28,11 +28,11 @@ pub fn read(
         cursor.skip(1)?; // character set, whose claims names do not keep
     }
     let name = part(version, name_size, cursor)?;
-    let name = name
-        .split(|&byte| byte == 0)
-        .next()
-        .unwrap_or_default()
-        .to_vec();
+    // The last byte ends the name, whatever it is, as for the HDF5 library.
+    let name = name.split_last().map_or(name, |(_, name)| name);
+    if name.contains(&0) {
+        return Err(cursor.corrupt("the name is not as long as it says"));
+    }
     let parts = Parts {
         metadata,
         shared,
@@ -42,7 +42,7 @@ pub fn read(
         dataspace_size,
     };
     Ok(Attribute {
-        name,
+        name: name.to_vec(),
         content: parts.content(cursor),
     })
 }

@@ -289,6 +289,21 @@ fn heaps_of_attributes_without_an_index_of_names() {
     }
 }
 
+/// The last byte ends a name. An earlier one that would end it tells that the name's length is damaged.
+#[test]
+fn names_of_attributes_of_other_lengths() {
+    let named = |size: u16| {
+        let mut body = attribute(b"name", &byte_type(), &[1], b"x");
+        body[2..4].copy_from_slice(&size.to_le_bytes());
+        body
+    };
+    let names = |body: Vec<u8>| good_is_good(attributes(vec![body])).listing(".h5fs/attrs/bad");
+    assert_eq!(names(named(5)), (vec![b"@name".to_vec()], Ok(())));
+    assert_eq!(names(named(4)).0, [b"@nam"]);
+    let (none, end) = names(named(6));
+    assert!(none.is_empty() && end.is_err());
+}
+
 #[test]
 fn dense_attributes_that_lie() {
     for (heap, tree) in [(1 << 60, 96), (96, 1 << 60), (96, 96), (8, UNDEFINED - 1)] {
