@@ -72,6 +72,7 @@ pub fn read(
 
 fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<Vec<Entry>> {
     const WHAT: &str = "virtual dataset block";
+    const CHECKSUM: usize = 4;
     verify_checksum(block, at, WHAT)?;
     let mut cursor = Cursor::new(block, at, WHAT);
     let version = cursor.u8()?;
@@ -90,7 +91,10 @@ fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<Vec<Entry>
         regions.into_iter().try_for_each(opening::hold)?;
         entries.push(entry);
     }
-    Ok(entries)
+    match cursor.remaining() {
+        CHECKSUM => Ok(entries),
+        _ => Err(cursor.corrupt("more than its entries")),
+    }
 }
 
 /// In version 1 a name may be given by the number of an earlier entry that has it.
@@ -201,6 +205,14 @@ impl Layout<'_> {
         let source = self.source(literal(&entry.file)?, literal(&entry.dataset)?)?;
         let dims = self.extent(&source)?.unwrap_or_default();
         let extent = dims.get(source_dimension).copied().unwrap_or(0);
+        let one_step = |region, dimension, axis| {
+            let length = Some(1);
+            with_axis(region, dimension, Axis { length, ..axis })
+        };
+        self.check_sizes(
+            &one_step(&entry.source, source_dimension, source_axis),
+            &one_step(&entry.target, target_dimension, target_axis),
+        )?;
         let length = Some(source_axis.steps_before(extent));
         let target_axis = Axis {
             length,
@@ -291,6 +303,17 @@ impl Layout<'_> {
         }
     }
 
+    /// Checks that as many elements are taken as there is room for, whether the source is there or not.
+    fn check_sizes(&self, source: &Region, target: &Region) -> Result<()> {
+        match (elements(source), elements(target)) {
+            (Some(source), Some(target)) if source != target => {
+                let what = format!("virtual dataset: {source} elements for a part of {target}");
+                Err(Error::corrupt(what, self.at))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn push(
         &mut self,
         source: Arc<SourceDataset>,
@@ -300,6 +323,7 @@ impl Layout<'_> {
         if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
             return Err(too_many());
         }
+        self.check_sizes(&source_region, &region)?;
         opening::hold(to_u64(size_of::<Mapping>()))?;
         self.mappings.push(Mapping {
             region,
@@ -307,6 +331,17 @@ impl Layout<'_> {
             source,
         });
         Ok(())
+    }
+}
+
+/// Elements of a selection, where they follow from it alone.
+fn elements(region: &Region) -> Option<u64> {
+    match region {
+        Region::Nothing => Some(0),
+        Region::Regular(axes) => axes
+            .iter()
+            .try_fold(1, |product: u64, axis| product.checked_mul(axis.length?)),
+        _ => None,
     }
 }
 

@@ -461,6 +461,11 @@ fn virtual_datasets_that_lie() {
     bad(&part(regular(0, 0, 8, 1), regular(0, 8, 1, 8)), 1);
     bad(&part(regular(u64::MAX, 1, 8, 1), regular(0, 8, 1, 8)), 1);
     bad(&part(vec![9; 40], all()), 1);
+    bad(&part(all(), regular(0, 8, 1, 8)), 0); // more than is counted
+    // A source that is not there has no more elements than there is room for, either.
+    let missing = |source, target| vec![(&b"."[..], &b"/none"[..], source, target)];
+    bad(&missing(regular(0, 8, 1, 8), regular(0, 8, 2, 8)), 1);
+    bad(&missing(regular(0, 8, 1, 8), regular(0, 9, 1, 9)), 1);
 }
 
 /// Sources by number without end: none of them is there, and they are not sought for long.
