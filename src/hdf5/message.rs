@@ -16,6 +16,8 @@ pub mod symbol_table;
 
 /// The type numbers of header messages.
 pub mod kind {
+    /// NIL: room for a message.
+    pub const NIL: u16 = 0x00;
     /// Dataspace.
     pub const DATASPACE: u16 = 0x01;
     /// Link info.

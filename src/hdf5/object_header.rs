@@ -247,8 +247,10 @@ impl ObjectHeader {
             "object header message",
         );
         cursor.skip(messages.start)?;
+        let mut has_nil = false;
         while cursor.remaining() >= prefix_length(version) {
             let place = read_message(&mut cursor, version, block)?;
+            has_nil |= place.kind == kind::NIL;
             if place.kind == kind::CONTINUATION {
                 let data = bytes.get(place.data.clone()).unwrap_or_default();
                 let mut target = Cursor::new(data, cursor.at(), "continuation message");
@@ -264,6 +266,10 @@ impl ObjectHeader {
                 return Err(Error::limit("messages of an object header", most));
             }
             self.messages.push(place);
+        }
+        // Writers make a gap part of a NIL message; the HDF5 library refuses both in one block.
+        if has_nil && cursor.remaining() > 0 && matches!(version, Version::Two { .. }) {
+            return Err(cursor.corrupt("a gap beside a NIL message"));
         }
         self.blocks.push(Block { at, bytes });
         Ok(())

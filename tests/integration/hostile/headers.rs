@@ -57,6 +57,12 @@ fn new_headers_are_bounded_and_sealed() {
         let tree = good_is_good(file.beside_good(bad));
         assert_eq!(tree.content("bad"), Ok(b"some".to_vec()));
     }
+    // Beside room for a message there is none: some message's size is damaged.
+    let mut body = sound[10..sound.len() - 4].to_vec();
+    body.extend([0, 2, 0, 0, 0, 0, 0, 0, 0]);
+    let length = u32::try_from(body.len()).expect("short").to_le_bytes();
+    let spoilt = sealed([&b"OHDR\x02\x02"[..], &length, &body].concat());
+    bad_alone_is_bad(with_bad(&spoilt));
 }
 
 /// The last that the file holds is the header of `bad`, less its last bytes.
