@@ -19,6 +19,9 @@ pub fn read(cursor: &mut Cursor<'_>) -> Result<Region> {
     let selection_type = cursor.u32()?;
     let version = cursor.u32()?;
     match selection_type {
+        NONE | ALL if version != 1 => {
+            Err(cursor.unsupported(&format!("selection version {version}")))
+        }
         NONE | ALL => {
             cursor.skip(4 + 4)?; // reserved, length
             Ok(if selection_type == ALL {

@@ -65,7 +65,7 @@ pub enum Index {
 ///
 /// # Errors
 /// `Corrupt` for a chunk without elements or of too many dimensions; `Unsupported` for an unknown
-/// version, class or index.
+/// version, class, flag or index.
 pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     match cursor.u8()? {
         1 | 2 => read_old(metadata, cursor),
@@ -158,6 +158,9 @@ fn chunks(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     const PARTIAL_UNFILTERED: u8 = 0b01;
     const SINGLE_IS_FILTERED: u8 = 0b10;
     let flags = cursor.u8()?;
+    if flags & !(PARTIAL_UNFILTERED | SINGLE_IS_FILTERED) != 0 {
+        return Err(cursor.unsupported(&format!("flags {flags:#04x}")));
+    }
     let dimensionality = cursor.u8()?;
     let width = usize::from(cursor.u8()?);
     let (shape, element_size) = chunk_dims(dimensionality, width, cursor)?;

@@ -104,7 +104,7 @@ impl Reader<'_> {
             },
             5 => opaque(bits, cursor)?,
             6 => self.nested()?.compound(version, bits, size, cursor)?,
-            7 => reference(bits, cursor)?,
+            7 => self.reference(bits, size, cursor)?,
             8 => self.nested()?.enumeration(version, bits, size, cursor)?,
             9 => self.nested()?.variable_length(bits, size, cursor)?,
             10 => self.nested()?.array(version, size, cursor)?,
@@ -183,6 +183,20 @@ impl Reader<'_> {
         })
     }
 
+    fn reference(&self, bits: ClassBits, size: u32, cursor: &Cursor<'_>) -> Result<Class> {
+        let address = to_u64(self.size_of_offsets);
+        let (kind, bytes) = match bits.field(0, 4) {
+            0 => (ReferenceKind::Object, address),
+            1 => (ReferenceKind::Region, address.saturating_add(4)),
+            2..=4 => (ReferenceKind::Standard, u64::from(size)),
+            kind => return Err(cursor.unsupported(&format!("reference type {kind}"))),
+        };
+        match bytes == u64::from(size) {
+            true => Ok(Class::Reference(kind)),
+            false => Err(cursor.corrupt(&format!("references of {size} bytes"))),
+        }
+    }
+
     fn variable_length(
         &mut self,
         bits: ClassBits,
@@ -196,6 +210,7 @@ impl Reader<'_> {
         }
         match bits.field(0, 4) {
             0 => Ok(Class::VariableLength(Box::new(base))),
+            1 if base.size != 1 => Err(cursor.corrupt("a string of other than bytes")),
             1 => Ok(Class::VariableString {
                 padding: padding(bits.field(4, 4), cursor)?,
                 charset: charset(bits.field(8, 4), cursor)?,
@@ -380,15 +395,6 @@ fn opaque(bits: ClassBits, cursor: &mut Cursor<'_>) -> Result<Class> {
     })
 }
 
-fn reference(bits: ClassBits, cursor: &Cursor<'_>) -> Result<Class> {
-    match bits.field(0, 4) {
-        0 => Ok(Class::Reference(ReferenceKind::Object)),
-        1 => Ok(Class::Reference(ReferenceKind::Region)),
-        2..=4 => Ok(Class::Reference(ReferenceKind::Standard)),
-        kind => Err(cursor.unsupported(&format!("reference type {kind}"))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -448,6 +454,18 @@ mod tests {
         let mut outside = VAX_F;
         outside[2] = 32;
         assert!(matches!(parse(&outside), Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn pointers_have_the_size_of_their_kind() {
+        for (kind, size, is_right) in [(0, 8, true), (0, 12, false), (1, 12, true), (1, 8, false)] {
+            assert_eq!(parse(&[0x17, kind, 0, 0, size, 0, 0, 0]).is_ok(), is_right);
+        }
+        for (unit, is_right) in [(1, true), (2, false)] {
+            let text = [0x19, 1, 0, 0, 16, 0, 0, 0];
+            let base = [0x10, 0, 0, 0, unit, 0, 0, 0, 0, 0, 8, 0];
+            assert_eq!(parse(&[&text[..], &base].concat()).is_ok(), is_right);
+        }
     }
 
     #[test]

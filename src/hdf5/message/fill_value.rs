@@ -11,7 +11,7 @@ use crate::wire::{Cursor, to_usize};
 /// An undefined fill value leaves the content open; it reads as zeros here, as with the libraries.
 ///
 /// # Errors
-/// `Corrupt` where the value is not one element; `Unsupported` for an unknown version.
+/// `Corrupt` where the value is not one element; `Unsupported` for an unknown version or flag.
 pub fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
     if kind == kind::FILL_VALUE_OLD {
         return value(element_size, cursor);
@@ -26,10 +26,20 @@ pub fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fil
             }
         }
         3 => {
+            const UNDEFINED: u8 = 0x10;
             const HAS_VALUE: u8 = 0x20;
-            match cursor.u8()? & HAS_VALUE {
-                0 => Ok(Fill::Zero),
-                _ => value(element_size, cursor),
+            const UNKNOWN: u8 = 0xc0;
+            let flags = cursor.u8()?;
+            if flags & UNKNOWN != 0 {
+                return Err(cursor.unsupported(&format!("flags {flags:#04x}")));
+            }
+            match (flags & HAS_VALUE, flags & UNDEFINED) {
+                (0, _) => Ok(Fill::Zero),
+                (_, 0) => match value(element_size, cursor)? {
+                    Fill::Zero => Err(cursor.corrupt("a value of no bytes")),
+                    value => Ok(value),
+                },
+                _ => Err(cursor.corrupt("a value that is undefined")),
             }
         }
         version => Err(cursor.unsupported(&format!("version {version}"))),

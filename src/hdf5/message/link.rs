@@ -52,7 +52,12 @@ fn target(metadata: &Metadata, link_type: u8, cursor: &mut Cursor<'_>) -> Result
 fn external(value: &[u8], cursor: &Cursor<'_>) -> Result<LinkTarget> {
     let start = cursor.at().saturating_sub(crate::wire::to_u64(value.len()));
     let mut value = Cursor::new(value, start, "external link");
-    value.skip(1)?; // version and flags, both 0
+    match value.u8()? {
+        0 => {}
+        version_and_flags => {
+            return Err(value.unsupported(&format!("version and flags {version_and_flags:#04x}")));
+        }
+    }
     let file = value.text()?.to_vec();
     let path = value.text()?.to_vec();
     Ok(LinkTarget::External { file, path })

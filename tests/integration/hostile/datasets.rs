@@ -216,6 +216,7 @@ fn layouts_that_cannot_be() {
     bad([&[3, 0, 0xff, 0xff][..], &[7; 10]].concat());
     bad(vec![1, 1, 2]);
     bad(vec![4, 3]); // virtual, and cut off
+    bad(chunked_4(4, &[64, 1], &[1], SOME).2); // a flag that nobody knows
 }
 
 /// A dataset of 64 bytes in chunks of 16 found by a tree of version 1.
@@ -486,7 +487,6 @@ fn new_trees_of_chunks_that_lie() {
     });
 }
 
-#[test]
 /// A dataset of four chunks of 16 bytes, number `n` of which is of bytes `n + 1`, in a new tree: its leaves by the numbers of
 /// the chunks that they have, and the chunks that the root has between them if there are several.
 fn in_new_tree(leaves: &[&[u64]], between: &[u64]) -> Vec<u8> {
@@ -553,6 +553,7 @@ fn records_of_chunks_out_of_order() {
     right(in_new_tree(&[&[3], &[0, 1]], &[2]), &[]);
 }
 
+#[test]
 fn single_and_implicit_chunks_that_are_not_there() {
     bad_alone_is_bad(indexed(&[2], &[]));
     let filtered = |size: u64| {
@@ -576,6 +577,10 @@ fn fill_values_that_cannot_be() {
     bad(&[3, 0x20, 4, 0, 0, 0, 1, 2, 3, 4]); // of four bytes for elements of one
     bad(&[2, 2, 2, 1, 0xfe, 0xff, 0xff, 0xff]);
     bad(&[3, 0x20, 1, 0, 0, 0]); // cut off
+    bad(&[3, 0x20, 0, 0, 0, 0]); // there, and of no bytes
+    bad(&[3, 0x20, 0xff, 0xff, 0xff, 0xff]);
+    bad(&[3, 0x30, 1, 0, 0, 0, 7]); // there, and undefined
+    bad(&[3, 0x60, 1, 0, 0, 0, 7]); // a flag that nobody knows
     // An undefined one leaves the content open: zeros.
     let mut file = Hdf5::new();
     let undefined = Message(kind::FILL_VALUE, 0, vec![3, 0x10]);

@@ -91,6 +91,10 @@ fn link_messages_that_lie() {
         let tree = good_is_good(root_of(&[Message(kind::LINK, 0, body)]));
         tree.content("odd").expect_err("nothing to read");
     }
+    // An external link of an unknown version or flag.
+    let body = link_body(b"odd", 64, b"\x05\0\x01a\0b\0");
+    let tree = good_is_good(root_of(&[Message(kind::LINK, 0, body)]));
+    assert_eq!(tree.kind("odd"), Ok(Kind::File));
     // A link to what is no object.
     for at in [0, 8, 1 << 60, UNDEFINED - 1] {
         let tree = good_is_good(root_of(&[hard_link(b"odd", at)]));

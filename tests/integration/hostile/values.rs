@@ -498,6 +498,8 @@ fn virtual_parts_of_unknown_selections() {
         selection(2, 3, &[1, 8, 0, 0, 0, 0]),
         selection(2, 3, &[1, 8, 33, 0, 0, 0]),
         selection(7, 1, &[]),
+        selection(0, 2, &[]),
+        selection(3, 2, &[]),
     ] {
         let part = (&b"."[..], &b"/good"[..], unknown, all());
         bad_alone_is_bad(virtual_of(&[part], 1));
