@@ -26,6 +26,8 @@ pub struct BtreeV2 {
     records: u64,
     levels: Levels,
     root: Option<Child>,
+    /// Where in a record the words are that order it, where they are known.
+    words_at: Option<usize>,
 }
 
 /// One fetched node.
@@ -91,6 +93,7 @@ impl BtreeV2 {
             records,
             levels,
             root,
+            words_at: None,
         })
     }
 
@@ -138,60 +141,77 @@ impl BtreeV2 {
         }
     }
 
-    /// The one record that `order` calls equal to `sought`, which has the form of a record.
+    /// The same tree, whose records differ in the words of eight bytes from byte `at` of each on, and are ordered by them.
+    /// Nodes whose records are not are damaged.
+    pub fn ordered_by_words(self, at: usize) -> Self {
+        BtreeV2 {
+            words_at: Some(at),
+            ..self
+        }
+    }
+
+    /// The record with the words `sought`, of a tree that is ordered by them.
     ///
     /// # Errors
-    /// As a node on the way is damaged; `Corrupt` for two such records, and where there is none, but records on the way
-    /// are out of order, so that it may be elsewhere.
-    pub fn find_only(
-        &self,
-        sought: &[u8],
-        order: &dyn Fn(&[u8], &[u8]) -> Ordering,
-    ) -> Result<Option<Vec<u8>>> {
+    /// As a node on the way is damaged; `Corrupt` where one is not between the records above it, so that others may be elsewhere.
+    pub fn find_words(&self, sought: &[u64]) -> Result<Option<Vec<u8>>> {
         let Some(mut child) = self.root else {
             return Ok(None);
         };
-        let mut way = Vec::new();
+        let (mut lower, mut upper) = (None, None);
         for level in (0..=self.depth()).rev() {
             let node = self.node(child, level)?;
-            let (i, equal) =
-                self.first_not_before(&node, &mut |record| Ok(order(sought, record)))?;
+            self.check_between(&node, lower.as_deref(), upper.as_deref())?;
+            let mut compare = |record: &[u8]| Ok(sought.iter().copied().cmp(self.words(record)));
+            let (i, equal) = self.first_not_before(&node, &mut compare)?;
             if equal {
-                let next = i.saturating_add(1);
-                if next < node.used && order(sought, self.record(&node, next)?).is_eq() {
-                    return Err(node.corrupt("a record is there twice"));
-                }
                 return Ok(Some(self.record(&node, i)?.to_vec()));
             }
             if level > 0 {
+                if let Some(before) = i.checked_sub(1) {
+                    lower = Some(self.record(&node, before)?.to_vec());
+                }
+                if i < node.used {
+                    upper = Some(self.record(&node, i)?.to_vec());
+                }
                 child = self.child(&node, i)?;
             }
-            way.push((node, i));
         }
-        self.check_order(&way, order)?;
         Ok(None)
     }
 
-    /// Checks that the records of the nodes of `way` are in order: those before the step that was taken at each node, from
-    /// the root down, and then those behind it, from the leaf up.
-    fn check_order(
-        &self,
-        way: &[(Node, usize)],
-        order: &dyn Fn(&[u8], &[u8]) -> Ordering,
-    ) -> Result<()> {
-        let before = way.iter().map(|(node, i)| (node, 0..*i));
-        let behind = way.iter().rev().map(|(node, i)| (node, *i..node.used));
-        let mut last: Option<&[u8]> = None;
-        for (node, range) in before.chain(behind) {
-            for i in range {
-                let record = self.record(node, i)?;
-                if last.is_some_and(|last| order(last, record).is_ge()) {
-                    return Err(node.corrupt("records are out of order"));
-                }
-                last = Some(record);
-            }
+    fn words<'r>(&self, record: &'r [u8]) -> impl Iterator<Item = u64> + use<'r> {
+        let words = self.words_at.and_then(|at| record.get(at..));
+        let (words, _) = words.unwrap_or_default().as_chunks();
+        words.iter().map(|&word| u64::from_le_bytes(word))
+    }
+
+    /// Checks that the records of `node` are between these two.
+    fn check_between(&self, node: &Node, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<()> {
+        let Some(last) = node.used.checked_sub(1) else {
+            return Ok(());
+        };
+        let (first, last) = (self.record(node, 0)?, self.record(node, last)?);
+        let is_above = lower.is_none_or(|lower| self.words(lower).lt(self.words(first)));
+        let is_below = upper.is_none_or(|upper| self.words(last).lt(self.words(upper)));
+        match is_above && is_below {
+            true => Ok(()),
+            false => Err(node.corrupt("not between the records above it")),
         }
-        Ok(())
+    }
+
+    /// Checks that the `used` records of a node are in order, if the tree says what order that is.
+    fn check_order(&self, node: &[u8], used: usize, at: u64, what: &'static str) -> Result<()> {
+        let records = node.get(NODE_PREFIX..).unwrap_or_default();
+        let records = records.chunks_exact(self.record_size).take(used);
+        let in_order = |one: &&[u8], next: &&[u8]| self.words(one).lt(self.words(next));
+        match self.words_at.is_none() || records.is_sorted_by(in_order) {
+            true => Ok(()),
+            false => Err(Error::corrupt(
+                format!("{what}: records are out of order"),
+                at,
+            )),
+        }
     }
 
     /// The record at `position`, counted from 0 in the tree's order; `None` past the last.
@@ -246,7 +266,10 @@ impl BtreeV2 {
             .saturating_add(used.saturating_mul(self.record_size))
             .saturating_add(children.saturating_mul(self.levels.pointer_size(level)))
             .saturating_add(CHECKSUM);
-        let verify = |block: &[u8]| verify_checksum(block, child.at, what);
+        let verify = |block: &[u8]| {
+            verify_checksum(block, child.at, what)?;
+            self.check_order(block, used, child.at, what)
+        };
         let block = self.meta.block(child.at, to_u64(length), what, verify)?;
         let mut cursor = Cursor::new(&block, child.at, what);
         cursor.signature(signature)?;
@@ -573,17 +596,24 @@ mod tests {
     }
 
     #[test]
-    fn one_record_or_an_error_where_the_order_is_damaged() {
-        let only = |keys: &[[u8; 2]], key: u8| {
+    fn nodes_of_ordered_records_are_in_order() {
+        let find = |keys: &[u64], sought: u64| {
             let used = u16::try_from(keys.len()).unwrap();
-            let tree = open(&[header(0, 64, used, used.into()), node(b"BTLF", keys, &[])]).unwrap();
-            tree.find_only(&[key, 0, 0, 0], &|one, other| one[0].cmp(&other[0]))
+            let mut header = header(0, 64, used, used.into());
+            header[10] = 9; // a byte before the word
+            header.truncate(header.len() - 4);
+            let records = keys
+                .iter()
+                .flat_map(|key| [&[7], &key.to_le_bytes()[..]].concat());
+            let leaf = [b"BTLF\0\x05", &records.collect::<Vec<_>>()[..]].concat();
+            let tree = open(&[sealed(header), sealed(leaf)]).unwrap();
+            tree.ordered_by_words(1).find_words(&[sought])
         };
-        let sound = [[1, b'a'], [3, b'b'], [5, b'c']];
-        assert_eq!(only(&sound, 3), Ok(Some(vec![3, 0, 0, b'b'])));
-        assert_eq!(only(&sound, 4), Ok(None));
-        assert!(only(&[[5, b'a'], [3, b'b'], [1, b'c']], 1).is_err());
-        assert!(only(&[[1, b'a'], [3, b'b'], [3, b'c']], 3).is_err());
+        let found = find(&[1, 3, 1 << 40], 1 << 40).unwrap().unwrap();
+        assert_eq!(found, [&[7], &(1_u64 << 40).to_le_bytes()[..]].concat());
+        assert_eq!(find(&[1, 3, 5], 4), Ok(None));
+        assert!(find(&[5, 3, 1], 1).is_err());
+        assert!(find(&[1, 3, 3], 1).is_err());
     }
 
     /// A node that is its own child is met one level lower as a leaf, and is none.

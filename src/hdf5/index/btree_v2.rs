@@ -45,7 +45,7 @@ impl BtreeV2Index {
         Ok(BtreeV2Index {
             meta,
             geometry,
-            tree,
+            tree: tree.ordered_by_words(form.size),
             form,
             at,
         })
@@ -57,12 +57,7 @@ impl ChunkIndex for BtreeV2Index {
         if !self.geometry.holds(place) {
             return Ok(None);
         }
-        let mut sought = vec![0; self.form.size];
-        sought.extend(place.iter().flat_map(|along| along.to_le_bytes()));
-        let record = self.tree.find_only(&sought, &|one, other| {
-            self.place(one).cmp(self.place(other))
-        })?;
-        let Some(record) = record else {
+        let Some(record) = self.tree.find_words(place)? else {
             return Ok(None);
         };
         self.form.read(&self.meta, &mut self.cursor(&record))
@@ -90,13 +85,6 @@ impl ChunkIndex for BtreeV2Index {
 }
 
 impl BtreeV2Index {
-    /// Where in the grid the chunk of a record is.
-    fn place<'r>(&self, record: &'r [u8]) -> impl Iterator<Item = u64> + 'r {
-        let place = record.get(self.form.size..).unwrap_or_default();
-        let (along, _) = place.as_chunks();
-        along.iter().map(|&along| u64::from_le_bytes(along))
-    }
-
     /// A cursor at the start of a record, whose errors name the tree.
     fn cursor<'r>(&self, record: &'r [u8]) -> Cursor<'r> {
         Cursor::new(record, self.at, RECORD)
