@@ -9,6 +9,7 @@ mod keys;
 pub mod merge;
 pub mod pointer;
 pub mod resolve;
+mod tags;
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -174,12 +175,8 @@ impl Document {
 
     /// The node's explicit tag, its handle resolved; none where the text gives none or `!`.
     pub fn tag(&self, node: Index) -> Option<&Arc<str>> {
-        self.tag_numbered(self.nodes.get(node.slot())?.tag?)
-    }
-
-    fn tag_numbered(&self, number: NonZero<u16>) -> Option<&Arc<str>> {
-        let number = to_usize(u64::from(number.get())).ok()?;
-        self.tags.get(number.checked_sub(1)?)
+        let number = self.nodes.get(node.slot())?.tag?;
+        self.tags.get(usize::from(number.get()).checked_sub(1)?)
     }
 
     /// The node's text, where it is a scalar.

@@ -2,15 +2,14 @@
 //! into nodes, aliases and limits are here.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::num::NonZero;
 use std::ops::Range;
-use std::sync::Arc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
 
 use crate::asdf::yaml::anchors::{self, Name};
 use crate::asdf::yaml::resolve::{self, CoreTag};
+use crate::asdf::yaml::tags::Tags;
 use crate::asdf::yaml::{self, Document, Index, Kind, keys};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -139,7 +138,7 @@ struct Composer<'a> {
     text: &'a str,
     start: u64,
     document: Document,
-    tag_numbers: HashMap<Arc<str>, NonZero<u16>>,
+    tags: Tags,
     /// By the parser's number.
     anchors: Vec<Option<Index>>,
     open: Vec<Open>,
@@ -149,18 +148,8 @@ struct Composer<'a> {
     keys: Vec<Index>,
     /// Nodes and aliases so far.
     count: usize,
-    /// Bytes that tags may still have.
-    tags_left: Tags,
     /// Separators in quoted text so far.
     separators: usize,
-}
-
-/// What the tags of a tree may still have, in bytes.
-struct Tags {
-    /// All together.
-    written: usize,
-    /// Those that differ.
-    kept: usize,
 }
 
 impl<'a> Composer<'a> {
@@ -174,16 +163,12 @@ impl<'a> Composer<'a> {
             text,
             start,
             document,
-            tag_numbers: HashMap::new(),
+            tags: Tags::new(),
             anchors: Vec::new(),
             open: Vec::new(),
             children: Vec::new(),
             keys: Vec::new(),
             count: 0,
-            tags_left: Tags {
-                written: limits::TREE_TAGS_WRITTEN,
-                kept: limits::TREE_TAGS,
-            },
             separators: 0,
         }
     }
@@ -234,8 +219,8 @@ impl<'a> Composer<'a> {
         tag: Option<&Tag>,
         span: &Span,
     ) -> Result<Index> {
-        let tag = self.tag_number(tag)?;
-        let core = match tag.and_then(|tag| self.document.tag_numbered(tag)) {
+        let tag = self.tag(tag)?;
+        let core = match tag.and_then(|tag| self.tags.text(tag)) {
             Some(tag) => CoreTag::named(tag),
             None if is_plain => Some(resolve::implicit(text)),
             None => Some(CoreTag::Str),
@@ -269,7 +254,7 @@ impl<'a> Composer<'a> {
         if self.open.len() >= limits::TREE_LEVELS {
             return Err(too_deep());
         }
-        let tag = self.tag_number(tag)?;
+        let tag = self.tag(tag)?;
         let node = self.add(kind, yaml::Span::default(), anchor, tag, span)?;
         self.open.push(Open {
             node,
@@ -407,30 +392,8 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// The number of a tag; none for `!`, which means no tag.
-    fn tag_number(&mut self, tag: Option<&Tag>) -> Result<Option<NonZero<u16>>> {
-        let Some(tag) = tag else {
-            return Ok(None);
-        };
-        let length = tag.handle().len().saturating_add(tag.suffix().len());
-        let (left, most) = (&mut self.tags_left.written, limits::TREE_TAGS_WRITTEN);
-        spend(left, length, "bytes of the tree's tags", most)?;
-        let full = format!("{}{}", tag.handle(), tag.suffix());
-        if full == "!" || full.is_empty() {
-            return Ok(None);
-        }
-        if let Some(&number) = self.tag_numbers.get(&*full) {
-            return Ok(Some(number));
-        }
-        let cost = length.saturating_add(limits::TREE_TAG);
-        let (left, most) = (&mut self.tags_left.kept, limits::TREE_TAGS);
-        spend(left, cost, "bytes of the tree's different tags", most)?;
-        let full: Arc<str> = full.into();
-        self.document.tags.push(Arc::clone(&full));
-        let number = u16::try_from(to_u64(self.document.tags.len())).ok();
-        let number = number.and_then(NonZero::new).ok_or_else(too_many)?;
-        self.tag_numbers.insert(full, number);
-        Ok(Some(number))
+    fn tag(&mut self, tag: Option<&Tag>) -> Result<Option<NonZero<u16>>> {
+        tag.map_or(Ok(None), |tag| self.tags.number(tag))
     }
 
     fn finish(self) -> Result<Document> {
@@ -441,6 +404,7 @@ impl<'a> Composer<'a> {
             return Err(Error::corrupt(SEPARATED, self.start));
         }
         let mut document = self.document;
+        document.tags = self.tags.into_texts();
         if document.nodes.is_empty() {
             let null = Kind::Scalar(Some(CoreTag::Null));
             document.push(null, yaml::Span::default(), None, 0);
@@ -490,66 +454,12 @@ fn too_many() -> Error {
     Error::limit("number of the tree's nodes", to_u64(limits::TREE_NODES))
 }
 
-/// Takes so many bytes from what there may be.
-fn spend(left: &mut usize, bytes: usize, what: &'static str, most: usize) -> Result<()> {
-    *left = left
-        .checked_sub(bytes)
-        .ok_or_else(|| Error::limit(what, to_u64(most)))?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn document(text: &str) -> Document {
         compose(text.as_bytes(), 0).unwrap()
-    }
-
-    #[test]
-    fn tags_are_resolved_by_their_handles() {
-        let text = "%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n%TAG !e! tag:e.org:\n--- !core/asdf-1.1.0\n\
-                    [!e!x 1, !<tag:v.org:y> 2, ! 12, !!str 3, 4]\n";
-        let document = document(text);
-        let tags: Vec<_> = document
-            .items(Index::ROOT)
-            .unwrap()
-            .iter()
-            .map(|&item| document.tag(item).map(|tag| &**tag))
-            .collect();
-        assert_eq!(
-            &**document.tag(Index::ROOT).unwrap(),
-            "tag:stsci.edu:asdf/core/asdf-1.1.0"
-        );
-        let text = Some("tag:yaml.org,2002:str");
-        assert_eq!(
-            tags,
-            [Some("tag:e.org:x"), Some("tag:v.org:y"), None, text, None]
-        );
-    }
-
-    fn tagged(prefix: usize, suffixes: impl Iterator<Item = usize>) -> Result<Document> {
-        let items: String = suffixes
-            .map(|suffix| format!("- !e!a{suffix} 1\n"))
-            .collect();
-        let prefix = "x".repeat(prefix);
-        compose(format!("%TAG !e! tag:{prefix}\n---\n{items}").as_bytes(), 0)
-    }
-
-    #[test]
-    fn tags_are_bounded() {
-        assert_eq!(tagged(60, 0..2000).unwrap().tags.len(), 2000);
-        assert_eq!(
-            tagged(60, std::iter::repeat_n(7, 20_000))
-                .unwrap()
-                .tags
-                .len(),
-            1
-        );
-        let most = |error| matches!(error, Error::Limit { .. });
-        assert!(tagged(990, 0..2000).is_err_and(most));
-        let error = tagged(900, std::iter::repeat_n(7, 40_000)).unwrap_err();
-        assert!(most(error.clone()), "{error}");
     }
 
     /// The parser keeps all of them.

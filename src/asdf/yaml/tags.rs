@@ -1,0 +1,135 @@
+//! The tags of a tree while it is composed: each text is kept once, and nodes have its number.
+
+use std::collections::HashMap;
+use std::num::NonZero;
+use std::sync::Arc;
+
+use granit_parser::Tag;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::wire::to_u64;
+
+/// All tags so far.
+pub(super) struct Tags {
+    /// In the order of their numbers, the first of which is 1.
+    texts: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, NonZero<u16>>,
+    /// Bytes that all of them together may still have.
+    written_left: usize,
+    /// Bytes that those that differ may still have.
+    kept_left: usize,
+}
+
+impl Tags {
+    pub(super) fn new() -> Self {
+        Tags {
+            texts: Vec::new(),
+            numbers: HashMap::new(),
+            written_left: limits::TREE_TAGS_WRITTEN,
+            kept_left: limits::TREE_TAGS,
+        }
+    }
+
+    /// The number of a tag; none for `!`, which means no tag.
+    ///
+    /// # Errors
+    /// `Limit` for too many tags, or too much text in them.
+    pub(super) fn number(&mut self, tag: &Tag) -> Result<Option<NonZero<u16>>> {
+        let length = tag.handle().len().saturating_add(tag.suffix().len());
+        let (left, most) = (&mut self.written_left, limits::TREE_TAGS_WRITTEN);
+        spend(left, length, "bytes of the tree's tags", most)?;
+        let full = format!("{}{}", tag.handle(), tag.suffix());
+        if full == "!" || full.is_empty() {
+            return Ok(None);
+        }
+        if let Some(&number) = self.numbers.get(&*full) {
+            return Ok(Some(number));
+        }
+        let cost = length.saturating_add(limits::TREE_TAG);
+        let (left, most) = (&mut self.kept_left, limits::TREE_TAGS);
+        spend(left, cost, "bytes of the tree's different tags", most)?;
+        self.keep(full.into()).map(Some)
+    }
+
+    fn keep(&mut self, full: Arc<str>) -> Result<NonZero<u16>> {
+        self.texts.push(Arc::clone(&full));
+        let number = u16::try_from(self.texts.len()).ok().and_then(NonZero::new);
+        let most = u64::from(u16::MAX);
+        let number = number.ok_or_else(|| Error::limit("number of the tree's tags", most))?;
+        self.numbers.insert(full, number);
+        Ok(number)
+    }
+
+    /// The text of a tag.
+    pub(super) fn text(&self, number: NonZero<u16>) -> Option<&str> {
+        let place = usize::from(number.get()).checked_sub(1)?;
+        self.texts.get(place).map(|text| &**text)
+    }
+
+    /// The texts in the order of their numbers.
+    pub(super) fn into_texts(self) -> Vec<Arc<str>> {
+        self.texts
+    }
+}
+
+/// Takes so many bytes from what there may be.
+fn spend(left: &mut usize, bytes: usize, what: &'static str, most: usize) -> Result<()> {
+    *left = left
+        .checked_sub(bytes)
+        .ok_or_else(|| Error::limit(what, to_u64(most)))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asdf::yaml::compose::compose;
+    use crate::asdf::yaml::{Document, Index};
+
+    #[test]
+    fn tags_are_resolved_by_their_handles() {
+        let text = "%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n%TAG !e! tag:e.org:\n--- !core/asdf-1.1.0\n\
+                    [!e!x 1, !<tag:v.org:y> 2, ! 12, !!str 3, 4]\n";
+        let document = compose(text.as_bytes(), 0).unwrap();
+        let tags: Vec<_> = document
+            .items(Index::ROOT)
+            .unwrap()
+            .iter()
+            .map(|&item| document.tag(item).map(|tag| &**tag))
+            .collect();
+        assert_eq!(
+            &**document.tag(Index::ROOT).unwrap(),
+            "tag:stsci.edu:asdf/core/asdf-1.1.0"
+        );
+        let text = Some("tag:yaml.org,2002:str");
+        assert_eq!(
+            tags,
+            [Some("tag:e.org:x"), Some("tag:v.org:y"), None, text, None]
+        );
+    }
+
+    fn tagged(prefix: usize, suffixes: impl Iterator<Item = usize>) -> Result<Document> {
+        let items: String = suffixes
+            .map(|suffix| format!("- !e!a{suffix} 1\n"))
+            .collect();
+        let prefix = "x".repeat(prefix);
+        compose(format!("%TAG !e! tag:{prefix}\n---\n{items}").as_bytes(), 0)
+    }
+
+    #[test]
+    fn tags_are_bounded() {
+        assert_eq!(tagged(60, 0..2000).unwrap().tags.len(), 2000);
+        assert_eq!(
+            tagged(60, std::iter::repeat_n(7, 20_000))
+                .unwrap()
+                .tags
+                .len(),
+            1
+        );
+        let most = |error| matches!(error, Error::Limit { .. });
+        assert!(tagged(990, 0..2000).is_err_and(most));
+        let error = tagged(900, std::iter::repeat_n(7, 40_000)).unwrap_err();
+        assert!(most(error.clone()), "{error}");
+    }
+}
