@@ -15,6 +15,7 @@
 
 pub mod block;
 pub mod block_index;
+pub mod chain;
 pub mod chunked_ndarray;
 pub mod compression;
 pub mod container;

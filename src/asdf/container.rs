@@ -14,7 +14,7 @@ use crate::asdf::tree::{Kind, Target, Tree};
 use crate::asdf::yaml::compose::compose;
 use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, Index};
-use crate::asdf::{block, scan};
+use crate::asdf::{chain, scan};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::attribute::{Attribute, Reference};
@@ -82,7 +82,7 @@ impl File {
             let at = document.file_offset(Index::ROOT);
             error = Some(Error::corrupt("tree: its root is a scalar", at));
         }
-        let blocks = block::walk(&*source, header.end)?;
+        let blocks = chain::walk(&*source, header.end)?;
         Ok(File {
             contents: Arc::new(Contents::new(Arc::clone(&source), blocks)),
             externals: Arc::new(Externals::new(neighbours)),

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use lru::LruCache;
 use md5::{Digest, Md5};
 
-use crate::asdf::block::{Block, Blocks};
+use crate::asdf::block::Block;
+use crate::asdf::chain::Blocks;
 use crate::asdf::compression::{self, Kept, plain::Plain};
 use crate::error::{Error, Result};
 use crate::limits;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lru::LruCache;
 
 use crate::asdf::content::Contents;
-use crate::asdf::{block, header};
+use crate::asdf::{chain, header};
 use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::model::effort;
@@ -66,7 +66,7 @@ impl Externals {
 fn first_block(source: SharedSource) -> Result<Contents> {
     let header = header::read(&*source)?;
     effort::spend(header.end)?;
-    let blocks = block::first(&*source, header.end)?;
+    let blocks = chain::first(&*source, header.end)?;
     Ok(Contents::new(source, blocks))
 }
 

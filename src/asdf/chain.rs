@@ -1,0 +1,421 @@
+//! The chain in which the blocks of a file follow each other ("Low-level file layout": Blocks).
+//!
+//! The chain of headers is walked, and the block index is consulted only where the chain breaks or has lost its beginning: an
+//! index may be stale or lie, the headers are what is there. Of a block no more is kept than where it is:
+//! its header is read again when it is asked for.
+
+use std::ops::Range;
+
+use crate::asdf::block::{Block, HEADER, MAGIC};
+use crate::asdf::window::Window;
+use crate::asdf::{block_index, scan};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::Source;
+use crate::wire::{to_u64, to_usize};
+
+/// The blocks of a file.
+#[derive(Debug, Default)]
+pub struct Blocks {
+    /// Their offsets, in file order; what cannot be read of one does not hide the next ones.
+    pub list: Vec<u64>,
+    /// Why there may be blocks that are not in the list.
+    pub broken: Option<Error>,
+}
+
+/// The first block, which is searched from `from` on, without those that follow it.
+///
+/// # Errors
+/// `Io` as the source cannot be read.
+pub fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
+    let mut blocks = Blocks::default();
+    let range = from..from.saturating_add(limits::BLOCK_SEARCH);
+    if let Some(at) = scan::find(source, &range, MAGIC)? {
+        let lost = lost(source, from..at)?;
+        blocks.list.push(lost.first().copied().unwrap_or(at));
+    }
+    Ok(blocks)
+}
+
+/// The blocks in a gap before the first one that is found, from the block index: their headers are wiped. Without them
+/// each number would stand for another block.
+fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
+    let length = gap.end.saturating_sub(gap.start);
+    if length < HEADER || scan::find_nonzero(source, &gap)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut index = block_index::read(source)?.unwrap_or_default();
+    let first = index.iter().position(|&at| at == gap.end);
+    let are_within = index.first().is_some_and(|&at| at >= gap.start);
+    index.truncate(first.filter(|_| are_within).unwrap_or(0));
+    Ok(index)
+}
+
+/// Walks the blocks; the first is searched from `from` on.
+///
+/// # Errors
+/// `Io` as the source cannot be read.
+pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
+    let range = from..from.saturating_add(limits::BLOCK_SEARCH);
+    let mut blocks = Blocks::default();
+    let Some(first) = scan::find(source, &range, MAGIC)? else {
+        if range.end < source.length() {
+            let error = Error::limit("bytes before the first block", limits::BLOCK_SEARCH);
+            blocks.broken = Some(error);
+        }
+        return Ok(blocks);
+    };
+    blocks.list = lost(source, from..first)?;
+    let mut window = Window::new(source);
+    let (mut at, mut doubt) = (Some(first), None);
+    while let Some(here) = at {
+        if blocks.list.len() >= limits::BLOCKS {
+            blocks.broken = Some(Error::limit("number of blocks", to_u64(limits::BLOCKS)));
+            return Ok(blocks);
+        }
+        let block = Block::within(&mut window, here);
+        at = match block.and_then(|block| following(source, &mut window, &block)) {
+            Ok(Next::Block(next)) => Some(next),
+            Ok(Next::None) => None,
+            Ok(Next::Doubt(why)) => {
+                doubt = Some(why);
+                None
+            }
+            Err(error) if error.is_passing() => {
+                let known = [blocks.list, vec![here]].concat();
+                blocks.list = indexed(&mut window, &known)?.ok_or(error)?;
+                return Ok(blocks);
+            }
+            Err(error) => {
+                blocks.broken = Some(error);
+                None
+            }
+        };
+        blocks.list.push(here);
+    }
+    if doubt.is_some() && block_index::read(source)?.as_ref() != Some(&blocks.list) {
+        blocks.broken = doubt;
+    }
+    if blocks.broken.is_some() {
+        recover(source, &mut blocks)?;
+    }
+    Ok(blocks)
+}
+
+/// All blocks as the block index has them, where a disk does not give the last of the known ones; `None` where the index
+/// has the known ones otherwise, or no block behind them.
+fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
+    let index = block_index::read(window.source())?.unwrap_or_default();
+    let Some(beyond) = index.strip_prefix(known) else {
+        return Ok(None);
+    };
+    let is_none = |&at| matches!(Block::within(window, at), Err(error) if !error.is_passing());
+    let agrees = !beyond.first().is_some_and(is_none);
+    Ok(agrees.then_some(index))
+}
+
+/// What follows a block.
+enum Next {
+    Block(u64),
+    None,
+    /// No block, but for this reason there may be some elsewhere, unless the block index says the same.
+    Doubt(Error),
+}
+
+/// What follows this block.
+///
+/// # Errors
+/// Where the chain breaks: neither a block nor an index nor zeros follow.
+fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Result<Next> {
+    let room = match block.is_overfull {
+        true => block.used_size,
+        false => block.allocated_size,
+    };
+    let next = block.data.checked_add(room);
+    let next = next.filter(|&next| next <= window.length());
+    if block.streamed {
+        return streamed(window, block, next);
+    }
+    let Some(next) = next else {
+        return Err(Error::corrupt(
+            "block: reaches past the end of the file",
+            block.at,
+        ));
+    };
+    let index = to_u64(block_index::MAGIC.len());
+    let bytes = window.piece(next..next.saturating_add(index))?;
+    let begins_with_zeros = bytes.iter().take(MAGIC.len()).all(|&byte| byte == 0);
+    if bytes.starts_with(MAGIC) {
+        return Ok(Next::Block(next));
+    }
+    if bytes.len() < MAGIC.len() || bytes == block_index::MAGIC {
+        return Ok(Next::None);
+    }
+    let error = Error::corrupt("no block where the one before it ends", next);
+    if !begins_with_zeros {
+        return Err(error);
+    }
+    let zeros = next..next.saturating_add(limits::BLOCK_INDEX_SEARCH);
+    Ok(match scan::find_nonzero(source, &zeros)? {
+        None => Next::None,
+        Some(_) => Next::Doubt(error),
+    })
+}
+
+/// What follows a block that calls itself streamed, `next` being where it would end if it were not.
+fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<Next> {
+    let next = next.filter(|&next| next > block.data);
+    Ok(match next {
+        Some(next) if window.piece(next..next.saturating_add(4))? == MAGIC => {
+            let error = "block: streamed, and yet another one follows";
+            Next::Doubt(Error::corrupt(error, block.at))
+        }
+        _ => Next::None,
+    })
+}
+
+/// Takes what the block index knows beyond the break, where it agrees with what is before it.
+fn recover(source: &dyn Source, blocks: &mut Blocks) -> Result<()> {
+    let Some(index) = block_index::read(source)? else {
+        return Ok(());
+    };
+    let count = blocks.list.len();
+    let mut window = Window::new(source);
+    let mut is_block = |at: u64| Block::within(&mut window, at).is_ok();
+    let mut agrees = |(&known, &entry): (&u64, &u64)| known == entry || !is_block(known);
+    if index.len() <= count || !blocks.list.iter().zip(&index).all(&mut agrees) {
+        return Ok(());
+    }
+    let beyond = index.get(count..).unwrap_or_default();
+    if beyond.iter().any(|&at| is_block(at)) {
+        blocks.list.extend(beyond);
+        blocks.broken = None;
+    }
+    Ok(())
+}
+
+impl Blocks {
+    /// The place in the list of the block that an ndarray's `source` names; negative numbers count
+    /// from the end.
+    ///
+    /// # Errors
+    /// `Corrupt` where there is no such block, or none can be told.
+    pub fn place(&self, number: i128) -> Result<usize> {
+        let count = i128::from(to_u64(self.list.len()));
+        let place = match number {
+            0.. => number,
+            _ => number.saturating_add(count),
+        };
+        if let (true, Some(error)) = (number < 0, &self.broken) {
+            return Err(error.clone());
+        }
+        let place = u64::try_from(place)
+            .ok()
+            .filter(|&place| i128::from(place) < count);
+        place.map_or_else(|| Err(self.missing(number)), to_usize)
+    }
+
+    fn missing(&self, number: i128) -> Error {
+        match &self.broken {
+            Some(error) => error.clone(),
+            None => Error::corrupt(format!("ndarray: there is no block {number}"), 0),
+        }
+    }
+
+    /// The offset of the block at a place in the list.
+    ///
+    /// # Errors
+    /// `NotFound` past the last.
+    pub fn at(&self, place: usize) -> Result<u64> {
+        self.list.get(place).copied().ok_or(Error::NotFound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asdf::block::tests::block;
+    use crate::source::memory::MemorySource;
+
+    fn walked(bytes: Vec<u8>) -> (Blocks, Vec<Result<Block>>) {
+        let source = MemorySource::new(bytes);
+        let blocks = walk(&source, 0).unwrap();
+        let list = blocks.list.iter();
+        let list = list.map(|&at| Block::read(&source, at)).collect();
+        (blocks, list)
+    }
+
+    fn places(list: &[Result<Block>]) -> Vec<Option<u64>> {
+        let at = |block: &Result<Block>| block.as_ref().ok().map(|block| block.at);
+        list.iter().map(at).collect()
+    }
+
+    fn first(list: &[Result<Block>]) -> &Block {
+        list[0].as_ref().unwrap()
+    }
+
+    #[test]
+    fn blocks_follow_their_allocated_sizes() {
+        let bytes = [b"\xd3\xd3BL ".to_vec(), block(b"abc", 5), block(b"", 0)].concat();
+        let (blocks, list) = walked([bytes, b"\0\0\0\0\0".to_vec()].concat());
+        assert_eq!(places(&list), [Some(5), Some(64)]);
+        assert_eq!((first(&list).data, first(&list).size()), (59, Ok(3)));
+        assert_eq!((blocks.place(-1), blocks.broken.is_none()), (Ok(1), true));
+        assert!(blocks.place(2).is_err() && blocks.place(-3).is_err());
+    }
+
+    #[test]
+    fn an_index_leads_over_a_broken_chain() {
+        let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 0\n- 56\n- 112\n...\n".to_vec();
+        let mut second = block(b"ab", 2);
+        second[0] = b'x';
+        let bytes = [block(b"ab", 2), second, block(b"cd", 2), index].concat();
+        let (_, list) = walked(bytes.clone());
+        assert_eq!(places(&list), [Some(0), None, Some(112)]);
+        let (without, list) = walked(bytes[..168].to_vec());
+        assert_eq!(places(&list), [Some(0)]);
+        assert!(
+            without.place(-1).is_err(),
+            "which block is the last is not known"
+        );
+    }
+
+    #[test]
+    fn a_block_that_is_longer_than_its_room_is_one_where_the_next_follows_it() {
+        let full = |content: &[u8]| {
+            let mut bytes = block(content, 9);
+            bytes[21] = 4;
+            bytes
+        };
+        let (_, list) = walked([full(b"abcdefghi"), block(b"jk", 2)].concat());
+        assert_eq!(places(&list), [Some(0), Some(63)]);
+        assert_eq!(
+            (first(&list).allocated_size, first(&list).size()),
+            (4, Ok(9))
+        );
+        // Nothing behind it, or a block where its room ends: which size is wrong cannot be told.
+        let (_, last) = walked(full(b"abcdefghi"));
+        assert!(first(&last).size().is_err());
+        let within = [full(b"abcd\xd3BLK!"), block(b"jk", 2)].concat();
+        assert!(first(&walked(within).1).size().is_err());
+    }
+
+    #[test]
+    fn zeros_hide_no_blocks() {
+        let chain = [block(b"ab", 2), block(b"cd", 2), block(b"ef", 2)].concat();
+        let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 0\n- 56\n- 112\n...\n";
+        let mut hidden = chain.clone();
+        hidden[56..60].fill(0);
+        let (blocks, list) = walked([&hidden[..], index].concat());
+        assert_eq!(
+            (places(&list), blocks.place(-1)),
+            (vec![Some(0), None, Some(112)], Ok(2))
+        );
+        let (blocks, _) = walked(hidden.clone());
+        assert!(blocks.place(-1).is_err() && blocks.place(0) == Ok(0));
+        // All of the last one is gone.
+        hidden[112..].fill(0);
+        hidden[56..112].fill(0);
+        let (blocks, _) = walked([&hidden[..], index].concat());
+        assert!(blocks.place(-1).is_err() && blocks.place(1).is_err());
+        // Nothing is, where the index says so or nothing else is there.
+        let zeros = vec![0; 100_000];
+        let (blocks, _) = walked([&chain[..], &zeros, index].concat());
+        assert_eq!((blocks.place(-1), blocks.broken), (Ok(2), None));
+        let (blocks, _) = walked([&chain[..], &zeros].concat());
+        assert_eq!((blocks.place(-1), blocks.broken), (Ok(2), None));
+    }
+
+    #[test]
+    fn a_first_block_without_magic_is_not_passed_over() {
+        let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 3\n- 59\n...\n";
+        let mut bytes = [&b"\n\0 "[..], &block(b"ab", 2), &block(b"cd", 2), index].concat();
+        bytes[3] = 0;
+        let (blocks, list) = walked(bytes.clone());
+        assert_eq!(places(&list), [None, Some(59)]);
+        assert_eq!((blocks.place(1), blocks.place(-1)), (Ok(1), Ok(1)));
+        let source = MemorySource::new(bytes.clone());
+        assert_eq!(super::first(&source, 0).unwrap().list, [3]);
+        // An index that begins elsewhere says nothing about the gap.
+        assert_eq!(super::first(&source, 4).unwrap().list, [59]);
+        let end = bytes.len() - index.len();
+        bytes.truncate(end);
+        assert_eq!(places(&walked(bytes).1), [Some(59)]);
+    }
+
+    #[test]
+    fn a_block_that_others_follow_is_hardly_streamed() {
+        let index = b"#ASDF BLOCK INDEX\n%YAML 1.1\n---\n- 0\n- 56\n...\n";
+        let mut chain = [block(b"ab", 2), block(b"cd", 2)].concat();
+        chain[9] = 1;
+        let (blocks, _) = walked([&chain[..], index].concat());
+        assert_eq!(blocks.place(-1), Ok(1));
+        let (blocks, _) = walked(chain);
+        assert!(blocks.place(-1).is_err() && blocks.place(1).is_err());
+        assert_eq!(blocks.place(0), Ok(0));
+    }
+
+    /// A file on a disk that fails where this range is read.
+    #[derive(Debug)]
+    struct Disk(MemorySource, Range<u64>);
+
+    impl Source for Disk {
+        fn length(&self) -> u64 {
+            self.0.length()
+        }
+
+        fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+            let end = at + to_u64(buffer.len());
+            if at < self.1.end && end > self.1.start {
+                let error = std::io::Error::from_raw_os_error(5);
+                return Err(Error::io(&error, "a bad disk"));
+            }
+            self.0.read_at(at, buffer)
+        }
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_read_hides_no_indexed_blocks() {
+        const NEXT: u64 = 100_000;
+        let chain = block(b"ab", NEXT - 54).repeat(3);
+        let walked = |index: &str, bad| {
+            let index = format!("#ASDF BLOCK INDEX\n%YAML 1.1\n---\n{index}...\n");
+            let bytes = [&chain[..], index.as_bytes()].concat();
+            let blocks = walk(&Disk(MemorySource::new(bytes), bad), 0);
+            blocks.map(|blocks| (blocks.list, blocks.broken))
+        };
+        let (second, third) = (NEXT, 2 * NEXT);
+        let index = "- 0\n- 100000\n- 200000\n";
+        for bad in [
+            second..second + 1,
+            second + 30..second + 31,
+            third..third + 4,
+            third + 53..third + 54,
+            second..third + 1,
+        ] {
+            assert_eq!(walked(index, bad), Ok((vec![0, second, third], None)));
+        }
+        for index in [
+            "- 0\n- 100001\n- 200000\n",
+            "- 0\n- 100000\n- 200001\n",
+            "- 0\n",
+        ] {
+            let walked = walked(index, second + 30..second + 31);
+            assert!(matches!(walked, Err(Error::Io { .. })), "{index}");
+        }
+    }
+
+    #[test]
+    fn a_block_of_any_size_ends_the_chain() {
+        let mut huge = block(b"ab", 2);
+        huge[14..22].fill(0xff);
+        let mut streamed = block(b"", 0);
+        streamed[9] = 1;
+        streamed[14..38].fill(0xff);
+        streamed.extend(b"\xd3BLK and more");
+        for (bytes, is_broken) in [(huge, true), (streamed, false)] {
+            let (blocks, list) = walked(bytes);
+            assert_eq!((list.len(), blocks.broken.is_some()), (1, is_broken));
+        }
+    }
+}
