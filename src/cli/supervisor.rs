@@ -63,9 +63,9 @@ fn close_inherited() {
 
 /// By what the worker's C library, where it is glibc, gives freed memory back (`mallopt(3)`): what has 4 MiB at once,
 /// and at the end of a heap what is more than that. Left alone it learns from what is freed to keep up to 32 and 64 MiB,
-/// and that in each of its heaps, of which there are as many as threads; so there is but one.
+/// and that in each of its heaps, of which there are as many as threads. Two do: with one, threads wait for each other.
 const ALLOCATOR: [(&str, &str); 3] = [
-    ("MALLOC_ARENA_MAX", "1"),
+    ("MALLOC_ARENA_MAX", "2"),
     ("MALLOC_MMAP_THRESHOLD_", "4194304"),
     ("MALLOC_TRIM_THRESHOLD_", "4194304"),
 ];
