@@ -28,6 +28,7 @@ pub mod effort;
 pub mod extras;
 pub mod kept;
 pub mod link;
+pub mod mappings;
 pub mod names;
 pub mod ndl;
 pub mod node;

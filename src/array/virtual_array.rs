@@ -8,9 +8,10 @@ use crate::array::convert::Conversion;
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::mappings::{Mapping, Mappings};
 use crate::model::region::Runs;
 use crate::model::share::Share;
-use crate::model::storage::{Mapping, OpenSource, Storage, VirtualSource};
+use crate::model::storage::{OpenSource, Storage, VirtualSource};
 use crate::model::{Array, Container, weight};
 
 /// The parts of one array.
@@ -51,7 +52,7 @@ impl VirtualArray {
     pub(super) fn new(
         engine: &Arc<Engine>,
         array: &Arc<Array>,
-        mappings: &[Mapping],
+        mappings: &Mappings,
         depth: usize,
     ) -> Result<Self> {
         if depth >= limits::VIRTUAL_DEPTH {
@@ -81,7 +82,7 @@ impl VirtualArray {
         self.parts.iter().map(part).sum()
     }
 
-    fn mapping(&self, number: usize) -> Option<&Mapping> {
+    fn mapping(&self, number: usize) -> Option<Mapping> {
         match &self.array.storage {
             Ok(Storage::Virtual(mappings)) => mappings.get(number),
             _ => None,
@@ -195,12 +196,12 @@ fn open(source: &Arc<dyn VirtualSource>, opened: &mut Opened) -> Result<Option<O
 }
 
 /// The parts that have elements. Those of arrays within arrays are in memory at once.
-fn parts_of(mappings: &[Mapping], dims: &[u64], depth: usize) -> Result<Vec<Part>> {
+fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Part>> {
     let most = limits::VIRTUAL_RUNS >> depth;
     let mut left = most;
     let mut parts = Vec::new();
     for (number, mapping) in mappings.iter().enumerate() {
-        let Some(part) = Part::new(number, mapping, dims)? else {
+        let Some(part) = Part::new(number, &mapping, dims)? else {
             continue;
         };
         left = left

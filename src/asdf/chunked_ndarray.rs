@@ -18,8 +18,9 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::array::{Array, Fill, Layout};
 use crate::model::datatype::{ByteOrder, Datatype};
+use crate::model::mappings::Mapping;
 use crate::model::region::{Axis, Region};
-use crate::model::storage::{Mapping, OpenSource, Pipeline, Storage, VirtualSource};
+use crate::model::storage::{OpenSource, Pipeline, Storage, VirtualSource};
 use crate::model::{Shape, shape};
 use crate::wire::to_u64;
 

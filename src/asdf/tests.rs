@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::model::buffer::Buffer;
 use crate::model::extras::Mask;
 use crate::model::link::LinkTarget;
+use crate::model::mappings::Mapping;
 use crate::model::region::Runs;
-use crate::model::storage::{Mapping, Storage};
+use crate::model::storage::Storage;
 use crate::model::{Array, Container, Extras, NodeId, NodeKind, Shape};
 use crate::source::memory::MemorySource;
 use crate::source::neighbours::Neighbours;
@@ -312,13 +313,13 @@ fn the_chunks_of_an_ndarray_lie_where_they_start() {
     let Ok(Storage::Virtual(mappings)) = &array.storage else {
         panic!("{:?}", array.storage);
     };
-    let runs = |mapping: &Mapping| {
+    let runs = |mapping: Mapping| {
         let runs = Runs::new(&mapping.region, array.shape.dims()).unwrap();
         (runs.from_ordinal(0).unwrap().element, runs.elements())
     };
     let runs: Vec<_> = mappings.iter().map(runs).collect();
     assert_eq!(runs, [(3, 3), (2, 1), (0, 3)]);
-    let source = mappings[0].source.open().unwrap().unwrap();
+    let source = mappings.get(0).unwrap().source.open().unwrap().unwrap();
     assert_eq!(read(&source.array), Ok(b"abc".to_vec()));
 }
 

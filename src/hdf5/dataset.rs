@@ -18,7 +18,8 @@ use crate::hdf5::message::{
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::virtual_layout;
 use crate::model::array::{Fill, Layout};
-use crate::model::storage::{ChunkIndex, Chunked, Extent, Mapping, Pipeline, Storage};
+use crate::model::mappings::Mappings;
+use crate::model::storage::{ChunkIndex, Chunked, Extent, Pipeline, Storage};
 use crate::model::{Array, Datatype, Shape};
 use crate::source::raw_file::RawFile;
 use crate::wire::to_u64;
@@ -72,14 +73,14 @@ impl DatasetReader<'_> {
     }
 
     /// The dataspace, and what a virtual dataset is made of: its extent may follow from its sources'.
-    fn extent(&self, layout: &DataLayout) -> Result<(Shape, Result<Vec<Mapping>>)> {
+    fn extent(&self, layout: &DataLayout) -> Result<(Shape, Result<Mappings>)> {
         let shape = self.shape()?;
         let &DataLayout::Virtual {
             collection: Some(collection),
             index,
         } = layout
         else {
-            return Ok((shape, Ok(Vec::new())));
+            return Ok((shape, Ok(Mappings::default())));
         };
         let made = virtual_layout::read(self.context, &shape, collection, index);
         Ok(match made {
@@ -168,7 +169,7 @@ impl StorageParts<'_> {
         &self,
         layout: &DataLayout,
         pipeline: &Pipeline,
-        mappings: Vec<Mapping>,
+        mappings: Mappings,
         is_external: bool,
     ) -> Result<Storage> {
         let elements = self.shape.elements()?;

@@ -11,8 +11,9 @@ use crate::hdf5::opening::{self, Opening};
 use crate::hdf5::other_files::{OtherFiles, SourceDataset};
 use crate::hdf5::selection;
 use crate::limits;
+use crate::model::mappings::{Mapping, Mappings};
 use crate::model::region::{Axis, Region};
-use crate::model::storage::{Mapping, VirtualSource};
+use crate::model::storage::VirtualSource;
 use crate::model::{Shape, weight};
 use crate::wire::{Cursor, to_u64};
 
@@ -31,12 +32,7 @@ struct Entry {
 /// # Errors
 /// As the list is not there; `Corrupt` for one that is damaged, `Limit` for one that is too long; as the sources cannot
 /// be opened on whose extent this one's depends.
-pub fn read(
-    context: &Context,
-    shape: &Shape,
-    at: u64,
-    index: u32,
-) -> Result<(Shape, Vec<Mapping>)> {
+pub fn read(context: &Context, shape: &Shape, at: u64, index: u32) -> Result<(Shape, Mappings)> {
     let _opening = Opening::description();
     let heap = &context.heap;
     opening::await_turn(heap.object_bytes(at, index)?);
@@ -44,13 +40,13 @@ pub fn read(
     let entries = read_entries(&context.metadata, &block, at)?;
     drop(block);
     let (Shape::Simple { dims, max }, false) = (shape, entries.is_empty()) else {
-        return Ok((shape.clone(), Vec::new()));
+        return Ok((shape.clone(), Mappings::default()));
     };
     let mut layout = Layout {
         files: &context.other_files,
         at,
         dims: dims.clone(),
-        mappings: Vec::new(),
+        mappings: Mappings::default(),
         last_source: None,
         last_found: None,
     };
@@ -67,6 +63,7 @@ pub fn read(
         max: max.collect(),
         dims: layout.dims,
     };
+    layout.mappings.shrink();
     Ok((shape, layout.mappings))
 }
 
@@ -156,7 +153,7 @@ struct Layout<'a> {
     files: &'a Arc<OtherFiles>,
     at: u64,
     dims: Vec<u64>,
-    mappings: Vec<Mapping>,
+    mappings: Mappings,
     /// Parts of one source often follow each other.
     last_source: Option<Arc<SourceDataset>>,
     /// The source that was opened last, and its extent, if it is there.

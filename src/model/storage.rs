@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::model::buffer::Buffer;
-use crate::model::region::Region;
+use crate::model::mappings::Mappings;
 use crate::model::{Array, Container};
 use crate::source::SharedSource;
 
@@ -28,19 +28,7 @@ pub enum Storage {
     /// ASDF: elements at strides over the bytes of a block.
     Strided(Strided),
     /// HDF5: parts of other datasets; where several cover an element, the last one counts.
-    Virtual(Vec<Mapping>),
-}
-
-/// A part of an array that is made of elements of another: the k-th element of one region is the k-th of
-/// the other.
-#[derive(Debug, Clone)]
-pub struct Mapping {
-    /// Where the elements are in the array that is made.
-    pub region: Region,
-    /// Where they are in the source.
-    pub source_region: Region,
-    /// The source.
-    pub source: Arc<dyn VirtualSource>,
+    Virtual(Mappings),
 }
 
 /// An array that a part of a virtual array comes from.

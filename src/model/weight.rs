@@ -2,7 +2,7 @@
 
 use crate::model::datatype::{Class, Member};
 use crate::model::region::Region;
-use crate::model::storage::{Mapping, Storage};
+use crate::model::storage::Storage;
 use crate::model::{Array, Datatype, Link, LinkTarget};
 use crate::wire::to_u64;
 
@@ -48,7 +48,7 @@ pub fn of_array(array: &Array) -> u64 {
             let sources = extents.iter().map(|extent| extent.source.weight());
             sources.fold(piece(size_of_val(&**extents)), u64::saturating_add)
         }
-        Ok(Storage::Virtual(mappings)) => mappings.iter().map(of_mapping).sum(),
+        Ok(Storage::Virtual(mappings)) => mappings.weight(),
         _ => 0,
     };
     let filters = array.pipeline.0.iter();
@@ -59,13 +59,6 @@ pub fn of_array(array: &Array) -> u64 {
     own.saturating_add(of_datatype(&array.datatype))
         .saturating_add(storage)
         .saturating_add(filters)
-}
-
-fn of_mapping(mapping: &Mapping) -> u64 {
-    let source = piece(size_of::<Mapping>()).saturating_add(mapping.source.weight());
-    source
-        .saturating_add(of_region(&mapping.region))
-        .saturating_add(of_region(&mapping.source_region))
 }
 
 /// Bytes of a region.

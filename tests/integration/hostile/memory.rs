@@ -385,12 +385,12 @@ fn large_virtual_datasets_that_are_described_at_the_same_time() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Virtual datasets that take 30 MiB each while they are open, more than there is room for: those that are opened are read,
+/// Virtual datasets that take 16 MiB each while they are open, more than there is room for: those that are opened are read,
 /// and once one is closed another can be.
 #[test]
 fn many_large_virtual_datasets_that_are_open_at_once() {
-    let (_directory, source) = large_sets(12);
-    let names: Vec<[u8; 1]> = (b'a'..=b'l').map(|name| [name]).collect();
+    let (_directory, source) = large_sets(20);
+    let names: Vec<[u8; 1]> = (b'a'..=b't').map(|name| [name]).collect();
     let mount = mounted(&source);
     let open = |name: &[u8]| File::open(mount.at(std::str::from_utf8(name).expect("a letter")));
     let opened: Vec<_> = names.iter().map(|name| open(name)).collect();
