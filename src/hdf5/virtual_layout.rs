@@ -11,19 +11,28 @@ use crate::hdf5::opening::{self, Opening};
 use crate::hdf5::other_files::{OtherFiles, SourceDataset};
 use crate::hdf5::selection;
 use crate::limits;
-use crate::model::mappings::{Mapping, Mappings};
+use crate::model::mappings::{Mapping, Mappings, Place, Regions};
 use crate::model::region::{Axis, Region};
 use crate::model::storage::VirtualSource;
 use crate::model::{Shape, weight};
 use crate::wire::{Cursor, to_u64};
 
-/// One entry of the list, as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One entry of the list.
+#[derive(Debug)]
 struct Entry {
     file: Arc<[u8]>,
     dataset: Arc<[u8]>,
     source: Region,
     target: Region,
+}
+
+/// One of all entries, the numbers of whose regions stand elsewhere.
+#[derive(Debug)]
+struct Kept {
+    file: Arc<[u8]>,
+    dataset: Arc<[u8]>,
+    source: Place,
+    target: Place,
 }
 
 /// Reads the list in object `index` of the global heap's collection at absolute offset `at`; gives the extent of the
@@ -37,7 +46,7 @@ pub fn read(context: &Context, shape: &Shape, at: u64, index: u32) -> Result<(Sh
     let heap = &context.heap;
     opening::await_turn(heap.object_bytes(at, index)?);
     let block = heap.whole_object(at, index, limits::VIRTUAL_LIST)?;
-    let entries = read_entries(&context.metadata, &block, at)?;
+    let (entries, regions) = read_entries(&context.metadata, &block, at)?;
     drop(block);
     let (Shape::Simple { dims, max }, false) = (shape, entries.is_empty()) else {
         return Ok((shape.clone(), Mappings::default()));
@@ -46,7 +55,7 @@ pub fn read(context: &Context, shape: &Shape, at: u64, index: u32) -> Result<(Sh
         files: &context.other_files,
         at,
         dims: dims.clone(),
-        mappings: Mappings::default(),
+        mappings: Mappings::of_regions(regions),
         last_source: None,
         last_found: None,
     };
@@ -67,7 +76,7 @@ pub fn read(context: &Context, shape: &Shape, at: u64, index: u32) -> Result<(Sh
     Ok((shape, layout.mappings))
 }
 
-fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<Vec<Entry>> {
+fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<(Vec<Kept>, Regions)> {
     const WHAT: &str = "virtual dataset block";
     const CHECKSUM: usize = 4;
     verify_checksum(block, at, WHAT)?;
@@ -80,16 +89,21 @@ fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<Vec<Entry>
     if count > to_u64(limits::VIRTUAL_MAPPINGS) {
         return Err(too_many());
     }
-    let mut entries = Vec::new();
+    let (mut entries, mut regions) = (Vec::new(), Regions::default());
     for _ in 0..count {
         let entry = read_entry(metadata, version, &entries, &mut cursor)?;
-        let regions = [&entry.source, &entry.target].map(weight::of_region);
-        opening::hold(to_u64(size_of::<Entry>()))?;
-        regions.into_iter().try_for_each(opening::hold)?;
-        entries.push(entry);
+        let weights = [&entry.source, &entry.target].map(weight::of_region);
+        opening::hold(to_u64(size_of::<Kept>()))?;
+        weights.into_iter().try_for_each(opening::hold)?;
+        entries.push(Kept {
+            source: regions.keep(&entry.source),
+            target: regions.keep(&entry.target),
+            file: entry.file,
+            dataset: entry.dataset,
+        });
     }
     match cursor.remaining() {
-        CHECKSUM => Ok(entries),
+        CHECKSUM => Ok((entries, regions)),
         _ => Err(cursor.corrupt("more than its entries")),
     }
 }
@@ -98,7 +112,7 @@ fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<Vec<Entry>
 fn read_entry(
     metadata: &Metadata,
     version: u8,
-    earlier: &[Entry],
+    earlier: &[Kept],
     cursor: &mut Cursor<'_>,
 ) -> Result<Entry> {
     const SHARED_FILE: u8 = 1;
@@ -112,13 +126,15 @@ fn read_entry(
             .and_then(|index| earlier.get(index));
         entry.ok_or_else(|| cursor.corrupt("a name is shared with an entry that is not before"))
     };
+    let last = earlier.last();
+    let last_file = last.map(|entry| &entry.file);
     let file = match flags {
-        flags if flags & SAME_FILE != 0 => kept_name(b".")?,
+        flags if flags & SAME_FILE != 0 => kept_name(b".", last_file)?,
         flags if flags & SHARED_FILE != 0 => Arc::clone(&shared(cursor)?.file),
-        _ => kept_name(cursor.text()?)?,
+        _ => kept_name(cursor.text()?, last_file)?,
     };
     let dataset = match flags & SHARED_DATASET {
-        0 => kept_name(cursor.text()?)?,
+        0 => kept_name(cursor.text()?, last.map(|entry| &entry.dataset))?,
         _ => Arc::clone(&shared(cursor)?.dataset),
     };
     Ok(Entry {
@@ -129,7 +145,11 @@ fn read_entry(
     })
 }
 
-fn kept_name(name: &[u8]) -> Result<Arc<[u8]>> {
+/// A name, which entries that follow each other often have in common.
+fn kept_name(name: &[u8], last: Option<&Arc<[u8]>>) -> Result<Arc<[u8]>> {
+    if let Some(last) = last.filter(|last| ***last == *name) {
+        return Ok(Arc::clone(last));
+    }
     if name.len() > limits::VIRTUAL_NAME {
         let most = to_u64(limits::VIRTUAL_NAME);
         return Err(Error::limit(
@@ -162,26 +182,45 @@ struct Layout<'a> {
 
 impl Layout<'_> {
     /// The stored extent along a dimension that grows with its sources is only the last that was known.
-    fn forget_unlimited(&mut self, entries: &[Entry]) {
+    fn forget_unlimited(&mut self, entries: &[Kept]) {
+        let mut ends = vec![0; self.dims.len()];
+        let mut are_unlimited = vec![false; self.dims.len()];
         for entry in entries {
-            let Some((dimension, _)) = unlimited_axis(&entry.target) else {
+            let target = self.mappings.regions().get(entry.target);
+            if let Some((dimension, _)) = unlimited_axis(&target) {
+                if let Some(is_unlimited) = are_unlimited.get_mut(dimension) {
+                    *is_unlimited = true;
+                }
                 continue;
-            };
-            if let Some(dim) = self.dims.get_mut(dimension) {
-                *dim = entries
-                    .iter()
-                    .map(|entry| fixed_end(&entry.target, dimension))
-                    .max()
-                    .unwrap_or(0);
             }
+            for (dimension, end) in ends.iter_mut().enumerate() {
+                *end = fixed_end(&target, dimension).max(*end);
+            }
+        }
+        let unlimited = are_unlimited.into_iter().zip(ends);
+        for (dim, (_, end)) in self
+            .dims
+            .iter_mut()
+            .zip(unlimited)
+            .filter(|(_, (is, _))| *is)
+        {
+            *dim = end;
         }
     }
 
-    fn add(&mut self, entry: Entry) -> Result<()> {
+    fn add(&mut self, kept: Kept) -> Result<()> {
+        let regions = self.mappings.regions();
+        let entry = Entry {
+            source: regions.get(kept.source),
+            target: regions.get(kept.target),
+            file: kept.file,
+            dataset: kept.dataset,
+        };
         match (unlimited_axis(&entry.target), unlimited_axis(&entry.source)) {
             (None, None) => {
                 let source = self.source(literal(&entry.file)?, literal(&entry.dataset)?)?;
-                self.push(source, entry.source, entry.target)
+                self.check_sizes(&entry.source, &entry.target)?;
+                self.push(source, kept.source, kept.target)
             }
             (Some(target), Some(source)) => self.add_growing(&entry, target, source),
             (Some(target), None) => self.add_numbered(&entry, target),
@@ -228,7 +267,7 @@ impl Layout<'_> {
             },
         );
         let target = with_axis(&entry.target, target_dimension, target_axis);
-        self.push(source, source_region, target)
+        self.push_new(source, &source_region, &target)
     }
 
     /// A part for each block, from sources whose names hold the block's number: until one is missing.
@@ -260,7 +299,7 @@ impl Layout<'_> {
             let regions = [&entry.source, &entry.target].map(weight::of_region);
             regions.into_iter().try_for_each(opening::hold)?;
             let target = with_axis(&entry.target, dimension, block);
-            self.push(source, entry.source.clone(), target)?;
+            self.push_new(source, &entry.source, &target)?;
             if !holds_number {
                 return Ok(());
             }
@@ -311,22 +350,30 @@ impl Layout<'_> {
         }
     }
 
+    /// Adds a part whose regions are none of an entry's.
+    fn push_new(
+        &mut self,
+        source: Arc<SourceDataset>,
+        source_region: &Region,
+        region: &Region,
+    ) -> Result<()> {
+        self.check_sizes(source_region, region)?;
+        let regions = self.mappings.regions();
+        let (source_region, region) = (regions.keep(source_region), regions.keep(region));
+        self.push(source, source_region, region)
+    }
+
     fn push(
         &mut self,
         source: Arc<SourceDataset>,
-        source_region: Region,
-        region: Region,
+        source_region: Place,
+        region: Place,
     ) -> Result<()> {
         if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
             return Err(too_many());
         }
-        self.check_sizes(&source_region, &region)?;
         opening::hold(to_u64(size_of::<Mapping>()))?;
-        self.mappings.push(Mapping {
-            region,
-            source_region,
-            source,
-        });
+        self.mappings.push(region, source_region, source);
         Ok(())
     }
 }
@@ -399,7 +446,7 @@ fn has_number(name: &[u8]) -> bool {
 /// The name itself where there is nothing to format.
 fn formatted(name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
     match name.contains(&b'%') {
-        true => kept_name(&format_name(name, block)),
+        true => kept_name(&format_name(name, block), None),
         false => Ok(Arc::clone(name)),
     }
 }

@@ -24,10 +24,7 @@ pub struct Mapping {
 #[derive(Debug, Default)]
 pub struct Mappings {
     list: Vec<Packed>,
-    /// Of all regular regions.
-    axes: Vec<Axis>,
-    /// Of all blocks: of each the first corner, then the last.
-    corners: Vec<u64>,
+    regions: Regions,
     /// Bytes of memory that the sources take, about.
     sources: u64,
 }
@@ -39,9 +36,21 @@ struct Packed {
     source: Arc<dyn VirtualSource>,
 }
 
-/// A region by the place of its numbers.
+/// Many regions.
+#[derive(Debug, Default)]
+pub struct Regions {
+    /// Of all regular ones.
+    axes: Vec<Axis>,
+    /// Of all blocks: of each the first corner, then the last.
+    corners: Vec<u64>,
+}
+
+/// Where the numbers of one of them stand.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+pub struct Place(Form);
+
+#[derive(Debug, Clone, Copy)]
+enum Form {
     Nothing,
     All,
     /// So many axes from this one on.
@@ -61,19 +70,31 @@ impl Mappings {
         self.list.is_empty()
     }
 
-    /// Appends one.
-    pub fn push(&mut self, mapping: Mapping) {
+    /// None yet, but these regions for those that come.
+    pub fn of_regions(regions: Regions) -> Self {
+        Mappings {
+            regions,
+            ..Mappings::default()
+        }
+    }
+
+    /// The regions of all of them.
+    pub fn regions(&mut self) -> &mut Regions {
+        &mut self.regions
+    }
+
+    /// Appends one: where the elements are in the array, where they are in the source, and the source.
+    pub fn push(&mut self, region: Place, source_region: Place, source: Arc<dyn VirtualSource>) {
         let last = self.list.last();
-        if last.is_none_or(|last| !Arc::ptr_eq(&last.source, &mapping.source)) {
-            let own = weight::piece(to_usize(mapping.source.weight()).unwrap_or(usize::MAX));
+        if last.is_none_or(|last| !Arc::ptr_eq(&last.source, &source)) {
+            let own = weight::piece(to_usize(source.weight()).unwrap_or(usize::MAX));
             self.sources = self.sources.saturating_add(own);
         }
-        let packed = Packed {
-            region: self.pack(&mapping.region),
-            source_region: self.pack(&mapping.source_region),
-            source: mapping.source,
-        };
-        self.list.push(packed);
+        self.list.push(Packed {
+            region,
+            source_region,
+            source,
+        });
     }
 
     /// The one at a place.
@@ -89,30 +110,41 @@ impl Mappings {
     /// Gives back what was allocated for more of them.
     pub fn shrink(&mut self) {
         self.list.shrink_to_fit();
-        self.axes.shrink_to_fit();
-        self.corners.shrink_to_fit();
+        self.regions.axes.shrink_to_fit();
+        self.regions.corners.shrink_to_fit();
     }
 
     /// Bytes of memory that they take, about.
     pub fn weight(&self) -> u64 {
         let lists = [
             size_of_val(&*self.list),
-            size_of_val(&*self.axes),
-            size_of_val(&*self.corners),
+            size_of_val(&*self.regions.axes),
+            size_of_val(&*self.regions.corners),
         ];
         let lists = lists.into_iter().map(weight::piece);
         lists.fold(self.sources, u64::saturating_add)
     }
 
-    fn pack(&mut self, region: &Region) -> Place {
+    fn unpacked(&self, packed: &Packed) -> Mapping {
+        Mapping {
+            region: self.regions.get(packed.region),
+            source_region: self.regions.get(packed.source_region),
+            source: Arc::clone(&packed.source),
+        }
+    }
+}
+
+impl Regions {
+    /// Keeps a region.
+    pub fn keep(&mut self, region: &Region) -> Place {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        match region {
-            Region::Nothing => Place::Nothing,
-            Region::All => Place::All,
+        Place(match region {
+            Region::Nothing => Form::Nothing,
+            Region::All => Form::All,
             Region::Regular(axes) => {
                 let start = self.axes.len();
                 self.axes.extend(axes);
-                Place::Regular(start, count(axes.len()))
+                Form::Regular(start, count(axes.len()))
             }
             Region::Blocks(blocks) => {
                 let start = self.corners.len();
@@ -120,28 +152,21 @@ impl Mappings {
                     self.corners.extend(first.iter().chain(last));
                 }
                 let rank = blocks.first().map_or(0, |(first, _)| first.len());
-                Place::Blocks(start, count(blocks.len()), count(rank))
+                Form::Blocks(start, count(blocks.len()), count(rank))
             }
-        }
+        })
     }
 
-    fn unpacked(&self, packed: &Packed) -> Mapping {
-        Mapping {
-            region: self.region(packed.region),
-            source_region: self.region(packed.source_region),
-            source: Arc::clone(&packed.source),
-        }
-    }
-
-    fn region(&self, place: Place) -> Region {
-        match place {
-            Place::Nothing => Region::Nothing,
-            Place::All => Region::All,
-            Place::Regular(start, rank) => {
+    /// The region that is kept there.
+    pub fn get(&self, place: Place) -> Region {
+        match place.0 {
+            Form::Nothing => Region::Nothing,
+            Form::All => Region::All,
+            Form::Regular(start, rank) => {
                 let axes = self.axes.iter().skip(start);
                 Region::Regular(axes.take(length(rank)).copied().collect())
             }
-            Place::Blocks(start, count, rank) => {
+            Form::Blocks(start, count, rank) => {
                 let mut corners = self.corners.iter().skip(start).copied();
                 let mut corner = || corners.by_ref().take(length(rank)).collect();
                 let blocks = (0..count).map(|_| (corner(), corner()));
@@ -154,9 +179,11 @@ impl Mappings {
 impl FromIterator<Mapping> for Mappings {
     fn from_iter<I: IntoIterator<Item = Mapping>>(mappings: I) -> Self {
         let mut packed = Mappings::default();
-        mappings
-            .into_iter()
-            .for_each(|mapping| packed.push(mapping));
+        for mapping in mappings {
+            let region = packed.regions.keep(&mapping.region);
+            let source_region = packed.regions.keep(&mapping.source_region);
+            packed.push(region, source_region, mapping.source);
+        }
         packed.shrink();
         packed
     }
