@@ -17,22 +17,13 @@ use crate::model::storage::VirtualSource;
 use crate::model::{Shape, weight};
 use crate::wire::{Cursor, to_u64};
 
-/// One entry of the list.
+/// One entry of the list; its regions, or where those of all entries are kept.
 #[derive(Debug)]
-struct Entry {
+struct Entry<R> {
     file: Arc<[u8]>,
     dataset: Arc<[u8]>,
-    source: Region,
-    target: Region,
-}
-
-/// One of all entries, the numbers of whose regions stand elsewhere.
-#[derive(Debug)]
-struct Kept {
-    file: Arc<[u8]>,
-    dataset: Arc<[u8]>,
-    source: Place,
-    target: Place,
+    source: R,
+    target: R,
 }
 
 /// Reads the list in object `index` of the global heap's collection at absolute offset `at`; gives the extent of the
@@ -76,7 +67,11 @@ pub fn read(context: &Context, shape: &Shape, at: u64, index: u32) -> Result<(Sh
     Ok((shape, layout.mappings))
 }
 
-fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<(Vec<Kept>, Regions)> {
+fn read_entries(
+    metadata: &Metadata,
+    block: &[u8],
+    at: u64,
+) -> Result<(Vec<Entry<Place>>, Regions)> {
     const WHAT: &str = "virtual dataset block";
     const CHECKSUM: usize = 4;
     verify_checksum(block, at, WHAT)?;
@@ -93,9 +88,9 @@ fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<(Vec<Kept>
     for _ in 0..count {
         let entry = read_entry(metadata, version, &entries, &mut cursor)?;
         let weights = [&entry.source, &entry.target].map(weight::of_region);
-        opening::hold(to_u64(size_of::<Kept>()))?;
+        opening::hold(to_u64(size_of::<Entry<Place>>()))?;
         weights.into_iter().try_for_each(opening::hold)?;
-        entries.push(Kept {
+        entries.push(Entry {
             source: regions.keep(&entry.source),
             target: regions.keep(&entry.target),
             file: entry.file,
@@ -112,9 +107,9 @@ fn read_entries(metadata: &Metadata, block: &[u8], at: u64) -> Result<(Vec<Kept>
 fn read_entry(
     metadata: &Metadata,
     version: u8,
-    earlier: &[Kept],
+    earlier: &[Entry<Place>],
     cursor: &mut Cursor<'_>,
-) -> Result<Entry> {
+) -> Result<Entry<Region>> {
     const SHARED_FILE: u8 = 1;
     const SHARED_DATASET: u8 = 2;
     const SAME_FILE: u8 = 4;
@@ -182,7 +177,7 @@ struct Layout<'a> {
 
 impl Layout<'_> {
     /// The stored extent along a dimension that grows with its sources is only the last that was known.
-    fn forget_unlimited(&mut self, entries: &[Kept]) {
+    fn forget_unlimited(&mut self, entries: &[Entry<Place>]) {
         let mut ends = vec![0; self.dims.len()];
         let mut are_unlimited = vec![false; self.dims.len()];
         for entry in entries {
@@ -208,7 +203,7 @@ impl Layout<'_> {
         }
     }
 
-    fn add(&mut self, kept: Kept) -> Result<()> {
+    fn add(&mut self, kept: Entry<Place>) -> Result<()> {
         let regions = self.mappings.regions();
         let entry = Entry {
             source: regions.get(kept.source),
@@ -234,7 +229,7 @@ impl Layout<'_> {
     /// A part that grows with its source, up to the steps that the source has now.
     fn add_growing(
         &mut self,
-        entry: &Entry,
+        entry: &Entry<Region>,
         (target_dimension, target_axis): (usize, Axis),
         (source_dimension, source_axis): (usize, Axis),
     ) -> Result<()> {
@@ -271,7 +266,11 @@ impl Layout<'_> {
     }
 
     /// A part for each block, from sources whose names hold the block's number: until one is missing.
-    fn add_numbered(&mut self, entry: &Entry, (dimension, axis): (usize, Axis)) -> Result<()> {
+    fn add_numbered(
+        &mut self,
+        entry: &Entry<Region>,
+        (dimension, axis): (usize, Axis),
+    ) -> Result<()> {
         if axis.block == u64::MAX {
             let what = "virtual dataset: a numbered source for one block without end";
             return Err(Error::corrupt(what, self.at));
