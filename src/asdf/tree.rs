@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::asdf::ndarray;
@@ -485,7 +485,8 @@ fn at(entries: &[Entry], slot: u32) -> Option<&Entry> {
     entries.get(to_usize(u64::from(slot)).ok()?)
 }
 
-/// `%~`, with more tildes where a key ends in it and a number.
+/// `%~`, or with the fewest tildes with which no key ends before a number: a long run of them in one key makes no other
+/// name long.
 fn mark(document: &Document) -> String {
     let tildes = document.keys().filter_map(|key| {
         let text = key.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -493,8 +494,9 @@ fn mark(document: &Document) -> String {
         let is_marked = text.len() < key.len() && before.ends_with('%');
         is_marked.then(|| text.len().saturating_sub(before.len()))
     });
-    let most = tildes.max().unwrap_or(0);
-    format!("%{}", "~".repeat(most.saturating_add(1)))
+    let taken: HashSet<usize> = tildes.collect();
+    let free = (1..).find(|count| !taken.contains(count));
+    format!("%{}", "~".repeat(free.unwrap_or(1)))
 }
 
 fn spend(left: &mut usize, cost: usize) -> Option<()> {
@@ -616,6 +618,9 @@ mod tests {
             listing("{7: a, '7': b, '%~x7': c}"),
             ["/%~x7", "/7", "/7%~2"]
         );
+        let long = format!("%{}1", "~".repeat(100_000));
+        let lines = listing(&format!("{{7: a, '7': b, '7%~2': c, ? '{long}' : d}}"));
+        assert_eq!(lines[1..], ["/7", "/7%~2", "/7%~~2"]);
         let tree = tree("{7: a, '7': b}");
         for other in [&b"7%~1"[..], b"7%~3", b"7%~02", b"7%~+2", b"7%~~2"] {
             assert_eq!(tree.slot(Index::ROOT, other), None);
