@@ -33,7 +33,7 @@ thread_local! {
     static TURN: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// Whose turn it is. Nothing else is locked by who waits for it.
+/// Whose turn it is. Who has it waits for nothing that others keep while they wait for it.
 static TURNS: Mutex<()> = Mutex::new(());
 
 /// A description or a source, until it is made. What it held is then free again; the work is done, and free with the
