@@ -6,14 +6,15 @@
 //! into the reply (`gather`). One chunk that holds the whole answer is handed out without a copy.
 //!
 //! Memory: the cache's capacity, and for each decode under way the stored and twice the decoded bytes of its
-//! chunk (`budget`). No lock is held while bytes are read or decoded.
+//! chunk (`decode_memory`), of which chunks that are too large for the cache are kept, too. No lock is held while
+//! bytes are read or decoded.
 
 mod allocation;
-mod budget;
 mod bytes;
 mod cache;
 mod chunks;
 mod convert;
+mod decode_memory;
 mod engine;
 mod flight;
 mod gather;
@@ -21,8 +22,10 @@ mod grid;
 mod held;
 mod prefetch;
 mod strided;
+mod turns;
 mod virtual_array;
 pub mod vlen;
+mod wish;
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,6 +35,7 @@ pub use cache::CacheSize;
 pub use engine::{Engine, Statistics};
 pub use held::Held;
 pub use prefetch::Stream;
+pub use wish::{Wish, Wishes};
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -42,7 +46,6 @@ use chunks::Chunks;
 use engine::{Found, Shared};
 use gather::Plan;
 use grid::Slab;
-use prefetch::Wishes;
 use strided::Strided;
 use virtual_array::VirtualArray;
 
@@ -119,6 +122,14 @@ impl Reader {
     /// # Errors
     /// As a part of them cannot be read or decoded; never zeros in its stead.
     pub fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &Wish::default())
+    }
+
+    /// As `read`, for somebody who may go away: what is decoded for nobody else is given up then.
+    ///
+    /// # Errors
+    /// As `read`; [`Error::unwanted`] once the wish does not hold any more.
+    pub fn read_for(&self, offset: u64, length: usize, wish: &Wish) -> Result<Bytes> {
         let end = offset.saturating_add(length as u64).min(self.length);
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
@@ -127,9 +138,56 @@ impl Reader {
             Place::Nowhere => Ok(self.read_fill(offset, end).into()),
             Place::Memory(bytes) => Ok(bytes[offset as usize..end as usize].to_vec().into()),
             Place::Extents(extents) => Ok(read_extents(extents, offset, end)?.into()),
-            Place::Chunks(chunks) => self.read_chunks(chunks, offset, end),
-            Place::Strided(strided) => strided.read(offset, end),
+            Place::Chunks(chunks) => self.read_chunks(chunks, offset, end, wish),
+            Place::Strided(strided) => strided.read(offset, end, wish),
             Place::Virtual(parts) => self.read_virtual(parts, offset, end),
+        }
+    }
+
+    /// The same bytes, if they are to be had without decoding, waiting or searching an index: those of one chunk that is
+    /// decoded already, or that stand in the file as they are.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        match &self.bytes {
+            Place::Nowhere | Place::Memory(_) | Place::Extents(_) => {
+                self.read(offset, length).map(Some)
+            }
+            Place::Chunks(chunks) => Ok(self.read_ready(chunks, offset, length)),
+            Place::Strided(strided) => match strided.packed() {
+                Some((base, start)) => base.read_now(start.saturating_add(offset), length),
+                None => Ok(None),
+            },
+            Place::Virtual(_) => Ok(None),
+        }
+    }
+
+    /// The bytes, if they are a run in one chunk that is decoded.
+    fn read_ready(&self, chunks: &Arc<Chunks>, offset: u64, length: usize) -> Option<Bytes> {
+        let end = offset.saturating_add(length as u64).min(self.length);
+        if offset >= end || !chunks.is_encoded() {
+            return None;
+        }
+        let grid = &chunks.grid;
+        let slabs = grid.slabs(offset, end);
+        let [slab] = slabs.as_slice() else {
+            return None;
+        };
+        let places = grid.places(slab);
+        let place = places.only()?;
+        let chunk = self.shared().ready(chunks.key(grid.number(place)))?;
+        let length = (end - offset) as usize;
+        let start = gather::one_run(&[Plan::new(grid, slab, place)], length)?;
+        Some(Bytes::shared(chunk, start..start + length))
+    }
+
+    /// Whether reading it may take long for each byte: it is decoded.
+    pub fn is_encoded(&self) -> bool {
+        match &self.bytes {
+            Place::Chunks(chunks) => chunks.is_encoded(),
+            Place::Strided(_) | Place::Virtual(_) => true,
+            Place::Nowhere | Place::Memory(_) | Place::Extents(_) => false,
         }
     }
 
@@ -192,7 +250,13 @@ impl Reader {
         Ok(reply.into())
     }
 
-    fn read_chunks(&self, chunks: &Arc<Chunks>, offset: u64, end: u64) -> Result<Bytes> {
+    fn read_chunks(
+        &self,
+        chunks: &Arc<Chunks>,
+        offset: u64,
+        end: u64,
+        wish: &Wish,
+    ) -> Result<Bytes> {
         let grid = &chunks.grid;
         let slabs = grid.slabs(offset, end);
         let length = (end - offset) as usize;
@@ -204,7 +268,7 @@ impl Reader {
                 if earlier.iter().any(|earlier| grid.meets(earlier, &place)) {
                     continue;
                 }
-                let found = self.shared().chunk(chunks, grid.number(&place))?;
+                let found = self.shared().chunk(chunks, grid.number(&place), wish)?;
                 let met = rest.iter().filter(|slab| grid.meets(slab, &place));
                 let plans: Vec<Plan> = met.map(|slab| Plan::new(grid, slab, &place)).collect();
                 if let (Found::Decoded(chunk), Some(start)) =

@@ -5,33 +5,38 @@
 //! the source, mounts, enters its cage, and then reads and serves; the supervisor parses nothing and unmounts
 //! when the worker ends, however it ends. In the foreground the launcher is the supervisor itself. Each process is started anew from the
 //! executable, never forked, with the user's own arguments; the program's name tells it its role, and shows
-//! the role in `ps`.
+//! the role in `ps`. With `external=none` the worker starts a fourth, the *opener*, which opens the source again for it.
 
 mod args;
 mod cage;
 mod check;
 mod columns;
+mod heartbeat;
 mod inspect;
 mod list;
 mod logging;
 mod mounts;
+mod opener;
 mod options;
 mod printable;
 mod progress;
+mod report;
 mod style;
 mod supervisor;
 mod walk;
 mod worker;
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use args::{Mount, Program, Task};
 use logging::Destination;
+use mounts::FreePlace;
 use printable::printable;
+use report::{Report, Reports};
 
 use crate::error::{Error, Result};
 
@@ -66,6 +71,7 @@ enum Role {
     Launcher,
     Supervisor,
     Worker,
+    Opener,
 }
 
 impl Role {
@@ -75,11 +81,13 @@ impl Role {
             Role::Launcher => "",
             Role::Supervisor => ": supervisor",
             Role::Worker => ": worker",
+            Role::Opener => ": opener",
         }
     }
 }
 
 const MOUNT_HELPER: &str = "mount.h5fs";
+const MOUNT_COMMAND: &str = "h5fs";
 
 impl Call {
     fn new(arguments: impl IntoIterator<Item = OsString>) -> Self {
@@ -89,7 +97,7 @@ impl Call {
             .file_name()
             .unwrap_or_default()
             .to_string_lossy();
-        let role = [Role::Supervisor, Role::Worker]
+        let role = [Role::Supervisor, Role::Worker, Role::Opener]
             .into_iter()
             .find(|role| name.ends_with(role.suffix()))
             .unwrap_or(Role::Launcher);
@@ -105,6 +113,9 @@ impl Call {
     }
 
     fn perform(&self) -> Result<ExitCode> {
+        if self.role == Role::Opener {
+            return opener::run(&self.arguments);
+        }
         match args::parse(self.program, &self.arguments)? {
             Task::Print(text) => print(&text),
             Task::Remind(help) => {
@@ -119,7 +130,7 @@ impl Call {
                 Role::Launcher if mount.foreground => {
                     Ok(supervisor::run_in_foreground(self, &mount))
                 }
-                Role::Launcher => self.launch(&mount),
+                Role::Launcher | Role::Opener => self.launch(&mount),
             },
         }
     }
@@ -127,19 +138,23 @@ impl Call {
     /// The command that starts this executable again, in another role and with the same arguments.
     fn again(&self, role: Role) -> io::Result<Command> {
         let name = match self.program {
-            Program::Command => "h5fs",
+            Program::Command => MOUNT_COMMAND,
             Program::MountHelper => MOUNT_HELPER,
         };
-        let mut command = Command::new(std::env::current_exe()?);
-        command
-            .arg0(format!("{name}{}", role.suffix()))
-            .args(&self.arguments);
+        let mut command = executable(name, role)?;
+        command.args(&self.arguments);
         Ok(command)
     }
 
     /// Starts the supervisor and waits for its word. The supervisor gets none of our own three streams: who
     /// reads them to their end must not wait for the unmount. It sees at its standard input when we die.
+    ///
+    /// The worker has the pipe as well: its end means that both are gone. A supervisor that is
+    /// killed before it could say how the mount went leaves that to the worker, so that a mount
+    /// that is served is never said to have failed.
     fn launch(&self, mount: &Mount) -> Result<ExitCode> {
+        let place = mount.mountpoint.canonicalize().ok();
+        let place = place.and_then(|point| FreePlace::at(&point).ok());
         let started = self.again(Role::Supervisor).and_then(|mut command| {
             command
                 .stdin(Stdio::piped())
@@ -149,75 +164,28 @@ impl Call {
         });
         let mut supervisor =
             started.map_err(|error| Error::io(&error, "starting the supervisor"))?;
-        let mut line = String::new();
-        if let Some(output) = supervisor.stdout.take() {
-            // A line that cannot be read is an empty one.
-            let _ = BufReader::new(output).read_line(&mut line);
-        }
-        let report = Report::parse(&line)
-            .unwrap_or_else(|| Report::failure(&mount.mountpoint, "the supervisor was killed"));
+        let output = supervisor.stdout.take();
+        let report = output.map(|output| Reports::of_supervisor(output).next());
         match report {
-            Report::Failed(text) => {
-                complain(&text);
-                // It has said why; its end is awaited so that nothing is left when we return.
-                let _ = supervisor.wait();
-                Ok(ExitCode::FAILURE)
+            Some(Ok(Some(Report::Ready))) => return Ok(ExitCode::SUCCESS),
+            Some(Ok(Some(Report::Failed(text)))) => complain(&text),
+            _ => {
+                let reason = "the supervisor was killed";
+                if let Report::Failed(text) = Report::failure(&mount.mountpoint, reason) {
+                    complain(&text);
+                }
             }
-            Report::Mounted(_) | Report::Ready => Ok(ExitCode::SUCCESS),
         }
+        supervisor::end(&mut supervisor, place.as_ref());
+        Ok(ExitCode::FAILURE)
     }
 }
 
-/// A line that a worker tells its supervisor, and a supervisor its launcher.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Report {
-    /// The worker has mounted, and may fail yet; the mount's device.
-    Mounted(String),
-    /// The mount is served.
-    Ready,
-    /// Why there is no mount, naming the file.
-    Failed(String),
-}
-
-impl Report {
-    const MOUNTED: &str = "mounted ";
-    const READY: &str = "ready";
-    const FAILED: &str = "failed ";
-
-    fn failure(file: &Path, reason: &str) -> Self {
-        let file = file.display().to_string();
-        // Other programs' words end in a newline.
-        let reason = reason.trim_end();
-        let text = match reason.strip_prefix(&file) {
-            Some(rest) if rest.starts_with(": ") => reason.to_owned(),
-            _ => format!("{file}: {reason}"),
-        };
-        Report::Failed(printable(&text))
-    }
-
-    /// Understands one line; a broken one says nothing.
-    fn parse(line: &str) -> Option<Self> {
-        let line = line.strip_suffix('\n')?;
-        if line == Self::READY {
-            return Some(Report::Ready);
-        }
-        let mounted = line.strip_prefix(Self::MOUNTED);
-        let failed = line.strip_prefix(Self::FAILED);
-        let mounted = mounted.map(|device| Report::Mounted(device.to_owned()));
-        mounted.or_else(|| failed.map(|text| Report::Failed(text.to_owned())))
-    }
-
-    /// Sends the line to standard output.
-    fn send(&self) -> io::Result<()> {
-        let line = match self {
-            Report::Mounted(device) => format!("{}{device}\n", Self::MOUNTED),
-            Report::Ready => format!("{}\n", Self::READY),
-            Report::Failed(text) => format!("{}{text}\n", Self::FAILED),
-        };
-        let mut output = io::stdout();
-        output.write_all(line.as_bytes())?;
-        output.flush()
-    }
+/// The command that starts this executable again, by this name in this role.
+fn executable(name: &str, role: Role) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg0(format!("{name}{}", role.suffix()));
+    Ok(command)
 }
 
 impl Mount {

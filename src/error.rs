@@ -51,6 +51,8 @@ pub enum Error {
     Usage(String),
 }
 
+const EINTR: i32 = 4;
+
 /// The library's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -84,6 +86,19 @@ impl Error {
         matches!(self, Error::Io { .. } | Error::Effort { .. })
     }
 
+    /// The work was given up because whoever waited for it has gone.
+    pub fn unwanted() -> Self {
+        Error::Io {
+            errno: EINTR,
+            what: "nobody waits for it any more".into(),
+        }
+    }
+
+    /// Whether the work was given up.
+    pub fn is_unwanted(&self) -> bool {
+        matches!(self, Error::Io { errno: EINTR, .. })
+    }
+
     /// The system's error while doing `what`.
     pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
         const EIO: i32 = 5;
@@ -91,6 +106,18 @@ impl Error {
             errno: error.raw_os_error().unwrap_or(EIO),
             what: cut(what.into()),
         }
+    }
+}
+
+/// What was found; nothing where it is damaged.
+///
+/// # Errors
+/// As it cannot be read now.
+pub fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_passing() => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

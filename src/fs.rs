@@ -33,18 +33,19 @@ mod unread;
 mod views;
 mod walk;
 mod watch;
+mod workers;
 mod xattr;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use lru::LruCache;
 use nix::errno::Errno;
 
-use crate::array::{Bytes, CacheSize, Engine};
+use crate::array::{Bytes, CacheSize, Engine, Wish};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -175,6 +176,10 @@ struct Fault {
     is_passing: bool,
 }
 
+/// What makes the kernel ask anew. It is called with requests waiting for it, so it must wait for
+/// none.
+pub(super) type Outdate = Box<dyn Fn(&[Ino]) + Send + Sync>;
+
 /// One file's tree.
 pub struct Filesystem {
     options: Options,
@@ -184,6 +189,10 @@ pub struct Filesystem {
     /// Counts the states of the source.
     generation: AtomicU32,
     watch: Option<Watch>,
+    /// Makes the kernel ask anew for what it was told of these numbers.
+    outdate: OnceLock<Outdate>,
+    /// The last state of the source before which the kernel keeps no listing of the root.
+    relisted: AtomicU32,
     /// When the source was last opened anew, or that was tried.
     renewed: Mutex<Instant>,
     inodes: Arc<Inodes>,
@@ -211,6 +220,7 @@ impl Filesystem {
     /// As it is of no known format, or its root is damaged.
     pub fn of(source: Unread, options: &Options) -> Result<Self> {
         let watch = source.watch;
+        refuse_fine_list(&watch.file(), options)?;
         if !options.force {
             detect::refuse_locked(&watch.file())?;
         }
@@ -226,6 +236,7 @@ impl Filesystem {
             container,
             origin: Arc::new(origin),
             neighbours: Arc::new(Neighbours::none()),
+            state: None,
             watch: None,
             shown: [].into(),
         };
@@ -239,6 +250,8 @@ impl Filesystem {
             live: RwLock::new(None),
             generation: AtomicU32::new(0),
             watch,
+            outdate: OnceLock::new(),
+            relisted: AtomicU32::new(0),
             renewed: Mutex::new(Instant::now()),
             inodes: Arc::clone(others.inodes()),
             handles: Handles::default(),
@@ -271,18 +284,19 @@ impl Filesystem {
             };
             self.inodes.pin(ino, &entry);
         };
+        let [views, status, external] = [inode::VIEWS, inode::STATUS, inode::EXTERNAL]
+            .map(|number| inode::of_generation(generation, number));
         pin(inode::ROOT, What::Group, inode::ROOT, b"");
-        pin(inode::VIEWS, What::Views, inode::ROOT, name::VIEWS);
-        pin(inode::STATUS, What::Status, inode::VIEWS, status::NAME);
-        pin(
-            inode::EXTERNAL,
-            What::External,
-            inode::VIEWS,
-            external::NAME,
-        );
+        pin(views, What::Views, inode::ROOT, name::VIEWS);
+        pin(status, What::Status, views, status::NAME);
+        pin(external, What::External, views, external::NAME);
         self.pin_views(generation, node);
         self.pin_extras(generation, node);
         self.others.reset(generation);
+        // Whoever has seen a new name must meet no old one.
+        if let Some(outdate) = self.outdate.get() {
+            outdate(&self.outdated_by(Some(generation)));
+        }
         let index = Arc::new(FileIndex::of(&self.indexes));
         let live = Live::new(generation, inode::SOURCE, opened, engine, index);
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(live));
@@ -315,7 +329,7 @@ impl Filesystem {
         let (live, directory) = self.standing(parent)?;
         match directory.what {
             What::Group if parent == inode::ROOT && name == name::VIEWS => {
-                self.fixed(&live, inode::VIEWS)
+                self.fixed(&live, inode::of_generation(live.generation, inode::VIEWS))
             }
             What::Group => {
                 let group = self.space(&live).directory(directory.node);
@@ -340,10 +354,11 @@ impl Filesystem {
 
     /// What stands in the directory of views.
     fn views(&self, live: &Live) -> Vec<(&'static [u8], Ino)> {
-        let mut views = vec![(external::NAME, inode::EXTERNAL)];
+        let of_now = |ino| inode::of_generation(live.generation, ino);
+        let mut views = vec![(external::NAME, of_now(inode::EXTERNAL))];
         if self.options.views {
-            views.push((status::NAME, inode::STATUS));
-            views.extend(self.trees(live.container.root()));
+            views.push((status::NAME, of_now(inode::STATUS)));
+            views.extend(self.trees(live));
             views.extend(self.extras(live));
         }
         views
@@ -381,7 +396,7 @@ impl Filesystem {
             }
         };
         self.refuse_unread(&directory, &found)?;
-        Ok(self.describe(&directory, ino, &found, true))
+        self.describe(&directory, ino, &found, true)
     }
 
     /// The text of a symbolic link.
@@ -414,7 +429,7 @@ impl Filesystem {
     pub fn open_file(&self, ino: Ino) -> Result<Handle> {
         let (live, entry) = self.standing(ino)?;
         let view = self.content(&live, ino, &entry)?;
-        Ok(self.handles.insert(Open::file(ino, live, view)?))
+        self.handles.insert(Open::file(ino, live, view)?)
     }
 
     /// The content of a regular file.
@@ -445,6 +460,21 @@ impl Filesystem {
     pub fn is_fleeting(&self, handle: Handle) -> Result<bool> {
         let open = self.handles.get(handle)?;
         Ok(open.live.is_growing() || self.file(&open)?.length().is_none())
+    }
+
+    /// Whether what the kernel has read of an open file stays right as long as the source is
+    /// unchanged.
+    pub fn is_kept(&self, handle: Handle) -> Result<bool> {
+        Ok(self.handles.get(handle)?.live.is_settled())
+    }
+
+    /// Whether the work for a reader of an open file that goes away is given up.
+    ///
+    /// # Errors
+    /// `EBADF` for a handle that is not open.
+    pub fn is_given_up(&self, handle: Handle) -> Result<bool> {
+        let open = self.handles.get(handle)?;
+        Ok(self.file(&open)?.is_given_up())
     }
 
     /// What a handle stands for, which must be of the state of its file that is shown now.
@@ -488,10 +518,44 @@ impl Filesystem {
     /// At most `length` bytes of an open file from `offset` on; fewer at its end only.
     ///
     /// # Errors
-    /// As a part that the range touches cannot be read; `ESTALE` once the source has changed.
+    /// As a part that the range touches cannot be read; `ESTALE` once the source has changed;
+    /// `ENOMEM` where what would be kept for the next read, with all else that is open, takes too
+    /// much.
     pub fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(handle, offset, length, &Wish::default())
+    }
+
+    /// As `read`, for somebody who may go away: work for nobody else is given up then.
+    ///
+    /// # Errors
+    /// As `read`; [`Error::unwanted`] once the wish does not hold any more.
+    pub fn read_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        length: usize,
+        wish: &Wish,
+    ) -> Result<Bytes> {
         let open = self.opened(handle)?;
-        let read = self.file(&open)?.read_at(offset, length);
+        let read = self.file(&open)?.read_for(offset, length, wish);
+        self.served(&open, read)
+    }
+
+    /// The same bytes, if they are to be had without decoding or waiting.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let open = self.opened(handle)?;
+        match self.file(&open)?.read_now(offset, length).transpose() {
+            Some(read) => self.served(&open, read).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What is answered, this having been read of an open file.
+    fn served(&self, open: &Open, read: Result<Bytes>) -> Result<Bytes> {
+        open.settle()?;
         // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged one.
         if self.is_changed_now() || !open.live.is_growing() && open.live.is_changed_now() {
             return Err(stale());
@@ -541,6 +605,20 @@ impl Filesystem {
     }
 }
 
+/// Refuses to show a file to others whose access control list lets them in otherwise than permission bits can tell. One
+/// that comes later only takes away what it denies.
+fn refuse_fine_list(file: &FileSource, options: &Options) -> Result<()> {
+    let umask = options.umask.unwrap_or(0);
+    if options.allow_other && file.acl().is_some_and(|acl| acl.is_finer_than_bits(umask)) {
+        return Err(Error::Usage(
+            "allow_other: its access control list is finer than permission bits; \
+             `setfacl -b` takes it away, umask=077 keeps others out"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// Opens a mounted file as what it is.
 fn opener(options: &Options) -> Opener {
     let (force, caches) = (options.force, detect::Caches::default());
@@ -556,16 +634,23 @@ fn open_source(
 ) -> Result<Opened> {
     let path = watch.path();
     let metadata = file.metadata()?;
+    let state = Arc::clone(file.state());
     let neighbours = Neighbours::of(path, options.external, options.own.clone());
+    let neighbours = neighbours.watched_by(watch.changes().cloned());
     let mut neighbours = neighbours.opened_by(watch.named());
-    if options.allow_other {
-        neighbours = neighbours.for_all_readers(&metadata);
+    let audience = match options.allow_other {
+        true => Some(file.audience()?.without(options.umask.unwrap_or(0))),
+        false => None,
+    };
+    if let Some(audience) = audience {
+        neighbours = neighbours.for_all_readers(audience);
     }
     let neighbours = Arc::new(neighbours);
     Ok(Opened {
         container: others.container(file, &neighbours)?,
-        origin: Arc::new(Origin::new(path.to_path_buf(), &metadata)),
+        origin: Arc::new(Origin::new(path.to_path_buf(), &metadata).for_audience(audience)),
         neighbours,
+        state: Some(state),
         watch: None,
         shown: [].into(),
     })

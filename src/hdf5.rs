@@ -202,7 +202,16 @@ impl Container for File {
         id: NodeId,
         visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
     ) -> Result<()> {
-        self.with_attributes(id, |attributes| attributes.visit(visit))
+        self.attributes_from(id, &mut 0, visit)
+    }
+
+    fn attributes_from(
+        &self,
+        id: NodeId,
+        next: &mut u64,
+        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.with_attributes(id, |attributes| attributes.visit(next, visit))
     }
 
     fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>> {

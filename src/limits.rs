@@ -60,8 +60,33 @@ pub const SPARE_BYTES: u64 = 16 << 20;
 /// without filters are read in parts and may be of any size.
 pub const CHUNK_BYTES: u64 = 1 << 30;
 
-/// Bytes that all decodes under way take together, one that needs more being alone.
+/// Bytes that all large decodes under way take together, one that needs more being alone; and the decoded chunks that are
+/// kept because the cache is too small for them.
 pub const DECODE_BYTES: u64 = 256 << 20;
+
+/// Bytes that a small decode takes at most: as stored, and twice as decoded.
+pub const SMALL_DECODE: u64 = 13 << 18;
+
+/// Bytes that all small decodes under way take together.
+pub const SMALL_DECODES: u64 = 40 << 20;
+
+/// Bytes that a decode takes at most that waits for no larger one.
+pub const MEDIUM_DECODE: u64 = 64 << 20;
+
+/// Bytes that all decodes of more than a small one's, and no more than that, take together.
+pub const MEDIUM_DECODES: u64 = 128 << 20;
+
+/// How long a chunk is kept that the cache is too small for, after it was last read.
+pub const KEPT_TIME: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// After which a request that is still under way no longer keeps those of other objects waiting.
+pub const SLOW_REQUEST: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// Requests that take longer and are under way at a time, beside one for each thread.
+pub const SLOW_REQUESTS: usize = 16;
+
+/// How long a thread waits for such requests before it ends.
+pub const IDLE_WORKER: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Chunks that wait to be decoded ahead of readers.
 pub const PREFETCH_CHUNKS: usize = 64;
@@ -94,8 +119,9 @@ pub const UNREAD_NODES: usize = 128;
 /// Links on a heap that cannot be read and are passed over by one answer.
 pub const UNREAD_LINKS: usize = 1 << 20;
 
-/// Links on a heap that have the name of the one before and are passed over by one answer.
-pub const SAME_NAMES: usize = 4096;
+/// Links on a heap that have the name of the one before, or are filed under the hash of another name,
+/// and are passed over by one answer.
+pub const PASSED_LINKS: usize = 4096;
 
 /// Nodes of a B-tree of version 1 that are met on the way to one entry.
 pub const EMPTY_NODES: usize = 4096;
@@ -113,7 +139,7 @@ pub const PATH_INDEX_LINKS: usize = 400_000;
 pub const PATH_INDEX_NAMES: usize = 6 << 20;
 
 /// Bytes that the canonical paths of all files of a mount take together: at least what one of the most links and names does.
-pub const PATH_INDEXES: u64 = 17 << 20;
+pub const PATH_INDEXES: u64 = 18 << 20;
 
 /// Steps from an object up to the root when its path is put together.
 pub const PATH_DEPTH: usize = 1 << 16;
@@ -127,7 +153,14 @@ pub const CUT_NAME_LINKS: usize = 1 << 20;
 /// Bytes of names that were too long to be shown whole and are remembered once found.
 pub const CUT_NAMES: u64 = 1 << 20;
 
-/// Bytes of the descriptions of arrays, and of texts, that are open at a time.
+/// Files and directories of one mount that are open at a time.
+pub const OPEN_HANDLES: usize = 1 << 16;
+
+/// Bytes that count for any of them.
+pub const OPEN_HANDLE: u64 = 1 << 10;
+
+/// Bytes of the descriptions of arrays, of texts, and of where readers of texts and listings are,
+/// that are open at a time.
 pub const OPEN_BYTES: u64 = 256 << 20;
 
 /// Bytes of the descriptions of arrays whose readers a mounted file keeps after the last handle is closed.
@@ -282,6 +315,20 @@ pub const BZIP2_KEPT: u64 = 16 << 20;
 /// Threads that serve requests.
 pub const THREADS: usize = 256;
 
+/// Bytes of memory that reading may take beside the cache and what each thread takes: the largest chunk as it is stored and
+/// twice decoded, what is open, decoders of two ASDF streams, 64 MiB for all else, and what allocators leave unused.
+pub const SERVING_BYTES: u64 = {
+    let (decoders, unused) = (2 * (160 << 20), 1 << 30);
+    3 * CHUNK_BYTES + OPEN_BYTES + decoders + (64 << 20) + unused
+};
+
+/// Bytes of memory that each thread that serves requests may take: 16 MiB for a request, its stack, a reply, and the stacks
+/// of those that decode for it.
+pub const THREAD_BYTES: u64 = 64 << 20;
+
+/// Threads that a user may have, when a source is opened for reading, beside as many as the whole system has.
+pub const OWN_THREADS: u64 = 4096;
+
 /// Bytes that are looked at to find the objects of one global heap collection, on average: those of the HDF5 library have
 /// 4 KiB, or few objects.
 pub const COLLECTION_METADATA: u64 = 16 << 10;
@@ -356,15 +403,23 @@ pub const VIRTUAL_OVERLAPS: u64 = 16;
 /// Virtual datasets within virtual datasets.
 pub const VIRTUAL_DEPTH: usize = 16;
 
-/// Other files, open or not, of which each mounted file knows what they looked like, some 100 bytes each.
+/// Other files, open or not, of which each mounted file knows what they looked like, some 250 bytes
+/// each.
 pub const SEEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1 << 14).unwrap();
+
+/// Files that a mount watches for changes, open or not, each of which costs the kernel a kilobyte.
+/// Of others only the times tell.
+pub const FILE_WATCHES: usize = 4096;
+
+/// After which a write has ended, where nothing tells but the time at which it began.
+pub const UNSEEN_WRITE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Other files that an ASDF file keeps open, which its arrays have their elements in.
 pub const OPEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(128).unwrap();
 
-/// What a source of a virtual dataset, or the file that it is in, counts for among them at least: no more than 256 are kept
-/// of either, each of which may hold a file open.
-pub const VIRTUAL_SOURCE: u64 = VIRTUAL_SOURCES / 256;
+/// Sources of virtual datasets, and files that these are in, that a mount keeps of either: each may
+/// hold a file open.
+pub const OPEN_VIRTUAL_SOURCES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(256).unwrap();
 
 /// Links that the path of a soft link may lead over, of which as many may be soft as [`SYMLINK_HOPS`].
 pub const PATH_LINKS: usize = 256;
@@ -383,6 +438,15 @@ pub const VARIABLE_LENGTH_ELEMENTS: u64 = 1 << 28;
 
 /// Other files that external links lead to and that a mount knows.
 pub const MOUNTED_FILES: usize = 32_768;
+
+/// Bytes of the names of other files that the search for canonical paths in one file keeps.
+pub const NAMED_FILES: usize = 1 << 20;
+
+/// Other files whose links are searched for a name that no link is known to have.
+pub const SEARCHED_FILES: u64 = 256;
+
+/// After which they are searched again.
+pub const SEARCH_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Other files that are mounted and kept open.
 pub const OPEN_MOUNTED_FILES: usize = 16;
@@ -410,3 +474,17 @@ pub const NDL_SCALES: usize = 4096;
 
 /// Runs of bytes without an end of a string that an HDF5 file remembers.
 pub const LONG_STRINGS: usize = 4096;
+
+/// Bytes of a line that a worker tells its supervisor, or a supervisor its launcher: two paths and
+/// a reason, escaped.
+pub const REPORT_BYTES: usize = 64 << 10;
+
+/// How often a supervisor looks whether its mount answers.
+pub const MOUNT_LOOK: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Seconds that a mount may leave this unanswered, until it is ended. Those in which its worker
+/// waits for a disk do not count.
+pub const MOUNT_UNANSWERED: u32 = 60;
+
+/// How long a mount waits for another one that is being made at the same place.
+pub const MOUNT_POINT_LOCK: std::time::Duration = std::time::Duration::from_secs(10);

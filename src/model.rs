@@ -110,6 +110,29 @@ pub trait Container: Send + Sync {
         visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
     ) -> Result<()>;
 
+    /// As [`attributes`](Self::attributes), from number `next` on, which is then behind the last
+    /// one that was handed on or could not be.
+    ///
+    /// # Errors
+    /// As `attributes`, of the numbers that were come to.
+    fn attributes_from(
+        &self,
+        id: NodeId,
+        next: &mut u64,
+        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let first = *next;
+        let mut at = 0_u64;
+        self.attributes(id, &mut |attribute| {
+            at = at.saturating_add(1);
+            if at <= first {
+                return ControlFlow::Continue(());
+            }
+            *next = at;
+            visit(attribute)
+        })
+    }
+
     /// The attribute called `name` (bytes as in the file).
     fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>>;
 

@@ -13,12 +13,16 @@
     )
 )]
 
+pub mod acl;
 pub mod audience;
+pub mod changes;
 pub mod concatenation;
+pub mod descriptors;
 pub mod device;
 pub mod file;
 pub mod growing;
 pub mod memory;
+pub mod mount_id;
 pub mod neighbour;
 pub mod neighbours;
 pub mod overlay;

@@ -11,13 +11,13 @@ pub mod elements;
 pub mod json;
 pub mod ndl;
 pub mod npy;
-pub mod piped;
 pub mod raw;
 pub mod selected;
+pub mod streamed;
 pub mod text;
 pub mod variable_length;
 
-use crate::array::Bytes;
+use crate::array::{Bytes, Wish};
 use crate::error::Result;
 
 /// The content of one open file.
@@ -25,16 +25,40 @@ pub trait View: Send + Sync {
     /// Bytes of the whole content, `None` where only its end tells.
     fn length(&self) -> Option<u64>;
 
-    /// Bytes of memory that it holds for itself alone.
+    /// Bytes of memory that it holds for itself alone; each read may change that.
     fn own_bytes(&self) -> u64 {
         0
     }
+
+    /// Lets go of what reads have left, which can be made again.
+    fn forget(&self) {}
 
     /// The bytes from `offset` on, at most `length`; fewer at the end only.
     ///
     /// # Errors
     /// As a part that the range touches cannot be read.
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes>;
+
+    /// As `read_at`, for somebody who may go away, if work for him is given up then.
+    ///
+    /// # Errors
+    /// As `read_at`.
+    fn read_for(&self, offset: u64, length: usize, _wish: &Wish) -> Result<Bytes> {
+        self.read_at(offset, length)
+    }
+
+    /// The same bytes, if they are to be had at once; `None` where that may take long.
+    ///
+    /// # Errors
+    /// As `read_at`.
+    fn read_now(&self, _offset: u64, _length: usize) -> Result<Option<Bytes>> {
+        Ok(None)
+    }
+
+    /// Whether work for somebody who goes away is given up.
+    fn is_given_up(&self) -> bool {
+        false
+    }
 
     /// The first byte at or after `offset` that is no hole; `None` where there is none.
     ///

@@ -144,6 +144,14 @@ impl Cache {
         found
     }
 
+    /// The chunk, for a reader who asks again where it is not there: as `get`, but that is no miss.
+    pub(super) fn hit(&self, key: Key) -> Option<Decoded> {
+        let found = self.entries().chunks.get(&key).cloned();
+        self.hits
+            .fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
+        found
+    }
+
     /// The chunk, without any trace of the question.
     pub(super) fn peek(&self, key: Key) -> Option<Decoded> {
         self.entries().chunks.peek(&key).cloned()
@@ -154,11 +162,11 @@ impl Cache {
         self.entries().chunks.promote(&key)
     }
 
-    /// Keeps the chunk, unless it is larger than the whole cache.
-    pub(super) fn put(&self, key: Key, chunk: &Decoded) {
+    /// Keeps the chunk, unless it is larger than the whole cache: false then.
+    pub(super) fn put(&self, key: Key, chunk: &Decoded) -> bool {
         let weight = weight(chunk);
         if weight > self.size.most {
-            return;
+            return false;
         }
         let mut entries = self.entries();
         if entries.departed.take(key) || weight > self.capacity() {
@@ -171,6 +179,7 @@ impl Cache {
         // As above.
         drop(entries);
         drop((replaced, evicted));
+        true
     }
 
     pub(super) fn counts(&self) -> Counts {

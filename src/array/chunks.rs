@@ -4,15 +4,15 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::array::budget::{Budget, Permit};
 use crate::array::cache::Key;
 use crate::array::grid::Grid;
+use crate::array::turns::{Turn, Turns};
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::model::Array;
 use crate::model::buffer::Buffer;
-use crate::model::storage::{Chunked, Help, Pieces, StoredChunk};
+use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
 
@@ -26,7 +26,7 @@ pub(super) struct Chunks {
     pub(super) grid: Grid,
     origin: Origin,
     /// Lets in one after another, in the order of their coming, where that is how chunks are decoded.
-    turns: Budget,
+    turns: Turns,
 }
 
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Chunks {
             array: number,
             grid,
             origin: Origin::Grid(chunked.clone()),
-            turns: Budget::new(0, 1),
+            turns: Turns::default(),
         })
     }
 
@@ -94,7 +94,7 @@ impl Chunks {
             array: number,
             grid: Grid::new(&[length], &[piece], 1)?,
             origin: Origin::Block(Arc::clone(pieces), pieces.stored_at_once()?),
-            turns: Budget::new(0, 1),
+            turns: Turns::default(),
         })
     }
 
@@ -137,8 +137,8 @@ impl Chunks {
 
     /// Waits until it is the caller's turn to decode, where chunks are best decoded one after another: who
     /// was overtaken by many would have to decode the way once more.
-    pub(super) fn turn(&self) -> Option<Permit<'_>> {
-        self.is_sequential().then(|| self.turns.acquire(0))
+    pub(super) fn turn(&self) -> Option<Turn<'_>> {
+        self.is_sequential().then(|| self.turns.wait())
     }
 
     /// Where chunk `number` is.
@@ -203,7 +203,9 @@ impl Chunks {
     pub(super) fn decode(&self, encoded: Encoded, help: &mut Help<'_>) -> Result<Buffer> {
         // A panic in somebody else's codec is an error of this chunk, not the end of a thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
-            (Origin::Grid(chunked), Some(stored)) => self.undo_filters(chunked, stored),
+            (Origin::Grid(chunked), Some(stored)) => {
+                self.undo_filters(chunked, stored, help.is_wanted)
+            }
             (Origin::Block(pieces, _), _) => pieces.decode_with(encoded.number, help),
             (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
@@ -225,7 +227,12 @@ impl Chunks {
         Ok(decoded)
     }
 
-    fn undo_filters(&self, chunked: &Chunked, stored: StoredChunk) -> Result<Buffer> {
+    fn undo_filters(
+        &self,
+        chunked: &Chunked,
+        stored: StoredChunk,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Buffer> {
         let StoredChunk { offset, length, .. } = stored;
         let bytes = self.grid.chunk_bytes() as usize;
         let source = &*chunked.source;
@@ -236,7 +243,8 @@ impl Chunks {
             if source.is_growing() && *read()? != *block {
                 return Err(Error::corrupt("is being written", offset));
             }
-            filter::decode(&chunked.pipeline, stored.filter_mask, block, bytes)
+            let mask = stored.filter_mask;
+            filter::decode(&chunked.pipeline, mask, block, bytes, is_wanted)
         })
     }
 
@@ -257,6 +265,7 @@ impl Chunks {
         let place = self.grid.place(encoded.number);
         let name = |what| format!("chunk {place:?}: {what}").into();
         match error {
+            error if error.is_unwanted() => error,
             Error::Corrupt { what, .. } => Error::Corrupt {
                 what: name(what),
                 at,

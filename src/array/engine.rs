@@ -3,20 +3,22 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
-use crate::array::budget::Budget;
 use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
 use crate::array::chunks::{Chunks, Encoded, Located};
+use crate::array::decode_memory::DecodeMemory;
 use crate::array::flight::{Entry, Flights, Lead};
 use crate::array::held::{Held, Holdings};
 use crate::array::prefetch::{self, Queue};
 use crate::array::virtual_array::Source;
+use crate::array::wish::Wish;
 use crate::error::Result;
 use crate::limits;
 use crate::model::Array;
 use crate::model::buffer::Buffer;
 use crate::model::share;
-use crate::model::storage::Help;
+use crate::model::storage::{Help, IsWanted, still};
 use crate::source::SharedSource;
 
 /// Chunks that are decoded ahead of a reader where they can only be decoded one after another: more might
@@ -49,7 +51,7 @@ pub(super) struct Shared {
     pub(super) queue: Queue,
     pub(super) threads: usize,
     flights: Flights<Found>,
-    budget: Budget,
+    memory: DecodeMemory,
     decoded: AtomicU64,
 }
 
@@ -82,7 +84,7 @@ pub struct Statistics {
 
 impl Engine {
     /// An engine that keeps decoded chunks in a cache of this size, with `threads` (one at least) threads
-    /// that decode ahead; never more chunks than that are being decoded at a time.
+    /// that decode ahead; what is decoded at a time takes no more memory than so many of the largest chunks.
     pub fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
@@ -90,7 +92,7 @@ impl Engine {
             queue: Queue::new(),
             threads,
             flights: Flights::new(),
-            budget: Budget::new(limits::DECODE_BYTES, threads),
+            memory: DecodeMemory::new(threads),
             decoded: AtomicU64::new(0),
         });
         prefetch::spawn(&shared, threads);
@@ -165,27 +167,39 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Shared {
+    /// Chunk `number`, if it is there already, decoded.
+    pub(super) fn ready(&self, key: Key) -> Option<Decoded> {
+        self.cache.hit(key).or_else(|| self.memory.find(key))
+    }
+
     /// Chunk `number`, for a reader: from the cache, from whoever is decoding it, or decoded here and now.
-    pub(super) fn chunk(&self, chunks: &Chunks, number: u64) -> Result<Found> {
+    pub(super) fn chunk(&self, chunks: &Chunks, number: u64, wish: &Wish) -> Result<Found> {
         if !chunks.is_encoded() {
-            return self.load(chunks, number);
+            return self.load(chunks, number, &|| true);
         }
         let key = chunks.key(number);
         if let Some(chunk) = self.cache.get(key) {
             return Ok(Found::Decoded(chunk));
         }
         self.queue.take_over(key);
-        match self.flights.enter(key, || self.kept(key)) {
-            Entry::Ready(found) => Ok(found),
-            Entry::Wait(flight) => flight.wait(),
-            Entry::Lead(lead) => self.lead(lead, chunks, number),
+        loop {
+            let found = match self.flights.enter(key, wish, || self.kept(key)) {
+                Entry::Ready(found) => Ok(found),
+                Entry::Wait(flight) => flight.wait(),
+                Entry::Lead(lead) => self.lead(lead, chunks, number),
+            };
+            match found {
+                // It was given up just before this reader joined.
+                Err(error) if error.is_unwanted() && wish.holds() => {}
+                found => return found,
+            }
         }
     }
 
     /// Decodes chunk `number` into the cache, unless it is there or on its way.
-    pub(super) fn decode_ahead(&self, chunks: &Chunks, number: u64) {
+    pub(super) fn decode_ahead(&self, chunks: &Chunks, number: u64, wish: &Wish) {
         let key = chunks.key(number);
-        if let Entry::Lead(lead) = self.flights.enter(key, || self.kept(key)) {
+        if let Entry::Lead(lead) = self.flights.enter(key, wish, || self.kept(key)) {
             // The reader that needs it will meet the error again.
             let _ = self.lead(lead, chunks, number);
         }
@@ -200,7 +214,7 @@ impl Shared {
 
     /// How many chunks may be decoded ahead of one reader: not so many that they push out those of its band.
     pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
-        if !chunks.is_encoded() || !self.budget.holds_twice(chunks.decode_bytes(None)) {
+        if !chunks.is_encoded() || !self.memory.holds_twice(chunks.decode_bytes(None)) {
             return 0;
         }
         let room = self.cache.capacity() / entry_bytes(chunks.grid.chunk_bytes());
@@ -239,16 +253,22 @@ impl Shared {
     }
 
     fn kept(&self, key: Key) -> Option<Found> {
-        self.cache.peek(key).map(Found::Decoded)
+        let kept = self.cache.peek(key).or_else(|| self.memory.find(key));
+        kept.map(Found::Decoded)
+    }
+
+    /// Lets go of large chunks that nobody reads; after which time there may be more of them.
+    pub(super) fn forget_idle(&self) -> Option<Duration> {
+        self.memory.forget_idle()
     }
 
     fn lead(&self, lead: Lead<'_, Found>, chunks: &Chunks, number: u64) -> Result<Found> {
-        let found = self.load(chunks, number);
+        let found = self.load(chunks, number, &|| lead.is_wanted());
         lead.finish(found.clone());
         found
     }
 
-    fn load(&self, chunks: &Chunks, number: u64) -> Result<Found> {
+    fn load(&self, chunks: &Chunks, number: u64, is_wanted: &IsWanted<'_>) -> Result<Found> {
         match chunks.locate(number)? {
             Located::Absent => Ok(Found::Absent),
             Located::Raw(source, offset) => Ok(Found::Raw(source, offset)),
@@ -259,15 +279,26 @@ impl Shared {
                 {
                     return Ok(passed);
                 }
-                let chunk = Arc::new(self.decode(chunks, number, encoded)?);
-                self.cache.put(chunks.key(number), &chunk);
+                let permit = self.memory.acquire(chunks.decode_bytes(Some(encoded)));
+                still(is_wanted)?;
+                let chunk = Arc::new(self.decode(chunks, number, encoded, is_wanted)?);
+                let key = chunks.key(number);
+                if !self.cache.put(key, &chunk) {
+                    permit.keep(key, &chunk);
+                    self.queue.wake();
+                }
                 Ok(Found::Decoded(chunk))
             }
         }
     }
 
-    fn decode(&self, chunks: &Chunks, number: u64, encoded: Encoded) -> Result<Buffer> {
-        let _permit = self.budget.acquire(chunks.decode_bytes(Some(encoded)));
+    fn decode(
+        &self,
+        chunks: &Chunks,
+        number: u64,
+        encoded: Encoded,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<Buffer> {
         // Of a long way only its end, so that it does not drive all else out of the cache.
         let most = self.cache.capacity() / 2 / chunks.grid.chunk_bytes().max(1);
         let mut pass = |passed: u64, bytes| {
@@ -282,6 +313,7 @@ impl Shared {
         };
         let mut help = Help {
             threads: self.threads,
+            is_wanted,
             pass: &mut pass,
         };
         let decoded = chunks.decode(encoded, &mut help)?;

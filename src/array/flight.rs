@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::array::cache::Key;
+use crate::array::wish::Wish;
 use crate::error::{Error, Result};
 
 const EIO: i32 = 5;
@@ -17,6 +18,8 @@ pub(super) struct Flights<T> {
 pub(super) struct Flight<T> {
     outcome: Mutex<Option<Result<T>>>,
     landed: Condvar,
+    /// Of all who joined it.
+    wishes: Mutex<Vec<Wish>>,
 }
 
 /// What a reader has to do.
@@ -45,9 +48,15 @@ impl<T: Clone> Flights<T> {
 
     /// Joins the flight of `key` or begins it, unless `ready` has the outcome of one that has just ended:
     /// an outcome must be where `ready` finds it before its flight lands.
-    pub(super) fn enter(&self, key: Key, ready: impl FnOnce() -> Option<T>) -> Entry<'_, T> {
+    pub(super) fn enter(
+        &self,
+        key: Key,
+        wish: &Wish,
+        ready: impl FnOnce() -> Option<T>,
+    ) -> Entry<'_, T> {
         let mut table = self.table();
         if let Some(flight) = table.get(&key) {
+            flight.wishes().push(wish.clone());
             return Entry::Wait(Arc::clone(flight));
         }
         if let Some(outcome) = ready() {
@@ -56,6 +65,7 @@ impl<T: Clone> Flights<T> {
         let flight = Arc::new(Flight {
             outcome: Mutex::new(None),
             landed: Condvar::new(),
+            wishes: Mutex::new(vec![wish.clone()]),
         });
         table.insert(key, Arc::clone(&flight));
         Entry::Lead(Lead {
@@ -90,12 +100,28 @@ impl<T: Clone> Flight<T> {
         }
     }
 
+    /// Whether anybody still waits for it. Wishes that do not hold any more are dropped.
+    fn is_wanted(&self) -> bool {
+        let mut wishes = self.wishes();
+        wishes.retain(Wish::holds);
+        !wishes.is_empty()
+    }
+
+    fn wishes(&self) -> MutexGuard<'_, Vec<Wish>> {
+        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn outcome(&self) -> MutexGuard<'_, Option<Result<T>>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Clone> Lead<'_, T> {
+    /// Whether anybody still waits for the work.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.flight.is_wanted()
+    }
+
     /// Hands `outcome` to all who wait.
     pub(super) fn finish(self, outcome: Result<T>) {
         *self.flight.outcome() = Some(outcome);
@@ -118,17 +144,19 @@ impl<T: Clone> Drop for Lead<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::wish::Wishes;
 
     #[test]
     fn those_who_come_later_wait_for_the_first() {
         let flights = Flights::<u32>::new();
-        let Entry::Lead(lead) = flights.enter((0, 0), || None) else {
+        let Entry::Lead(lead) = flights.enter((0, 0), &Wish::default(), || None) else {
             panic!("nobody was there before");
         };
         std::thread::scope(|scope| {
             let waiters: Vec<_> = (0..4)
                 .map(|_| {
-                    let Entry::Wait(flight) = flights.enter((0, 0), || None) else {
+                    let Entry::Wait(flight) = flights.enter((0, 0), &Wish::default(), || None)
+                    else {
                         panic!("a flight is under way");
                     };
                     scope.spawn(move || flight.wait())
@@ -145,10 +173,10 @@ mod tests {
     #[test]
     fn a_panic_of_the_first_wakes_the_others() {
         let flights = Flights::<u32>::new();
-        let Entry::Lead(lead) = flights.enter((0, 0), || None) else {
+        let Entry::Lead(lead) = flights.enter((0, 0), &Wish::default(), || None) else {
             panic!("nobody was there before");
         };
-        let Entry::Wait(flight) = flights.enter((0, 0), || None) else {
+        let Entry::Wait(flight) = flights.enter((0, 0), &Wish::default(), || None) else {
             panic!("a flight is under way");
         };
         let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
@@ -157,6 +185,29 @@ mod tests {
         }));
         assert!(broken.is_err());
         assert!(flight.wait().is_err());
-        assert!(matches!(flights.enter((0, 0), || None), Entry::Lead(_)));
+        assert!(matches!(
+            flights.enter((0, 0), &Wish::default(), || None),
+            Entry::Lead(_)
+        ));
+    }
+
+    #[test]
+    fn it_is_wanted_as_long_as_one_wish_holds() {
+        let flights = Flights::<u32>::new();
+        let (first, second) = (Wishes::default(), Wishes::default());
+        let Entry::Lead(lead) = flights.enter((0, 0), &first.wish(), || None) else {
+            panic!("nobody was there before");
+        };
+        let Entry::Wait(_) = flights.enter((0, 0), &second.wish(), || None) else {
+            panic!("a flight is under way");
+        };
+        first.forget();
+        assert!(lead.is_wanted());
+        drop(second);
+        assert!(!lead.is_wanted());
+        let Entry::Wait(_) = flights.enter((0, 0), &Wish::default(), || None) else {
+            panic!("it has not landed yet");
+        };
+        assert!(lead.is_wanted());
     }
 }

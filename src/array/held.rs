@@ -1,7 +1,7 @@
 //! The memory that what is open takes together, for as long as it is open.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
 
@@ -16,7 +16,7 @@ pub(super) struct Holdings(AtomicU64);
 #[derive(Debug)]
 pub struct Held {
     holdings: Arc<Holdings>,
-    bytes: u64,
+    bytes: Mutex<u64>,
 }
 
 impl Holdings {
@@ -25,25 +25,49 @@ impl Holdings {
     /// # Errors
     /// `Io` (`ENOMEM`) where others have too many already.
     pub(super) fn hold(self: &Arc<Self>, bytes: u64) -> Result<Held> {
+        self.take(bytes)?;
+        Ok(Held {
+            holdings: Arc::clone(self),
+            bytes: Mutex::new(bytes),
+        })
+    }
+
+    fn take(&self, bytes: u64) -> Result<()> {
         let with = |taken: u64| taken.checked_add(bytes);
         let granted = |taken| with(taken).filter(|sum| *sum <= limits::OPEN_BYTES);
         let order = Ordering::Relaxed;
-        match self.0.fetch_update(order, order, granted) {
-            Ok(_) => Ok(Held {
-                holdings: Arc::clone(self),
-                bytes,
-            }),
-            Err(_) => Err(Error::io(
-                &Errno::ENOMEM.into(),
-                "memory for what is open at a time",
-            )),
+        let refused = |_| Error::io(&Errno::ENOMEM.into(), "memory for what is open at a time");
+        let taken = self.0.fetch_update(order, order, granted);
+        taken.map(|_| ()).map_err(refused)
+    }
+
+    fn release(&self, bytes: u64) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Held {
+    /// Takes more, or gives some back, so that it is so many bytes.
+    ///
+    /// # Errors
+    /// `Io` (`ENOMEM`) where others have too many already; it is as many as before then.
+    pub fn resize(&self, bytes: u64) -> Result<()> {
+        let mut held = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        match bytes.checked_sub(*held) {
+            Some(0) => return Ok(()),
+            Some(more) => self.holdings.take(more)?,
+            None => self.holdings.release(*held - bytes),
         }
+        *held = bytes;
+        Ok(())
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.holdings.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        let held = self.bytes.get_mut();
+        let held = *held.unwrap_or_else(PoisonError::into_inner);
+        self.holdings.release(held);
     }
 }
 
@@ -59,6 +83,10 @@ mod tests {
         for bytes in [1, u64::MAX] {
             assert!(holdings.hold(bytes).unwrap_err().is_passing());
         }
+        one.resize(2).unwrap_err();
+        one.resize(0).unwrap();
+        one.resize(1).unwrap();
+        holdings.hold(1).unwrap_err();
         drop(one);
         drop(holdings.hold(1).unwrap());
         drop(most);

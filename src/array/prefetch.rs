@@ -1,14 +1,15 @@
 //! Decoding ahead: the threads that do it, the queue before them, and what sequential readers put there.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use crate::array::Reader;
 use crate::array::cache::Key;
 use crate::array::chunks::Chunks;
 use crate::array::engine::Shared;
+use crate::array::wish::{Wish, Wishes};
 use crate::limits;
 
 /// Chunks that wait for a decode thread.
@@ -20,6 +21,8 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
+    /// Whether a thread is to look for something else to do.
+    is_woken: bool,
     closed: bool,
 }
 
@@ -30,45 +33,18 @@ struct Job {
     wish: Wish,
 }
 
+/// What a thread has to do.
+enum Next {
+    Job(Job),
+    /// Nothing at present.
+    Nothing,
+    /// Nothing any more.
+    End,
+}
+
 impl Job {
     fn key(&self) -> Key {
         self.chunks.key(self.number)
-    }
-}
-
-/// Whether queued chunks are still wanted: they are until the asker asks for others or goes away.
-#[derive(Debug, Clone)]
-struct Wish {
-    current: Arc<AtomicU64>,
-    made: u64,
-}
-
-/// The asker's side of its wishes.
-#[derive(Debug, Default)]
-pub(super) struct Wishes(Arc<AtomicU64>);
-
-impl Wishes {
-    fn wish(&self) -> Wish {
-        Wish {
-            current: Arc::clone(&self.0),
-            made: self.0.load(Ordering::Relaxed),
-        }
-    }
-
-    fn forget(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Wishes {
-    fn drop(&mut self) {
-        self.forget();
-    }
-}
-
-impl Wish {
-    fn holds(&self) -> bool {
-        self.current.load(Ordering::Relaxed) == self.made
     }
 }
 
@@ -123,24 +99,46 @@ impl Queue {
         self.ready.notify_all();
     }
 
-    /// The next chunk that is still wanted, as soon as there is one; `None` when the queue is closed.
-    fn next(&self) -> Option<Job> {
+    /// Has a thread look whether there is something else to do than decoding.
+    pub(super) fn wake(&self) {
+        self.state().is_woken = true;
+        self.ready.notify_one();
+    }
+
+    /// The next chunk that is still wanted, as soon as there is one within `limit`.
+    fn next(&self, limit: Option<Duration>) -> Next {
         let mut state = self.state();
+        let mut has_waited = false;
         loop {
             if state.closed {
-                return None;
+                return Next::End;
             }
             match state.jobs.pop_front() {
-                Some(job) if job.wish.holds() => return Some(job),
+                Some(job) if job.wish.holds() => return Next::Job(job),
                 Some(_) => {}
+                None if has_waited || state.is_woken => {
+                    state.is_woken = false;
+                    return Next::Nothing;
+                }
                 None => {
-                    state = self
-                        .ready
-                        .wait(state)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    state = self.wait(state, limit);
+                    has_waited = true;
                 }
             }
         }
+    }
+
+    fn wait<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        limit: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
+        let Some(limit) = limit else {
+            let waited = self.ready.wait(state);
+            return waited.unwrap_or_else(PoisonError::into_inner);
+        };
+        let waited = self.ready.wait_timeout(state, limit);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -169,8 +167,12 @@ pub(super) fn spawn(shared: &Arc<Shared>, threads: usize) {
         let shared = Arc::clone(shared);
         let thread = thread::Builder::new().name("decode".to_owned());
         let work = move || {
-            while let Some(job) = shared.queue.next() {
-                shared.decode_ahead(&job.chunks, job.number);
+            loop {
+                match shared.queue.next(shared.forget_idle()) {
+                    Next::Job(job) => shared.decode_ahead(&job.chunks, job.number, &job.wish),
+                    Next::Nothing => {}
+                    Next::End => return,
+                }
             }
         };
         if let Err(error) = thread.spawn(work) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::array::gather::Plan;
 use crate::array::grid::Grid;
+use crate::array::wish::Wish;
 use crate::array::{Bytes, Engine, Reader};
 use crate::error::{Error, Result};
 use crate::model::Array;
@@ -86,10 +87,10 @@ impl Strided {
     }
 
     /// Bytes `offset..end`, inside the array.
-    pub(super) fn read(&self, offset: u64, end: u64) -> Result<Bytes> {
+    pub(super) fn read(&self, offset: u64, end: u64, wish: &Wish) -> Result<Bytes> {
         let length = (end - offset) as usize;
         if let Some((base, start)) = self.packed() {
-            return base.read(start + offset, length);
+            return base.read_for(start + offset, length, wish);
         }
         let mut reply = vec![0; length];
         let origin = vec![0; self.grid.axes().len()];

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::array::grid::tests::{range, shapes};
 use crate::array::tests::sample::{Sample, byte, plain};
-use crate::model::storage::{ChunkIndex, ChunkVisitor, Help, Pieces, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, Help, Pieces, StoredChunk, WalkPlace};
 use crate::source::memory::MemorySource;
 
 /// Waits until `done`, for as long as a loaded machine may take.
@@ -325,7 +325,7 @@ impl ChunkIndex for Endless {
         Ok(None)
     }
 
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(&self, _: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         let stored = StoredChunk {
             offset: 0,
             length: 7,
@@ -461,6 +461,7 @@ impl Pieces for OneWay {
         self.decode_with(
             piece,
             &mut Help {
+                is_wanted: &|| true,
                 threads: 1,
                 pass: &mut |_, _| {},
             },

@@ -13,6 +13,7 @@ use crate::model::region::Runs;
 use crate::model::share::Share;
 use crate::model::storage::{OpenSource, Storage, VirtualSource};
 use crate::model::{Array, Container, weight};
+use crate::source::descriptors::weight_of_one;
 
 /// The parts of one array.
 pub(super) struct VirtualArray {
@@ -174,11 +175,12 @@ impl VirtualArray {
         let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;
         let reader = Reader::at_depth(&self.engine, array, self.depth + 1)?;
         let weight = weight::of_array(reader.array()).saturating_add(runs.listed_bytes());
+        let least = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
         Ok(Some(Arc::new(Source {
             reader,
             runs,
             conversion,
-            weight: weight.max(limits::VIRTUAL_SOURCE),
+            weight: weight.max(least),
             _file: file,
         })))
     }

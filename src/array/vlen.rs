@@ -90,6 +90,11 @@ impl VariableLength {
         self.elements
     }
 
+    /// Bytes of memory that it keeps to find where elements begin.
+    pub fn weight(&self) -> u64 {
+        self.elements / BLOCK * size_of::<u64>() as u64
+    }
+
     /// The `length` bytes at `offset`, fewer only at the end; `place` is where the last read ended.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::model::effort;
 use crate::source::SharedSource;
+use crate::source::descriptors::share_of;
 use crate::source::file::Fingerprint;
 use crate::source::neighbour::Neighbour;
 use crate::source::neighbours::Neighbours;
@@ -32,7 +33,7 @@ impl Externals {
     pub fn new(neighbours: Arc<Neighbours>) -> Self {
         Externals {
             neighbours,
-            files: Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS)),
+            files: Mutex::new(LruCache::sparse(share_of(limits::OPEN_NEIGHBOURS))),
         }
     }
 

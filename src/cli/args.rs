@@ -76,8 +76,8 @@ change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= go t
 Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOINT`. `mount -t fuse.h5fs` \
 works with h5fs on the PATH.
 
-Called by root, the process that reads the source becomes the source's owner first: it reads nothing that the \
-owner may not, whatever --external says.
+Called by root, the process that reads the source becomes the source's owner first, in a mount and in ls, cat, \
+ndl and check: it reads nothing that the owner may not, whatever --external says.
 
 H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace. Without --foreground and \
 --log-file the log goes to syslog."
@@ -94,15 +94,15 @@ pub(crate) enum Inspect {
         /// Descend into directories
         #[arg(short = 'R', long)]
         recursive: bool,
-        /// The HDF5 or ASDF file
-        source: PathBuf,
+        #[command(flatten)]
+        source: Source,
         /// A path as beneath the mount point; the root without it
         path: Option<OsString>,
     },
     /// Write the bytes of a file that a mount would show
     Cat {
-        /// The HDF5 or ASDF file
-        source: PathBuf,
+        #[command(flatten)]
+        source: Source,
         /// A path as beneath the mount point
         path: OsString,
     },
@@ -111,8 +111,8 @@ pub(crate) enum Inspect {
         /// Give the values of arrays of at most so many elements, too
         #[arg(long, value_name = "N", default_value_t = 0)]
         values: u64,
-        /// The HDF5 or ASDF file
-        source: PathBuf,
+        #[command(flatten)]
+        source: Source,
         /// A path as beneath the mount point; the whole file without it
         path: Option<OsString>,
     },
@@ -125,9 +125,27 @@ pub(crate) enum Inspect {
         /// Read every stored byte of every dataset, too
         #[arg(long)]
         data: bool,
-        /// The HDF5 or ASDF file
-        source: PathBuf,
+        #[command(flatten)]
+        source: Source,
     },
+}
+
+/// The file that one of these commands reads.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct Source {
+    /// The HDF5 or ASDF file
+    #[arg(value_name = "SOURCE")]
+    pub(crate) file: PathBuf,
+
+    /// Read it in a cage of Landlock and seccomp: on, off
+    #[arg(
+        long,
+        value_name = "SWITCH",
+        value_parser = options::switch,
+        action = clap::ArgAction::Set,
+        default_value = "on"
+    )]
+    pub(crate) sandbox: bool,
 }
 
 #[derive(Debug, Args)]
@@ -498,18 +516,22 @@ mod tests {
 
     #[test]
     fn the_first_word_selects_a_subcommand() {
+        let data = |sandbox| Source {
+            file: "data.h5".into(),
+            sandbox,
+        };
         let listed = task(Program::Command, "ls -lR data.h5 group").unwrap();
         let expected = Inspect::Ls {
             long: true,
             recursive: true,
-            source: "data.h5".into(),
+            source: data(true),
             path: Some("group".into()),
         };
         assert_eq!(listed, Task::Inspect(expected));
-        let checked = task(Program::Command, "check data.h5 --data").unwrap();
+        let checked = task(Program::Command, "check data.h5 --data --sandbox=off").unwrap();
         let expected = Inspect::Check {
             data: true,
-            source: "data.h5".into(),
+            source: data(false),
         };
         assert_eq!(checked, Task::Inspect(expected));
         assert_eq!(

@@ -6,7 +6,6 @@
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +13,7 @@ use std::thread;
 
 use nix::errno::Errno;
 
+use crate::cli::args::Source;
 use crate::cli::inspect::{self, Outcome, PIECE, Stop};
 use crate::cli::options;
 use crate::cli::printable::{printable, printable_bytes};
@@ -27,21 +27,24 @@ use crate::wire::to_u64;
 const WAITING: usize = 256;
 
 /// Looks at all of the file, with `data` at every byte of it; whether all can be read.
-pub(super) fn check(source: &Path, data: bool) -> Outcome<bool> {
+pub(super) fn check(source: &Source, data: bool) -> Outcome<bool> {
+    // In the cage no terminal is told from a file, nor processors counted.
+    let (mut progress, threads) = (Progress::new(), options::default_threads());
     let filesystem = inspect::open(source, data)?;
     let generation = filesystem.generation();
     let check = Check {
         filesystem: &filesystem,
         data,
+        threads,
         objects: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
         over: AtomicBool::new(false),
     };
     let mut output = BufWriter::new(inspect::output()?);
-    let unreadable = check.run(&mut output)?;
+    let unreadable = check.run(&mut progress, &mut output)?;
     output.flush()?;
     if filesystem.generation() != generation || check.is_over() {
-        let text = format!("{}: has changed meanwhile", source.display());
+        let text = format!("{}: has changed meanwhile", source.file.display());
         return Err(Stop::Failed(Error::Usage(text)));
     }
     writeln!(output, "{}", summary(check.done(), unreadable, data))?;
@@ -60,6 +63,7 @@ fn summary(done: Done, unreadable: u64, data: bool) -> String {
 struct Check<'a> {
     filesystem: &'a Filesystem,
     data: bool,
+    threads: usize,
     objects: AtomicU64,
     bytes: AtomicU64,
     /// Whether there is no sense in going on.
@@ -77,12 +81,12 @@ type Line = String;
 
 impl Check<'_> {
     /// Writes what cannot be read; how many lines that were.
-    fn run(&self, output: &mut impl Write) -> Outcome<u64> {
+    fn run(&self, progress: &mut Progress, output: &mut impl Write) -> Outcome<u64> {
         thread::scope(|scope| {
             let (found, lines) = sync_channel(WAITING);
             let (met, objects) = sync_channel(WAITING);
             let objects = Arc::new(Mutex::new(objects));
-            for _ in 0..options::default_threads() {
+            for _ in 0..self.threads {
                 let (found, objects) = (found.clone(), Arc::clone(&objects));
                 scope.spawn(move || {
                     while let Some(object) = next(&objects) {
@@ -92,7 +96,8 @@ impl Check<'_> {
             }
             drop(objects);
             scope.spawn(move || self.walk(&met, &found));
-            let written = self.write(&lines, output);
+            let written = self.write(&lines, progress, output);
+            progress.clear();
             if written.is_err() {
                 self.end();
             }
@@ -101,8 +106,12 @@ impl Check<'_> {
     }
 
     /// Writes lines until there are no more to come.
-    fn write(&self, lines: &Receiver<Line>, output: &mut impl Write) -> Outcome<u64> {
-        let mut progress = Progress::new();
+    fn write(
+        &self,
+        lines: &Receiver<Line>,
+        progress: &mut Progress,
+        output: &mut impl Write,
+    ) -> Outcome<u64> {
         let mut count = 0;
         loop {
             match lines.recv_timeout(TICK) {

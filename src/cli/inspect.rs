@@ -1,5 +1,7 @@
 //! The commands that need no mount; `h5fs cat` itself.
 //!
+//! The source is opened as the user who called asked for it, and read in the same cage as that of a mount.
+//!
 //! What goes wrong is said on standard error and remembered for the exit status; the rest is done. A reader
 //! that went away is no error.
 
@@ -8,16 +10,14 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::process::ExitCode;
 
-use crate::cli::args::Inspect;
+use crate::cli::args::{Inspect, Source};
 use crate::cli::printable::{printable, printable_bytes};
-use crate::cli::{check, complain, list, logging, options};
+use crate::cli::{cage, check, complain, list, logging, options};
 use crate::error::{Error, Result};
-use crate::fs::{self, Filesystem};
+use crate::fs::{self, Filesystem, Unread};
 use crate::view::ndl::Options;
-use crate::view::piped::Sink;
 
 /// Bytes fetched from a file at a time.
 pub(super) const PIECE: usize = 1 << 20;
@@ -51,7 +51,7 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
         Ok(false) => Ok(ExitCode::FAILURE),
         Err(Stop::ReaderGone) => Ok(ExitCode::SUCCESS),
         Err(Stop::Failed(error)) => {
-            complain_of(source.as_os_str().as_bytes(), &error);
+            complain_of(source.file.as_os_str().as_bytes(), &error);
             Ok(ExitCode::FAILURE)
         }
     }
@@ -82,15 +82,20 @@ impl From<io::Error> for Stop {
 
 pub(super) type Outcome<T> = std::result::Result<T, Stop>;
 
-/// Opens the source; with `verify` the checksums of whole ASDF blocks are looked at before they are read.
-pub(super) fn open(source: &Path, verify: bool) -> Result<Filesystem> {
+/// Opens the source with the rights of whoever called the program, and gives them up before the first byte is read;
+/// with `verify` the checksums of whole ASDF blocks are looked at before they are read.
+///
+/// No thread may have been started, and afterwards no file is opened but those that the source may bring in.
+pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
     let options = fs::Options {
         cache_size: options::default_cache_size(),
         threads: options::default_threads(),
         verify,
         ..fs::Options::default()
     };
-    Filesystem::open(source, &options)
+    let unread = Unread::open(&source.file)?;
+    cage::enter(&unread, &options, source.sandbox)?;
+    Filesystem::of(unread, &options)
 }
 
 /// Standard output without the line buffer of the standard library, which looks for newlines in data.
@@ -107,7 +112,7 @@ pub(super) fn complain_of(file: &[u8], error: &Error) {
 }
 
 /// Writes the bytes of one file; whether all went well.
-fn copy(source: &Path, path: &OsStr) -> Outcome<bool> {
+fn copy(source: &Source, path: &OsStr) -> Outcome<bool> {
     let filesystem = open(source, false)?;
     let mut output = output()?;
     match copy_file(&filesystem, path.as_bytes(), &mut output) {
@@ -120,39 +125,33 @@ fn copy(source: &Path, path: &OsStr) -> Outcome<bool> {
 }
 
 /// Writes the Ndarray Data Language document of one object.
-fn describe(source: &Path, path: Option<&OsStr>, values: u64) -> Outcome<bool> {
+fn describe(source: &Source, path: Option<&OsStr>, values: u64) -> Outcome<bool> {
     let filesystem = open(source, false)?;
-    let mut output = Document {
-        output: BufWriter::new(output()?),
-        failed: None,
-    };
+    let mut output = BufWriter::new(output()?);
+    let mut failed = None;
     let path = path.map_or(&b"/"[..], OsStr::as_bytes);
-    let described = filesystem.document(path, Options { values }, &mut output);
-    if let Some(error) = output.failed {
+    let mut is_whole = true;
+    let mut damaged = |part: &[u8], error: &Error| {
+        is_whole = false;
+        complain_of(part, error);
+    };
+    let mut put = |text: &[u8]| {
+        output.write_all(text).map_err(|error| {
+            let failure = Error::io(&error, "standard output");
+            failed = Some(error);
+            failure
+        })
+    };
+    let described = filesystem.document(path, Options { values }, &mut put, &mut damaged);
+    if let Some(error) = failed {
         return Err(error.into());
     }
-    output.output.flush()?;
+    output.flush()?;
     if let Err(error) = described {
         complain_of(path, &error);
         return Ok(false);
     }
-    Ok(true)
-}
-
-/// Standard output as where a document goes.
-struct Document {
-    output: BufWriter<File>,
-    failed: Option<io::Error>,
-}
-
-impl Sink for Document {
-    fn put(&mut self, text: &[u8]) -> Result<()> {
-        self.output.write_all(text).map_err(|error| {
-            let failure = Error::io(&error, "standard output");
-            self.failed = Some(error);
-            failure
-        })
-    }
+    Ok(is_whole)
 }
 
 fn copy_file(filesystem: &Filesystem, path: &[u8], output: &mut File) -> Outcome<()> {

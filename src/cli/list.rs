@@ -7,8 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
+use crate::cli::args::Source;
 use crate::cli::columns::{self, Cells, Widths};
 use crate::cli::inspect::{self, Outcome, complain_of};
 use crate::cli::printable::printable_bytes;
@@ -22,18 +22,20 @@ const ALIGNED: usize = 4096;
 
 /// Lists one path; whether all of it could be.
 pub(super) fn list(
-    source: &Path,
+    source: &Source,
     path: Option<&OsStr>,
     long: bool,
     recursive: bool,
 ) -> Outcome<bool> {
+    // In the cage no terminal is told from a file.
+    let (escape, paint) = (io::stdout().is_terminal(), Paint::of(&io::stdout()));
     let filesystem = inspect::open(source, false)?;
     let mut listing = Listing {
         filesystem: &filesystem,
         long,
         recursive,
-        escape: io::stdout().is_terminal(),
-        paint: Paint::of(&io::stdout()),
+        escape,
+        paint,
         output: BufWriter::new(inspect::output()?),
         complete: true,
     };

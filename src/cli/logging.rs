@@ -3,15 +3,18 @@
 //! The environment variable H5FS_LOG holds the level, in env_logger's syntax. A damaged file that is read
 //! over and over must not fill a disk, so lines are rationed; how many were left out is said.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use env_logger::{Builder, Env, Target, WriteStyle};
 use log::{Level, Log, Metadata, Record};
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 
 use crate::cli::printable::printable;
 use crate::error::{Error, Result};
@@ -41,24 +44,35 @@ pub(crate) fn start(destination: &Destination) -> Result<()> {
             builder.target(Target::Stderr).format(format_plain);
         }
         Destination::File(path) => {
-            let file = OpenOptions::new()
-                .append(true)
-                .create(true)
-                .open(path)
-                .map_err(|error| Error::io(&error, path.display().to_string()))?;
             builder
-                .target(Target::Pipe(Box::new(file)))
+                .target(Target::Pipe(Box::new(open_file(path)?)))
                 .format(format_dated);
         }
         Destination::System => {
             builder
-                .target(Target::Pipe(Box::new(Syslog(None))))
+                .target(Target::Pipe(Box::new(Syslog::new())))
                 .format(format_syslog);
         }
     }
     install(builder.build());
     std::panic::set_hook(Box::new(|panic| log::error!("{panic}")));
     Ok(())
+}
+
+/// Opens the file whose end log lines go to. Of a named pipe, opening does not wait for a reader, and
+/// lines that its reader does not keep up with are lost.
+fn open_file(path: &Path) -> Result<File> {
+    let opened = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path);
+    opened.map_err(|error| match error.raw_os_error() {
+        Some(errno) if Errno::from_raw(errno) == Errno::ENXIO => {
+            Error::Usage(format!("{}: nobody reads this pipe", path.display()))
+        }
+        _ => Error::io(&error, path.display().to_string()),
+    })
 }
 
 fn install(inner: env_logger::Logger) {
@@ -113,9 +127,16 @@ fn name(level: Level) -> &'static str {
 }
 
 /// The connection to /dev/log. Each `write` is one datagram; without a listener it goes nowhere.
+///
+/// It is made at once: a process in its cage connects to nobody any more. A listener that is started anew at a
+/// socket of its own does not hear that process; one whose socket outlives it (systemd's) does.
 struct Syslog(Option<UnixDatagram>);
 
 impl Syslog {
+    fn new() -> Self {
+        Syslog(Self::connect().ok())
+    }
+
     fn connect() -> io::Result<UnixDatagram> {
         let socket = UnixDatagram::unbound()?;
         socket.connect("/dev/log")?;

@@ -2,32 +2,41 @@
 //! taken away without touching another that stands at the same place.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, umount2};
-use nix::sys::statvfs::statvfs;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::statvfs::fstatvfs;
 
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::source::device::Device;
+use crate::source::mount_id::{MountId, MountRoot};
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
-    id: u32,
-    parent: u32,
+    id: u64,
+    parent: u64,
     device: Device,
     point: PathBuf,
     /// `fuse.h5fs`, `ext4`, …
     kind: String,
 }
 
+const TABLE: &str = "/proc/self/mountinfo";
+
 /// The table comes in pieces, and between two of them others may mount and unmount, so that some kernels
 /// leave a line out. What is read twice the same is whole.
 fn table() -> Result<Vec<Mount>> {
-    const TABLE: &str = "/proc/self/mountinfo";
     const READINGS: usize = 16;
     // Mount points are bytes, not text.
     let read = || std::fs::read(TABLE).map_err(|error| Error::io(&error, TABLE));
@@ -79,30 +88,203 @@ fn octal(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
 }
 
-/// What is seen at `point`: of several mounts there, the one that none of the others covers.
-fn topmost<'a>(table: &'a [Mount], point: &Path) -> Option<&'a Mount> {
-    let mut there = table.iter().filter(|mount| mount.point == point);
-    there.find(|mount| {
-        !table
-            .iter()
-            .any(|other| other.point == point && other.parent == mount.id && other.id != mount.id)
-    })
+/// A directory on which nothing was mounted when it was looked at.
+#[derive(Debug)]
+pub(crate) struct FreePlace {
+    /// An absolute path without links.
+    point: PathBuf,
+    /// The mount that the directory itself belongs to.
+    around: u64,
 }
 
-/// Whether `point`, an absolute path without links, is where something is mounted.
-pub(crate) fn is_mount_point(point: &Path) -> Result<bool> {
-    Ok(topmost(&table()?, point).is_some())
+impl FreePlace {
+    /// The directory at `point`, an absolute path without links.
+    ///
+    /// # Errors
+    /// `Usage` where something is mounted there, `Io` where it cannot be reached.
+    pub(crate) fn at(point: &Path) -> Result<Self> {
+        let seen = root_at(point)?.id;
+        // It is a mount's root exactly if its mount was mounted there.
+        if table()?.iter().any(|mount| mount.point == point) {
+            return Err(is_taken());
+        }
+        Ok(FreePlace {
+            point: point.to_owned(),
+            around: seen.number,
+        })
+    }
+
+    /// The mount of this program, of the filesystem `device` where that is known, that stands on
+    /// this directory itself and not on another mount that was faster.
+    ///
+    /// # Errors
+    /// As [`FreePlace::at`].
+    pub(crate) fn mounted(&self, device: Option<Device>) -> Result<OwnMount> {
+        const KIND: &str = "fuse.h5fs";
+        let is_here = |mount: &&Mount| mount.point == self.point && mount.parent == self.around;
+        let is_own =
+            |mount: &&Mount| mount.kind == KIND && device.is_none_or(|own| own == mount.device);
+        let table = table()?;
+        let mount = table.iter().find(is_here).filter(is_own);
+        let mount = mount.ok_or_else(is_taken)?;
+        // Covered already, it is known by the number alone.
+        let seen = root_at(&self.point).ok().map(|root| root.id);
+        Ok(OwnMount {
+            point: self.point.clone(),
+            number: mount.id,
+            id: seen.filter(|seen| seen.number == mount.id),
+            device: mount.device,
+        })
+    }
 }
 
-/// The number of the FUSE filesystem that is seen at `point`, an absolute path without links. It need not be
-/// served yet.
-///
-/// # Errors
-/// `NotFound` where there is none.
-pub(crate) fn fuse_device(point: &Path) -> Result<Device> {
-    let table = table()?;
-    let seen = topmost(&table, point).filter(|mount| is_fuse(mount));
-    seen.map(|mount| mount.device).ok_or(Error::NotFound)
+fn is_taken() -> Error {
+    Error::Usage("already a mount point".to_owned())
+}
+
+/// The mount that this program made.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnMount {
+    /// Where it was mounted.
+    point: PathBuf,
+    number: u64,
+    /// Unless another mount covered it before it could be asked for.
+    id: Option<MountId>,
+    device: Device,
+}
+
+/// Where a mount is now.
+enum Whereabouts {
+    /// It is no more.
+    Gone,
+    /// Another mount stands on it, or on a directory that leads to it.
+    Covered,
+    /// It is what is seen there.
+    Seen(PathBuf, MountRoot),
+}
+
+/// Whether a mount was taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Removal {
+    Done,
+    /// It cannot be reached as long as another mount covers it.
+    Later,
+}
+
+impl OwnMount {
+    /// The number of its filesystem.
+    pub(crate) fn device(&self) -> Device {
+        self.device
+    }
+
+    fn whereabouts(&self, table: &[Mount]) -> Whereabouts {
+        let is_own = |mount: &&Mount| (mount.id, mount.device) == (self.number, self.device);
+        // The place's name may have changed since.
+        let Some(mount) = table.iter().find(is_own) else {
+            return Whereabouts::Gone;
+        };
+        match root_at(&mount.point) {
+            Ok(root) if root.id.number != self.number => Whereabouts::Covered,
+            Ok(root) if self.id.is_none_or(|own| own == root.id) => {
+                Whereabouts::Seen(mount.point.clone(), root)
+            }
+            // The number was given to somebody else's mount.
+            Ok(_) => Whereabouts::Gone,
+            Err(_) => Whereabouts::Covered,
+        }
+    }
+
+    /// Its root, which is held by that; `None` where it cannot be reached.
+    pub(crate) fn root(&self) -> Option<File> {
+        // Mostly it is where it was, and the table may be long.
+        let seen = root_at(&self.point).ok();
+        if let Some(root) = seen.filter(|root| self.id == Some(root.id)) {
+            return Some(root.root);
+        }
+        match self.whereabouts(&table().ok()?) {
+            Whereabouts::Seen(_, root) => Some(root.root),
+            Whereabouts::Gone | Whereabouts::Covered => None,
+        }
+    }
+
+    /// Whether nobody serves it any more.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.root()
+            .is_some_and(|root| ask(&root) == Err(Errno::ENOTCONN))
+    }
+
+    /// Takes it away lazily, with other places where its filesystem is seen (`mount --bind`): who
+    /// has a file open keeps it.
+    ///
+    /// # Errors
+    /// `Io` or `Usage` with the reason and the place.
+    pub(crate) fn take_away(&self) -> Result<Removal> {
+        let table = table()?;
+        match self.whereabouts(&table) {
+            Whereabouts::Gone => Ok(Removal::Done),
+            Whereabouts::Covered => Ok(Removal::Later),
+            Whereabouts::Seen(point, root) => {
+                // As long as this mount is there, its filesystem's number is nobody else's.
+                let mut copies = table
+                    .iter()
+                    .filter(|mount| mount.device == self.device && mount.id != self.number);
+                let copies = copies.try_for_each(detach_if);
+                drop(root);
+                detach(&point).and(copies)?;
+                // Between the look and the call somebody may have mounted there, and lost that
+                // mount instead.
+                match self.whereabouts(&self::table()?) {
+                    Whereabouts::Gone => Ok(Removal::Done),
+                    Whereabouts::Covered | Whereabouts::Seen(..) => Ok(Removal::Later),
+                }
+            }
+        }
+    }
+
+    /// Takes it away as soon as it is not covered any more.
+    ///
+    /// # Errors
+    /// As [`OwnMount::take_away`].
+    pub(crate) fn take_away_when_uncovered(&self) -> Result<()> {
+        // In case the kernel does not tell.
+        const LOOK_AGAIN: u16 = 10_000;
+        let changes = File::open(TABLE).map_err(|error| Error::io(&error, TABLE))?;
+        while self.take_away()? == Removal::Later {
+            let mut change = [PollFd::new(changes.as_fd(), PollFlags::POLLPRI)];
+            let _ = poll(&mut change, LOOK_AGAIN);
+        }
+        Ok(())
+    }
+}
+
+/// Takes this very mount away, if it is what is seen at its place.
+fn detach_if(mount: &Mount) -> Result<()> {
+    let seen = root_at(&mount.point).map(|root| root.id.number);
+    if seen.is_ok_and(|number| number == mount.id) {
+        detach(&mount.point)?;
+    }
+    Ok(())
+}
+
+fn root_at(point: &Path) -> Result<MountRoot> {
+    MountRoot::at(point).map_err(|error| Error::io(&error, point.display().to_string()))
+}
+
+/// Keeps other processes of this program from mounting at `point` until it is dropped: they would
+/// not see each other. Who holds such a lock for long is passed over.
+pub(crate) fn lock(point: &Path) -> Option<Flock<File>> {
+    const PAUSE: Duration = Duration::from_millis(10);
+    let end = Instant::now() + limits::MOUNT_POINT_LOCK;
+    let mut directory = File::open(point).ok()?;
+    loop {
+        match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+            Ok(locked) => return Some(locked),
+            Err((unlocked, Errno::EWOULDBLOCK)) if Instant::now() < end => directory = unlocked,
+            Err(_) => return None,
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
 /// Makes the kernel read as far ahead on `device` as it asks for at a time; by itself it reads 128 KiB ahead.
@@ -115,55 +297,12 @@ pub(crate) fn raise_read_ahead(device: Device) {
     }
 }
 
-fn is_fuse(mount: &Mount) -> bool {
-    mount.kind == "fuse" || mount.kind.starts_with("fuse.")
-}
-
-/// Asks the filesystem at `point` something that the kernel cannot answer from what it keeps.
+/// Asks the filesystem with this root something that the kernel cannot answer from what it keeps.
 ///
 /// # Errors
 /// `ENOTCONN` where nobody serves it any more.
-pub(crate) fn ask(point: &Path) -> nix::Result<()> {
-    statvfs(point).map(drop)
-}
-
-/// Takes away every mount of `device`, which is being served, lazily: who has a file open keeps it.
-///
-/// # Errors
-/// `Io` or `Usage` with the reason and the place.
-pub(crate) fn unmount(device: Device) -> Result<()> {
-    remove(|mount| mount.device == device)
-}
-
-/// Takes away every mount of `device` that nobody serves any more; without a number, the one at `point`.
-///
-/// Numbers are used again: once ours is gone, the same one may be that of somebody else's mount at the same
-/// place, but that one answers.
-///
-/// # Errors
-/// As [`unmount`].
-pub(crate) fn unmount_dead(device: Option<Device>, point: &Path) -> Result<()> {
-    remove(|mount| {
-        let ours = device.map_or(mount.point == point, |device| mount.device == device);
-        ours && ask(&mount.point) == Err(Errno::ENOTCONN)
-    })
-}
-
-/// Takes away the FUSE mounts that are `wanted` and can be reached.
-fn remove(wanted: impl Fn(&Mount) -> bool) -> Result<()> {
-    let table = table()?;
-    let mut outcome = Ok(());
-    for mount in table.iter().filter(|mount| is_fuse(mount) && wanted(mount)) {
-        let seen = topmost(&table, &mount.point);
-        let result = if seen.is_some_and(|seen| seen.device == mount.device) {
-            detach(&mount.point)
-        } else {
-            let point = mount.point.display();
-            Err(Error::Usage(format!("{point}: covered by another mount")))
-        };
-        outcome = outcome.and(result);
-    }
-    outcome
+pub(crate) fn ask(root: &File) -> nix::Result<()> {
+    fstatvfs(root).map(drop)
 }
 
 fn detach(point: &Path) -> Result<()> {
@@ -185,7 +324,7 @@ fn fusermount(point: &Path) -> Result<()> {
         .stdin(Stdio::null())
         .output()
         .map_err(|error| Error::io(&error, helper.display().to_string()))?;
-    if output.status.success() || !is_mount_point(point)? {
+    if output.status.success() || table()?.iter().all(|mount| mount.point != point) {
         return Ok(());
     }
     let reason = String::from_utf8_lossy(&output.stderr);
@@ -230,21 +369,5 @@ mod tests {
         };
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse(b""), None);
-    }
-
-    #[test]
-    fn the_mount_on_top_is_the_one_that_is_seen() {
-        let table: Vec<Mount> = [
-            "20 1 8:1 / / rw - ext4 a rw",
-            "31 30 0:50 / /mnt rw - fuse.h5fs b rw",
-            "30 20 0:49 / /mnt rw - fuse.h5fs c rw",
-        ]
-        .iter()
-        .filter_map(|line| parse(line.as_bytes()))
-        .collect();
-        let seen = |point: &str| topmost(&table, Path::new(point)).map(|mount| mount.id);
-        assert_eq!(seen("/mnt"), Some(31));
-        assert_eq!(seen("/"), Some(20));
-        assert_eq!(seen("/mnt/x"), None);
     }
 }

@@ -273,15 +273,18 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
 /// At first [`limits::CACHE_LEAST`], and where readers gain by it up to a quarter of the machine's memory,
 /// within [`limits::CACHE_MOST`].
 pub(crate) fn default_cache_size() -> CacheSize {
-    let memory = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| total_memory(&text))
-        .unwrap_or(0);
+    let memory = machine_memory().unwrap_or(0);
     let most = (memory / 4).clamp(*limits::CACHE_MOST.start(), *limits::CACHE_MOST.end());
     CacheSize {
         least: limits::CACHE_LEAST.min(most),
         most,
     }
+}
+
+/// Bytes of memory that the machine has.
+pub(crate) fn machine_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    total_memory(&text)
 }
 
 /// Bytes of memory that /proc/meminfo's `MemTotal:  16384 kB` states.

@@ -27,6 +27,19 @@ pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
     shown
 }
 
+/// The same for text that should have been shown so already, by somebody who is not trusted:
+/// escapes in it stay as they are.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\\' => shown.push(character),
+            _ => push(&mut shown, character),
+        }
+    }
+    shown
+}
+
 fn push(shown: &mut String, character: char) {
     if character.is_control() || turns_direction(character) || character == '\\' {
         shown.extend(character.escape_default());
@@ -49,6 +62,8 @@ mod tests {
         assert_eq!(printable("plain ü 数"), "plain ü 数");
         assert_eq!(printable("a\nb\x1b[2J"), "a\\nb\\u{1b}[2J");
         assert_eq!(printable("gnp\u{202e}exe"), "gnp\\u{202e}exe");
+        assert_eq!(harmless(&printable("a\nb\\")), "a\\nb\\\\");
+        assert_eq!(harmless("a\x1b[2J"), "a\\u{1b}[2J");
         assert_eq!(printable_bytes(b"a\xff\\b"), "a\\xff\\\\b");
     }
 }

@@ -2,34 +2,48 @@
 //!
 //! It starts the worker, waits, and takes the mount away when the worker ends for any reason or at SIGINT,
 //! SIGTERM or SIGHUP. It reads nothing of the source, so no source can make it fail. What somebody else
-//! mounts at the same place is left alone: our mount is known by its device number as long as it is served,
-//! and by not answering afterwards.
+//! mounts at the same place is left alone: our mount is known by the kernel's number of it. Where
+//! another mount covers it, it is taken away as soon as that is gone.
 //!
 //! The worker's standard output is a pipe to here: lines tell of the mount, and its end, that the worker is
 //! gone. The worker's standard input is a leash: its end tells the worker that the supervisor is gone. The worker
-//! can do nothing about its mount, since its cage lets nobody out, so unmounting is done here alone.
+//! can do nothing about its mount, since its cage lets nobody out, so unmounting is done here
+//! alone. The source may have taken the worker over: it is not believed (see `report`), and a mount
+//! that does not answer any more is ended.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::fcntl::Flock;
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::args::Mount;
-use crate::cli::mounts;
-use crate::cli::{Call, Report, Role, complain, logging};
+use crate::cli::heartbeat::{self, Look, Unanswered};
+use crate::cli::mounts::{self, FreePlace, OwnMount, Removal};
+use crate::cli::printable::harmless;
+use crate::cli::report::{Garbled, Report, Reports};
+use crate::cli::{Call, Role, complain, logging};
 use crate::error::{Error, Result};
-use crate::source::device::Device;
+use crate::limits;
 
 /// How long a worker may take to end once its mount is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Between two looks at what is about to end.
+const MOMENT: Duration = Duration::from_millis(5);
+
+/// Why a mount is ended whose worker cannot be trusted.
+const GARBLED: &str = "the worker's reports make no sense";
 
 /// Supervises one mount until it ends, with the launcher at the other end of the standard streams.
 pub(super) fn run_detached(call: &Call, mount: &Mount) -> ExitCode {
@@ -61,13 +75,16 @@ fn close_inherited() {
     }
 }
 
-/// By what the worker's C library, where it is glibc, gives freed memory back (`mallopt(3)`): what has 4 MiB at once,
-/// and at the end of a heap what is more than that. Left alone it learns from what is freed to keep up to 32 and 64 MiB,
-/// and that in each of its heaps, of which there are as many as threads. Two do: with one, threads wait for each other.
-const ALLOCATOR: [(&str, &str); 3] = [
-    ("MALLOC_ARENA_MAX", "2"),
+/// By what the worker's C library, where it is glibc, gives freed memory back (`mallopt(3)`): what has
+/// 4 MiB at once, and at the end of the heap what is more than that. Left alone it learns from what is
+/// freed to keep up to 32 and 64 MiB, and that in each of its heaps, of which there are as many as
+/// threads. There is one: what a thread has freed then serves all others, and any of several threads may
+/// answer a request. The heap grows by a mebibyte at a time, so that threads seldom wait for that.
+const ALLOCATOR: [(&str, &str); 4] = [
+    ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "4194304"),
     ("MALLOC_TRIM_THRESHOLD_", "4194304"),
+    ("MALLOC_TOP_PAD_", "1048576"),
 ];
 
 /// Who is told how the mount went.
@@ -82,7 +99,7 @@ enum Launcher {
 impl Launcher {
     fn tell(self, report: &Report) -> io::Result<()> {
         match (self, report) {
-            (Launcher::Pipe, _) => report.send(),
+            (Launcher::Pipe, _) => report.send(&mut io::stdout()),
             (Launcher::User, Report::Failed(text)) => {
                 complain(text);
                 Ok(())
@@ -96,10 +113,14 @@ impl Launcher {
 enum Event {
     /// A line of the worker's.
     Report(Report),
+    /// The worker said something that it cannot mean.
+    Garbled,
     /// The worker closed its standard output: it is gone or about to be.
     WorkerGone,
-    /// The mount point was looked at, through the mount.
-    Answered(io::Result<()>),
+    /// Somebody looked through the mount.
+    Look(Look),
+    /// The mount has not answered for too long.
+    Hung,
     /// SIGINT, SIGTERM or SIGHUP.
     Signal(i32),
     /// Nobody waits for the mount any more.
@@ -128,17 +149,26 @@ struct Supervisor {
     point: PathBuf,
     /// As the user wrote it.
     point_name: PathBuf,
+    place: FreePlace,
+    /// Held until the mount is there, and others see it.
+    lock: Option<Flock<File>>,
     /// Known once the worker has mounted.
-    device: Option<Device>,
+    own: Option<OwnMount>,
     /// Whether the worker serves its mount.
     is_served: bool,
+    unanswered: Unanswered,
+    /// Shows what the worker writes to standard error, until it ends.
+    shown: Option<JoinHandle<()>>,
 }
 
 impl Supervisor {
     fn start(call: &Call, mount: &Mount, launcher: Launcher) -> std::result::Result<Self, Report> {
         let failure = |file: &Path, error: &Error| Report::failure(file, &error.to_string());
         let point_name = mount.mountpoint.clone();
-        let point = free_directory(&point_name).map_err(|error| failure(&point_name, &error))?;
+        let of_point = |error: Error| failure(&point_name, &error);
+        let point = directory(&point_name).map_err(of_point)?;
+        let lock = mounts::lock(&point);
+        let place = FreePlace::at(&point).map_err(of_point)?;
         logging::start(&mount.log_destination()).map_err(|error| failure(&mount.source, &error))?;
         let (sender, events) = channel();
         watch_signals(launcher, &sender).map_err(|error| failure(&mount.source, &error))?;
@@ -148,6 +178,7 @@ impl Supervisor {
         let mut worker =
             start_worker(call, launcher).map_err(|error| failure(&mount.source, &error))?;
         watch_worker(&mut worker, &sender);
+        let shown = worker.stderr.take().map(show);
         // The worker was started where the user stands, for the sake of relative paths; from here on no
         // directory is held.
         let _ = std::env::set_current_dir("/");
@@ -159,8 +190,12 @@ impl Supervisor {
             worker,
             point,
             point_name,
-            device: None,
+            place,
+            lock,
+            own: None,
             is_served: false,
+            unanswered: Unanswered::default(),
+            shown,
         })
     }
 
@@ -168,104 +203,201 @@ impl Supervisor {
         let outcome = self.until_ready().and_then(|()| {
             // A launcher that is not there any more was stopped: nobody knows of the mount.
             let told = self.launcher.tell(&Report::Ready);
-            told.map_err(|_| Report::failure(&self.point_name, "the launcher is gone"))
+            told.map_err(|_| self.failure("the launcher is gone"))
         });
         match outcome {
             Ok(()) => self.until_the_end(),
             Err(report) => {
                 self.stop();
+                self.show_rest();
                 let _ = self.launcher.tell(&report);
+                self.wait_until_uncovered();
                 ExitCode::FAILURE
             }
         }
+    }
+
+    fn failure(&self, reason: &str) -> Report {
+        Report::failure(&self.point_name, reason)
     }
 
     /// Waits until the mount answers.
     fn until_ready(&mut self) -> std::result::Result<(), Report> {
         loop {
             match self.next() {
-                Event::Report(Report::Mounted(device)) => self.device = device.parse().ok(),
+                Event::Report(Report::Mounted) => {
+                    let own = self.place.mounted(None);
+                    self.own = Some(own.map_err(|_| self.failure("the mount is gone"))?);
+                    self.lock = None;
+                }
                 Event::Report(Report::Ready) => {
                     self.is_served = true;
-                    self.ask();
+                    self.look();
                 }
                 Event::Report(failed) => return Err(failed),
-                Event::Answered(Ok(())) => return Ok(()),
-                Event::Answered(Err(error)) => {
-                    let error = Error::io(&error, "the mount does not answer");
-                    return Err(Report::failure(&self.point_name, &error.to_string()));
+                Event::Look(Look::Asked) => {}
+                Event::Look(Look::Answered(Ok(()))) => return Ok(()),
+                Event::Look(Look::Answered(Err(_))) | Event::WorkerGone if self.is_taken_away() => {
+                    let _ = self.sender.send(Event::WorkerGone);
+                    return Ok(());
                 }
+                Event::Look(Look::Answered(Err(errno))) => {
+                    let error = Error::io(&errno.into(), "the mount does not answer");
+                    return Err(self.failure(&error.to_string()));
+                }
+                Event::Hung => return Err(self.failure("the mount does not answer")),
+                Event::Garbled => return Err(self.failure(GARBLED)),
                 Event::WorkerGone => {
-                    let end = describe(self.wait());
-                    let reason = format!("the mount ended before it answered: {end}");
-                    return Err(Report::failure(&self.point_name, &reason));
+                    let end = describe(self.ended());
+                    return Err(self.failure(&format!("the mount ended before it answered: {end}")));
                 }
                 Event::Signal(number) => {
                     let reason = format!("stopped by {} before the mount answered", signal(number));
-                    return Err(Report::failure(&self.point_name, &reason));
+                    return Err(self.failure(&reason));
                 }
-                Event::LauncherGone => {
-                    return Err(Report::failure(&self.point_name, "the launcher is gone"));
-                }
+                Event::LauncherGone => return Err(self.failure("the launcher is gone")),
             }
         }
+    }
+
+    /// Whether a mount in the foreground was served, and its user took it away before it was looked at.
+    fn is_taken_away(&mut self) -> bool {
+        self.is_served
+            && self.launcher == Launcher::User
+            && self.gone_within(PATIENCE)
+            && matches!(self.worker.wait(), Ok(status) if status.success())
     }
 
     /// Waits until the mount is to end, or has ended, and leaves nothing behind.
     fn until_the_end(mut self) -> ExitCode {
-        loop {
+        let reason = loop {
             match self.next() {
                 Event::Signal(number) => {
                     log::info!("{}: {}", self.point.display(), signal(number));
-                    self.stop();
-                    return ExitCode::SUCCESS;
+                    break None;
                 }
-                Event::WorkerGone => {
-                    let status = self.wait();
+                Event::WorkerGone => match self.ended() {
                     // Only the end of the mount ends the worker well.
-                    if matches!(&status, Ok(status) if status.success()) {
-                        return ExitCode::SUCCESS;
+                    Ok(status) if status.success() => break None,
+                    end => break Some(describe(end)),
+                },
+                Event::Garbled => break Some(GARBLED.to_owned()),
+                Event::Hung => break Some("it did not answer any more".to_owned()),
+                Event::Report(_) | Event::Look(_) | Event::LauncherGone => {}
+            }
+        };
+        self.stop();
+        self.show_rest();
+        if let Some(reason) = &reason {
+            log::error!("{}: unmounted: {reason}", self.point.display());
+        }
+        self.wait_until_uncovered();
+        if reason.is_none() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+
+    fn next(&mut self) -> Event {
+        const SECOND: Duration = Duration::from_secs(1);
+        loop {
+            let event = if self.unanswered.is_open() {
+                self.events.recv_timeout(SECOND)
+            } else {
+                let event = self.events.recv();
+                event.map_err(|_| RecvTimeoutError::Disconnected)
+            };
+            match event {
+                Ok(Event::Look(Look::Asked)) => self.unanswered.asked(),
+                Ok(event) => {
+                    if let Event::Look(_) = event {
+                        self.unanswered.answered();
                     }
-                    self.stop();
-                    let end = describe(status);
-                    log::error!("{}: unmounted: {end}", self.point.display());
-                    return ExitCode::FAILURE;
+                    return event;
                 }
-                Event::Report(_) | Event::Answered(_) | Event::LauncherGone => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let waits = || heartbeat::waits_for_disk(self.worker.id());
+                    if self.unanswered.second_passed(waits) {
+                        return Event::Hung;
+                    }
+                }
+                // The supervisor holds a sender itself, so the channel has no end.
+                Err(RecvTimeoutError::Disconnected) => return Event::WorkerGone,
             }
         }
     }
 
-    fn next(&self) -> Event {
-        // The supervisor holds a sender itself, so the channel has no end.
-        self.events.recv().unwrap_or(Event::WorkerGone)
+    /// Looks through the mount from a thread: who waits for a mount must still hear a signal.
+    fn look(&self) {
+        if let Some(own) = self.own.clone() {
+            let sender = self.sender.clone();
+            heartbeat::watch(own, move |look| sender.send(Event::Look(look)).is_ok());
+        }
     }
 
-    /// Looks at the mount point from a thread: who waits for a mount must still hear a signal.
-    fn ask(&self) {
-        let (point, sender) = (self.point.clone(), self.sender.clone());
-        thread::spawn(move || {
-            let answer = mounts::ask(&point).map_err(io::Error::from);
-            let _ = sender.send(Event::Answered(answer));
-        });
-    }
-
-    /// Ends the worker and the mount, whatever state they are in.
+    /// Ends the worker and the mount, whatever state they are in. A mount that is covered stays.
     fn stop(&mut self) {
-        if let Some(device) = self.device
-            && matches!(self.worker.try_wait(), Ok(None))
-        {
-            report_failure(mounts::unmount(device));
+        if matches!(self.worker.try_wait(), Ok(None)) {
+            self.take_away();
+            // A worker ends by itself once its mount is gone. One that does not serve yet has
+            // nothing to finish.
+            let is_gone = self.is_served && self.own.is_none();
+            if !is_gone || !self.gone_within(PATIENCE) {
+                self.kill();
+            }
         }
-        // A worker that does not serve yet has nothing to finish.
-        if !self.is_served || !self.gone_within(PATIENCE) {
-            // The helper that mounts for a user is in the worker's group.
-            let group = Pid::from_raw(i32::try_from(self.worker.id()).unwrap_or(i32::MAX));
-            let _ = killpg(group, Signal::SIGKILL);
+        let _ = self.worker.wait();
+        if self.own.is_none() {
+            // Killed, the worker leaves its mount behind, perhaps without ever having told of it.
+            self.own = self.place.mounted(None).ok().filter(OwnMount::is_dead);
         }
-        let _ = self.wait();
-        // Killed, the worker leaves its mount behind, perhaps without ever having told of it.
-        report_failure(mounts::unmount_dead(self.device, &self.point));
+        self.take_away();
+    }
+
+    /// Our mount is forgotten once it is gone, or cannot be taken away for good.
+    fn take_away(&mut self) {
+        let removal = self.own.as_ref().map(OwnMount::take_away);
+        match removal {
+            Some(Ok(Removal::Later)) | None => {}
+            Some(Ok(Removal::Done)) => self.own = None,
+            Some(Err(error)) => {
+                log::error!("cannot unmount: {error}");
+                self.own = None;
+            }
+        }
+    }
+
+    /// Takes away what is left of our mount as soon as it can be reached.
+    fn wait_until_uncovered(&mut self) {
+        if let Some(own) = self.own.take() {
+            let point = self.point.display();
+            log::warn!("{point}: covered by another mount; what is beneath goes when that is gone");
+            if let Err(error) = own.take_away_when_uncovered() {
+                log::error!("cannot unmount: {error}");
+            }
+        }
+    }
+
+    fn kill(&self) {
+        // The helper that mounts for a user is in the worker's group.
+        let group = Pid::from_raw(i32::try_from(self.worker.id()).unwrap_or(i32::MAX));
+        let _ = killpg(group, Signal::SIGKILL);
+    }
+
+    /// How a worker ended that has closed its standard output; it may have done no more than that.
+    fn ended(&mut self) -> io::Result<ExitStatus> {
+        if !self.exits_soon(Instant::now() + PATIENCE) {
+            self.kill();
+        }
+        self.worker.wait()
+    }
+
+    /// Waits until all is shown that the worker wrote.
+    fn show_rest(&mut self) {
+        if let Some(shown) = self.shown.take() {
+            let _ = shown.join();
+        }
     }
 
     /// Whether the worker ended within this time.
@@ -290,33 +422,43 @@ impl Supervisor {
             if matches!(self.worker.try_wait(), Ok(Some(_))) {
                 return true;
             }
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(MOMENT);
         }
         false
     }
-
-    fn wait(&mut self) -> io::Result<ExitStatus> {
-        self.worker.wait()
-    }
 }
 
-fn report_failure(unmounted: Result<()>) {
-    if let Err(error) = unmounted {
-        log::error!("cannot unmount: {error}");
-    }
-}
-
-/// The directory's absolute path without links, if something can be mounted there.
-fn free_directory(path: &Path) -> Result<PathBuf> {
+/// The directory's absolute path without links.
+fn directory(path: &Path) -> Result<PathBuf> {
     let io = |error: &io::Error| Error::io(error, path.display().to_string());
     let point = path.canonicalize().map_err(|error| io(&error))?;
-    if mounts::is_mount_point(&point)? {
-        return Err(Error::Usage("already a mount point".to_owned()));
-    }
     if !point.metadata().map_err(|error| io(&error))?.is_dir() {
         return Err(io(&nix::errno::Errno::ENOTDIR.into()));
     }
     Ok(point)
+}
+
+/// For the launcher: ends a mount that failed, as far as its supervisor has not done so already. A
+/// supervisor that waits until the mount can be reached is left alone.
+pub(super) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {
+    if let (Ok(None), Ok(id)) = (supervisor.try_wait(), i32::try_from(supervisor.id())) {
+        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+    }
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        match supervisor.try_wait() {
+            Ok(None) => {}
+            // It has seen to all.
+            Ok(Some(status)) if status.code().is_some() => return,
+            // Killed, it leaves a worker, which leaves its mount.
+            _ => match place.and_then(|place| place.mounted(None).ok()) {
+                Some(own) if own.is_dead() => drop(own.take_away()),
+                Some(_) => {}
+                None => return,
+            },
+        }
+        thread::sleep(MOMENT);
+    }
 }
 
 fn start_worker(call: &Call, launcher: Launcher) -> Result<Child> {
@@ -326,8 +468,9 @@ fn start_worker(call: &Call, launcher: Launcher) -> Result<Child> {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(match launcher {
-                Launcher::Pipe => Stdio::null(),
-                Launcher::User => Stdio::inherit(),
+                Launcher::Pipe => io::stdout().as_fd().try_clone_to_owned()?.into(),
+                // Nothing of it reaches the terminal as it is.
+                Launcher::User => Stdio::piped(),
             })
             // Control-C is for the supervisor alone.
             .process_group(0)
@@ -348,20 +491,35 @@ fn watch_worker(worker: &mut Child, sender: &Sender<Event>) {
     };
     let sender = sender.clone();
     thread::spawn(move || {
-        let mut output = BufReader::new(output);
+        let mut reports = Reports::of_worker(output);
+        let last = loop {
+            match reports.next() {
+                Ok(Some(report)) => drop(sender.send(Event::Report(report))),
+                Ok(None) => break Event::WorkerGone,
+                Err(Garbled) => break Event::Garbled,
+            }
+        };
+        let _ = sender.send(last);
+    });
+}
+
+/// Shows the lines of a worker in the foreground.
+fn show(errors: ChildStderr) -> JoinHandle<()> {
+    thread::spawn(move || {
+        const BOUND: u64 = limits::REPORT_BYTES as u64;
+        let mut errors = BufReader::new(errors);
         let mut line = Vec::new();
-        // What is not a report is as good as silence.
-        while output
+        while errors
+            .by_ref()
+            .take(BOUND)
             .read_until(b'\n', &mut line)
             .is_ok_and(|length| length > 0)
         {
-            if let Some(report) = str::from_utf8(&line).ok().and_then(Report::parse) {
-                let _ = sender.send(Event::Report(report));
-            }
+            let text = String::from_utf8_lossy(line.trim_ascii_end());
+            let _ = writeln!(io::stderr(), "{}", harmless(&text));
             line.clear();
         }
-        let _ = sender.send(Event::WorkerGone);
-    });
+    })
 }
 
 fn watch_launcher(sender: &Sender<Event>) {

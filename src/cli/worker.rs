@@ -5,32 +5,43 @@
 //! supervisor how that went in lines on standard output, and ends when the mount does.
 //!
 //! Its standard input is a leash: at its end the supervisor is gone. Nothing in the cage can unmount, and a mount
-//! that nobody serves is worse than one that somebody does, so the worker goes on and says how to end it.
+//! that nobody serves is worse than one that somebody does, so the worker goes on and says how to
+//! end it. The launcher may not have heard of the mount yet, so it is told once more: its pipe is
+//! standard error, unless the user is there.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
 use std::thread;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::cli::args::Mount;
-use crate::cli::mounts;
-use crate::cli::{Report, cage, logging, options};
+use crate::cli::mounts::{self, FreePlace};
+use crate::cli::options::{self, Settings};
+use crate::cli::report::Report;
+use crate::cli::{cage, logging, opener};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
-use crate::fs::{Filesystem, Options, Own, Unread};
+use crate::fs::{External, Filesystem, Options, Own, Unread};
 use crate::source::strangers::Strangers;
 
 /// Mounts and serves until the mount ends.
 pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
+    let launcher = Launcher::of(mount);
+    // While relative paths still lead on.
+    let point = std::path::absolute(&mount.mountpoint);
+    let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
     logging::start(&mount.log_destination())?;
     match start(mount) {
         Ok(mounted) => {
             // Without a supervisor there is nobody to tell, as the leash will say.
-            let _ = Report::Ready.send();
+            let _ = Report::Ready.send(&mut io::stdout());
+            watch_leash(point, launcher);
             let ended = mounted.wait();
             if let Err(error) = &ended {
                 log::error!("{}: {error}", mount.mountpoint.display());
@@ -41,8 +52,34 @@ pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
             exit(i32::from(ended.is_err()))
         }
         Err(report) => {
-            let _ = report.send();
+            let told = report.send(&mut io::stdout());
+            if told.is_err() {
+                launcher.tell(&report);
+            }
             Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Whoever waits for the supervisor's word, and gets it from here if that is gone.
+struct Launcher(Option<File>);
+
+impl Launcher {
+    /// Its pipe is standard error, which no other code's words may reach from now on. In the
+    /// foreground there is none.
+    fn of(mount: &Mount) -> Self {
+        let take = || -> io::Result<File> {
+            let pipe = io::stderr().as_fd().try_clone_to_owned()?;
+            nix::unistd::dup2_stderr(OpenOptions::new().write(true).open("/dev/null")?)?;
+            Ok(pipe.into())
+        };
+        Launcher(if mount.foreground { None } else { take().ok() })
+    }
+
+    fn tell(self, report: &Report) {
+        if let Some(mut pipe) = self.0 {
+            // It may have been told already, and be gone.
+            let _ = report.send(&mut pipe);
         }
     }
 }
@@ -57,15 +94,21 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let path = absolute(&mount.source).map_err(of_source)?;
     let of_content = |error: Error| opened(mount, &path, &error);
     let source = Unread::open(&path).map_err(of_content)?;
+    let source = opened_again(source, &mount.settings).map_err(of_source)?;
     check_fuse().map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
     let strangers = strangers(source.path());
+    let alone = || Report::failure(&mount.mountpoint, "the supervisor was killed");
+    let place = FreePlace::at(&point).map_err(of_point)?;
+    if !is_on_leash() {
+        return Err(alone());
+    }
     let unserved = fuse::mount(&point, &mount_options(mount, &path)).map_err(of_point)?;
-    let device = mounts::fuse_device(&point).map_err(of_point)?;
+    let device = place.mounted(unserved.device()).map_err(of_point)?.device();
     // Dropped, what is not served yet is unmounted; later only the supervisor can.
-    let told = Report::Mounted(device.to_string()).send();
-    told.map_err(|_| Report::failure(&mount.mountpoint, "the supervisor is gone"))?;
+    let told = Report::Mounted.send(&mut io::stdout());
+    told.map_err(|_| alone())?;
     mounts::raise_read_ahead(device);
     open_many_files();
     let shown = filesystem_options(
@@ -76,10 +119,20 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
             strangers,
         },
     );
-    cage::enter(&source, &point, &mount.settings).map_err(of_source)?;
-    watch_leash(point);
+    cage::enter(&source, &shown, mount.settings.sandbox).map_err(of_source)?;
     let filesystem = Filesystem::of(source, &shown).map_err(of_content)?;
     unserved.serve(filesystem).map_err(of_point)
+}
+
+/// A cage in which no file is opened at all takes another process to open the source again. It is started before there is
+/// a mount, so that it has nothing of that open.
+fn opened_again(source: Unread, settings: &Settings) -> Result<Unread> {
+    if settings.sandbox && settings.external == External::None {
+        let opener = opener::start(source.path(), source.owner()?);
+        let failed = |error| Error::io(&error, "starting the process that opens the source again");
+        return Ok(source.opened_again_by(opener.map_err(failed)?));
+    }
+    Ok(source)
 }
 
 /// One source may take its elements from more files than a process may have open by default.
@@ -166,10 +219,19 @@ fn check_fuse() -> Result<()> {
     Ok(())
 }
 
-fn watch_leash(point: PathBuf) {
+/// Whether there is a supervisor.
+fn is_on_leash() -> bool {
+    let input = io::stdin();
+    let mut end = [PollFd::new(input.as_fd(), PollFlags::empty())];
+    // A pipe that nobody can write to any more is hung up.
+    poll(&mut end, PollTimeout::ZERO) == Ok(0)
+}
+
+fn watch_leash(point: PathBuf, launcher: Launcher) {
     thread::spawn(move || {
         // The supervisor writes nothing: this returns when it ends.
         let _ = io::stdin().read(&mut [0]);
+        launcher.tell(&Report::Ready);
         let point = point.display();
         log::warn!(
             "{point}: the supervisor is gone; the mount stays until `fusermount3 -u {point}`"

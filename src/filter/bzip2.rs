@@ -5,6 +5,7 @@ use bzip2::{Decompress, Status};
 use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::model::buffer::Buffer;
+use crate::model::storage::{IsWanted, still};
 
 /// What a block of the usual size decodes to, and a little more.
 const ROOM: usize = 1 << 20;
@@ -12,18 +13,29 @@ const ROOM: usize = 1 << 20;
 /// The bytes of the bzip2 stream at the start of `stream`.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or one of another length.
-pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
+/// `Corrupt` for a damaged or truncated stream, or one of another length; as `is_wanted` says after each mebibyte.
+pub fn decode(stream: &[u8], length: Length, is_wanted: &IsWanted<'_>) -> Result<Buffer> {
     length.fill("bzip2", |output| {
         let mut decoder = Decompress::new(false);
-        let status = decoder
-            .decompress(stream, output)
-            .map_err(|error| Error::corrupt(format!("bzip2: {error}"), 0))?;
-        let written = usize::try_from(decoder.total_out()).unwrap_or(usize::MAX);
-        match status {
-            Status::StreamEnd => Ok(written),
-            _ if written == output.len() => Err(Error::corrupt("bzip2: longer than the chunk", 0)),
-            _ => Err(Error::corrupt("bzip2: ends too early", 0)),
+        let mut written = 0_usize;
+        loop {
+            still(is_wanted)?;
+            let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
+            let rest = stream.get(used..).unwrap_or_default();
+            let end = written.saturating_add(ROOM).min(output.len());
+            let room = output.get_mut(written..end).unwrap_or_default();
+            let status = decoder
+                .decompress(rest, room)
+                .map_err(|error| Error::corrupt(format!("bzip2: {error}"), 0))?;
+            written = usize::try_from(decoder.total_out()).unwrap_or(usize::MAX);
+            match status {
+                Status::StreamEnd => return Ok(written),
+                _ if written < end => return Err(Error::corrupt("bzip2: ends too early", 0)),
+                _ if end == output.len() => {
+                    return Err(Error::corrupt("bzip2: longer than the chunk", 0));
+                }
+                _ => {}
+            }
         }
     })
 }
@@ -35,7 +47,9 @@ pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
 /// As [`each_part`].
 pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
     let mut output = Vec::new();
-    let is_whole = each_part(stream, most, &mut |part| output.extend_from_slice(part))?;
+    let is_whole = each_part(stream, most, &|| true, &mut |part| {
+        output.extend_from_slice(part);
+    })?;
     Ok((output, is_whole))
 }
 
@@ -43,11 +57,17 @@ pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
 /// whether it is whole. What is handed over of a block is right only where no error follows.
 ///
 /// # Errors
-/// `Corrupt` for a damaged stream, or one of more than `most` bytes.
-pub fn each_part(stream: &[u8], most: u64, take: &mut dyn FnMut(&[u8])) -> Result<bool> {
+/// `Corrupt` for a damaged stream, or one of more than `most` bytes; as `is_wanted` says before each part.
+pub fn each_part(
+    stream: &[u8],
+    most: u64,
+    is_wanted: &IsWanted<'_>,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<bool> {
     let mut decoder = Decompress::new(false);
     let mut output = Buffer::new(ROOM);
     loop {
+        still(is_wanted)?;
         let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
         let rest = stream.get(used..).unwrap_or_default();
         let before = decoder.total_out();
@@ -74,7 +94,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, length).map(Buffer::into_vec)
+        super::decode(stored, length, &|| true).map(Buffer::into_vec)
     }
 
     /// Python's `bz2.compress(b'abc' * 100)`.

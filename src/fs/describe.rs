@@ -17,11 +17,12 @@ use crate::fs::namespace::{Directory, Found, Namespace};
 use crate::fs::object::{self, Stored};
 use crate::fs::trees::ViewTree;
 use crate::fs::watch::Watch;
-use crate::fs::{Entry, Fault, Filesystem, Ino, Kind, Stat, kind_of, lock, open_source};
+use crate::fs::{Entry, Fault, Filesystem, Ino, Kind, Outdate, Stat, kind_of, lock, open_source};
 use crate::model::{LinkTarget, Node};
+use crate::source::changes::Changes;
 
-/// How long a source that cannot be opened again is left alone.
-const RETRY: Duration = Duration::from_secs(1);
+/// How long a source that cannot be opened again is left alone: whoever writes it may be in the middle.
+const RETRY: Duration = Duration::from_millis(100);
 
 impl Filesystem {
     /// The state of the source that is shown now.
@@ -49,6 +50,19 @@ impl Filesystem {
         !is_growing && self.watch.as_ref().is_some_and(Watch::is_changed_now)
     }
 
+    /// Takes note of what the system tells of changes: of writes that have ended, and of names that
+    /// have gone.
+    pub(super) fn look(&self) {
+        if let Some(changes) = self.changes() {
+            changes.look();
+        }
+    }
+
+    /// What tells of changes.
+    pub(super) fn changes(&self) -> Option<&Arc<Changes>> {
+        self.watch.as_ref()?.changes()
+    }
+
     /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be opened
     /// again.
     pub fn generation(&self) -> Option<u32> {
@@ -57,10 +71,25 @@ impl Filesystem {
 
     /// The numbers, counted or not, that stood for another state of the source; the root is one of them.
     pub fn outdated(&self) -> Vec<Ino> {
-        let generation = self.current().map(|live| live.generation);
+        self.outdated_by(self.current().map(|live| live.generation))
+    }
+
+    /// As [`outdated`](Self::outdated), where the state `generation` of the source is shown.
+    pub(super) fn outdated_by(&self, generation: Option<u32>) -> Vec<Ino> {
         let mut outdated = self.inodes.outdated(generation);
         outdated.push(inode::ROOT);
         outdated
+    }
+
+    /// Has `outdate` called for all numbers of a state of the source, before the next one is shown.
+    pub(super) fn call_when_outdated(&self, outdate: Outdate) {
+        let set = self.outdate.set(outdate);
+        debug_assert!(set.is_ok());
+    }
+
+    /// The kernel keeps no listing of the root from before the state `generation` of the source.
+    pub(super) fn set_relisted(&self, generation: u32) {
+        self.relisted.store(generation, Ordering::Release);
     }
 
     fn current(&self) -> Option<Arc<Live>> {
@@ -85,7 +114,12 @@ impl Filesystem {
             // What is gone and what comes are not in memory together.
             self.drop_live();
         }
-        if let Err(error) = self.reopen(watch, growing.as_ref()) {
+        let mut reopened = self.reopen(watch, growing.as_ref());
+        if reopened == Err(stale()) {
+            // The same writer may have done one thing more, as closing it.
+            reopened = self.reopen(watch, growing.as_ref());
+        }
+        if let Err(error) = reopened {
             if was_live {
                 log::warn!("{}: has changed: {error}", watch.path().display());
             }
@@ -152,6 +186,7 @@ impl Filesystem {
 
     /// What a number stands for, and in which file.
     pub(super) fn standing(&self, ino: Ino) -> Result<(Arc<Live>, inode::Entry)> {
+        self.look();
         let source = self.live()?;
         let entry = self.entry(&source, ino)?;
         if entry.tree < inode::FIRST_FILE {
@@ -180,7 +215,9 @@ impl Filesystem {
     ) -> Result<Entry> {
         self.refuse_unread(directory, found)?;
         let ino = self.inodes.enter(found.ino, &found.entry);
-        Ok(self.describe(directory, ino, found, at_any_cost))
+        let described = self.describe(directory, ino, found, at_any_cost);
+        // The kernel is not told of it, so that it cannot forget it.
+        described.inspect_err(|_| self.forget(ino, 1))
     }
 
     /// Nothing is told of an object that cannot be read now: the next time it may be told what it is.
@@ -199,13 +236,16 @@ impl Filesystem {
 
     /// What `stat` tells of `found`, which stands in `directory` if it is a link; what is costly is left
     /// out unless it is wanted `at_any_cost`.
+    ///
+    /// # Errors
+    /// As that cannot be found out now.
     pub(super) fn describe(
         &self,
         directory: &Directory<'_>,
         ino: Ino,
         found: &Found,
         at_any_cost: bool,
-    ) -> Entry {
+    ) -> Result<Entry> {
         let mut stat = self.bare(directory.space.live, ino, kind_of(found.entry.what));
         // Other files come and go, and what cannot be read now may be read next time.
         let mut cacheable = found.target.other_file().is_none();
@@ -215,7 +255,7 @@ impl Filesystem {
                 stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));
                 if what == What::Object {
                     let live = directory.space.live;
-                    (stat, cacheable) = with_content(live, node, stat, at_any_cost);
+                    (stat, cacheable) = with_content(live, node, stat, at_any_cost)?;
                     // Its block may say how long it is.
                     cacheable &= !node.is_partial();
                 }
@@ -233,12 +273,12 @@ impl Filesystem {
                 }
             }
         }
-        Entry {
+        Ok(Entry {
             ino,
             generation: found.entry.generation,
             attributes: stat,
-            cacheable: cacheable && is_known && !directory.space.live.is_growing(),
-        }
+            cacheable: cacheable && is_known && directory.space.live.is_settled(),
+        })
     }
 
     /// What `stat` tells of what is not in the file.
@@ -246,9 +286,9 @@ impl Filesystem {
         let entry = self.entry(live, ino)?;
         Ok(Entry {
             ino,
-            generation: 0,
+            generation: live.generation,
             attributes: self.bare(live, ino, kind_of(entry.what)),
-            cacheable: true,
+            cacheable: live.is_settled(),
         })
     }
 
@@ -272,7 +312,7 @@ impl Filesystem {
             generation: source.generation,
             tree,
             node,
-            parent: inode::EXTERNAL,
+            parent: inode::of_generation(source.generation, inode::EXTERNAL),
             name: name.into(),
         };
         let root = source.container.root();
@@ -280,7 +320,7 @@ impl Filesystem {
             Standing::File(live) => {
                 let root = live.container.root();
                 let found = Found {
-                    ino: inode::of_node(live.tree, root),
+                    ino: inode::of_node(live.generation, live.tree, root),
                     entry: entry(What::Group, live.tree, root),
                     object: Some(live.container.node(root)),
                     target: LinkTarget::Hard(root),
@@ -293,7 +333,7 @@ impl Filesystem {
                 })
             }
             Standing::Spelling(place) => {
-                let ino = inode::of_link(inode::SPELLINGS, root, name);
+                let ino = inode::of_link(source.generation, inode::SPELLINGS, root, name);
                 let entry = entry(What::Spelling, inode::SOURCE, root);
                 let ino = self.inodes.enter(ino, &entry);
                 self.spelling(ino, &spelled(&place))
@@ -368,15 +408,15 @@ impl Filesystem {
     }
 }
 
-fn with_content(live: &Live, node: &Node, stat: Stat, at_any_cost: bool) -> (Stat, bool) {
-    let (size, stored) = object::measure(live, node, at_any_cost);
+fn with_content(live: &Live, node: &Node, stat: Stat, at_any_cost: bool) -> Result<(Stat, bool)> {
+    let (size, stored) = object::measure(live, node, at_any_cost)?;
     let (stored, cacheable) = match stored {
         Stored::Known(stored) => (stored, true),
         Stored::Unknown => (Some(size), false),
     };
     let mut stat = stat.sized(size, stored);
     stat.links = node.link_count.max(1);
-    (stat, cacheable)
+    Ok((stat, cacheable))
 }
 
 /// The text of a link in the directory of other files.

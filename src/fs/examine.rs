@@ -27,7 +27,7 @@ impl Filesystem {
             // That of a reference is no part of the value: the object's path need not be looked for.
             let value = attribute
                 .content
-                .and_then(|content| attributes::value_text(container, &|_| None, &content));
+                .and_then(|content| attributes::value_text(container, &|_| Ok(None), &content));
             if let Err(error) = value {
                 damaged(&attribute.name, error);
             }

@@ -5,6 +5,9 @@
 //! and links that lead round in circles end; a link back to the source leads to the root of the mount. Only a file that a
 //! symbolic link in another directory leads to is mounted under the link's path, as what it names is sought there.
 //!
+//! Only what a link of the source, or of a file so reached, has named is there. Where nobody has looked at that link yet,
+//! the links are searched, within limits: a path may have been kept from an earlier mount.
+//!
 //! A file is opened when something is looked up in it, and some stay open. One that changes gets a tree of
 //! its own then: what was found in the old one is stale. One that a writer appends to keeps its tree. There are sixty-five
 //! thousand numbers of trees: then that of the tree that ended first is taken again, once the kernel has forgotten all that
@@ -16,6 +19,7 @@ mod tests;
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use lru::LruCache;
 use nix::errno::Errno;
@@ -29,8 +33,11 @@ use crate::fs::{Origin, lock, name};
 use crate::limits;
 use crate::model::Container;
 use crate::source::SharedSource;
-use crate::source::file::Fingerprint;
+use crate::source::audience::Audience;
+use crate::source::descriptors::share_of;
+use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
+use crate::source::root::Unopened;
 
 /// Its name in the directory of views.
 pub(super) const NAME: &[u8] = b"external";
@@ -72,12 +79,21 @@ struct State {
     names: HashMap<Box<[u8]>, Known>,
     /// The files of the trees from [`FIRST_FILE`] on; `None` where a tree has ended.
     files: Vec<Option<Box<Numbered>>>,
+    search: Search,
     /// The trees that have ended, the one that did first at the front.
     ended: VecDeque<Tree>,
     open: LruCache<Tree, Arc<Live>>,
 }
 
-/// A file that a link led to, or that was looked up.
+/// The search for names in links that nobody has looked at.
+struct Search {
+    /// How many of the known files, the source before them, were searched.
+    searched: u64,
+    /// When it was over the last time.
+    ended: Option<Instant>,
+}
+
+/// A file that a link led to.
 struct Known {
     /// Its name as the source would call it.
     name: Vec<u8>,
@@ -90,7 +106,9 @@ struct Known {
 /// A file that has been open.
 struct Numbered {
     shown: Box<[u8]>,
-    fingerprint: Fingerprint,
+    /// Watched as long as the kernel may keep what was read of it, open or not.
+    state: Arc<OpenedState>,
+    audience: Option<Audience>,
 }
 
 impl State {
@@ -101,7 +119,11 @@ impl State {
             names: HashMap::new(),
             files: Vec::new(),
             ended: VecDeque::new(),
-            open: LruCache::sparse(at_least_one(limits::OPEN_MOUNTED_FILES)),
+            search: Search {
+                searched: 0,
+                ended: None,
+            },
+            open: LruCache::sparse(share_of(at_least_one(limits::OPEN_MOUNTED_FILES))),
         }
     }
 
@@ -120,6 +142,11 @@ impl State {
             self.names.insert(shown.into(), known);
         }
         self.names.get_mut(shown)
+    }
+
+    /// The shown name at `position` of the listing.
+    fn listed(&self, position: u64) -> Option<Box<[u8]>> {
+        self.met.get(usize::try_from(position).ok()?).cloned()
     }
 
     /// Keeps a file open, and of the others those that there is room for. What is not kept any more comes back.
@@ -188,28 +215,34 @@ impl State {
     fn number(
         &mut self,
         shown: &[u8],
-        name: &[u8],
-        fingerprint: Fingerprint,
+        (state, audience): (&Arc<OpenedState>, Option<Audience>),
         inodes: &Inodes,
     ) -> Result<Tree> {
         let too_many = || {
             let most = crate::wire::to_u64(limits::MOUNTED_FILES);
             Error::limit("other files that are mounted", most)
         };
-        let known = self.know(shown, name).ok_or_else(too_many)?;
+        let known = self.names.get(shown).ok_or(Error::NotFound)?;
         let before = known.tree;
         if let Some(tree) = before
             && let Some(file) = self.file(tree)
         {
-            if file.fingerprint == fingerprint {
+            let is_same = !file.state.is_over()
+                && file.state.fingerprint() == state.fingerprint()
+                && file.audience == audience;
+            if is_same {
                 return Ok(tree);
             }
             self.end(tree, inodes);
         }
         let tree = self.unused(inodes).ok_or_else(too_many)?;
         if let Some(place) = self.place(tree) {
-            let shown = shown.into();
-            *place = Some(Box::new(Numbered { shown, fingerprint }));
+            let (shown, state) = (shown.into(), Arc::clone(state));
+            *place = Some(Box::new(Numbered {
+                shown,
+                state,
+                audience,
+            }));
         }
         if let Some(known) = self.names.get_mut(shown) {
             known.tree = Some(tree);
@@ -249,13 +282,16 @@ impl Others {
         (self.open)(source, Arc::clone(neighbours))
     }
 
-    /// Where the file that `live` calls `name` is shown; `None` where it cannot be opened.
+    /// Where the file that `live` calls `name` is shown; `None` where there is none, or it may not be opened.
     pub(super) fn place(&self, live: &Live, name: &[u8]) -> Option<Place> {
-        let located = live.neighbours.locate(name).ok()??;
-        if located.real == self.source {
-            return Some(Place::Root);
-        }
-        let name = live.neighbours.name_of(&located.path);
+        let path = match live.neighbours.locate(name) {
+            Ok(Some(located)) if located.real == self.source => return Some(Place::Root),
+            Ok(Some(located)) => located.path,
+            // Why it cannot be opened is told where it stands.
+            Err(Unopened::Failed(path, _)) => path.canonicalize().unwrap_or(path),
+            Ok(None) | Err(Unopened::Refused(_)) => return None,
+        };
+        let name = live.neighbours.name_of(&path);
         let shown = name::escape(&name, false);
         let mut state = lock(&self.state);
         if state.generation == live.generation {
@@ -266,22 +302,102 @@ impl Others {
 
     /// The shown name at `position` of the listing.
     pub(super) fn listed(&self, position: u64) -> Option<Box<[u8]>> {
-        let state = lock(&self.state);
-        state.met.get(usize::try_from(position).ok()?).cloned()
+        lock(&self.state).listed(position)
     }
 
     /// What stands under `shown`; `source` is the mounted one.
     ///
     /// # Errors
-    /// `NotFound` where there is no such file; `EIO` where it is damaged, or of no known format.
+    /// `NotFound` where no link has named such a file; `EIO` where it is damaged, or of no known format.
     pub(super) fn find(&self, source: &Live, shown: &[u8]) -> Result<Standing> {
         if shown.len() > limits::NAME_BYTES {
             return Err(refusal(Errno::ENAMETOOLONG, "name"));
         }
+        match self.find_named(source, shown) {
+            Err(Error::NotFound) => {
+                self.search(source, &|| self.find_named(source, shown).is_ok())?;
+                self.find_named(source, shown)
+            }
+            found => found,
+        }
+    }
+
+    /// The same, as far as links were looked at.
+    fn find_named(&self, source: &Live, shown: &[u8]) -> Result<Standing> {
         let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
-        let name = known.or_else(|| name::unescape(shown, false));
-        let name = name.ok_or(Error::NotFound)?;
-        let located = source.neighbours.locate_again(&name)?;
+        match known {
+            Some(name) => self.find_known(source, shown, &name),
+            None => self.spelling(source, shown).map(Standing::Spelling),
+        }
+    }
+
+    /// The place of a file that is known under another name. Of one that no link has named, nothing is told.
+    fn spelling(&self, source: &Live, shown: &[u8]) -> Result<Place> {
+        let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
+        let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
+            return Err(Error::NotFound);
+        };
+        if located.real == self.source {
+            return Ok(Place::Root);
+        }
+        let own = name::escape(&source.neighbours.name_of(&located.path), false);
+        match own != shown && lock(&self.state).names.contains_key(&own[..]) {
+            true => Ok(Place::Other(own)),
+            false => Err(Error::NotFound),
+        }
+    }
+
+    /// Looks at links that nobody has looked at, those of the source and of the files that are known then, until
+    /// `is_found`.
+    ///
+    /// # Errors
+    /// As some cannot be read now, so that the search means nothing.
+    fn search(&self, source: &Live, is_found: &dyn Fn() -> bool) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            let mut state = lock(&self.state);
+            let is_early = |ended: Instant| ended.elapsed() < limits::SEARCH_PAUSE;
+            let is_over = started.elapsed() > limits::LISTING_TIME;
+            if is_over || state.search.ended.is_some_and(is_early) {
+                return Ok(());
+            }
+            state.search.ended = None;
+            let searched = state.search.searched;
+            let shown = searched.checked_sub(1).map(|place| state.listed(place));
+            if shown == Some(None) || searched > limits::SEARCHED_FILES {
+                state.search.searched = 0;
+                state.search.ended = Some(Instant::now());
+                return Ok(());
+            }
+            drop(state);
+            match shown.flatten() {
+                None => self.search_in(source)?,
+                Some(shown) => {
+                    // What is wrong with a file, its readers are told.
+                    if let Ok(Standing::File(live)) = self.find_named(source, &shown) {
+                        self.search_in(&live)?;
+                    }
+                }
+            }
+            lock(&self.state).search.searched = searched.saturating_add(1);
+            if is_found() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn search_in(&self, live: &Live) -> Result<()> {
+        let index = live.index();
+        for name in index.other_files() {
+            self.place(live, name);
+        }
+        index.check()
+    }
+
+    /// What stands under `shown`, the file that the source would call `name`.
+    fn find_known(&self, source: &Live, shown: &[u8], name: &[u8]) -> Result<Standing> {
+        let located = source.neighbours.locate_again(name);
+        let located = located.map_err(Unopened::error)?;
         let located = located.ok_or(Error::NotFound)?;
         if located.real == self.source {
             return Ok(Standing::Spelling(Place::Root));
@@ -289,16 +405,19 @@ impl Others {
         let name = source.neighbours.name_of(&located.path);
         let own = name::escape(&name, false);
         if own != shown {
+            // It was named before it became a symbolic link, or while that could not be told.
+            lock(&self.state).know(&own, &name);
             return Ok(Standing::Spelling(Place::Other(own)));
         }
         let watch = Watch::over(&located.path, located.file);
+        let audience = located.audience;
         let growing = self.growing(shown, &watch);
         let tree = match &growing {
             Some(live) if live.is_recent() => return Ok(Standing::File(Arc::clone(live))),
             Some(live) => live.tree,
             None => {
                 let mut state = lock(&self.state);
-                state.number(shown, &name, watch.fingerprint(), &self.inodes)?
+                state.number(shown, (&watch.opened(), audience), &self.inodes)?
             }
         };
         if growing.is_none()
@@ -306,14 +425,12 @@ impl Others {
         {
             return Ok(Standing::File(Arc::clone(live)));
         }
-        let (fingerprint, is_young) = (watch.fingerprint(), watch.is_young());
+        let (now, is_young) = (watch.opened(), watch.is_young());
         let gone = lock(&self.state).make_room(0);
         drop(gone);
-        let neighbours =
-            source
-                .neighbours
-                .of_neighbour(&located.path, &located.real, &watch.metadata()?);
-        let opened = self.open(source, tree, shown, neighbours, watch);
+        let neighbours = &source.neighbours;
+        let neighbours = neighbours.of_neighbour(&located.path, &located.real, audience);
+        let opened = self.open(source, tree, shown, (neighbours, audience), watch);
         let mut state = lock(&self.state);
         if let Err(error) = &opened
             && let Some(known) = state.names.get_mut(shown)
@@ -347,7 +464,7 @@ impl Others {
         }
         let live = Arc::new(live);
         if let Some(file) = state.file(tree) {
-            file.fingerprint = fingerprint;
+            file.state = now;
         }
         let gone = state.keep(tree, Arc::clone(&live));
         drop(state);
@@ -370,7 +487,7 @@ impl Others {
         source: &Live,
         tree: Tree,
         shown: &[u8],
-        neighbours: Neighbours,
+        (neighbours, audience): (Neighbours, Option<Audience>),
         watch: Watch,
     ) -> Result<Live> {
         let neighbours = Arc::new(neighbours);
@@ -378,10 +495,12 @@ impl Others {
         if !crate::fs::inode::is_object(tree, container.root()) {
             return Err(Error::unsupported("a file of this size", 0));
         }
+        let origin = Origin::new(watch.path().to_path_buf(), &watch.metadata()?);
         let opened = Opened {
             container,
-            origin: Arc::new(Origin::new(watch.path().to_path_buf(), &watch.metadata()?)),
+            origin: Arc::new(origin.for_audience(audience)),
             neighbours,
+            state: Some(watch.opened()),
             watch: Some(watch),
             shown: shown.into(),
         };

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use crate::array::Reader;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, if_lasting};
 use crate::fs::inode::{self, What};
 use crate::fs::listing::{DOTS, Listed};
 use crate::fs::live::Live;
-use crate::fs::trees::if_lasting;
 use crate::fs::{Entry, Filesystem, Ino, kind_of};
 use crate::model::array::{Fill, Layout};
 use crate::model::datatype::ByteOrder;
@@ -28,6 +27,9 @@ const BLOCKS: &[u8] = b"blocks";
 /// The attribute that tells how a block, or that with an ndarray's elements, is compressed.
 const COMPRESSION: &str = "h5fs.compression";
 
+/// Built-in attributes.
+pub(super) type Facts = Vec<(&'static str, Vec<u8>)>;
+
 /// The least number of a block's node: those below mean something else.
 const FIRST: u64 = 2;
 
@@ -40,10 +42,11 @@ impl Filesystem {
                 generation,
                 tree: inode::SOURCE,
                 node: root,
-                parent: inode::VIEWS,
+                parent: inode::of_generation(generation, inode::VIEWS),
                 name: name.into(),
             };
-            self.inodes.pin(ino, &entry);
+            self.inodes
+                .pin(inode::of_generation(generation, ino), &entry);
         };
         pin(inode::TREE_TEXT, What::TreeText, TREE_TEXT);
         pin(inode::BLOCKS, What::Blocks, BLOCKS);
@@ -55,7 +58,9 @@ impl Filesystem {
             return Vec::new();
         };
         let text = extras.tree_text().map(|_| (TREE_TEXT, inode::TREE_TEXT));
-        text.into_iter().chain([(BLOCKS, inode::BLOCKS)]).collect()
+        let all = text.into_iter().chain([(BLOCKS, inode::BLOCKS)]);
+        all.map(|(name, ino)| (name, inode::of_generation(live.generation, ino)))
+            .collect()
     }
 
     /// Counts a lookup of the block called `name`.
@@ -70,7 +75,7 @@ impl Filesystem {
         }
         let ino = self
             .inodes
-            .enter(of_block(number), &block_entry(live, number));
+            .enter(of_block(live, number), &block_entry(live, number));
         let described = self.getattr(ino);
         described.inspect_err(|_| self.forget(ino, 1))
     }
@@ -92,7 +97,7 @@ impl Filesystem {
             let name = number.to_string().into_bytes();
             let listed = Listed::Block {
                 name,
-                ino: of_block(number),
+                ino: of_block(live, number),
             };
             if visit(&listed, to_u64(number) + DOTS + 1) {
                 break;
@@ -115,7 +120,7 @@ impl Filesystem {
                 (size, Some(size))
             }
             What::Block => {
-                let number = number_of(ino);
+                let number = number_of(live, ino);
                 let array = if_lasting(extras(live)?.block_content(number))?;
                 let facts = if_lasting(extras(live)?.block(number))?;
                 // What is wrong with it, opening it will tell.
@@ -130,7 +135,7 @@ impl Filesystem {
             ino,
             generation: live.generation,
             attributes,
-            cacheable: true,
+            cacheable: live.is_settled(),
         })
     }
 
@@ -145,7 +150,7 @@ impl Filesystem {
         let array = match entry.what {
             What::TreeText => Arc::new(bytes_of(extras.tree_text().ok_or(Error::NotFound)?)),
             _ => {
-                let number = number_of(ino);
+                let number = number_of(live, ino);
                 if self.options.verify {
                     extras.verify_block(number, &|array, visit| read_all(live, array, visit))?;
                 }
@@ -171,21 +176,26 @@ impl Filesystem {
     }
 
     /// What is told of an object beside its description: how the block with its elements is compressed.
-    pub(super) fn object_facts(&self, live: &Live, node: &Node) -> Vec<(&'static str, Vec<u8>)> {
+    ///
+    /// # Errors
+    /// As that cannot be found out now.
+    pub(super) fn object_facts(&self, live: &Live, node: &Node) -> Result<Facts> {
         let extras = live.container.extras();
         let extras = extras.filter(|_| matches!(node.kind, NodeKind::Array(_)));
-        let code = extras.and_then(|extras| extras.compression_of(node.id).ok().flatten());
-        code.map(|code| (COMPRESSION, code.into_bytes()))
-            .into_iter()
-            .collect()
+        let code = extras.map(|extras| if_lasting(extras.compression_of(node.id)));
+        let code = code.transpose()?.flatten().flatten();
+        let facts = code.map(|code| (COMPRESSION, code.into_bytes()));
+        Ok(facts.into_iter().collect())
     }
 
     /// The built-in attributes of a block.
-    pub(super) fn block_attributes(&self, live: &Live, ino: Ino) -> Vec<(&'static str, Vec<u8>)> {
-        match extras(live).and_then(|extras| extras.block(number_of(ino))) {
-            Ok(facts) => facts_as_text(&facts),
-            Err(_) => Vec::new(),
-        }
+    ///
+    /// # Errors
+    /// As they cannot be read now.
+    pub(super) fn block_attributes(&self, live: &Live, ino: Ino) -> Result<Facts> {
+        let facts = extras(live).and_then(|extras| extras.block(number_of(live, ino)));
+        let facts = if_lasting(facts)?;
+        Ok(facts.map_or_else(Vec::new, |facts| facts_as_text(&facts)))
     }
 }
 
@@ -197,12 +207,14 @@ fn extras(live: &Live) -> Result<&dyn Extras> {
     live.container.extras().ok_or(Error::NotFound)
 }
 
-fn of_block(number: usize) -> Ino {
-    inode::of_node(inode::BLOCK_FILES, NodeId(to_u64(number) + FIRST))
+fn of_block(live: &Live, number: usize) -> Ino {
+    let node = NodeId(to_u64(number) + FIRST);
+    inode::of_node(live.generation, inode::BLOCK_FILES, node)
 }
 
-fn number_of(ino: Ino) -> usize {
-    to_usize(inode::node_of(ino).0.saturating_sub(FIRST)).unwrap_or(usize::MAX)
+fn number_of(live: &Live, ino: Ino) -> usize {
+    let node = inode::node_of(live.generation, ino);
+    to_usize(node.0.saturating_sub(FIRST)).unwrap_or(usize::MAX)
 }
 
 fn block_entry(live: &Live, number: usize) -> inode::Entry {
@@ -211,12 +223,12 @@ fn block_entry(live: &Live, number: usize) -> inode::Entry {
         generation: live.generation,
         tree: inode::BLOCK_FILES,
         node: NodeId(to_u64(number) + FIRST),
-        parent: inode::BLOCKS,
+        parent: inode::of_generation(live.generation, inode::BLOCKS),
         name: number.to_string().into_bytes().into(),
     }
 }
 
-fn facts_as_text(facts: &BlockFacts) -> Vec<(&'static str, Vec<u8>)> {
+fn facts_as_text(facts: &BlockFacts) -> Facts {
     let number = |number: u64| number.to_string().into_bytes();
     let mut all = vec![
         (COMPRESSION, facts.compression.clone().into_bytes()),

@@ -3,7 +3,9 @@
 //! A handler that panics answers `EIO`: fuser sends that when a reply is dropped unsent.
 
 use std::ffi::{OsStr, OsString};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -21,11 +23,17 @@ use fuser::{
 };
 
 use crate::error::{Error, Result};
+use crate::fs::fuse::readers::Readers;
 use crate::fs::fuse::reply::{Listed, attributes, file_type, number, reply_xattr, ttl};
 use crate::fs::stat::BLOCK_SIZE;
-use crate::fs::{Filesystem, Handle, Whence, errno};
+use crate::fs::workers::{Object, Workers};
+use crate::fs::{Filesystem, Handle, Outdate, Whence, errno};
 use crate::limits;
+use crate::source::changes::Changes;
+use crate::source::device::Device;
+use crate::source::mount_id::told_of;
 
+mod readers;
 mod reply;
 #[cfg(test)]
 mod tests;
@@ -33,8 +41,12 @@ mod tests;
 /// Requests of readahead and direct I/O that may wait at a time.
 const MAX_BACKGROUND: u16 = 64;
 
-/// How often an idle mount looks whether its source has changed.
+/// How often an idle mount looks whether its source has changed where nothing tells of that.
 const WATCH: Duration = Duration::from_secs(1);
+
+/// How long it leaves a writer to himself who writes on and on, unless somebody asks for the
+/// source.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// How to mount.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +57,7 @@ pub struct MountOptions {
     pub fsname: OsString,
     /// Options that go to the kernel as they are (`context=…`).
     pub kernel: Vec<String>,
-    /// Threads that take requests, at least one.
+    /// Requests that are answered at a time, at least one, unless they take long.
     pub threads: usize,
 }
 
@@ -69,6 +81,8 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
     let filesystem = Arc::new(Late::default());
     let adapter = Adapter {
         filesystem: Arc::clone(&filesystem),
+        workers: Workers::new(options.threads),
+        readers: Arc::default(),
     };
     let session = Session::new(adapter, mountpoint, &config(options)).map_err(|e| failed(&e))?;
     Ok(Unserved {
@@ -86,6 +100,12 @@ fn failed(error: &std::io::Error) -> Error {
 }
 
 impl Unserved {
+    /// The number of this filesystem; `None` where the kernel does not tell it (before 6.17).
+    pub fn device(&self) -> Option<Device> {
+        let number = told_of(self.session.as_fd(), "fuse_connection").ok()?;
+        format!("0:{number}").parse().ok()
+    }
+
     /// Serves `filesystem`; the mount answers when this returns.
     ///
     /// # Errors
@@ -94,31 +114,55 @@ impl Unserved {
         let served = self.filesystem.0.set(filesystem);
         debug_assert!(served.is_ok());
         let watched = Arc::downgrade(&self.filesystem);
+        let changes = self.filesystem.changes().cloned();
+        let filesystem = Arc::clone(&self.filesystem);
         drop(self.filesystem);
         let session = self.session.spawn().map_err(|error| failed(&error))?;
         let notifier = session.notifier();
-        thread::spawn(move || watch(&watched, &notifier));
+        filesystem.call_when_outdated(attributes_outdated(notifier.clone()));
+        drop(filesystem);
+        thread::spawn(move || watch(&watched, changes.as_deref(), &notifier));
         Ok(Mounted { session })
     }
 }
 
-/// Makes the kernel ask anew for what it was told of a source that has changed since. A thread of its
+/// Makes the kernel ask anew for names and attributes. It keeps its pages: for those that are being
+/// read it would wait.
+fn attributes_outdated(notifier: Notifier) -> Outdate {
+    Box::new(move |outdated| {
+        for ino in outdated {
+            // The kernel may have dropped it by itself, which does as well.
+            let _ = notifier.inval_inode(INodeNo(*ino), -1, 0);
+        }
+    })
+}
+
+/// Takes from the kernel all that it was told of a source that has changed since, pages too. A
+/// thread of its
 /// own does this: a handler would wait for itself where the kernel holds a page that is being read.
-fn watch(filesystem: &Weak<Late>, notifier: &Notifier) {
+fn watch(filesystem: &Weak<Late>, changes: Option<&Changes>, notifier: &Notifier) {
     let mut seen = Some(0);
     loop {
-        thread::sleep(WATCH);
+        match changes {
+            Some(changes) => changes.wait(WATCH),
+            None => thread::sleep(WATCH),
+        }
         let Some(filesystem) = filesystem.upgrade() else {
             return;
         };
+        filesystem.look();
         let now = filesystem.generation();
         if now != seen {
             seen = now;
             for ino in filesystem.outdated() {
-                // The kernel may have dropped it by itself, which does as well.
                 let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
             }
+            if let Some(now) = now {
+                filesystem.set_relisted(now);
+            }
         }
+        drop(filesystem);
+        thread::sleep(PAUSE);
     }
 }
 
@@ -171,7 +215,8 @@ fn config(options: &MountOptions) -> Config {
     }
     let kernel = options.kernel.iter().cloned().map(MountOption::CUSTOM);
     config.mount_options.extend(kernel);
-    config.n_threads = Some(options.threads.max(1));
+    // One is left to take requests when the others answer.
+    config.n_threads = Some(options.threads.max(1) + 1);
     config
 }
 
@@ -198,6 +243,29 @@ impl Deref for Late {
 
 struct Adapter {
     filesystem: Arc<Late>,
+    workers: Workers,
+    readers: Arc<Readers>,
+}
+
+impl Adapter {
+    /// Answers a request, here or in another thread, and so that others do not wait for it.
+    fn answer(
+        &self,
+        call: &'static str,
+        object: Object,
+        handler: impl FnOnce(&Filesystem) + Send + 'static,
+    ) {
+        let filesystem = Arc::clone(&self.filesystem);
+        let job = move || guarded(call, || handler(&filesystem));
+        self.workers.answer(object, job);
+    }
+}
+
+/// A name in a directory, as what requests are about.
+fn of_name(parent: INodeNo, name: &OsStr) -> Object {
+    let mut hasher = DefaultHasher::new();
+    (parent.0, name).hash(&mut hasher);
+    Object::Description(hasher.finish())
 }
 
 fn guarded(call: &str, handler: impl FnOnce()) {
@@ -212,11 +280,13 @@ impl fuser::Filesystem for Adapter {
         // listed: `ls -f` of a million names, made up in memory, took 3.7 to 4.5 s and 190 MiB here,
         // with it 0.5 s and 7 MiB. With it, `find -size` on 100 000 datasets of a real file looks up
         // each: 1.3 to 3.4 s instead of 0.4 to 1.2 s.
+        //
+        // Not `FUSE_CACHE_SYMLINKS`: the kernel would hand out an old text without asking, and only
+        // whoever waits for its pages can take them from it.
         let wanted = InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
-            | InitFlags::FUSE_CACHE_SYMLINKS
             // Without it, `mmap` of a file that is opened for direct I/O fails: all while the source grows.
             | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
         for flag in wanted.iter() {
@@ -230,16 +300,19 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        guarded("lookup", || {
-            match self.filesystem.lookup(parent.0, name.as_bytes()) {
+        let name = name.to_owned();
+        self.answer(
+            "lookup",
+            of_name(parent, &name),
+            move |filesystem| match filesystem.lookup(parent.0, name.as_bytes()) {
                 Ok(entry) => reply.entry(
                     &ttl(&entry),
                     &attributes(&entry.attributes),
                     Generation(u64::from(entry.generation)),
                 ),
                 Err(error) => reply.error(number(&error)),
-            }
-        });
+            },
+        );
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
@@ -247,30 +320,47 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        guarded("getattr", || match self.filesystem.getattr(ino.0) {
-            Ok(entry) => reply.attr(&ttl(&entry), &attributes(&entry.attributes)),
-            Err(error) => reply.error(number(&error)),
-        });
+        self.answer(
+            "getattr",
+            Object::Description(ino.0),
+            move |filesystem| match filesystem.getattr(ino.0) {
+                Ok(entry) => reply.attr(&ttl(&entry), &attributes(&entry.attributes)),
+                Err(error) => reply.error(number(&error)),
+            },
+        );
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        guarded("readlink", || match self.filesystem.readlink(ino.0) {
-            Ok(text) => reply.data(&text),
-            Err(error) => reply.error(number(&error)),
-        });
+        self.answer(
+            "readlink",
+            Object::Description(ino.0),
+            move |filesystem| match filesystem.readlink(ino.0) {
+                Ok(text) => reply.data(&text),
+                Err(error) => reply.error(number(&error)),
+            },
+        );
     }
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        guarded("open", || {
-            let filesystem = &self.filesystem;
+        self.answer("open", Object::Description(ino.0), move |filesystem| {
             let opened = filesystem.open_file(ino.0);
-            match opened.and_then(|handle| Ok((handle, filesystem.is_fleeting(handle)?))) {
-                Ok((handle, fleeting)) if fleeting || filesystem.options().direct_io => {
-                    let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH;
-                    reply.opened(FileHandle(handle.0), flags);
-                }
-                Ok((handle, _)) => {
-                    let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH;
+            let caching = |handle| {
+                let is_direct = filesystem.is_fleeting(handle)? || filesystem.options().direct_io;
+                let kept = match filesystem.is_kept(handle)? {
+                    _ if is_direct => FopenFlags::FOPEN_DIRECT_IO,
+                    true => FopenFlags::FOPEN_KEEP_CACHE,
+                    false => FopenFlags::empty(),
+                };
+                // Its `flush` tells who reads no more, and costs a request.
+                Ok(match filesystem.is_given_up(handle)? {
+                    true if !is_direct => kept,
+                    _ => kept | FopenFlags::FOPEN_NOFLUSH,
+                })
+            };
+            // The kernel releases no handle that it was not told of.
+            let caching = |handle| caching(handle).inspect_err(|_| filesystem.release(handle));
+            match opened.and_then(|handle| Ok((handle, caching(handle)?))) {
+                Ok((handle, flags)) => {
                     reply.opened(FileHandle(handle.0), flags);
                 }
                 Err(error) => reply.error(number(&error)),
@@ -280,8 +370,8 @@ impl fuser::Filesystem for Adapter {
 
     fn read(
         &self,
-        _: &Request,
-        _: INodeNo,
+        request: &Request,
+        ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         size: u32,
@@ -289,25 +379,40 @@ impl fuser::Filesystem for Adapter {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        guarded("read", || {
-            let length = usize::try_from(size).unwrap_or(usize::MAX);
-            match self.filesystem.read(Handle(handle.0), offset, length) {
+        let length = usize::try_from(size).unwrap_or(usize::MAX);
+        let ready = || self.filesystem.read_now(Handle(handle.0), offset, length);
+        match catch_unwind(AssertUnwindSafe(ready)) {
+            Ok(Ok(Some(bytes))) => return reply.data(&bytes),
+            Ok(Err(error)) => return reply.error(Errno::from_i32(errno::of_read(&error))),
+            // What went wrong goes wrong once more, and is told of there.
+            Ok(Ok(None)) | Err(_) => {}
+        }
+        let read = Readers::begin(&self.readers, handle.0, request.pid());
+        self.answer(
+            "read",
+            Object::Content(ino.0),
+            move |filesystem| match filesystem.read_for(
+                Handle(handle.0),
+                offset,
+                length,
+                &read.wish,
+            ) {
                 Ok(bytes) => reply.data(&bytes),
                 Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
-            }
-        });
+            },
+        );
     }
 
     fn lseek(
         &self,
         _: &Request,
-        _: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         offset: i64,
         whence: i32,
         reply: ReplyLseek,
     ) {
-        guarded("lseek", || {
+        self.answer("lseek", Object::Description(ino.0), move |filesystem| {
             let whence = match whence {
                 nix::libc::SEEK_DATA => Whence::Data,
                 nix::libc::SEEK_HOLE => Whence::Hole,
@@ -316,14 +421,22 @@ impl fuser::Filesystem for Adapter {
             let Ok(offset) = u64::try_from(offset) else {
                 return reply.error(Errno::ENXIO);
             };
-            match self.filesystem.lseek(Handle(handle.0), offset, whence) {
+            match filesystem.lseek(Handle(handle.0), offset, whence) {
                 Ok(place) => reply.offset(i64::try_from(place).unwrap_or(i64::MAX)),
                 Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
             }
         });
     }
 
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn flush(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        self.readers.closed(handle.0, request.pid());
         reply.ok();
     }
 
@@ -352,10 +465,13 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        guarded("opendir", || {
-            let filesystem = &self.filesystem;
+        self.answer("opendir", Object::Description(ino.0), move |filesystem| {
             let opened = filesystem.opendir(ino.0);
-            match opened.and_then(|handle| Ok((handle, filesystem.is_lasting(handle)?))) {
+            let is_lasting = |handle| {
+                let lasting = filesystem.is_lasting(handle);
+                lasting.inspect_err(|_| filesystem.release(handle))
+            };
+            match opened.and_then(|handle| Ok((handle, is_lasting(handle)?))) {
                 Ok((handle, lasting)) => {
                     let kept = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
                     let flags = if lasting { kept } else { FopenFlags::empty() };
@@ -369,18 +485,16 @@ impl fuser::Filesystem for Adapter {
     fn readdir(
         &self,
         _: &Request,
-        _: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         cookie: u64,
         mut reply: ReplyDirectory,
     ) {
-        guarded("readdir", || {
-            let read = self
-                .filesystem
-                .readdir(Handle(handle.0), cookie, &mut |entry| {
-                    let name = OsStr::from_bytes(entry.name);
-                    reply.add(INodeNo(entry.ino), entry.next, file_type(entry.kind), name)
-                });
+        self.answer("readdir", Object::Description(ino.0), move |filesystem| {
+            let read = filesystem.readdir(Handle(handle.0), cookie, &mut |entry| {
+                let name = OsStr::from_bytes(entry.name);
+                reply.add(INodeNo(entry.ino), entry.next, file_type(entry.kind), name)
+            });
             match read {
                 Ok(()) => reply.ok(),
                 Err(error) => reply.error(number(&error)),
@@ -391,15 +505,17 @@ impl fuser::Filesystem for Adapter {
     fn readdirplus(
         &self,
         _: &Request,
-        _: INodeNo,
+        ino: INodeNo,
         handle: FileHandle,
         cookie: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        guarded("readdirplus", || {
-            let read =
-                self.filesystem
-                    .readdir_plus(Handle(handle.0), cookie, &mut |listed, entry| {
+        self.answer(
+            "readdirplus",
+            Object::Description(ino.0),
+            move |filesystem| {
+                let read =
+                    filesystem.readdir_plus(Handle(handle.0), cookie, &mut |listed, entry| {
                         let entry = Listed::new(&listed, entry);
                         reply.add(
                             entry.ino,
@@ -410,11 +526,12 @@ impl fuser::Filesystem for Adapter {
                             entry.generation,
                         )
                     });
-            match read {
-                Ok(()) => reply.ok(),
-                Err(error) => reply.error(number(&error)),
-            }
-        });
+                match read {
+                    Ok(()) => reply.ok(),
+                    Err(error) => reply.error(number(&error)),
+                }
+            },
+        );
     }
 
     fn releasedir(
@@ -441,15 +558,16 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
-        guarded("getxattr", || {
-            let value = self.filesystem.getxattr(ino.0, name.as_bytes());
+        let name = name.to_owned();
+        self.answer("getxattr", Object::Values, move |filesystem| {
+            let value = filesystem.getxattr(ino.0, name.as_bytes());
             reply_xattr(reply, room, value);
         });
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, room: u32, reply: ReplyXattr) {
-        guarded("listxattr", || {
-            let names = self.filesystem.listxattr(ino.0);
+        self.answer("listxattr", Object::Values, move |filesystem| {
+            let names = filesystem.listxattr(ino.0);
             let list = names.map(|names| {
                 names
                     .iter()

@@ -12,7 +12,8 @@ use crate::fs::errno::refusal;
 use crate::fs::live::Live;
 use crate::fs::lock;
 use crate::fs::views::Attributes;
-use crate::model::{Link, LinkStream};
+use crate::limits;
+use crate::model::{Link, LinkStream, weight};
 use crate::view::View;
 
 /// An open file or directory.
@@ -26,35 +27,74 @@ pub(super) struct Open {
     /// The file that it reads, in one state of it.
     pub(super) live: Arc<Live>,
     pub(super) what: What,
-    _held: Option<Held>,
+    held: Held,
 }
 
 impl Open {
     /// # Errors
     /// `Io` (`ENOMEM`) where all that is open takes too much memory.
     pub(super) fn file(ino: u64, live: Arc<Live>, view: Box<dyn View>) -> Result<Self> {
-        let held = live.engine.hold(view.own_bytes())?;
+        Self::new(ino, live, What::File(view))
+    }
+
+    /// # Errors
+    /// As [`file`](Self::file).
+    pub(super) fn directory(ino: u64, live: Arc<Live>, listing: Listing) -> Result<Self> {
+        Self::new(ino, live, What::Directory(Mutex::new(listing)))
+    }
+
+    fn new(ino: u64, live: Arc<Live>, what: What) -> Result<Self> {
+        let held = live.engine.hold(limits::OPEN_HANDLE + what.own_bytes())?;
         Ok(Open {
             ino,
             live,
-            what: What::File(view),
-            _held: Some(held),
+            what,
+            held,
         })
     }
 
-    pub(super) fn directory(ino: u64, live: Arc<Live>, listing: Listing) -> Self {
-        Open {
-            ino,
-            live,
-            what: What::Directory(Mutex::new(listing)),
-            _held: None,
+    /// Counts what the last call has left here. Where that is more than there is room for, it is
+    /// let go of: who reads or lists on begins anew.
+    ///
+    /// # Errors
+    /// `Io` (`ENOMEM`) where it was let go of.
+    pub(super) fn settle(&self) -> Result<()> {
+        let counted = self.count();
+        if counted.is_err() {
+            self.what.forget();
+            // It takes no more than at the beginning now.
+            let _ = self.count();
         }
+        counted
+    }
+
+    fn count(&self) -> Result<()> {
+        let bytes = self.what.own_bytes();
+        self.held.resize(limits::OPEN_HANDLE.saturating_add(bytes))
     }
 }
 
 pub(super) enum What {
     File(Box<dyn View>),
     Directory(Mutex<Listing>),
+}
+
+impl What {
+    /// Bytes of memory that this handle takes for itself.
+    fn own_bytes(&self) -> u64 {
+        match self {
+            What::File(view) => view.own_bytes(),
+            What::Directory(listing) => lock(listing).own_bytes(),
+        }
+    }
+
+    /// Lets go of what can be found again.
+    fn forget(&self) {
+        match self {
+            What::File(view) => view.forget(),
+            What::Directory(listing) => lock(listing).forget(),
+        }
+    }
 }
 
 /// What an open directory keeps of its listing.
@@ -78,6 +118,18 @@ impl Listing {
 
     pub(super) fn is_anew(&self) -> bool {
         self.is_anew
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let cursor = self.cursor.as_ref().map_or(0, Cursor::own_bytes);
+        let attributes = self.attributes.as_ref();
+        let attributes = attributes.map_or(0, |known| known.own_bytes());
+        cursor.saturating_add(attributes)
+    }
+
+    fn forget(&mut self) {
+        self.cursor = None;
+        self.attributes = None;
     }
 
     /// The directory's attributes, found once; where not all could be read, once for each listing from the first on.
@@ -108,6 +160,12 @@ impl Cursor {
             next: None,
             failed: None,
         }
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let next = self.next.as_slice().iter();
+        let next = next.map(|(_, link)| weight::of_links(std::slice::from_ref(link)));
+        self.links.weight().saturating_add(next.sum())
     }
 
     /// The first link at or after `position`, and the position behind it, which is further on where links
@@ -147,10 +205,16 @@ pub(super) struct Handles {
 }
 
 impl Handles {
-    pub(super) fn insert(&self, open: Open) -> Handle {
+    /// # Errors
+    /// `Io` (`EMFILE`) where too many are open.
+    pub(super) fn insert(&self, open: Open) -> Result<Handle> {
+        let mut others = lock(&self.open);
+        if others.len() >= limits::OPEN_HANDLES {
+            return Err(refusal(Errno::EMFILE, "files that are open at a time"));
+        }
         let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        lock(&self.open).insert(number, Arc::new(open));
-        Handle(number)
+        others.insert(number, Arc::new(open));
+        Ok(Handle(number))
     }
 
     /// Makes an open handle stand for something else.
@@ -171,6 +235,14 @@ impl Handles {
 
     /// Takes out a handle. What it holds may take time to drop, for which others need not wait.
     pub(super) fn remove(&self, handle: Handle) -> Option<Arc<Open>> {
-        lock(&self.open).remove(&handle.0)
+        let mut open = lock(&self.open);
+        let removed = open.remove(&handle.0);
+        if open.len() < open.capacity() / 8 {
+            open.shrink_to_fit();
+        }
+        removed
     }
 }
+
+#[cfg(test)]
+mod tests;

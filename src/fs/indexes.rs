@@ -58,7 +58,7 @@ impl FileIndex {
         if !index.is_complete() {
             log::warn!("the file has too many links: not every group's own path is known");
         }
-        if !index.is_partial() {
+        if index.check().is_ok() {
             self.own.put((), Arc::clone(&index), index.weight());
         }
         index
@@ -100,6 +100,19 @@ mod tests {
         }
         let kept: Vec<bool> = files.iter().map(is_kept).collect();
         assert_eq!(kept, [true, false, false, true, true]);
+    }
+
+    #[test]
+    fn the_names_of_other_files_are_bounded() {
+        let mut fake = Fake::new();
+        let names = 2 * limits::NAMED_FILES / 1000;
+        for i in 0..names {
+            fake.external(ROOT, &format!("{i}"), &format!("{i:01000}"), "/");
+        }
+        let index = PathIndex::build(&fake, &|_| {});
+        let kept: usize = index.other_files().map(<[u8]>::len).sum();
+        assert!(kept > limits::NAMED_FILES * 9 / 10 && kept <= limits::NAMED_FILES);
+        assert!(index.is_complete() && index.weight() <= crate::wire::to_u64(limits::NAMED_FILES));
     }
 
     #[test]

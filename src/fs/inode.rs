@@ -9,6 +9,10 @@
 //!
 //! The first three are the same in every mount of an unchanged file. In the trees beside it an object has its
 //! `NodeId` below 2^45, all else a hash with bit 45 set.
+//!
+//! Once the source has changed, all numbers but the root's are turned into others, see
+//! [`of_generation`]: a number that the kernel knows must not come to stand for something else
+//! while somebody has the old one open.
 
 mod table;
 
@@ -22,7 +26,7 @@ use table::Table;
 
 /// The root's number.
 pub(super) const ROOT: u64 = 1;
-/// The number of the directory of views.
+/// The number of the directory of views, as those below in the first state of the source.
 pub(super) const VIEWS: u64 = BESIDE;
 /// The number of the status file in it.
 pub(super) const STATUS: u64 = BESIDE | 1;
@@ -274,7 +278,8 @@ impl Entry {
             What::Group | What::Views | What::Status | What::External
         );
         // So do the roots of the trees of views.
-        self.generation == generation && (fixed || self.parent == VIEWS)
+        let views = of_generation(generation, VIEWS);
+        self.generation == generation && (fixed || self.parent == views)
     }
 }
 
@@ -283,34 +288,55 @@ pub(super) fn is_object(tree: Tree, node: NodeId) -> bool {
     node.0 > ROOT && node.0 < if tree == SOURCE { BESIDE } else { HASHED }
 }
 
-/// The number of an object in `tree`, which is not the root of the source.
-pub(super) fn of_node(tree: Tree, node: NodeId) -> u64 {
-    match tree {
-        SOURCE => node.0,
-        _ => within(tree) | (node.0 & (HASHED - 1)),
+/// What stands under `number` in the first state of the source has this number in the state
+/// `generation`, and the reverse.
+///
+/// It differs from the numbers of states before, but for objects so far on in their files that the
+/// bits of a generation reach theirs; these are turned around, so that after few changes that is
+/// beyond terabytes.
+pub(super) fn of_generation(generation: u32, number: u64) -> u64 {
+    let shift = match number & (LINK | BESIDE) {
+        BESIDE => HASHED.trailing_zeros() - u32::BITS,
+        _ => BESIDE.trailing_zeros() - u32::BITS,
+    };
+    match number ^ (u64::from(generation.reverse_bits()) << shift) {
+        // No object has its number; the one that would get it is left the one that it has.
+        ROOT => number,
+        turned => turned,
     }
 }
 
+/// The number of an object in `tree`, which is not the root of the source.
+pub(super) fn of_node(generation: u32, tree: Tree, node: NodeId) -> u64 {
+    let first = match tree {
+        SOURCE => node.0,
+        _ => within(tree) | (node.0 & (HASHED - 1)),
+    };
+    of_generation(generation, first)
+}
+
 /// The object of a number; the reverse of [`of_node`].
-pub(super) fn node_of(ino: u64) -> NodeId {
-    match ino & BESIDE {
-        0 => NodeId(ino),
-        _ => NodeId(ino & (HASHED - 1)),
+pub(super) fn node_of(generation: u32, ino: u64) -> NodeId {
+    let first = of_generation(generation, ino);
+    match first & BESIDE {
+        0 => NodeId(first),
+        _ => NodeId(first & (HASHED - 1)),
     }
 }
 
 /// The number of what is shown as `name` in `group` of `tree` and is no object: FNV-1a, so that every mount
 /// finds the same.
-pub(super) fn of_link(tree: Tree, group: NodeId, name: &[u8]) -> u64 {
+pub(super) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &[u8]) -> u64 {
     let group = group.0.to_le_bytes();
     let bytes = group.iter().chain(name);
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    match tree {
+    let first = match tree {
         SOURCE => hash | LINK,
         _ => within(tree) | HASHED | (hash & (HASHED - 1)),
-    }
+    };
+    of_generation(generation, first)
 }
 
 fn within(tree: Tree) -> u64 {
@@ -404,11 +430,11 @@ mod tests {
                     tree,
                     ..entry(What::Group, 1, b"group")
                 };
-                inodes.enter(of_node(tree, NodeId(node)), &group);
-                inodes.forget(of_node(tree, NodeId(node)), u64::from(node != 150));
+                inodes.enter(of_node(1, tree, NodeId(node)), &group);
+                inodes.forget(of_node(1, tree, NodeId(node)), u64::from(node != 150));
             }
         }
-        let known = of_node(FIRST_FILE, NodeId(150));
+        let known = of_node(1, FIRST_FILE, NodeId(150));
         inodes.end(FIRST_FILE);
         assert_eq!(inodes.len(), 101);
         assert_eq!(inodes.trees(), HashSet::from([FIRST_FILE, FIRST_FILE + 1]));
@@ -431,14 +457,38 @@ mod tests {
     fn numbers_of_trees_do_not_meet() {
         let node = NodeId(HASHED - 1);
         for tree in [1, FIRST_FILE, Tree::MAX] {
-            let (object, link) = (of_node(tree, node), of_link(tree, node, b"x"));
-            assert_eq!((object >> TREE_SHIFT) & 0xffff, u64::from(tree));
-            assert_eq!(node_of(object), node);
-            assert!(!is_hash(object) && is_hash(link) && is_hash(next_hash(link)));
-            assert!(object < LINK && link < LINK && object >= BESIDE);
+            for generation in [0, 1, 7, u32::MAX] {
+                let object = of_node(generation, tree, node);
+                let link = of_link(generation, tree, node, b"x");
+                assert_eq!((object >> TREE_SHIFT) & 0xffff, u64::from(tree));
+                assert_eq!(node_of(generation, object), node);
+                assert!(!is_hash(object) && is_hash(link) && is_hash(next_hash(link)));
+                assert!(object < LINK && link < LINK && object >= BESIDE);
+            }
         }
         let last = within(7) | HASHED | (HASHED - 1);
         assert_eq!(next_hash(last), within(7) | HASHED);
-        assert_eq!(of_node(SOURCE, NodeId(800)), 800);
+        assert_eq!(of_node(0, SOURCE, NodeId(800)), 800);
+    }
+
+    #[test]
+    fn states_of_the_source_have_numbers_of_their_own() {
+        let far = NodeId((1 << 32) - 1);
+        for tree in [SOURCE, FIRST_VIEW, FIRST_FILE] {
+            let mut numbers = HashSet::new();
+            for generation in 0..1000 {
+                for node in [NodeId(2), NodeId(800), far] {
+                    let number = of_node(generation, tree, node);
+                    assert_eq!(node_of(generation, number), node);
+                    assert!(numbers.insert(number) && number != ROOT);
+                }
+                assert!(numbers.insert(of_link(generation, tree, far, b"x")));
+                assert!(numbers.insert(of_generation(generation, VIEWS)) || tree != SOURCE);
+            }
+        }
+        // An object that a file claims where its number would be the root's.
+        let claimed = NodeId(ROOT ^ (1 << 61));
+        assert_eq!(of_node(1, SOURCE, claimed), claimed.0);
+        assert_eq!(node_of(1, claimed.0), claimed);
     }
 }

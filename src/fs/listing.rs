@@ -1,5 +1,6 @@
 //! Directories, listed from any place on.
 
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use nix::errno::Errno;
@@ -50,8 +51,13 @@ impl Filesystem {
         if kind_of(entry.what) != Kind::Directory {
             return Err(refusal(Errno::ENOTDIR, "opendir"));
         }
-        let listing = Listing::new(self.inodes.set_unsure(ino, false));
-        Ok(self.handles.insert(Open::directory(ino, live, listing)))
+        let was_unsure = self.inodes.set_unsure(ino, false);
+        let opened = Open::directory(ino, live, Listing::new(was_unsure));
+        let handle = opened.and_then(|open| self.handles.insert(open));
+        if handle.is_err() && was_unsure {
+            self.inodes.set_unsure(ino, true);
+        }
+        handle
     }
 
     /// Whether an open directory lists the same as long as the source is unchanged, and did before.
@@ -62,7 +68,10 @@ impl Filesystem {
             handle::What::Directory(listing) => lock(listing).is_anew(),
             handle::What::File(_) => false,
         };
-        Ok(!is_external && !is_anew && !open.live.is_growing())
+        // The root has one number in all states of the source.
+        let relisted = self.relisted.load(Ordering::Acquire);
+        let is_of_now = open.ino != inode::ROOT || relisted == open.live.generation;
+        Ok(is_of_now && !is_external && !is_anew && open.live.is_settled())
     }
 
     /// Has the kernel not keep what an open directory lists: something of it cannot be read now.
@@ -155,7 +164,12 @@ impl Filesystem {
                     }
                 }
             };
-            let Ok(entry) = entry else { return false };
+            let Ok(entry) = entry else {
+                let Listed::Fixed { name, ino } = listed else {
+                    return false;
+                };
+                return visit(bare(name, *ino, self.kind_of_fixed(*ino), next), None);
+            };
             let listed_entry = DirEntry {
                 name,
                 ino: entry.ino,
@@ -178,6 +192,18 @@ impl Filesystem {
     ) -> Result<()> {
         let _effort = Effort::of_a_request();
         let open = self.opened(handle)?;
+        let listed = self.list_open(&open, cookie, visit);
+        // What is let go of here, the next call finds again.
+        let _ = open.settle();
+        listed
+    }
+
+    fn list_open(
+        &self,
+        open: &Open,
+        cookie: u64,
+        visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
+    ) -> Result<()> {
         let live = &open.live;
         let handle::What::Directory(listing) = &open.what else {
             return Err(refusal(Errno::ENOTDIR, "readdir"));
@@ -257,7 +283,8 @@ impl Filesystem {
             let Some(name) = self.others.listed(at - DOTS) else {
                 return;
             };
-            let ino = inode::of_link(inode::FIRST_FILE, live.container.root(), &name);
+            let root = live.container.root();
+            let ino = inode::of_link(live.generation, inode::FIRST_FILE, root, &name);
             if visit(&Listed::Other { name, ino }, at + 1) {
                 return;
             }

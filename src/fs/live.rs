@@ -15,6 +15,7 @@ use crate::limits;
 use crate::model::kept::Kept;
 use crate::model::paths::PathIndex;
 use crate::model::{Array, Container, NodeId, weight};
+use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
 use crate::wire::to_u64;
 
@@ -29,6 +30,8 @@ pub(super) struct Opened {
     pub(super) container: Arc<dyn Container>,
     pub(super) origin: Arc<Origin>,
     pub(super) neighbours: Arc<Neighbours>,
+    /// The state that it was opened in.
+    pub(super) state: Option<Arc<OpenedState>>,
     /// Tells whether it has changed; the source's own state is watched elsewhere.
     pub(super) watch: Option<Watch>,
     /// The name of its directory; empty for the source.
@@ -48,6 +51,7 @@ pub(super) struct Live {
     /// The name of its directory; empty for the source.
     pub(super) shown: Box<[u8]>,
     opened: Instant,
+    state: Option<Arc<OpenedState>>,
     watch: Option<Watch>,
     index: Arc<FileIndex>,
     readers: Mutex<Kept<NodeId, Arc<Reader>>>,
@@ -72,6 +76,7 @@ impl Live {
             neighbours: opened.neighbours,
             shown: opened.shown,
             opened: Instant::now(),
+            state: opened.state,
             watch: opened.watch,
             index,
             readers: Mutex::new(Kept::new(limits::READERS)),
@@ -99,6 +104,13 @@ impl Live {
     /// Whether a writer appends to it.
     pub(super) fn is_growing(&self) -> bool {
         self.container.is_growing()
+    }
+
+    /// Whether what is told of it may be kept: no writer appends to it, and none may have been at
+    /// work unseen when it was opened, or a neighbour of it.
+    pub(super) fn is_settled(&self) -> bool {
+        let own = self.state.as_ref().is_none_or(|state| state.is_settled());
+        !self.is_growing() && own && self.neighbours.states().is_settled()
     }
 
     /// Whether it was opened so lately that it is shown as it is even if it has grown since.
@@ -176,7 +188,8 @@ impl Live {
         if let Some(content) = kept.get(&node) {
             return Ok(Arc::clone(content));
         }
-        kept.put(node, Arc::clone(&content), weight::of_array(array));
+        let weight = weight::of_array(array).saturating_add(content.weight());
+        kept.put(node, Arc::clone(&content), weight);
         Ok(content)
     }
 

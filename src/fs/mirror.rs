@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::refusal;
 use crate::fs::inode::{self, Entry, Tree, What};
 use crate::fs::live::Live;
 use crate::fs::namespace::{Directory, Found, Namespace};
-use crate::fs::trees::{ViewTree, files, if_lasting};
+use crate::fs::trees::{ViewTree, files};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::paths::{resolve, resolve_names};
@@ -71,6 +71,15 @@ impl<'a> Mirror<'a> {
 
     fn space(&self) -> Namespace<'a> {
         self.source.space
+    }
+
+    fn number_of(&self, tree: Tree, node: NodeId) -> u64 {
+        inode::of_node(self.live.generation, tree, node)
+    }
+
+    /// The number of what is shown here as `shown` and has no object's.
+    pub(super) fn link_number(&self, shown: &[u8]) -> u64 {
+        inode::of_link(self.live.generation, self.number, self.object, shown)
     }
 
     /// Whether groups and links are in it.
@@ -183,15 +192,19 @@ impl<'a> Mirror<'a> {
         // Without a suffix the two would have one name.
         let has_place = !has_file || !self.tree.suffix.is_empty();
         if has_place && self.has_directory(&node) {
-            let text = match self.way(&found.target) {
+            let text = match self.way(&found.target)? {
                 Some(way) => self.soft(way, false).map(Some),
                 None => self.elsewhere(&node, found),
             };
+            if text.is_none() {
+                // It may lead somewhere once all can be read.
+                self.live.index().check()?;
+            }
             let shown = self.directory_name(name);
             forms.extend(text.map(|text| self.form(What::Mirror, &node, shown, text)));
         }
         if has_file {
-            let text = match self.way(&found.target) {
+            let text = match self.way(&found.target)? {
                 Some(way) => self.soft(way, true).map(Some),
                 None => Some(None),
             };
@@ -209,7 +222,7 @@ impl<'a> Mirror<'a> {
     pub(super) fn unread(&self, found: &Found) -> Shown {
         let shown = self.directory_name(&found.entry.name);
         Shown {
-            ino: inode::of_link(self.number, self.object, &shown),
+            ino: self.link_number(&shown),
             entry: self.entry(What::Unread, self.object, shown),
             text: None,
         }
@@ -243,14 +256,14 @@ impl<'a> Mirror<'a> {
     fn form(&self, what: What, node: &Node, shown: Vec<u8>, text: Option<Vec<u8>>) -> Shown {
         let (ino, what, node) = match (&text, what) {
             (Some(_), _) => {
-                let ino = inode::of_link(self.number, self.object, &shown);
+                let ino = self.link_number(&shown);
                 (ino, What::MirrorLink, self.object)
             }
             (None, What::View) => {
-                let ino = inode::of_node(files(self.number), node.id);
+                let ino = self.number_of(files(self.number), node.id);
                 (ino, what, node.id)
             }
-            (None, _) => (inode::of_node(self.number, node.id), what, node.id),
+            (None, _) => (self.number_of(self.number, node.id), what, node.id),
         };
         Shown {
             ino,
@@ -268,7 +281,7 @@ impl<'a> Mirror<'a> {
                 _ => self.number,
             },
             node,
-            parent: inode::of_node(self.number, self.object),
+            parent: self.number_of(self.number, self.object),
             name: shown.into(),
         }
     }
@@ -304,7 +317,7 @@ impl<'a> Mirror<'a> {
     }
 
     /// Where a soft link leads, by the names that the source's tree shows.
-    fn way(&self, target: &LinkTarget) -> Option<Way> {
+    fn way(&self, target: &LinkTarget) -> Result<Option<Way>> {
         let (absolute, names) = match target {
             LinkTarget::Soft(path) => {
                 let absolute = path.starts_with(b"/");
@@ -312,12 +325,14 @@ impl<'a> Mirror<'a> {
                 (absolute, symlink::components(path, from_root).collect())
             }
             LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. } => {
-                let names = self.live.container.names(target).ok()?;
+                let Some(names) = if_lasting(self.live.container.names(target))? else {
+                    return Ok(None);
+                };
                 (true, symlink::escaped(&names, true).collect())
             }
-            _ => return None,
+            _ => return Ok(None),
         };
-        Some(Way { absolute, names })
+        Ok(Some(Way { absolute, names }))
     }
 
     /// The text of the symbolic link that stands for a soft link to a file of this tree, or to a directory.

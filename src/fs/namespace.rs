@@ -58,7 +58,7 @@ impl<'a> Namespace<'a> {
         if self.live.is_mount_root(node) {
             inode::ROOT
         } else {
-            inode::of_node(self.live.tree, node)
+            inode::of_node(self.live.generation, self.live.tree, node)
         }
     }
 
@@ -67,7 +67,7 @@ impl<'a> Namespace<'a> {
         if ino == inode::ROOT {
             self.root()
         } else {
-            inode::node_of(ino)
+            inode::node_of(self.live.generation, ino)
         }
     }
 
@@ -135,8 +135,8 @@ impl<'a> Namespace<'a> {
     }
 
     /// The path of any object by its identity alone, for texts that name it.
-    pub(super) fn path_of(&self, node: NodeId) -> Option<Vec<u8>> {
-        self.live.index().path(node)
+    pub(super) fn path_of(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
+        self.live.index().known_path(node)
     }
 
     /// The path, names as in the file, of what `group` shows as `shown`.
@@ -214,7 +214,7 @@ impl Directory<'_> {
         };
         let ino = match what {
             What::Link | What::Damaged | What::Unread => self.link_number(&link.target, &shown),
-            _ => inode::of_node(tree, node),
+            _ => inode::of_node(self.space.live.generation, tree, node),
         };
         Found {
             ino,
@@ -227,7 +227,7 @@ impl Directory<'_> {
     /// The number of a link. One into another file has a different one with and without that file: the
     /// kernel keeps the text of the one it knows.
     fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
-        let tree = self.space.live.tree;
+        let (generation, tree) = (self.space.live.generation, self.space.live.tree);
         if let Some(file) = target.other_file()
             && let Some(place) = self.space.others.place(self.space.live, file)
         {
@@ -235,9 +235,10 @@ impl Directory<'_> {
                 Place::Root => b"",
                 Place::Other(file) => &file[..],
             };
-            return inode::of_link(tree, self.group, &[shown, b"/", place].concat());
+            let name = [shown, b"/", place].concat();
+            return inode::of_link(generation, tree, self.group, &name);
         }
-        inode::of_link(tree, self.group, shown)
+        inode::of_link(generation, tree, self.group, shown)
     }
 
     fn entry(&self, what: What, node: NodeId, shown: &[u8]) -> Entry {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::array::vlen::VariableLength;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, if_lasting};
 use crate::fs::live::Live;
 use crate::limits;
 use crate::model::storage::{Chunked, Storage};
@@ -35,22 +35,25 @@ fn size(node: &Node) -> u64 {
 }
 
 /// Bytes of the object's content, and what of it is stored: at any cost, or only where it is cheap.
-pub(super) fn measure(live: &Live, node: &Node, at_any_cost: bool) -> (u64, Stored) {
-    match &node.kind {
+///
+/// # Errors
+/// As how many bytes they are cannot be found out now.
+pub(super) fn measure(live: &Live, node: &Node, at_any_cost: bool) -> Result<(u64, Stored)> {
+    Ok(match &node.kind {
         NodeKind::Array(array) if VariableLength::is_made_of(array) => match at_any_cost {
             true => {
                 let content = live.variable_length(node.id, array);
                 // What is wrong with it, opening it will tell.
-                match content.and_then(|content| content.length()) {
-                    Ok(size) => (size, Stored::Known(Some(size))),
-                    Err(_) => (0, Stored::Unknown),
+                match if_lasting(content.and_then(|content| content.length()))? {
+                    Some(size) => (size, Stored::Known(Some(size))),
+                    None => (0, Stored::Unknown),
                 }
             }
             false => (0, Stored::Unknown),
         },
         NodeKind::Array(array) => (size(node), stored(live, node, array, at_any_cost)),
         _ => (size(node), Stored::Known(Some(size(node)))),
-    }
+    })
 }
 
 fn stored(live: &Live, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> Stored {

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::fs::Options;
+use crate::source::audience::Audience;
 
 /// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
 pub const BLOCK_SIZE: u32 = 1 << 20;
@@ -78,6 +79,13 @@ impl Origin {
                 u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
             ),
         }
+    }
+
+    /// The same for those alone who are its audience, where it is shown to others than who mounted it.
+    #[must_use]
+    pub(super) fn for_audience(self, audience: Option<Audience>) -> Self {
+        let mode = audience.map_or(self.mode, |audience| audience.mode());
+        Origin { mode, ..self }
     }
 
     /// A file of `kind` without content, with the source's owner, mode and times.

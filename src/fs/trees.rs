@@ -4,21 +4,23 @@ use std::sync::Arc;
 
 use crate::array::Reader;
 use crate::array::vlen::VariableLength;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, if_lasting};
 use crate::fs::inode::{FIRST_VIEW, Tree};
 use crate::fs::live::Live;
 use crate::model::extras::Mask;
 use crate::model::selection::Selector;
 use crate::model::{Array, Node, NodeId, NodeKind};
 use crate::view::View;
+use crate::view::chunks::ChunkLines;
 use crate::view::csv::{self, Csv};
 use crate::view::elements::Elements;
-use crate::view::json::{self, SharedPaths};
+use crate::view::json::{Json, SharedPaths};
+use crate::view::ndl::{self, Description};
 use crate::view::npy::{self, Npy};
 use crate::view::raw::Raw;
+use crate::view::streamed::{ResumableText, Streamed};
 use crate::view::text::Text;
 use crate::view::variable_length::Offsets;
-use crate::view::{chunks, ndl};
 use crate::wire::to_u64;
 
 /// A tree of views. It has the directories of the source's tree, and files for some of the objects.
@@ -89,7 +91,7 @@ pub(super) const TREES: &[ViewTree] = &[
                 .array()
                 .and_then(|array| array.chunk_shape.as_ref().map(|_| Size::Streamed)))
         },
-        open: |subject| shown(chunks::view(subject.array()?)?),
+        open: |subject| streamed(ChunkLines::new(subject.array()?)?),
     },
     ViewTree {
         name: b"csv",
@@ -105,8 +107,9 @@ pub(super) const TREES: &[ViewTree] = &[
         size: |_, node| Ok(node.array().map(|_| Size::Streamed)),
         open: |subject| {
             let container = Arc::clone(&subject.live.container);
-            let view = json::view(subject.elements()?, container, subject.paths())?;
-            shown(Some(view))
+            let engine = Arc::clone(&subject.live.engine);
+            let json = Json::new(subject.elements()?, engine, container, subject.paths())?;
+            streamed(Some(json))
         },
     },
     ViewTree {
@@ -147,8 +150,12 @@ pub(super) const TREES: &[ViewTree] = &[
                 engine: Arc::clone(&subject.live.engine),
                 paths: subject.paths(),
             };
-            let (id, path) = (subject.node.id, subject.path.clone());
-            shown(Some(ndl::view(source, id, path, ndl::Options::default())))
+            streamed(Some(Description {
+                source,
+                node: subject.node.id,
+                path: subject.path.clone(),
+                options: ndl::Options::default(),
+            }))
         },
     },
     ViewTree {
@@ -216,18 +223,6 @@ impl ViewTree {
     /// The object's file, opened.
     pub(super) fn open(&self, subject: &Subject<'_>) -> Result<Box<dyn View>> {
         (self.open)(subject)
-    }
-}
-
-/// What was found; nothing where it is damaged.
-///
-/// # Errors
-/// As it cannot be read now.
-pub(super) fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.is_passing() => Err(error),
-        Err(_) => Ok(None),
     }
 }
 
@@ -306,6 +301,10 @@ fn shown(view: Option<impl View + 'static>) -> Result<Box<dyn View>> {
     Ok(Box::new(view))
 }
 
+fn streamed(text: Option<impl ResumableText + 'static>) -> Result<Box<dyn View>> {
+    shown(text.map(Streamed::new))
+}
+
 impl Subject<'_> {
     fn array(&self) -> Result<Arc<Array>> {
         let array = self.node.array().ok_or(Error::NotFound)?;
@@ -331,6 +330,6 @@ impl Subject<'_> {
 
     fn paths(&self) -> SharedPaths {
         let live = Arc::clone(self.live);
-        Arc::new(move |node: NodeId| live.index().path(node))
+        Arc::new(move |node: NodeId| live.index().known_path(node))
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::fs::watch::Watch;
+use crate::source::file::Opener;
 use crate::source::neighbours::with_real_directory;
 
 /// A source that is open, and of which no byte has been read.
@@ -23,6 +24,13 @@ impl Unread {
         let named = std::path::absolute(source).map_err(failed)?;
         let watch = Watch::new(&path)?.opened_by(with_real_directory(&named)?);
         Ok(Unread { watch })
+    }
+
+    /// Opens it again by `opener`, once it has changed.
+    #[must_use]
+    pub fn opened_again_by(self, opener: Opener) -> Self {
+        let watch = self.watch.opened_again_by(opener);
+        Unread { watch }
     }
 
     /// Where it is, without symbolic links.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use nix::errno::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::refusal;
 use crate::fs::handle::Listing;
 use crate::fs::inode::{self, Tree, What};
@@ -22,7 +22,7 @@ use crate::limits;
 use crate::model::distinct::keep_first_of_each;
 use crate::model::effort::Effort;
 use crate::model::selection::{Selector, split};
-use crate::model::{Attribute, Node, NodeId};
+use crate::model::{Attribute, Node, NodeId, weight};
 use crate::view::View;
 use crate::view::attribute_file;
 use crate::wire::to_u64;
@@ -37,10 +37,11 @@ impl Filesystem {
                     generation,
                     tree,
                     node: root,
-                    parent: inode::VIEWS,
+                    parent: inode::of_generation(generation, inode::VIEWS),
                     name: name.into(),
                 };
-                self.inodes.pin(inode::of_node(tree, root), &entry);
+                self.inodes
+                    .pin(inode::of_node(generation, tree, root), &entry);
             }
         };
         for (number, tree) in trees::all() {
@@ -52,14 +53,14 @@ impl Filesystem {
     }
 
     /// The trees, and what stands beside them, by name.
-    pub(super) fn trees(&self, root: NodeId) -> Vec<(&'static [u8], Ino)> {
+    pub(super) fn trees(&self, live: &Live) -> Vec<(&'static [u8], Ino)> {
+        let root = live.container.root();
+        let ino = |number| inode::of_node(live.generation, number, root);
         let roots = trees::all().map(|(number, tree)| (tree.name, number));
         let documents = ViewTree::documents().map(|number| (trees::DOCUMENT, number));
         let trees = roots.chain(documents);
         let trees = trees.filter(|(_, number)| inode::is_object(*number, root));
-        trees
-            .map(|(name, number)| (name, inode::of_node(number, root)))
-            .collect()
+        trees.map(|(name, number)| (name, ino(number))).collect()
     }
 
     fn mirror<'a>(
@@ -127,7 +128,7 @@ impl Filesystem {
         };
         let parent = match tree {
             inode::SOURCE => self.space(live).ino(group),
-            other => inode::of_node(other, group),
+            other => inode::of_node(live.generation, other, group),
         };
         let entry = inode::Entry {
             what: What::Selection,
@@ -137,7 +138,7 @@ impl Filesystem {
             parent,
             name: name.into(),
         };
-        let ino = inode::of_link(numbers, group, name);
+        let ino = inode::of_link(live.generation, numbers, group, name);
         let ino = self.inodes.enter(ino, &entry);
         let length = view.length().unwrap_or(0);
         Ok(self.stat_view(live, ino, None, length, Kind::File))
@@ -213,14 +214,14 @@ impl Filesystem {
                 Ok(entry.kept_if(is_known && !node.is_partial()))
             }
             What::Attribute | What::Selection => {
-                // What is wrong with it, opening it will tell.
-                let view = self.open_view(live, entry).ok();
+                // What is wrong with it, opening it will tell; of what may be read then, no size is made up.
+                let view = if_lasting(self.open_view(live, entry))?;
                 let length = view.as_ref().and_then(|view| view.length()).unwrap_or(0);
                 let entry = self.stat_view(live, ino, None, length, kind);
                 Ok(entry.kept_if(view.is_some()))
             }
             _ => {
-                let node = node().ok();
+                let node = if_lasting(node())?;
                 let entry = self.stat_view(live, ino, node.as_deref(), 0, kind);
                 Ok(entry.kept_if(node.is_some()))
             }
@@ -243,7 +244,7 @@ impl Filesystem {
             ino,
             generation: live.generation,
             attributes: stat.sized(size, stored),
-            cacheable: !live.is_growing(),
+            cacheable: live.is_settled(),
         }
     }
 
@@ -269,7 +270,7 @@ impl Filesystem {
         match entry.what {
             What::Attribute => {
                 let attribute = self.attribute(live, entry.node, &entry.name)?;
-                let paths = |node| live.index().path(node);
+                let paths = |node| live.index().known_path(node);
                 let view = attribute_file::view(&*live.container, &paths, &attribute.content?)?;
                 Ok(Box::new(view))
             }
@@ -307,10 +308,14 @@ impl Filesystem {
         if node.id == live.container.root() {
             return Ok(b"/".to_vec());
         }
-        let group = inode::node_of(entry.parent);
+        let group = inode::node_of(live.generation, entry.parent);
         let found = self.mirror(live, entry.tree, group)?.found(&entry.name)?;
-        let path = self.space(live).file_path(&found.entry, node.link_count);
-        Ok(path.unwrap_or_default())
+        match self.space(live).file_path(&found.entry, node.link_count) {
+            Some(path) => Ok(path),
+            // A deep one has none; any may lack it that could not be found.
+            None if node.link_count > 1 => live.index().check().map(|()| Vec::new()),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The attribute of `node` whose file is shown as `shown`.
@@ -429,11 +434,25 @@ impl Filesystem {
 pub(super) struct Attributes {
     /// The names of their files.
     names: Vec<Vec<u8>>,
+    bytes: u64,
     /// Why there may be more.
     damaged: Option<Error>,
 }
 
 impl Attributes {
+    /// Bytes of memory that they take.
+    pub(super) fn own_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn measured(self) -> Self {
+        let list = weight::piece(size_of_val(&*self.names));
+        let names = self.names.iter();
+        let names = names.map(|name| weight::piece(name.capacity()));
+        let bytes = names.fold(list, u64::saturating_add);
+        Attributes { bytes, ..self }
+    }
+
     /// Whether more of them may be found the next time.
     pub(super) fn is_passing(&self) -> bool {
         self.damaged.as_ref().is_some_and(Error::is_passing)
@@ -451,12 +470,12 @@ fn attribute_names(live: &Live, mirror: &Mirror<'_>) -> Attributes {
         keep_first_of_each(names, |name| name);
         found.damaged = listed.err();
     }
-    found
+    found.measured()
 }
 
 fn attribute_entry(mirror: &Mirror<'_>, shown: &[u8]) -> Shown {
     Shown {
-        ino: inode::of_link(mirror.number, mirror.object, shown),
+        ino: mirror.link_number(shown),
         entry: mirror.entry(What::Attribute, mirror.object, shown.to_vec()),
         text: None,
     }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::lock;
-use crate::source::file::{FileSource, Fingerprint};
+use crate::source::changes::Changes;
+use crate::source::file::{self, FileSource, Fingerprint, OpenedState, Opener};
 
 /// How long what was seen of the source is taken for true where nothing is read from it.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -20,6 +21,10 @@ pub(super) struct Watch {
     path: PathBuf,
     /// The path by which it was opened, in which only the last name may be a symbolic link.
     named: PathBuf,
+    /// Tells of writes when they end.
+    changes: Option<Arc<Changes>>,
+    /// Who opens the path again; `None`: this process.
+    opener: Option<Opener>,
     state: Mutex<State>,
 }
 
@@ -38,7 +43,12 @@ pub(super) struct Reopened(State);
 
 impl Watch {
     pub(super) fn new(path: &Path) -> Result<Self> {
-        Ok(Self::over(path, FileSource::open(path)?))
+        let changes = Changes::new();
+        let file = FileSource::open(path, changes.as_ref())?;
+        Ok(Watch {
+            changes,
+            ..Self::over(path, file)
+        })
     }
 
     /// Watches the file that is open as `file`.
@@ -46,6 +56,8 @@ impl Watch {
         Watch {
             path: path.to_path_buf(),
             named: path.to_path_buf(),
+            changes: None,
+            opener: None,
             state: Mutex::new(State::new(file)),
         }
     }
@@ -53,6 +65,12 @@ impl Watch {
     /// The file was opened by the path `named`, in which only the last name may be a symbolic link.
     pub(super) fn opened_by(self, named: PathBuf) -> Self {
         Watch { named, ..self }
+    }
+
+    /// The path is opened again by `opener`.
+    pub(super) fn opened_again_by(self, opener: Opener) -> Self {
+        let opener = Some(opener);
+        Watch { opener, ..self }
     }
 
     /// What the file looked like when it was opened.
@@ -73,6 +91,16 @@ impl Watch {
         Arc::clone(&lock(&self.state).file)
     }
 
+    /// What tells of writes to it, and to its neighbours.
+    pub(super) fn changes(&self) -> Option<&Arc<Changes>> {
+        self.changes.as_ref()
+    }
+
+    /// The state that it was in when it was opened.
+    pub(super) fn opened(&self) -> Arc<OpenedState> {
+        Arc::clone(lock(&self.state).file.state())
+    }
+
     /// The open file's metadata.
     pub(super) fn metadata(&self) -> Result<std::fs::Metadata> {
         lock(&self.state).file.metadata()
@@ -81,7 +109,7 @@ impl Watch {
     /// Whether the source has changed since it was opened, as far as was seen lately.
     pub(super) fn is_changed(&self) -> bool {
         let mut state = lock(&self.state);
-        if state.looked.elapsed() >= PATIENCE {
+        if state.looked.elapsed() >= PATIENCE || state.file.state().is_over() {
             state.look();
         }
         state.changed
@@ -109,7 +137,14 @@ impl Watch {
 
     /// The file that stands at the path now.
     pub(super) fn reopen(&self) -> Result<Reopened> {
-        Ok(Reopened(State::new(FileSource::open(&self.path)?)))
+        let opened = match &self.opener {
+            Some(opener) => opener(),
+            None => file::open(&self.path),
+        };
+        let failed = |error| Error::io(&error, self.path.display().to_string());
+        let file =
+            FileSource::from_file(opened.map_err(failed)?, &self.path, self.changes.as_ref())?;
+        Ok(Reopened(State::new(file)))
     }
 
     /// Whether `reopened` is the file that is watched, changed or not, and not another one of its name.
@@ -159,7 +194,7 @@ impl State {
     fn look(&mut self) {
         self.looked = Instant::now();
         // A change is final: the file may look the same again, what was read in between does not.
-        self.changed |= self.file.fingerprint() != Ok(self.opened);
+        self.changed |= self.file.is_changed();
     }
 }
 

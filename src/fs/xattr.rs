@@ -27,6 +27,9 @@ const BUILTIN: &[u8] = b"h5fs.";
 /// The name under which an object tells what is wrong with it.
 const ERROR: &str = "h5fs.error";
 
+/// The name of its path.
+const PATH: &[u8] = b"h5fs.path";
+
 /// An object as extended attributes show it.
 struct Object<'a> {
     space: Namespace<'a>,
@@ -38,6 +41,8 @@ struct Object<'a> {
     facts: Vec<(&'static str, Vec<u8>)>,
     /// What is wrong with it.
     error: Option<String>,
+    /// Why something of it is not known now.
+    unread: Option<Error>,
 }
 
 impl Filesystem {
@@ -92,18 +97,29 @@ impl Filesystem {
             What::Block => (node, fault) = (None, self.open_extra(live, ino, entry).err()),
             _ => return None,
         }
-        let facts = match entry.what {
-            What::Block => self.block_attributes(live, ino),
-            _ => node
-                .as_ref()
-                .map_or_else(Vec::new, |node| self.object_facts(live, node)),
+        let facts = match (entry.what, &node) {
+            (What::Block, _) => self.block_attributes(live, ino),
+            (_, Some(node)) => self.object_facts(live, node),
+            (_, None) => Ok(Vec::new()),
         };
+        let (facts, unread) = match facts {
+            Ok(facts) => (facts, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let unreadable = fault.as_ref().filter(|_| node.is_none());
+        let passing = unreadable.filter(|error| error.is_passing()).cloned();
         let count = node.as_ref().map_or(1, |node| node.link_count);
         let noted = lock(&self.faults).get(&ino).map(|fault| fault.text.clone());
+        let path = space.file_path(entry, count);
+        let unplaced = match &path {
+            None if count > 1 => live.index().check().err(),
+            _ => None,
+        };
         Some(use_it(&Object {
             space,
             node: node.as_deref(),
-            path: space.file_path(entry, count).unwrap_or_default(),
+            unread: unread.or(unplaced).or(passing),
+            path: path.unwrap_or_default(),
             facts,
             error: fault.map(|error| error.to_string()).or(noted),
         }))
@@ -154,9 +170,14 @@ impl Object<'_> {
         if name.starts_with(BUILTIN) {
             let mut all = self.builtin().into_iter();
             let found = all.find(|(builtin, _)| builtin.as_bytes() == name);
-            return found.map(|(_, value)| value).ok_or_else(absent);
+            let is_known = found.is_some() && (name != PATH || !self.path.is_empty());
+            return match &self.unread {
+                Some(error) if !is_known && name != ERROR.as_bytes() => Err(error.clone()),
+                _ => found.map(|(_, value)| value).ok_or_else(absent),
+            };
         }
-        let node = self.node.filter(|_| is_shown(name)).ok_or_else(absent)?;
+        let unread = || self.unread.clone().unwrap_or_else(absent);
+        let node = self.node.filter(|_| is_shown(name)).ok_or_else(unread)?;
         let found = self.space.live.container.attribute(node.id, name)?;
         let content = found.ok_or_else(absent)?.content?;
         match self.text(&content) {

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quoted};
 use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
 use crate::hdf5::message::on_heap::OnHeap;
@@ -16,8 +16,8 @@ use crate::hdf5::object_header::ObjectHeader;
 use crate::hdf5::shared::SharedMessages;
 use crate::limits;
 use crate::model::Attribute;
-use crate::wire::Cursor;
 use crate::wire::checksum::lookup3;
+use crate::wire::{Cursor, to_usize};
 
 /// Record type of the index over the names' hashes.
 const NAME_INDEX: u8 = 8;
@@ -27,6 +27,9 @@ const CREATION_ORDER: usize = 2;
 
 /// Bytes of a heap ID in its records.
 const HEAP_ID: usize = 8;
+
+/// Where in a record the hash is: behind the heap ID, the message's flags and the creation order.
+const HASH: usize = HEAP_ID + 1 + 4;
 
 /// The attributes of one object.
 #[derive(Debug)]
@@ -72,26 +75,35 @@ impl<'a> Attributes<'a> {
         })
     }
 
-    /// Hands each attribute to `visit` until it breaks off: in the order of the messages, or, if dense,
-    /// in creation order where that is known, else of the names' hashes. What cannot be read is passed over.
+    /// Hands each attribute from number `next` on to `visit` until it breaks off, and moves `next`
+    /// behind the last: in the order of the messages, or, if dense, in creation order where that is
+    /// known, else of the names' hashes. What cannot be read is passed over.
     ///
     /// # Errors
     /// That of the first attribute that was passed over.
-    pub fn visit(&self, visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>) -> Result<()> {
+    pub fn visit(
+        &self,
+        next: &mut u64,
+        visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let first = to_usize(*next)?;
         let mut failure = Ok(());
-        let mut hand_on = |attribute: Result<Attribute>| match attribute {
-            Ok(attribute) => visit(attribute),
-            Err(error) => {
-                log::warn!("an attribute is passed over: {error}");
-                if failure.is_ok() {
-                    failure = Err(error);
+        let mut hand_on = |attribute: Result<Attribute>| {
+            *next = next.saturating_add(1);
+            match attribute {
+                Ok(attribute) => visit(attribute),
+                Err(error) => {
+                    log::warn!("an attribute is passed over: {error}");
+                    if failure.is_ok() {
+                        failure = Err(error);
+                    }
+                    ControlFlow::Continue(())
                 }
-                ControlFlow::Continue(())
             }
         };
         match &self.dense {
-            None => _ = self.compact().try_for_each(&mut hand_on),
-            Some(dense) => self.visit_dense(dense, &mut hand_on)?,
+            None => _ = self.compact(first).try_for_each(&mut hand_on),
+            Some(dense) => self.visit_dense(dense, first, &mut hand_on)?,
         }
         failure
     }
@@ -100,17 +112,18 @@ impl<'a> Attributes<'a> {
     pub fn find(&self, name: &[u8]) -> Result<Option<Attribute>> {
         match &self.dense {
             None => Ok(self
-                .compact()
+                .compact(0)
                 .flatten()
                 .find(|attribute| attribute.name == name)),
             Some(dense) => self.find_dense(dense, name),
         }
     }
 
-    fn compact(&self) -> impl Iterator<Item = Result<Attribute>> {
+    fn compact(&self, first: usize) -> impl Iterator<Item = Result<Attribute>> {
         let messages = self.header.messages();
         messages
             .filter(|message| message.kind == kind::ATTRIBUTE)
+            .skip(first)
             .map(|message| {
                 let body = self.shared.resolve(&message)?;
                 attribute::read(
@@ -126,9 +139,10 @@ impl<'a> Attributes<'a> {
     fn visit_dense(
         &self,
         dense: &Dense,
+        first: usize,
         hand_on: &mut dyn FnMut(Result<Attribute>) -> ControlFlow<()>,
     ) -> Result<()> {
-        let index = BtreeV2::open(Arc::clone(self.metadata), dense.name_index, NAME_INDEX)?;
+        let index = self.index(dense)?;
         if index.records() > limits::ATTRIBUTES {
             return Err(Error::limit("attributes of an object", limits::ATTRIBUTES));
         }
@@ -139,9 +153,12 @@ impl<'a> Attributes<'a> {
         }
         records.sort_by_key(|(creation_order, _)| *creation_order);
         let mut allowance = Allowance::new(self.metadata);
-        for (_, record) in records {
+        for (_, record) in records.into_iter().skip(first) {
             allowance.check(dense.name_index)?;
-            if hand_on(self.read_record(dense, &mut allowance, &record)).is_break() {
+            let attribute = self
+                .read_record(dense, &mut allowance, &record)
+                .and_then(|attribute| check_hash(dense, &record, attribute));
+            if hand_on(attribute).is_break() {
                 break;
             }
         }
@@ -155,14 +172,12 @@ impl<'a> Attributes<'a> {
     }
 
     fn find_dense(&self, dense: &Dense, name: &[u8]) -> Result<Option<Attribute>> {
-        let index = BtreeV2::open(Arc::clone(self.metadata), dense.name_index, NAME_INDEX)?;
+        let index = self.index(dense)?;
         let mut allowance = Allowance::new(self.metadata);
         let sought = lookup3(name);
         let mut found = None;
         let mut compare = |record: &[u8]| -> Result<Ordering> {
-            let mut cursor = Cursor::new(record, dense.name_index, "attribute name record");
-            cursor.skip(HEAP_ID + 1 + 4)?; // heap ID, message flags, creation order
-            match sought.cmp(&cursor.u32()?) {
+            match sought.cmp(&hash(dense, record)?) {
                 Ordering::Equal => {}
                 order => return Ok(order),
             }
@@ -175,6 +190,11 @@ impl<'a> Attributes<'a> {
         };
         index.find(&mut compare)?;
         Ok(found)
+    }
+
+    fn index(&self, dense: &Dense) -> Result<BtreeV2> {
+        let index = BtreeV2::open(Arc::clone(self.metadata), dense.name_index, NAME_INDEX)?;
+        Ok(index.ordered_by_hash(HASH))
     }
 
     /// Records begin with the heap ID and the message's flags.
@@ -195,5 +215,24 @@ impl<'a> Attributes<'a> {
         };
         let mut cursor = Cursor::new(&message, dense.name_index, "attribute message");
         attribute::read(self.metadata, self.shared, &mut cursor)
+    }
+}
+
+/// The hash that a record files an attribute under.
+fn hash(dense: &Dense, record: &[u8]) -> Result<u32> {
+    let mut cursor = Cursor::new(record, dense.name_index, "attribute name record");
+    cursor.skip(HASH)?;
+    cursor.u32()
+}
+
+/// The attribute of a record, unless no search by its name finds it.
+fn check_hash(dense: &Dense, record: &[u8], attribute: Attribute) -> Result<Attribute> {
+    match lookup3(&attribute.name) == hash(dense, record)? {
+        true => Ok(attribute),
+        false => {
+            let name = quoted(&attribute.name);
+            let what = format!("attribute {name}: is filed under another name's hash");
+            Err(Error::corrupt(what, dense.name_index))
+        }
     }
 }

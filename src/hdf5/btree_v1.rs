@@ -219,6 +219,26 @@ pub struct Place {
     budget: u64,
 }
 
+impl Place {
+    /// The place as numbers, for whoever keeps it beside those of other trees.
+    pub fn numbers(&self) -> Vec<u64> {
+        let taken = self.taken.iter().copied().map(u64::from);
+        std::iter::once(self.budget).chain(taken).collect()
+    }
+
+    /// The place that [`numbers`](Self::numbers) gave.
+    pub fn from_numbers(numbers: &[u64]) -> Self {
+        let (budget, taken) = numbers.split_first().unwrap_or((&0, &[]));
+        let taken = taken.iter();
+        Place {
+            taken: taken
+                .map(|&taken| taken.try_into().unwrap_or(u16::MAX))
+                .collect(),
+            budget: *budget,
+        }
+    }
+}
+
 /// Goes through the entries of a tree's leaves; keeps one node of each level.
 #[derive(Debug)]
 pub struct LeafEntries {
@@ -248,6 +268,11 @@ impl LeafEntries {
                 Err(error)
             }
         }
+    }
+
+    /// Bytes of the nodes that this keeps.
+    pub fn weight(&self) -> u64 {
+        self.path.last().map_or(0, |(node, _)| node.branch)
     }
 
     /// Where this has come to.
@@ -318,6 +343,11 @@ pub type Keys = (Option<u64>, u64);
 pub struct Leaves(LeafEntries);
 
 impl Leaves {
+    /// Bytes of the nodes that this keeps.
+    pub fn weight(&self) -> u64 {
+        self.0.weight()
+    }
+
     /// `root` is the absolute offset of the group's B-tree.
     pub fn new(meta: Arc<Metadata>, root: u64) -> Result<Self> {
         BtreeV1::group(meta, root).entries().map(Leaves)

@@ -26,8 +26,38 @@ pub struct BtreeV2 {
     records: u64,
     levels: Levels,
     root: Option<Child>,
-    /// Where in a record the words are that order it, where they are known.
-    words_at: Option<usize>,
+    order: Option<Order>,
+}
+
+/// By what the records of a tree are ordered.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// By all words of eight bytes from this byte of a record on; no two records have the same.
+    Words(usize),
+    /// By the four bytes of a hash from this byte of a record on; records may have the same one.
+    Hash(usize),
+}
+
+impl Order {
+    /// The numbers that order a record.
+    fn key(self, record: &[u8]) -> impl Iterator<Item = u64> {
+        let (words, hash) = match self {
+            Order::Words(at) => (record.get(at..).unwrap_or_default(), None),
+            Order::Hash(at) => (&[][..], record.get(at..).and_then(<[u8]>::first_chunk)),
+        };
+        let hash = hash.map(|&hash| u64::from(u32::from_le_bytes(hash)));
+        let (words, _) = words.as_chunks();
+        let words = words.iter().map(|&word| u64::from_le_bytes(word));
+        words.chain(hash)
+    }
+
+    /// Whether `next` may stand behind `record`.
+    fn allows(self, record: &[u8], next: &[u8]) -> bool {
+        match self {
+            Order::Words(_) => self.key(record).lt(self.key(next)),
+            Order::Hash(_) => self.key(record).le(self.key(next)),
+        }
+    }
 }
 
 /// One fetched node.
@@ -93,7 +123,7 @@ impl BtreeV2 {
             records,
             levels,
             root,
-            words_at: None,
+            order: None,
         })
     }
 
@@ -112,11 +142,26 @@ impl BtreeV2 {
         self.levels.depth()
     }
 
+    /// The same tree, whose records differ in the words of eight bytes from byte `at` of each on, and are
+    /// ordered by them. Nodes whose records are not are damaged.
+    pub fn ordered_by_words(self, at: usize) -> Self {
+        let order = Some(Order::Words(at));
+        BtreeV2 { order, ..self }
+    }
+
+    /// The same tree, whose records are ordered by the hash in the four bytes from byte `at` of each on.
+    /// Nodes whose records are not are damaged.
+    pub fn ordered_by_hash(self, at: usize) -> Self {
+        let order = Some(Order::Hash(at));
+        BtreeV2 { order, ..self }
+    }
+
     /// The first record, in the tree's order, that `compare` calls equal. `compare` says how the sought key
     /// stands to the record it is given.
     ///
     /// # Errors
-    /// As a node on the way is damaged, or as `compare` says.
+    /// As a node on the way is damaged, or as `compare` says; `Corrupt` where a node is not between the
+    /// records above it, so that others may be elsewhere.
     pub fn find(
         &self,
         compare: &mut dyn FnMut(&[u8]) -> Result<Ordering>,
@@ -124,88 +169,64 @@ impl BtreeV2 {
         let Some(mut child) = self.root else {
             return Ok(None);
         };
+        let (mut lower, mut upper) = (None, None);
         let mut found = None;
         let mut level = self.depth();
         loop {
             let node = self.node(child, level)?;
+            self.check_between(&node, lower.as_deref(), upper.as_deref())?;
             let (i, equal) = self.first_not_before(&node, compare)?;
             if equal {
                 found = Some(self.record(&node, i)?.to_vec());
             }
             // Equal records may also stand before this one, below child i.
-            let Some(below) = level.checked_sub(1) else {
+            let is_only = equal && matches!(self.order, Some(Order::Words(_)));
+            let Some(below) = level.checked_sub(1).filter(|_| !is_only) else {
                 return Ok(found);
             };
+            if let Some(before) = i.checked_sub(1) {
+                lower = Some(self.record(&node, before)?.to_vec());
+            }
+            if i < node.used {
+                upper = Some(self.record(&node, i)?.to_vec());
+            }
             child = self.child(&node, i)?;
             level = below;
-        }
-    }
-
-    /// The same tree, whose records differ in the words of eight bytes from byte `at` of each on, and are ordered by them.
-    /// Nodes whose records are not are damaged.
-    pub fn ordered_by_words(self, at: usize) -> Self {
-        BtreeV2 {
-            words_at: Some(at),
-            ..self
         }
     }
 
     /// The record with the words `sought`, of a tree that is ordered by them.
     ///
     /// # Errors
-    /// As a node on the way is damaged; `Corrupt` where one is not between the records above it, so that others may be elsewhere.
+    /// As [`find`](Self::find).
     pub fn find_words(&self, sought: &[u64]) -> Result<Option<Vec<u8>>> {
-        let Some(mut child) = self.root else {
-            return Ok(None);
-        };
-        let (mut lower, mut upper) = (None, None);
-        for level in (0..=self.depth()).rev() {
-            let node = self.node(child, level)?;
-            self.check_between(&node, lower.as_deref(), upper.as_deref())?;
-            let mut compare = |record: &[u8]| Ok(sought.iter().copied().cmp(self.words(record)));
-            let (i, equal) = self.first_not_before(&node, &mut compare)?;
-            if equal {
-                return Ok(Some(self.record(&node, i)?.to_vec()));
-            }
-            if level > 0 {
-                if let Some(before) = i.checked_sub(1) {
-                    lower = Some(self.record(&node, before)?.to_vec());
-                }
-                if i < node.used {
-                    upper = Some(self.record(&node, i)?.to_vec());
-                }
-                child = self.child(&node, i)?;
-            }
-        }
-        Ok(None)
+        let order = self.order;
+        self.find(&mut |record| {
+            let key = order.into_iter().flat_map(|order| order.key(record));
+            Ok(sought.iter().copied().cmp(key))
+        })
     }
 
-    fn words<'r>(&self, record: &'r [u8]) -> impl Iterator<Item = u64> + use<'r> {
-        let words = self.words_at.and_then(|at| record.get(at..));
-        let (words, _) = words.unwrap_or_default().as_chunks();
-        words.iter().map(|&word| u64::from_le_bytes(word))
-    }
-
-    /// Checks that the records of `node` are between these two.
+    /// Checks that the records of `node` are between these two, if the tree says by what they are ordered.
     fn check_between(&self, node: &Node, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<()> {
-        let Some(last) = node.used.checked_sub(1) else {
+        let (Some(order), Some(last)) = (self.order, node.used.checked_sub(1)) else {
             return Ok(());
         };
         let (first, last) = (self.record(node, 0)?, self.record(node, last)?);
-        let is_above = lower.is_none_or(|lower| self.words(lower).lt(self.words(first)));
-        let is_below = upper.is_none_or(|upper| self.words(last).lt(self.words(upper)));
+        let is_above = lower.is_none_or(|lower| order.allows(lower, first));
+        let is_below = upper.is_none_or(|upper| order.allows(last, upper));
         match is_above && is_below {
             true => Ok(()),
             false => Err(node.corrupt("not between the records above it")),
         }
     }
 
-    /// Checks that the `used` records of a node are in order, if the tree says what order that is.
+    /// Checks that the `used` records of a node are in order, if the tree says by what they are ordered.
     fn check_order(&self, node: &[u8], used: usize, at: u64, what: &'static str) -> Result<()> {
         let records = node.get(NODE_PREFIX..).unwrap_or_default();
         let records = records.chunks_exact(self.record_size).take(used);
-        let in_order = |one: &&[u8], next: &&[u8]| self.words(one).lt(self.words(next));
-        match self.words_at.is_none() || records.is_sorted_by(in_order) {
+        let in_order = |order: Order| records.is_sorted_by(|one, next| order.allows(one, next));
+        match self.order.is_none_or(in_order) {
             true => Ok(()),
             false => Err(Error::corrupt(
                 format!("{what}: records are out of order"),
@@ -378,6 +399,12 @@ impl RecordCursor {
     /// The number of records before the next one.
     pub fn position(&self) -> u64 {
         self.position
+    }
+
+    /// Bytes of the nodes that it keeps.
+    pub fn weight(&self) -> u64 {
+        let nodes = self.path.iter().map(|frame| to_u64(frame.node.block.len()));
+        nodes.fold(0, u64::saturating_add)
     }
 
     /// Makes the record at `position` the next one. Nothing is read yet.

@@ -93,7 +93,7 @@ mod tests {
     fn the_lock_is_given_back() {
         use nix::fcntl::{Flock, FlockArg};
         let written = tempfile::NamedTempFile::new().unwrap();
-        let source = FileSource::open(written.path()).unwrap();
+        let source = FileSource::open(written.path(), None).unwrap();
         let lock = |how| Flock::lock(written.reopen().unwrap(), how);
         assert_eq!(source.is_locked(), Ok(false));
         let writer = lock(FlockArg::LockExclusiveNonblock).expect("the lock is free again");

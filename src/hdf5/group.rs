@@ -17,7 +17,7 @@ use crate::hdf5::message::{kind, link};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::ObjectHeader;
 use crate::model::distinct::keep_first_of_each;
-use crate::model::{Link, LinkStream};
+use crate::model::{Link, LinkStream, weight};
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// Bytes of a link's creation order.
@@ -90,6 +90,7 @@ impl Group {
         Ok(match self {
             Group::SymbolTable(links) => Box::new(SymbolTableStream::new(links.clone())?),
             Group::Compact(links, failure) => Box::new(CompactStream {
+                weight: weight::of_links(links),
                 links: Arc::clone(links),
                 position: 0,
                 failure: failure.clone(),
@@ -102,6 +103,8 @@ impl Group {
 /// Links that are in memory.
 struct CompactStream {
     links: Arc<Vec<Link>>,
+    /// Bytes of the links, which this may be the last to hold.
+    weight: u64,
     position: u64,
     failure: Option<Error>,
 }
@@ -123,5 +126,9 @@ impl LinkStream for CompactStream {
             return Ok(link);
         }
         self.failure.clone().map_or(Ok(None), Err)
+    }
+
+    fn weight(&self) -> u64 {
+        self.weight
     }
 }

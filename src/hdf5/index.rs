@@ -16,7 +16,7 @@ pub mod single;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::to_u64;
 
 /// The grid of a chunked dataset, slowest dimension first.
@@ -88,25 +88,23 @@ impl ChunkIndex for Unwritten {
         Ok(None)
     }
 
-    fn walk(&self, _: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(&self, _: &mut WalkPlace, _: &mut ChunkVisitor<'_>) -> Result<()> {
         Ok(())
     }
 }
 
 /// The chunks outside of the dataset that a walk has passed over.
 #[derive(Debug, Default)]
-struct Strays(usize);
+struct Strays(u64);
 
 impl Strays {
     /// Passes over one more.
     fn pass(&mut self) -> Result<()> {
+        let most = to_u64(limits::STRAY_CHUNKS);
         self.0 = self.0.saturating_add(1);
-        match self.0 <= limits::STRAY_CHUNKS {
+        match self.0 <= most {
             true => Ok(()),
-            false => {
-                let most = to_u64(limits::STRAY_CHUNKS);
-                Err(Error::limit("chunks outside of their dataset", most))
-            }
+            false => Err(Error::limit("chunks outside of their dataset", most)),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::limits;
 use crate::model::share::Share;
 use crate::model::storage::{OpenSource, VirtualSource};
 use crate::model::{Container, NodeKind};
+use crate::source::descriptors::weight_of_one;
 use crate::source::neighbours::Neighbours;
 use crate::wire::to_u64;
 
@@ -61,7 +62,8 @@ impl OtherFiles {
         };
         let file = File::open(source, Arc::new(neighbours), &self.caches, self.force)?;
         let kept = Arc::clone(&file);
-        self.open.put(key, kept, limits::VIRTUAL_SOURCE);
+        let weight = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
+        self.open.put(key, kept, weight);
         Ok(Some(file))
     }
 }

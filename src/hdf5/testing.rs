@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::hdf5::caches::Caches;
 use crate::hdf5::metadata::Metadata;
-use crate::model::storage::{ChunkIndex, StoredChunk};
+use crate::model::storage::{ChunkIndex, StoredChunk, WalkPlace};
 use crate::source::memory::MemorySource;
 use crate::wire::checksum::lookup3;
 
@@ -38,13 +38,32 @@ pub(crate) fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Every chunk that a walk meets: its place and its offset.
+/// Every chunk that a walk meets: its place and its offset. One that is left after each chunk meets
+/// the same.
 pub(crate) fn walked(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
     let mut met = Vec::new();
     let mut visit = |place: &[u64], chunk: StoredChunk| {
         met.push((place.to_vec(), chunk.offset));
         ControlFlow::Continue(())
     };
-    index.walk(&mut visit)?;
-    Ok(met)
+    let walked = index.walk(&mut visit);
+    let mut place = WalkPlace::default();
+    let mut again = Vec::new();
+    let ended = loop {
+        let before = (place.clone(), again.len());
+        let step = index.walk_from(&mut place, &mut |place, chunk| {
+            again.push((place.to_vec(), chunk.offset));
+            ControlFlow::Break(())
+        });
+        if step.is_err() {
+            assert_eq!(place, before.0);
+            break step;
+        }
+        if again.len() == before.1 {
+            break Ok(());
+        }
+    };
+    assert_eq!(again, met);
+    assert_eq!(ended, walked);
+    walked.map(|()| met)
 }

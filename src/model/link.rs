@@ -84,4 +84,9 @@ pub trait LinkStream: Send {
     /// As the index is damaged here, or links before could not be read and were passed over; the stream is then at its end,
     /// and says the same again.
     fn next(&mut self) -> Result<Option<Link>>;
+
+    /// Bytes of memory that it keeps for itself, about.
+    fn weight(&self) -> u64 {
+        0
+    }
 }

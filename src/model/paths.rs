@@ -3,6 +3,8 @@
 //! An object may have any number of hard links, and a group may hold itself. Its canonical path is the
 //! first one that a breadth-first walk over hard links from the root finds, names in byte order.
 
+use std::collections::BTreeSet;
+
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::effort::{self, Effort};
@@ -98,8 +100,12 @@ pub struct PathIndex {
     places: Vec<Place>,
     positions: Positions,
     names: Names,
+    /// Files that links lead into, and the bytes that they take.
+    files: BTreeSet<Box<[u8]>>,
+    file_bytes: usize,
     complete: bool,
-    partial: bool,
+    /// Why something that may be there the next time could not be read.
+    unread: Option<Error>,
 }
 
 /// An object, and its name in a group.
@@ -195,6 +201,9 @@ impl PathIndex {
                 }
             };
             left.links = left.links.checked_sub(link.cost())?;
+            if let Some(file) = link.target.other_file() {
+                self.keep_file(file, left);
+            }
             if let LinkTarget::Hard(node) = link.target {
                 left.hold(self.weight());
                 let name = self.keep_name(&link.name, left)?;
@@ -206,7 +215,19 @@ impl PathIndex {
 
     /// Another walk would spend as much.
     fn note(&mut self, error: &Error) {
-        self.partial |= matches!(error, Error::Io { .. });
+        if matches!(error, Error::Io { .. }) {
+            self.unread = Some(error.clone());
+        }
+    }
+
+    /// Keeps the name of another file; of too many, the first.
+    fn keep_file(&mut self, file: &[u8], left: &mut Budget<'_>) {
+        let bytes = self.file_bytes.saturating_add(file_bytes(file));
+        if bytes <= limits::NAMED_FILES && !self.files.contains(file) {
+            left.hold(self.weight());
+            self.files.insert(file.into());
+            self.file_bytes = bytes;
+        }
     }
 
     fn keep_name(&mut self, name: &[u8], left: &mut Budget<'_>) -> Option<NameAt> {
@@ -250,12 +271,21 @@ impl PathIndex {
     /// Bytes that it takes at most.
     pub fn weight(&self) -> u64 {
         let places = self.places.len().saturating_mul(PLACE_BYTES);
-        to_u64(places.saturating_add(self.names.weight()))
+        let names = self.names.weight().saturating_add(self.file_bytes);
+        to_u64(places.saturating_add(names))
     }
 
-    /// Whether something could not be read that may be there the next time.
-    pub fn is_partial(&self) -> bool {
-        self.partial
+    /// The names of files that links lead into, bytes as in the file.
+    pub fn other_files(&self) -> impl Iterator<Item = &[u8]> {
+        self.files.iter().map(|file| &**file)
+    }
+
+    /// Whether all could be read, damage aside.
+    ///
+    /// # Errors
+    /// As something could not that may be there the next time.
+    pub fn check(&self) -> Result<()> {
+        self.unread.clone().map_or(Ok(()), Err)
     }
 
     /// Whether the walk came to its end.
@@ -272,6 +302,17 @@ impl PathIndex {
             position => self.at(position)?.node,
         };
         Some((group, self.names.get(place.name)))
+    }
+
+    /// As [`path`](Self::path).
+    ///
+    /// # Errors
+    /// As what was not found may be where something could not be read.
+    pub fn known_path(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
+        match self.path(node) {
+            None => self.check().map(|()| None),
+            path => Ok(path),
+        }
     }
 
     /// The canonical path, names as in the file, `/` for the root; `None` for what was not found.
@@ -297,6 +338,11 @@ impl PathIndex {
                 .collect(),
         )
     }
+}
+
+/// Bytes that the name of a file takes, and its place in a tree.
+fn file_bytes(name: &[u8]) -> usize {
+    name.len().saturating_add(64)
 }
 
 /// The object at a position.

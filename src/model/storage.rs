@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::buffer::Buffer;
 use crate::model::mappings::Mappings;
 use crate::model::{Array, Container};
@@ -98,13 +98,29 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     }
 }
 
+/// Whether somebody still waits for what is being decoded. Where nobody does, the work ends with [`Error::unwanted`].
+pub type IsWanted<'a> = dyn Fn() -> bool + 'a;
+
 /// What whoever decodes a piece may make use of.
 pub struct Help<'a> {
     /// Threads that may work at it, the caller's among them.
     pub threads: usize,
+    /// Asked between one part of the work and the next.
+    pub is_wanted: &'a IsWanted<'a>,
     /// Is handed the pieces that had to be decoded on the way, with their numbers, so that somebody keeps them: a
     /// reader who goes backwards needs them next.
     pub pass: &'a mut dyn FnMut(u64, Buffer),
+}
+
+/// An error where nobody waits for the work any more.
+///
+/// # Errors
+/// [`Error::unwanted`].
+pub fn still(is_wanted: &IsWanted<'_>) -> Result<()> {
+    match is_wanted() {
+        true => Ok(()),
+        false => Err(Error::unwanted()),
+    }
 }
 
 /// Elements that stand at strides over the bytes of another array, which several may share.
@@ -158,8 +174,24 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>>;
 
     /// Hands every stored chunk to `visit`, in the index's order, until it breaks off.
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()>;
+    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        self.walk_from(&mut WalkPlace::default(), visit)
+    }
+
+    /// Hands the stored chunks from `place` on to `visit`, in the index's order, until it breaks
+    /// off; `place` is then behind the last one that it was handed, and a later walk goes on there
+    /// by a descent.
+    ///
+    /// # Errors
+    /// `Corrupt` where a structure is damaged, after the chunks before it were handed on; `place`
+    /// stays as it was.
+    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()>;
 }
+
+/// How far a walk over a chunk index has come. What the numbers say, the index alone knows; there
+/// are none at the beginning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WalkPlace(pub Vec<u64>);
 
 /// Is handed each stored chunk with its place in the grid.
 pub type ChunkVisitor<'a> = dyn FnMut(&[u64], StoredChunk) -> ControlFlow<()> + 'a;

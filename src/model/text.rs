@@ -45,6 +45,27 @@ pub(super) fn escape_json(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Bytes that a text has as a JSON string.
+pub fn json_length(text: &[u8]) -> usize {
+    let mut length = 2_usize; // the quotes
+    for chunk in text.utf8_chunks() {
+        for byte in chunk.valid().bytes() {
+            let escaped = match byte {
+                b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+                0..0x20 | 0x7F => ESCAPE,
+                _ => 1,
+            };
+            length = length.saturating_add(escaped);
+        }
+        let escaped = chunk.invalid().len().saturating_mul(ESCAPE);
+        length = length.saturating_add(escaped);
+    }
+    length
+}
+
+/// Bytes of the longest form of one byte in a JSON string.
+pub const ESCAPE: usize = 6;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +76,7 @@ mod tests {
         let mut out = Vec::new();
         write_json_text(b"caf\xe9 \xc3\xa9\"\n\\\x01", &mut out);
         let expected = r#""caf\udce9 é\"\n\\\u0001""#;
+        assert_eq!(json_length(b"caf\xe9 \xc3\xa9\"\n\\\x01"), out.len());
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

@@ -26,12 +26,12 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{Bits, ByteOrder, Class, Float, Member, ReferenceKind, StringPadding};
 use crate::model::number::{self, append};
-use crate::model::text::{escape_json, without_padding, write_json_text};
+use crate::model::text::{ESCAPE, escape_json, json_length, without_padding, write_json_text};
 use crate::model::{Container, Datatype, NodeId, Reference};
 use crate::wire::{to_u64, to_usize};
 
-/// Finds a node's path, bytes as in the file, `None` where it has none.
-pub type Paths<'a> = dyn Fn(NodeId) -> Option<Vec<u8>> + 'a;
+/// Finds a node's path, bytes as in the file, `None` where it has none; fails where that cannot be found out now.
+pub type Paths<'a> = dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + 'a;
 
 /// What an element's text needs from outside the element, and how long it may become.
 pub struct Context<'a> {
@@ -59,7 +59,7 @@ impl<'a> Context<'a> {
     pub fn without_pointers(limit: usize) -> Self {
         Context {
             container: None,
-            paths: &|_| None,
+            paths: &|_| Ok(None),
             limit,
             fetched: Cell::new(0),
         }
@@ -441,15 +441,18 @@ fn write_reference(
         Some(container) => container.reference(kind, element)?,
         None => Reference::Null,
     };
-    let path = |node: NodeId| (context.paths)(node).unwrap_or_else(|| address(node.0));
+    let path = |node: NodeId| {
+        let path = (context.paths)(node)?;
+        Ok(path.unwrap_or_else(|| address(node.0)))
+    };
     let text = match reference {
         Reference::Null => {
             out.extend_from_slice(b"null");
             return Ok(());
         }
-        Reference::Object(node) | Reference::Region(node) => path(node),
+        Reference::Object(node) | Reference::Region(node) => path(node)?,
         Reference::Attribute { node, name } => {
-            let mut text = path(node);
+            let mut text = path(node)?;
             let slash: &[u8] = if text.ends_with(b"/") { b"@" } else { b"/@" };
             text.extend_from_slice(slash);
             text.extend_from_slice(&name);
@@ -472,7 +475,13 @@ fn write_text(text: &[u8], context: &Context<'_>, form: Form, out: &mut Vec<u8>)
     context.check(out, text.len())?;
     match form {
         Form::Text => out.extend_from_slice(text),
-        Form::Json => write_json_text(text, out),
+        Form::Json => {
+            // Before it is written: its escapes may be much longer than it.
+            if text.len() > context.limit.saturating_sub(out.len()) / ESCAPE {
+                context.check(out, json_length(text))?;
+            }
+            write_json_text(text, out);
+        }
     }
     Ok(())
 }

@@ -1,13 +1,17 @@
-//! Who but its owner may read a file, by its group and permission bits.
+//! Who but its owner may read a file, by its group, its permission bits and its access control list.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// Group and permission bits of a file or directory.
+use crate::source::acl::Acl;
+
+/// Group and permission bits of a file or directory; of one with an access control list, bits that give nobody more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audience {
     group: u32,
     mode: u32,
+    /// Bits that are taken away from whatever is shown.
+    umask: u32,
 }
 
 /// What is done with a file or directory.
@@ -20,28 +24,69 @@ pub enum Act {
 }
 
 impl Audience {
-    /// As the file has it.
-    pub fn of(metadata: &Metadata) -> Self {
+    /// As the file has it that has this list, if any.
+    pub fn of(metadata: &Metadata, acl: Option<Acl>) -> Self {
+        let mode = metadata.mode();
         Audience {
             group: metadata.gid(),
-            mode: metadata.mode(),
+            mode: acl.map_or(mode, |acl| acl.narrowed(mode)),
+            umask: 0,
         }
     }
 
-    /// Whether all who may read the file, but for its owner, may do so much with `other`.
-    pub fn may(&self, act: Act, other: &Self) -> bool {
-        let (group_reads, others_read) = (self.mode & 0o040 != 0, self.mode & 0o004 != 0);
+    /// Of what nobody but its owner may use.
+    pub fn nobody() -> Self {
+        Audience {
+            group: u32::MAX,
+            mode: 0,
+            umask: 0,
+        }
+    }
+
+    /// The same, without whom the umask keeps out.
+    #[must_use]
+    pub fn without(self, umask: u32) -> Self {
+        Audience {
+            mode: self.mode & !umask,
+            umask,
+            ..self
+        }
+    }
+
+    /// The audience of `other`, which is shown in the same mount: the umask keeps the same out.
+    #[must_use]
+    pub fn of_shown(&self, other: Self) -> Self {
+        other.without(self.umask)
+    }
+
+    /// The permission bits, and what else the mode tells.
+    pub fn mode(&self) -> u32 {
+        self.mode
+    }
+
+    /// The same without the group, or the others, of whom somebody may not do so much with `other`.
+    #[must_use]
+    pub fn narrowed(self, act: Act, other: &Self) -> Self {
         let bit = match act {
             Act::Read => 0o4,
             Act::Search => 0o1,
         };
         let (group_may, others_may) = (other.mode & (bit << 3) != 0, other.mode & bit != 0);
         let same_group = self.group == other.group;
-        match (group_reads, others_read) {
-            (_, true) => others_may && (group_may || same_group && !group_reads),
-            (true, false) => group_may && (same_group || others_may),
-            (false, false) => true,
+        let mut mode = self.mode;
+        if !(group_may && (same_group || others_may)) {
+            mode &= !0o070;
         }
+        if !(others_may && (same_group || group_may)) {
+            mode &= !0o007;
+        }
+        Audience { mode, ..self }
+    }
+
+    /// Whether all who may read the file, but for its owner, may do so much with `other`.
+    pub fn may(&self, act: Act, other: &Self) -> bool {
+        const READERS: u32 = 0o044;
+        self.narrowed(act, other).mode & READERS == self.mode & READERS
     }
 }
 
@@ -51,7 +96,11 @@ mod tests {
 
     #[test]
     fn a_narrower_file_is_told() {
-        let file = |group, mode| Audience { group, mode };
+        let file = |group, mode| Audience {
+            group,
+            mode,
+            umask: 0,
+        };
         let cases = [
             ((1, 0o644), (1, 0o644), true),
             ((1, 0o644), (2, 0o444), true),
@@ -72,5 +121,10 @@ mod tests {
         }
         assert!(file(1, 0o644).may(Act::Search, &file(1, 0o711)));
         assert!(!file(1, 0o644).may(Act::Search, &file(1, 0o744)));
+        assert!(
+            file(1, 0o644)
+                .without(0o077)
+                .may(Act::Read, &file(2, 0o600))
+        );
     }
 }

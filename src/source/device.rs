@@ -1,4 +1,4 @@
-//! Which filesystem stands at a path. The only file that knows rustix.
+//! Which filesystem stands at a path.
 
 use std::fmt;
 use std::path::Path;
@@ -20,12 +20,19 @@ impl Device {
     ///
     /// The filesystem itself is not asked where `path` is the place at which it is mounted: nobody may answer.
     pub fn at(path: &Path) -> Option<Self> {
+        Some(Self::and_mount_at(path)?.0)
+    }
+
+    /// The same, and the number of the mount by which it is reached there, where the kernel tells.
+    pub fn and_mount_at(path: &Path) -> Option<(Self, Option<u64>)> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-        let seen = statx(CWD, path, flags, StatxFlags::empty()).ok()?;
-        Some(Device {
+        let seen = statx(CWD, path, flags, StatxFlags::MNT_ID).ok()?;
+        let device = Device {
             major: seen.stx_dev_major,
             minor: seen.stx_dev_minor,
-        })
+        };
+        let is_told = seen.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+        Some((device, is_told.then_some(seen.stx_mnt_id)))
     }
 
     /// Whether it is no disk: one that some process serves, over a network, or in memory.

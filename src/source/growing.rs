@@ -64,7 +64,7 @@ mod tests {
     fn file(content: &[u8]) -> (tempfile::NamedTempFile, Arc<FileSource>) {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), content).unwrap();
-        let source = FileSource::open(file.path()).unwrap();
+        let source = FileSource::open(file.path(), None).unwrap();
         (file, Arc::new(source))
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,8 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::source::file::{FileSource, Fingerprint};
+use crate::source::changes::Changes;
+use crate::source::file::{FileSource, Fingerprint, OpenedState};
 use crate::source::growing::GrowingFile;
 use crate::source::{SharedSource, Source};
 
@@ -25,8 +26,6 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Neighbour {
     file: Arc<FileSource>,
     states: Arc<States>,
-    /// A writer appends to it, and lets others read.
-    grows: AtomicBool,
 }
 
 impl Neighbour {
@@ -40,8 +39,7 @@ impl Neighbour {
     /// # Errors
     /// `ESTALE` where it is not.
     pub fn check(&self) -> Result<()> {
-        let grows = self.grows.load(Ordering::Relaxed);
-        match grows || self.file.fingerprint() == Ok(self.file.opened()) {
+        match self.file.state().may_grow() || !self.file.is_changed() {
             true => Ok(()),
             false => Err(self.states.stale()),
         }
@@ -54,7 +52,7 @@ impl Source for Neighbour {
     }
 
     fn growing(self: Arc<Self>) -> Option<SharedSource> {
-        self.grows.store(true, Ordering::Relaxed);
+        self.file.state().let_grow();
         Some(Arc::new(GrowingFile(Arc::clone(&self.file))))
     }
 
@@ -72,10 +70,16 @@ impl Source for Neighbour {
 #[derive(Debug)]
 pub struct States {
     hasher: RandomState,
-    /// By the paths' hashes: `None` where there was no file.
-    seen: Mutex<LruCache<u64, Option<Fingerprint>>>,
+    /// By the paths' hashes: `None` where there was no file. Who is closed is watched on: what was
+    /// read of it stays.
+    seen: Mutex<LruCache<u64, Option<Arc<OpenedState>>>>,
     open: Mutex<Open>,
     changed: AtomicBool,
+    changes: Option<Arc<Changes>>,
+    /// What `changes` had told when the states were last looked through.
+    told: AtomicU64,
+    /// One of them was not settled.
+    unsettled: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -100,17 +104,28 @@ impl Default for States {
                 looked: Instant::now(),
             }),
             changed: AtomicBool::new(false),
+            changes: None,
+            told: AtomicU64::new(0),
+            unsettled: AtomicBool::new(false),
         }
     }
 }
 
 impl States {
+    /// No states yet; what becomes of them is told by `changes`.
+    pub(super) fn told_by(changes: Option<Arc<Changes>>) -> Arc<Self> {
+        Arc::new(States {
+            changes,
+            ..States::default()
+        })
+    }
+
     /// The neighbour that was opened by this absolute path. One that is open already, by whatever path, is not open twice.
     ///
     /// # Errors
     /// `ESTALE` where another file or another state of it was there before, or none.
     pub fn found(self: &Arc<Self>, path: &Path, file: FileSource) -> Result<Arc<Neighbour>> {
-        self.remember(path, Some(file.opened()))?;
+        self.remember(path, Some(Arc::clone(file.state())))?;
         let mut open = lock(&self.open);
         let known = open.neighbours.get(&file.opened());
         if let Some(neighbour) = known.and_then(Weak::upgrade) {
@@ -123,7 +138,6 @@ impl States {
         let neighbour = Arc::new(Neighbour {
             file: Arc::new(file),
             states: Arc::clone(self),
-            grows: AtomicBool::new(false),
         });
         open.neighbours.insert(opened, Arc::downgrade(&neighbour));
         Ok(neighbour)
@@ -139,8 +153,28 @@ impl States {
 
     /// Whether a neighbour has changed since it was opened, as far as was seen lately.
     pub fn is_changed(&self) -> bool {
-        let _all_right = self.due().iter().all(|other| other.check().is_ok());
+        let due = self.due();
+        let _all_right = due.iter().all(|other| other.check().is_ok());
+        let told = self.changes.as_ref().map_or(0, |changes| changes.told());
+        if told != self.told.load(Ordering::Acquire) || !due.is_empty() && !self.is_settled() {
+            self.look_through();
+            self.told.store(told, Ordering::Release);
+        }
         self.met_a_change()
+    }
+
+    /// Whether no neighbour may turn out to have been half written when it was read, without a
+    /// trace in its times.
+    pub fn is_settled(&self) -> bool {
+        !self.unsettled.load(Ordering::Relaxed)
+    }
+
+    fn look_through(&self) {
+        let seen = lock(&self.seen);
+        let mut states = seen.iter().filter_map(|(_, state)| state.as_ref());
+        if states.any(|state| !state.may_grow() && state.is_over()) {
+            self.stale();
+        }
     }
 
     /// The neighbours that are open, if it is time to look at them.
@@ -159,10 +193,23 @@ impl States {
         self.changed.load(Ordering::Relaxed)
     }
 
-    fn remember(&self, path: &Path, state: Option<Fingerprint>) -> Result<()> {
+    fn remember(&self, path: &Path, state: Option<Arc<OpenedState>>) -> Result<()> {
         let path = self.hasher.hash_one(path);
-        let before = lock(&self.seen).put(path, state);
-        match before.is_none_or(|before| before == state) {
+        let is_settled = state.as_ref().is_none_or(|state| state.is_settled());
+        self.unsettled.fetch_or(!is_settled, Ordering::Relaxed);
+        let mut seen = lock(&self.seen);
+        // Of one that is open again, the watch that was set first has seen the most.
+        let is_same = match (seen.get(&path), &state) {
+            (None, _) => {
+                seen.put(path, state);
+                true
+            }
+            (Some(Some(before)), Some(state)) => {
+                !before.is_over() && before.fingerprint() == state.fingerprint()
+            }
+            (Some(before), state) => before.is_none() && state.is_none(),
+        };
+        match is_same {
             true => Ok(()),
             false => Err(self.stale()),
         }
@@ -185,7 +232,7 @@ mod tests {
     use std::fs;
 
     fn open(states: &Arc<States>, path: &Path) -> Result<Arc<Neighbour>> {
-        states.found(path, FileSource::open(path)?)
+        states.found(path, FileSource::open(path, None)?)
     }
 
     #[test]
@@ -258,6 +305,41 @@ mod tests {
         fs::remove_file(&path).unwrap();
         states.missed(&path).unwrap_err();
         assert!(states.is_changed());
+    }
+
+    /// A write that was under way when the file was opened ends when it is closed again. Its time
+    /// is that of its beginning.
+    #[test]
+    fn a_file_that_was_closed_is_watched_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("raw");
+        fs::write(&path, b"old").unwrap();
+        let changes = Changes::new().unwrap();
+        let states = States::told_by(Some(Arc::clone(&changes)));
+        let found = || states.found(&path, FileSource::open(&path, Some(&changes))?);
+        drop((found().unwrap(), found().unwrap()));
+        assert!(!states.is_changed());
+        fs::write(&path, b"new").unwrap();
+        changes.look();
+        assert!(states.is_changed());
+        found().unwrap_err();
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_may_be_half_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("raw");
+        fs::write(&path, b"new").unwrap();
+        let states = Arc::new(States::default());
+        assert!(states.is_settled());
+        open(&states, &path).unwrap();
+        assert!(!states.is_settled());
+        // Of what is local, an end would be told.
+        let changes = Changes::new().unwrap();
+        let states = States::told_by(Some(Arc::clone(&changes)));
+        let file = FileSource::open(&path, Some(&changes)).unwrap();
+        states.found(&path, file).unwrap();
+        assert!(states.is_settled());
     }
 
     /// The writer's changes are what is waited for.

@@ -2,7 +2,6 @@
 //! external links. What may be opened is the user's choice, never the file's.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::Metadata;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +11,14 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result, quoted};
 use crate::limits;
+use crate::source::acl::Acl;
 use crate::source::audience::{Act, Audience};
+use crate::source::changes::Changes;
+use crate::source::descriptors::share_of;
 use crate::source::file::{FileSource, Fingerprint};
 use crate::source::neighbour::{Neighbour, States};
 use crate::source::own::Own;
-use crate::source::root::{Policy, Root, unreadable};
+use crate::source::root::{Opened, Policy, Root, Unopened, refused, unreadable};
 use crate::wire::to_u64;
 
 /// The directory of a file, and what may be opened from there.
@@ -58,7 +60,9 @@ type RawFiles = Arc<Mutex<LruCache<(Arc<[Place]>, Vec<u8>), Arc<Neighbour>>>>;
 
 /// No raw files yet.
 fn no_raw_files() -> RawFiles {
-    Arc::new(Mutex::new(LruCache::sparse(limits::OPEN_RAW_FILES)))
+    Arc::new(Mutex::new(LruCache::sparse(share_of(
+        limits::OPEN_RAW_FILES,
+    ))))
 }
 
 /// A file that was found.
@@ -71,7 +75,12 @@ pub struct Located {
     pub path: PathBuf,
     /// Where it is, without any symbolic link.
     pub real: PathBuf,
+    /// Who may read it there, the directories on the way considered; `None` where nobody else is let in.
+    pub audience: Option<Audience>,
 }
+
+/// A file that was located, `None` where there is none; or why it is not opened.
+pub type Whereabouts = std::result::Result<Option<Located>, Unopened>;
 
 impl Neighbours {
     /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory that cannot
@@ -87,6 +96,16 @@ impl Neighbours {
             raw_files: no_raw_files(),
             states: Arc::default(),
         }
+    }
+
+    /// What is opened is watched by `changes`.
+    #[must_use]
+    pub fn watched_by(mut self, changes: Option<Arc<Changes>>) -> Self {
+        self.states = States::told_by(changes.clone());
+        if let Some(root) = Arc::get_mut(&mut self.root) {
+            root.changes = changes;
+        }
+        self
     }
 
     /// The file was opened by the absolute path `named`, in which only the last name is a symbolic link, if any.
@@ -113,20 +132,20 @@ impl Neighbours {
         }
     }
 
-    /// Opens only what everybody may read who may read the file, which has this `metadata`: it is shown to them all.
+    /// Opens only what everybody may read who may read the file: it is shown to them all.
     #[must_use]
-    pub fn for_all_readers(mut self, metadata: &Metadata) -> Self {
-        self.audience = Some(Audience::of(metadata));
+    pub fn for_all_readers(mut self, audience: Audience) -> Self {
+        self.audience = Some(audience);
         self
     }
 
-    /// The neighbours of a file that was located among these, or among theirs, and has this `metadata`: names are
+    /// The neighbours of a file that was located among these, or among theirs, for this `audience`: names are
     /// resolved from its own directory, what may be opened stays the same.
-    pub fn of_neighbour(&self, located: &Path, real: &Path, metadata: &Metadata) -> Self {
+    pub fn of_neighbour(&self, located: &Path, real: &Path, audience: Option<Audience>) -> Self {
         Neighbours {
-            audience: self.audience.map(|_| Audience::of(metadata)),
+            audience,
             raw_files: no_raw_files(),
-            states: Arc::default(),
+            states: States::told_by(self.root.changes.clone()),
             ..self.of_part(located, real)
         }
     }
@@ -186,13 +205,14 @@ impl Neighbours {
     /// As [`open`](Self::open), with the path by which it was opened.
     fn open_at(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, PathBuf)>> {
         let missed = |path: &Path| self.states.missed(path);
-        let Some((file, path)) = self.find(name, &missed)? else {
+        let Some((file, path)) = self.find(name, &missed).map_err(Unopened::error)? else {
             return Ok(None);
         };
         if let Some(audience) = self.audience {
             let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
-            self.check_way(&path.canonicalize().map_err(failed)?)?;
-            if !audience.may(Act::Read, &Audience::of(&file.metadata()?)) {
+            let real = path.canonicalize().map_err(failed)?;
+            let may_come = directories(&real).all(|way| audience.may(Act::Search, &way));
+            if !may_come || !audience.may(Act::Read, &file.audience()?) {
                 return Err(private(&path));
             }
         }
@@ -203,23 +223,6 @@ impl Neighbours {
     /// How the neighbours looked that were opened.
     pub fn states(&self) -> &States {
         &self.states
-    }
-
-    /// Fails where somebody may read the file, but not come by the directories on the way to `real`.
-    fn check_way(&self, real: &Path) -> Result<()> {
-        let Some(audience) = self.audience else {
-            return Ok(());
-        };
-        let above = real.ancestors().skip(1);
-        let mut above = above.take_while(|directory| !self.root.directory.starts_with(directory));
-        let may_search = |directory: &Path| {
-            let metadata = directory.metadata();
-            metadata.is_ok_and(|metadata| audience.may(Act::Search, &Audience::of(&metadata)))
-        };
-        match above.all(may_search) {
-            true => Ok(()),
-            false => Err(private(real)),
-        }
     }
 
     /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and a file many datasets:
@@ -246,11 +249,11 @@ impl Neighbours {
         Ok(file)
     }
 
-    /// As [`open`](Self::open), and says where the file is.
+    /// As [`open`](Self::open), and says where the file is. Who may read it is said, not asked.
     ///
     /// # Errors
     /// As [`open`](Self::open); `ESTALE` where the file is replaced or moved meanwhile.
-    pub fn locate(&self, name: &[u8]) -> Result<Option<Located>> {
+    pub fn locate(&self, name: &[u8]) -> Whereabouts {
         let found = self.find(name, &|_| Ok(()))?;
         found.map(|found| self.located(found)).transpose()
     }
@@ -259,7 +262,7 @@ impl Neighbours {
     ///
     /// # Errors
     /// As [`locate`](Self::locate).
-    pub fn locate_again(&self, name: &[u8]) -> Result<Option<Located>> {
+    pub fn locate_again(&self, name: &[u8]) -> Whereabouts {
         let Some(name) = self.path(name)? else {
             return Ok(None);
         };
@@ -267,42 +270,58 @@ impl Neighbours {
         found.map(|found| self.located(found)).transpose()
     }
 
-    fn located(&self, (file, path): (FileSource, PathBuf)) -> Result<Located> {
-        let real = real(&path, &file.opened())?;
-        self.check_way(&real)?;
-        let named = with_real_directory(&path)?;
+    fn located(
+        &self,
+        (file, path): (FileSource, PathBuf),
+    ) -> std::result::Result<Located, Unopened> {
+        let failed = |error| Unopened::Failed(path.clone(), error);
+        let real = real(&path, &file.opened()).map_err(failed)?;
+        let named = with_real_directory(&path).map_err(failed)?;
+        let shown = |audience: Audience| {
+            let own = audience.of_shown(file.audience()?);
+            Ok(directories(&real).fold(own, |own, way| own.narrowed(Act::Search, &way)))
+        };
+        let audience = self.audience.map(shown).transpose().map_err(failed)?;
         let path = match named.parent() == real.parent() {
             true => real.clone(),
             false => named,
         };
-        Ok(Located { file, path, real })
+        Ok(Located {
+            file,
+            path,
+            real,
+            audience,
+        })
     }
 
     /// `name` as a path, `None` where it cannot be that of a file.
-    fn path<'a>(&self, name: &'a [u8]) -> Result<Option<&'a Path>> {
+    fn path<'a>(&self, name: &'a [u8]) -> std::result::Result<Option<&'a Path>, Unopened> {
         let bytes = |path: &Path| path.as_os_str().len().saturating_add(1);
         let bases = self.places.iter().map(|place| bytes(&place.base));
         let taken = bytes(&self.root.directory).saturating_add(bases.max().unwrap_or(0));
         if name.len() > limits::FILE_PATH.saturating_sub(taken) {
             let most = to_u64(limits::FILE_PATH);
-            return Err(Error::limit("path of another file", most));
+            return Err(Unopened::Refused(Error::limit(
+                "path of another file",
+                most,
+            )));
         }
         let name = Path::new(OsStr::from_bytes(name));
         if name.as_os_str().is_empty() || name.as_os_str().as_bytes().contains(&0) {
             return Ok(None);
         }
         match self.root.policy {
-            Policy::None => Err(unreadable(name, "external=none")),
+            Policy::None => Err(refused(name, "external=none")),
             _ => Ok(Some(name)),
         }
     }
 
     /// The file called `name`, and the path by which it was opened. `missed` is told where there is none.
-    fn find(
-        &self,
-        name: &[u8],
-        missed: &dyn Fn(&Path) -> Result<()>,
-    ) -> Result<Option<(FileSource, PathBuf)>> {
+    fn find(&self, name: &[u8], missed: &dyn Fn(&Path) -> Result<()>) -> Opened {
+        let missed = |path: &Path| {
+            let failed = |error| Unopened::Failed(path.to_path_buf(), error);
+            missed(path).map_err(failed)
+        };
         let Some(name) = self.path(name)? else {
             return Ok(None);
         };
@@ -328,6 +347,15 @@ impl Neighbours {
         }
         Ok(None)
     }
+}
+
+/// The directories above this path, which has no symbolic links, as far as they let through who is not their owner.
+fn directories(real: &Path) -> impl Iterator<Item = Audience> {
+    let above = real.ancestors().skip(1);
+    above.map(|directory| match directory.metadata() {
+        Ok(metadata) => Audience::of(&metadata, Acl::of_directory(directory)),
+        Err(_) => Audience::nobody(),
+    })
 }
 
 /// An absolute path to the same file, in which only the last name may be a symbolic link.
@@ -360,7 +388,7 @@ fn real(path: &Path, opened: &Fingerprint) -> Result<PathBuf> {
 fn private(name: &Path) -> Error {
     unreadable(
         name,
-        "allow_other: not all who may read the source may read it",
+        "allow_other: not all who may read the source may read it; see umask=",
     )
 }
 
@@ -498,9 +526,8 @@ mod tests {
     fn a_neighbour_sees_its_own_directory_but_no_more() {
         let (outer, inner) = files();
         let own = Neighbours::of(&inner.join("b"), Policy::Within, None);
-        let metadata = inner.metadata().unwrap();
         let a = inner.join("sub/a");
-        let other = own.of_neighbour(&a, &a, &metadata);
+        let other = own.of_neighbour(&a, &a, None);
         assert_eq!(other.own_names().collect::<Vec<_>>(), [b"a"]);
         assert_eq!(name(&other, "a").as_deref(), Some("sub/a"));
         assert_eq!(name(&other, "../a").as_deref(), Some("a"));
@@ -513,7 +540,7 @@ mod tests {
         assert_eq!(outside.file.length(), 7);
         let real = outer.path().canonicalize().unwrap().join("x");
         assert_eq!(all.name_of(&outside.path), real.as_os_str().as_bytes());
-        let beyond = all.of_neighbour(&outside.path, &outside.real, &metadata);
+        let beyond = all.of_neighbour(&outside.path, &outside.real, None);
         assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
     }
 

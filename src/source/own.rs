@@ -59,11 +59,12 @@ impl Own {
     }
 
     fn stands_at(&self, path: &Path) -> bool {
-        let is_barred = |there: Device| {
+        let is_barred = |(there, mount)| {
             let strangers = self.strangers.as_ref();
-            self.device == Some(there) || strangers.is_some_and(|others| others.include(there))
+            self.device == Some(there)
+                || strangers.is_some_and(|others| others.include(there, mount))
         };
-        *path == *self.point || Device::at(path).is_some_and(is_barred)
+        *path == *self.point || Device::and_mount_at(path).is_some_and(is_barred)
     }
 }
 

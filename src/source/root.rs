@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
-use crate::error::{Error, Result};
+use crate::error::Error;
+use crate::source::changes::Changes;
 use crate::source::file::FileSource;
 use crate::source::own::Own;
 
@@ -25,15 +27,38 @@ pub enum Policy {
     Any,
 }
 
+/// Why a file is not opened.
+#[derive(Debug, Clone)]
+pub enum Unopened {
+    /// It may not be.
+    Refused(Error),
+    /// It may be, and cannot be; where it was sought.
+    Failed(PathBuf, Error),
+}
+
+impl Unopened {
+    /// The reason.
+    pub fn error(self) -> Error {
+        match self {
+            Unopened::Refused(error) | Unopened::Failed(_, error) => error,
+        }
+    }
+}
+
+/// A file, and the path by which it was opened; `None` where there is none.
+pub(super) type Opened = Result<Option<(FileSource, PathBuf)>, Unopened>;
+
 /// The directory of the source that is mounted, whose policy is everyone's.
 #[derive(Debug)]
 pub(super) struct Root {
     pub(super) directory: PathBuf,
     /// Or why the directory cannot be entered.
-    handle: std::result::Result<OwnedFd, Errno>,
+    handle: Result<OwnedFd, Errno>,
     pub(super) policy: Policy,
     /// Where nothing is looked up.
     barred: Option<Own>,
+    /// Watches what is opened.
+    pub(super) changes: Option<Arc<Changes>>,
 }
 
 impl Root {
@@ -57,6 +82,7 @@ impl Root {
             handle,
             policy,
             barred,
+            changes: None,
         }
     }
 
@@ -67,10 +93,11 @@ impl Root {
             handle: Err(Errno::EACCES),
             policy: Policy::None,
             barred: None,
+            changes: None,
         }
     }
 
-    fn open_path(&self, path: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+    fn open_path(&self, path: &Path) -> Opened {
         match path.is_absolute() {
             true => self.open_absolute(path),
             false => self.open_relative(path),
@@ -79,7 +106,7 @@ impl Root {
 
     /// Opens what stands at `path`. Of what stands beside a link to the source, in another directory, `Within` allows
     /// what is itself a link into the source's.
-    pub(super) fn open_beside(&self, path: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+    pub(super) fn open_beside(&self, path: &Path) -> Opened {
         if self.policy == Policy::Within && path.is_absolute() {
             self.keep_out(path)?;
             if let Ok(real) = path.canonicalize()
@@ -93,13 +120,13 @@ impl Root {
     }
 
     /// Opens what stands at the absolute path `name`.
-    pub(super) fn open_absolute(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+    pub(super) fn open_absolute(&self, name: &Path) -> Opened {
         self.keep_out(name)?;
         match self.policy {
             Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
             _ => match name.strip_prefix(&self.directory) {
                 Ok(relative) => self.open_relative(relative),
-                Err(_) if name.symlink_metadata().is_ok() => Err(unreadable(
+                Err(_) if name.symlink_metadata().is_ok() => Err(refused(
                     name,
                     "external=within: it is outside the source's directory",
                 )),
@@ -109,13 +136,13 @@ impl Root {
     }
 
     /// Opens `name`, which is relative to the root's directory.
-    fn open_relative(&self, name: &Path) -> Result<Option<(FileSource, PathBuf)>> {
+    fn open_relative(&self, name: &Path) -> Opened {
         self.keep_out(&self.directory.join(name))?;
         match self.policy {
             Policy::Within if climbs_out(name) => {
                 let there = self.directory.join(name).symlink_metadata();
                 match there.is_ok() {
-                    true => Err(unreadable(
+                    true => Err(refused(
                         name,
                         "external=within: it climbs out of the source's directory",
                     )),
@@ -131,42 +158,45 @@ impl Root {
     }
 
     /// Fails for a path that leads where nothing is looked up.
-    fn keep_out(&self, path: &Path) -> Result<()> {
+    fn keep_out(&self, path: &Path) -> Result<(), Unopened> {
         match &self.barred {
             Some(own) if own.is_on_the_way(path) => {
-                let why = "it leads into the mount itself, or into another FUSE filesystem";
-                Err(unreadable(path, why))
+                let why =
+                    "it leads into the mount itself, or into another FUSE filesystem or overlay";
+                Err(refused(path, why))
             }
             _ => Ok(()),
         }
     }
 
-    fn open_beneath(
-        &self,
-        name: &Path,
-        resolve: ResolveFlag,
-    ) -> Result<Option<(FileSource, PathBuf)>> {
+    fn open_beneath(&self, name: &Path, resolve: ResolveFlag) -> Opened {
         let path = self.directory.join(name);
+        let failed = |why: &str| Unopened::Failed(path.clone(), unreadable(&path, why));
         let handle = self.handle.as_ref();
-        let handle = handle.map_err(|errno| unreadable(&path, errno.desc()))?;
+        let handle = handle.map_err(|errno| match errno {
+            Errno::EDEADLK => refused(&path, errno.desc()),
+            _ => failed(errno.desc()),
+        })?;
         // To open a device, or a FIFO that somebody waits at, can do something.
         if path.metadata().is_ok_and(|there| !there.is_file()) {
-            return Err(unreadable(&path, "no regular file"));
+            return Err(failed("no regular file"));
         }
         // One that takes its place just now must not make this wait or become ours.
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let how = OpenHow::new().flags(flags).resolve(resolve);
         match openat2(handle.as_fd(), name, how) {
-            Ok(file) => match FileSource::from_file(File::from(file), &path) {
-                Ok(file) => Ok(Some((file, path))),
-                Err(_) => Err(unreadable(&path, "no regular file")),
-            },
+            Ok(file) => {
+                match FileSource::from_file(File::from(file), &path, self.changes.as_ref()) {
+                    Ok(file) => Ok(Some((file, path))),
+                    Err(_) => Err(failed("no regular file")),
+                }
+            }
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
-            Err(Errno::EXDEV | Errno::ELOOP) => Err(unreadable(
+            Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
                 name,
                 "external=within: it leads out of the source's directory",
             )),
-            Err(errno) => Err(unreadable(&path, errno.desc())),
+            Err(errno) => Err(failed(errno.desc())),
         }
     }
 }
@@ -186,6 +216,11 @@ fn climbs_out(path: &Path) -> bool {
         }
     }
     false
+}
+
+/// `name` may not be had.
+pub(super) fn refused(name: &Path, why: &str) -> Unopened {
+    Unopened::Refused(unreadable(name, why))
 }
 
 /// `name` cannot be had: `why` is what the policy says, or the system. Its reader asked for something else, which has the

@@ -1,4 +1,5 @@
-//! Filesystems that other programs serve, and that may wait for ours: FUSE.
+//! Filesystems that may wait for ours: those that other programs serve, FUSE, and those that are made of other filesystems, as
+//! an overlay of ours is.
 //!
 //! Two mounts whose sources name files in each other would wait for each other for ever. So no mount looks into
 //! another one that it does not stand on: as that is older, no circle of them comes about.
@@ -11,7 +12,7 @@ use std::path::Path;
 use crate::source::device::Device;
 use crate::wire::to_u64;
 
-/// All FUSE filesystems but those on the way to the source.
+/// All such filesystems but those on the way to the source.
 #[derive(Debug)]
 pub struct Strangers {
     /// The mounts of this process's namespace (proc(5)), read anew each time: no filesystem is asked for that.
@@ -31,16 +32,20 @@ impl Strangers {
         })
     }
 
-    /// Whether `device` is one of them.
-    pub fn include(&self, device: Device) -> bool {
+    /// Whether what is on `device`, and is reached by `mount` if that is known, is of one of them.
+    pub fn include(&self, device: Device, mount: Option<u64>) -> bool {
         if !device.is_virtual() || self.on_the_way.contains(&device) {
             return false;
         }
         // The table comes in pieces, between which a line can be lost when others mount and unmount.
         (0..2).any(|_| {
             let table = self.table().unwrap_or_default();
-            let mut lines = table.split(|byte| *byte == b'\n');
-            lines.any(|line| is_fuse(line, device))
+            let mut lines = table.split(|byte| *byte == b'\n').filter_map(Line::parse);
+            lines.any(|line| {
+                // A file of a stacked filesystem may tell another number than that.
+                let is_it = mount.map_or(line.device == device, |mount| line.mount == mount);
+                is_it && line.may_wait && !self.on_the_way.contains(&line.device)
+            })
         })
     }
 
@@ -57,19 +62,34 @@ impl Strangers {
     }
 }
 
-/// Whether this line of the table is of a FUSE filesystem of this number:
+/// A line of the table of mounts:
 /// `36 35 0:57 / /mnt/data ro,nosuid shared:1 - fuse.h5fs data.h5 ro,user_id=0`
-fn is_fuse(line: &[u8], device: Device) -> bool {
-    let text = |field: &[u8]| std::str::from_utf8(field).ok().map(str::to_owned);
-    let mut fields = line.split(|byte| *byte == b' ');
-    let number = fields.nth(2).and_then(text);
-    let kind = fields
-        .skip_while(|field| *field != b"-")
-        .nth(1)
-        .and_then(text);
-    number.and_then(|number| number.parse().ok()) == Some(device)
-        && kind.is_some_and(|kind| kind == "fuse" || kind.starts_with("fuse."))
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    mount: u64,
+    device: Device,
+    /// Whether its answers may wait for another process's: it is FUSE, or is made of other filesystems.
+    may_wait: bool,
 }
+
+impl Line {
+    fn parse(line: &[u8]) -> Option<Self> {
+        // Names, which come in between, have no spaces here.
+        let mut fields = line.split(|byte| *byte == b' ').map(std::str::from_utf8);
+        let mount = fields.next()?.ok()?.parse().ok()?;
+        let device = fields.nth(1)?.ok()?.parse().ok()?;
+        let kind = fields.skip_while(|field| *field != Ok("-")).nth(1)?.ok()?;
+        let may_wait = STACKED.contains(&kind) || kind == "fuse" || kind.starts_with("fuse.");
+        Some(Line {
+            mount,
+            device,
+            may_wait,
+        })
+    }
+}
+
+/// Filesystems whose files are those of other filesystems.
+const STACKED: [&str; 4] = ["aufs", "ecryptfs", "overlay", "unionfs"];
 
 #[cfg(test)]
 mod tests {
@@ -77,20 +97,35 @@ mod tests {
 
     #[test]
     fn what_others_serve_is_told_from_what_the_kernel_does() {
-        let line = b"36 35 0:57 / /mnt/data ro shared:1 - fuse.h5fs data.h5 ro,user_id=0";
-        let number = |text: &str| text.parse::<Device>().unwrap();
-        assert!(is_fuse(line, number("0:57")));
-        assert!(!is_fuse(line, number("0:58")));
-        assert!(!is_fuse(
-            b"36 35 0:57 / /a rw - tmpfs fuse rw",
-            number("0:57")
-        ));
-        assert!(!is_fuse(b"", number("0:57")));
+        let parse = |line: &str| Line::parse(line.as_bytes());
+        let line = |device: &str, may_wait| {
+            Some(Line {
+                mount: 36,
+                device: device.parse().unwrap(),
+                may_wait,
+            })
+        };
+        for (text, wanted) in [
+            (
+                "36 35 0:57 / /mnt/data ro shared:1 - fuse.h5fs data.h5 ro",
+                line("0:57", true),
+            ),
+            (
+                "36 35 0:58 / /a rw - overlay overlay rw,lowerdir=/b",
+                line("0:58", true),
+            ),
+            ("36 35 0:57 / /a rw - tmpfs fuse rw", line("0:57", false)),
+            ("36 35 0:57 / /a rw", None),
+            ("", None),
+        ] {
+            assert_eq!(parse(text), wanted, "{text}");
+        }
         let strangers = Strangers::of(Path::new("/proc/self/mountinfo")).unwrap();
         assert!(!strangers.table().unwrap().is_empty());
         for path in ["/", "/proc", "/sys"] {
-            let device = Device::at(Path::new(path)).unwrap();
-            assert!(!strangers.include(device), "{path}");
+            let (device, mount) = Device::and_mount_at(Path::new(path)).unwrap();
+            assert!(mount.is_some(), "{path}");
+            assert!(!strangers.include(device, mount), "{path}");
         }
     }
 }

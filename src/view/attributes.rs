@@ -360,7 +360,7 @@ mod tests {
     }
 
     fn text(content: &AttributeContent, limit: usize) -> Result<Vec<u8>> {
-        value_text_within(&Heap(vec![]), &|_| None, content, limit)
+        value_text_within(&Heap(vec![]), &|_| Ok(None), content, limit)
     }
 
     #[test]

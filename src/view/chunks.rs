@@ -9,40 +9,85 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::model::Array;
-use crate::model::storage::{Chunked, Storage, StoredChunk};
-use crate::view::piped::{Piped, Sink};
+use crate::model::storage::{Chunked, Storage, StoredChunk, WalkPlace};
+use crate::model::{Array, weight};
+use crate::view::streamed::ResumableText;
 
-/// The text of the index of `array`; `None` where it has no chunks.
-///
-/// # Errors
-/// Why the storage is not readable.
-pub fn view(array: Arc<Array>) -> Result<Option<Piped>> {
-    if array.chunk_shape.is_none() {
-        return Ok(None);
+/// The text of an array's chunk index.
+pub struct ChunkLines(Arc<Array>);
+
+impl ChunkLines {
+    /// The text of the index of `array`; `None` where it has no chunks.
+    ///
+    /// # Errors
+    /// Why the storage is not readable.
+    pub fn new(array: Arc<Array>) -> Result<Option<Self>> {
+        if array.chunk_shape.is_none() {
+            return Ok(None);
+        }
+        array.storage.as_ref().map_err(Clone::clone)?;
+        Ok(Some(ChunkLines(array)))
     }
-    array.storage.as_ref().map_err(Clone::clone)?;
-    let write = move |sink: &mut dyn Sink| match &array.storage {
-        Ok(Storage::Chunked(chunked)) => write(chunked, sink),
-        // No chunk is stored.
-        _ => Ok(()),
-    };
-    Ok(Some(Piped::new(write)))
 }
 
-fn write(chunked: &Chunked, sink: &mut dyn Sink) -> Result<()> {
-    let mut line = String::new();
-    let mut put = Ok(());
-    chunked.index.walk(&mut |place, chunk| {
-        line.clear();
-        write_line(chunked, place, chunk, &mut line);
-        put = sink.put(line.as_bytes());
-        match put {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
+impl ResumableText for ChunkLines {
+    type Place = WalkPlace;
+
+    fn begin(&self) -> WalkPlace {
+        WalkPlace::default()
+    }
+
+    fn write_on(&self, place: &mut WalkPlace, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+        let Ok(Storage::Chunked(chunked)) = &self.0.storage else {
+            // No chunk is stored.
+            return Ok(false);
+        };
+        let mut written = 0;
+        let (ended, is_full) = write_lines(chunked, place, out, |out| {
+            written += 1;
+            out.len() >= enough
+        });
+        match ended {
+            Ok(()) => Ok(is_full),
+            Err(error) if written == 0 => Err(error),
+            Err(_) => {
+                // A walk that fails leaves its place: once more, up to where it failed.
+                let mut passed = 0;
+                let mut again = Vec::new();
+                let (ended, _) = write_lines(chunked, place, &mut again, |_| {
+                    passed += 1;
+                    passed == written
+                });
+                ended.map(|()| true)
+            }
         }
-    })?;
-    put
+    }
+
+    fn place_bytes(&self, place: &WalkPlace) -> u64 {
+        weight::piece(size_of_val(&*place.0))
+    }
+}
+
+/// Appends the lines from `place` on, until `is_enough` says so after one; says whether it did.
+fn write_lines(
+    chunked: &Chunked,
+    place: &mut WalkPlace,
+    out: &mut Vec<u8>,
+    mut is_enough: impl FnMut(&[u8]) -> bool,
+) -> (Result<()>, bool) {
+    let mut line = String::new();
+    let mut is_full = false;
+    let walked = chunked.index.walk_from(place, &mut |chunk_place, chunk| {
+        line.clear();
+        write_line(chunked, chunk_place, chunk, &mut line);
+        out.extend_from_slice(line.as_bytes());
+        is_full = is_enough(out);
+        match is_full {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    (walked, is_full)
 }
 
 fn write_line(chunked: &Chunked, place: &[u64], chunk: StoredChunk, line: &mut String) {

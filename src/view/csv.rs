@@ -146,6 +146,11 @@ impl View for Csv {
         Some(self.table.length)
     }
 
+    fn own_bytes(&self) -> u64 {
+        let header = to_u64(self.table.header.len());
+        self.elements.own_bytes_with(2).saturating_add(header)
+    }
+
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
         let header = &self.table.header;
         let end = offset

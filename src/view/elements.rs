@@ -6,7 +6,7 @@ use crate::array::{Bytes, Reader};
 use crate::error::{Error, Result};
 use crate::model::datatype::{Class, Member};
 use crate::model::selection::{Selection, Selector};
-use crate::model::{Datatype, Shape};
+use crate::model::{Datatype, Shape, weight};
 use crate::view::View;
 use crate::view::raw::Raw;
 use crate::view::selected::Selected;
@@ -66,9 +66,16 @@ impl Elements {
         }
     }
 
-    /// How many elements are read at a time: as many as a buffer holds, but one at least.
+    /// Bytes of memory that these take for themselves, with so many tables of what the datatype has
+    /// parts.
+    pub(super) fn own_bytes_with(&self, tables: u64) -> u64 {
+        let datatype = weight::of_datatype(&self.datatype);
+        datatype.saturating_mul(tables.saturating_add(1))
+    }
+
+    /// How many elements are read at a time: as many as a small buffer holds, but one at least.
     pub(super) fn batch(&self) -> u64 {
-        const BUFFER: u64 = 1 << 20;
+        const BUFFER: u64 = 64 << 10;
         (BUFFER / u64::from(self.datatype.size.max(1))).max(1)
     }
 }

@@ -1,11 +1,13 @@
 //! An array as JSON: lists within lists as its dimensions are, a scalar plain, `null` for a null
 //! dataspace. What elements look like, [`value`](crate::model::value) says.
 //!
-//! The text is written while it is read, some elements at a time. A vector along the last dimension stands on
-//! one line, but where elements are compounds or sequences, each has its own.
+//! Each element can be written alone, what stands around it follows from its number and the
+//! dimensions. A vector along the last dimension stands on one line, but where elements are
+//! compounds or sequences, each has its own.
 
 use std::sync::Arc;
 
+use crate::array::{Engine, Held};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{Class, Datatype};
@@ -13,29 +15,18 @@ use crate::model::shape::product;
 use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId};
 use crate::view::elements::Elements;
-use crate::view::piped::{Piped, Sink};
+use crate::view::streamed::ResumableText;
 use crate::wire::to_usize;
 
 /// Finds a node's path, bytes as in the file, `None` where it has none; for as long as it is kept.
-pub type SharedPaths = Arc<dyn Fn(NodeId) -> Option<Vec<u8>> + Send + Sync>;
+pub type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Send + Sync>;
 
-/// The text of `elements`, whose pointers `container` follows and whose references are shown as `paths`
-/// has them.
-///
-/// # Errors
-/// `Limit` for elements that are too long or too many.
-pub fn view(
+/// The text of an array, which can be written from any of its elements on.
+pub struct Json {
     elements: Elements,
+    engine: Arc<Engine>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
-) -> Result<Piped> {
-    let json = Json::new(elements)?;
-    let write = move |sink: &mut dyn Sink| json.write(&*container, &paths, sink);
-    Ok(Piped::new(write))
-}
-
-struct Json {
-    elements: Elements,
     writer: ValueWriter,
     lists: Lists,
     /// What stands between two elements of a list.
@@ -65,18 +56,32 @@ impl Lists {
 
     /// The number of lists that begin or end where `count` leaves are before.
     fn brackets(&self, count: u64) -> usize {
-        let ends = self.runs.iter().filter(|&&run| count.is_multiple_of(run));
-        ends.count()
+        // Each run is a multiple of those before it.
+        let ends = self.runs.iter();
+        ends.take_while(|&&run| count.is_multiple_of(run)).count()
     }
 }
 
 impl Json {
-    fn new(elements: Elements) -> Result<Self> {
+    /// The text of `elements`, whose pointers `container` follows and whose references are shown as
+    /// `paths` has them.
+    ///
+    /// # Errors
+    /// `Limit` for elements that are too long or too many.
+    pub fn new(
+        elements: Elements,
+        engine: Arc<Engine>,
+        container: Arc<dyn Container>,
+        paths: SharedPaths,
+    ) -> Result<Self> {
         let most = limits::TEXT_ELEMENT_BYTES;
         if u64::from(elements.datatype.size) > most {
             return Err(Error::limit("size of an element as JSON", most));
         }
         Ok(Json {
+            engine,
+            container,
+            paths,
             writer: ValueWriter::new(&elements.datatype)?,
             lists: Lists::new(elements.dims.as_deref().unwrap_or_default())?,
             separator: match is_nested(&elements.datatype) {
@@ -87,67 +92,114 @@ impl Json {
         })
     }
 
-    fn write(
-        &self,
-        container: &dyn Container,
-        paths: &SharedPaths,
-        sink: &mut dyn Sink,
-    ) -> Result<()> {
-        if self.elements.dims.is_none() {
-            return sink.put(b"null\n");
-        }
-        if !self.lists.of_elements {
-            for number in 0..self.lists.count {
-                self.put(number, b"[]", sink)?;
-            }
-            return sink.put(b"\n");
-        }
+    /// Appends the elements from `place` on, of those that are read at a time, until `out` has
+    /// `enough` bytes.
+    fn write_elements(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<()> {
         let size = self.writer.size();
-        let limit = to_usize(limits::TEXT_ELEMENT_BYTES)?;
-        let mut text = Vec::new();
-        let mut first = 0;
-        while first < self.lists.count {
-            let count = self.elements.batch().min(self.lists.count - first);
-            let bytes = self.elements.read(first, count)?;
-            for number in 0..count {
-                let start = to_usize(number)? * size;
-                // A new one each time: it counts the bytes that pointers led to.
-                let context = Context::new(container, &**paths, limit);
-                text.clear();
-                self.writer
-                    .json(&bytes[start..start + size], &context, &mut text)?;
-                self.put(first + number, &text, sink)?;
+        let is_long = size > SHORT;
+        let _room = is_long.then(|| self.room()).transpose()?;
+        let batch = self.elements.batch();
+        // It ends at a multiple of the batch: an error then stands at one place however much is
+        // read at a time.
+        let count = (batch - *place % batch).min(self.lists.count - *place);
+        let bytes = self.elements.read(*place, count)?;
+        let mut leaf = Vec::new();
+        for number in 0..to_usize(count)? {
+            if out.len() >= enough {
+                break;
             }
-            first += count;
-        }
-        sink.put(b"\n")
-    }
-
-    /// Hands on leaf `number` with what stands before and behind it.
-    fn put(&self, number: u64, leaf: &[u8], sink: &mut dyn Sink) -> Result<()> {
-        let lists = &self.lists;
-        let begins = lists.brackets(number);
-        if number > 0 && begins > 0 {
-            sink.put(b",\n")?;
-            for _ in begins..lists.runs.len() {
-                sink.put(b" ")?;
+            let start = number * size;
+            let element = &bytes[start..start + size];
+            let text = self.write_element(element, if is_long { LONG } else { SHORT }, &mut leaf);
+            match text {
+                Err(Error::Limit { .. }) if !is_long => {
+                    let _room = self.room()?;
+                    self.write_element(element, LONG, &mut leaf)?;
+                }
+                text => text?,
             }
-        } else if number > 0 {
-            sink.put(self.separator)?;
-            if self.separator.ends_with(b"\n") {
-                lists.runs.iter().try_for_each(|_| sink.put(b" "))?;
-            }
-        }
-        for _ in 0..begins {
-            sink.put(b"[")?;
-        }
-        sink.put(leaf)?;
-        for _ in 0..lists.brackets(number + 1) {
-            sink.put(b"]")?;
+            self.write_leaf(*place, &leaf, out);
+            *place += 1;
         }
         Ok(())
     }
+
+    /// Writes the text of `element`, of at most `limit` bytes, to `leaf`.
+    fn write_element(&self, element: &[u8], limit: usize, leaf: &mut Vec<u8>) -> Result<()> {
+        leaf.clear();
+        // A new one each time: it counts the bytes that pointers led to.
+        let context = Context::new(&*self.container, &*self.paths, limit);
+        self.writer.json(element, &context, leaf)
+    }
+
+    /// Room for one long element: for its bytes, its text, and a part of the view's text that holds
+    /// it.
+    ///
+    /// # Errors
+    /// `Io` (`ENOMEM`) where, with all that is open, too many are written at a time.
+    fn room(&self) -> Result<Held> {
+        self.engine.hold(3 * limits::TEXT_ELEMENT_BYTES)
+    }
+
+    /// Appends leaf `number` with what stands before and behind it.
+    fn write_leaf(&self, number: u64, leaf: &[u8], out: &mut Vec<u8>) {
+        let lists = &self.lists;
+        let begins = lists.brackets(number);
+        let blanks = |count| std::iter::repeat_n(b' ', count);
+        if number > 0 && begins > 0 {
+            out.extend_from_slice(b",\n");
+            out.extend(blanks(lists.runs.len() - begins));
+        } else if number > 0 {
+            out.extend_from_slice(self.separator);
+            if self.separator.ends_with(b"\n") {
+                out.extend(blanks(lists.runs.len()));
+            }
+        }
+        out.extend(std::iter::repeat_n(b'[', begins));
+        out.extend_from_slice(leaf);
+        let ends = lists.brackets(number + 1);
+        out.extend(std::iter::repeat_n(b']', ends));
+    }
 }
+
+impl ResumableText for Json {
+    /// The number of the next leaf.
+    type Place = u64;
+
+    fn begin(&self) -> u64 {
+        0
+    }
+
+    fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+        if self.elements.dims.is_none() {
+            out.extend_from_slice(b"null\n");
+            return Ok(false);
+        }
+        while *place < self.lists.count {
+            if out.len() >= enough {
+                return Ok(true);
+            }
+            if self.lists.of_elements {
+                self.write_elements(place, enough, out)?;
+            } else {
+                self.write_leaf(*place, b"[]", out);
+                *place += 1;
+            }
+        }
+        out.push(b'\n');
+        Ok(false)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.elements.own_bytes_with(2)
+    }
+}
+
+/// Bytes of an element, and of its text, that are nothing to speak of.
+const SHORT: usize = 256 << 10;
+
+/// Bytes of an element, and of its text, at most.
+const LONG: usize = limits::TEXT_ELEMENT_BYTES as usize;
 
 /// Whether an element's text has parts.
 fn is_nested(datatype: &Datatype) -> bool {
@@ -162,6 +214,7 @@ mod tests {
     use super::*;
     use crate::model::value::tests::{Heap, int, member, type_of};
     use crate::view::View;
+    use crate::view::streamed::Streamed;
     use crate::view::text::Text;
 
     fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
@@ -171,8 +224,15 @@ mod tests {
             content: Box::new(Text::new(bytes.to_vec())),
         };
         let heap = Heap(vec![vec![7, 8]]);
-        let view = view(elements, Arc::new(heap), Arc::new(|_| None)).unwrap();
-        String::from_utf8(view.read_at(0, 1000).unwrap().to_vec()).unwrap()
+        let engine = Engine::new(0, 1);
+        let json = Json::new(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None))).unwrap();
+        let view = Streamed::new(json);
+        let mut text = Vec::new();
+        // A byte at a time stops behind each element.
+        for at in 0..1000 {
+            text.extend_from_slice(&view.read_at(at, 1).unwrap());
+        }
+        String::from_utf8(text).unwrap()
     }
 
     #[test]

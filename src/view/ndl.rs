@@ -12,7 +12,7 @@
 //! | an unlimited dimension | `null`; the extent is `storage: shape` or `size`, as the language asks |
 //! | an object with several hard links | once, at its canonical path; a comment at the others |
 //! | soft, external and user-defined links, committed datatypes, ASDF aliases and references | comments |
-//! | what cannot be read | a comment with the reason; `value: null` |
+//! | what cannot be read | a comment with the reason; `value: null`; where it may be read the next time, an error at the end |
 //! | a value over the limits | none; of an attribute, which must have one, `null`; a comment |
 //! | ASDF scalar | attribute of its group; a plain number is one, the rest is text |
 //! | ASDF sequence | group with members `0`, `1`, … |
@@ -24,20 +24,24 @@
 
 mod dimensions;
 mod object;
+mod place;
 mod value;
 mod yaml;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::array::Engine;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::ndl::ndl_type;
-use crate::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeKind};
+use crate::model::{Array, Container, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::json::SharedPaths;
+use crate::view::ndl::object::{Attributes, Section};
+pub use crate::view::ndl::place::Place;
+use crate::view::ndl::place::{Members, Sorted, Step};
 use crate::view::ndl::yaml::{Lines, text};
-use crate::view::piped::{Piped, Sink};
+use crate::view::streamed::ResumableText;
 use crate::wire::to_u64;
 
 /// What a document is made from.
@@ -57,222 +61,356 @@ pub struct Options {
     pub values: u64,
 }
 
-/// The document of the object `node` at `path` (names as in the file), written while it is read; the root
-/// group and `/` for that of the whole file.
-pub fn view(source: Source, node: NodeId, path: Vec<u8>, options: Options) -> Piped {
-    Piped::new(move |sink: &mut dyn Sink| write(&source, node, &path, options, sink))
+/// The document of the object `node` at `path` (names as in the file); the root group and `/` for
+/// that of the whole file.
+pub struct Description {
+    /// What it is made from.
+    pub source: Source,
+    /// The object.
+    pub node: NodeId,
+    /// Its path.
+    pub path: Vec<u8>,
+    /// How much the document holds.
+    pub options: Options,
 }
 
-/// Writes that document.
-///
-/// # Errors
-/// `NotFound` for what the language has no entity for (a committed datatype, a scalar of ASDF); `Limit` for
-/// too many objects; as `sink` takes no more, or the object cannot be read.
-pub fn write(
-    source: &Source,
-    node: NodeId,
-    path: &[u8],
-    options: Options,
-    sink: &mut dyn Sink,
-) -> Result<()> {
-    let found = source.container.node(node)?;
-    let mut document = Document {
-        source,
-        options,
-        lines: Lines::new(sink),
-        top: path,
-        visited: HashSet::new(),
-        entries: 0,
-        names: 0,
-        elsewhere: BTreeMap::new(),
-    };
-    match &found.kind {
-        NodeKind::Group => document.tree(node, path)?,
-        NodeKind::Array(array) => document.one_array(node, array, path)?,
-        NodeKind::CommittedDatatype(_) | NodeKind::Text(_) => return Err(Error::NotFound),
+impl ResumableText for Description {
+    type Place = Place;
+
+    fn begin(&self) -> Place {
+        Place {
+            steps: vec![Step::Begin],
+            ..Place::default()
+        }
     }
-    document.rest()
+
+    /// # Errors
+    /// `NotFound` for what the language has no entity for (a committed datatype, a scalar of ASDF);
+    /// `Limit` for too many objects; as the object cannot be read.
+    fn write_on(&self, place: &mut Place, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+        let mut unread = place.unread.take();
+        let mut damaged = |_: &[u8], error: &Error| {
+            if error.is_passing() {
+                unread.get_or_insert_with(|| error.clone());
+            }
+        };
+        let written = self.write_part(place, enough, out, &mut damaged);
+        place.unread.clone_from(&unread);
+        match (written, unread) {
+            (Ok(false), Some(error)) => Err(error),
+            (written, _) => written,
+        }
+    }
+
+    fn own_bytes(&self) -> u64 {
+        to_u64(self.path.capacity())
+    }
+
+    fn place_bytes(&self, place: &Place) -> u64 {
+        place.weight()
+    }
 }
 
-/// Dimension coordinates by name, and by the path of their group.
-type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
+impl Description {
+    /// As [`write_on`](ResumableText::write_on). `damaged` is told what of which object (its path, names
+    /// as in the file) cannot be read, which a comment in the document says, too.
+    ///
+    /// # Errors
+    /// As `write_on`.
+    pub fn write_part(
+        &self,
+        place: &mut Place,
+        enough: usize,
+        out: &mut Vec<u8>,
+        damaged: &mut dyn FnMut(&[u8], &Error),
+    ) -> Result<bool> {
+        let mut document = Document {
+            source: &self.source,
+            options: self.options,
+            damaged,
+            top: &self.path,
+            lines: Lines::new(out, place.depth),
+            enough,
+            place,
+        };
+        let written = document.write_on(self.node);
+        document.place.depth = document.lines.depth();
+        written
+    }
+}
 
 struct Document<'a> {
     source: &'a Source,
     options: Options,
-    lines: Lines<'a>,
+    /// Is told what cannot be read.
+    damaged: &'a mut dyn FnMut(&[u8], &Error),
     /// The path of the object that the document is of.
     top: &'a [u8],
-    /// Groups, and objects without a canonical path, that are in the document.
-    visited: HashSet<NodeId>,
-    entries: usize,
-    /// Bytes of the names that are held for later.
-    names: usize,
-    /// Coordinates that are needed but stand outside.
-    elsewhere: Coordinates,
-}
-
-/// A group's members, by what they are in the language.
-#[derive(Default)]
-struct Members {
-    groups: Vec<(Vec<u8>, NodeId)>,
-    coordinates: Vec<(Vec<u8>, NodeId)>,
-    arrays: Vec<(Vec<u8>, NodeId)>,
-    texts: Vec<(Vec<u8>, NodeId)>,
+    lines: Lines<'a>,
+    /// Bytes of lines after which the writing is left.
+    enough: usize,
+    place: &'a mut Place,
 }
 
 impl Document<'_> {
-    /// A group and all below it.
-    fn tree(&mut self, node: NodeId, path: &[u8]) -> Result<()> {
-        let mut path = path.to_vec();
-        self.visited.insert(node);
-        // Each with the length of its group's path, which is where the walk is when its turn comes.
-        let mut pending = vec![];
-        let above = |path: &[u8], groups: Vec<(Vec<u8>, NodeId)>| {
-            let length = path.len();
-            let groups = groups.into_iter().rev();
-            groups.map(move |(name, node)| (length, name, node))
-        };
-        pending.extend(above(&path, self.group(node, &path)?));
-        while let Some((length, name, node)) = pending.pop() {
-            self.names -= name.len();
-            if self.visited.insert(node) {
-                path.truncate(length);
-                path = join(&path, &name);
-                pending.extend(above(&path, self.group(node, &path)?));
+    /// Takes step after step until enough is written; says whether there may be more.
+    fn write_on(&mut self, top: NodeId) -> Result<bool> {
+        while !self.is_full() {
+            let Some(step) = self.place.steps.pop() else {
+                return Ok(false);
+            };
+            self.take(step, top)?;
+        }
+        Ok(true)
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines.length() >= self.enough
+    }
+
+    fn then(&mut self, step: Step) {
+        self.place.steps.push(step);
+    }
+
+    /// Notes that there is no more.
+    fn fail<T>(&mut self, error: Error) -> Result<T> {
+        self.then(Step::Failed(error.clone()));
+        Err(error)
+    }
+
+    /// Takes a step. One that fails is there again afterwards.
+    fn take(&mut self, step: Step, top: NodeId) -> Result<()> {
+        match step {
+            Step::Begin => return self.take_first(top),
+            Step::Groups { above, list, next } => self.next_group(above, list, next),
+            Step::Links {
+                group,
+                links,
+                found,
+            } => return self.sort_links(group, links, found),
+            Step::Attributes(attributes) => self.write_attributes(attributes),
+            Step::Arrays(section) => return self.next_array(section),
+            Step::Beside => {
+                let beside = self.place.elsewhere.remove(&self.place.path);
+                let beside = beside.into_iter().flatten().collect();
+                self.then(Step::Arrays(Section::coordinates(beside)));
             }
+            Step::Close => self.lines.close(),
+            Step::GroupEnd(names) => {
+                if self.place.is_empty {
+                    self.lines.line("{}");
+                }
+                self.lines.close();
+                self.place.names -= names;
+            }
+            Step::Elsewhere => {
+                if let Some((group, coordinates)) = self.place.elsewhere.pop_first() {
+                    self.lines.open(&group);
+                    self.place.path = group;
+                    self.then(Step::Elsewhere);
+                    self.then(Step::Close);
+                    let members = coordinates.into_iter().collect();
+                    self.then(Step::Arrays(Section::coordinates(members)));
+                }
+            }
+            Step::Failed(error) => return self.fail(error),
         }
         Ok(())
+    }
+
+    fn take_first(&mut self, node: NodeId) -> Result<()> {
+        let found = self.source.container.node(node);
+        let found = found.inspect_err(|_| self.place.steps.push(Step::Begin))?;
+        self.then(Step::Elsewhere);
+        match &found.kind {
+            NodeKind::Group => {
+                self.place.visited.insert(node);
+                self.place.path = self.top.to_vec();
+                self.group(node);
+                Ok(())
+            }
+            NodeKind::Array(array) => {
+                self.one_array(node, array);
+                Ok(())
+            }
+            NodeKind::CommittedDatatype(_) | NodeKind::Text(_) => self.fail(Error::NotFound),
+        }
     }
 
     /// An array in its group.
-    fn one_array(&mut self, node: NodeId, array: &Arc<Array>, path: &[u8]) -> Result<()> {
-        let (group, name) = split(path);
-        self.lines.open(group)?;
-        let member = [(name.to_vec(), node)];
-        if dimensions::is_coordinate(&*self.source.container, node, array) {
-            self.coordinates(&member)?;
+    fn one_array(&mut self, node: NodeId, array: &Array) {
+        let (group, name) = split(self.top);
+        self.lines.open(group);
+        self.place.path = group.to_vec();
+        let member = Members::from_iter([(name.to_vec(), node)]);
+        self.then(Step::Close);
+        let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
+        if self.told(name, is_coordinate) {
+            self.then(Step::Arrays(Section::coordinates(member)));
         } else {
-            self.arrays(&member, group)?;
-            let beside: Vec<_> = self.elsewhere.remove(group).into_iter().flatten().collect();
-            self.coordinates(&beside)?;
+            self.then(Step::Beside);
+            self.then(Step::Arrays(Section::arrays(member)));
         }
-        self.lines.close();
-        Ok(())
     }
 
-    /// The coordinates that are needed but were not met.
-    fn rest(&mut self) -> Result<()> {
-        for (group, coordinates) in std::mem::take(&mut self.elsewhere) {
-            self.lines.open(&group)?;
-            let members: Vec<_> = coordinates.into_iter().collect();
-            self.coordinates(&members)?;
-            self.lines.close();
-        }
-        Ok(())
-    }
-
-    /// One group; returns the groups in it.
-    fn group(&mut self, node: NodeId, path: &[u8]) -> Result<Vec<(Vec<u8>, NodeId)>> {
-        self.lines.open(path)?;
-        let members = self.members(node, path)?;
-        let mut any = self.attributes(node, &members.texts)?;
-        any |= self.coordinates(&members.coordinates)?;
-        any |= self.arrays(&members.arrays, path)?;
-        if !any {
-            self.lines.line("{}")?;
-        }
-        self.lines.close();
-        let gone = [&members.texts, &members.coordinates, &members.arrays];
-        let gone = gone.into_iter().flatten();
-        self.names -= gone.map(|(name, _)| name.len()).sum::<usize>();
-        Ok(members.groups)
-    }
-
-    /// The members of a group; writes comments on those that the language has no entity for.
-    fn members(&mut self, group: NodeId, path: &[u8]) -> Result<Members> {
-        let mut members = Members::default();
-        let mut links = match self.source.container.links(group) {
-            Ok(links) => links,
-            Err(error) => {
-                self.unreadable(b".", &error)?;
-                return Ok(members);
-            }
+    /// The next group of a list that is not in the document yet.
+    fn next_group(&mut self, above: usize, list: Members, next: usize) {
+        let Some((name, node)) = list.get(next) else {
+            return;
         };
-        loop {
-            match links.next() {
-                Ok(Some(link)) => self.member(link, path, &mut members)?,
-                Ok(None) => return Ok(members),
-                Err(error) => {
-                    self.unreadable(b".", &error)?;
-                    return Ok(members);
-                }
+        self.place.names -= name.len();
+        let is_new = self.place.visited.insert(node);
+        if is_new {
+            self.place.path.truncate(above);
+            self.place.path = join(&self.place.path, name);
+        }
+        self.then(Step::Groups {
+            above,
+            list,
+            next: next + 1,
+        });
+        if is_new {
+            self.group(node);
+        }
+    }
+
+    /// The group at the present path; the groups in it come after it.
+    fn group(&mut self, group: NodeId) {
+        self.lines.open(&self.place.path);
+        self.place.is_empty = true;
+        self.place.object.clone_from(&self.place.path);
+        match self.source.container.links(group) {
+            Ok(links) => self.then(Step::Links {
+                group,
+                links,
+                found: Sorted::default(),
+            }),
+            Err(error) => {
+                self.unreadable_part(b".", &error);
+                self.write_members(group, Sorted::default());
             }
         }
     }
 
-    fn member(&mut self, link: Link, group: &[u8], members: &mut Members) -> Result<()> {
+    /// Sorts the members of a group; writes comments on those that the language has no entity for.
+    fn sort_links(
+        &mut self,
+        group: NodeId,
+        mut links: Box<dyn LinkStream>,
+        mut found: Sorted,
+    ) -> Result<()> {
+        while !self.is_full() {
+            match links.next() {
+                Ok(Some(link)) => {
+                    if let Err(error) = self.member(link, &mut found) {
+                        return self.fail(error);
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+                Err(error) => self.unreadable_part(b".", &error),
+            }
+            self.write_members(group, found);
+            return Ok(());
+        }
+        self.then(Step::Links {
+            group,
+            links,
+            found,
+        });
+        Ok(())
+    }
+
+    /// Has the members of the present group written.
+    fn write_members(&mut self, group: NodeId, found: Sorted) {
+        let gone = [&found.texts, &found.coordinates, &found.arrays];
+        let gone = gone.into_iter().map(|list| list.names.len()).sum();
+        self.then(Step::Groups {
+            above: self.place.path.len(),
+            list: found.groups.finished(),
+            next: 0,
+        });
+        self.then(Step::GroupEnd(gone));
+        self.then(Step::Arrays(Section::arrays(found.arrays.finished())));
+        let coordinates = found.coordinates.finished();
+        self.then(Step::Arrays(Section::coordinates(coordinates)));
+        let texts = found.texts.finished();
+        self.then(Step::Attributes(Attributes::of(group, texts)));
+    }
+
+    fn member(&mut self, link: Link, found: &mut Sorted) -> Result<()> {
         let name = link.name;
         let node = match link.target {
             LinkTarget::Hard(node) => node,
-            other => return self.comment_on_link(&name, &other),
+            other => {
+                self.comment_on_link(&name, &other);
+                return Ok(());
+            }
         };
-        let path = join(group, &name);
-        let found = match self.source.container.node(node) {
-            Ok(found) => found,
-            Err(error) => return self.unreadable(&name, &error),
+        let path = join(&self.place.path, &name);
+        let object = match self.source.container.node(node) {
+            Ok(object) => object,
+            Err(error) => {
+                self.unreadable(&name, &error);
+                return Ok(());
+            }
         };
-        if let Some(elsewhere) = self.other_place(&found, &path) {
+        let elsewhere = self.other_place(&object, &path);
+        if let Some(elsewhere) = self.told(&name, elsewhere) {
             let comment = format!("{}: also {}", text(&name), text(&elsewhere));
-            return self.lines.comment(&comment);
+            self.lines.comment(&comment);
+            return Ok(());
         }
-        self.entries += 1;
-        if self.entries > limits::NDL_LINKS || path.len() > limits::NDL_PATH_BYTES {
+        self.place.entries += 1;
+        if self.place.entries > limits::NDL_LINKS || path.len() > limits::NDL_PATH_BYTES {
             let most = to_u64(limits::NDL_LINKS);
             return Err(Error::limit("objects of a document", most));
         }
-        let list = match &found.kind {
-            NodeKind::Group => &mut members.groups,
-            NodeKind::Text(_) => &mut members.texts,
+        let list = match &object.kind {
+            NodeKind::Group => &mut found.groups,
+            NodeKind::Text(_) => &mut found.texts,
             NodeKind::Array(array) => {
-                match dimensions::is_coordinate(&*self.source.container, node, array) {
-                    true => &mut members.coordinates,
-                    false => &mut members.arrays,
+                let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
+                match self.told(&name, is_coordinate) {
+                    true => &mut found.coordinates,
+                    false => &mut found.arrays,
                 }
             }
             NodeKind::CommittedDatatype(datatype) => {
                 let comment = format!("{}: datatype {}", text(&name), ndl_type(datatype));
-                return self.lines.comment(&comment);
+                self.lines.comment(&comment);
+                return Ok(());
             }
         };
-        self.names += name.len();
-        if self.names > limits::NDL_NAMES {
+        self.place.names += name.len();
+        if self.place.names > limits::NDL_NAMES {
             let most = to_u64(limits::NDL_NAMES);
             return Err(Error::limit("names of a document's objects", most));
         }
-        list.push((name, node));
+        list.push(&name, node);
         Ok(())
     }
 
     /// Where the object stands in the document, if not at `path`.
-    fn other_place(&mut self, node: &Node, path: &[u8]) -> Option<Vec<u8>> {
-        if node.link_count <= 1 && !self.visited.contains(&node.id) {
-            return None;
+    fn other_place(&mut self, node: &Node, path: &[u8]) -> Result<Option<Vec<u8>>> {
+        let visited = &mut self.place.visited;
+        if node.link_count <= 1 && !visited.contains(&node.id) {
+            return Ok(None);
         }
-        match (self.source.paths)(node.id) {
+        Ok(match (self.source.paths)(node.id)? {
             Some(own) if own == path => None,
             Some(own) => Some(own),
             None if matches!(node.kind, NodeKind::Group) => {
-                let known = self.visited.contains(&node.id);
+                let known = visited.contains(&node.id);
                 known.then(|| b"above".to_vec())
             }
-            None => (!self.visited.insert(node.id)).then(|| b"above".to_vec()),
-        }
+            None => (!visited.insert(node.id)).then(|| b"above".to_vec()),
+        })
     }
 
-    fn comment_on_link(&mut self, name: &[u8], target: &LinkTarget) -> Result<()> {
+    fn comment_on_link(&mut self, name: &[u8], target: &LinkTarget) {
         let leads = match target {
-            LinkTarget::Hard(_) => return Ok(()),
+            LinkTarget::Hard(_) => return,
             LinkTarget::Soft(path) => format!("soft link to {}", text(path)),
             LinkTarget::External { file, path } => {
                 format!("external link to {} in {}", text(path), text(file))
@@ -294,17 +432,39 @@ impl Document<'_> {
             LinkTarget::UserDefined(class) => format!("user-defined link of class {class}"),
             LinkTarget::Damaged(error) => return self.unreadable(name, error),
         };
-        self.lines.comment(&format!("{}: {leads}", text(name)))
+        self.lines.comment(&format!("{}: {leads}", text(name)));
     }
 
-    fn unreadable(&mut self, name: &[u8], error: &Error) -> Result<()> {
+    /// What was found out of a part, or a member; nothing where it cannot be, which a comment says.
+    fn told<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
+        found.unwrap_or_else(|error| {
+            self.unreadable_part(name, &error);
+            T::default()
+        })
+    }
+
+    /// Notes that a member of the present group cannot be read.
+    fn unreadable(&mut self, name: &[u8], error: &Error) {
+        (self.damaged)(&join(&self.place.path, name), error);
+        self.comment_on_damage(name, error);
+    }
+
+    /// The same of a part of the object that is written.
+    fn unreadable_part(&mut self, part: &[u8], error: &Error) {
+        (self.damaged)(&self.place.object, error);
+        self.comment_on_damage(part, error);
+    }
+
+    fn comment_on_damage(&mut self, name: &[u8], error: &Error) {
         let reason = text(error.to_string().as_bytes());
         let comment = format!("{}: cannot be read: {reason}", text(name));
-        self.lines.comment(&comment)
+        self.lines.comment(&comment);
     }
 
     /// Notes that the document has to hold a coordinate.
     fn need(&mut self, coordinate: &dimensions::Coordinate) {
+        // Of an entry of a map: its two pieces of memory, and its share of a node.
+        const ENTRY: usize = 128;
         let path = &coordinate.path;
         let below = match self.top {
             b"/" => true,
@@ -314,9 +474,21 @@ impl Document<'_> {
         };
         if !below {
             let (group, name) = split(path);
-            let beside = self.elsewhere.entry(group.to_vec()).or_default();
-            beside.insert(name.to_vec(), coordinate.node);
+            let bytes = &mut self.place.elsewhere_names;
+            let beside = self.place.elsewhere.entry(group.to_vec());
+            let beside = beside.or_insert_with(|| {
+                *bytes += group.len() + ENTRY;
+                BTreeMap::new()
+            });
+            if beside.insert(name.to_vec(), coordinate.node).is_none() {
+                *bytes += name.len() + ENTRY;
+            }
         }
+    }
+
+    /// Whether the coordinates that stand outside are too many to be remembered.
+    fn needs_too_much(&self) -> bool {
+        self.place.elsewhere_names > limits::NDL_NAMES
     }
 }
 

@@ -6,7 +6,7 @@
 //! enumeration of FALSE and TRUE is `|b1` here, its compound of `r` and `i` a complex number. Dimensions of
 //! elements that are arrays stand behind the array's own.
 
-use crate::array::Bytes;
+use crate::array::{Bytes, Wish};
 use crate::error::{Error, Result};
 use crate::model::numpy::numpy_literal;
 use crate::model::shape::product;
@@ -115,6 +115,28 @@ fn wrap(dictionary: &str) -> Option<Vec<u8>> {
 impl View for Npy {
     fn length(&self) -> Option<u64> {
         Some(self.length)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        to_u64(self.header.len())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, wish: &Wish) -> Result<Bytes> {
+        match offset.checked_sub(to_u64(self.header.len())) {
+            Some(offset) => self.content.read_for(offset, length, wish),
+            None => self.read_at(offset, length),
+        }
+    }
+
+    fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        match offset.checked_sub(to_u64(self.header.len())) {
+            Some(offset) => self.content.read_now(offset, length),
+            None => Ok(None),
+        }
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.content.is_given_up()
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {

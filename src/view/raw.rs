@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::array::{Bytes, Reader, Stream};
+use crate::array::{Bytes, Reader, Stream, Wish};
 use crate::error::Result;
 use crate::view::View;
 
@@ -28,8 +28,24 @@ impl View for Raw {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &Wish::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, wish: &Wish) -> Result<Bytes> {
         self.stream.advise(&self.reader, offset, length);
-        self.reader.read(offset, length)
+        self.reader.read_for(offset, length, wish)
+    }
+
+    fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let read = self.reader.read_now(offset, length)?;
+        if read.is_some() {
+            self.stream.advise(&self.reader, offset, length);
+        }
+        Ok(read)
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.reader.is_encoded()
     }
 
     fn data_at(&self, offset: u64) -> Result<Option<u64>> {

@@ -40,4 +40,8 @@ impl View for Text {
         let end = start.saturating_add(length).min(self.bytes.len());
         Ok(Bytes::from(self.bytes[start..end].to_vec()))
     }
+
+    fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        self.read_at(offset, length).map(Some)
+    }
 }

@@ -34,6 +34,10 @@ impl View for Content {
         Some(self.length)
     }
 
+    fn own_bytes(&self) -> u64 {
+        self.array.weight()
+    }
+
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
         let kept = || self.place.lock().unwrap_or_else(PoisonError::into_inner);
         let mut place = *kept();
@@ -66,6 +70,10 @@ impl Offsets {
 impl View for Offsets {
     fn length(&self) -> Option<u64> {
         Some(Self::size(&self.array))
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.array.weight()
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {

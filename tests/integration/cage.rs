@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -65,6 +66,24 @@ fn expect_status(mount: &Mount, source: &Path, expected: &[(&str, &str)]) {
     }
 }
 
+/// No core file, and bounds for memory and threads.
+#[track_caller]
+fn expect_limits(pid: i32) {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("limits");
+    let limit = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name));
+        let mut words = line.expect("a limit").split_whitespace();
+        let both = [words.next(), words.next()].map(|word| word.expect("soft and hard").parse());
+        assert_eq!(both[0], both[1], "{name}");
+        both[0].clone().unwrap_or(u64::MAX)
+    };
+    assert_eq!(limit("Max core file size"), 0);
+    // the largest chunk three times, and what else is promised
+    assert!((4 << 30..64 << 30).contains(&limit("Max data size")));
+    assert!(limit("Max address space") < 1 << 40);
+    assert!(limit("Max processes") < 1 << 18, "{limits}");
+}
+
 const NO_CAPABILITIES: [(&str, &str); 4] = [
     ("CapInh", "0000000000000000"),
     ("CapPrm", "0000000000000000"),
@@ -80,12 +99,7 @@ fn every_thread_is_in_it() {
     let mount = Mount::new(&source);
     expect_status(&mount, &source, &[&NO_CAPABILITIES[..], &CAGED].concat());
     let (worker, supervisor) = mount.worker_and_supervisor(&source);
-    let limits = fs::read_to_string(format!("/proc/{}/limits", worker.pid)).expect("limits");
-    let core = limits
-        .lines()
-        .find(|line| line.starts_with("Max core file size"));
-    let words: Vec<_> = core.expect("a limit").split_whitespace().collect();
-    assert_eq!(words[4..6], ["0", "0"]);
+    expect_limits(worker.pid);
     // it reads nothing of the source, and must be able to unmount
     assert_eq!(threads(supervisor.pid)[0]["Seccomp"], "0");
 }
@@ -106,11 +120,15 @@ fn roots_worker_becomes_the_sources_owner() {
     }
     let directory = open_directory();
     let source = owned_by(NOBODY, directory.path());
-    let four = format!("{NOBODY}\t{NOBODY}\t{NOBODY}\t{NOBODY}");
-    let owner = [("Uid", &*four), ("Gid", &four)];
+    let group = format!("{NOBODY}\t{NOBODY}\t{NOBODY}\t{NOBODY}");
     for switch in ["sandbox=on", "sandbox=off"] {
         let mount = Mount::with(&source, &["-o", switch]);
-        expect_status(&mount, &source, &[&NO_CAPABILITIES[..], &owner].concat());
+        let (worker, _) = mount.worker_and_supervisor(&source);
+        // its user for files alone; what is done to it, is done to a number that nobody has
+        let own = 0xf000_0000_u32 + worker.pid.unsigned_abs();
+        let users = format!("{own}\t{own}\t{own}\t{NOBODY}");
+        let expected = [("Uid", &*users), ("Gid", &*group)];
+        expect_status(&mount, &source, &[&NO_CAPABILITIES[..], &expected].concat());
         for groups in threads(mount.worker_and_supervisor(&source).0.pid) {
             let groups = groups["Groups"]
                 .split(' ')
@@ -130,19 +148,131 @@ fn a_source_that_its_owner_cannot_reach_is_served() {
     }
     let directory = tempfile::tempdir().expect("temporary directory"); // root's alone
     let source = owned_by(NOBODY, directory.path());
-    fs::set_permissions(&source, fs::Permissions::from_mode(0o000)).expect("chmod");
-    let log = directory.path().join("log");
-    let mount = Mount::with(&source, &["--log-file", log.to_str().expect("text")]);
-    assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
-    let said = || fs::read_to_string(&log).expect("log");
-    assert_eq!(said(), "");
-    // once it has changed, its owner would have to open it anew
-    let other = fs::read(fixture("groups.latest.h5")).expect("fixture");
-    fs::write(&source, other).expect("change");
-    eventually(SOON, "a line in the log", || {
-        said().contains("Permission denied")
-    });
-    assert!(said().contains("has changed"), "{}", said());
+    for policy in ["none", "within"] {
+        fs::copy(fixture("tiny.latest.h5"), &source).expect("copy");
+        fs::set_permissions(&source, fs::Permissions::from_mode(0o000)).expect("chmod");
+        let log = directory.path().join(policy);
+        let options = [
+            "--external",
+            policy,
+            "--log-file",
+            log.to_str().expect("text"),
+        ];
+        let mount = Mount::with(&source, &options);
+        assert_eq!(fs::read(mount.at("contiguous")).expect("served").len(), 400);
+        let said = || fs::read_to_string(&log).expect("log");
+        assert_eq!(said(), "");
+        // once it has changed, its owner would have to open it anew
+        let other = fs::read(fixture("groups.latest.h5")).expect("fixture");
+        fs::write(&source, other).expect("change");
+        eventually(SOON, "a line in the log", || {
+            said().contains("Permission denied")
+        });
+        assert!(said().contains("has changed"), "{}", said());
+    }
+}
+
+/// Its worker opens nothing, and is handed what stands at the source's path.
+#[test]
+fn a_source_without_neighbours_is_opened_again_by_somebody_else() {
+    let directory = open_directory();
+    let source = owned_by(NOBODY, directory.path());
+    let mount = Mount::with(&source, &["--external", "none"]);
+    let opener = process_called("h5fs: opener", &source);
+    let of_owner = if is_root() {
+        NOBODY
+    } else {
+        nix::unistd::getuid().as_raw()
+    };
+    let owner = of_owner.to_string();
+    for status in threads(opener) {
+        for (name, value) in NO_CAPABILITIES.iter().chain(&CAGED[..1]) {
+            assert_eq!(status[*name], *value, "{name}");
+        }
+        assert!(
+            status["Uid"].split('\t').any(|uid| uid == owner),
+            "{status:?}"
+        );
+    }
+    let replace = |by: &str| {
+        let next = directory.path().join("next");
+        fs::copy(fixture(by), &next).expect("copy");
+        fs::rename(&next, &source).expect("rename");
+    };
+    for _ in 0..2 {
+        replace("groups.latest.h5");
+        eventually(SOON, "the new tree", || mount.at("a/b").is_dir());
+        replace("tiny.latest.h5");
+        eventually(SOON, "the old tree", || mount.at("contiguous").is_file());
+    }
+    fs::remove_file(&source).expect("remove");
+    eventually(SOON, "nothing", || fs::read_dir(&mount.path).is_err());
+    fs::copy(fixture("groups.latest.h5"), &source).expect("copy");
+    eventually(SOON, "another tree", || mount.at("a/b").is_dir());
+    mount.unmount();
+    let is_there = || Path::new(&format!("/proc/{opener}")).exists();
+    eventually(SOON, "the opener's end", || !is_there());
+}
+
+/// A command that has more to write than a pipe holds, while it waits for its reader.
+struct Writing(std::process::Child);
+
+impl Writing {
+    #[track_caller]
+    fn new(arguments: &[&str], source: &Path) -> Self {
+        let mut command = h5fs([arguments[0]]);
+        command.arg(source).args(&arguments[1..]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("start");
+        let mut first = [0];
+        let output = child.stdout.as_mut().expect("a pipe");
+        output.read_exact(&mut first).expect("output");
+        Writing(child)
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whoever calls them: what they read may be as hostile as what is mounted.
+#[test]
+fn commands_without_a_mount_are_in_it_too() {
+    let directory = open_directory();
+    let source = directory.path().join("own.h5");
+    for (name, arguments) in [
+        ("links-100k.latest.h5", &["ls", "many"][..]),
+        ("links-100k.latest.h5", &["ndl"]),
+        ("layouts.latest.h5", &["cat", "contiguous_large"]),
+    ] {
+        fs::copy(fixture(name), &source).expect("copy");
+        if is_root() {
+            chown(&source, Some(NOBODY), Some(NOBODY)).expect("chown");
+        }
+        let command = Writing::new(arguments, &source);
+        let pid = command.0.id() as i32;
+        for status in threads(pid) {
+            for (name, value) in NO_CAPABILITIES.iter().chain(&CAGED) {
+                assert_eq!(status[*name], *value, "{arguments:?}: {name}");
+            }
+            if is_root() {
+                // the user for files
+                let user = status["Uid"].split('\t').nth(3);
+                assert_eq!(user, Some(&*NOBODY.to_string()), "{arguments:?}");
+            }
+        }
+        expect_limits(pid);
+        let mut arguments = arguments.to_vec();
+        arguments.push("--sandbox=off");
+        let command = Writing::new(&arguments, &source);
+        for status in threads(command.0.id() as i32) {
+            assert_eq!(status["Seccomp"], "0");
+            assert_eq!(status["CapEff"], NO_CAPABILITIES[2].1);
+        }
+    }
 }
 
 #[test]
@@ -198,17 +328,18 @@ fn an_ordinary_users_mount_goes_with_its_worker() {
     eventually(SOON, "unmounted", || !is_mounted(&mount.path));
 }
 
+/// The process of this name that has `path` among its arguments.
 #[track_caller]
-fn process_called(name: &str, mountpoint: &Path) -> i32 {
+fn process_called(name: &str, path: &Path) -> i32 {
     let pids = fs::read_dir("/proc").expect("/proc").flatten();
     let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let found = pids.find(|pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let mut words = line.split(|byte| *byte == 0);
         words.next() == Some(name.as_bytes())
-            && words.any(|word| word == mountpoint.as_os_str().as_encoded_bytes())
+            && words.any(|word| word == path.as_os_str().as_encoded_bytes())
     });
-    found.unwrap_or_else(|| panic!("no {name} for {}", mountpoint.display()))
+    found.unwrap_or_else(|| panic!("no {name} for {}", path.display()))
 }
 
 /// The kernel's refusal is played by a filter on the thread that calls the program.

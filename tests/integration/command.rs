@@ -1,11 +1,15 @@
 //! The command as a user meets it: when it returns, what it says, what it prints without a mount.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::libc::O_NONBLOCK;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use crate::harness::{
     MOUNT_LIMIT, Mount, SOON, eventually, fixture, h5fs, is_mounted, is_root, mount_line, python,
@@ -80,7 +84,7 @@ fn empty_directory_and_missing() {
 fn special_files_do_not_hang_it() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let pipe = directory.path().join("pipe.h5");
-    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("mkfifo");
+    mkfifo(&pipe, Mode::S_IRWXU).expect("mkfifo");
     refused(&pipe);
     let (_, finished) = Mount::attempt(Path::new("/dev/zero"), &[]);
     finished.one_line();
@@ -246,6 +250,24 @@ fn options_of_its_own() {
         "{}",
         mount_line(&mount.path)
     );
+    assert_eq!(fs::read(mount.at("contiguous")).expect("read").len(), 400);
+}
+
+/// A log that is a named pipe: without a reader the mount is refused, and a reader that reads nothing
+/// holds nobody up.
+#[test]
+fn a_log_that_is_a_named_pipe() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let pipe = directory.path().join("log");
+    mkfifo(&pipe, Mode::S_IRUSR | Mode::S_IWUSR).expect("mkfifo");
+    let option = format!("--log-file={}", pipe.display());
+    let (mount, refused) = Mount::attempt(&fixture("tiny.latest.h5"), &[&option]);
+    assert!(refused.one_line().contains("nobody reads this pipe"));
+    assert!(!mount.is_up());
+
+    let mut options = fs::OpenOptions::new();
+    let _reader = options.read(true).custom_flags(O_NONBLOCK).open(&pipe);
+    let mount = Mount::with(&fixture("tiny.latest.h5"), &[&option]);
     assert_eq!(fs::read(mount.at("contiguous")).expect("read").len(), 400);
 }
 

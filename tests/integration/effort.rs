@@ -19,7 +19,7 @@ use crate::harness::fixture;
 const SEARCHED: usize = 20;
 
 fn open(path: &Path) -> Arc<dyn Container> {
-    let source = Arc::new(FileSource::open(path).expect("fixture"));
+    let source = Arc::new(FileSource::open(path, None).expect("fixture"));
     let neighbours = Arc::new(Neighbours::of(path, Policy::Within, None));
     detect::open(source, neighbours, &Caches::default(), false).expect("fixture")
 }

@@ -29,6 +29,8 @@ struct Disk {
     content: Vec<u8>,
     reads: AtomicU64,
     first_failure: AtomicU64,
+    /// Every so many reads one fails, too.
+    every: AtomicU64,
     outage: u64,
 }
 
@@ -40,13 +42,22 @@ impl Disk {
             content: fs::read(path).expect("fixture"),
             reads: AtomicU64::new(0),
             first_failure: AtomicU64::new(NEVER),
+            every: AtomicU64::new(NEVER),
             outage,
         })
     }
 
     fn fail_at(&self, read: u64) {
+        self.every.store(NEVER, Ordering::SeqCst);
         self.reads.store(0, Ordering::SeqCst);
         self.first_failure.store(read, Ordering::SeqCst);
+    }
+
+    /// The next read that fails is number `first`, and then every `every`th.
+    fn fail_every(&self, every: u64, first: u64) {
+        self.first_failure.store(NEVER, Ordering::SeqCst);
+        self.reads.store(every - 1 - first, Ordering::SeqCst);
+        self.every.store(every, Ordering::SeqCst);
     }
 }
 
@@ -58,7 +69,8 @@ impl Source for Disk {
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         let read = self.reads.fetch_add(1, Ordering::SeqCst);
         let first = self.first_failure.load(Ordering::SeqCst);
-        if read >= first && read - first < self.outage {
+        let every = self.every.load(Ordering::SeqCst);
+        if read % every == every - 1 || read >= first && read - first < self.outage {
             // What is there already is not the file's.
             buffer.fill(0xee);
             return Err(Error::io(
@@ -92,18 +104,28 @@ fn mounted(disk: &Arc<Disk>, path: &Path) -> Result<Filesystem> {
 /// What is at each path: a file's or link's content, nothing for a directory; or why it cannot be had.
 type Contents = BTreeMap<Vec<u8>, Result<Vec<u8>>>;
 
+/// The trees of views that are walked at each fault.
+const VIEWS: [&str; 7] = ["npy", "attrs", "json", "csv", "blocks", "mask", "ndl"];
+
+/// Those that are read besides where every so many reads fail.
+const MORE_VIEWS: [&str; 3] = ["offsets", "chunks", "assembled"];
+
 /// All that a mount shows, views included; some of it twice, by different ways.
 fn walk(tree: &Filesystem) -> Contents {
+    walk_views(tree, &VIEWS)
+}
+
+fn walk_views(tree: &Filesystem, views: &[&str]) -> Contents {
     let mut found = Contents::new();
     visit(tree, tree.root(), b"", &mut found);
-    for view in ["npy", "attrs", "json", "csv", "blocks", "mask"] {
+    for view in views {
         let top = tree.lookup(tree.root(), b".h5fs");
         let top = top.and_then(|top| tree.lookup(top.ino, view.as_bytes()));
         match top {
             // HDF5 has no blocks.
             Err(Error::NotFound) => {}
             Ok(top) => visit(tree, top.ino, view.as_bytes(), &mut found),
-            Err(error) => drop(found.insert(view.into(), Err(error))),
+            Err(error) => drop(found.insert(view.as_bytes().to_vec(), Err(error))),
         }
     }
     found
@@ -190,9 +212,12 @@ fn content(tree: &Filesystem, found: Entry) -> Result<Vec<u8>> {
         }
     }
     tree.release(handle);
-    // A kernel shows no more than the size that it keeps.
+    // A kernel shows no more than the size that it was told.
     let size = told.attributes.size;
     assert!(is_stream || !told.cacheable || size == content.len() as u64);
+    if !is_stream {
+        content.truncate(usize::try_from(size).expect("a size"));
+    }
     Ok(content)
 }
 
@@ -243,6 +268,104 @@ fn fails_at(path: &Path, faults: u64, outage: u64) {
         "{}: {met} faults were seen",
         path.display()
     );
+}
+
+/// The files of the mount, each asked for alone on a disk that fails at every so many reads, as programs do that look at
+/// what they open: all of the content, or an error.
+fn fails_now_and_then(path: &Path) {
+    let disk = Disk::with(path, 1);
+    let views = [&VIEWS[..], &MORE_VIEWS].concat();
+    let whole = walk_views(&mounted(&disk, path).expect("a healthy disk"), &views);
+    let described = extended(&mounted(&disk, path).expect("a healthy disk"), &whole);
+    let (mut right, mut refused) = (0, 0);
+    for (every, first) in [
+        (2, 0),
+        (3, 1),
+        (5, 0),
+        (5, 2),
+        (5, 4),
+        (7, 3),
+        (11, 5),
+        (23, 7),
+    ] {
+        disk.fail_at(NEVER);
+        let tree = mounted(&disk, path).expect("a healthy disk");
+        disk.fail_every(every, first);
+        for ((name, attribute), value) in &described {
+            let found = tree.resolve_link(name);
+            match found.and_then(|found| tree.getxattr(found.ino, attribute)) {
+                Ok(found) => assert_eq!(found, *value, "{}", attribute.escape_ascii()),
+                Err(Error::Io { errno, .. }) => {
+                    assert_eq!(errno, 5, "{}", attribute.escape_ascii());
+                }
+                Err(error) => panic!("{}: {error}", attribute.escape_ascii()),
+            }
+        }
+        for (name, content) in &whole {
+            let Ok(content) = content else { continue };
+            let name_in_views = [b".h5fs/", &name[..]].concat();
+            let name = match name.first() {
+                None | Some(b'/') => &name[..],
+                Some(_) => &name_in_views,
+            };
+            match alone(&tree, name) {
+                Err(_) => refused += 1,
+                Ok(None) => {}
+                Ok(Some(found)) => {
+                    right += 1;
+                    assert!(
+                        found == *content,
+                        "{}: every {every} from {first}: {}: {} of {} bytes, without an error",
+                        path.display(),
+                        name.escape_ascii(),
+                        found.len(),
+                        content.len()
+                    );
+                }
+            }
+        }
+    }
+    assert!(
+        right > 20 && refused > 20,
+        "{right} right, {refused} refused"
+    );
+}
+
+/// The extended attributes of the main tree's objects, by path and name.
+fn extended(tree: &Filesystem, whole: &Contents) -> BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let names = whole
+        .keys()
+        .filter(|name| matches!(name.first(), None | Some(b'/')));
+    for name in names {
+        let ino = tree.resolve_link(name).expect("a healthy disk").ino;
+        for attribute in tree.listxattr(ino).expect("a healthy disk") {
+            let value = tree.getxattr(ino, &attribute).expect("a healthy disk");
+            found.insert((name.clone(), attribute), value);
+        }
+    }
+    found
+}
+
+/// What `cat` prints of a file, which opens it and then asks how long it is; nothing for what is none.
+fn alone(tree: &Filesystem, name: &[u8]) -> Result<Option<Vec<u8>>> {
+    let found = tree.resolve_link(name)?;
+    match found.attributes.kind {
+        Kind::File => content(tree, found).map(Some),
+        Kind::Symlink => tree.readlink(found.ino).map(Some),
+        Kind::Directory => Ok(None),
+    }
+}
+
+#[test]
+fn of_every_so_many_reads() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let blocks = directory.path().join("blocks.asdf");
+    fs::write(&blocks, of_blocks()).expect("write");
+    fails_now_and_then(&blocks);
+    for name in ["tiny.earliest.h5", "sequences.latest.h5"] {
+        fails_now_and_then(&fixture(name));
+    }
 }
 
 #[test]

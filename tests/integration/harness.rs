@@ -399,13 +399,30 @@ impl Process {
     }
 
     /// Whether this is its role, by its name.
-    fn is_called(&self, role: &str) -> bool {
+    pub(crate) fn is_called(&self, role: &str) -> bool {
         name_of(self.pid).is_some_and(|name| name.ends_with(&format!(": {role}")))
     }
 
     /// Whether this very process still runs.
     pub(crate) fn is_alive(&self) -> bool {
         Self::read(self.pid).is_some_and(|now| now.start == self.start)
+    }
+
+    /// The threads that it has.
+    pub(crate) fn threads(&self) -> usize {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid));
+        tasks.map_or(0, Iterator::count)
+    }
+
+    /// What all its threads have taken of the processors, to a hundredth of a second.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).expect("stat");
+        let (_, fields) = stat.rsplit_once(") ").expect("a name");
+        let times = fields.split(' ').skip(11).take(2);
+        let ticks: u64 = times
+            .map(|ticks| ticks.parse::<u64>().expect("ticks"))
+            .sum();
+        Duration::from_millis(ticks * 10)
     }
 
     /// The most memory that it ever had, in bytes.
@@ -425,7 +442,7 @@ impl Process {
 
 /// The processes of the program that know this mount point by argument or environment, or descend
 /// from one that does.
-fn processes_of(mountpoint: &Path) -> Vec<Process> {
+pub(crate) fn processes_of(mountpoint: &Path) -> Vec<Process> {
     let wanted = mountpoint.as_os_str().as_encoded_bytes();
     let names_it = |pid: i32| {
         ["cmdline", "environ"].iter().any(|what| {

@@ -22,6 +22,8 @@ mod ndarrays;
 mod pointers;
 pub(crate) mod requests;
 mod shared;
+mod stalls;
+mod streams;
 pub(crate) mod superblocks;
 mod tree;
 mod values;

@@ -4,6 +4,7 @@
 //! `tests/fixtures/make.py` with the interpreter that `$H5FS_PYTHON` names (`python3` otherwise),
 //! which must have h5py; `scripts/test` sees to both.
 
+mod access;
 mod asdf;
 mod bench;
 mod cage;
@@ -26,6 +27,7 @@ mod random;
 mod serving;
 mod signals;
 mod soak;
+mod supervision;
 mod swmr;
 mod truncated;
 mod views;

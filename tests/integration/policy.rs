@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 
+use crate::circles::in_raw_file;
 use crate::harness::{
-    H5FS, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, mount_line, run, script, tree, wait,
+    Finished, H5FS, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, mount_line, run, script, tree,
+    wait,
 };
 use crate::hostile::superblocks;
 
@@ -25,6 +27,7 @@ const SYSTEM: &[&str] = &[
     "/etc/passwd",
     "/lib/",
     "/lib64/",
+    "/proc/loadavg",
     "/proc/meminfo",
     "/proc/sys/kernel/ngroups_max",
     "/sys/",
@@ -33,7 +36,7 @@ const SYSTEM: &[&str] = &[
 ];
 
 /// What it reads of its own processes there.
-const OWN: &[&str] = &["cgroup", "fd", "maps", "mountinfo", "status"];
+const OWN: &[&str] = &["cgroup", "fd", "fdinfo", "maps", "mountinfo", "status"];
 
 /// The files that `policies.py` writes.
 fn made() -> (tempfile::TempDir, PathBuf) {
@@ -228,6 +231,19 @@ fn members_of_a_file_are_opened_as_the_policy_allows() {
     }
 }
 
+/// Runs a command that needs no mount under strace, and gives back what strace wrote and the command said.
+fn trace_command(arguments: &[&str], source: &Path) -> (String, Finished) {
+    let log = tempfile::NamedTempFile::new().expect("temporary file");
+    let mut command = Command::new("strace");
+    let calls = "trace=open,openat,openat2,creat,read,readv,pread64,preadv,mmap,seccomp";
+    command.args(["-f", "-y", "-qq", "-s", "0", "-e", calls, "-o"]);
+    command.arg(log.path()).arg(H5FS).arg(arguments[0]);
+    command.arg(source).args(&arguments[1..]);
+    let finished = run(&mut command, MOUNT_LIMIT);
+    let log = fs::read_to_string(log.path()).expect("what strace wrote");
+    (log, finished)
+}
+
 #[test]
 fn the_source_is_read_in_the_cage_alone() {
     if !can_trace() {
@@ -235,7 +251,24 @@ fn the_source_is_read_in_the_cage_alone() {
     }
     let (_directory, top) = made();
     let source = top.join("inside/all.h5");
-    let log = trace(&source, &[], |_| {});
+    expect_caged(&trace(&source, &[], |_| {}), &source);
+    for arguments in COMMANDS {
+        let (log, _) = trace_command(arguments, &source);
+        expect_caged(&log, &source);
+    }
+}
+
+/// Those that need no mount, reading all that there is.
+const COMMANDS: [&[&str]; 5] = [
+    &["ls", "-lR"],
+    &["cat", "virtual_near"],
+    &["ndl"],
+    &["check"],
+    &["check", "--data"],
+];
+
+#[track_caller]
+fn expect_caged(log: &str, source: &Path) {
     let lines: Vec<&str> = log.lines().collect();
     let caged = lines
         .iter()
@@ -339,6 +372,91 @@ impl Drop for Bound {
     }
 }
 
+/// A filesystem that is stacked on the mount waits for it as well.
+#[test]
+fn a_way_over_an_overlay_on_the_mount_is_refused_at_once() {
+    if !is_root() {
+        eprintln!("skipped: only root can mount an overlay");
+        return;
+    }
+    for (policy, over_all) in [("within", false), ("any", false), ("within", true)] {
+        let mount = Mount::prepare();
+        let top = mount.path.parent().expect("a directory").to_owned();
+        let source = top.join("source.h5");
+        // Of a lower directory, or of one above it: the mount is beneath `mnt` there.
+        let named = if over_all {
+            "over/mnt/good"
+        } else {
+            "over/good"
+        };
+        fs::write(&source, in_raw_file(named)).expect("a source");
+        let mut command = h5fs(["--external", policy, "--threads", "1"]);
+        run(command.arg(&source).arg(&mount.path), MOUNT_LIMIT).success();
+        let _cut = AbortsLater::on(&mount.path);
+        let lower = if over_all { &top } else { &mount.path };
+        let Some(_over) = Overlay::new(lower, top.join("over")) else {
+            return;
+        };
+        let read = run(Command::new("cat").arg(mount.at("x")), MOUNT_LIMIT);
+        assert!(read.one_line().contains("Input/output error"), "{policy}");
+        assert_eq!(fs::read(mount.at("good")).expect("its own"), b"goodness");
+    }
+}
+
+/// The source itself may lie on an overlay, as all of a container does.
+#[test]
+fn a_source_on_an_overlay_has_neighbours_there() {
+    if !is_root() {
+        eprintln!("skipped: only root can mount an overlay");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let lower = directory.path().join("lower");
+    fs::create_dir(&lower).expect("a directory");
+    fs::write(lower.join("source.h5"), in_raw_file("raw")).expect("a source");
+    fs::write(lower.join("raw"), [7; 64]).expect("a raw file");
+    let Some(over) = Overlay::new(&lower, directory.path().join("over")) else {
+        return;
+    };
+    let mount = Mount::new(&over.0.join("source.h5"));
+    assert_eq!(fs::read(mount.at("x")).expect("x"), [7; 64]);
+    mount.unmount();
+    mount.must_be_gone(MOUNT_LIMIT);
+}
+
+/// A filesystem that shows a directory and what is written over it, until this is dropped.
+struct Overlay(
+    PathBuf,
+    #[expect(dead_code, reason = "it is there")] tempfile::TempDir,
+);
+
+impl Overlay {
+    /// `None` where the kernel has none.
+    fn new(lower: &Path, place: PathBuf) -> Option<Self> {
+        let written = tempfile::tempdir().expect("temporary directory");
+        let [upper, work] = ["upper", "work"].map(|name| written.path().join(name));
+        for directory in [&upper, &work, &place] {
+            fs::create_dir(directory).expect("a directory");
+        }
+        let [lower, upper, work] = [lower, &upper, &work].map(|path| path.display());
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        let mut command = Command::new("mount");
+        command.args(["-t", "overlay", "overlay", "-o", &options]);
+        let done = run(command.arg(&place), MOUNT_LIMIT);
+        if !done.status.success() {
+            eprintln!("skipped: {}", done.stderr);
+            return None;
+        }
+        Some(Overlay(place, written))
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
 /// Ends a connection of the FUSE device by force if the test hangs: whoever waits for it could not even be killed.
 struct AbortsLater(#[expect(dead_code, reason = "its end is the signal")] Sender<()>);
 
@@ -389,15 +507,26 @@ fn root_reads_nothing_that_the_sources_owner_may_not() {
                 let near = fs::read(mount.at(&refused[0].replace("secret", "near")));
                 assert_eq!(near.expect("a neighbour of its own").len(), 80);
             });
-            let opened = opened(&log);
-            assert!(opened.contains(&source));
-            for secret in all(&top, &["inside/secret"]) {
-                assert!(
-                    !opened.contains(&secret),
-                    "external={policy}: {}",
-                    secret.display()
-                );
+            expect_no_secret(&log, &top, &source);
+            for dataset in refused {
+                let (log, finished) = trace_command(&["cat", dataset], &source);
+                let said = finished.one_line();
+                assert!(said.contains("Permission denied"), "{dataset}: {said}");
+                expect_no_secret(&log, &top, &source);
+            }
+            for arguments in COMMANDS {
+                let (log, _) = trace_command(arguments, &source);
+                expect_no_secret(&log, &top, &source);
             }
         }
+    }
+}
+
+#[track_caller]
+fn expect_no_secret(log: &str, top: &Path, source: &Path) {
+    let opened = opened(log);
+    assert!(opened.contains(source));
+    for secret in all(top, &["inside/secret"]) {
+        assert!(!opened.contains(&secret), "{}", secret.display());
     }
 }

@@ -16,7 +16,7 @@ use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout};
 use crate::model::datatype::{Class, Datatype};
 use crate::model::storage::{
-    ChunkIndex, ChunkVisitor, Chunked, Filter, Pipeline, Storage, StoredChunk,
+    ChunkIndex, ChunkVisitor, Chunked, Filter, Pipeline, Storage, StoredChunk, WalkPlace,
 };
 use crate::source::memory::MemorySource;
 use crate::source::{SharedSource, Source};
@@ -30,7 +30,7 @@ impl ChunkIndex for Table {
         Ok(self.0.get(place).copied())
     }
 
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(&self, _: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         for (place, &stored) in &self.0 {
             if visit(place, stored) == ControlFlow::Break(()) {
                 break;

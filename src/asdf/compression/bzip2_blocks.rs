@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::model::buffer::Buffer;
-use crate::model::storage::Help;
+use crate::model::storage::{Help, IsWanted, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that a block of 900 000 symbols takes at most: 20 bits each, and its tables.
@@ -122,10 +122,11 @@ impl Bzip2Blocks {
     }
 
     /// Decodes on until the chain has come to byte `end`, and of the last byte to the stream's end.
-    fn reach(&self, end: u64) -> Result<()> {
+    fn reach(&self, end: u64, is_wanted: &IsWanted<'_>) -> Result<()> {
         let mut state = self.state();
         while state.tip.start < end || end == self.encoded.decoded && state.end.is_none() {
-            state = self.advance(state)?;
+            still(is_wanted)?;
+            state = self.advance(state, is_wanted)?;
         }
         match &state.end {
             Some(Err(error)) if end == self.encoded.decoded => Err(error.clone()),
@@ -134,11 +135,11 @@ impl Bzip2Blocks {
     }
 
     /// The block with byte `at` of the content, and where it begins.
-    fn block(&self, at: u64) -> Result<(u64, Arc<Content>)> {
+    fn block(&self, at: u64, is_wanted: &IsWanted<'_>) -> Result<(u64, Arc<Content>)> {
         let mut state = self.state();
         loop {
             if state.tip.start <= at {
-                state = self.advance(state)?;
+                state = self.advance(state, is_wanted)?;
                 continue;
             }
             let after = state.chain.partition_point(|link| link.start <= at);
@@ -153,14 +154,18 @@ impl Bzip2Blocks {
                 continue;
             }
             let job = state.job(link.mark, &self.encoded)?;
-            let (unlocked, decoded) = self.run(state, &job);
+            let (unlocked, decoded) = self.run(state, &job, is_wanted);
             drop(unlocked);
             return Ok((link.start, decoded?.1));
         }
     }
 
     /// Makes the chain one block longer, decodes a block for it, or waits for one who does.
-    fn advance<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
+    fn advance<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<MutexGuard<'a, State>> {
         if let Some(end) = &state.end {
             end.clone()?;
             return Err(self.encoded.corrupt("block: ends before data_size"));
@@ -172,7 +177,7 @@ impl Bzip2Blocks {
             return Ok(self.wait(state));
         };
         let mark = job.mark;
-        let (mut state, decoded) = self.run(state, &job);
+        let (mut state, decoded) = self.run(state, &job, is_wanted);
         let outcome = match decoded {
             Err(error @ Error::Io { .. }) => return Err(error),
             decoded => decoded.map(|(outcome, _)| outcome),
@@ -186,6 +191,7 @@ impl Bzip2Blocks {
         &'a self,
         mut state: MutexGuard<'a, State>,
         job: &Job,
+        is_wanted: &IsWanted<'_>,
     ) -> (MutexGuard<'a, State>, Result<(Outcome, Arc<Content>)>) {
         state.under_way.insert(job.mark);
         drop(state);
@@ -193,7 +199,7 @@ impl Bzip2Blocks {
             blocks: self,
             mark: Some(job.mark),
         };
-        let decoded = self.decoded(job);
+        let decoded = self.decoded(job, is_wanted);
         broken.mark = None;
         let mut state = self.state();
         state.under_way.remove(&job.mark);
@@ -204,20 +210,21 @@ impl Bzip2Blocks {
         (state, decoded)
     }
 
-    fn decoded(&self, job: &Job) -> Result<(Outcome, Arc<Content>)> {
+    fn decoded(&self, job: &Job, is_wanted: &IsWanted<'_>) -> Result<(Outcome, Arc<Content>)> {
         if job.is_cut {
-            return self.decoded_to_the_end(job);
+            return self.decoded_to_the_end(job, is_wanted);
         }
         let mut error = self.encoded.corrupt("bzip2: ends too early");
         for &(next, end) in &job.ends {
             let alone = Alone::cut(&self.encoded, job.bit, end)?;
-            match self.content(&alone) {
+            match self.content(&alone, is_wanted) {
                 Ok((content, true)) => {
                     let (length, sum) = (content.length(), alone.sum);
                     let outcome = Outcome { length, sum, next };
                     return Ok((outcome, Arc::new(content)));
                 }
                 Ok((_, false)) => {}
+                Err(unwanted) if unwanted.is_unwanted() => return Err(unwanted),
                 Err(damage) => error = self.encoded.placed(damage),
             }
         }
@@ -225,19 +232,24 @@ impl Bzip2Blocks {
     }
 
     /// What a stream of one block holds, and whether it is whole.
-    fn content(&self, alone: &Alone) -> Result<(Content, bool)> {
+    fn content(&self, alone: &Alone, is_wanted: &IsWanted<'_>) -> Result<(Content, bool)> {
         let mut content = Content::default();
         let most = self.encoded.decoded;
-        let is_whole =
-            filter::bzip2::each_part(&alone.stream, most, &mut |part| content.push(part))?;
+        let is_whole = filter::bzip2::each_part(&alone.stream, most, is_wanted, &mut |part| {
+            content.push(part);
+        })?;
         Ok((content.finish(), is_whole))
     }
 
     /// The last block of a stream that lacks its end.
-    fn decoded_to_the_end(&self, job: &Job) -> Result<(Outcome, Arc<Content>)> {
+    fn decoded_to_the_end(
+        &self,
+        job: &Job,
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<(Outcome, Arc<Content>)> {
         let to = self.encoded.stored.saturating_mul(8);
         let alone = Alone::open(&self.encoded, job.bit, to)?;
-        let (content, _) = self.content(&alone)?;
+        let (content, _) = self.content(&alone, is_wanted)?;
         if content.length() == 0 {
             return Err(self.encoded.corrupt("bzip2: ends too early"));
         }
@@ -452,13 +464,13 @@ impl Resumable for Bzip2Blocks {
         false
     }
 
-    fn decode(&self, piece: u64, _help: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let mut at = piece.saturating_mul(self.piece);
         let end = at.saturating_add(self.piece).min(self.encoded.decoded);
-        self.reach(end)?;
+        self.reach(end, help.is_wanted)?;
         let mut bytes = Vec::with_capacity(to_usize(end.saturating_sub(at))?);
         while at < end {
-            let (start, content) = self.block(at)?;
+            let (start, content) = self.block(at, help.is_wanted)?;
             let range = at.saturating_sub(start)..end.saturating_sub(start);
             let before = bytes.len();
             content.append(range, &mut bytes)?;

@@ -12,10 +12,10 @@ use crate::asdf::compression::codec::StreamCodec;
 use crate::asdf::compression::resumable::Resumable;
 use crate::asdf::compression::stream::Stream;
 use crate::asdf::scan;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::filter::inflate::{self, Inflater};
 use crate::model::buffer::Buffer;
-use crate::model::storage::Help;
+use crate::model::storage::{Help, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
@@ -153,6 +153,7 @@ impl Checkpointed {
                     checkpoints.push(position.clone());
                 }
             }
+            still(help.is_wanted)?;
             let number = position.piece;
             let bytes = self.next(position)?;
             if number >= piece {
@@ -208,6 +209,11 @@ impl Checkpointed {
     }
 }
 
+/// Whether decoding can go on where it ended.
+fn is_sound(decoded: &Result<Buffer>) -> bool {
+    decoded.as_ref().err().is_none_or(Error::is_unwanted)
+}
+
 impl Resumable for Checkpointed {
     fn encoded(&self) -> &Encoded {
         &self.encoded
@@ -231,9 +237,11 @@ impl Resumable for Checkpointed {
         let reaches_new = to_u64(kept.checkpoints.len()).saturating_mul(self.distance) <= piece;
         if reaches_new {
             let checkpoints = Some(&mut kept.checkpoints);
-            let bytes = self.forward(&mut position, piece, checkpoints, help)?;
-            kept.last = Some(position);
-            return Ok(bytes);
+            let bytes = self.forward(&mut position, piece, checkpoints, help);
+            if is_sound(&bytes) {
+                kept.last = Some(position);
+            }
+            return bytes;
         }
         // The way is known: others need not wait.
         kept.under_way.push(piece);
@@ -242,10 +250,12 @@ impl Resumable for Checkpointed {
             stream: self,
             piece,
         };
-        let bytes = self.forward(&mut position, piece, None, help)?;
-        self.kept().last = Some(position);
+        let bytes = self.forward(&mut position, piece, None, help);
+        if is_sound(&bytes) {
+            self.kept().last = Some(position);
+        }
         drop(arrival);
-        Ok(bytes)
+        bytes
     }
 
     fn forget(&self) {

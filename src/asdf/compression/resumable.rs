@@ -98,6 +98,7 @@ impl Pieces for StreamPieces {
     fn decode(&self, piece: u64) -> Result<Buffer> {
         let mut alone = Help {
             threads: 1,
+            is_wanted: &|| true,
             pass: &mut |_, _| {},
         };
         self.decode_with(piece, &mut alone)

@@ -17,7 +17,7 @@ use crate::asdf::compression::parts::{self, Part, PartsReader};
 use crate::asdf::compression::resumable::Resumable;
 use crate::error::{Error, Result};
 use crate::model::buffer::Buffer;
-use crate::model::storage::Help;
+use crate::model::storage::{Help, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Pieces that are kept, so that readers who overtake each other do not make the stream start again.
@@ -109,6 +109,7 @@ impl Stream {
             };
         }
         while run.next <= piece {
+            still(help.is_wanted)?;
             if let Err(error) = self.step(run, help) {
                 state.run = Run::default();
                 state.is_broken = !error.is_passing();
@@ -181,7 +182,7 @@ impl Stream {
     /// Hands over the pieces up to `until` of a part to which somebody has come again: each of them asked
     /// for alone would cost the way from the part's beginning.
     fn pass_on(&self, run: &mut Run, until: u64, help: &mut Help<'_>) {
-        while run.next < until {
+        while run.next < until && (help.is_wanted)() {
             if self.step(run, help).is_err() {
                 // Who needs the piece will meet the error.
                 *run = Run::default();

@@ -371,6 +371,7 @@ fn a_part_that_is_come_to_again_is_handed_over_whole() {
             numbers.push(number);
         };
         let mut help = Help {
+            is_wanted: &|| true,
             threads: 1,
             pass: &mut pass,
         };

@@ -54,7 +54,7 @@ impl Whole {
         let stored = self.encoded.read()?;
         match self.codec {
             WholeCodec::Bzip2 => {
-                let decoded = filter::bzip2::decode(&stored, length);
+                let decoded = filter::bzip2::decode(&stored, length, &|| true);
                 decoded.or_else(|error| self.cut(&stored).ok_or(error))
             }
             WholeCodec::Stream(codec) => codec.decode(&stored, length),

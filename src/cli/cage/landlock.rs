@@ -8,7 +8,7 @@ use landlock::{
 };
 
 /// The last version that has something to take away. What later ones add are records for the audit, and a
-/// right to connect to named sockets that the log's needs.
+/// right to connect to named sockets, for which seccomp leaves no call.
 const VERSION: ABI = ABI::V6;
 
 /// Leaves this thread, and those that it starts, nothing of the file system but to read regular files

@@ -6,19 +6,28 @@ use nix::libc;
 use seccompiler::SeccompCmpArgLen::{Dword, Qword};
 use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, apply_filter,
+    BpfProgram, SeccompAction, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+    apply_filter,
 };
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Which files a process opens once it is restricted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Files {
+    /// Those that Landlock lets it.
+    Landlocked,
+    /// None. Descriptors may be handed to it.
+    None,
+}
 
 /// Leaves this thread, and those that it starts, the system calls that serving takes. All others answer
 /// `EPERM`.
 ///
 /// # Errors
 /// What the kernel cannot do.
-pub(super) fn restrict() -> Result<(), String> {
-    programs()
+pub(super) fn restrict(files: Files) -> Result<(), String> {
+    programs(files)
         .and_then(|programs| {
             programs
                 .iter()
@@ -27,7 +36,7 @@ pub(super) fn restrict() -> Result<(), String> {
         .map_err(|error| format!("no seccomp filter: {error}"))
 }
 
-fn programs() -> seccompiler::Result<[BpfProgram; 2]> {
+fn programs(files: Files) -> seccompiler::Result<[BpfProgram; 2]> {
     let machine = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = |rules, otherwise, then| -> seccompiler::Result<BpfProgram> {
         Ok(SeccompFilter::new(rules, otherwise, then, machine)?.try_into()?)
@@ -36,7 +45,7 @@ fn programs() -> seccompiler::Result<[BpfProgram; 2]> {
     // A refusal by one of them counts more than what the other allows.
     Ok([
         filter(unknown(), SeccompAction::Allow, refused(libc::ENOSYS))?,
-        filter(allowed()?, refused(libc::EPERM), SeccompAction::Allow)?,
+        filter(allowed(files)?, refused(libc::EPERM), SeccompAction::Allow)?,
     ])
 }
 
@@ -47,9 +56,14 @@ fn unknown() -> Rules {
 }
 
 /// All calls that there are left, some only with certain arguments.
-fn allowed() -> seccompiler::Result<Rules> {
-    let mut rules: Rules = ALWAYS.iter().map(|call| (*call, vec![])).collect();
-    for (call, conditions) in sometimes() {
+fn allowed(files: Files) -> seccompiler::Result<Rules> {
+    let (always, sometimes_more) = match files {
+        Files::Landlocked => (OPENING, opening()),
+        Files::None => (RECEIVING, vec![]),
+    };
+    let always = ALWAYS.iter().chain(always);
+    let mut rules: Rules = always.map(|call| (*call, vec![])).collect();
+    for (call, conditions) in sometimes().into_iter().chain(sometimes_more) {
         let rule = conditions.into_iter().collect::<Result<Vec<_>, _>>()?;
         rules.entry(call).or_default().push(SeccompRule::new(rule)?);
     }
@@ -57,64 +71,94 @@ fn allowed() -> seccompiler::Result<Rules> {
 }
 
 /// A call, and what must hold for its arguments.
-type Sometimes = (
-    i64,
-    Vec<Result<SeccompCondition, seccompiler::BackendError>>,
-);
+type Sometimes = (i64, Vec<Condition>);
 
-fn sometimes() -> Vec<Sometimes> {
-    let argument = |index: u8, length: SeccompCmpArgLen, op: SeccompCmpOp, value: i32| {
-        SeccompCondition::new(index, length, op, u64::from(value.unsigned_abs()))
-    };
-    let without =
-        |index, bits: i32| argument(index, Qword, MaskedEq(u64::from(bits.unsigned_abs())), 0);
+type Condition = Result<SeccompCondition, seccompiler::BackendError>;
+
+/// An argument of 32 bits is `value`.
+fn is(index: u8, value: i32) -> Condition {
+    SeccompCondition::new(index, Dword, Eq, u64::from(value.unsigned_abs()))
+}
+
+/// Of the bits `mask` of an argument, exactly those of `set` are set.
+fn has(index: u8, mask: u64, set: i32) -> Condition {
+    SeccompCondition::new(index, Qword, MaskedEq(mask), bits(set))
+}
+
+fn without(index: u8, mask: i32) -> Condition {
+    has(index, bits(mask), 0)
+}
+
+fn bits(flags: i32) -> u64 {
+    u64::from(flags.unsigned_abs())
+}
+
+/// Files are only read. What `openat2` is asked lies in memory, where no filter sees it: that is Landlock's.
+fn opening() -> Vec<Sometimes> {
     let read_only = |index| without(index, libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC);
-    let datagrams = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC;
-    let thread = u64::from(libc::CLONE_THREAD.unsigned_abs());
     vec![
-        // Files are only read.
         (libc::SYS_openat, vec![read_only(2)]),
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_open, vec![read_only(1)]),
-        // No memory becomes code.
-        (libc::SYS_mmap, vec![without(2, libc::PROT_EXEC)]),
+    ]
+}
+
+fn sometimes() -> Vec<Sometimes> {
+    // What limits count: shared memory, and what grows like a stack, they do not.
+    let uncounted = libc::MAP_SHARED | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
+    let anonymous = has(
+        3,
+        bits(uncounted | libc::MAP_ANONYMOUS),
+        libc::MAP_ANONYMOUS,
+    );
+    vec![
+        // Memory that is counted, and none that becomes code.
+        (libc::SYS_mmap, vec![without(2, libc::PROT_EXEC), anonymous]),
         (libc::SYS_mprotect, vec![without(2, libc::PROT_EXEC)]),
         // Threads, but no processes.
         (
             libc::SYS_clone,
-            vec![argument(0, Qword, MaskedEq(thread), libc::CLONE_THREAD)],
+            vec![has(0, !bits(OF_A_THREAD), libc::CLONE_THREAD)],
         ),
         // A thread has a name.
-        (
-            libc::SYS_prctl,
-            vec![argument(0, Dword, Eq, libc::PR_SET_NAME)],
-        ),
+        (libc::SYS_prctl, vec![is(0, libc::PR_SET_NAME)]),
         // Aborting.
-        (libc::SYS_tgkill, vec![argument(0, Dword, Eq, own_id())]),
-        // The log's socket, which may have to be connected anew; nothing that speaks in streams.
+        (libc::SYS_tgkill, vec![is(0, own_id())]),
+        // A line for the log, by the socket that is connected: nobody else can be named.
         (
-            libc::SYS_socket,
-            vec![
-                argument(0, Dword, Eq, libc::AF_UNIX),
-                argument(1, Dword, Eq, datagrams),
-            ],
+            libc::SYS_sendto,
+            vec![SeccompCondition::new(4, Qword, Eq, 0)],
         ),
-        (
-            libc::SYS_ioctl,
-            vec![SeccompCondition::new(1, Dword, Eq, libc::FIONBIO)],
-        ),
+        // How many files may be open is asked, never set.
+        (libc::SYS_prlimit64, vec![is(0, 0), has(2, u64::MAX, 0)]),
+        // Another descriptor; no lease or lock, for which others would wait.
+        (libc::SYS_fcntl, vec![is(1, libc::F_DUPFD_CLOEXEC)]),
         // Whether somebody writes the source is seen by trying for the lock that readers share.
-        (
-            libc::SYS_flock,
-            vec![argument(1, Dword, Eq, libc::LOCK_SH | libc::LOCK_NB)],
-        ),
-        (libc::SYS_flock, vec![argument(1, Dword, Eq, libc::LOCK_UN)]),
+        (libc::SYS_flock, vec![is(1, libc::LOCK_SH | libc::LOCK_NB)]),
+        (libc::SYS_flock, vec![is(1, libc::LOCK_UN)]),
     ]
 }
+
+/// What a C library asks `clone` for when it starts a thread, `CLONE_THREAD` apart.
+const OF_A_THREAD: i32 = libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_SETTLS
+    | libc::CLONE_PARENT_SETTID
+    | libc::CLONE_CHILD_CLEARTID
+    | libc::CLONE_DETACHED;
 
 fn own_id() -> i32 {
     nix::unistd::getpid().as_raw()
 }
+
+/// Those that open files.
+const OPENING: &[i64] = &[libc::SYS_openat2];
+
+/// Those by which an open file is handed over.
+const RECEIVING: &[i64] = &[libc::SYS_recvmsg];
 
 /// Calls whose arguments do not matter.
 const ALWAYS: &[i64] = &[
@@ -126,16 +170,21 @@ const ALWAYS: &[i64] = &[
     libc::SYS_preadv,
     libc::SYS_readv,
     // files
-    libc::SYS_openat2,
     libc::SYS_close,
     libc::SYS_fstat,
+    // access control lists
+    libc::SYS_fgetxattr,
+    libc::SYS_getxattr,
     libc::SYS_newfstatat,
     libc::SYS_statx,
     libc::SYS_readlinkat,
     libc::SYS_faccessat,
     libc::SYS_faccessat2,
     libc::SYS_lseek,
-    libc::SYS_fcntl,
+    // watches for changes of other files, and what kind of filesystem they are on
+    libc::SYS_inotify_add_watch,
+    libc::SYS_inotify_rm_watch,
+    libc::SYS_fstatfs,
     // memory
     libc::SYS_munmap,
     libc::SYS_mremap,
@@ -163,12 +212,11 @@ const ALWAYS: &[i64] = &[
     libc::SYS_clock_nanosleep,
     libc::SYS_nanosleep,
     libc::SYS_getrandom,
-    // the log's socket
-    libc::SYS_connect,
-    libc::SYS_sendto,
+    // whether the mount is there yet, at the end of one that is refused
     libc::SYS_ppoll,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
+    // what the C library of some systems calls instead
     #[cfg(target_arch = "x86_64")]
     libc::SYS_readlink,
     #[cfg(target_arch = "x86_64")]
@@ -176,3 +224,184 @@ const ALWAYS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_lstat,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a filter's program on one system call, as seccomp(2) describes: whether it may be made.
+    fn passes(program: &BpfProgram, call: i64, arguments: [u64; 6]) -> bool {
+        let mut data = Vec::new();
+        data.extend((call as u32).to_ne_bytes());
+        let machine = match std::env::consts::ARCH {
+            "x86_64" => 0xc000_003e_u32,
+            "aarch64" => 0xc000_00b7,
+            _ => 0xc000_00f3,
+        };
+        data.extend(machine.to_ne_bytes());
+        data.extend([0; 8]);
+        data.extend(arguments.iter().flat_map(|argument| argument.to_ne_bytes()));
+        let (mut accumulator, mut at) = (0_u32, 0);
+        loop {
+            let step = &program[at];
+            at += 1;
+            let is_true = match step.code {
+                0x06 => return step.k == libc::SECCOMP_RET_ALLOW,
+                0x20 => {
+                    let word = &data[step.k as usize..][..4];
+                    accumulator = u32::from_ne_bytes(word.try_into().unwrap());
+                    continue;
+                }
+                0x54 => {
+                    accumulator &= step.k;
+                    continue;
+                }
+                0x05 => {
+                    at += step.k as usize;
+                    continue;
+                }
+                0x15 => accumulator == step.k,
+                0x25 => accumulator > step.k,
+                0x35 => accumulator >= step.k,
+                other => panic!("unknown instruction {other:#x}"),
+            };
+            at += usize::from(if is_true { step.jt } else { step.jf });
+        }
+    }
+
+    fn may(files: Files, call: i64, arguments: &[i64]) -> bool {
+        let mut all = [0; 6];
+        for (argument, value) in all.iter_mut().zip(arguments) {
+            *argument = *value as u64;
+        }
+        let programs = programs(files).unwrap();
+        programs.iter().all(|program| passes(program, call, all))
+    }
+
+    fn flags(all: &[i32]) -> i64 {
+        all.iter().fold(0, |all, flag| all | i64::from(*flag))
+    }
+
+    #[test]
+    fn memory_is_the_process_own_and_no_code() {
+        use libc::{MAP_ANONYMOUS, MAP_GROWSDOWN, MAP_HUGETLB, MAP_PRIVATE, MAP_SHARED};
+        use libc::{PROT_EXEC, PROT_READ, PROT_WRITE};
+        let written = flags(&[PROT_READ, PROT_WRITE]);
+        let code = flags(&[PROT_READ, PROT_EXEC]);
+        let plain = [MAP_PRIVATE, MAP_ANONYMOUS];
+        let map = |protection, kind: &[i32]| {
+            let arguments = [0, 4096, protection, flags(kind), -1, 0];
+            may(Files::Landlocked, libc::SYS_mmap, &arguments)
+        };
+        assert!(map(written, &plain));
+        assert!(map(written, &[MAP_PRIVATE, MAP_ANONYMOUS, libc::MAP_STACK]));
+        assert!(!map(code, &plain));
+        assert!(!map(written, &[MAP_SHARED, MAP_ANONYMOUS]));
+        assert!(!map(written, &[MAP_PRIVATE]));
+        assert!(!map(written, &[MAP_PRIVATE, MAP_ANONYMOUS, MAP_GROWSDOWN]));
+        assert!(!map(written, &[MAP_PRIVATE, MAP_ANONYMOUS, MAP_HUGETLB]));
+        let protect = |to| may(Files::Landlocked, libc::SYS_mprotect, &[4096, 4096, to]);
+        assert!(protect(written) && !protect(code));
+    }
+
+    #[test]
+    fn threads_alone_are_started() {
+        let clone = |flags| may(Files::Landlocked, libc::SYS_clone, &[flags]);
+        // What glibc and musl ask for.
+        assert!(clone(0x003d_0f00) && clone(0x007d_0f00));
+        let child = i64::from(libc::SIGCHLD);
+        assert!(!clone(child) && !clone(0x003d_0f00 | child));
+        for more in [libc::CLONE_NEWUSER, libc::CLONE_PTRACE, libc::CLONE_PIDFD] {
+            assert!(!clone(0x003d_0f00 | i64::from(more)), "{more:#x}");
+        }
+        assert!(!may(Files::Landlocked, libc::SYS_clone3, &[]));
+        let own = i64::from(own_id());
+        let signal = |process| may(Files::Landlocked, libc::SYS_tgkill, &[process, 1, 6]);
+        assert!(signal(own) && !signal(own + 1) && !signal(0));
+    }
+
+    #[test]
+    fn files_are_opened_for_reading_if_at_all() {
+        let open = |files, how: &[i32]| may(files, libc::SYS_openat, &[-100, 1, flags(how)]);
+        let read = [libc::O_RDONLY, libc::O_CLOEXEC, libc::O_NONBLOCK];
+        assert!(open(Files::Landlocked, &read) && !open(Files::None, &read));
+        for how in [libc::O_WRONLY, libc::O_RDWR, libc::O_CREAT, libc::O_TRUNC] {
+            assert!(!open(Files::Landlocked, &[how]), "{how:#x}");
+        }
+        assert!(!open(Files::Landlocked, &[libc::O_TMPFILE, libc::O_RDWR]));
+        for (files, opens) in [(Files::Landlocked, true), (Files::None, false)] {
+            assert_eq!(may(files, libc::SYS_openat2, &[]), opens);
+            assert_eq!(may(files, libc::SYS_recvmsg, &[]), !opens);
+        }
+    }
+
+    #[test]
+    fn what_is_open_is_not_turned_against_others() {
+        let control = |command: i32| may(Files::None, libc::SYS_fcntl, &[3, command.into()]);
+        assert!(control(libc::F_DUPFD_CLOEXEC));
+        for command in [
+            libc::F_SETLEASE,
+            libc::F_NOTIFY,
+            libc::F_SETLK,
+            libc::F_OFD_SETLKW,
+            libc::F_SETOWN,
+            libc::F_SETFL,
+            libc::F_SETPIPE_SZ,
+        ] {
+            assert!(!control(command), "{command}");
+        }
+        let lock = |how: i32| may(Files::None, libc::SYS_flock, &[3, how.into()]);
+        assert!(lock(libc::LOCK_SH | libc::LOCK_NB) && lock(libc::LOCK_UN));
+        assert!(!lock(libc::LOCK_SH) && !lock(libc::LOCK_EX | libc::LOCK_NB));
+        let send = |address| may(Files::None, libc::SYS_sendto, &[3, 1, 1, 0, address, 0]);
+        assert!(send(0) && !send(4096) && !send(1 << 32));
+    }
+
+    #[test]
+    fn what_nothing_takes_is_not_left() {
+        for call in [
+            libc::SYS_ioctl, // of a terminal, above all: TIOCSTI
+            libc::SYS_socket,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_sendmsg,
+            libc::SYS_sendmmsg,
+            libc::SYS_setrlimit,
+            libc::SYS_sched_setscheduler,
+            libc::SYS_sched_setaffinity,
+            libc::SYS_execve,
+            libc::SYS_ptrace,
+            libc::SYS_process_vm_readv,
+            libc::SYS_kill,
+            libc::SYS_tkill,
+            libc::SYS_rt_sigqueueinfo,
+            libc::SYS_pidfd_open,
+            libc::SYS_memfd_create,
+            libc::SYS_shmget,
+            libc::SYS_pipe2,
+            libc::SYS_splice,
+            libc::SYS_io_uring_setup,
+            libc::SYS_bpf,
+            libc::SYS_userfaultfd,
+            libc::SYS_pwrite64,
+            libc::SYS_ftruncate,
+            libc::SYS_fallocate,
+            libc::SYS_unlinkat,
+            libc::SYS_mount,
+            libc::SYS_umount2,
+            libc::SYS_unshare,
+            libc::SYS_setns,
+            libc::SYS_setresuid,
+            libc::SYS_capset,
+            libc::SYS_keyctl,
+            libc::SYS_fsetxattr,
+        ] {
+            assert!(!may(Files::Landlocked, call, &[]), "{call}");
+        }
+        // Of this process, limits are set.
+        assert!(!may(Files::Landlocked, libc::SYS_prlimit64, &[0, 2, 4096]));
+        let control = |option| may(Files::None, libc::SYS_prctl, &[option]);
+        assert!(control(libc::PR_SET_NAME.into()));
+        assert!(!control(libc::PR_SET_DUMPABLE.into()));
+    }
+}

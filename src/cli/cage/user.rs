@@ -1,18 +1,33 @@
 //! The user that the worker is; credentials(7), capabilities(7). The only file that knows the crate `caps`.
+//!
+//! A process has a user for files, and others for what is done to it. The worker's for files is the
+//! source's owner, so that it can read what that user can. The others are a number that nobody has:
+//! whoever may signal it, stop it, or change its limits and its priority, could make root's mount
+//! hang.
 
 use std::ffi::CString;
 
-use caps::CapSet;
+use caps::{CapSet, Capability};
 use nix::errno::Errno;
-use nix::unistd::{Gid, Uid, User, geteuid, initgroups, setgroups, setresgid, setresuid};
+use nix::sys::prctl::set_keepcaps;
+use nix::unistd::{
+    Gid, Uid, User, geteuid, getpid, initgroups, setfsuid, setgroups, setresgid, setresuid,
+};
 
 use crate::error::{Error, Result};
 
 /// The group of somebody who has none: `nogroup`.
 const NO_GROUP: u32 = 65_534;
 
-/// Becomes the user `owner`, with that user's groups, where this process is root's. Whoever it is then has no
-/// capability, so that permission bits count for it.
+/// Users from here on are nobody's: systems give no user a number of 2^31 or more. One is for each
+/// process, so that none of them is another's to signal; the numbers of processes are less than
+/// 2^22.
+const NOBODYS: u32 = 0xf000_0000;
+
+/// Becomes the user `owner` for all that concerns files, with that user's groups, where this
+/// process is root's. Whoever it is then has no capability, so that permission bits count for it.
+/// This is for the calling thread and those that it starts, so it comes before any other thread
+/// does.
 ///
 /// # Errors
 /// `Io` as the system refuses it.
@@ -47,5 +62,30 @@ fn change_user(owner: Uid) -> nix::Result<()> {
         changed => changed?,
     }
     setresgid(group, group, group)?;
-    setresuid(owner, owner, owner)
+    // Only so does the right to change the user for files outlive the change of the others.
+    set_keepcaps(true)?;
+    let changed = change_numbers(owner);
+    set_keepcaps(false)?;
+    changed
+}
+
+fn change_numbers(owner: Uid) -> nix::Result<()> {
+    // Nobody is kept from root's processes, and a FUSE filesystem that is root's asks for all numbers.
+    if owner.is_root() {
+        return setresuid(owner, owner, owner);
+    }
+    let own = Uid::from_raw(NOBODYS | getpid().as_raw().unsigned_abs());
+    match setresuid(own, own, own) {
+        // In a user namespace that has no such user.
+        Err(Errno::EINVAL) => return setresuid(owner, owner, owner),
+        changed => changed?,
+    }
+    caps::raise(None, CapSet::Effective, Capability::CAP_SETUID).map_err(|_| Errno::EPERM)?;
+    setfsuid(owner);
+    // The call tells of no failure; what it gives back is the user before it.
+    if setfsuid(owner) == owner {
+        Ok(())
+    } else {
+        Err(Errno::EPERM)
+    }
 }

@@ -6,6 +6,8 @@ use nix::errno::Errno;
 
 use crate::fs::external::State;
 use crate::fs::fake::{Fake, ROOT};
+use std::sync::Arc;
+
 use crate::fs::inode::{Entry, Inodes, What, of_node};
 use crate::fs::tests::{content, errno_of, list, names, text, xattr};
 use crate::fs::{Filesystem, Kind};
@@ -22,6 +24,7 @@ fn pair(directory: &std::path::Path) -> Filesystem {
     main.external(800, "part", "sub/part", "/");
     main.external(800, "deep", "sub/../sub/part", "/./g/.h5fs");
     main.external(800, "self", "main", "g/data");
+    main.external(800, "alias", "alias", "/");
     main.external(ROOT, "absent", "absent", "/x");
     main.external(ROOT, "climbs", "../main", "/x");
     main.external(ROOT, "text", "text", "/");
@@ -116,7 +119,7 @@ fn what_cannot_be_opened_is_an_error_there() {
     assert_eq!(errno_of(missing), Errno::ENOENT);
     let own = directory.path().file_name().unwrap().to_str().unwrap();
     let outside = format!(".h5fs/external/..%2F{own}%2Fmain");
-    assert_eq!(errno_of(fs.resolve(outside.as_bytes())), Errno::EIO);
+    assert_eq!(errno_of(fs.resolve(outside.as_bytes())), Errno::ENOENT);
     let kinds: Vec<_> = list(&fs, fs.root()).iter().map(|entry| entry.2).collect();
     assert_eq!(kinds[3..], [Kind::Symlink; 3]);
 
@@ -126,6 +129,47 @@ fn what_cannot_be_opened_is_an_error_there() {
     fs::write(directory.path().join("absent"), "sub/part").unwrap();
     assert_eq!(text(&fs, "absent"), ".h5fs/external/absent/x");
     assert_ne!(fs.resolve_link(b"absent").unwrap().ino, before.ino);
+}
+
+/// Nothing is told of a file that no link has named, whatever is wrong with it.
+#[test]
+fn what_no_link_has_named_is_not_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let fs = pair(directory.path());
+    fs::write(directory.path().join("unnamed"), "sub/part").unwrap();
+    fs::create_dir(directory.path().join("directory")).unwrap();
+    for name in ["unnamed", ".%2Funnamed", "sub%2F..%2Funnamed", "directory"] {
+        let found = fs.resolve(format!(".h5fs/external/{name}").as_bytes());
+        assert_eq!(errno_of(found), Errno::ENOENT, "{name}");
+    }
+    // Those were sought in all links, of which nobody had looked at any.
+    let mut named = names(&fs, ".h5fs/external");
+    named.sort();
+    assert_eq!(named, ["sub%2Fpart", "text"]);
+}
+
+/// Files in a row, each named by the one before; the bound is on the files that are searched.
+#[test]
+fn a_name_is_sought_in_so_many_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let count = usize::try_from(crate::limits::SEARCHED_FILES).unwrap() + 3;
+    let name = |number: usize| format!("f{number}");
+    let mut files = Vec::new();
+    for number in 0..count {
+        let mut file = Fake::new();
+        file.external(ROOT, "next", &name(number + 1), "/");
+        files.push((name(number), file));
+    }
+    let files = files
+        .iter_mut()
+        .map(|(name, file)| (&name[..], std::mem::take(file)));
+    let fs = Fake::mounted_among(directory.path(), files.collect());
+    let find = |number| fs.resolve(format!(".h5fs/external/{}", name(number)).as_bytes());
+    find(1).unwrap();
+    // A search that takes long goes on in the next one.
+    let far = (0..20).map(|_| find(count - 2)).find(Result::is_ok);
+    assert!(far.is_some());
+    assert_eq!(errno_of(find(count - 1)), Errno::ENOENT);
 }
 
 #[test]
@@ -178,12 +222,13 @@ fn the_numbers_of_trees_do_not_run_out() {
     let (mut state, inodes) = (State::new(0), Inodes::new());
     let seen = [0, 1].map(|time| {
         touch(&path, time);
-        FileSource::open(&path).unwrap().fingerprint().unwrap()
+        Arc::clone(FileSource::open(&path, None).unwrap().state())
     });
     let number = |state: &mut State, change: usize| {
-        let seen = seen[change % 2];
-        state.number(b"part", b"part", seen, &inodes).unwrap()
+        let seen = &seen[change % 2];
+        state.number(b"part", (seen, None), &inodes).unwrap()
     };
+    state.know(b"part", b"part");
     let first = number(&mut state, 0);
     let known = Entry {
         what: What::Group,
@@ -193,7 +238,7 @@ fn the_numbers_of_trees_do_not_run_out() {
         parent: 1,
         name: b"part"[..].into(),
     };
-    inodes.enter(of_node(first, known.node), &known);
+    inodes.enter(of_node(0, first, known.node), &known);
     let again = (1..=65_280).map(|change| number(&mut state, change)).last();
     assert_eq!(again, Some(first + 1));
     assert_eq!(inodes.len(), 1);

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quoted};
 use crate::hdf5::btree_v2::{BtreeV2, RecordCursor};
 use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
 use crate::hdf5::message::link;
@@ -35,9 +35,15 @@ impl DenseLinks {
         }
     }
 
+    /// The index over the hashes of the names, which each record begins with.
+    fn index(&self) -> Result<BtreeV2> {
+        let index = BtreeV2::open(Arc::clone(&self.metadata), self.name_index, NAME_INDEX)?;
+        Ok(index.ordered_by_hash(0))
+    }
+
     /// The link called `name`: a descent by the name's hash, then by the name.
     pub fn find(&self, name: &[u8]) -> Result<Option<Link>> {
-        let index = BtreeV2::open(Arc::clone(&self.metadata), self.name_index, NAME_INDEX)?;
+        let index = self.index()?;
         let heap = FractalHeap::open(&self.metadata, self.heap)?;
         let mut allowance = Allowance::new(&self.metadata);
         let sought = lookup3(name);
@@ -89,7 +95,7 @@ pub struct DenseStream {
 impl DenseStream {
     /// All links from the first.
     pub fn new(links: &DenseLinks) -> Result<Self> {
-        let index = BtreeV2::open(Arc::clone(&links.metadata), links.name_index, NAME_INDEX)?;
+        let index = links.index()?;
         Ok(DenseStream {
             links: links.clone(),
             heap: FractalHeap::open(&links.metadata, links.heap)?,
@@ -104,16 +110,24 @@ impl DenseStream {
     fn name_before(&mut self, position: u64) -> Option<Vec<u8>> {
         self.records.seek(position.checked_sub(1)?);
         let record = self.records.next_record().ok()??;
-        let link = self.read(&record).ok()?;
+        let (_, link) = self.read(&record).ok()?;
         Some(link.name)
     }
 
-    /// The link that `record` of the index leads to.
-    fn read(&mut self, record: &[u8]) -> Result<Link> {
+    /// The hash and the link of a `record` of the index.
+    fn read(&mut self, record: &[u8]) -> Result<(u32, Link)> {
         let mut cursor = Cursor::new(record, self.links.name_index, "link name record");
-        cursor.skip(4)?; // the name's hash
-        self.links
-            .read(&self.heap, &mut self.allowance, &mut cursor)
+        let hash = cursor.u32()?;
+        let link = self
+            .links
+            .read(&self.heap, &mut self.allowance, &mut cursor)?;
+        Ok((hash, link))
+    }
+
+    /// Why a link is passed over that no search by its name finds.
+    fn misfiled(&self, name: &[u8]) -> Error {
+        let what = format!("link {}: is filed under another name's hash", quoted(name));
+        Error::corrupt(what, self.links.name_index)
     }
 }
 
@@ -134,20 +148,25 @@ impl LinkStream for DenseStream {
 
     fn next(&mut self) -> Result<Option<Link>> {
         let mut unread = 0..limits::UNREAD_LINKS;
-        let mut same = 0..limits::SAME_NAMES;
+        let mut passed = 0..limits::PASSED_LINKS;
         while let Some(record) = self.records.next_record()? {
             self.allowance.check(self.links.heap)?;
             match self.read(&record) {
-                Ok(link) if self.last_name.as_ref() == Some(&link.name) => {
-                    if same.next().is_none() {
-                        let most = to_u64(limits::SAME_NAMES);
-                        return Err(Error::limit("links of one name", most));
+                Ok((hash, link)) => {
+                    let is_same = self.last_name.as_ref() == Some(&link.name);
+                    if !is_same && lookup3(&link.name) == hash {
+                        self.last_name = Some(link.name.clone());
+                        return Ok(Some(link));
+                    }
+                    if !is_same {
+                        let error = self.misfiled(&link.name);
+                        self.failure.get_or_insert(error);
+                    }
+                    if passed.next().is_none() {
+                        let most = to_u64(limits::PASSED_LINKS);
+                        return Err(Error::limit("links of one name or hash", most));
                     }
                     continue;
-                }
-                Ok(link) => {
-                    self.last_name = Some(link.name.clone());
-                    return Ok(Some(link));
                 }
                 Err(error) => _ = self.failure.get_or_insert(error),
             }
@@ -157,5 +176,11 @@ impl LinkStream for DenseStream {
             }
         }
         self.failure.clone().map_or(Ok(None), Err)
+    }
+
+    fn weight(&self) -> u64 {
+        let name = self.last_name.as_ref().map_or(0, Vec::len);
+        let own = to_u64(size_of::<Self>().saturating_add(name));
+        own.saturating_add(self.records.weight())
     }
 }

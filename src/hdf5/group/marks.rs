@@ -1,6 +1,7 @@
 //! Places in a long listing that can be gone back to, where the file itself does not say what stands at which position.
 
 use crate::limits;
+use crate::wire::to_u64;
 
 /// Some of the places that a listing came by, about evenly spread; when there are too many, every second one is dropped.
 #[derive(Debug)]
@@ -39,6 +40,11 @@ impl<P> Marks<P> {
             });
             self.apart = self.apart.saturating_mul(2);
         }
+    }
+
+    /// Bytes of memory that they take, what their places lead to not counted.
+    pub fn weight(&self) -> u64 {
+        to_u64(self.marks.capacity().saturating_mul(size_of::<(u64, P)>()))
     }
 
     /// The last place at or before `position`, and its own position.

@@ -314,4 +314,16 @@ impl LinkStream for SymbolTableStream {
         }
         self.failure.clone().map_or(Ok(None), Err)
     }
+
+    fn weight(&self) -> u64 {
+        let entries = self.entries.capacity().saturating_mul(size_of::<Entry>());
+        let name = self.last_name.as_ref().map_or(0, Vec::len);
+        // The name before and the bounds on either side are about as long.
+        let names = name.saturating_mul(3);
+        let own = size_of::<Self>()
+            .saturating_add(entries)
+            .saturating_add(names);
+        let kept = self.leaves.weight().saturating_add(self.marks.weight());
+        to_u64(own).saturating_add(kept)
+    }
 }

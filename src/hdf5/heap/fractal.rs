@@ -358,7 +358,8 @@ impl FractalHeap {
             let stored = read_block(&**source, block.address, stored, WHAT)?;
             let length = to_usize(block.size)?;
             let bytes =
-                filter::decode(&self.pipeline, filter_mask, stored.into(), length)?.into_vec();
+                filter::decode(&self.pipeline, filter_mask, stored.into(), length, &|| true)?
+                    .into_vec();
             verify(&bytes)?;
             Ok(bytes)
         })
@@ -432,7 +433,13 @@ impl FractalHeap {
         }
         effort::spend(length.saturating_add(size))?;
         let stored = read_block(&**source, address, length, WHAT)?;
-        let object = filter::decode(&self.pipeline, filter_mask, stored.into(), to_usize(size)?)?;
+        let object = filter::decode(
+            &self.pipeline,
+            filter_mask,
+            stored.into(),
+            to_usize(size)?,
+            &|| true,
+        )?;
         Ok(object.into_vec())
     }
 

@@ -81,23 +81,28 @@ impl NumberedChunks {
         self.form.read(&self.meta, &mut cursor)
     }
 
-    /// Hands the chunks of the first `count` entries of `block` to `visit`; the first is chunk number `first`.
+    /// Hands those of the first `count` entries of `block` that are chunks of number `from` or
+    /// higher to `visit`; the first entry is chunk number `first`. Where `visit` breaks off, the
+    /// number of the next chunk.
     pub(super) fn visit(
         &self,
         block: &Block,
-        first: u64,
-        count: u64,
+        (first, count): (u64, u64),
+        from: u64,
         visit: &mut ChunkVisitor<'_>,
-    ) -> Result<ControlFlow<()>> {
+    ) -> Result<ControlFlow<u64>> {
+        let skipped = from.saturating_sub(first).min(count);
         let mut cursor = block.content()?;
+        cursor.skip(to_usize(self.bytes(skipped))?)?;
         let mut place = vec![0; self.geometry.rank()];
-        for i in 0..count {
+        for i in skipped..count {
             let Some(chunk) = self.form.read(&self.meta, &mut cursor)? else {
                 continue;
             };
-            self.numbering.place(first.saturating_add(i), &mut place);
+            let number = first.saturating_add(i);
+            self.numbering.place(number, &mut place);
             if self.geometry.holds(&place) && visit(&place, chunk).is_break() {
-                return Ok(ControlFlow::Break(()));
+                return Ok(ControlFlow::Break(number.saturating_add(1)));
             }
         }
         Ok(ControlFlow::Continue(()))

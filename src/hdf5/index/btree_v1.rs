@@ -7,10 +7,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::btree_v1::{BtreeV1, Node};
+use crate::hdf5::btree_v1::{BtreeV1, Node, Place};
 use crate::hdf5::index::{Geometry, Strays, stored_chunk};
 use crate::hdf5::metadata::Metadata;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::Cursor;
 
 /// Bytes of a key before the chunk's offset.
@@ -143,10 +143,14 @@ impl ChunkIndex for BtreeV1Index {
         Ok(None)
     }
 
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(&self, from: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         let mut entries = self.tree.entries()?;
         let mut place = vec![0; self.geometry.rank()];
         let mut strays = Strays::default();
+        if let Some((passed, at)) = from.0.split_first() {
+            strays = Strays(*passed);
+            entries.go_to(&Place::from_numbers(at))?;
+        }
         while let Some(entry) = entries.next_entry()? {
             let chunk = self.chunk(entry.key()?, entry.child()?, &mut place)?;
             // Old libraries leave chunks in the index that are outside since the dataset shrank.
@@ -157,6 +161,7 @@ impl ChunkIndex for BtreeV1Index {
                 None => strays.pass()?,
             }
         }
+        from.0 = [&[strays.0], entries.place().numbers().as_slice()].concat();
         Ok(())
     }
 }

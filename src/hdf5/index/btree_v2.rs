@@ -10,7 +10,7 @@ use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::{Geometry, Strays};
 use crate::hdf5::metadata::Metadata;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::Cursor;
 
 const RECORD: &str = "chunk record of a B-tree (version 2)";
@@ -63,10 +63,14 @@ impl ChunkIndex for BtreeV2Index {
         self.form.read(&self.meta, &mut self.cursor(&record))
     }
 
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        let mut records = self.tree.cursor(0);
+    fn walk_from(&self, from: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let (position, passed) = match *from.0 {
+            [position, passed] => (position, passed),
+            _ => (0, 0),
+        };
+        let mut records = self.tree.cursor(position);
         let mut place = vec![0; self.geometry.rank()];
-        let mut strays = Strays::default();
+        let mut strays = Strays(passed);
         while let Some(record) = records.next_record()? {
             let mut cursor = self.cursor(&record);
             let chunk = self.form.read(&self.meta, &mut cursor)?;
@@ -80,6 +84,7 @@ impl ChunkIndex for BtreeV2Index {
                 None => strays.pass()?,
             }
         }
+        from.0 = vec![records.position(), strays.0];
         Ok(())
     }
 }

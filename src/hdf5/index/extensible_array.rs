@@ -15,7 +15,7 @@ use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set};
 use crate::hdf5::metadata::Metadata;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::{Cursor, to_u64, to_usize};
 
 const HEADER: &str = "extensible array header";
@@ -194,20 +194,10 @@ impl ChunkIndex for ExtensibleArray {
         }
     }
 
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        let Some(at) = self.index_block else {
-            return Ok(());
-        };
-        let index = self.index_block(at)?;
-        let entries = self.sizes.index_entries;
-        if self.chunks.visit(&index, 0, entries, visit)?.is_break() {
-            return Ok(());
-        }
-        for u in 0..self.sizes.super_blocks() {
-            if self.walk_super_block(&index, u, visit)?.is_break() {
-                break;
-            }
-        }
+    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let from = place.0.first().copied().unwrap_or(0);
+        let next = self.walk_numbers(from, visit)?.break_value();
+        place.0 = vec![next.unwrap_or(u64::MAX)];
         Ok(())
     }
 }
@@ -229,25 +219,50 @@ impl ExtensibleArray {
         }
     }
 
+    /// Hands the chunks of number `from` or higher to `visit`; where that breaks off, the number of
+    /// the next chunk.
+    fn walk_numbers(&self, from: u64, visit: &mut ChunkVisitor<'_>) -> Result<ControlFlow<u64>> {
+        let Some(at) = self.index_block else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let index = self.index_block(at)?;
+        let in_index = (0, self.sizes.index_entries);
+        let visited = self.chunks.visit(&index, in_index, from, visit)?;
+        if visited.is_break() {
+            return Ok(visited);
+        }
+        let before = from.saturating_sub(self.sizes.index_entries);
+        let first = self.sizes.locate(before).map(|(u, _)| u);
+        for u in first.unwrap_or(self.sizes.super_blocks())..self.sizes.super_blocks() {
+            let visited = self.walk_super_block(&index, u, from, visit)?;
+            if visited.is_break() {
+                return Ok(visited);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
     fn walk_super_block(
         &self,
         index: &Block,
         u: u32,
+        from: u64,
         visit: &mut ChunkVisitor<'_>,
-    ) -> Result<ControlFlow<()>> {
+    ) -> Result<ControlFlow<u64>> {
         let Some(addresses) = self.addresses(index, u)? else {
             return Ok(ControlFlow::Continue(()));
         };
-        for i in 0..addresses.super_block.blocks {
+        let SuperBlock { start, entries, .. } = addresses.super_block;
+        let before = from.saturating_sub(self.sizes.index_entries);
+        let first = before.saturating_sub(start).checked_div(entries);
+        for i in first.unwrap_or(0)..addresses.super_block.blocks {
             let Some(at) = self.address(&addresses, i)? else {
                 continue;
             };
             let block = self.data_block(&addresses, i, at)?;
-            if self
-                .walk_data_block(&addresses, i, &block, visit)?
-                .is_break()
-            {
-                return Ok(ControlFlow::Break(()));
+            let visited = self.walk_data_block(&addresses, (i, &block), from, visit)?;
+            if visited.is_break() {
+                return Ok(visited);
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -256,24 +271,27 @@ impl ExtensibleArray {
     fn walk_data_block(
         &self,
         addresses: &Addresses,
-        i: u64,
-        block: &Block,
+        (i, block): (u64, &Block),
+        from: u64,
         visit: &mut ChunkVisitor<'_>,
-    ) -> Result<ControlFlow<()>> {
+    ) -> Result<ControlFlow<u64>> {
         let start = addresses.super_block.block_start(i);
         let start = start.saturating_add(self.sizes.index_entries);
         let paging = addresses.paging;
         if paging.pages() == 0 {
-            return self.chunks.visit(block, start, paging.entries, visit);
+            let all = (start, paging.entries);
+            return self.chunks.visit(block, all, from, visit);
         }
-        for page in 0..paging.pages() {
+        let (first_page, _) = paging.locate(from.saturating_sub(start));
+        for page in first_page..paging.pages() {
             let Some(block) = self.page(addresses, i, block, page)? else {
                 continue;
             };
             let (first, count) = paging.span(page);
-            let first = start.saturating_add(first);
-            if self.chunks.visit(&block, first, count, visit)?.is_break() {
-                return Ok(ControlFlow::Break(()));
+            let span = (start.saturating_add(first), count);
+            let visited = self.chunks.visit(&block, span, from, visit)?;
+            if visited.is_break() {
+                return Ok(visited);
             }
         }
         Ok(ControlFlow::Continue(()))

@@ -12,7 +12,7 @@ use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set};
 use crate::hdf5::metadata::Metadata;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::to_u64;
 
 const HEADER: &str = "fixed array header";
@@ -79,29 +79,40 @@ impl ChunkIndex for FixedArray {
         }
     }
 
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        let Some(at) = self.data_block else {
-            return Ok(());
-        };
-        let data_block = self.data_block(at)?;
-        if self.paging.pages() == 0 {
-            let all = self.paging.entries;
-            return self.chunks.visit(&data_block, 0, all, visit).map(|_| ());
-        }
-        for page in 0..self.paging.pages() {
-            let Some(block) = self.page(&data_block, page)? else {
-                continue;
-            };
-            let (first, count) = self.paging.span(page);
-            if let ControlFlow::Break(()) = self.chunks.visit(&block, first, count, visit)? {
-                break;
-            }
-        }
+    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let from = place.0.first().copied().unwrap_or(0);
+        let next = self.walk_numbers(from, visit)?.break_value();
+        place.0 = vec![next.unwrap_or(self.paging.entries)];
         Ok(())
     }
 }
 
 impl FixedArray {
+    /// Hands the chunks of number `from` or higher to `visit`; where that breaks off, the number of
+    /// the next chunk.
+    fn walk_numbers(&self, from: u64, visit: &mut ChunkVisitor<'_>) -> Result<ControlFlow<u64>> {
+        let Some(at) = self.data_block else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let data_block = self.data_block(at)?;
+        if self.paging.pages() == 0 {
+            let all = (0, self.paging.entries);
+            return self.chunks.visit(&data_block, all, from, visit);
+        }
+        let (first_page, _) = self.paging.locate(from);
+        for page in first_page..self.paging.pages() {
+            let Some(block) = self.page(&data_block, page)? else {
+                continue;
+            };
+            let span = self.paging.span(page);
+            let visited = self.chunks.visit(&block, span, from, visit)?;
+            if visited.is_break() {
+                return Ok(visited);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
     /// The data block: with all entries, or with the bitmap of its pages.
     fn data_block(&self, at: u64) -> Result<Block> {
         let prefix = self.chunks.prefix();

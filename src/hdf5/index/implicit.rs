@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, step, stored_chunk};
 use crate::hdf5::metadata::Metadata;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::source::check_range;
 
 /// Chunks in the order of their numbers, from one address on.
@@ -54,15 +54,27 @@ impl ChunkIndex for Implicit {
 
     /// # Errors
     /// `Corrupt` at the first chunk past the end of the file: a dataset may claim any number of them.
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        let mut place = vec![0; self.geometry.rank()];
+    fn walk_from(&self, from: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        const BEHIND: u64 = 1;
+        let (done, place) = from.0.split_first().unwrap_or((&0, &[]));
+        if *done == BEHIND {
+            return Ok(());
+        }
+        let mut place = place.to_vec();
+        place.resize(self.geometry.rank(), 0);
         while let Some(chunk) = self.find(&place)? {
             let source = &**self.meta.source();
             check_range(source, chunk.offset, chunk.length, "implicit index: chunk")?;
-            if visit(&place, chunk).is_break() || !step(&mut place, self.geometry.grid()) {
+            let is_enough = visit(&place, chunk).is_break();
+            if !step(&mut place, self.geometry.grid()) {
                 break;
             }
+            if is_enough {
+                from.0 = [&[0], place.as_slice()].concat();
+                return Ok(());
+            }
         }
+        from.0 = vec![BEHIND];
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::hdf5::index::{Geometry, stored_chunk};
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 
 /// A dataset of one chunk.
 #[derive(Debug)]
@@ -45,11 +45,16 @@ impl ChunkIndex for Single {
         Ok(self.chunk.filter(|_| self.geometry.holds(place)))
     }
 
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        let place = vec![0; self.geometry.rank()];
-        if let Some(chunk) = self.find(&place)? {
-            let _ = visit(&place, chunk); // it is the last one anyway
+    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        const BEHIND: u64 = 1;
+        let first = vec![0; self.geometry.rank()];
+        if place.0 == [BEHIND] {
+            return Ok(());
         }
+        if let Some(chunk) = self.find(&first)? {
+            let _ = visit(&first, chunk); // it is the last one anyway
+        }
+        place.0 = vec![BEHIND];
         Ok(())
     }
 }

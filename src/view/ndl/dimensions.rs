@@ -6,6 +6,7 @@
 //! numbers of the dimensions of a coordinate variable with several; they are sought in the variable's own
 //! group first, then in those above. ASDF has none of it.
 
+use crate::error::{Result, if_lasting};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Class, ReferenceKind};
@@ -24,12 +25,22 @@ pub(super) struct Coordinate {
 }
 
 /// Whether the array is a dimension coordinate that the language can express.
-pub(super) fn is_coordinate(container: &dyn Container, node: NodeId, array: &Array) -> bool {
+///
+/// # Errors
+/// As that cannot be found out now; so of all that follow.
+pub(super) fn is_coordinate(
+    container: &dyn Container,
+    node: NodeId,
+    array: &Array,
+) -> Result<bool> {
     let [size] = array.shape.dims() else {
-        return false;
+        return Ok(false);
     };
-    (*size > 0 || is_unlimited(array))
-        && text(container, node, b"CLASS").is_some_and(|class| class == b"DIMENSION_SCALE")
+    if *size == 0 && !is_unlimited(array) {
+        return Ok(false);
+    }
+    let class = text(container, node, b"CLASS")?;
+    Ok(class.is_some_and(|class| class == b"DIMENSION_SCALE"))
 }
 
 /// Whether the first dimension has no bound.
@@ -38,9 +49,10 @@ pub(super) fn is_unlimited(array: &Array) -> bool {
 }
 
 /// Whether the scale is a netCDF dimension alone, whose values mean nothing.
-pub(super) fn has_no_values(container: &dyn Container, node: NodeId) -> bool {
+pub(super) fn has_no_values(container: &dyn Container, node: NodeId) -> Result<bool> {
     const MARK: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
-    text(container, node, b"NAME").is_some_and(|name| name.starts_with(MARK))
+    let name = text(container, node, b"NAME")?;
+    Ok(name.is_some_and(|name| name.starts_with(MARK)))
 }
 
 /// The coordinate of each dimension of an array in the group at path `group`, as far as there are any.
@@ -49,37 +61,38 @@ pub(super) fn coordinates(
     node: NodeId,
     array: &Array,
     group: &[u8],
-) -> Vec<Option<Coordinate>> {
+) -> Result<Vec<Option<Coordinate>>> {
     let dims = array.shape.dims();
-    let mut found = by_list(source, node, dims);
+    let mut found = by_list(source, node, dims)?;
     if found.iter().all(Option::is_none) {
-        found = by_number(source, node, dims, group).unwrap_or(found);
+        found = by_number(source, node, dims, group)?.unwrap_or(found);
     }
-    found.resize(dims.len(), None);
-    found
+    Ok(found)
 }
 
 /// As `DIMENSION_LIST` says.
-fn by_list(source: &Source, node: NodeId, dims: &[u64]) -> Vec<Option<Coordinate>> {
+fn by_list(source: &Source, node: NodeId, dims: &[u64]) -> Result<Vec<Option<Coordinate>>> {
     let container = &*source.container;
-    let Some(list) = content(container, node, b"DIMENSION_LIST") else {
-        return Vec::new();
+    let Some(list) = content(container, node, b"DIMENSION_LIST")? else {
+        return Ok(Vec::new());
     };
     let Class::VariableLength(base) = &list.datatype.class else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let Class::Reference(kind) = base.class else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let Ok(size) = to_usize(list.datatype.size.into()) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let elements = list.elements.chunks_exact(size.max(1)).zip(dims);
     elements
-        .map(|(element, &extent)| {
-            let target = first_target(container, element, base.size, kind)?;
-            coordinate(source, target, extent)
-        })
+        .map(
+            |(element, &extent)| match first_target(container, element, base.size, kind)? {
+                Some(target) => coordinate(source, target, extent),
+                None => Ok(None),
+            },
+        )
         .collect()
 }
 
@@ -89,33 +102,42 @@ fn first_target(
     element: &[u8],
     size: u32,
     kind: ReferenceKind,
-) -> Option<NodeId> {
-    let size = Some(u64::from(size)).filter(|&size| size <= limits::TEXT_ELEMENT_BYTES)?;
-    let first = container.variable_length(element, size, 0..size).ok()??;
-    match container.reference(kind, &first).ok()? {
-        Reference::Object(node) => Some(node),
-        _ => None,
+) -> Result<Option<NodeId>> {
+    let size = u64::from(size);
+    if size > limits::TEXT_ELEMENT_BYTES {
+        return Ok(None);
+    }
+    let first = if_lasting(container.variable_length(element, size, 0..size))?;
+    let Some(first) = first.flatten() else {
+        return Ok(None);
+    };
+    match if_lasting(container.reference(kind, &first))? {
+        Some(Reference::Object(node)) => Ok(Some(node)),
+        _ => Ok(None),
     }
 }
 
 /// The array at `node`, if it can stand for a dimension of that extent.
-fn coordinate(source: &Source, node: NodeId, extent: u64) -> Option<Coordinate> {
-    let found = source.container.node(node).ok()?;
+fn coordinate(source: &Source, node: NodeId, extent: u64) -> Result<Option<Coordinate>> {
+    let Some(found) = if_lasting(source.container.node(node))? else {
+        return Ok(None);
+    };
     let NodeKind::Array(array) = &found.kind else {
-        return None;
+        return Ok(None);
     };
     let is_unlimited = is_unlimited(array);
     let size = array.shape.dims().first().copied();
     // In netCDF a variable may not yet have grown to its unlimited dimension.
     let fits = size == Some(extent) || is_unlimited;
-    if !fits || !is_coordinate(&*source.container, node, array) {
-        return None;
+    if !fits || !is_coordinate(&*source.container, node, array)? {
+        return Ok(None);
     }
-    Some(Coordinate {
+    let path = (source.paths)(node)?;
+    Ok(path.map(|path| Coordinate {
         node,
-        path: (source.paths)(node)?,
+        path,
         is_unlimited,
-    })
+    }))
 }
 
 /// As netCDF's numbers say.
@@ -124,89 +146,111 @@ fn by_number(
     node: NodeId,
     dims: &[u64],
     group: &[u8],
-) -> Option<Vec<Option<Coordinate>>> {
+) -> Result<Option<Vec<Option<Coordinate>>>> {
     let numbers = integers(&*source.container, node, b"_Netcdf4Coordinates")?;
-    if numbers.len() != dims.len() {
-        return None;
-    }
-    let groups = groups_down_to(&*source.container, group);
-    let pairs = numbers.iter().zip(dims);
-    Some(
-        pairs
-            .map(|(&number, &extent)| {
-                let mut nearest = groups.iter().rev();
-                nearest.find_map(|&group| scale_of(source, group, number, extent))
-            })
-            .collect(),
-    )
+    let Some(numbers) = numbers.filter(|numbers| numbers.len() == dims.len()) else {
+        return Ok(None);
+    };
+    let groups = groups_down_to(&*source.container, group)?;
+    let nearest = |(&number, &extent)| {
+        let mut nearest = groups.iter().rev();
+        let found = |&group| scale_of(source, group, number, extent).transpose();
+        nearest.find_map(found).transpose()
+    };
+    numbers
+        .iter()
+        .zip(dims)
+        .map(nearest)
+        .collect::<Result<_>>()
+        .map(Some)
 }
 
 /// The groups on the way to the one at `path`, from the root on.
-fn groups_down_to(container: &dyn Container, path: &[u8]) -> Vec<NodeId> {
+fn groups_down_to(container: &dyn Container, path: &[u8]) -> Result<Vec<NodeId>> {
     let mut groups = vec![container.root()];
     let names = path.split(|&byte| byte == b'/');
     let names = names.filter(|name| !name.is_empty());
     for name in names {
-        let group = groups.last().copied();
-        let link = group.and_then(|group| container.link(group, name).ok().flatten());
+        let group = groups.last().copied().unwrap_or(container.root());
+        let link = if_lasting(container.link(group, name))?.flatten();
         match link.map(|link| link.target) {
             Some(LinkTarget::Hard(node)) => groups.push(node),
             _ => break,
         }
     }
-    groups
+    Ok(groups)
 }
 
 /// The scale of that number in a group.
-fn scale_of(source: &Source, group: NodeId, number: i128, extent: u64) -> Option<Coordinate> {
+fn scale_of(
+    source: &Source,
+    group: NodeId,
+    number: i128,
+    extent: u64,
+) -> Result<Option<Coordinate>> {
     let container = &*source.container;
-    let mut links = container.links(group).ok()?;
+    let Some(mut links) = if_lasting(container.links(group))? else {
+        return Ok(None);
+    };
     for _ in 0..limits::NDL_SCALES {
-        let link = links.next().ok()??;
+        let Some(link) = if_lasting(links.next())?.flatten() else {
+            break;
+        };
         let LinkTarget::Hard(node) = link.target else {
             continue;
         };
-        let Ok(found) = container.node(node) else {
+        let Some(found) = if_lasting(container.node(node))? else {
             continue;
         };
         let is_line =
             matches!(&found.kind, NodeKind::Array(array) if array.shape.dims().len() == 1);
-        if is_line && integers(container, node, b"_Netcdf4Dimid").as_deref() == Some(&[number]) {
+        if is_line && integers(container, node, b"_Netcdf4Dimid")?.as_deref() == Some(&[number]) {
             return coordinate(source, node, extent);
         }
     }
-    None
+    Ok(None)
 }
 
-fn content(container: &dyn Container, node: NodeId, name: &[u8]) -> Option<AttributeContent> {
-    container.attribute(node, name).ok()??.content.ok()
+fn content(
+    container: &dyn Container,
+    node: NodeId,
+    name: &[u8],
+) -> Result<Option<AttributeContent>> {
+    let attribute = if_lasting(container.attribute(node, name))?.flatten();
+    let content = attribute.map(|attribute| if_lasting(attribute.content));
+    Ok(content.transpose()?.flatten())
 }
 
 /// The text of a short attribute.
-fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Option<Vec<u8>> {
-    let content = content(container, node, name)?;
-    match content.datatype.class {
+fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<u8>>> {
+    let Some(content) = content(container, node, name)? else {
+        return Ok(None);
+    };
+    Ok(match content.datatype.class {
         Class::String { padding, .. } => {
             let text = crate::model::text::without_padding(&content.elements, padding);
             Some(text.to_vec())
         }
         Class::VariableString { .. } => {
             const SHORT: u64 = 256;
-            let length = container
-                .variable_length_bytes(&content.elements, 1)
-                .ok()??;
+            let length = container.variable_length_bytes(&content.elements, 1);
+            let Some(length) = if_lasting(length)?.flatten() else {
+                return Ok(None);
+            };
             let range = 0..length.min(SHORT);
-            container
-                .variable_length(&content.elements, 1, range)
-                .ok()?
+            if_lasting(container.variable_length(&content.elements, 1, range))?.flatten()
         }
         _ => None,
-    }
+    })
 }
 
 /// The numbers of an attribute of integers.
-fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Option<Vec<i128>> {
+fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<i128>>> {
     let content = content(container, node, name)?;
+    Ok(content.and_then(|content| numbers(&content)))
+}
+
+fn numbers(content: &AttributeContent) -> Option<Vec<i128>> {
     let Class::Integer {
         order,
         signed,

@@ -14,6 +14,7 @@ use crate::model::storage::Filter;
 use crate::model::{Array, Attribute, Datatype, NodeId, NodeKind, Shape};
 use crate::view::attributes::{byte_order, charset_name, filter_name, innermost};
 use crate::view::ndl::dimensions::{self, Coordinate};
+use crate::view::ndl::place::{Members, Step};
 use crate::view::ndl::value::value;
 use crate::view::ndl::yaml::{self, Lines, text};
 use crate::view::ndl::{Document, Source};
@@ -22,116 +23,220 @@ use crate::wire::{to_u64, to_usize};
 /// A storage directive and its value.
 type Directive = (&'static [u8], String);
 
+/// Attributes of a node that are to be written and, as further ones, the scalars of a group.
+pub(super) struct Attributes {
+    node: NodeId,
+    /// The number of the next attribute; `None` behind the last.
+    next: Option<u64>,
+    texts: Members,
+    next_text: usize,
+    is_open: bool,
+    /// Why there are more.
+    failure: Option<Error>,
+}
+
+/// Arrays that are to be written under one key, each with its attributes.
+pub(super) struct Section {
+    kind: Kind,
+    members: Members,
+    next: usize,
+    is_open: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Coordinates,
+    Arrays,
+}
+
+impl Attributes {
+    /// Those of `node`, and `texts`.
+    pub(super) fn of(node: NodeId, texts: Members) -> Self {
+        Attributes {
+            node,
+            next: Some(0),
+            texts,
+            next_text: 0,
+            is_open: false,
+            failure: None,
+        }
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        self.texts.weight()
+    }
+}
+
+impl Section {
+    pub(super) fn coordinates(members: Members) -> Self {
+        Self::new(Kind::Coordinates, members)
+    }
+
+    pub(super) fn arrays(members: Members) -> Self {
+        Self::new(Kind::Arrays, members)
+    }
+
+    fn new(kind: Kind, members: Members) -> Self {
+        Section {
+            kind,
+            members,
+            next: 0,
+            is_open: false,
+        }
+    }
+
+    pub(super) fn weight(&self) -> u64 {
+        self.members.weight()
+    }
+}
+
 impl Document<'_> {
-    /// The attributes of a node and, as further ones, the scalars of a group; says whether there are any.
-    pub(super) fn attributes(&mut self, node: NodeId, texts: &[(Vec<u8>, NodeId)]) -> Result<bool> {
-        let mut any = false;
-        let mut written = Ok(());
-        let source = self.source;
-        let lines = &mut self.lines;
-        let mut visit = |attribute: Attribute| {
-            written = open_once(lines, &mut any)
-                .and_then(|()| write_attribute(source, lines, &attribute.name, attribute.content));
-            match written {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
+    /// Attributes until enough is written; the rest comes next.
+    pub(super) fn write_attributes(&mut self, mut left: Attributes) {
+        if let Some(next) = &mut left.next {
+            let (source, lines, enough) = (self.source, &mut self.lines, self.enough);
+            let (object, damaged) = (&self.place.object, &mut *self.damaged);
+            let mut is_full = false;
+            let visited =
+                source
+                    .container
+                    .attributes_from(left.node, next, &mut |attribute: Attribute| {
+                        open_once(lines, &mut left.is_open);
+                        let (name, content) = (&attribute.name, attribute.content);
+                        let path = || super::join(object, &[b"@", &name[..]].concat());
+                        write_attribute(source, lines, name, content, &mut |error| {
+                            damaged(&path(), error);
+                        });
+                        is_full = lines.length() >= enough;
+                        match is_full {
+                            true => ControlFlow::Break(()),
+                            false => ControlFlow::Continue(()),
+                        }
+                    });
+            if let Err(error) = visited {
+                left.failure.get_or_insert(error);
+            }
+            if !is_full {
+                left.next = None;
+            }
+        }
+        while !self.is_full() {
+            let Some((name, node)) = left.texts.get(left.next_text) else {
+                return self.end_attributes(&left);
+            };
+            open_once(&mut self.lines, &mut left.is_open);
+            match self.source.container.node(node) {
+                Ok(found) => {
+                    if let NodeKind::Text(value) = &found.kind {
+                        self.lines.pair(name, &scalar(value));
+                    }
+                }
+                Err(error) => self.unreadable(name, &error),
+            }
+            left.next_text += 1;
+        }
+        self.then(Step::Attributes(left));
+    }
+
+    fn end_attributes(&mut self, written: &Attributes) {
+        if written.is_open {
+            self.lines.close();
+            self.place.is_empty = false;
+        }
+        if let Some(error) = &written.failure {
+            self.unreadable_part(b"attributes", error);
+        }
+    }
+
+    /// The next array of a section.
+    pub(super) fn next_array(&mut self, mut section: Section) -> Result<()> {
+        let Some((name, node)) = section.members.get(section.next) else {
+            if section.is_open {
+                self.lines.close();
+            }
+            return Ok(());
+        };
+        if !std::mem::replace(&mut section.is_open, true) {
+            self.place.is_empty = false;
+            self.lines.open(match section.kind {
+                Kind::Coordinates => b"dimcoords",
+                Kind::Arrays => b"ndarrays",
+            });
+        }
+        let found = match self.source.container.node(node) {
+            Ok(found) => found,
+            // It was read before: what fails here is short of memory, or changed.
+            Err(error) => {
+                self.then(Step::Arrays(section));
+                return Err(error);
             }
         };
-        let visited = source.container.attributes(node, &mut visit);
-        written?;
-        for (name, node) in texts {
-            open_once(&mut self.lines, &mut any)?;
-            if let Ok(found) = source.container.node(*node)
-                && let NodeKind::Text(value) = &found.kind
-            {
-                self.lines.pair(name, &scalar(value))?;
-            }
-        }
-        if any {
-            self.lines.close();
-        }
-        if let Err(error) = visited {
-            self.unreadable(b"attributes", &error)?;
-        }
-        Ok(any)
-    }
-
-    /// Dimension coordinates; says whether there are any.
-    pub(super) fn coordinates(&mut self, members: &[(Vec<u8>, NodeId)]) -> Result<bool> {
-        self.section(b"dimcoords", members, |document, node, array| {
-            let size = array.shape.dims().first().copied().unwrap_or(0);
-            let is_unlimited = dimensions::is_unlimited(array);
-            let shown = match is_unlimited {
-                true => "null".to_owned(),
-                false => size.to_string(),
-            };
-            document.lines.pair(b"size", &shown)?;
-            document.datatype(&array.datatype)?;
-            if !dimensions::has_no_values(&*document.source.container, node) {
-                document.value(array, limits::NDL_VALUES)?;
-            }
-            let present = is_unlimited.then(|| (&b"size"[..], size.to_string()));
-            document.storage(array, present)
-        })
-    }
-
-    /// Other arrays, of the group at path `group`; says whether there are any.
-    pub(super) fn arrays(&mut self, members: &[(Vec<u8>, NodeId)], group: &[u8]) -> Result<bool> {
-        self.section(b"ndarrays", members, |document, node, array| {
-            let coordinates = dimensions::coordinates(document.source, node, array, group);
-            let present = document.shape(array, &coordinates, group)?;
-            document.datatype(&array.datatype)?;
-            if document.options.values > 0 {
-                document.value(array, document.options.values)?;
-            }
-            document.storage(array, present)
-        })
-    }
-
-    /// Arrays under one key, each with what `inside` writes and its attributes.
-    fn section(
-        &mut self,
-        key: &[u8],
-        members: &[(Vec<u8>, NodeId)],
-        inside: impl Fn(&mut Self, NodeId, &Arc<Array>) -> Result<()>,
-    ) -> Result<bool> {
-        if members.is_empty() {
-            return Ok(false);
-        }
-        self.lines.open(key)?;
-        for (name, node) in members {
-            // It was read before: what fails here is short of memory, or changed.
-            let found = self.source.container.node(*node)?;
-            let NodeKind::Array(array) = &found.kind else {
-                continue;
-            };
-            self.lines.open(name)?;
+        section.next += 1;
+        if let NodeKind::Array(array) = &found.kind {
+            self.place.object = super::join(&self.place.path, name);
+            self.lines.open(name);
+            let kind = section.kind;
+            self.then(Step::Arrays(section));
+            self.then(Step::Close);
+            self.then(Step::Attributes(Attributes::of(node, Members::default())));
             if let Err(error) = &array.storage {
-                self.unreadable(b"elements", error)?;
+                self.unreadable_part(b"elements", error);
             }
-            inside(self, *node, array)?;
-            self.attributes(*node, &[])?;
-            self.lines.close();
+            match kind {
+                Kind::Coordinates => self.coordinate(node, array),
+                Kind::Arrays => self.array(node, array),
+            }
+            if self.needs_too_much() {
+                let most = to_u64(limits::NDL_NAMES);
+                return self.fail(Error::limit("names of a document's coordinates", most));
+            }
+        } else {
+            self.then(Step::Arrays(section));
         }
-        self.lines.close();
-        Ok(true)
+        Ok(())
     }
 
-    fn datatype(&mut self, datatype: &Datatype) -> Result<()> {
-        self.lines.pair(b"type", &ndl_type(datatype))
+    /// A dimension coordinate.
+    fn coordinate(&mut self, node: NodeId, array: &Arc<Array>) {
+        let size = array.shape.dims().first().copied().unwrap_or(0);
+        let is_unlimited = dimensions::is_unlimited(array);
+        let shown = match is_unlimited {
+            true => "null".to_owned(),
+            false => size.to_string(),
+        };
+        self.lines.pair(b"size", &shown);
+        self.datatype(&array.datatype);
+        let is_bare = dimensions::has_no_values(&*self.source.container, node);
+        if !self.told(b"value", is_bare) {
+            self.value(array, limits::NDL_VALUES);
+        }
+        let present = is_unlimited.then(|| (&b"size"[..], size.to_string()));
+        self.storage(array, present);
+    }
+
+    /// Any other array, of the present group.
+    fn array(&mut self, node: NodeId, array: &Arc<Array>) {
+        let coordinates = dimensions::coordinates(self.source, node, array, &self.place.path);
+        let mut coordinates = self.told(b"shape", coordinates);
+        coordinates.resize(array.shape.dims().len(), None);
+        let present = self.shape(array, &coordinates);
+        self.datatype(&array.datatype);
+        if self.options.values > 0 {
+            self.value(array, self.options.values);
+        }
+        self.storage(array, present);
+    }
+
+    fn datatype(&mut self, datatype: &Datatype) {
+        self.lines.pair(b"type", &ndl_type(datatype));
     }
 
     /// The shape; returns the storage directive of the present one, where the shape does not tell it.
-    fn shape(
-        &mut self,
-        array: &Array,
-        coordinates: &[Option<Coordinate>],
-        group: &[u8],
-    ) -> Result<Option<Directive>> {
+    fn shape(&mut self, array: &Array, coordinates: &[Option<Coordinate>]) -> Option<Directive> {
         let Shape::Simple { dims, max } = &array.shape else {
-            self.lines.comment("null dataspace")?;
-            self.lines.pair(b"shape", "[0]")?;
-            return Ok(None);
+            self.lines.comment("null dataspace");
+            self.lines.pair(b"shape", "[0]");
+            return None;
         };
         let mut shown = Vec::new();
         let mut is_open = false;
@@ -141,7 +246,7 @@ impl Document<'_> {
                     is_open |= coordinate.is_unlimited;
                     self.need(coordinate);
                     let (place, name) = super::split(&coordinate.path);
-                    text(if place == group {
+                    text(if place == self.place.path {
                         name
                     } else {
                         &coordinate.path
@@ -155,7 +260,7 @@ impl Document<'_> {
             });
         }
         self.lines
-            .pair(b"shape", &format!("[{}]", shown.join(", ")))?;
+            .pair(b"shape", &format!("[{}]", shown.join(", ")));
         let bounded = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| max > *dim);
         if dims.iter().zip(max).any(bounded) {
             let bounds: Vec<_> = max
@@ -163,22 +268,22 @@ impl Document<'_> {
                 .map(|max| max.map_or("null".to_owned(), |max| max.to_string()))
                 .collect();
             let comment = format!("may grow to [{}]", bounds.join(", "));
-            self.lines.comment(&comment)?;
+            self.lines.comment(&comment);
         }
-        Ok(is_open.then(|| (&b"shape"[..], format!("{dims:?}"))))
+        is_open.then(|| (&b"shape"[..], format!("{dims:?}")))
     }
 
     /// The value of an array of at most `most` elements.
-    fn value(&mut self, array: &Arc<Array>, most: u64) -> Result<()> {
+    fn value(&mut self, array: &Arc<Array>, most: u64) {
         match read_value(self.source, array, most) {
             Ok(value) => self.lines.pair(b"value", &value),
             Err(Error::Limit { .. }) => self.lines.comment("value: too long to be shown"),
-            Err(error) => self.unreadable(b"value", &error),
+            Err(error) => self.unreadable_part(b"value", &error),
         }
     }
 
     /// Storage directives, `present` being the one of the present extent.
-    fn storage(&mut self, array: &Array, present: Option<Directive>) -> Result<()> {
+    fn storage(&mut self, array: &Array, present: Option<Directive>) {
         let mut directives: Vec<Directive> = present.into_iter().collect();
         // In a damaged file the chunks may have other dimensions than the array.
         let has_rank = |chunk: &&Vec<u64>| chunk.len() == array.shape.dims().len();
@@ -197,21 +302,21 @@ impl Document<'_> {
             directives.push((b"fillvalue", fill));
         }
         if directives.is_empty() {
-            return Ok(());
+            return;
         }
         self.lines.map(b"storage", |lines| {
-            let mut directives = directives.iter();
-            directives.try_for_each(|(key, value)| lines.pair(key, value))
-        })
+            for (key, value) in &directives {
+                lines.pair(key, value);
+            }
+        });
     }
 }
 
 /// Writes the key of attributes before the first.
-fn open_once(lines: &mut Lines<'_>, is_open: &mut bool) -> Result<()> {
+fn open_once(lines: &mut Lines<'_>, is_open: &mut bool) {
     if !std::mem::replace(is_open, true) {
-        lines.open(b"attributes")?;
+        lines.open(b"attributes");
     }
-    Ok(())
 }
 
 /// An attribute: a single string in the short form, which no other type is told from, all else in the full.
@@ -220,10 +325,14 @@ fn write_attribute(
     lines: &mut Lines<'_>,
     name: &[u8],
     content: Result<AttributeContent>,
-) -> Result<()> {
+    damaged: &mut dyn FnMut(&Error),
+) {
     let content = match content {
         Ok(content) => content,
-        Err(error) => return write_damaged(lines, name, &error),
+        Err(error) => {
+            damaged(&error);
+            return write_damaged(lines, name, &error);
+        }
     };
     let value = match content.shape {
         Shape::Null => Ok("[]".to_owned()),
@@ -244,33 +353,35 @@ fn write_attribute(
     lines.map(name, |lines| {
         match &content.shape {
             Shape::Null => {
-                lines.comment("null dataspace")?;
-                lines.pair(b"shape", "[0]")?;
+                lines.comment("null dataspace");
+                lines.pair(b"shape", "[0]");
             }
-            Shape::Simple { dims, .. } => lines.pair(b"shape", &format!("{dims:?}"))?,
+            Shape::Simple { dims, .. } => lines.pair(b"shape", &format!("{dims:?}")),
         }
-        lines.pair(b"type", &ndl_type(&content.datatype))?;
+        lines.pair(b"type", &ndl_type(&content.datatype));
         match value {
-            Ok(value) => lines.pair(b"value", &value)?,
+            Ok(value) => lines.pair(b"value", &value),
             Err(error) => {
-                lines.comment(&text(error.to_string().as_bytes()))?;
-                lines.pair(b"value", "null")?;
+                if !matches!(error, Error::Limit { .. }) {
+                    damaged(&error);
+                }
+                lines.comment(&text(error.to_string().as_bytes()));
+                lines.pair(b"value", "null");
             }
         }
         let directives: Vec<String> = encoding(&content.datatype)
             .map(|(key, value)| format!("{}: {value}", text(key)))
             .collect();
-        match directives.is_empty() {
-            true => Ok(()),
-            false => lines.pair(b"storage", &format!("{{{}}}", directives.join(", "))),
+        if !directives.is_empty() {
+            lines.pair(b"storage", &format!("{{{}}}", directives.join(", ")));
         }
-    })
+    });
 }
 
 /// An attribute that cannot be read: its name is known, its value is null.
-fn write_damaged(lines: &mut Lines<'_>, name: &[u8], error: &Error) -> Result<()> {
-    lines.comment(&text(error.to_string().as_bytes()))?;
-    lines.pair(name, "null")
+fn write_damaged(lines: &mut Lines<'_>, name: &[u8], error: &Error) {
+    lines.comment(&text(error.to_string().as_bytes()));
+    lines.pair(name, "null");
 }
 
 /// All elements of an array as a value.

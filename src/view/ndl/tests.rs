@@ -9,7 +9,9 @@ use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Charset, Class, ReferenceKind, StringPadding};
 use crate::model::storage::{Filter, Pipeline, Storage};
 use crate::model::value::tests::{int, type_of};
-use crate::model::{Attribute, LinkStream, Reference, Shape};
+use crate::model::{Attribute, Reference, Shape};
+use crate::view::View;
+use crate::view::streamed::Streamed;
 
 /// Nodes by number. A variable-length element is one byte, a reference to the node of that number.
 struct Small;
@@ -157,7 +159,9 @@ impl Container for Small {
         for (name, content) in attributes(id) {
             let name = name.as_bytes().to_vec();
             let content = Ok(content);
-            let _all_are_wanted = visit(Attribute { name, content });
+            if visit(Attribute { name, content }).is_break() {
+                break;
+            }
         }
         Ok(())
     }
@@ -184,20 +188,33 @@ impl Container for Small {
 }
 
 fn document(node: NodeId, path: &str, values: u64) -> String {
-    let paths = |node| match node {
-        ROOT => Some(b"/".to_vec()),
-        TIME => Some(b"/time".to_vec()),
-        _ => None,
+    let paths = |node| {
+        Ok(match node {
+            ROOT => Some(b"/".to_vec()),
+            TIME => Some(b"/time".to_vec()),
+            _ => None,
+        })
     };
     let source = Source {
         container: Arc::new(Small),
         engine: Engine::new(0, 1),
         paths: Arc::new(paths),
     };
-    let mut out = Vec::new();
-    let options = Options { values };
-    write(&source, node, path.as_bytes(), options, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    let description = Description {
+        source,
+        node,
+        path: path.as_bytes().to_vec(),
+        options: Options { values },
+    };
+    let document = Streamed::new(description);
+    let whole = document.read_at(0, 1 << 20).unwrap();
+    document.forget();
+    // A byte at a time stops behind each line.
+    for (at, byte) in (0..).zip(whole.iter()) {
+        assert_eq!(document.read_at(at, 1).unwrap()[..], [*byte], "{at}");
+    }
+    assert!(document.read_at(whole.len() as u64, 1).unwrap().is_empty());
+    String::from_utf8(whole.to_vec()).unwrap()
 }
 
 const TIME_TEXT: &str = "  dimcoords:

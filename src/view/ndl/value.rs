@@ -228,7 +228,7 @@ impl Text<'_> {
             self.out.push_str("null");
             return Ok(());
         };
-        let path = (self.source.paths)(node);
+        let path = (self.source.paths)(node)?;
         let path = path.unwrap_or_else(|| format!("@{:#x}", node.0).into_bytes());
         self.out.push_str("{target: ");
         self.out.push_str(&yaml::text(&path));

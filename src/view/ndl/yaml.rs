@@ -1,63 +1,66 @@
 //! Lines of a YAML document in block form.
 
-use crate::error::Result;
 use crate::model::ndl::write_yaml_text;
-use crate::view::piped::Sink;
 
-/// Writes lines, indented.
+/// Appends lines, indented.
 pub(super) struct Lines<'a> {
-    sink: &'a mut dyn Sink,
+    out: &'a mut Vec<u8>,
     line: String,
     depth: usize,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(sink: &'a mut dyn Sink) -> Self {
+    /// Goes on behind `out`, below so many keys.
+    pub(super) fn new(out: &'a mut Vec<u8>, depth: usize) -> Self {
         Lines {
-            sink,
+            out,
             line: String::new(),
-            depth: 0,
+            depth,
         }
     }
 
+    /// How many keys the next line stands below.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Bytes that there are, with those that were there before.
+    pub(super) fn length(&self) -> usize {
+        self.out.len()
+    }
+
     /// A line of its own.
-    pub(super) fn line(&mut self, text: &str) -> Result<()> {
+    pub(super) fn line(&mut self, text: &str) {
         self.indent();
         self.line.push_str(text);
-        self.end()
+        self.end();
     }
 
     /// A comment; `text` stands on one line.
-    pub(super) fn comment(&mut self, text: &str) -> Result<()> {
-        self.line(&format!("# {text}"))
+    pub(super) fn comment(&mut self, text: &str) {
+        self.line(&format!("# {text}"));
     }
 
     /// A key and its value, which is YAML in flow form.
-    pub(super) fn pair(&mut self, key: &[u8], value: &str) -> Result<()> {
-        self.key(key)?;
+    pub(super) fn pair(&mut self, key: &[u8], value: &str) {
+        self.key(key);
         self.line.push(' ');
         self.line.push_str(value);
-        self.end()
+        self.end();
     }
 
     /// A key; what `inside` writes stands below it.
-    pub(super) fn map(
-        &mut self,
-        key: &[u8],
-        inside: impl FnOnce(&mut Self) -> Result<()>,
-    ) -> Result<()> {
-        self.open(key)?;
-        inside(self)?;
+    pub(super) fn map(&mut self, key: &[u8], inside: impl FnOnce(&mut Self)) {
+        self.open(key);
+        inside(self);
         self.close();
-        Ok(())
     }
 
     /// A key; what follows until [`Lines::close`] stands below it.
-    pub(super) fn open(&mut self, key: &[u8]) -> Result<()> {
-        self.key(key)?;
-        self.end()?;
+    pub(super) fn open(&mut self, key: &[u8]) {
+        self.key(key);
+        self.end();
         self.depth += 1;
-        Ok(())
     }
 
     /// Ends what stands below the last key.
@@ -65,20 +68,19 @@ impl<'a> Lines<'a> {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    fn key(&mut self, key: &[u8]) -> Result<()> {
+    fn key(&mut self, key: &[u8]) {
         self.indent();
         // YAML 1.2, 7.4.2: an implicit key has at most 1024 characters; an escape has up to six.
         const IMPLICIT: usize = 1024 / 6;
         if key.len() > IMPLICIT {
             self.line.push_str("? ");
             write_yaml_text(key, &mut self.line);
-            self.end()?;
+            self.end();
             self.indent();
         } else {
             write_yaml_text(key, &mut self.line);
         }
         self.line.push(':');
-        Ok(())
     }
 
     fn indent(&mut self) {
@@ -86,11 +88,10 @@ impl<'a> Lines<'a> {
         self.line.extend(blanks);
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self) {
         self.line.push('\n');
-        self.sink.put(self.line.as_bytes())?;
+        self.out.extend_from_slice(self.line.as_bytes());
         self.line.clear();
-        Ok(())
     }
 }
 
@@ -162,10 +163,8 @@ mod tests {
     #[test]
     fn a_long_key_is_said_to_be_one() {
         let mut out = Vec::new();
-        let mut lines = Lines::new(&mut out);
-        lines
-            .map(b"/a b", |lines| lines.pair(&[b'x'; 200], "[1]"))
-            .unwrap();
+        let mut lines = Lines::new(&mut out, 0);
+        lines.map(b"/a b", |lines| lines.pair(&[b'x'; 200], "[1]"));
         let expected = format!("/a b:\n  ? \"{0}\"\n  : [1]\n", "x".repeat(200));
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

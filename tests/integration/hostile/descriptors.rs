@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use super::hdf5::*;
 use super::values::{all, put_list, regular};
-use crate::harness::Mount;
+use crate::harness::{H5FS, MOUNT_LIMIT, Mount, run};
 
 /// As many as are kept open of each kind, and a few.
 const FEW: usize = 600;
@@ -78,4 +79,44 @@ fn virtual_sources_within_virtual_sources() {
         let open = open_files(&mount, &source);
         assert!(open < FEW, "{kind}: {open} are open");
     }
+}
+
+/// Raw files, and sources of a virtual dataset, where the user may have fewer files open than there are.
+#[test]
+fn more_files_than_the_user_may_have_open() {
+    const FILES: u64 = 100;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let mut file = Hdf5::new();
+    let parts = put_parts(&mut file, FILES, 1, "byte", |i| format!("source-{i}.h5"));
+    let mut links = vec![(b"parts".to_vec(), parts)];
+    for i in 0..FILES {
+        let number = u8::try_from(i).expect("few");
+        let mut source = Hdf5::new();
+        let byte = source.put_bytes(&[number]);
+        let root = source.put_group(&[(b"byte", byte)]);
+        let path = |name: String| directory.path().join(name);
+        fs::write(path(format!("source-{i}.h5")), source.rooted(root)).expect("a source");
+        fs::write(path(format!("raw-{i}")), [number]).expect("a raw file");
+        let raw = file.put_in_raw_file(&format!("raw-{i}"), 1);
+        links.push((format!("raw-{i}").into_bytes(), raw));
+    }
+    let links: Vec<_> = links.iter().map(|(name, at)| (&name[..], *at)).collect();
+    let root = file.put_group(&links);
+    let source = directory.path().join("main.h5");
+    fs::write(&source, file.rooted(root)).expect("main.h5");
+
+    let mount = Mount::prepare();
+    let few = "ulimit -n 64; exec \"$0\" \"$@\"";
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", few, H5FS])
+        .arg(&source)
+        .arg(&mount.path);
+    run(&mut command, MOUNT_LIMIT).success();
+    let numbers: Vec<u8> = (0..FILES).map(|i| u8::try_from(i).expect("few")).collect();
+    assert_eq!(fs::read(mount.at("parts")).expect("parts"), numbers);
+    let raw = |i| fs::read(mount.at(&format!("raw-{i}"))).expect("a raw file");
+    let read: Vec<u8> = (0..FILES).flat_map(raw).collect();
+    assert_eq!(read, numbers);
+    assert_eq!(fs::read(mount.at("parts")).expect("parts"), numbers);
 }

@@ -370,6 +370,55 @@ fn a_name_twice_in_a_dense_group() {
     assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
 }
 
+/// A dense group of two links, whose names are filed under these hashes, in this order.
+fn filed_under(names: [(&[u8; 3], u32); 2]) -> Vec<u8> {
+    let mut file = Hdf5::new();
+    let child = file.put_bytes(b"child");
+    let links = names.map(|(name, _)| link_body(name, 0, &child.to_le_bytes()));
+    let heap = super::values::heap_of(&mut file, &links.concat());
+    let length = links[0].len() as u64;
+    let record = |hash: u32, before: u64| {
+        let id = heap_id(DIRECT_PREFIX + before, length);
+        [&hash.to_le_bytes()[..], &id[..7]].concat()
+    };
+    let records = [record(names[0].1, 0), record(names[1].1, length)];
+    let mut tree = names_index(0);
+    (tree.used, tree.total) = (2, 2);
+    tree.root = file.put(&tree.leaf(&records.concat()));
+    let tree = file.put(&tree.header());
+    let bad = file.put(&dense_group(heap, tree));
+    file.beside_good(bad)
+}
+
+/// What is listed can be opened; that there is more is an error.
+#[test]
+fn names_under_wrong_hashes() {
+    let hash = |name: &[u8; 3]| h5fs::wire::checksum::lookup3(name);
+    let (mut first, mut last) = (b"one", b"two");
+    if hash(first) > hash(last) {
+        (first, last) = (last, first);
+    }
+    let sound = [(first, hash(first)), (last, hash(last))];
+    let tree = good_is_good(filed_under(sound));
+    assert_eq!(tree.names("bad"), Ok(vec![first.to_vec(), last.to_vec()]));
+    let wrong = [
+        [(first, hash(first)), (last, hash(last) + 1)],
+        [(first, hash(first) + 1), (last, hash(last))],
+        [(first, hash(last)), (last, hash(first))],
+        [(last, hash(last)), (first, hash(first))],
+    ];
+    for names in wrong {
+        let tree = good_is_good(filed_under(names));
+        let (listed, end) = tree.listing("bad");
+        assert!(listed.len() < 2, "{listed:?}");
+        assert_eq!(errno_of(end), Errno::EIO, "{names:?}");
+        for name in listed {
+            let path = format!("bad/{}", String::from_utf8_lossy(&name));
+            assert_eq!(tree.content(&path), Ok(b"child".to_vec()), "{path}");
+        }
+    }
+}
+
 #[test]
 fn new_trees_that_lie() {
     let lies: [fn(&mut Btree2); 13] = [

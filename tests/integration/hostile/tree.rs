@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use super::visit::{Bounds, filesystem, walk};
 
 /// Processor time that a request may take in a build without optimization.
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(5);
 
 /// After which it is taken to hang, processors being shared.
 pub(crate) const HANGS: Duration = Duration::from_secs(30);

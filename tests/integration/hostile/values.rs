@@ -230,6 +230,26 @@ fn sixty_five_thousand_attributes() {
     assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
 }
 
+/// An attribute whose name has another hash in the index is an error, not one that is listed and cannot be found.
+#[test]
+fn an_attribute_under_a_wrong_hash() {
+    let hash = h5fs::wire::checksum::lookup3(b"one");
+    for (hash, found) in [(hash, true), (hash + 1, false)] {
+        let body = attribute(b"one", &byte_type(), &[], &[1]);
+        let mut file = Hdf5::new();
+        let heap = heap_of(&mut file, &body);
+        let id = heap_id(DIRECT_PREFIX, body.len() as u64);
+        let records = vec![attribute_record(&id, 0, hash)];
+        let tree = good_is_good(with_dense_attributes(file, heap, records));
+        let listed = tree.0.listxattr(tree.0.resolve(b"bad").unwrap().ino);
+        match found {
+            true => assert!(listed.expect("a list").contains(&b"user.one".to_vec())),
+            false => assert_eq!(errno_of(listed), Errno::EIO),
+        }
+        assert_eq!(tree.attribute("bad", "user.one").is_ok(), found);
+    }
+}
+
 /// So many attributes that are one and the same, of four megabytes: a list of them that copies each is a quarter of a
 /// terabyte.
 #[test]

@@ -1,0 +1,71 @@
+//! One after another, in the order of their coming.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Lets in one at a time.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The number that the next one draws.
+    next: u64,
+    /// The number whose turn it is.
+    turn: u64,
+}
+
+/// A turn, over when dropped.
+pub(super) struct Turn<'a>(&'a Turns);
+
+impl Turns {
+    /// Waits for the caller's turn.
+    pub(super) fn wait(&self) -> Turn<'_> {
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        while state.turn != number {
+            let waited = self.changed.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        Turn(self)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.state().turn += 1;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_comes_in_the_order_of_its_coming() {
+        let (turns, order) = (Turns::default(), Mutex::new(Vec::new()));
+        let first = turns.wait();
+        std::thread::scope(|scope| {
+            for number in 0..8 {
+                let (turns, order) = (&turns, &order);
+                scope.spawn(move || {
+                    let _turn = turns.wait();
+                    order.lock().unwrap().push(number);
+                });
+                while turns.state().next != number + 2 {
+                    std::thread::yield_now();
+                }
+            }
+            drop(first);
+        });
+        assert_eq!(*order.lock().unwrap(), (0..8).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,258 @@
+//! The cage from inside, as who has broken into it would try it.
+
+use std::fs::{self, OpenOptions};
+use std::io::Error;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::process::Command;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, Flock, FlockArg, OFlag, fcntl};
+use nix::libc;
+
+use super::*;
+use crate::fs::Own;
+
+#[test]
+fn what_can_be_read_follows_the_policy() {
+    let source = Path::new("/data/run/a.h5");
+    let seen = |point: &str, external| {
+        let point = Path::new(point).to_path_buf();
+        let own = Own {
+            point,
+            device: None,
+            strangers: None,
+        };
+        let options = Options {
+            external,
+            own: Some(own),
+            ..Options::default()
+        };
+        Reach::of(source, &options)
+    };
+    let beneath = |directory: &'static str| Reach::Beneath(Some(Path::new(directory)));
+    assert_eq!(seen("/mnt", External::None), Reach::Nothing);
+    assert_eq!(
+        seen("/data/run/mnt", External::Within),
+        beneath("/data/run")
+    );
+    assert_eq!(seen("/data", External::Any), beneath("/"));
+    assert_eq!(seen("/data", External::Within), Reach::Beneath(None));
+    assert_eq!(seen("/data/run", External::Within), Reach::Beneath(None));
+    let without_a_mount = Reach::of(source, &Options::default());
+    assert_eq!(without_a_mount, beneath("/data/run"));
+}
+
+fn errno<T>(result: std::result::Result<T, Error>) -> Option<Errno> {
+    let error = result.err()?;
+    error.raw_os_error().map(Errno::from_raw)
+}
+
+/// A directory that holds `inside/file` and `outside`.
+fn files() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let top = directory.path();
+    fs::create_dir(top.join("inside")).unwrap();
+    fs::write(top.join("inside/file"), "content").unwrap();
+    fs::write(top.join("outside"), "content").unwrap();
+    directory
+}
+
+/// Calls `attempts` from a thread of its own, which is shut in with this `reach`; passed over where the kernel has
+/// gaps.
+fn shut_in(reach: &Reach<'_>, attempts: impl FnOnce() + Send) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| match &shut(reach)[..] {
+            [] => attempts(),
+            gaps => eprintln!("passed over: {gaps:?}"),
+        });
+    });
+}
+
+#[test]
+fn files_are_read_in_the_directory_alone() {
+    let directory = files();
+    let (inside, outside) = (
+        directory.path().join("inside"),
+        directory.path().join("outside"),
+    );
+    shut_in(&Reach::Beneath(Some(&inside)), || {
+        assert_eq!(fs::read(inside.join("file")).unwrap(), b"content");
+        assert_eq!(errno(fs::read(inside.join("missing"))), Some(Errno::ENOENT));
+        for outside in [
+            &outside,
+            Path::new("/etc/hosts"),
+            Path::new("/proc/self/mem"),
+        ] {
+            assert_eq!(errno(fs::read(outside)), Some(Errno::EACCES), "{outside:?}");
+        }
+        assert!(fs::read_dir(&inside).is_err());
+        let not_permitted = Some(Errno::EPERM);
+        assert_eq!(errno(fs::write(inside.join("file"), "")), not_permitted);
+        assert_eq!(errno(fs::write(inside.join("new"), "")), not_permitted);
+        assert_eq!(errno(fs::remove_file(inside.join("file"))), not_permitted);
+    });
+}
+
+/// Not even what stands beside the source, nor a descriptor that only names it.
+#[test]
+fn no_file_is_opened_where_the_source_needs_none() {
+    let directory = files();
+    let file = directory.path().join("inside/file");
+    let open = fs::File::open(&file).unwrap();
+    shut_in(&Reach::Nothing, || {
+        assert_eq!(errno(fs::read(&file)), Some(Errno::EPERM));
+        let mut only_named = OpenOptions::new();
+        only_named.read(true).custom_flags(OFlag::O_PATH.bits());
+        assert_eq!(errno(only_named.open(&file)), Some(Errno::EPERM));
+        let how = nix::fcntl::OpenHow::new();
+        let opened = nix::fcntl::openat2(nix::fcntl::AT_FDCWD, &file, how);
+        assert_eq!(opened.err(), Some(Errno::EPERM));
+        let mut content = [0; 7];
+        std::os::unix::fs::FileExt::read_exact_at(&open, &mut content, 0).unwrap();
+        assert_eq!(&content, b"content");
+    });
+}
+
+#[test]
+fn nothing_is_started_and_nobody_is_spoken_to() {
+    let directory = files();
+    let top = directory.path();
+    let listener = UnixDatagram::bind(top.join("inside/log")).unwrap();
+    let other = UnixDatagram::bind(top.join("inside/other")).unwrap();
+    let log = UnixDatagram::unbound().unwrap();
+    log.connect(top.join("inside/log")).unwrap();
+    shut_in(&Reach::Beneath(Some(&top.join("inside"))), || {
+        assert!(Command::new("/bin/true").status().is_err());
+        let not_permitted = Some(Errno::EPERM);
+        assert_eq!(errno(TcpStream::connect("127.0.0.1:1")), not_permitted);
+        let stream = UnixStream::connect(top.join("inside/log"));
+        assert_eq!(errno(stream), not_permitted);
+        assert_eq!(errno(UnixDatagram::unbound()), not_permitted);
+        let elsewhere = top.join("inside/other");
+        assert_eq!(errno(log.connect(&elsewhere)), not_permitted);
+        assert_eq!(errno(log.send_to(b"forged", &elsewhere)), not_permitted);
+        log.send(b"a line").unwrap();
+        let signalled = nix::sys::signal::kill(nix::unistd::getppid(), None);
+        assert_eq!(signalled, Err(Errno::EPERM));
+        let flags = nix::mount::MntFlags::MNT_DETACH;
+        assert_eq!(nix::mount::umount2(top, flags), Err(Errno::EPERM));
+    });
+    let mut line = [0; 16];
+    assert_eq!(listener.recv(&mut line).unwrap(), 6);
+    other.set_nonblocking(true).unwrap();
+    assert!(other.recv(&mut line).is_err());
+}
+
+/// What others wait for is not taken.
+#[test]
+fn no_lock_is_held_but_the_one_of_readers() {
+    let directory = files();
+    let file = directory.path().join("inside/file");
+    let open = || {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&file)
+            .unwrap()
+    };
+    let (first, second) = (open(), open());
+    shut_in(&Reach::Nothing, || {
+        let whole = libc::flock {
+            l_type: libc::F_RDLCK as i16,
+            l_whence: libc::SEEK_SET as i16,
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        };
+        for refused in [
+            FcntlArg::F_SETLK(&whole),
+            FcntlArg::F_SETLKW(&whole),
+            FcntlArg::F_OFD_SETLK(&whole),
+            FcntlArg::F_SETFL(OFlag::empty()),
+        ] {
+            let done = fcntl(first.as_fd(), refused);
+            assert_eq!(done, Err(Errno::EPERM));
+        }
+        assert!(first.try_clone().is_ok());
+        let locked = |file, how| Flock::lock(file, how).err().map(|(_, errno)| errno);
+        let exclusive = FlockArg::LockExclusiveNonblock;
+        assert_eq!(locked(first, exclusive), Some(Errno::EPERM));
+        assert_eq!(locked(second, FlockArg::LockSharedNonblock), None);
+    });
+}
+
+#[test]
+fn what_reading_takes_is_left() {
+    let directory = files();
+    let top = directory.path();
+    shut_in(&Reach::Beneath(Some(&top.join("inside"))), || {
+        let sum = std::thread::spawn(|| {
+            vec![1_u8; 64 << 20]
+                .iter()
+                .map(|n| u64::from(*n))
+                .sum::<u64>()
+        });
+        assert_eq!(sum.join().unwrap(), 64 << 20);
+        assert_eq!(
+            top.join("inside/../outside").canonicalize().unwrap(),
+            top.join("outside").canonicalize().unwrap()
+        );
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(std::panic::catch_unwind(|| panic!("caught")).is_err());
+    });
+}
+
+/// Limits bind a whole process: this test calls itself in one of its own.
+#[test]
+fn memory_and_threads_are_bounded() {
+    const BOUND: &str = "H5FS_TEST_BOUND";
+    const DATA: u64 = 256 << 20;
+    let Some(threads) = std::env::var_os(BOUND) else {
+        let there = resources::threads_of_the_system().unwrap();
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        again.args(["--exact", "--nocapture"]);
+        again.arg("cli::cage::tests::memory_and_threads_are_bounded");
+        again.env(BOUND, (there + 64).to_string());
+        let finished = again.output().unwrap();
+        let said = String::from_utf8_lossy(&finished.stdout);
+        assert!(finished.status.success(), "{said}");
+        assert!(said.contains("1 passed"), "{said}");
+        return;
+    };
+    let threads: u64 = threads.to_str().unwrap().parse().unwrap();
+    user::become_owner(65_534).unwrap();
+    let bounds = Bounds {
+        data: DATA,
+        addresses: 4 * DATA,
+        threads: Some(threads),
+    };
+    bounds.apply().unwrap();
+    assert!(Vec::<u8>::new().try_reserve_exact(DATA as usize).is_err());
+    let mut taken = Vec::new();
+    while taken.len() < 1000 {
+        let mut piece = Vec::<u8>::new();
+        if piece.try_reserve_exact(8 << 20).is_err() {
+            break;
+        }
+        taken.push(piece);
+    }
+    assert!((8..=32).contains(&taken.len()), "{}", taken.len());
+    drop(taken);
+    let (sender, ended) = std::sync::mpsc::channel::<()>();
+    let ended = std::sync::Arc::new(std::sync::Mutex::new(ended));
+    let mut started = 0;
+    let refused = loop {
+        let ended = std::sync::Arc::clone(&ended);
+        let wait = move || ended.lock().unwrap().recv();
+        match std::thread::Builder::new().stack_size(16 << 10).spawn(wait) {
+            Ok(_) => started += 1,
+            Err(error) => break error,
+        }
+        assert!(started <= threads, "as many as it likes");
+    };
+    drop(sender);
+    assert_eq!(refused.raw_os_error(), Some(Errno::EAGAIN as i32));
+}

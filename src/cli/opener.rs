@@ -1,0 +1,154 @@
+//! The process that opens the source again for a worker whose cage lets it open no file.
+//!
+//! With `external=none` the source is the only file that its worker needs, and it is open already. But another one may
+//! take its place, and no rule of Landlock allows a path whatever stands there, without its neighbours. So a process that
+//! parses nothing opens this one path, as often as it is asked, as the user that the worker is.
+//!
+//! Its standard input is a socket. A message from the worker is a byte, the number of a question; the answer is that byte,
+//! the error if any, and the open file. At the end of the questions it ends.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, ExitCode, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rustix::cmsg_space;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+use crate::cli::{MOUNT_COMMAND, Role, cage, executable};
+use crate::error::{Error, Result};
+use crate::source::file::{self, Opener};
+
+/// How long the worker waits for an answer: the file may be on a disk that answers late, or never.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The number of a question, and an error number or 0.
+const ANSWER: usize = 5;
+
+/// Starts the process that opens `path`, which is absolute, as the user `owner`.
+///
+/// # Errors
+/// As the system cannot start it.
+pub(super) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
+    let (own, other) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;
+    let process = executable(MOUNT_COMMAND, Role::Opener)?
+        .arg(path)
+        .arg(owner.to_string())
+        .current_dir("/")
+        .stdin(Stdio::from(other))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let asked = Mutex::new(Asked {
+        socket: own,
+        number: 0,
+        _process: process,
+    });
+    Ok(Box::new(move || {
+        let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.open()
+    }))
+}
+
+/// The worker's side.
+struct Asked {
+    socket: OwnedFd,
+    /// That of the last question: an answer that comes too late is not taken for the next one's.
+    number: u8,
+    /// It ends when this side of the socket is closed.
+    _process: Child,
+}
+
+impl Asked {
+    fn open(&mut self) -> io::Result<File> {
+        self.number = self.number.wrapping_add(1);
+        rustix::io::write(&self.socket, &[self.number])?;
+        loop {
+            let (number, answer) = receive(self.socket.as_fd())?;
+            if number == self.number {
+                return answer;
+            }
+        }
+    }
+}
+
+fn receive(socket: BorrowedFd<'_>) -> io::Result<(u8, io::Result<File>)> {
+    let mut bytes = [0; ANSWER];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let received = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    if received.bytes != ANSWER {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let files = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    let file = files.flatten().next().map(File::from);
+    let [number, errno @ ..] = bytes;
+    let refused = || io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
+    Ok((number, file.ok_or_else(refused)))
+}
+
+/// Answers until nobody asks any more. The `arguments` are the path and the number of the user.
+///
+/// # Errors
+/// `Usage` for other arguments; `Io` where root cannot become the user.
+pub(super) fn run(arguments: &[OsString]) -> Result<ExitCode> {
+    let owner = |text: &OsString| text.to_str()?.parse().ok();
+    let (path, owner) = match arguments {
+        [path, number] => (Path::new(path), owner(number)),
+        _ => (Path::new(""), None),
+    };
+    let owner = owner.ok_or_else(|| Error::Usage("a path and a user are needed".to_owned()))?;
+    cage::enter_to_open(path, owner)?;
+    let socket = io::stdin();
+    let mut question = [0];
+    while rustix::io::read(&socket, &mut question).is_ok_and(|length| length > 0) {
+        let [number] = question;
+        if send(socket.as_fd(), number, &file::open(path)).is_err() {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn send(socket: BorrowedFd<'_>, number: u8, opened: &io::Result<File>) -> io::Result<()> {
+    let unknown = Errno::EIO as i32;
+    let errno = match opened {
+        Ok(_) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(unknown),
+    };
+    let [a, b, c, d] = errno.to_ne_bytes();
+    let bytes = [number, a, b, c, d];
+    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let files: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
+    if !files.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(&files));
+    }
+    sendmsg(
+        socket,
+        &[IoSlice::new(&bytes)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}

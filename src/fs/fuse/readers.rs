@@ -1,0 +1,102 @@
+//! Reads under way, so that those of a reader who has gone are given up.
+//!
+//! The kernel tells an interrupted request from others only to who answers `FUSE_INTERRUPT`, which fuser keeps to itself. But
+//! a thread that closes a file reads it no more: what it still has under way there is read ahead, or was left when it
+//! was killed. Whoever else waits for the same pages has the kernel ask again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::array::{Wish, Wishes};
+
+/// An open file, and a thread that reads it.
+type Reader = (u64, u32);
+
+/// The reads under way.
+#[derive(Default)]
+pub(super) struct Readers(Mutex<HashMap<Reader, Reads>>);
+
+/// Those of one reader.
+#[derive(Default)]
+struct Reads {
+    count: usize,
+    wishes: Wishes,
+}
+
+/// One read under way.
+pub(super) struct Read {
+    readers: Arc<Readers>,
+    reader: Reader,
+    pub(super) wish: Wish,
+}
+
+impl Readers {
+    /// A read of the open file by the thread; 0 stands for one that is not known.
+    pub(super) fn begin(readers: &Arc<Readers>, handle: u64, thread: u32) -> Read {
+        let reader = (handle, thread);
+        let mut all = readers.lock();
+        let reads = all.entry(reader).or_default();
+        reads.count += 1;
+        let wish = match thread {
+            0 => Wish::default(),
+            _ => reads.wishes.wish(),
+        };
+        drop(all);
+        Read {
+            readers: Arc::clone(readers),
+            reader,
+            wish,
+        }
+    }
+
+    /// The thread has closed the file.
+    pub(super) fn closed(&self, handle: u64, thread: u32) {
+        if let Some(reads) = self.lock().get(&(handle, thread)) {
+            reads.wishes.forget();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Reader, Reads>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Read {
+    fn drop(&mut self) {
+        let mut all = self.readers.lock();
+        if let Some(reads) = all.get_mut(&self.reader) {
+            reads.count -= 1;
+            if reads.count == 0 {
+                all.remove(&self.reader);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_closes_a_file_reads_it_no_more() {
+        let readers = Arc::new(Readers::default());
+        let begin = |handle, thread| Readers::begin(&readers, handle, thread);
+        let reads = [
+            begin(1, 7),
+            begin(1, 7),
+            begin(1, 8),
+            begin(2, 7),
+            begin(1, 0),
+        ];
+        let held =
+            |reads: &[Read]| -> Vec<bool> { reads.iter().map(|read| read.wish.holds()).collect() };
+        readers.closed(1, 0);
+        readers.closed(3, 7);
+        assert_eq!(held(&reads), [true; 5]);
+        readers.closed(1, 7);
+        assert_eq!(held(&reads), [false, false, true, true, true]);
+        assert!(begin(1, 7).wish.holds());
+        drop(reads);
+        assert!(readers.lock().is_empty());
+    }
+}

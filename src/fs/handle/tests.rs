@@ -1,0 +1,97 @@
+use nix::errno::Errno;
+
+use crate::fs::fake::{Fake, ROOT};
+use crate::fs::tests::errno_of;
+use crate::fs::{Filesystem, Handle};
+use crate::limits;
+
+const SET: u64 = 200;
+
+/// A dataset of many attributes.
+fn tree() -> Filesystem {
+    let mut fake = Fake::new();
+    fake.bytes(SET, 1, b"bytes");
+    fake.hard(ROOT, "set", SET);
+    for i in 0..1000 {
+        fake.attribute(SET, format!("{i:0200}").as_bytes(), b"a value");
+    }
+    fake.mounted()
+}
+
+fn listed(tree: &Filesystem, handle: Handle, cookie: u64) -> usize {
+    let mut names = 0;
+    let mut visit = |_: crate::fs::DirEntry<'_>| {
+        names += 1;
+        false
+    };
+    tree.readdir(handle, cookie, &mut visit).unwrap();
+    names
+}
+
+#[test]
+fn no_more_than_so_many_are_open_and_others_once_some_are_closed() {
+    let tree = tree();
+    let root = tree.root();
+    let set = tree.resolve(b"/set").unwrap().ino;
+    let open = |number: usize| match number % 2 {
+        0 => tree.open_file(set),
+        _ => tree.opendir(root),
+    };
+    let opened: Vec<Handle> = (0..limits::OPEN_HANDLES)
+        .map(|number| open(number).unwrap())
+        .collect();
+    assert_eq!(errno_of(tree.open_file(set)), Errno::EMFILE);
+    assert_eq!(errno_of(tree.opendir(root)), Errno::EMFILE);
+    assert_eq!(&tree.read(opened[0], 0, 10).unwrap()[..], b"bytes");
+    tree.release(opened[1]);
+    tree.open_file(set).unwrap();
+    assert_eq!(errno_of(tree.opendir(root)), Errno::EMFILE);
+    for handle in opened {
+        tree.release(handle);
+    }
+    tree.opendir(root).unwrap();
+}
+
+#[test]
+fn what_is_open_counts_even_where_it_keeps_nothing() {
+    let tree = tree();
+    let set = tree.resolve(b"/set").unwrap().ino;
+    let live = tree.live().unwrap();
+    let first = tree.open_file(set).unwrap();
+    let free = || {
+        let mut free = limits::OPEN_BYTES;
+        while live.engine.hold(free).is_err() {
+            free -= limits::OPEN_HANDLE / 4;
+        }
+        free
+    };
+    let others = live.engine.hold(free() - limits::OPEN_HANDLE / 2).unwrap();
+    assert_eq!(errno_of(tree.open_file(set)), Errno::ENOMEM);
+    assert_eq!(errno_of(tree.opendir(tree.root())), Errno::ENOMEM);
+    assert_eq!(&tree.read(first, 0, 10).unwrap()[..], b"bytes");
+    drop(others);
+    tree.open_file(set).unwrap();
+}
+
+#[test]
+fn a_listing_without_room_to_remember_goes_on() {
+    let tree = tree();
+    let attributes = tree.resolve(b"/.h5fs/attrs/set").unwrap().ino;
+    let live = tree.live().unwrap();
+    let handle = tree.opendir(attributes).unwrap();
+    let open = tree.handles.get(handle).unwrap();
+    let remembered = |least: bool| (open.what.own_bytes() > 200_000) == least;
+    assert_eq!(listed(&tree, handle, 0), 1002);
+    assert!(remembered(true));
+    let others = live.engine.hold(limits::OPEN_BYTES - (300 << 10));
+    let others = (others.unwrap(), live.engine.hold(50 << 10).unwrap());
+    let second = tree.opendir(attributes).unwrap();
+    assert_eq!(listed(&tree, second, 0), 1002);
+    assert_eq!(listed(&tree, second, 500), 502);
+    let forgetful = tree.handles.get(second).unwrap();
+    assert_eq!(forgetful.what.own_bytes(), 0);
+    assert!(remembered(true));
+    drop(others);
+    assert_eq!(listed(&tree, second, 1000), 2);
+    assert!(forgetful.what.own_bytes() > 200_000);
+}

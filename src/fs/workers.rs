@@ -1,0 +1,390 @@
+//! Who answers which request, so that no object keeps those of others waiting for long.
+//!
+//! The threads that take requests answer them themselves as long as one of them is left to take the next. Other requests
+//! wait here, as data, for worker threads that are started when needed: those of each object in the order of their
+//! coming, and of the objects one after another.
+//!
+//! No more requests than there are `threads` are begun, for contents and for all else, before those under way are done, or are
+//! *slow*: under way for [`limits::SLOW_REQUEST`]. So requests that take seconds keep others waiting for milliseconds. While that many are
+//! under way, slow or not, an object has only one of them: of what is slow by nature, others have as much as it.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::limits;
+
+/// What a request is about: requests of one object wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Object {
+    /// The bytes of a file, which have to be decoded.
+    Content(u64),
+    /// Anything else that is told of an inode, or a name. It has places of its own beside contents.
+    Description(u64),
+    /// Attributes' values, of all objects: they may take megabytes, so that few are to be in memory at a time.
+    Values,
+}
+
+impl Object {
+    fn is_content(self) -> bool {
+        matches!(self, Object::Content(_))
+    }
+}
+
+/// The rest of a request, its answer included.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The requests of a mount, and its worker threads, which end with it.
+pub(super) struct Workers(Arc<Shared>);
+
+struct Shared {
+    threads: usize,
+    state: Mutex<State>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    under_way: Vec<UnderWay>,
+    next_number: u64,
+    /// How many of those are answered by the threads that take requests.
+    in_place: usize,
+    /// The objects with requests that wait, in turn.
+    turns: VecDeque<Object>,
+    waiting: HashMap<Object, VecDeque<Job>>,
+    workers: usize,
+    /// Workers that wait for requests, or have just been started to.
+    idle: usize,
+    is_closed: bool,
+}
+
+/// A request that is being answered.
+struct UnderWay {
+    number: u64,
+    object: Object,
+    since: Instant,
+}
+
+/// What a worker does next.
+enum Next {
+    Job(u64, Job),
+    /// Waits for one that becomes slow, or for a request.
+    Wait(Duration),
+}
+
+impl Workers {
+    /// For so many requests at a time. The caller takes requests in one thread more than that.
+    pub(super) fn new(threads: usize) -> Self {
+        Workers(Arc::new(Shared {
+            threads: threads.max(1),
+            state: Mutex::default(),
+            ready: Condvar::new(),
+        }))
+    }
+
+    /// Runs the rest of a request, here or in a worker thread.
+    pub(super) fn answer(&self, object: Object, job: impl FnOnce() + Send + 'static) {
+        let shared = &self.0;
+        let mut state = shared.state();
+        if state.in_place < shared.threads
+            && state.turns.is_empty()
+            && state.may_begin(object, shared.threads, Instant::now())
+        {
+            let number = state.begin(object);
+            state.in_place += 1;
+            drop(state);
+            let _end = End {
+                shared,
+                number,
+                in_place: true,
+            };
+            return job();
+        }
+        let jobs = state.waiting.entry(object).or_default();
+        jobs.push_back(Box::new(job));
+        if jobs.len() == 1 {
+            state.turns.push_back(object);
+        }
+        Shared::look(shared, state);
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.0.state().is_closed = true;
+        self.0.ready.notify_all();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has an idle worker look whether a request can be begun; there is always one, as long as requests wait.
+    fn look(shared: &Arc<Shared>, mut state: MutexGuard<'_, State>) {
+        if state.turns.is_empty() {
+            return;
+        }
+        if state.idle > 0 {
+            drop(state);
+            return shared.ready.notify_one();
+        }
+        // One more than may be under way watches for those that become slow.
+        if state.workers > shared.most() {
+            return;
+        }
+        state.workers += 1;
+        state.idle += 1;
+        drop(state);
+        let worker = Arc::clone(shared);
+        let thread = thread::Builder::new().name("h5fs-worker".to_owned());
+        if let Err(error) = thread.spawn(move || worker.work()) {
+            let mut state = shared.state();
+            state.workers -= 1;
+            state.idle -= 1;
+            log::warn!("no further thread to answer requests: {error}");
+        }
+    }
+
+    /// Requests that may be under way at a time.
+    fn most(&self) -> usize {
+        self.threads.saturating_add(limits::SLOW_REQUESTS)
+    }
+
+    fn work(self: &Arc<Self>) {
+        let mut state = self.state();
+        state.idle -= 1;
+        loop {
+            match state.next(self.threads, self.most(), Instant::now()) {
+                Next::Job(number, job) => {
+                    Shared::look(self, state);
+                    let end = End {
+                        shared: self,
+                        number,
+                        in_place: false,
+                    };
+                    // Its reply, dropped unsent, is an error; the handler has logged why.
+                    let _ = catch_unwind(AssertUnwindSafe(job));
+                    drop(end);
+                    state = self.state();
+                }
+                Next::Wait(limit) => {
+                    state.idle += 1;
+                    let waited = self.ready.wait_timeout(state, limit);
+                    let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                    state = woken;
+                    state.idle -= 1;
+                    let is_over = timeout.timed_out() && state.turns.is_empty();
+                    if state.is_closed && state.turns.is_empty() || is_over {
+                        state.workers -= 1;
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Whether a request of the object may be begun now.
+    fn may_begin(&self, object: Object, threads: usize, now: Instant) -> bool {
+        self.is_object_free(object, threads) && self.has_place(object, threads, now)
+    }
+
+    fn is_object_free(&self, object: Object, threads: usize) -> bool {
+        self.under_way.len() < threads || self.under_way.iter().all(|other| other.object != object)
+    }
+
+    /// Whether few enough requests of this kind are under way and not slow yet.
+    fn has_place(&self, object: Object, threads: usize, now: Instant) -> bool {
+        let fast = self.fast(now);
+        let alike = fast.filter(|other| other.object.is_content() == object.is_content());
+        alike.count() < threads
+    }
+
+    /// Those that are not slow yet.
+    fn fast(&self, now: Instant) -> impl Iterator<Item = &UnderWay> {
+        let is_fast = move |since| now.duration_since(since) < limits::SLOW_REQUEST;
+        let all = self.under_way.iter();
+        all.filter(move |under_way| is_fast(under_way.since))
+    }
+
+    fn begin(&mut self, object: Object) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.under_way.push(UnderWay {
+            number,
+            object,
+            since: Instant::now(),
+        });
+        number
+    }
+
+    fn next(&mut self, threads: usize, most: usize, now: Instant) -> Next {
+        if self.turns.is_empty() || self.under_way.len() >= most {
+            return Next::Wait(limits::IDLE_WORKER);
+        }
+        let mut turns = self.turns.iter();
+        let free = turns.position(|&object| self.may_begin(object, threads, now));
+        let Some(object) = free.and_then(|place| self.turns.remove(place)) else {
+            let oldest = self.fast(now).map(|under_way| under_way.since).min();
+            let slow = oldest.map(|since| since + limits::SLOW_REQUEST);
+            let until = slow.map_or(limits::IDLE_WORKER, |slow| slow.duration_since(now));
+            return Next::Wait(until);
+        };
+        let Some((job, is_last)) = self.take(object) else {
+            return Next::Wait(Duration::ZERO);
+        };
+        if is_last {
+            self.waiting.remove(&object);
+        } else {
+            self.turns.push_back(object);
+        }
+        Next::Job(self.begin(object), job)
+    }
+
+    /// The object's first request, and whether no other waits.
+    fn take(&mut self, object: Object) -> Option<(Job, bool)> {
+        let jobs = self.waiting.get_mut(&object)?;
+        let job = jobs.pop_front()?;
+        Some((job, jobs.is_empty()))
+    }
+}
+
+/// The end of a request, however it ends.
+struct End<'a> {
+    shared: &'a Arc<Shared>,
+    number: u64,
+    in_place: bool,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.in_place -= usize::from(self.in_place);
+        let number = self.number;
+        state.under_way.retain(|other| other.number != number);
+        Shared::look(self.shared, state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// A request that goes on until its sender is dropped.
+    fn endless(workers: &Workers, object: u64) -> (Sender<()>, Receiver<()>) {
+        let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
+        workers.answer(Object::Content(object), move || {
+            begun.send(()).unwrap();
+            let _ended = until.recv();
+        });
+        (end, is_begun)
+    }
+
+    /// Fills the places of those who take requests.
+    fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
+        let fill = |object| {
+            let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
+            let workers = Arc::clone(workers);
+            thread::spawn(move || {
+                workers.answer(Object::Content(object), move || {
+                    begun.send(()).unwrap();
+                    let _ended = until.recv();
+                });
+            });
+            is_begun.recv_timeout(LIMIT).unwrap();
+            end
+        };
+        (0..workers.0.threads as u64).map(fill).collect()
+    }
+
+    #[test]
+    fn others_are_answered_while_eight_are_slow() {
+        let workers = Arc::new(Workers::new(2));
+        let slow = taken(&workers);
+        let more: Vec<_> = (2..8).map(|object| endless(&workers, object)).collect();
+        for (_, is_begun) in &more {
+            is_begun.recv_timeout(LIMIT).unwrap();
+        }
+        let (_, refused) = endless(&workers, 3);
+        for object in 100..200 {
+            let (sender, answered) = channel();
+            workers.answer(Object::Content(object), move || sender.send(()).unwrap());
+            answered.recv_timeout(LIMIT).unwrap();
+        }
+        assert!(refused.try_recv().is_err(), "an object has its share");
+        assert!(workers.0.state().workers <= 12);
+        drop(more);
+        refused.recv_timeout(LIMIT).unwrap();
+        drop(slow);
+    }
+
+    #[test]
+    fn slow_requests_and_their_threads_have_a_bound() {
+        let workers = Arc::new(Workers::new(1));
+        let slow = taken(&workers);
+        let more: Vec<_> = (1..80).map(|object| endless(&workers, object)).collect();
+        let begun = || {
+            let begun = more.iter().filter(|(_, begun)| begun.try_recv().is_ok());
+            begun.count()
+        };
+        let (mut all, end) = (1, Instant::now() + LIMIT);
+        while all < workers.0.most() && Instant::now() < end {
+            all += begun();
+            thread::yield_now();
+        }
+        thread::sleep(5 * limits::SLOW_REQUEST);
+        all += begun();
+        assert_eq!(all, workers.0.most());
+        assert!(workers.0.state().workers <= workers.0.most() + 1);
+        drop((slow, more));
+    }
+
+    #[test]
+    fn requests_of_one_object_keep_their_order_where_one_is_begun_at_a_time() {
+        let workers = Arc::new(Workers::new(1));
+        let slow = taken(&workers);
+        let (sender, answered) = channel();
+        for number in 0..50 {
+            let sender = sender.clone();
+            workers.answer(Object::Content(7), move || sender.send(number).unwrap());
+        }
+        let order: Vec<_> = (0..50)
+            .map(|_| answered.recv_timeout(LIMIT).unwrap())
+            .collect();
+        assert_eq!(order, (0..50).collect::<Vec<_>>());
+        drop(slow);
+    }
+
+    #[test]
+    fn as_many_as_there_are_threads_are_under_way_and_a_panic_ends_none() {
+        let workers = Workers::new(4);
+        let workers = Arc::new(workers);
+        let slow = taken(&workers);
+        workers.answer(Object::Values, || panic!("on purpose"));
+        drop(slow);
+        let barrier = Arc::new(Barrier::new(4));
+        let meeting: Vec<_> = (0..4)
+            .map(|_| {
+                let (workers, barrier) = (Arc::clone(&workers), Arc::clone(&barrier));
+                thread::spawn(move || {
+                    workers.answer(Object::Content(5), move || {
+                        barrier.wait();
+                    });
+                })
+            })
+            .collect();
+        for thread in meeting {
+            thread.join().unwrap();
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What the kernel tells of changes of files that are open, or were: inotify(7).
+//!
+//! A `write` stamps its file when it begins. Whoever looks at the times alone takes what stands in
+//! a file meanwhile for its last state, for as long as nobody writes again. The kernel tells of a
+//! `write` once it has ended and before its caller goes on, so a watch that is set before the first
+//! byte is read tells of every byte that was read too early.
+//!
+//! It tells nothing of what comes from another machine, or from under a layer of filesystems, and
+//! nothing of stores to mapped memory and of Linux's own asynchronous I/O (`io_submit`), but that
+//! the file was closed in the end.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
+use nix::sys::statfs::{self, FsType, fstatfs};
+
+use crate::limits;
+
+/// Filesystems of which this kernel alone changes the files, each change by a call that it tells
+/// of.
+const LOCAL: [FsType; 8] = [
+    statfs::EXT4_SUPER_MAGIC,
+    statfs::XFS_SUPER_MAGIC,
+    statfs::BTRFS_SUPER_MAGIC,
+    statfs::TMPFS_MAGIC,
+    statfs::F2FS_SUPER_MAGIC,
+    statfs::MSDOS_SUPER_MAGIC,
+    // Nobody may change its layers but through it.
+    statfs::OVERLAYFS_SUPER_MAGIC,
+    // ZFS, which is no part of the kernel.
+    FsType(0x2fc1_2fc1),
+];
+
+/// Tells of all files of a mount that are watched.
+#[derive(Debug)]
+pub struct Changes {
+    inotify: Inotify,
+    watched: Mutex<HashMap<WatchDescriptor, Vec<Weak<Signs>>>>,
+    /// How often something was told.
+    told: AtomicU64,
+    /// Readable once something was told, whoever took note of it.
+    news: EventFd,
+}
+
+/// What was told of a file.
+#[derive(Debug, Default)]
+struct Signs {
+    is_changed: AtomicBool,
+    is_closed: AtomicBool,
+}
+
+/// A watch for changes of one file, which need not stay open.
+#[derive(Debug)]
+pub struct FileWatch {
+    changes: Arc<Changes>,
+    descriptor: WatchDescriptor,
+    signs: Arc<Signs>,
+    is_local: bool,
+}
+
+impl Changes {
+    /// `None` where the system has no more of them.
+    pub fn new() -> Option<Arc<Self>> {
+        let flags = InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK;
+        let inotify = Inotify::init(flags);
+        let inotify = inotify.inspect_err(|errno| log::debug!("inotify: {errno}"));
+        let news = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
+        Some(Arc::new(Changes {
+            inotify: inotify.ok()?,
+            watched: Mutex::default(),
+            told: AtomicU64::new(0),
+            news: news.ok()?,
+        }))
+    }
+
+    /// Watches `file`; `None` where too many are watched, by this mount or by its user.
+    pub fn watch(self: &Arc<Self>, file: &File) -> Option<FileWatch> {
+        let mask = AddWatchFlags::IN_MODIFY
+            | AddWatchFlags::IN_CLOSE_WRITE
+            | AddWatchFlags::IN_ATTRIB
+            | AddWatchFlags::IN_MOVE_SELF
+            | AddWatchFlags::IN_DELETE_SELF;
+        // Another file may have taken its name, but not its descriptor.
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let is_local = fstatfs(file).is_ok_and(|kind| LOCAL.contains(&kind.filesystem_type()));
+        let signs = Arc::<Signs>::default();
+        let mut watched = self.lock();
+        // What was told up to now is of others.
+        self.take(&mut watched);
+        if watched.len() >= limits::FILE_WATCHES {
+            return None;
+        }
+        let descriptor = self.inotify.add_watch(path.as_str(), mask);
+        let descriptor = descriptor.inspect_err(|errno| log::debug!("no watch: {errno}"));
+        let descriptor = descriptor.ok()?;
+        let watching = watched.entry(descriptor).or_default();
+        watching.push(Arc::downgrade(&signs));
+        Some(FileWatch {
+            changes: Arc::clone(self),
+            descriptor,
+            signs,
+            is_local,
+        })
+    }
+
+    /// Takes note of all that the kernel has told. What ended before this is among it.
+    pub fn look(&self) {
+        self.take(&mut self.lock());
+    }
+
+    /// How often something was told.
+    pub fn told(&self) -> u64 {
+        self.told.load(Ordering::Acquire)
+    }
+
+    /// Waits until something is told, or was since this returned last, so long at most.
+    pub fn wait(&self, most: Duration) {
+        let told = [self.inotify.as_fd(), self.news.as_fd()];
+        let mut waiting = told.map(|told| PollFd::new(told, PollFlags::POLLIN));
+        let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
+        if let Err(errno) = poll(&mut waiting, timeout)
+            && errno != Errno::EINTR
+        {
+            std::thread::sleep(most);
+        }
+        // It may not be readable.
+        let _ = self.news.read();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<WatchDescriptor, Vec<Weak<Signs>>>> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, watched: &mut HashMap<WatchDescriptor, Vec<Weak<Signs>>>) {
+        loop {
+            match self.inotify.read_events() {
+                Ok(events) => events.iter().for_each(|event| self.tell(watched, event)),
+                Err(Errno::EINTR) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn tell(&self, watched: &mut HashMap<WatchDescriptor, Vec<Weak<Signs>>>, event: &InotifyEvent) {
+        let tell = |signs: &Signs| match event.mask {
+            AddWatchFlags::IN_CLOSE_WRITE => signs.is_closed.store(true, Ordering::Release),
+            _ => signs.is_changed.store(true, Ordering::Release),
+        };
+        let all = |watching: &Vec<Weak<Signs>>| {
+            watching
+                .iter()
+                .filter_map(Weak::upgrade)
+                .for_each(|signs| tell(&signs));
+        };
+        if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
+            watched.values().for_each(all);
+        } else if let Some(watching) = watched.get(&event.wd) {
+            all(watching);
+        } else {
+            return;
+        }
+        self.told.fetch_add(1, Ordering::Release);
+        // Nobody reads it where nobody waits; then it stays readable.
+        let _ = self.news.write(1);
+    }
+}
+
+impl FileWatch {
+    /// Whether the file was written since, or has another name or other times.
+    pub fn is_changed(&self) -> bool {
+        self.signs.is_changed.load(Ordering::Acquire)
+    }
+
+    /// Whether somebody has closed the file since who had it open for writing.
+    pub fn is_closed(&self) -> bool {
+        self.signs.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Whether every write to the file is told of.
+    pub fn is_local(&self) -> bool {
+        self.is_local
+    }
+}
+
+impl Drop for FileWatch {
+    fn drop(&mut self) {
+        let mut watched = self.changes.lock();
+        let Some(watching) = watched.get_mut(&self.descriptor) else {
+            return;
+        };
+        let own = Arc::as_ptr(&self.signs);
+        watching.retain(|signs| !std::ptr::eq(signs.as_ptr(), own));
+        if watching.is_empty() {
+            watched.remove(&self.descriptor);
+            // The file may be gone, and the watch with it.
+            let _ = self.changes.inotify.rm_watch(self.descriptor);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    fn writing(path: &std::path::Path) -> File {
+        File::options().write(true).open(path).unwrap()
+    }
+
+    #[test]
+    fn a_write_is_told_of_once_it_has_ended() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let changes = Changes::new().unwrap();
+        let watch = changes.watch(file.as_file()).unwrap();
+        let writer = writing(file.path());
+        changes.look();
+        assert!(!watch.is_changed() && changes.told() == 0);
+        writer.write_all_at(b"new", 0).unwrap();
+        changes.look();
+        assert!(watch.is_changed() && !watch.is_closed());
+        // Whoever begins to watch now is told of what comes.
+        let later = changes.watch(file.as_file()).unwrap();
+        drop(writer);
+        changes.wait(Duration::from_secs(60));
+        changes.look();
+        assert!(!later.is_changed() && later.is_closed() && watch.is_closed());
+    }
+
+    #[test]
+    fn a_file_that_is_closed_is_watched_on() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let changes = Changes::new().unwrap();
+        let opened = File::open(file.path()).unwrap();
+        let [first, second] = [0; 2].map(|_| changes.watch(&opened).unwrap());
+        drop((opened, first));
+        let writer = writing(file.path());
+        writer.write_all_at(b"new", 0).unwrap();
+        changes.look();
+        assert!(second.is_changed());
+        drop(second);
+        assert!(changes.lock().is_empty());
+        writer.write_all_at(b"newer", 0).unwrap();
+        changes.look();
+        assert_eq!(changes.told(), 1);
+    }
+
+    #[test]
+    fn a_name_that_goes_is_told_of() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, other] = ["source", "other"].map(|name| directory.path().join(name));
+        let changes = Changes::new().unwrap();
+        for go in [
+            |path: &std::path::Path, _: &std::path::Path| std::fs::remove_file(path),
+            |path: &std::path::Path, other: &std::path::Path| std::fs::rename(path, other),
+            |path: &std::path::Path, other: &std::path::Path| std::fs::rename(other, path),
+        ] {
+            std::fs::write(&path, b"old").unwrap();
+            let watch = changes.watch(&File::open(&path).unwrap()).unwrap();
+            go(&path, &other).unwrap();
+            changes.look();
+            assert!(watch.is_changed());
+        }
+    }
+
+    #[test]
+    fn watches_are_bounded() {
+        let directory = tempfile::tempdir().unwrap();
+        let changes = Changes::new().unwrap();
+        let watch = |number: usize| {
+            let path = directory.path().join(number.to_string());
+            std::fs::write(&path, b"").unwrap();
+            changes.watch(&File::open(&path).unwrap())
+        };
+        let kept: Vec<_> = (0..limits::FILE_WATCHES).map_while(watch).collect();
+        assert_eq!(kept.len(), limits::FILE_WATCHES);
+        assert!(watch(limits::FILE_WATCHES).is_none());
+        drop(kept);
+        assert!(watch(0).is_some());
+    }
+}

@@ -1,0 +1,328 @@
+//! A text of a length that nobody knows before its end, written while it is read.
+//!
+//! Such a text can be left after any part of it and gone on with later. From one read to the next
+//! an open file keeps the place where the writing has come to, and what was written of the last
+//! part and not yet asked for; before the first read it keeps nothing. No thread and no buffer
+//! belongs to a text that nobody is reading. Reading on costs what writing costs; to go back is to
+//! begin anew.
+
+use std::sync::{Mutex, MutexGuard};
+
+use crate::array::Bytes;
+use crate::error::Result;
+use crate::view::View;
+use crate::wire::{to_u64, to_usize};
+
+/// A text that is written part by part (an element, a line), and gone on with from any place
+/// between two parts.
+pub trait ResumableText: Send + Sync {
+    /// A place between two parts.
+    type Place: Send;
+
+    /// The place before the first part.
+    fn begin(&self) -> Self::Place;
+
+    /// Appends the parts from `place` on to `out`, at least one, until that has `enough` bytes, and
+    /// moves `place` behind them; says whether there may be more. Not called again after it has
+    /// said no.
+    ///
+    /// # Errors
+    /// As the next part cannot be written. Whole parts before it may have been appended; `place` is
+    /// behind those.
+    fn write_on(&self, place: &mut Self::Place, enough: usize, out: &mut Vec<u8>) -> Result<bool>;
+
+    /// Bytes of memory that the text takes for itself.
+    fn own_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Bytes of memory that `place` takes.
+    fn place_bytes(&self, _place: &Self::Place) -> u64 {
+        0
+    }
+}
+
+/// An open file that shows such a text.
+pub struct Streamed<T: ResumableText> {
+    text: T,
+    state: Mutex<State<T::Place>>,
+}
+
+/// How far the reader is.
+struct State<P> {
+    /// Where the writing has come to; `None` before the first read.
+    place: Option<P>,
+    /// Where `piece` begins in the text.
+    start: u64,
+    /// What was written last.
+    piece: Vec<u8>,
+    /// Whether nothing comes behind `piece`.
+    is_whole: bool,
+}
+
+impl<P> Default for State<P> {
+    fn default() -> Self {
+        State {
+            place: None,
+            start: 0,
+            piece: Vec::new(),
+            is_whole: false,
+        }
+    }
+}
+
+/// Bytes that are written at a time.
+const PIECE: usize = 64 << 10;
+
+impl<T: ResumableText> Streamed<T> {
+    /// A file that shows `text`.
+    pub fn new(text: T) -> Self {
+        Streamed {
+            text,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The text itself.
+    pub fn text(&self) -> &T {
+        &self.text
+    }
+
+    /// The state; where a panic left it between two parts, that before the first read.
+    fn state(&self) -> MutexGuard<'_, State<T::Place>> {
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = poisoned.into_inner();
+            *state = State::default();
+            self.state.clear_poison();
+            state
+        })
+    }
+}
+
+impl<P> State<P> {
+    /// The rest of the piece from `offset` of the text on; empty where that is not in it.
+    fn rest(&self, offset: u64) -> &[u8] {
+        let within = offset.checked_sub(self.start).map(to_usize);
+        match within {
+            Some(Ok(within)) => self.piece.get(within..).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// Writes the next piece, of `enough` bytes or a part more, in the place of the present one.
+    fn advance<T: ResumableText<Place = P>>(&mut self, text: &T, enough: usize) -> Result<()> {
+        self.start += to_u64(self.piece.len());
+        self.piece.clear();
+        let place = self.place.get_or_insert_with(|| text.begin());
+        match text.write_on(place, enough, &mut self.piece) {
+            Ok(is_more) => {
+                self.is_whole = !is_more;
+                Ok(())
+            }
+            // What came before is handed out first; who reads on is told then.
+            Err(_) if !self.piece.is_empty() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets go of all of the piece before `offset` of the text, and of a buffer that is far too
+    /// large for the rest.
+    fn release_before(&mut self, offset: u64) {
+        let rest = self.rest(offset);
+        if rest.len() < self.piece.capacity() / 2 {
+            self.piece = rest.to_vec();
+            self.start = offset;
+        }
+    }
+}
+
+impl<T: ResumableText> View for Streamed<T> {
+    fn length(&self) -> Option<u64> {
+        None
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let state = self.state();
+        let place = state.place.as_ref();
+        let place = place.map_or(0, |place| self.text.place_bytes(place));
+        let piece = to_u64(state.piece.capacity());
+        self.text
+            .own_bytes()
+            .saturating_add(place)
+            .saturating_add(piece)
+    }
+
+    fn forget(&self) {
+        *self.state() = State::default();
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let mut state = self.state();
+        if offset < state.start {
+            *state = State::default();
+        }
+        let mut out = Vec::with_capacity(length.min(PIECE));
+        while out.len() < length {
+            let next = offset + to_u64(out.len());
+            let rest = state.rest(next);
+            let taken = rest.len().min(length - out.len());
+            if taken > 0 {
+                out.extend_from_slice(&rest[..taken]);
+                continue;
+            }
+            if state.is_whole {
+                break;
+            }
+            // No more than is asked for, or is passed over on the way there.
+            let written = state.start + to_u64(state.piece.len());
+            let enough = match next.saturating_sub(written) {
+                0 => length - out.len(),
+                ahead => to_usize(ahead).unwrap_or(PIECE),
+            };
+            match state.advance(&self.text, enough.min(PIECE)) {
+                Ok(()) => {}
+                Err(_) if !out.is_empty() => break,
+                Err(error) => {
+                    state.release_before(offset);
+                    return Err(error);
+                }
+            }
+        }
+        state.release_before(offset + to_u64(out.len()));
+        Ok(out.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Numbers of seven digits and a line break each, and how they end.
+    struct Numbers {
+        count: u32,
+        end: Result<()>,
+        begun: AtomicU32,
+        written: AtomicU32,
+        /// The number that cannot be written, the first so many times.
+        failing: (u32, AtomicU32),
+    }
+
+    impl ResumableText for Numbers {
+        type Place = u32;
+
+        fn begin(&self) -> u32 {
+            self.begun.fetch_add(1, Ordering::Relaxed);
+            0
+        }
+
+        fn write_on(&self, place: &mut u32, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+            while out.len() < enough && *place < self.count {
+                let (number, times) = &self.failing;
+                let left = times.load(Ordering::Relaxed);
+                if place == number && left > 0 {
+                    times.store(left - 1, Ordering::Relaxed);
+                    return Err(Error::NotFound);
+                }
+                assert_ne!(*place, u32::MAX - 1, "on purpose");
+                out.extend_from_slice(format!("{place:07}\n").as_bytes());
+                self.written.fetch_add(1, Ordering::Relaxed);
+                *place += 1;
+            }
+            match *place < self.count {
+                true => Ok(true),
+                false => self.end.clone().map(|()| false),
+            }
+        }
+    }
+
+    fn numbers(count: u32, end: Result<()>) -> Streamed<Numbers> {
+        Streamed::new(Numbers {
+            count,
+            end,
+            begun: AtomicU32::new(0),
+            written: AtomicU32::new(0),
+            failing: (0, AtomicU32::new(0)),
+        })
+    }
+
+    fn begun(text: &Streamed<Numbers>) -> u32 {
+        text.text().begun.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn reading_on_writes_once_and_going_back_begins_anew() {
+        let text = numbers(100_000, Ok(()));
+        for at in (0..800_000).step_by(80_000) {
+            let part = text.read_at(at, 80_000).unwrap();
+            assert_eq!(part.len(), 80_000);
+            assert_eq!(&part[..8], format!("{:07}\n", at / 8).as_bytes());
+        }
+        assert!(text.read_at(800_000, 10).unwrap().is_empty());
+        assert_eq!(text.text().written.load(Ordering::Relaxed), 100_000);
+        assert_eq!(begun(&text), 1);
+        assert_eq!(
+            &text.read_at(79_992, 16).unwrap()[..],
+            b"0009999\n0010000\n"
+        );
+        assert_eq!(begun(&text), 2);
+    }
+
+    #[test]
+    fn reads_of_any_length_meet_each_byte_once() {
+        let text = numbers(5_000, Ok(()));
+        let whole = numbers(5_000, Ok(())).read_at(0, 50_000).unwrap();
+        let mut at = 0;
+        for length in (1..).map(|step| step * 7 % 300 + 1) {
+            let part = text.read_at(at as u64, length).unwrap();
+            assert_eq!(part[..], whole[at..whole.len().min(at + length)]);
+            at += part.len();
+            if part.is_empty() {
+                break;
+            }
+        }
+        assert_eq!((at, begun(&text)), (40_000, 1));
+    }
+
+    #[test]
+    fn an_open_text_keeps_a_part_at_most() {
+        let text = numbers(100_000, Ok(()));
+        assert_eq!(text.own_bytes(), 0);
+        assert_eq!(begun(&text), 0);
+        for (at, length) in [(0, 1), (1, 131_072), (131_073, 4), (600_000, 77)] {
+            text.read_at(at, length).unwrap();
+            assert!(text.own_bytes() < 32, "{}", text.own_bytes());
+        }
+        text.forget();
+        assert_eq!(&text.read_at(600_080, 8).unwrap()[..], b"0075010\n");
+    }
+
+    #[test]
+    fn an_error_stands_behind_what_was_written() {
+        let text = numbers(2, Err(Error::NotFound));
+        assert_eq!(&text.read_at(8, 100).unwrap()[..], b"0000001\n");
+        assert!(matches!(text.read_at(16, 100), Err(Error::NotFound)));
+        assert!(matches!(text.read_at(16, 100), Err(Error::NotFound)));
+    }
+
+    #[test]
+    fn what_failed_can_be_read_later() {
+        let mut text = numbers(4, Ok(()));
+        text.text.failing = (2, AtomicU32::new(3));
+        assert_eq!(text.read_at(0, 100).unwrap().len(), 16);
+        assert!(text.read_at(16, 100).is_err());
+        assert_eq!(&text.read_at(16, 100).unwrap()[..], b"0000002\n0000003\n");
+        assert_eq!(begun(&text), 1);
+    }
+
+    #[test]
+    fn a_text_that_panics_is_begun_anew() {
+        let text = numbers(u32::MAX, Ok(()));
+        text.read_at(0, 8).unwrap();
+        text.state().place = Some(u32::MAX - 1);
+        let panics = || text.read_at(8, 1).is_ok();
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert_eq!(&text.read_at(8, 8).unwrap()[..], b"0000001\n");
+    }
+}

@@ -1,0 +1,149 @@
+//! Objects that take seconds to decode: what they cost those who read others, and for how long.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+
+use crate::harness::{Mount, SOON, eventually, run, script};
+
+const HOSTILE: usize = 8;
+
+/// The directory of the files that `stalls.py` writes.
+fn made() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stalls");
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).expect("directory");
+        run(
+            script("stalls.py").arg(&directory),
+            Duration::from_secs(120),
+        )
+        .success();
+        directory
+    })
+}
+
+/// Readers that end with the test.
+struct Readers(Vec<Child>);
+
+impl Readers {
+    fn of(mount: &Mount) -> Self {
+        let reader = |i| {
+            let mut cat = Command::new("cat");
+            cat.arg(mount.at(&format!("hostile{i}")))
+                .stdout(Stdio::null());
+            cat.spawn().expect("cat")
+        };
+        Readers((0..HOSTILE).map(reader).collect())
+    }
+
+    /// How many still wait.
+    fn waiting(&mut self) -> usize {
+        let mut children = self.0.iter_mut();
+        let ended = |child: &mut Child| child.try_wait().expect("wait").is_some();
+        children
+            .by_ref()
+            .filter_map(|child| (!ended(child)).then_some(()))
+            .count()
+    }
+
+    fn kill(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Names, a listing and bytes that the kernel has not kept.
+fn look_around(mount: &Mount, round: u64) {
+    fs::metadata(mount.at(&format!("names/{round}"))).expect("stat");
+    assert!(fs::metadata(mount.at(&format!("names/no{round}"))).is_err());
+    assert_eq!(
+        fs::read_dir(mount.at("names")).expect("listing").count(),
+        200
+    );
+    for name in ["contiguous", "deflate"] {
+        let file = File::open(mount.at(name)).expect("open");
+        posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).expect("advice");
+        file.read_exact_at(&mut [0; 4096], round * 77_777)
+            .expect("read");
+    }
+}
+
+/// While eight objects are decoded, which takes each of them longer than all of this, all others are served.
+fn others_are_served(name: &str) {
+    let source = made().join(name);
+    let mount = Mount::with(&source, &["-o", "threads=2,cache_size=16M"]);
+    let (worker, _) = mount.worker_and_supervisor(&source);
+    let mut readers = Readers::of(&mount);
+    let begun = || worker.threads() > 8;
+    eventually(SOON, "all are read", begun);
+    for round in 0..40 {
+        look_around(&mount, round);
+    }
+    assert_eq!(readers.waiting(), HOSTILE);
+    // What is decoded for those who are gone is given up.
+    readers.kill();
+    let quiet = || {
+        let before = worker.processor_time();
+        std::thread::sleep(Duration::from_millis(300));
+        worker.processor_time() - before < Duration::from_millis(60)
+    };
+    let at_most = worker.processor_time() + Duration::from_secs(4);
+    eventually(SOON, "the work ends", quiet);
+    assert!(worker.processor_time() < at_most);
+}
+
+#[test]
+fn others_are_served_while_eight_chunks_are_decoded() {
+    others_are_served("stalls.h5");
+}
+
+#[test]
+fn others_are_served_while_eight_streams_are_decoded() {
+    others_are_served("stalls.asdf");
+}
+
+/// The figure of the mount's status.
+fn status(mount: &Mount, name: &str) -> u64 {
+    let text = fs::read_to_string(mount.at(".h5fs/status")).expect("status");
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let figure = line.and_then(|line| line.strip_prefix(": "));
+    figure.expect("a figure").parse().expect("a number")
+}
+
+/// A chunk of 8 MiB, read in pieces of 64 KiB, where the cache holds one mebibyte.
+#[test]
+fn a_chunk_is_decoded_once_whatever_the_cache() {
+    let source = made().join("stalls.h5");
+    for options in [
+        "threads=1,cache_size=1M",
+        "threads=2,cache_size=1M,direct_io",
+    ] {
+        let mount = Mount::with(&source, &["-o", options]);
+        let (single, same) = (mount.at("single"), mount.at("contiguous"));
+        let file = File::open(single).expect("open");
+        let mut bytes = vec![0; 8 << 20];
+        for (part, at) in bytes.chunks_mut(64 << 10).zip((0..).step_by(64 << 10)) {
+            file.read_exact_at(part, at).expect("read");
+        }
+        assert_eq!(status(&mount, "chunks decoded"), 1, "{options}");
+        assert!(bytes == fs::read(same).expect("the same"));
+        let csv = fs::read(mount.at(".h5fs/npy/single.npy")).expect("a view");
+        assert!(csv.ends_with(&bytes));
+        assert_eq!(status(&mount, "chunks decoded"), 1, "{options}");
+    }
+}
