@@ -39,7 +39,7 @@ pub use wish::{Wish, Wishes};
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::{Extent, Storage};
 use crate::model::{Array, array::Fill, weight};
 use chunks::Chunks;
@@ -366,11 +366,11 @@ impl Place {
             return Ok(Place::Nowhere);
         }
         match storage {
-            Storage::Empty => Err(Error::corrupt("storage of an array: none", 0)),
+            Storage::Empty => Err(Error::corrupt("storage of an array: none", None)),
             Storage::Fill => Ok(Place::Nowhere),
             Storage::Inline(bytes) if (bytes.len() as u64) < length => Err(Error::corrupt(
                 format!("array of {length} bytes in storage of {}", bytes.len()),
-                0,
+                None,
             )),
             Storage::Inline(bytes) => Ok(Place::Memory(Arc::clone(bytes))),
             Storage::Extents(extents) => Ok(Place::Extents(with_starts(extents))),
@@ -401,7 +401,7 @@ fn fill_element(array: &Array, storage: &Storage) -> Result<Option<Arc<[u8]>>> {
         (Fill::Value(element), Storage::Fill | Storage::Chunked(_) | Storage::Virtual(_)) => {
             if element.len() as u64 != u64::from(size) {
                 let what = format!("fill value of {} bytes, elements of {size}", element.len());
-                return Err(Error::corrupt(what, 0));
+                return Err(Error::corrupt(what, None));
             }
             Ok((!array.fill.is_zero()).then(|| Arc::clone(element)))
         }
@@ -437,7 +437,7 @@ fn read_extents(extents: &[(u64, Extent)], offset: u64, end: u64) -> Result<Buff
     }
     if next < end {
         let what = format!("array's storage ends at its byte {next}");
-        return Err(Error::corrupt(what, 0));
+        return Err(Error::corrupt(what, None));
     }
     Ok(reply)
 }

@@ -31,7 +31,7 @@ pub fn open(
     force: bool,
 ) -> Result<Arc<dyn Container>> {
     if source.length() == 0 {
-        return Err(Error::corrupt("the file is empty", 0));
+        return Err(Error::corrupt("the file is empty", None));
     }
     if find_signature(&*source).is_some() {
         return Ok(hdf5::File::open(source, neighbours, &caches.hdf5, force)?);

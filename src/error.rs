@@ -23,15 +23,15 @@ pub enum Error {
     Corrupt {
         /// The structure's name in the specification and what is wrong with it.
         what: Cow<'static, str>,
-        /// Absolute offset in the file, in bytes.
-        at: u64,
+        /// Absolute offset in the file, in bytes, where the damage has one place.
+        at: Option<u64>,
     },
     /// The file is right as far as is known, but uses what is not built.
     Unsupported {
         /// The structure's name in the specification and the number or name that is not known.
         what: Cow<'static, str>,
-        /// Absolute offset in the file, in bytes; 0 where the feature has no one place.
-        at: u64,
+        /// Absolute offset in the file, in bytes, where the feature has one place.
+        at: Option<u64>,
     },
     /// The file asks for more than `limits.rs` grants.
     Limit {
@@ -58,18 +58,18 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     /// `what` at absolute offset `at` breaks the format.
-    pub fn corrupt(what: impl Into<Cow<'static, str>>, at: u64) -> Self {
+    pub fn corrupt(what: impl Into<Cow<'static, str>>, at: impl Into<Option<u64>>) -> Self {
         Error::Corrupt {
             what: cut(what.into()),
-            at,
+            at: at.into(),
         }
     }
 
     /// `what` at absolute offset `at` is not built.
-    pub fn unsupported(what: impl Into<Cow<'static, str>>, at: u64) -> Self {
+    pub fn unsupported(what: impl Into<Cow<'static, str>>, at: impl Into<Option<u64>>) -> Self {
         Error::Unsupported {
             what: cut(what.into()),
-            at,
+            at: at.into(),
         }
     }
 
@@ -145,9 +145,12 @@ impl fmt::Display for Error {
             Error::Io { errno, what } => {
                 write!(f, "{what}: {}", system_text(*errno))
             }
-            Error::Corrupt { what, at } => write!(f, "{what} (corrupt, at byte {at})"),
-            Error::Unsupported { what, at: 0 } => write!(f, "{what} is not supported"),
-            Error::Unsupported { what, at } => write!(f, "{what} is not supported (at byte {at})"),
+            Error::Corrupt { what, at: None } => write!(f, "{what} (corrupt)"),
+            Error::Corrupt { what, at: Some(at) } => write!(f, "{what} (corrupt, at byte {at})"),
+            Error::Unsupported { what, at: None } => write!(f, "{what} is not supported"),
+            Error::Unsupported { what, at: Some(at) } => {
+                write!(f, "{what} is not supported (at byte {at})")
+            }
             Error::Limit { what, max } => write!(f, "{what} is over the limit of {max}"),
             Error::Effort { max } => {
                 write!(

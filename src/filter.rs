@@ -38,7 +38,7 @@ pub use length::Length;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::{Filter, IsWanted, Pipeline, still};
 use crate::wire::to_u64;
 
@@ -174,8 +174,8 @@ fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> Length {
 fn unknown(filter: &Filter) -> Error {
     let id = filter.id;
     match name(id).or(filter.name.as_deref()) {
-        Some(name) => Error::unsupported(format!("filter {id} ({name})"), 0),
-        None => Error::unsupported(format!("filter {id}"), 0),
+        Some(name) => Error::unsupported(format!("filter {id} ({name})"), None),
+        None => Error::unsupported(format!("filter {id}"), None),
     }
 }
 

@@ -56,11 +56,11 @@ use crate::hdf5::object_header::ObjectHeader;
 use crate::hdf5::other_files::OtherFiles;
 use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::{Superblock, Writer};
+use crate::memory::effort;
+use crate::memory::shared_lru::FileLru;
 use crate::model::datatype::ReferenceKind;
-use crate::model::effort;
 use crate::model::paths;
 use crate::model::region::Region;
-use crate::model::share::Share;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
@@ -70,7 +70,7 @@ use crate::source::neighbours::Neighbours;
 pub struct File {
     context: Context,
     root: u64,
-    objects: Share<u64, Arc<Object>>,
+    objects: FileLru<u64, Arc<Object>>,
 }
 
 impl File {
@@ -87,7 +87,7 @@ impl File {
         force: bool,
     ) -> Result<Arc<Self>> {
         let at = superblock::find_signature(&*source)
-            .ok_or_else(|| Error::corrupt("superblock: no HDF5 signature", 0))?;
+            .ok_or_else(|| Error::corrupt("superblock: no HDF5 signature", None))?;
         // A writer may be at it this very moment.
         let superblock =
             Superblock::read(&*source, at).or_else(|_| Superblock::read(&*source, at))?;

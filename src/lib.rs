@@ -15,7 +15,7 @@
 //! | 4 | [`hdf5`], [`asdf`], [`detect`] | the formats; they hand up descriptions, never import each other |
 //! | 3 | [`filter`] | codecs: bytes to bytes, output bounded |
 //! | 2 | [`model`] | what both formats speak |
-//! | 1 | [`source`], [`wire`] | bytes, cursor, checksums |
+//! | 1 | [`source`], [`wire`], [`memory`] | bytes, cursor, checksums; buffers, caches within a weight, effort |
 //! | 0 | [`error`], [`limits`] | the error type; every bound |
 
 #![forbid(unsafe_code)]
@@ -29,6 +29,7 @@ pub mod filter;
 pub mod fs;
 pub mod hdf5;
 pub mod limits;
+pub mod memory;
 pub mod model;
 pub mod source;
 pub mod view;

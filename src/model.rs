@@ -21,25 +21,18 @@
 
 pub mod array;
 pub mod attribute;
-pub mod buffer;
 pub mod datatype;
-pub mod distinct;
-pub mod effort;
 pub mod extras;
-pub mod kept;
 pub mod link;
 pub mod mappings;
-pub mod names;
 pub mod ndl;
 pub mod node;
 pub mod number;
 pub mod numpy;
 pub mod paths;
-pub mod positions;
 pub mod region;
 pub mod selection;
 pub mod shape;
-pub mod share;
 pub mod storage;
 pub mod text;
 pub mod value;

@@ -3,7 +3,7 @@
 use std::ops::{Deref, Range};
 
 use crate::array::cache::Decoded;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 
 /// Bytes of an array: a buffer of their own, or a part of a decoded chunk that is shared with the cache.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lru::LruCache;
 
 use crate::limits;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 
 /// Which chunk: the array's number, and the chunk's in the array's grid.
 pub(super) type Key = (u64, u64);

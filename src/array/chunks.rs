@@ -10,8 +10,8 @@ use crate::array::turns::{Turn, Turns};
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
+use crate::memory::buffer::Buffer;
 use crate::model::Array;
-use crate::model::buffer::Buffer;
 use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
@@ -86,7 +86,7 @@ impl Chunks {
     pub(super) fn of_block(number: u64, pieces: &Arc<dyn Pieces>, length: u64) -> Result<Self> {
         if pieces.bytes() < length {
             let what = format!("array of {length} bytes in a block of {}", pieces.bytes());
-            return Err(Error::corrupt(what, 0));
+            return Err(Error::corrupt(what, None));
         }
         let piece = pieces.piece_bytes()?;
         limit_chunk(piece)?;
@@ -221,7 +221,7 @@ impl Chunks {
         let bytes = self.bytes_of(encoded.number) as usize;
         if decoded.len() < bytes {
             let what = format!("decodes to {} bytes, {bytes} needed", decoded.len());
-            return Err(self.in_chunk(encoded, Error::corrupt(what, 0)));
+            return Err(self.in_chunk(encoded, Error::corrupt(what, None)));
         }
         decoded.truncate(self.grid.chunk_bytes() as usize);
         Ok(decoded)
@@ -268,11 +268,11 @@ impl Chunks {
             error if error.is_unwanted() => error,
             Error::Corrupt { what, .. } => Error::Corrupt {
                 what: name(what),
-                at,
+                at: Some(at),
             },
             Error::Unsupported { what, .. } => Error::Unsupported {
                 what: name(what),
-                at,
+                at: Some(at),
             },
             Error::Limit { what, max } => Error::Limit {
                 what: name(what),

@@ -50,7 +50,7 @@ impl Conversion {
         }
         Err(Error::unsupported(
             "a virtual dataset of another type than its source",
-            0,
+            None,
         ))
     }
 
@@ -132,7 +132,7 @@ fn load(element: &[u8], datatype: &Datatype) -> Result<Number> {
         }),
         _ => None,
     };
-    number.ok_or_else(|| Error::unsupported("a number of this type", 0))
+    number.ok_or_else(|| Error::unsupported("a number of this type", None))
 }
 
 fn store(number: Number, datatype: &Datatype, element: &mut [u8]) {

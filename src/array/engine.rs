@@ -15,9 +15,9 @@ use crate::array::virtual_array::Source;
 use crate::array::wish::Wish;
 use crate::error::Result;
 use crate::limits;
+use crate::memory::buffer::Buffer;
+use crate::memory::shared_lru::SharedLru;
 use crate::model::Array;
-use crate::model::buffer::Buffer;
-use crate::model::share;
 use crate::model::storage::{Help, IsWanted, still};
 use crate::source::SharedSource;
 
@@ -29,7 +29,7 @@ const SEQUENTIAL_DEPTH: u64 = 1;
 pub struct Engine {
     pub(super) shared: Arc<Shared>,
     /// The sources of virtual arrays, by the number of their part.
-    pub(super) sources: Arc<share::Shared<usize, Arc<Source>>>,
+    pub(super) sources: Arc<SharedLru<usize, Arc<Source>>>,
     numbers: Mutex<Numbers>,
     holdings: Arc<Holdings>,
 }
@@ -98,7 +98,7 @@ impl Engine {
         prefetch::spawn(&shared, threads);
         Arc::new(Engine {
             shared,
-            sources: share::Shared::new(limits::VIRTUAL_SOURCES),
+            sources: SharedLru::new(limits::VIRTUAL_SOURCES),
             numbers: Mutex::default(),
             holdings: Arc::default(),
         })

@@ -69,7 +69,7 @@ impl Grid {
         if chunk.len() != dims.len() || chunk.contains(&0) {
             return Err(Error::corrupt(
                 format!("chunk shape {chunk:?} for an array of shape {dims:?}"),
-                0,
+                None,
             ));
         }
         const MOST: u64 = i64::MAX.unsigned_abs();
@@ -95,7 +95,7 @@ impl Grid {
         if strides.len() != dims.len() {
             return Err(Error::corrupt(
                 format!("strides {strides:?} for an array of shape {dims:?}"),
-                0,
+                None,
             ));
         }
         Ok(Grid {

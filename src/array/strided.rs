@@ -43,7 +43,7 @@ impl Strided {
         description: &Description,
     ) -> Result<Self> {
         if matches!(description.base.storage, Ok(Storage::Strided(_))) {
-            return Err(Error::corrupt("strides over strides", 0));
+            return Err(Error::corrupt("strides over strides", None));
         }
         let base = Reader::new(engine, Arc::clone(&description.base))?;
         let (dims, element) = (array.shape.dims(), u64::from(array.datatype.size));
@@ -64,7 +64,7 @@ impl Strided {
                 "elements from byte {first} to {end} of a block of {} bytes",
                 base.length()
             );
-            return Err(Error::corrupt(what, 0));
+            return Err(Error::corrupt(what, None));
         }
         Ok(Strided {
             grid,
@@ -147,7 +147,7 @@ impl Strided {
         let start = at / length * length;
         let bytes = self.base.read(start, length as usize)?;
         if bytes.len() as u64 <= at - start {
-            return Err(Error::corrupt("block under an array: too short", 0));
+            return Err(Error::corrupt("block under an array: too short", None));
         }
         Ok(Held { start, bytes })
     }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::array::grid::tests::range;
     use crate::array::tests::sample::{byte, plain};
-    use crate::model::buffer::Buffer;
+    use crate::memory::buffer::Buffer;
     use crate::model::storage::Pieces;
 
     /// A block whose byte number i is `byte(i)`; it counts what is decoded.

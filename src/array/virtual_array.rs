@@ -8,9 +8,10 @@ use crate::array::convert::Conversion;
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory;
+use crate::memory::shared_lru::FileLru;
 use crate::model::mappings::{Mapping, Mappings};
 use crate::model::region::Runs;
-use crate::model::share::Share;
 use crate::model::storage::{OpenSource, Storage, VirtualSource};
 use crate::model::{Array, Container, weight};
 use crate::source::descriptors::weight_of_one;
@@ -21,7 +22,7 @@ pub(super) struct VirtualArray {
     array: Arc<Array>,
     parts: Vec<Part>,
     /// The sources that were used last, by the number of their part.
-    sources: Share<usize, Arc<Source>>,
+    sources: FileLru<usize, Arc<Source>>,
     /// How many virtual arrays this one is a source of, one for the other.
     depth: usize,
 }
@@ -72,14 +73,14 @@ impl VirtualArray {
             engine: Arc::clone(engine),
             array: Arc::clone(array),
             parts: parts_of(mappings, array.shape.dims(), depth)?,
-            sources: Share::of(&engine.sources),
+            sources: FileLru::of(&engine.sources),
             depth,
         })
     }
 
     /// Bytes of memory that its parts take beside the array's description, about.
     pub(super) fn weight(&self) -> u64 {
-        let part = |part: &Part| weight::piece(size_of::<Part>() + part.runs.heap_bytes());
+        let part = |part: &Part| memory::piece(size_of::<Part>() + part.runs.heap_bytes());
         self.parts.iter().map(part).sum()
     }
 
@@ -163,13 +164,13 @@ impl VirtualArray {
         if mapping.source.is_elsewhere() && array.datatype.has_pointers() {
             let what =
                 "a virtual dataset of references or variable-length elements of another file";
-            return Err(Error::unsupported(what, 0));
+            return Err(Error::unsupported(what, None));
         }
         let runs = Runs::new(&mapping.source_region, array.shape.dims())?;
         if runs.elements() != part.runs.elements() {
             return Err(Error::corrupt(
                 "virtual dataset: selections of different sizes",
-                0,
+                None,
             ));
         }
         let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;

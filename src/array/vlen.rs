@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::array::{Allocation, Reader};
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::effort::Effort;
 use crate::model::datatype::{Class, StringPadding};
-use crate::model::effort::Effort;
 use crate::model::{Array, Container};
 
 /// Elements of a block.
@@ -115,7 +115,7 @@ impl VariableLength {
             at.element = skip_empty(&starts, at);
             let stored = self.block(at.element, count)?;
             if stored.is_empty() {
-                return Err(Error::corrupt("variable-length dataset: has shrunk", 0));
+                return Err(Error::corrupt("variable-length dataset: has shrunk", None));
             }
             let mut parts = Vec::new();
             for (element, bytes) in self.each(&stored).zip(self.lengths(&stored)?) {
@@ -296,7 +296,7 @@ impl VariableLength {
             .container
             .variable_length(part.element, base_size, stored)?;
         let fetched = fetched.filter(|fetched| fetched.len() == text.len());
-        let short = || Error::corrupt("variable-length element: has shrunk", 0);
+        let short = || Error::corrupt("variable-length element: has shrunk", None);
         text.copy_from_slice(&fetched.ok_or_else(short)?);
         Ok(())
     }

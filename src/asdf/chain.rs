@@ -218,7 +218,7 @@ impl Blocks {
     fn missing(&self, number: i128) -> Error {
         match &self.broken {
             Some(error) => error.clone(),
-            None => Error::corrupt(format!("ndarray: there is no block {number}"), 0),
+            None => Error::corrupt(format!("ndarray: there is no block {number}"), None),
         }
     }
 

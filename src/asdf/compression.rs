@@ -118,7 +118,7 @@ impl Encoded {
     /// The same error, with the place of the stored bytes where it has none.
     fn placed(&self, error: Error) -> Error {
         match error {
-            Error::Corrupt { what, at: 0 } => Error::corrupt(what, self.offset),
+            Error::Corrupt { what, at: None } => Error::corrupt(what, self.offset),
             other => other,
         }
     }

@@ -17,12 +17,13 @@ use crate::asdf::yaml::{Document, Index};
 use crate::asdf::{chain, scan};
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::effort;
 use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
 use crate::model::extras::{BlockFacts, Extras, Mask, ReadAll};
 use crate::model::link::{Link, LinkStream, LinkTarget};
 use crate::model::storage::Extent;
-use crate::model::{Array, Container, Node, NodeId, NodeKind, effort};
+use crate::model::{Array, Container, Node, NodeId, NodeKind};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{to_u64, to_usize};
@@ -212,7 +213,7 @@ fn scalar(document: &Document, index: Index) -> Vec<u8> {
 
 fn lost() -> Error {
     let what = "alias: its node has no place, or is too deep under long names";
-    Error::corrupt(what, 0)
+    Error::corrupt(what, None)
 }
 
 /// The link at `slot` of a group.
@@ -287,7 +288,7 @@ impl Container for File {
     }
 
     fn variable_length_bytes(&self, _element: &[u8], _base_size: u64) -> Result<Option<u64>> {
-        Err(Error::unsupported("variable-length elements in ASDF", 0))
+        Err(Error::unsupported("variable-length elements in ASDF", None))
     }
 
     fn variable_length(
@@ -296,15 +297,15 @@ impl Container for File {
         _base_size: u64,
         _part: Range<u64>,
     ) -> Result<Option<Vec<u8>>> {
-        Err(Error::unsupported("variable-length elements in ASDF", 0))
+        Err(Error::unsupported("variable-length elements in ASDF", None))
     }
 
     fn text_bytes(&self, _element: &[u8]) -> Result<u64> {
-        Err(Error::unsupported("variable-length elements in ASDF", 0))
+        Err(Error::unsupported("variable-length elements in ASDF", None))
     }
 
     fn reference(&self, _kind: ReferenceKind, _element: &[u8]) -> Result<Reference> {
-        Err(Error::unsupported("reference elements in ASDF", 0))
+        Err(Error::unsupported("reference elements in ASDF", None))
     }
 
     fn extras(&self) -> Option<&dyn Extras> {
@@ -413,7 +414,7 @@ impl Extras for File {
         if document.text(mask).is_some() {
             return Ok(Some(Mask::Number(scalar(document, mask))));
         }
-        let missing = || Error::corrupt("ndarray: its mask is not in this file", 0);
+        let missing = || Error::corrupt("ndarray: its mask is not in this file", None);
         self.tree
             .meant(mask, &mut { limits::TREE_NODES })
             .map(|target| Some(Mask::Node(id(target))))

@@ -9,7 +9,7 @@ use crate::asdf::content::Contents;
 use crate::asdf::{chain, header};
 use crate::error::{Error, Result, quoted};
 use crate::limits;
-use crate::model::effort;
+use crate::memory::effort;
 use crate::source::SharedSource;
 use crate::source::descriptors::share_of;
 use crate::source::file::Fingerprint;

@@ -5,7 +5,7 @@ use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, Index};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::effort::{self, Effort};
+use crate::memory::effort::{self, Effort};
 use crate::wire::to_u64;
 
 /// Bytes that a node counts as when it is looked at.

@@ -84,13 +84,13 @@ fn version(line: &[u8]) -> Result<String> {
     let version = words.next().unwrap_or_default();
     let mut numbers = version.split('.').map(str::parse::<u32>);
     match (numbers.next(), numbers.all(|number| number.is_ok())) {
-        _ if !is_first => Err(Error::corrupt("ASDF header: no #ASDF line", 0)),
+        _ if !is_first => Err(Error::corrupt("ASDF header: no #ASDF line", None)),
         (Some(Ok(0 | 1)), true) => Ok(version.to_owned()),
         (Some(Ok(_)), true) => Err(Error::unsupported(
             format!("ASDF file format version {version}"),
-            0,
+            None,
         )),
-        _ => Err(Error::corrupt("ASDF header: no version number", 0)),
+        _ => Err(Error::corrupt("ASDF header: no version number", None)),
     }
 }
 

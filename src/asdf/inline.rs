@@ -11,8 +11,9 @@ use crate::asdf::yaml::resolve::CoreTag;
 use crate::asdf::yaml::{Document, Index};
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::effort;
 use crate::model::datatype::{ByteOrder, Class, Datatype};
-use crate::model::{effort, shape};
+use crate::model::shape;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that each part of a number in base 60 counts as: each is parsed as a number of its own.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::asdf::ndarray::Held;
 use crate::limits;
-use crate::model::share::{Share, Shared};
+use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind, weight};
 use crate::wire::to_u64;
 
@@ -42,15 +42,15 @@ impl Known {
 /// For all files of a mount.
 #[derive(Debug, Clone)]
 pub struct Caches {
-    small: Arc<Shared<NodeId, Known>>,
-    large: Arc<Shared<NodeId, Known>>,
+    small: Arc<SharedLru<NodeId, Known>>,
+    large: Arc<SharedLru<NodeId, Known>>,
 }
 
 impl Default for Caches {
     fn default() -> Self {
         Caches {
-            small: Shared::new(limits::NODE_CACHE),
-            large: Shared::new(limits::INLINE_KEPT),
+            small: SharedLru::new(limits::NODE_CACHE),
+            large: SharedLru::new(limits::INLINE_KEPT),
         }
     }
 }
@@ -58,16 +58,16 @@ impl Default for Caches {
 /// The nodes of one file.
 #[derive(Debug)]
 pub struct Nodes {
-    small: Share<NodeId, Known>,
-    large: Share<NodeId, Known>,
+    small: FileLru<NodeId, Known>,
+    large: FileLru<NodeId, Known>,
 }
 
 impl Nodes {
     /// Those of one more file.
     pub fn of(caches: &Caches) -> Self {
         Nodes {
-            small: Share::of(&caches.small),
-            large: Share::of(&caches.large),
+            small: FileLru::of(&caches.small),
+            large: FileLru::of(&caches.large),
         }
     }
 

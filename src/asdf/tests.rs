@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::error::{Error, Result};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::extras::Mask;
 use crate::model::link::LinkTarget;
 use crate::model::mappings::Mapping;

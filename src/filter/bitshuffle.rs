@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::blocks::Blocks;
 use crate::filter::{Length, lz4, zstd};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::wire::to_usize;
 
 /// What was done to a block after it was bit-shuffled.
@@ -26,13 +26,16 @@ pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffe
     let parameter = |place: usize| to_usize(parameters.get(place).copied().unwrap_or(0).into());
     let size = parameter(2)?;
     if size == 0 {
-        return Err(Error::corrupt("bitshuffle: no element size", 0));
+        return Err(Error::corrupt("bitshuffle: no element size", None));
     }
     match parameter(4)? {
         0 => uncompressed(stored, size, parameter(3)?, length),
         2 => compressed(stored, size, Codec::Lz4, length),
         3 => compressed(stored, size, Codec::Zstd, length),
-        codec => Err(Error::unsupported(format!("bitshuffle: codec {codec}"), 0)),
+        codec => Err(Error::unsupported(
+            format!("bitshuffle: codec {codec}"),
+            None,
+        )),
     }
 }
 
@@ -102,7 +105,7 @@ impl Shape {
         let unit = size.saturating_mul(8);
         let rest = |bytes: usize| bytes.checked_rem(unit).unwrap_or(0);
         if block == 0 || rest(block) != 0 {
-            return Err(Error::corrupt("bitshuffle: no block of 8 n elements", 0));
+            return Err(Error::corrupt("bitshuffle: no block of 8 n elements", None));
         }
         Ok(Shape {
             block,

@@ -21,13 +21,13 @@ impl<'a> Blocks<'a> {
     /// The header's bytes of the whole chunk.
     pub(crate) fn total(&mut self) -> Result<usize> {
         let total = u64::from_be_bytes(self.cursor.array()?);
-        usize::try_from(total).map_err(|_| Error::corrupt("length past any memory", 0))
+        usize::try_from(total).map_err(|_| Error::corrupt("length past any memory", None))
     }
 
     /// The next length: in the header that of a block.
     pub(crate) fn length(&mut self) -> Result<usize> {
         let length = u32::from_be_bytes(self.cursor.array()?);
-        usize::try_from(length).map_err(|_| Error::corrupt("length past any memory", 0))
+        usize::try_from(length).map_err(|_| Error::corrupt("length past any memory", None))
     }
 
     /// The stored bytes of the next block.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::shuffle::{self, unshuffle};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 use codec::Codec;
 
@@ -97,7 +97,10 @@ impl<'a> Chunk<'a> {
         let block_bytes = to_usize(cursor.u32()?.into())?;
         let stored = to_usize(cursor.u32()?.into())?;
         if version == 0 || version > 6 {
-            return Err(Error::unsupported(format!("Blosc: version {version}"), 0));
+            return Err(Error::unsupported(
+                format!("Blosc: version {version}"),
+                None,
+            ));
         }
         let chunk = bytes
             .get(..stored)
@@ -237,7 +240,7 @@ fn stream_bytes(block: usize, streams: usize) -> Result<usize> {
 }
 
 fn damaged() -> Error {
-    Error::corrupt("Blosc: damaged block", 0)
+    Error::corrupt("Blosc: damaged block", None)
 }
 
 /// What follows the first sixteen bytes of a header, or stands in for it.
@@ -306,13 +309,13 @@ impl Header {
                     whole_only: version <= 2,
                 },
                 3 => BlockFilter::Delta,
-                _ => return Err(Error::unsupported(format!("Blosc2: filter {number}"), 0)),
+                _ => return Err(Error::unsupported(format!("Blosc2: filter {number}"), None)),
             });
         }
         // Differences refer to the decoded first block, so they can only be what was done first.
         let before_last = filters.split_last().map_or(&[][..], |(_, before)| before);
         if before_last.contains(&BlockFilter::Delta) {
-            return Err(Error::unsupported("Blosc2: a filter before delta", 0));
+            return Err(Error::unsupported("Blosc2: a filter before delta", None));
         }
         Ok(filters)
     }
@@ -327,7 +330,7 @@ fn special_value(special: u8, type_bytes: usize) -> Result<Cow<'static, [u8]>> {
         (2, 8) => Ok(f64::NAN.to_le_bytes().to_vec().into()),
         _ => Err(Error::corrupt(
             format!("Blosc2: special value {special}"),
-            0,
+            None,
         )),
     }
 }
@@ -385,7 +388,7 @@ impl Blocks<'_> {
         if length <= 0 {
             let byte = u8::try_from(length.unsigned_abs()).map_err(|_| damaged())?;
             if byte != 0 && cursor.u8()? & 1 == 0 {
-                return Err(Error::unsupported("Blosc2: stream token", 0));
+                return Err(Error::unsupported("Blosc2: stream token", None));
             }
             output.fill(byte);
             return Ok(None);

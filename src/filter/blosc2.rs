@@ -10,7 +10,7 @@ mod b2nd;
 use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::filter::blosc::Chunk;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 use b2nd::Boxes;
 
@@ -166,7 +166,7 @@ impl<'a> Frame<'a> {
 }
 
 fn damaged() -> Error {
-    Error::corrupt("Blosc2: damaged frame", 0)
+    Error::corrupt("Blosc2: damaged frame", None)
 }
 
 /// A big-endian i32 that is a size.

@@ -4,7 +4,7 @@ use bzip2::{Decompress, Status};
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::{IsWanted, still};
 
 /// What a block of the usual size decodes to, and a little more.
@@ -26,13 +26,13 @@ pub fn decode(stream: &[u8], length: Length, is_wanted: &IsWanted<'_>) -> Result
             let room = output.get_mut(written..end).unwrap_or_default();
             let status = decoder
                 .decompress(rest, room)
-                .map_err(|error| Error::corrupt(format!("bzip2: {error}"), 0))?;
+                .map_err(|error| Error::corrupt(format!("bzip2: {error}"), None))?;
             written = usize::try_from(decoder.total_out()).unwrap_or(usize::MAX);
             match status {
                 Status::StreamEnd => return Ok(written),
-                _ if written < end => return Err(Error::corrupt("bzip2: ends too early", 0)),
+                _ if written < end => return Err(Error::corrupt("bzip2: ends too early", None)),
                 _ if end == output.len() => {
-                    return Err(Error::corrupt("bzip2: longer than the chunk", 0));
+                    return Err(Error::corrupt("bzip2: longer than the chunk", None));
                 }
                 _ => {}
             }
@@ -73,9 +73,9 @@ pub fn each_part(
         let before = decoder.total_out();
         let status = decoder
             .decompress(rest, &mut output)
-            .map_err(|error| Error::corrupt(format!("bzip2: {error}"), 0))?;
+            .map_err(|error| Error::corrupt(format!("bzip2: {error}"), None))?;
         if decoder.total_out() > most {
-            return Err(Error::corrupt("bzip2: longer than it should be", 0));
+            return Err(Error::corrupt("bzip2: longer than it should be", None));
         }
         let written = decoder.total_out().saturating_sub(before);
         let written = usize::try_from(written).unwrap_or(usize::MAX);

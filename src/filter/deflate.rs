@@ -9,7 +9,7 @@ use libdeflater::{DecompressionError, Decompressor};
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 
 /// The bytes of the zlib stream at the start of `stream`.
 ///
@@ -32,7 +32,7 @@ pub(crate) fn decode_into(stream: &[u8], output: &mut [u8]) -> Result<usize> {
             DecompressionError::BadData => "deflate: damaged, or ends too early",
             DecompressionError::InsufficientSpace => "deflate: longer than the chunk",
         };
-        Error::corrupt(why, 0)
+        Error::corrupt(why, None)
     })
 }
 

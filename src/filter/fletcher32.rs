@@ -5,7 +5,7 @@
 //! little-endian number, the second sum in the high half.
 
 use crate::error::{Error, Result};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 
 /// Bytes that the filter adds.
 pub const CHECKSUM_BYTES: usize = 4;
@@ -16,14 +16,14 @@ pub const CHECKSUM_BYTES: usize = 4;
 /// `Corrupt` where the checksum is missing or wrong.
 pub fn decode(mut bytes: Buffer) -> Result<Buffer> {
     let Some((data, &stored)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
-        return Err(Error::corrupt("fletcher32: no room for the checksum", 0));
+        return Err(Error::corrupt("fletcher32: no room for the checksum", None));
     };
     let computed = fletcher32(data);
     let stored = u32::from_le_bytes(stored);
     // Libraries before 1.6.3 swapped the bytes of both halves on little-endian machines.
     let swapped = (stored & 0x00ff_00ff).wrapping_shl(8) | (stored.wrapping_shr(8) & 0x00ff_00ff);
     if computed != stored && computed != swapped {
-        return Err(Error::corrupt("fletcher32: wrong checksum", 0));
+        return Err(Error::corrupt("fletcher32: wrong checksum", None));
     }
     let length = data.len();
     bytes.truncate(length);

@@ -185,7 +185,7 @@ impl Inflater {
         };
         self.bits &= low(self.count);
         let damage = match stop {
-            Some(Stop::Damaged(what)) => Some(Error::corrupt(format!("zlib: {what}"), 0)),
+            Some(Stop::Damaged(what)) => Some(Error::corrupt(format!("zlib: {what}"), None)),
             _ => None,
         };
         Step {

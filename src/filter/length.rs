@@ -1,7 +1,7 @@
 //! How long a decoder's result is: the bound that is set before it begins.
 
 use crate::error::{Error, Result};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 
 /// How many bytes a decoder has to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Length {
             }
             _ => return Ok(bytes),
         };
-        Err(Error::corrupt(why, 0))
+        Err(Error::corrupt(why, None))
     }
 
     /// Lets `decode` write into a buffer as long as is granted and say how much it wrote.

@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::filter::blocks::Blocks;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 
 /// The bytes of a chunk of filter 32004: u64 total, u32 block size, then for each block u32 stored length
 /// and the block, raw where the lengths are equal; all numbers big-endian.
@@ -19,7 +19,7 @@ pub fn decode(stored: &[u8], length: Length) -> Result<Buffer> {
     let total = length.check("LZ4", blocks.total()?)?;
     let block_bytes = blocks.length()?;
     if block_bytes == 0 && total > 0 {
-        return Err(Error::corrupt("LZ4: block size is 0", 0));
+        return Err(Error::corrupt("LZ4: block size is 0", None));
     }
     let mut output = Buffer::new(total);
     for block in output.chunks_mut(block_bytes.max(1)) {
@@ -45,10 +45,10 @@ fn block_within(block: &[u8], output: &mut [u8]) -> Result<usize> {
     // The crate hands lengths on as C's `int` without looking, and takes none for a prefix of the block.
     let lengths = (i32::try_from(block.len()), i32::try_from(output.len()));
     let (Ok(_), Ok(most)) = lengths else {
-        return Err(Error::corrupt("LZ4: block of more than 2 GiB", 0));
+        return Err(Error::corrupt("LZ4: block of more than 2 GiB", None));
     };
     lz4::block::decompress_to_buffer(block, Some(most), output)
-        .map_err(|error| Error::corrupt(format!("LZ4: {error}"), 0))
+        .map_err(|error| Error::corrupt(format!("LZ4: {error}"), None))
 }
 
 /// The bytes of one raw LZ4 block.

@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::filter::history::History;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 
 /// The bytes of a whole LZF stream.
 ///
@@ -20,7 +20,7 @@ pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
         let mut rest = stream;
         while !rest.is_empty() {
             rest = step(rest, &mut history)
-                .ok_or_else(|| Error::corrupt("LZF: damaged, or longer than the chunk", 0))?;
+                .ok_or_else(|| Error::corrupt("LZF: damaged, or longer than the chunk", None))?;
         }
         Ok(history.written())
     })

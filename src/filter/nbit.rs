@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::filter::bits::{self, BitReader, Numbers};
 use crate::limits;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::wire::to_usize;
 
 /// The bytes of a chunk.
@@ -39,11 +39,11 @@ pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buff
 }
 
 fn short() -> Error {
-    Error::corrupt("nbit: ends too early", 0)
+    Error::corrupt("nbit: ends too early", None)
 }
 
 fn damaged() -> Error {
-    Error::corrupt("nbit: parameters make no sense", 0)
+    Error::corrupt("nbit: parameters make no sense", None)
 }
 
 /// The parameters, one after another.

@@ -9,7 +9,7 @@
 use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::filter::bits::{self, BitReader, Numbers};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 
 /// The bytes of a chunk.
@@ -49,7 +49,7 @@ pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buff
             }
         }
     }
-    .ok_or_else(|| Error::corrupt("scaleoffset: ends too early", 0))?;
+    .ok_or_else(|| Error::corrupt("scaleoffset: ends too early", None))?;
     Ok(output)
 }
 
@@ -95,7 +95,7 @@ enum Class {
 
 impl Scheme {
     fn new(parameters: &[u32]) -> Result<Self> {
-        let damaged = || Error::corrupt("scaleoffset: parameters make no sense", 0);
+        let damaged = || Error::corrupt("scaleoffset: parameters make no sense", None);
         let &[
             kind,
             factor,
@@ -116,7 +116,7 @@ impl Scheme {
         let class = match (class, kind, size) {
             (0, 2, _) => Class::Integer,
             (1, 0, 4 | 8) => Class::Float(i32::from_le_bytes(factor.to_le_bytes())),
-            (1, 1, _) => return Err(Error::unsupported("scaleoffset: binary scaling", 0)),
+            (1, 1, _) => return Err(Error::unsupported("scaleoffset: binary scaling", None)),
             _ => return Err(damaged()),
         };
         let word = |place: usize| u64::from(fill.get(place).copied().unwrap_or(0));
@@ -157,7 +157,7 @@ impl Scheme {
         let whole = to_usize(code_bits.into())? == self.size.saturating_mul(8);
         match elements.get(..output.len()) {
             Some(elements) if whole => output.copy_from_slice(elements),
-            _ => return Err(Error::corrupt("scaleoffset: ends too early", 0)),
+            _ => return Err(Error::corrupt("scaleoffset: ends too early", None)),
         }
         if self.big_endian {
             output.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);

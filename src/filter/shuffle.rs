@@ -2,7 +2,7 @@
 //! last whole element stand unchanged at the end. Parameter 0 is the size of an element.
 
 use crate::error::{Error, Result};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 
 /// The bytes in the elements' order again.
 ///
@@ -13,7 +13,7 @@ pub fn decode(bytes: Buffer, parameters: &[u32]) -> Result<Buffer> {
         .first()
         .and_then(|&size| usize::try_from(size).ok());
     let Some(size) = size.filter(|&size| size > 0) else {
-        return Err(Error::corrupt("shuffle: no element size", 0));
+        return Err(Error::corrupt("shuffle: no element size", None));
     };
     if size == 1 || bytes.len().saturating_sub(size) < size {
         return Ok(bytes);

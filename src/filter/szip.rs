@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::filter::bits::BitReader;
 use crate::filter::shuffle::unshuffle;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 
 /// The most samples of a scanline that the library's encoder makes are 4096.
@@ -24,7 +24,7 @@ pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffe
     let total = length.check("szip", to_usize(cursor.u32()?.into())?)?;
     let stream = cursor.rest();
     let (coding, planes) = Coding::new(parameters)
-        .ok_or_else(|| Error::corrupt("szip: parameters outside their range", 0))?;
+        .ok_or_else(|| Error::corrupt("szip: parameters outside their range", None))?;
     let samples = coding.decode(stream, total)?;
     if planes == 1 {
         return Ok(samples);
@@ -108,7 +108,7 @@ impl Coding {
             let samples = interval.get_mut(..samples).unwrap_or_default();
             samples.fill(0);
             self.interval(&mut bits, blocks, samples)
-                .ok_or_else(|| Error::corrupt("szip: damaged, or ends too early", 0))?;
+                .ok_or_else(|| Error::corrupt("szip: damaged, or ends too early", None))?;
             if self.preprocess {
                 self.undo_differences(samples);
             }

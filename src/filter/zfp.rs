@@ -10,7 +10,7 @@ mod stream;
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::wire::to_usize;
 use block::{Decoder, Int, Mode};
 use stream::BitStream;
@@ -31,11 +31,11 @@ pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffe
     if swapped.starts_with(b"zfp") {
         return Header::read(&swapped)?.decode(stored, true, length);
     }
-    Err(Error::corrupt("ZFP: no header in the parameters", 0))
+    Err(Error::corrupt("ZFP: no header in the parameters", None))
 }
 
 fn damaged() -> Error {
-    Error::corrupt("ZFP: damaged, or ends too early", 0)
+    Error::corrupt("ZFP: damaged, or ends too early", None)
 }
 
 /// What the parameters say.
@@ -60,12 +60,12 @@ impl Header {
     fn read(bytes: &[u8]) -> Result<Self> {
         const CODEC: u64 = 5;
         const LONG_MODE: u64 = 0xfff;
-        let no_header = || Error::corrupt("ZFP: parameters make no sense", 0);
+        let no_header = || Error::corrupt("ZFP: parameters make no sense", None);
         let mut bits = BitStream::new(bytes);
         bits.skip(24).ok_or_else(no_header)?;
         let codec = bits.read(8).ok_or_else(no_header)?;
         if codec != CODEC {
-            return Err(Error::unsupported(format!("ZFP: codec {codec}"), 0));
+            return Err(Error::unsupported(format!("ZFP: codec {codec}"), None));
         }
         let mut next = |width| bits.read(width).ok_or_else(no_header);
         let scalar = match next(2)? {

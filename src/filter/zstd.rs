@@ -7,7 +7,7 @@ use zstd::bulk::Decompressor;
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 
 /// The bytes of the Zstandard frames in `frames`.
 ///
@@ -24,7 +24,7 @@ pub(crate) fn decode_into(frames: &[u8], output: &mut [u8]) -> Result<usize> {
             .as_mut()
             .map_err(|error| Error::io(error, "preparing zstd"))?;
         let written = context.decompress_to_buffer(frames, output);
-        written.map_err(|error| Error::corrupt(format!("zstd: {error}"), 0))
+        written.map_err(|error| Error::corrupt(format!("zstd: {error}"), None))
     })
 }
 

@@ -403,7 +403,7 @@ impl Filesystem {
         let directory = self.space(live).directory(entry.node);
         match directory.find(&entry.name).map(|found| found.target) {
             Ok(LinkTarget::Damaged(error)) | Err(error) => error,
-            Ok(_) => Error::corrupt("link: leads to no object", 0),
+            Ok(_) => Error::corrupt("link: leads to no object", None),
         }
     }
 }

@@ -493,7 +493,7 @@ impl Others {
         let neighbours = Arc::new(neighbours);
         let container = self.container(watch.file(), &neighbours)?;
         if !crate::fs::inode::is_object(tree, container.root()) {
-            return Err(Error::unsupported("a file of this size", 0));
+            return Err(Error::unsupported("a file of this size", None));
         }
         let origin = Origin::new(watch.path().to_path_buf(), &watch.metadata()?);
         let opened = Opened {

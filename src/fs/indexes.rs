@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use crate::fs::lock;
 use crate::limits;
+use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::Container;
 use crate::model::paths::PathIndex;
-use crate::model::share::{Share, Shared};
 
 /// The indices of all files.
 pub(super) struct Indexes {
-    kept: Arc<Shared<(), Arc<PathIndex>>>,
+    kept: Arc<SharedLru<(), Arc<PathIndex>>>,
     /// One file is walked at a time: what is found in it counts from the first link on.
     walking: Mutex<()>,
 }
@@ -18,7 +18,7 @@ pub(super) struct Indexes {
 impl Default for Indexes {
     fn default() -> Self {
         Indexes {
-            kept: Shared::new(limits::PATH_INDEXES),
+            kept: SharedLru::new(limits::PATH_INDEXES),
             walking: Mutex::new(()),
         }
     }
@@ -27,7 +27,7 @@ impl Default for Indexes {
 /// The index of one file.
 pub(super) struct FileIndex {
     all: Arc<Indexes>,
-    own: Share<(), Arc<PathIndex>>,
+    own: FileLru<(), Arc<PathIndex>>,
 }
 
 impl FileIndex {
@@ -35,7 +35,7 @@ impl FileIndex {
     pub(super) fn of(all: &Arc<Indexes>) -> Self {
         FileIndex {
             all: Arc::clone(all),
-            own: Share::of(&all.kept),
+            own: FileLru::of(&all.kept),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::fs::mirror::Shown;
 use crate::fs::namespace::{Directory, Found};
 use crate::fs::{DirEntry, Entry, Filesystem, Handle, Ino, Kind, kind_of, lock};
 use crate::limits;
-use crate::model::effort::Effort;
+use crate::memory::effort::Effort;
 use crate::model::{Link, NodeId};
 
 /// `.` and `..`, the first two entries of every directory.

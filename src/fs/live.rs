@@ -12,7 +12,7 @@ use crate::fs::inode::{SOURCE, Tree};
 use crate::fs::watch::Watch;
 use crate::fs::{Origin, lock, name};
 use crate::limits;
-use crate::model::kept::Kept;
+use crate::memory::weighted_lru::WeightedLru;
 use crate::model::paths::PathIndex;
 use crate::model::{Array, Container, NodeId, weight};
 use crate::source::file::OpenedState;
@@ -54,9 +54,9 @@ pub(super) struct Live {
     state: Option<Arc<OpenedState>>,
     watch: Option<Watch>,
     index: Arc<FileIndex>,
-    readers: Mutex<Kept<NodeId, Arc<Reader>>>,
-    variable_length: Mutex<Kept<NodeId, Arc<VariableLength>>>,
-    cut_names: Mutex<Kept<CutName, Option<Box<[u8]>>>>,
+    readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
+    variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
+    cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
 }
 
 impl Live {
@@ -79,9 +79,9 @@ impl Live {
             state: opened.state,
             watch: opened.watch,
             index,
-            readers: Mutex::new(Kept::new(limits::READERS)),
-            variable_length: Mutex::new(Kept::new(limits::READERS)),
-            cut_names: Mutex::new(Kept::new(limits::CUT_NAMES)),
+            readers: Mutex::new(WeightedLru::new(limits::READERS)),
+            variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
+            cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
         }
     }
 

@@ -19,10 +19,11 @@ use crate::fs::mirror::{Mirror, Shown};
 use crate::fs::trees::{self, Size, Subject, ViewTree};
 use crate::fs::{Entry, Filesystem, Ino, Kind, kind_of, name};
 use crate::limits;
-use crate::model::distinct::keep_first_of_each;
-use crate::model::effort::Effort;
+use crate::memory;
+use crate::memory::distinct::keep_first_of_each;
+use crate::memory::effort::Effort;
 use crate::model::selection::{Selector, split};
-use crate::model::{Attribute, Node, NodeId, weight};
+use crate::model::{Attribute, Node, NodeId};
 use crate::view::View;
 use crate::view::attribute_file;
 use crate::wire::to_u64;
@@ -446,9 +447,9 @@ impl Attributes {
     }
 
     fn measured(self) -> Self {
-        let list = weight::piece(size_of_val(&*self.names));
+        let list = memory::piece(size_of_val(&*self.names));
         let names = self.names.iter();
-        let names = names.map(|name| weight::piece(name.capacity()));
+        let names = names.map(|name| memory::piece(name.capacity()));
         let bytes = names.fold(list, u64::saturating_add);
         Attributes { bytes, ..self }
     }

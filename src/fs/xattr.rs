@@ -15,8 +15,8 @@ use crate::fs::live::Live;
 use crate::fs::namespace::Namespace;
 use crate::fs::{Filesystem, Ino, lock, object};
 use crate::limits;
+use crate::memory::effort::Effort;
 use crate::model::attribute::AttributeContent;
-use crate::model::effort::Effort;
 use crate::model::{Attribute, Node};
 use crate::view::attributes;
 

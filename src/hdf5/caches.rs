@@ -8,7 +8,7 @@ use crate::hdf5::cache_image::Structures;
 use crate::hdf5::heap::global::Directory;
 use crate::hdf5::object::Object;
 use crate::limits;
-use crate::model::share::{Share, Shared};
+use crate::memory::shared_lru::{FileLru, SharedLru};
 
 /// A block's absolute offset and length in its file, or those of what it was made of.
 pub type Place = (u64, u64);
@@ -19,10 +19,10 @@ pub type Block = (Arc<[u8]>, Instant);
 /// For all files of a mount.
 #[derive(Debug, Clone)]
 pub struct Caches {
-    blocks: Arc<Shared<Place, Block>>,
-    objects: Arc<Shared<u64, Arc<Object>>>,
-    heaps: Arc<Shared<u64, Arc<Directory>>>,
-    other_files: Arc<Shared<Vec<u8>, Arc<File>>>,
+    blocks: Arc<SharedLru<Place, Block>>,
+    objects: Arc<SharedLru<u64, Arc<Object>>>,
+    heaps: Arc<SharedLru<u64, Arc<Directory>>>,
+    other_files: Arc<SharedLru<Vec<u8>, Arc<File>>>,
     /// Counts what is in cache images, which stay as long as their files are open.
     pub image_structures: Structures,
 }
@@ -30,10 +30,10 @@ pub struct Caches {
 impl Default for Caches {
     fn default() -> Self {
         Caches {
-            blocks: Shared::new(limits::METADATA_CACHE),
-            objects: Shared::new(limits::OBJECT_CACHE),
-            heaps: Shared::new(limits::GLOBAL_HEAP_CACHE),
-            other_files: Shared::new(limits::VIRTUAL_SOURCES),
+            blocks: SharedLru::new(limits::METADATA_CACHE),
+            objects: SharedLru::new(limits::OBJECT_CACHE),
+            heaps: SharedLru::new(limits::GLOBAL_HEAP_CACHE),
+            other_files: SharedLru::new(limits::VIRTUAL_SOURCES),
             image_structures: Structures::default(),
         }
     }
@@ -41,22 +41,22 @@ impl Default for Caches {
 
 impl Caches {
     /// A file's metadata.
-    pub fn blocks(&self) -> Share<Place, Block> {
-        Share::of(&self.blocks)
+    pub fn blocks(&self) -> FileLru<Place, Block> {
+        FileLru::of(&self.blocks)
     }
 
     /// A file's objects by the absolute offsets of their headers.
-    pub fn objects(&self) -> Share<u64, Arc<Object>> {
-        Share::of(&self.objects)
+    pub fn objects(&self) -> FileLru<u64, Arc<Object>> {
+        FileLru::of(&self.objects)
     }
 
     /// What is in a file's global heap collections, by their absolute offsets.
-    pub fn heaps(&self) -> Share<u64, Arc<Directory>> {
-        Share::of(&self.heaps)
+    pub fn heaps(&self) -> FileLru<u64, Arc<Directory>> {
+        FileLru::of(&self.heaps)
     }
 
     /// The open files that a file names.
-    pub fn other_files(&self) -> Share<Vec<u8>, Arc<File>> {
-        Share::of(&self.other_files)
+    pub fn other_files(&self) -> FileLru<Vec<u8>, Arc<File>> {
+        FileLru::of(&self.other_files)
     }
 }

@@ -16,7 +16,7 @@ use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::message::{kind, link};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::ObjectHeader;
-use crate::model::distinct::keep_first_of_each;
+use crate::memory::distinct::keep_first_of_each;
 use crate::model::{Link, LinkStream, weight};
 use crate::wire::{Cursor, to_u64, to_usize};
 

@@ -10,8 +10,8 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::hdf5::caches::{Block, Place};
 use crate::limits;
-use crate::model::effort;
-use crate::model::share::Share;
+use crate::memory::effort;
+use crate::memory::shared_lru::FileLru;
 use crate::source::growing::settled;
 use crate::source::{SharedSource, read_shared_block};
 use crate::wire::checksum::lookup3;
@@ -24,7 +24,7 @@ pub struct Metadata {
     base: u64,
     size_of_offsets: usize,
     size_of_lengths: usize,
-    cache: Arc<Share<Place, Block>>,
+    cache: Arc<FileLru<Place, Block>>,
     /// What was read before this is not taken from the cache.
     since: Option<Instant>,
 }
@@ -36,7 +36,7 @@ impl Metadata {
         base: u64,
         size_of_offsets: usize,
         size_of_lengths: usize,
-        cache: Share<Place, Block>,
+        cache: FileLru<Place, Block>,
     ) -> Self {
         Metadata {
             source,
@@ -249,7 +249,7 @@ mod tests {
     fn what_is_half_written_is_read_again() {
         let whole = |bytes: &[u8]| match bytes {
             [first] if *first >= 3 => Ok(()),
-            _ => Err(Error::corrupt("byte: wrong checksum", 0)),
+            _ => Err(Error::corrupt("byte: wrong checksum", None)),
         };
         let read = |metadata: &Metadata| metadata.block(0, 1, "byte", whole);
         assert_eq!(*read(&metadata(true)).unwrap(), [3]);

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::message::kind;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
-use crate::model::effort;
+use crate::memory::effort;
 use crate::source::growing::settled;
 use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};

@@ -12,7 +12,7 @@ use crate::hdf5::File;
 use crate::hdf5::caches::Caches;
 use crate::hdf5::opening::Opening;
 use crate::limits;
-use crate::model::share::Share;
+use crate::memory::shared_lru::FileLru;
 use crate::model::storage::{OpenSource, VirtualSource};
 use crate::model::{Container, NodeKind};
 use crate::source::descriptors::weight_of_one;
@@ -26,7 +26,7 @@ pub struct OtherFiles {
     neighbours: Arc<Neighbours>,
     caches: Caches,
     force: bool,
-    open: Share<Vec<u8>, Arc<File>>,
+    open: FileLru<Vec<u8>, Arc<File>>,
 }
 
 impl OtherFiles {

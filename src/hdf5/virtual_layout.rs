@@ -11,6 +11,7 @@ use crate::hdf5::opening::{self, Opening};
 use crate::hdf5::other_files::{OtherFiles, SourceDataset};
 use crate::hdf5::selection;
 use crate::limits;
+use crate::memory;
 use crate::model::mappings::{Mapping, Mappings, Place, Regions};
 use crate::model::region::{Axis, Region};
 use crate::model::storage::VirtualSource;
@@ -152,7 +153,7 @@ fn kept_name(name: &[u8], last: Option<&Arc<[u8]>>) -> Result<Arc<[u8]>> {
             most,
         ));
     }
-    opening::hold(weight::piece(name.len()))?;
+    opening::hold(memory::piece(name.len()))?;
     Ok(name.into())
 }
 

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::memory;
 use crate::model::region::{Axis, Region};
 use crate::model::storage::VirtualSource;
-use crate::model::weight;
 use crate::wire::to_usize;
 
 /// A part of an array that is made of elements of another: the k-th element of one region is the k-th of
@@ -87,7 +87,7 @@ impl Mappings {
     pub fn push(&mut self, region: Place, source_region: Place, source: Arc<dyn VirtualSource>) {
         let last = self.list.last();
         if last.is_none_or(|last| !Arc::ptr_eq(&last.source, &source)) {
-            let own = weight::piece(to_usize(source.weight()).unwrap_or(usize::MAX));
+            let own = memory::piece(to_usize(source.weight()).unwrap_or(usize::MAX));
             self.sources = self.sources.saturating_add(own);
         }
         self.list.push(Packed {
@@ -121,7 +121,7 @@ impl Mappings {
             size_of_val(&*self.regions.axes),
             size_of_val(&*self.regions.corners),
         ];
-        let lists = lists.into_iter().map(weight::piece);
+        let lists = lists.into_iter().map(memory::piece);
         lists.fold(self.sources, u64::saturating_add)
     }
 

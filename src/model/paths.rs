@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::effort::{self, Effort};
-use crate::model::names::{NameAt, Names};
-use crate::model::positions::Positions;
+use crate::memory::effort::{self, Effort};
+use crate::memory::name_arena::{NameArena, NameAt};
+use crate::memory::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::to_u64;
 
@@ -99,7 +99,7 @@ pub struct PathIndex {
     /// In the order in which the walk found them.
     places: Vec<Place>,
     positions: Positions,
-    names: Names,
+    names: NameArena,
     /// Files that links lead into, and the bytes that they take.
     files: BTreeSet<Box<[u8]>>,
     file_bytes: usize,
@@ -366,7 +366,7 @@ impl Budget<'_> {
 
     /// Sees to room for an index of so many bytes.
     fn hold(&mut self, weight: u64) {
-        if weight.saturating_add(to_u64(Names::BLOCK)) > self.room {
+        if weight.saturating_add(to_u64(NameArena::BLOCK)) > self.room {
             self.room = weight.saturating_add(Self::STEP);
             (self.make_room)(self.room);
         }

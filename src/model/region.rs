@@ -102,7 +102,7 @@ impl Runs {
     /// # Errors
     /// `Corrupt` where the region does not lie in the array or has no end; `Limit` where it is too ragged.
     pub fn new(region: &Region, dims: &[u64]) -> Result<Self> {
-        let outside = || Error::corrupt("a selection reaches out of its dataset", 0);
+        let outside = || Error::corrupt("a selection reaches out of its dataset", None);
         match region {
             Region::Nothing => Ok(Runs(Pattern::Listed(Vec::new()))),
             Region::All => {

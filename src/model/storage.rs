@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::mappings::Mappings;
 use crate::model::{Array, Container};
 use crate::source::SharedSource;

@@ -1,18 +1,11 @@
 //! How many bytes of memory a description takes, about: a small file can ask for large ones, and many of them.
 
+use crate::memory::{PIECE, piece};
 use crate::model::datatype::{Class, Member};
 use crate::model::region::Region;
 use crate::model::storage::Storage;
 use crate::model::{Array, Datatype, Link, LinkTarget};
 use crate::wire::to_u64;
-
-/// What the allocator adds to a separate piece of memory.
-const PIECE: u64 = 16;
-
-/// Bytes of a separate piece of memory.
-pub fn piece(bytes: usize) -> u64 {
-    to_u64(bytes).saturating_add(PIECE)
-}
 
 /// Bytes of a datatype and of all datatypes in it.
 pub fn of_datatype(datatype: &Datatype) -> u64 {

@@ -86,7 +86,7 @@ mod tests {
         let mut half_written = || {
             looks += 1;
             match looks {
-                1 | 2 | 4 => Err(Error::corrupt("checksum", 0)),
+                1 | 2 | 4 => Err(Error::corrupt("checksum", None)),
                 _ => Ok(looks),
             }
         };
@@ -98,7 +98,7 @@ mod tests {
             Err(Error::NotFound)
         });
         assert_eq!((missing, looks), (Err(Error::NotFound), 1));
-        assert!(settled::<()>(&growing, || Err(Error::corrupt("for good", 0))).is_err());
+        assert!(settled::<()>(&growing, || Err(Error::corrupt("for good", None))).is_err());
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         let mut looks = 0;
         let damaged: Result<()> = settled(&GrowingFile(source), || {
             looks += 1;
-            Err(Error::corrupt("for good", 0))
+            Err(Error::corrupt("for good", None))
         });
         assert_eq!((damaged.is_err(), looks), (true, 1));
     }

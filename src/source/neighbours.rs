@@ -242,7 +242,7 @@ impl Neighbours {
         }
         let missing = || {
             let name = quoted(name);
-            Error::corrupt(format!("external raw file {name}: missing"), 0)
+            Error::corrupt(format!("external raw file {name}: missing"), None)
         };
         let file = self.open(name)?.ok_or_else(missing)?;
         open().put(key, Arc::clone(&file));

@@ -53,7 +53,10 @@ pub fn value_text_within(
     }
     let count = to_usize(content.shape.elements()?)?;
     if content.elements.len() < count.saturating_mul(writer.size()) {
-        return Err(Error::corrupt("attribute: fewer bytes than its shape", 0));
+        return Err(Error::corrupt(
+            "attribute: fewer bytes than its shape",
+            None,
+        ));
     }
     let mut out = Vec::new();
     let mut rest = &content.elements[..];

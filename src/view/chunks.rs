@@ -9,8 +9,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::memory;
+use crate::model::Array;
 use crate::model::storage::{Chunked, Storage, StoredChunk, WalkPlace};
-use crate::model::{Array, weight};
 use crate::view::streamed::ResumableText;
 
 /// The text of an array's chunk index.
@@ -64,7 +65,7 @@ impl ResumableText for ChunkLines {
     }
 
     fn place_bytes(&self, place: &WalkPlace) -> u64 {
-        weight::piece(size_of_val(&*place.0))
+        memory::piece(size_of_val(&*place.0))
     }
 }
 

@@ -62,7 +62,7 @@ impl Elements {
         let bytes = self.content.read_at(first.saturating_mul(size), length)?;
         match bytes.len() == length {
             true => Ok(bytes),
-            false => Err(Error::corrupt("array: fewer elements than its shape", 0)),
+            false => Err(Error::corrupt("array: fewer elements than its shape", None)),
         }
     }
 

@@ -121,7 +121,7 @@ impl Selected {
         let bytes = self.reader.read(offset, length)?;
         match bytes.len() == length {
             true => Ok(bytes),
-            false => Err(Error::corrupt("selection: outside of its array", 0)),
+            false => Err(Error::corrupt("selection: outside of its array", None)),
         }
     }
 }

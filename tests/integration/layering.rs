@@ -1,6 +1,7 @@
-//! The floors of the house: a file imports only from floors below its own, and no format knows
-//! another. The table is that of `src/lib.rs`.
+//! The floors of the house: a file imports only from floors below its own, no format knows another,
+//! and no two files of a floor know each other. The table is that of `src/lib.rs`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("detect", 4),
     ("filter", 3),
     ("model", 2),
+    ("memory", 1),
     ("source", 1),
     ("wire", 1),
     ("error", 0),
@@ -24,6 +26,9 @@ const FLOORS: &[(&str, u8)] = &[
 /// What one floor may not see of itself: each of these is a house of its own.
 const SEPARATE: &[(&str, &str)] = &[("hdf5", "asdf"), ("asdf", "hdf5")];
 
+/// Files that may import one another, each group with the reason. This list may only shrink.
+const CYCLES: &[(&[&str], &str)] = &[];
+
 fn floor(module: &str) -> Option<u8> {
     FLOORS
         .iter()
@@ -31,104 +36,253 @@ fn floor(module: &str) -> Option<u8> {
         .map(|(_, floor)| *floor)
 }
 
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).expect("sources") {
-        let path = entry.expect("entry").path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            found.push(path);
-        }
-    }
-}
-
-/// The names that follow `crate::` in code, those of `crate::{a, b::c}` too.
-fn imports(code: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let code: String = code
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .map(|line| format!("{line}\n"))
-        .collect();
-    let word = |text: &str| -> String {
-        text.chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect()
-    };
-    for (at, _) in code.match_indices("crate::") {
-        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-            continue; // the end of a longer name
-        }
-        let rest = &code[at + "crate::".len()..];
-        let Some(list) = rest.strip_prefix('{') else {
-            found.push(word(rest));
-            continue;
-        };
-        let mut depth = 0;
-        let mut begins = true;
-        for (i, c) in list.char_indices() {
-            match c {
-                '{' => depth += 1,
-                '}' if depth == 0 => break,
-                '}' => depth -= 1,
-                ',' if depth == 0 => begins = true,
-                c if begins && !c.is_whitespace() => {
-                    found.push(word(&list[i..]));
-                    begins = false;
-                }
-                _ => {}
+/// The source files, each under its module's path: `src/hdf5/group.rs` is `hdf5::group`.
+fn sources() -> BTreeMap<String, String> {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut pending: Vec<PathBuf> = vec![top.clone()];
+    let mut found = BTreeMap::new();
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(directory).expect("sources") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let inside = path.strip_prefix(&top).expect("below src");
+                let name = inside
+                    .with_extension("")
+                    .to_string_lossy()
+                    .replace('/', "::");
+                found.insert(name, fs::read_to_string(&path).expect("source"));
             }
         }
     }
     found
 }
 
+/// The code without comments, and without the tests at its end.
+fn production(code: &str) -> String {
+    let mut kept = String::new();
+    let mut lines = code.lines().peekable();
+    while let Some(line) = lines.next() {
+        if line.trim() == "#[cfg(test)]" {
+            match lines.peek() {
+                Some(next) if next.trim_start().starts_with("mod tests {") => break,
+                _ => _ = lines.next(),
+            }
+        } else if !line.trim_start().starts_with("//") {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+/// The paths that follow `prefix` in the code, those of `{a, b::c}` each: `["a"], ["b", "c"]`.
+fn paths_after(code: &str, prefix: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices(prefix) {
+        if !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':') {
+            paths(&code[at + prefix.len()..], &mut Vec::new(), &mut found);
+        }
+    }
+    found
+}
+
+/// Reads one path, or a list of them, behind `parents`; returns what follows.
+fn paths<'c>(code: &'c str, parents: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'c str {
+    let code = code.trim_start();
+    if let Some(mut rest) = code.strip_prefix('{') {
+        loop {
+            rest = rest.trim_start_matches(|c: char| c == ',' || c.is_whitespace());
+            if let Some(end) = rest.strip_prefix('}') {
+                return end;
+            }
+            let before = rest.len();
+            rest = paths(rest, parents, found);
+            if rest.len() == before {
+                return rest; // not a list of paths
+            }
+        }
+    }
+    let end = code.find(|c: char| !c.is_alphanumeric() && c != '_');
+    let (word, rest) = code.split_at(end.unwrap_or(code.len()));
+    if word.is_empty() {
+        return rest;
+    }
+    parents.push(word.to_owned());
+    let rest = match rest.strip_prefix("::") {
+        Some(next) if !next.starts_with('<') => paths(next, parents, found),
+        _ => {
+            let whole = parents.iter().filter(|part| *part != "self");
+            found.push(whole.cloned().collect());
+            rest
+        }
+    };
+    parents.pop();
+    rest
+}
+
 #[test]
 fn imports_are_read_from_every_form() {
     let code = "use crate::model::{A, b};\nuse crate::{\n    error::Error,\n    wire::{self, c},\n};\n\
-                fn f() -> crate::limits::X {}\n// use crate::nothing;\n";
-    assert_eq!(imports(code), ["model", "error", "wire", "limits"]);
+                fn f() -> crate::limits::X {}\n// use crate::nothing;\n#[cfg(test)]\nmod tests {}\n";
+    let found = paths_after(&production(code), "crate::");
+    let found: Vec<String> = found.iter().map(|path| path.join("::")).collect();
+    assert_eq!(
+        found,
+        [
+            "model::A",
+            "model::b",
+            "error::Error",
+            "wire",
+            "wire::c",
+            "limits::X"
+        ]
+    );
 }
 
 #[test]
 fn no_import_goes_up() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&top, &mut files);
     let mut wrong = Vec::new();
-    for file in files {
-        let inside = file.strip_prefix(&top).expect("below src");
-        let module = inside
-            .iter()
-            .next()
-            .and_then(|m| m.to_str())
-            .expect("a name");
-        let module = module.trim_end_matches(".rs");
+    for (file, code) in sources() {
+        let module = file.split("::").next().expect("a name");
         if module == "lib" || module == "main" {
             continue;
         }
         let Some(own) = floor(module) else {
-            wrong.push(format!("{}: its module is on no floor", inside.display()));
+            wrong.push(format!("{file}: its module is on no floor"));
             continue;
         };
-        for import in imports(&fs::read_to_string(&file).expect("source")) {
-            let allowed = match floor(&import) {
+        let code: String = code
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        for import in paths_after(&code, "crate::") {
+            let import = import.first().map_or("", String::as_str);
+            let allowed = match floor(import) {
                 // an item of the crate's root, such as a re-export, belongs to no floor
                 None => false,
                 _ if import == module => true,
-                Some(other) if SEPARATE.contains(&(module, import.as_str())) => other < own,
+                Some(other) if SEPARATE.contains(&(module, import)) => other < own,
                 // detect.rs is the one file that names both formats
                 Some(other) if module == "detect" => other <= own,
-                // the two at the bottom, and source and wire, stand side by side
+                // the modules of the two lowest floors stand side by side
                 Some(other) => other < own || (own <= 1 && other == own),
             };
             if !allowed {
-                wrong.push(format!(
-                    "{} (floor {own}) imports crate::{import}",
-                    inside.display()
-                ));
+                wrong.push(format!("{file} (floor {own}) imports crate::{import}"));
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Which file imports which others. An item that a module re-exports is of the file that holds it; a
+/// re-export itself is no import.
+fn imports(sources: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut re_exports: BTreeMap<String, String> = BTreeMap::new();
+    for (file, code) in sources {
+        for line in production(code).split(';') {
+            let Some((_, path)) = line.split_once("pub use ") else {
+                continue;
+            };
+            let mut found = Vec::new();
+            paths(path, &mut Vec::new(), &mut found);
+            for path in found {
+                let whole = match path.first().map(String::as_str) {
+                    Some("crate") => path[1..].join("::"),
+                    _ => format!("{file}::{}", path.join("::")),
+                };
+                let name = path.last().expect("a name");
+                re_exports.insert(format!("{file}::{name}"), whole);
+            }
+        }
+    }
+    let holder = |mut path: String| {
+        while let Some(whole) = re_exports.get(&path) {
+            path = whole.clone();
+        }
+        loop {
+            if let Some((file, _)) = sources.get_key_value(&path) {
+                return Some(file.as_str());
+            }
+            path.truncate(path.rfind("::")?);
+        }
+    };
+    let is_code = |file: &str| !file.split("::").any(|part| part.starts_with("test"));
+    let mut graph: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (file, code) in sources.iter().filter(|(file, _)| is_code(file)) {
+        let code: String = production(code)
+            .split(';')
+            .filter(|statement| !statement.contains("pub use "))
+            .map(|statement| format!("{statement};"))
+            .collect();
+        let above = file.rfind("::").map_or("", |end| &file[..end + 2]);
+        let named = paths_after(&code, "crate::")
+            .into_iter()
+            .map(|path| path.join("::"));
+        let beside = paths_after(&code, "super::").into_iter();
+        let beside = beside.map(|path| format!("{above}{}", path.join("::")));
+        let inside = sources.keys().filter_map(|other| {
+            let child = other.strip_prefix(file.as_str())?.strip_prefix("::")?;
+            let is_named = !paths_after(&code, &format!("{child}::")).is_empty();
+            is_named.then(|| other.clone())
+        });
+        let found = named.chain(beside).chain(inside).filter_map(holder);
+        let found = found.filter(|other| *other != file && is_code(other));
+        graph.insert(file, found.collect());
+    }
+    graph
+}
+
+/// The files that `from` leads to, over as many imports as there are.
+fn reached<'s>(graph: &BTreeMap<&'s str, BTreeSet<&'s str>>, from: &'s str) -> BTreeSet<&'s str> {
+    let mut reached = BTreeSet::new();
+    let mut pending = vec![from];
+    while let Some(file) = pending.pop() {
+        for next in graph.get(file).into_iter().flatten() {
+            if reached.insert(*next) {
+                pending.push(next);
+            }
+        }
+    }
+    reached
+}
+
+#[test]
+fn no_files_import_one_another() {
+    let sources = sources();
+    let graph = imports(&sources);
+    let all: BTreeMap<&str, BTreeSet<&str>> = graph
+        .keys()
+        .map(|file| (*file, reached(&graph, file)))
+        .collect();
+    let mut cycles: BTreeSet<BTreeSet<&str>> = BTreeSet::new();
+    for (file, reached) in &all {
+        let cycle: BTreeSet<&str> = reached
+            .iter()
+            .filter(|other| all.get(*other).is_some_and(|others| others.contains(file)))
+            .copied()
+            .collect();
+        if !cycle.is_empty() {
+            cycles.insert(cycle);
+        }
+    }
+    let allowed: BTreeSet<BTreeSet<&str>> = CYCLES
+        .iter()
+        .map(|(files, _)| files.iter().copied().collect())
+        .collect();
+    let describe = |cycle: &BTreeSet<&str>| {
+        let edges = cycle.iter().map(|file| {
+            let next: Vec<&str> = graph[file].intersection(cycle).copied().collect();
+            format!("  {file} imports {}", next.join(", "))
+        });
+        let edges: Vec<String> = edges.collect();
+        format!("{} files in a cycle:\n{}", cycle.len(), edges.join("\n"))
+    };
+    let new: Vec<String> = cycles.difference(&allowed).map(describe).collect();
+    assert!(new.is_empty(), "{}", new.join("\n"));
+    let gone: Vec<_> = allowed.difference(&cycles).collect();
+    assert!(gone.is_empty(), "take out of CYCLES: {gone:?}");
 }

@@ -19,7 +19,7 @@ use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, IsWanted, still};
 use crate::wire::{to_u64, to_usize};
 

@@ -14,7 +14,7 @@ use crate::asdf::compression::stream::Stream;
 use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::filter::inflate::{self, Inflater};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, still};
 use crate::wire::{to_u64, to_usize};
 

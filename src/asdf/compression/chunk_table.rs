@@ -7,8 +7,8 @@ use crate::asdf::window::Window;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
 use crate::limits;
-use crate::model::buffer::Buffer;
-use crate::model::share::{Share, Shared};
+use crate::memory::buffer::Buffer;
+use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::storage::Pieces;
 use crate::wire::{to_u64, to_usize};
 
@@ -76,15 +76,15 @@ impl Chunk {
 
 /// The places of the chunks of one file's blocks, by the blocks' offsets.
 #[derive(Debug)]
-pub struct Tables(Share<u64, Arc<[Mark]>>);
+pub struct Tables(FileLru<u64, Arc<[Mark]>>);
 
 /// Those of all files together.
-static TABLES: LazyLock<Arc<Shared<u64, Arc<[Mark]>>>> =
-    LazyLock::new(|| Shared::new(limits::CHUNK_TABLES));
+static TABLES: LazyLock<Arc<SharedLru<u64, Arc<[Mark]>>>> =
+    LazyLock::new(|| SharedLru::new(limits::CHUNK_TABLES));
 
 impl Default for Tables {
     fn default() -> Self {
-        Tables(Share::of(&TABLES))
+        Tables(FileLru::of(&TABLES))
     }
 }
 
@@ -205,7 +205,7 @@ impl ChunkTable {
                 "block: decodes to {decoded} bytes, not {}",
                 self.encoded.decoded
             );
-            return Err(self.encoded.placed(Error::corrupt(what, 0)));
+            return Err(self.encoded.placed(Error::corrupt(what, None)));
         }
         self.longest.get_or_init(|| longest);
         Ok(marks.marks)

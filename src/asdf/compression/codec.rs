@@ -10,7 +10,7 @@ use crate::asdf::compression::whole::WholeCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length, inflate};
 use crate::limits;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::source::SharedSource;
 use crate::wire::to_u64;
 
@@ -109,7 +109,7 @@ fn xz<R: Read>(stored: R) -> XzReader<R> {
 /// The error of a decoder; that of the source where this is its cause.
 pub fn damaged(error: &io::Error) -> Error {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
-    let damaged = || Error::corrupt(format!("compressed stream: {error}"), 0);
+    let damaged = || Error::corrupt(format!("compressed stream: {error}"), None);
     cause.cloned().unwrap_or_else(damaged)
 }
 

@@ -1,7 +1,7 @@
 //! Blocks that are not compressed, in pieces all the same: for elements that stand apart.
 
 use crate::error::{Error, Result};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::{Extent, Pieces};
 
 /// Bytes of a piece.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::asdf::compression::Encoded;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, Pieces};
 
 /// A stream that keeps what it needs to be decoded on.

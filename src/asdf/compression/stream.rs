@@ -16,7 +16,7 @@ use crate::asdf::compression::codec::{Decoder, Stored, StreamCodec, at_end, fill
 use crate::asdf::compression::parts::{self, Part, PartsReader};
 use crate::asdf::compression::resumable::Resumable;
 use crate::error::{Error, Result};
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, still};
 use crate::wire::{to_u64, to_usize};
 

@@ -6,7 +6,7 @@ use lz4_flex::frame::{BlockSize, FrameInfo};
 use super::parts::{Part, PartsReader};
 use super::*;
 use crate::filter::Length;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::Help;
 use crate::source::memory::MemorySource;
 

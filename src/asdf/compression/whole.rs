@@ -5,7 +5,7 @@ use crate::asdf::compression::codec::StreamCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
 use crate::limits;
-use crate::model::buffer::Buffer;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::Pieces;
 use crate::wire::{to_u64, to_usize};
 

@@ -565,7 +565,7 @@ mod tests {
         assert!(error.to_string().contains("line"), "{error}");
         assert!(compose(b"a: *nowhere", 0).is_err());
         let nul = compose(b"a: \0", 100).unwrap_err();
-        assert!(matches!(nul, Error::Corrupt { at: 103, .. }));
+        assert!(matches!(nul, Error::Corrupt { at: Some(103), .. }));
         assert!(compose(b"a: \xff", 0).is_err());
     }
 

@@ -71,7 +71,7 @@ fn operands<'a>(document: &Document, items: &'a [Index]) -> Result<&'a [Index]> 
 }
 
 fn no_mapping() -> Error {
-    Error::corrupt("merge key (<<): what it names is no mapping", 0)
+    Error::corrupt("merge key (<<): what it names is no mapping", None)
 }
 
 fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {

@@ -34,15 +34,15 @@ impl Codec {
     pub(crate) fn decode_into(self, stream: &[u8], output: &mut [u8]) -> Result<()> {
         let written = match self {
             Codec::BloscLz => blosclz::decode_into(stream, output)
-                .ok_or_else(|| Error::corrupt("Blosc: damaged BloscLZ stream", 0))?,
+                .ok_or_else(|| Error::corrupt("Blosc: damaged BloscLZ stream", None))?,
             Codec::Lz4 => return lz4::block_into(stream, output),
             Codec::Snappy => snap::raw::Decoder::new()
                 .decompress(stream, output)
-                .map_err(|error| Error::corrupt(format!("Blosc: {error}"), 0))?,
+                .map_err(|error| Error::corrupt(format!("Blosc: {error}"), None))?,
             Codec::Zlib => deflate::decode_into(stream, output)?,
             Codec::Zstd => zstd::decode_into(stream, output)?,
             Codec::Other(number) => {
-                return Err(Error::unsupported(format!("Blosc: codec {number}"), 0));
+                return Err(Error::unsupported(format!("Blosc: codec {number}"), None));
             }
         };
         Length::Exactly(output.len()).check("Blosc", written)?;

@@ -58,7 +58,7 @@ impl Boxes {
         let bytes = |elements: fn(&Dim) -> usize| {
             dims.iter()
                 .try_fold(type_bytes, |bytes, dim| bytes.checked_mul(elements(dim)))
-                .ok_or_else(|| Error::corrupt("b2nd metalayer: too many elements", 0))
+                .ok_or_else(|| Error::corrupt("b2nd metalayer: too many elements", None))
         };
         Ok(Boxes {
             array_bytes: bytes(|dim| dim.array)?,
@@ -87,7 +87,10 @@ impl Boxes {
     /// Writes the array into `output`, which is as long, box by box.
     pub(super) fn decode_into(&self, chunk: &Chunk<'_>, output: &mut [u8]) -> Result<()> {
         if chunk.block_bytes != self.block_bytes {
-            return Err(Error::corrupt("b2nd metalayer: blocks of another size", 0));
+            return Err(Error::corrupt(
+                "b2nd metalayer: blocks of another size",
+                None,
+            ));
         }
         let blocks = self.padded_bytes.checked_div(self.block_bytes).unwrap_or(0);
         let mut buffers = Buffers::default();

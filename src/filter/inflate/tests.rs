@@ -24,7 +24,7 @@ fn decode(stream: &[u8], input: usize, room: usize) -> Result<(Vec<u8>, bool)> {
         }
         if step.used == 0 && step.written == 0 {
             if end == stream.len() {
-                return Err(Error::corrupt("ends too early", 0));
+                return Err(Error::corrupt("ends too early", None));
             }
             input *= 2;
         }

@@ -4,8 +4,8 @@
 //! the entries stand close together, and their names behind one another.
 
 use crate::fs::inode::{Entry, Tree, What};
+use crate::memory::positions::Positions;
 use crate::model::NodeId;
-use crate::model::positions::Positions;
 
 /// Bytes of removed names that are not worth the work of moving the others together.
 const WASTE: usize = 64 << 10;

@@ -13,7 +13,7 @@ use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
-use crate::model::effort;
+use crate::memory::effort;
 use crate::model::{Link, LinkStream, LinkTarget, NodeId};
 use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};

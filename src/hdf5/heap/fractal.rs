@@ -9,7 +9,7 @@ use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::message::filter_pipeline;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
-use crate::model::effort;
+use crate::memory::effort;
 use crate::model::storage::Pipeline;
 use crate::source::{check_range, read_block};
 use crate::wire::checksum::lookup3_without;

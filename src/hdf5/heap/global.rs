@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::hdf5::heap::texts::Texts;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
-use crate::model::effort;
-use crate::model::share::Share;
+use crate::memory::effort;
+use crate::memory::shared_lru::FileLru;
 use crate::source::{check_range, read_block};
 use crate::wire::{Cursor, to_u64, to_usize};
 
@@ -33,13 +33,13 @@ pub struct Directory {
 #[derive(Debug)]
 pub struct GlobalHeap {
     metadata: Arc<Metadata>,
-    directories: Share<u64, Arc<Directory>>,
+    directories: FileLru<u64, Arc<Directory>>,
     texts: Texts,
 }
 
 impl GlobalHeap {
     /// The global heap of the file that `metadata` reads; what is in its collections is kept in `directories`.
-    pub fn new(metadata: Arc<Metadata>, directories: Share<u64, Arc<Directory>>) -> Self {
+    pub fn new(metadata: Arc<Metadata>, directories: FileLru<u64, Arc<Directory>>) -> Self {
         GlobalHeap {
             metadata,
             directories,

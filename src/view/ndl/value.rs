@@ -340,7 +340,7 @@ fn too_long() -> Error {
 fn part(bytes: &[u8], start: usize, size: usize) -> Result<&[u8]> {
     let end = start.checked_add(size);
     end.and_then(|end| bytes.get(start..end))
-        .ok_or_else(|| Error::corrupt("value: fewer bytes than its shape", 0))
+        .ok_or_else(|| Error::corrupt("value: fewer bytes than its shape", None))
 }
 
 #[cfg(test)]

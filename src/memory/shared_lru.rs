@@ -5,39 +5,39 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::model::kept::Kept;
+use crate::memory::weighted_lru::WeightedLru;
 
 /// Values of all files; the least recently used are dropped first, whichever file they are of.
 #[derive(Debug)]
-pub struct Shared<K: Hash + Eq, V> {
-    kept: Mutex<Kept<(u64, K), V>>,
+pub struct SharedLru<K: Hash + Eq, V> {
+    kept: Mutex<WeightedLru<(u64, K), V>>,
     files: AtomicU64,
 }
 
-impl<K: Hash + Eq, V> Shared<K, V> {
+impl<K: Hash + Eq, V> SharedLru<K, V> {
     /// Keeps no more than `most` bytes.
     pub fn new(most: u64) -> Arc<Self> {
-        Arc::new(Shared {
-            kept: Mutex::new(Kept::new(most)),
+        Arc::new(SharedLru {
+            kept: Mutex::new(WeightedLru::new(most)),
             files: AtomicU64::new(0),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept<(u64, K), V>> {
+    fn lock(&self) -> MutexGuard<'_, WeightedLru<(u64, K), V>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The values of one file, dropped with it.
-pub struct Share<K: Hash + Eq + Clone, V> {
-    all: Arc<Shared<K, V>>,
+pub struct FileLru<K: Hash + Eq + Clone, V> {
+    all: Arc<SharedLru<K, V>>,
     file: u64,
 }
 
-impl<K: Hash + Eq + Clone, V: Clone> Share<K, V> {
+impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
     /// The share of one more file.
-    pub fn of(all: &Arc<Shared<K, V>>) -> Self {
-        Share {
+    pub fn of(all: &Arc<SharedLru<K, V>>) -> Self {
+        FileLru {
             all: Arc::clone(all),
             file: all.files.fetch_add(1, Ordering::Relaxed),
         }
@@ -62,7 +62,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Share<K, V> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V> Share<K, V> {
+impl<K: Hash + Eq + Clone, V> FileLru<K, V> {
     /// Drops all of this file.
     pub fn clear(&self) {
         let gone = self.all.lock().remove(|(file, _)| *file == self.file);
@@ -70,15 +70,15 @@ impl<K: Hash + Eq + Clone, V> Share<K, V> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V> Drop for Share<K, V> {
+impl<K: Hash + Eq + Clone, V> Drop for FileLru<K, V> {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-impl<K: Hash + Eq + Clone, V> fmt::Debug for Share<K, V> {
+impl<K: Hash + Eq + Clone, V> fmt::Debug for FileLru<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Share")
+        f.debug_struct("FileLru")
             .field("file", &self.file)
             .finish_non_exhaustive()
     }
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn files_share_a_weight_but_no_values() {
-        let all = Shared::new(800);
-        let (one, other) = (Share::of(&all), Share::of(&all));
+        let all = SharedLru::new(800);
+        let (one, other) = (FileLru::of(&all), FileLru::of(&all));
         one.put(1, "one", 200);
         other.put(1, "other", 200);
         assert_eq!((one.get(1), other.get(1)), (Some("one"), Some("other")));
@@ -101,18 +101,18 @@ mod tests {
         other.clear();
         assert_eq!((other.get(2), one.get(3)), (None, Some("three")));
         drop(one);
-        assert_eq!(Share::of(&all).get(3), None);
+        assert_eq!(FileLru::of(&all).get(3), None);
         assert_eq!(all.lock().weight(), 0);
     }
 
     /// A value that holds another file's share.
     #[derive(Clone)]
-    struct Holder(#[expect(dead_code, reason = "is only held")] Option<Arc<Share<u8, Holder>>>);
+    struct Holder(#[expect(dead_code, reason = "is only held")] Option<Arc<FileLru<u8, Holder>>>);
 
     #[test]
     fn a_value_that_holds_a_share_can_be_the_last_to_do_so() {
-        let all = Shared::new(400);
-        let (one, other) = (Share::of(&all), Share::of(&all));
+        let all = SharedLru::new(400);
+        let (one, other) = (FileLru::of(&all), FileLru::of(&all));
         other.put(0, Holder(None), 100);
         one.put(1, Holder(Some(Arc::new(other))), 100);
         one.put(2, Holder(None), 200);

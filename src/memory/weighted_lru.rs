@@ -6,19 +6,19 @@ use lru::LruCache;
 
 /// Values by key, each with a weight in bytes; the least recently used are dropped first.
 #[derive(Debug)]
-pub struct Kept<K: Hash + Eq, V> {
+pub struct WeightedLru<K: Hash + Eq, V> {
     values: LruCache<K, (V, u64)>,
     weight: u64,
     most: u64,
 }
 
-impl<K: Hash + Eq, V> Kept<K, V> {
+impl<K: Hash + Eq, V> WeightedLru<K, V> {
     /// What an entry weighs beside its value.
     const OVERHEAD: u64 = 128;
 
     /// Keeps no more than `most` bytes.
     pub fn new(most: u64) -> Self {
-        Kept {
+        WeightedLru {
             values: LruCache::unbounded(),
             weight: 0,
             most,
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_heaviest_and_the_oldest_go() {
-        let mut kept = Kept::new(3 * (Kept::<u8, u8>::OVERHEAD + 100));
+        let mut kept = WeightedLru::new(3 * (WeightedLru::<u8, u8>::OVERHEAD + 100));
         for key in [1, 2, 3] {
             kept.put(key, key, 100);
         }

@@ -1,12 +1,12 @@
-//! Names in blocks of one size: as many as there are, they are never copied to where there is room for twice of them,
+//! NameArena in blocks of one size: as many as there are, they are never copied to where there is room for twice of them,
 //! and small blocks find room where others were.
 
 /// Bytes of a name, with its length, that has a block of its own.
-const LONG: usize = Names::BLOCK / 16;
+const LONG: usize = NameArena::BLOCK / 16;
 
-/// Names that are added and never taken out, each after its length in two bytes.
+/// NameArena that are added and never taken out, each after its length in two bytes.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct NameArena {
     blocks: Vec<Vec<u8>>,
     /// The block that is filled next, counted from 0.
     open: usize,
@@ -17,7 +17,7 @@ pub struct Names {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameAt(u32);
 
-impl Names {
+impl NameArena {
     /// Bytes of a block.
     pub const BLOCK: usize = 64 << 10;
 
@@ -75,13 +75,13 @@ mod tests {
     #[test]
     fn names_of_all_lengths_are_found_again_in_little_more_than_they_take() {
         let name = |i: usize| vec![i.to_le_bytes()[0]; i * i * 7919 % 65_536 / (1 + i % 30)];
-        let mut names = Names::default();
+        let mut names = NameArena::default();
         let places: Vec<_> = (0..1000).map(|i| names.put(&name(i)).unwrap()).collect();
         for (i, &place) in places.iter().enumerate() {
             assert_eq!(names.get(place), name(i));
         }
         let bytes: usize = (0..1000).map(|i| name(i).len() + 2).sum();
-        assert!(bytes > 40 * Names::BLOCK);
+        assert!(bytes > 40 * NameArena::BLOCK);
         assert!(
             names.weight() < bytes + bytes / 10,
             "{} for {bytes}",

@@ -1,0 +1,29 @@
+//! Memory and its bookkeeping: buffers, caches within a weight, arenas, and what one request may look at.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::as_conversions
+    )
+)]
+
+pub mod buffer;
+pub mod distinct;
+pub mod effort;
+pub mod name_arena;
+pub mod positions;
+pub mod shared_lru;
+pub mod weighted_lru;
+
+use crate::wire::to_u64;
+
+/// Bytes that the allocator adds to a separate piece of memory.
+pub const PIECE: u64 = 16;
+
+/// Bytes of a separate piece of memory.
+pub fn piece(bytes: usize) -> u64 {
+    to_u64(bytes).saturating_add(PIECE)
+}
