@@ -1,5 +1,5 @@
-//! The one error type of the library. Floors below `fs` never speak of errno: `fs/errno.rs` alone
-//! maps these to what the kernel is told.
+//! The one error type of the library. It names no errno: `fs/errno.rs` alone maps these errors to
+//! the numbers that the kernel is answered with.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::limits;
 /// It is `Clone` because one failed decode is handed to every reader that waited for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// The operating system refused: its errno, and what was attempted.
+    /// The operation failed through no fault of the file's content.
     Io {
-        /// The errno, `EIO` where the system gave none.
-        errno: i32,
+        /// Why it failed.
+        cause: Cause,
         /// What was attempted, for people.
         what: Cow<'static, str>,
     },
@@ -51,7 +51,20 @@ pub enum Error {
     Usage(String),
 }
 
-const EINTR: i32 = 4;
+/// Why an operation failed through no fault of the file's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The operating system refused, with this number of its own.
+    System(i32),
+    /// The data cannot be had: a device failed, a policy forbids it, a decoder broke off.
+    Failed,
+    /// All that is open takes too much memory together.
+    OutOfMemory,
+    /// The file is no longer in the state in which it was opened.
+    Stale,
+    /// Every reader that waited for the work has gone.
+    Unwanted,
+}
 
 /// The library's result.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -86,26 +99,34 @@ impl Error {
         matches!(self, Error::Io { .. } | Error::Effort { .. })
     }
 
-    /// The work was given up because whoever waited for it has gone.
-    pub fn unwanted() -> Self {
+    /// The system's error while doing `what`.
+    pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
+        let system = error.raw_os_error().map(Cause::System);
+        Self::caused(system.unwrap_or(Cause::Failed), what)
+    }
+
+    /// `what` failed, because of `cause`.
+    pub fn caused(cause: Cause, what: impl Into<Cow<'static, str>>) -> Self {
         Error::Io {
-            errno: EINTR,
-            what: "nobody waits for it any more".into(),
+            cause,
+            what: cut(what.into()),
         }
+    }
+
+    /// The work was given up because every reader that waited for it has gone.
+    pub fn unwanted() -> Self {
+        Self::caused(Cause::Unwanted, "nobody waits for it any more")
     }
 
     /// Whether the work was given up.
     pub fn is_unwanted(&self) -> bool {
-        matches!(self, Error::Io { errno: EINTR, .. })
-    }
-
-    /// The system's error while doing `what`.
-    pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
-        const EIO: i32 = 5;
-        Error::Io {
-            errno: error.raw_os_error().unwrap_or(EIO),
-            what: cut(what.into()),
-        }
+        matches!(
+            self,
+            Error::Io {
+                cause: Cause::Unwanted,
+                ..
+            }
+        )
     }
 }
 
@@ -142,9 +163,7 @@ pub fn quoted(name: &[u8]) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Io { errno, what } => {
-                write!(f, "{what}: {}", system_text(*errno))
-            }
+            Error::Io { cause, what } => write!(f, "{what}: {cause}"),
             Error::Corrupt { what, at: None } => write!(f, "{what} (corrupt)"),
             Error::Corrupt { what, at: Some(at) } => write!(f, "{what} (corrupt, at byte {at})"),
             Error::Unsupported { what, at: None } => write!(f, "{what} is not supported"),
@@ -164,9 +183,22 @@ impl fmt::Display for Error {
     }
 }
 
-/// The system's words for an errno, without the "(os error N)" that Rust appends.
-fn system_text(errno: i32) -> String {
-    let text = io::Error::from_raw_os_error(errno).to_string();
+/// In the system's words.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::System(number) => return f.write_str(&system_text(*number)),
+            Cause::Failed => "Input/output error",
+            Cause::OutOfMemory => "Cannot allocate memory",
+            Cause::Stale => "Stale file handle",
+            Cause::Unwanted => "Interrupted system call",
+        })
+    }
+}
+
+/// The system's words for an error of its own, without the "(os error N)" that Rust appends.
+fn system_text(number: i32) -> String {
+    let text = io::Error::from_raw_os_error(number).to_string();
     match text.rfind(" (os error") {
         Some(end) => text.get(..end).unwrap_or(&text).to_owned(),
         None => text,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::array::cache::Key;
 use crate::array::grid::Grid;
 use crate::array::turns::{Turn, Turns};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
@@ -15,8 +15,6 @@ use crate::model::Array;
 use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
-
-const EIO: i32 = 5;
 
 /// One array that is stored in chunks.
 #[derive(Debug)]
@@ -209,12 +207,7 @@ impl Chunks {
             (Origin::Block(pieces, _), _) => pieces.decode_with(encoded.number, help),
             (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
-        let broken = |_| {
-            Err(Error::Io {
-                errno: EIO,
-                what: "a decoder broke off".into(),
-            })
-        };
+        let broken = |_| Err(Error::caused(Cause::Failed, "a decoder broke off"));
         let mut decoded = decoded
             .unwrap_or_else(broken)
             .map_err(|error| self.in_chunk(encoded, error))?;
@@ -278,8 +271,8 @@ impl Chunks {
                 what: name(what),
                 max,
             },
-            Error::Io { errno, what } => Error::Io {
-                errno,
+            Error::Io { cause, what } => Error::Io {
+                cause,
                 what: format!("{}, at byte {at}", name(what)).into(),
             },
             other => other,

@@ -5,9 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::array::cache::Key;
 use crate::array::wish::Wish;
-use crate::error::{Error, Result};
-
-const EIO: i32 = 5;
+use crate::error::{Cause, Error, Result};
 
 /// The decodes under way.
 pub(super) struct Flights<T> {
@@ -132,10 +130,10 @@ impl<T: Clone> Drop for Lead<'_, T> {
     fn drop(&mut self) {
         self.flights.table().remove(&self.key);
         self.flight.outcome().get_or_insert_with(|| {
-            Err(Error::Io {
-                errno: EIO,
-                what: "decoding of a chunk broke off".into(),
-            })
+            Err(Error::caused(
+                Cause::Failed,
+                "decoding of a chunk broke off",
+            ))
         });
         self.flight.landed.notify_all();
     }

@@ -3,9 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nix::errno::Errno;
-
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::limits;
 
 /// Bytes that are taken.
@@ -23,7 +21,7 @@ impl Holdings {
     /// Takes so many bytes.
     ///
     /// # Errors
-    /// `Io` (`ENOMEM`) where others have too many already.
+    /// `Io` (`OutOfMemory`) where others have too many already.
     pub(super) fn hold(self: &Arc<Self>, bytes: u64) -> Result<Held> {
         self.take(bytes)?;
         Ok(Held {
@@ -36,7 +34,7 @@ impl Holdings {
         let with = |taken: u64| taken.checked_add(bytes);
         let granted = |taken| with(taken).filter(|sum| *sum <= limits::OPEN_BYTES);
         let order = Ordering::Relaxed;
-        let refused = |_| Error::io(&Errno::ENOMEM.into(), "memory for what is open at a time");
+        let refused = |_| Error::caused(Cause::OutOfMemory, "memory for what is open at a time");
         let taken = self.0.fetch_update(order, order, granted);
         taken.map(|_| ()).map_err(refused)
     }
@@ -50,7 +48,7 @@ impl Held {
     /// Takes more, or gives some back, so that it is so many bytes.
     ///
     /// # Errors
-    /// `Io` (`ENOMEM`) where others have too many already; it is as many as before then.
+    /// `Io` (`OutOfMemory`) where others have too many already; it is as many as before then.
     pub fn resize(&self, bytes: u64) -> Result<()> {
         let mut held = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         match bytes.checked_sub(*held) {

@@ -20,7 +20,7 @@ use crate::cli::printable::{printable, printable_bytes};
 use crate::cli::progress::{Done, Progress, TICK};
 use crate::cli::walk::{Met, walk};
 use crate::error::{Error, Result};
-use crate::fs::{Filesystem, Handle, Ino, Kind, Whence};
+use crate::fs::{Filesystem, Handle, Ino, Kind, Whence, errno};
 use crate::wire::to_u64;
 
 /// Objects that wait to be looked at, and lines that wait to be written.
@@ -216,7 +216,7 @@ impl Check<'_> {
     /// The first byte at or after `offset` that is no hole.
     fn data_at(&self, handle: Handle, offset: u64) -> Result<Option<u64>> {
         match self.filesystem.lseek(handle, offset, Whence::Data) {
-            Err(Error::Io { errno, .. }) if errno == Errno::ENXIO as i32 => Ok(None),
+            Err(error) if errno::of(&error) == Errno::ENXIO as i32 => Ok(None),
             other => other.map(Some),
         }
     }
@@ -226,7 +226,7 @@ impl Check<'_> {
     }
 
     fn report_part(&self, path: &[u8], part: &str, error: &Error, found: &SyncSender<Line>) {
-        if matches!(error, Error::Io { errno, .. } if *errno == Errno::ESTALE as i32) {
+        if errno::of(error) == Errno::ESTALE as i32 {
             // No fault of the file's.
             return self.end();
         }

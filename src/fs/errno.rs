@@ -2,12 +2,18 @@
 
 use nix::errno::Errno;
 
-use crate::error::Error;
+use crate::error::{Cause, Error};
 
 /// What a call is answered, except a read.
 pub fn of(error: &Error) -> i32 {
     match error {
-        Error::Io { errno, .. } => *errno,
+        Error::Io { cause, .. } => match cause {
+            Cause::System(number) => *number,
+            Cause::Failed => Errno::EIO as i32,
+            Cause::OutOfMemory => Errno::ENOMEM as i32,
+            Cause::Stale => Errno::ESTALE as i32,
+            Cause::Unwanted => Errno::EINTR as i32,
+        },
         Error::Corrupt { .. } | Error::Limit { .. } | Error::Effort { .. } => Errno::EIO as i32,
         Error::Unsupported { .. } => Errno::EOPNOTSUPP as i32,
         Error::NotFound => Errno::ENOENT as i32,
@@ -25,10 +31,7 @@ pub fn of_read(error: &Error) -> i32 {
 
 /// An answer that is no fault of the file: the call does not fit the object.
 pub(super) fn refusal(errno: Errno, what: &'static str) -> Error {
-    Error::Io {
-        errno: errno as i32,
-        what: what.into(),
-    }
+    Error::caused(Cause::System(errno as i32), what)
 }
 
 /// Whether the error tells of a fault of the file, which its `user.h5fs.error` names.
@@ -38,12 +41,12 @@ pub(super) fn is_fault(error: &Error) -> bool {
         | Error::Unsupported { .. }
         | Error::Limit { .. }
         | Error::Effort { .. } => true,
-        Error::Io { errno, .. } => *errno == Errno::EIO as i32,
+        Error::Io { .. } => of(error) == Errno::EIO as i32,
         Error::NotFound | Error::Usage(_) => false,
     }
 }
 
 /// The source is not what it was.
 pub(super) fn stale() -> Error {
-    refusal(Errno::ESTALE, "the source has changed")
+    Error::caused(Cause::Stale, "the source has changed")
 }

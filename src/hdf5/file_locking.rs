@@ -5,11 +5,10 @@
 //! back at once: a writer need not wait for a reader that takes care of changes itself.
 
 use std::ffi::OsStr;
-
-use nix::errno::Errno;
+use std::io;
 
 use crate::error::{Error, Result};
-use crate::source::file::FileSource;
+use crate::source::file::{FileSource, WriteLock};
 
 /// The environment variable that says what locks are worth.
 const VARIABLE: &str = "HDF5_USE_FILE_LOCKING";
@@ -33,20 +32,16 @@ impl Use {
         }
     }
 
-    fn check(self, locked: std::result::Result<bool, Errno>) -> Result<()> {
-        match locked {
-            Ok(false) => Ok(()),
-            Ok(true) => Err(Error::Usage(format!(
+    fn check(self, lock: io::Result<WriteLock>) -> Result<()> {
+        match lock {
+            Ok(WriteLock::Free) => Ok(()),
+            Ok(WriteLock::Taken) => Err(Error::Usage(format!(
                 "a program that writes the file has it locked; \
                  '-o force' or {VARIABLE}=FALSE mounts it as it is"
             ))),
-            Err(Errno::ENOLCK | Errno::ENOSYS | Errno::EOPNOTSUPP)
-                if self == Use::WherePossible =>
-            {
-                Ok(())
-            }
-            Err(errno) => Err(Error::io(
-                &errno.into(),
+            Ok(WriteLock::Unsupported(_)) if self == Use::WherePossible => Ok(()),
+            Ok(WriteLock::Unsupported(error)) | Err(error) => Err(Error::io(
+                &error,
                 format!("lock of the file ({VARIABLE}=FALSE does without)"),
             )),
         }
@@ -60,7 +55,7 @@ impl Use {
 pub fn check(file: &FileSource) -> Result<()> {
     match Use::of(std::env::var_os(VARIABLE).as_deref()) {
         Use::Never => Ok(()),
-        wanted => wanted.check(file.is_locked()),
+        wanted => wanted.check(file.write_lock()),
     }
 }
 
@@ -82,11 +77,12 @@ mod tests {
 
     #[test]
     fn a_system_without_locks_matters_only_where_they_are_asked_for() {
-        assert!(Use::WherePossible.check(Err(Errno::ENOSYS)).is_ok());
-        assert!(Use::WherePossible.check(Err(Errno::ENOLCK)).is_ok());
-        assert!(Use::WherePossible.check(Err(Errno::EIO)).is_err());
-        assert!(Use::Always.check(Err(Errno::ENOLCK)).is_err());
-        assert!(Use::Always.check(Ok(false)).is_ok());
+        let unsupported = || Ok(WriteLock::Unsupported(io::ErrorKind::Unsupported.into()));
+        assert!(Use::WherePossible.check(unsupported()).is_ok());
+        assert!(Use::Always.check(unsupported()).is_err());
+        let failed = Err(io::ErrorKind::Other.into());
+        assert!(Use::WherePossible.check(failed).is_err());
+        assert!(Use::Always.check(Ok(WriteLock::Free)).is_ok());
     }
 
     #[test]
@@ -95,11 +91,11 @@ mod tests {
         let written = tempfile::NamedTempFile::new().unwrap();
         let source = FileSource::open(written.path(), None).unwrap();
         let lock = |how| Flock::lock(written.reopen().unwrap(), how);
-        assert_eq!(source.is_locked(), Ok(false));
+        assert!(matches!(source.write_lock(), Ok(WriteLock::Free)));
         let writer = lock(FlockArg::LockExclusiveNonblock).expect("the lock is free again");
-        assert_eq!(source.is_locked(), Ok(true));
+        assert!(matches!(source.write_lock(), Ok(WriteLock::Taken)));
         drop(writer);
         let _reader = lock(FlockArg::LockShared).unwrap();
-        assert_eq!(source.is_locked(), Ok(false));
+        assert!(matches!(source.write_lock(), Ok(WriteLock::Free)));
     }
 }

@@ -5,9 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use nix::errno::Errno;
-
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::hdf5::File;
 use crate::hdf5::caches::Caches;
 use crate::hdf5::opening::Opening;
@@ -50,7 +48,7 @@ impl OtherFiles {
     /// The file called `name`, `.` being the one that names it; `None` where there is none.
     fn file(&self, name: &[u8]) -> Result<Option<Arc<File>>> {
         if name == b"." {
-            let closed = || Error::io(&Errno::ESTALE.into(), "the file itself");
+            let closed = || Error::caused(Cause::Stale, "the file itself");
             return self.own.upgrade().map(Some).ok_or_else(closed);
         }
         let key = without_detours(name);

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::source::acl::Acl;
 use crate::source::audience::Audience;
@@ -127,6 +127,30 @@ impl Fingerprint {
     }
 }
 
+/// The lock that a writer takes on a file; flock(2).
+#[derive(Debug)]
+pub enum WriteLock {
+    /// No writer has it.
+    Free,
+    /// A writer has it.
+    Taken,
+    /// The filesystem has no locks, and says so.
+    Unsupported(io::Error),
+}
+
+impl WriteLock {
+    /// What it means that the shared lock was refused.
+    fn refused(errno: Errno) -> io::Result<Self> {
+        match errno {
+            Errno::EWOULDBLOCK => Ok(WriteLock::Taken),
+            Errno::ENOLCK | Errno::ENOSYS | Errno::EOPNOTSUPP => {
+                Ok(WriteLock::Unsupported(errno.into()))
+            }
+            _ => Err(errno.into()),
+        }
+    }
+}
+
 /// Opens a file for a process that may open none.
 pub type Opener = Box<dyn Fn() -> io::Result<File> + Send + Sync>;
 
@@ -203,18 +227,16 @@ impl FileSource {
         Ok(Audience::of(&self.metadata()?, self.acl()))
     }
 
-    /// Whether somebody has the file locked for writing (flock(2)). The shared lock that this takes to find out is
-    /// given back at once.
+    /// Whether a writer has the file locked. The shared lock that this takes to find out is given
+    /// back at once.
     ///
     /// # Errors
-    /// As the system says where it has no locks.
-    pub fn is_locked(&self) -> std::result::Result<bool, Errno> {
-        let file = self.file.try_clone();
-        let file = file.map_err(|error| Errno::try_from(error).unwrap_or(Errno::EIO))?;
+    /// As the system says.
+    pub fn write_lock(&self) -> io::Result<WriteLock> {
+        let file = self.file.try_clone()?;
         match Flock::lock(file, FlockArg::LockSharedNonblock) {
-            Ok(_lock) => Ok(false),
-            Err((_, Errno::EWOULDBLOCK)) => Ok(true),
-            Err((_, errno)) => Err(errno),
+            Ok(_lock) => Ok(WriteLock::Free),
+            Err((_, errno)) => WriteLock::refused(errno),
         }
     }
 
@@ -252,8 +274,8 @@ impl Source for FileSource {
         self.file
             .read_exact_at(buffer, at)
             .map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof if self.had(at, buffer.len()) => Error::io(
-                    &Errno::EIO.into(),
+                io::ErrorKind::UnexpectedEof if self.had(at, buffer.len()) => Error::caused(
+                    Cause::Failed,
                     format!("read of {} bytes at {at}: ended early", buffer.len()),
                 ),
                 io::ErrorKind::UnexpectedEof => Error::corrupt(
@@ -289,6 +311,17 @@ mod tests {
             was_calm: fingerprint.is_calm(),
             may_grow: AtomicBool::new(false),
         }
+    }
+
+    #[test]
+    fn a_filesystem_without_locks_is_told_from_one_that_fails() {
+        for errno in [Errno::ENOLCK, Errno::ENOSYS, Errno::EOPNOTSUPP] {
+            let lock = WriteLock::refused(errno).unwrap();
+            assert!(matches!(lock, WriteLock::Unsupported(_)), "{errno}");
+        }
+        let taken = WriteLock::refused(Errno::EWOULDBLOCK).unwrap();
+        assert!(matches!(taken, WriteLock::Taken));
+        WriteLock::refused(Errno::EIO).unwrap_err();
     }
 
     const LONG: Duration = limits::UNSEEN_WRITE;

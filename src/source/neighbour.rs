@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
-use nix::errno::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::source::changes::Changes;
 use crate::source::file::{FileSource, Fingerprint, OpenedState};
@@ -218,7 +217,7 @@ impl States {
     /// Takes down that a neighbour has changed.
     fn stale(&self) -> Error {
         self.changed.store(true, Ordering::Relaxed);
-        Error::io(&Errno::ESTALE.into(), "a file beside the source")
+        Error::caused(Cause::Stale, "a file beside the source")
     }
 }
 

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
-use nix::errno::Errno;
 
-use crate::error::{Error, Result, quoted};
+use crate::error::{Cause, Error, Result, quoted};
 use crate::limits;
 use crate::source::acl::Acl;
 use crate::source::audience::{Act, Audience};
@@ -380,7 +379,7 @@ fn real(path: &Path, opened: &Fingerprint) -> Result<PathBuf> {
     let there = real.symlink_metadata().map_err(failed)?;
     match Fingerprint::of(&there).is_of_same_file(opened) {
         true => Ok(real),
-        false => Err(io(Errno::ESTALE, path)),
+        false => Err(Error::caused(Cause::Stale, path.display().to_string())),
     }
 }
 
@@ -390,10 +389,6 @@ fn private(name: &Path) -> Error {
         name,
         "allow_other: not all who may read the source may read it; see umask=",
     )
-}
-
-fn io(errno: Errno, path: &Path) -> Error {
-    Error::io(&errno.into(), path.display().to_string())
 }
 
 #[cfg(test)]

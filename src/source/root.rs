@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::source::changes::Changes;
 use crate::source::file::FileSource;
 use crate::source::own::Own;
@@ -227,5 +227,5 @@ pub(super) fn refused(name: &Path, why: &str) -> Unopened {
 /// right to be read, and lacks this part.
 pub(super) fn unreadable(name: &Path, why: &str) -> Error {
     let what = format!("{} ({why})", name.display().to_string().escape_debug());
-    Error::io(&Errno::EIO.into(), what)
+    Error::caused(Cause::Failed, what)
 }

@@ -295,8 +295,9 @@ fn fails_now_and_then(path: &Path) {
             let found = tree.resolve_link(name);
             match found.and_then(|found| tree.getxattr(found.ino, attribute)) {
                 Ok(found) => assert_eq!(found, *value, "{}", attribute.escape_ascii()),
-                Err(Error::Io { errno, .. }) => {
-                    assert_eq!(errno, 5, "{}", attribute.escape_ascii());
+                Err(error @ Error::Io { .. }) => {
+                    let number = h5fs::fs::errno::of(&error);
+                    assert_eq!(number, 5, "{}", attribute.escape_ascii());
                 }
                 Err(error) => panic!("{}: {error}", attribute.escape_ascii()),
             }
