@@ -61,14 +61,14 @@ use external::{Opener, Others};
 use handle::{Handles, Open};
 use indexes::{FileIndex, Indexes};
 use inode::{Inodes, What};
-use live::{Live, Opened};
+use live::{Live, OpenedFile};
 use namespace::Found;
 use watch::Watch;
 
 /// Which other files the mounted one may lead to.
 pub use crate::source::own::Own;
 pub use crate::source::root::Policy as External;
-pub use handle::Handle;
+pub use handle::{Caching, Handle, Opened};
 pub use stat::{Kind, Origin, Stat};
 pub use unread::Unread;
 
@@ -232,7 +232,7 @@ impl Filesystem {
     /// The tree of an open file that is not watched for changes and leads to no other.
     pub fn new(container: Arc<dyn Container>, origin: Origin, options: &Options) -> Self {
         let others = Others::new(&origin.path, opener(options));
-        let opened = Opened {
+        let opened = OpenedFile {
             container,
             origin: Arc::new(origin),
             neighbours: Arc::new(Neighbours::none()),
@@ -243,7 +243,7 @@ impl Filesystem {
         Self::build(opened, options, others, None)
     }
 
-    fn build(opened: Opened, options: &Options, others: Others, watch: Option<Watch>) -> Self {
+    fn build(opened: OpenedFile, options: &Options, others: Others, watch: Option<Watch>) -> Self {
         let filesystem = Filesystem {
             options: options.clone(),
             origin: RwLock::new(Arc::clone(&opened.origin)),
@@ -266,7 +266,7 @@ impl Filesystem {
     }
 
     /// Makes `opened` the source that is shown.
-    fn enliven(&self, opened: Opened, generation: u32) {
+    fn enliven(&self, opened: OpenedFile, generation: u32) {
         let engine = Engine::new(self.options.cache_size, self.options.threads);
         let node = opened.container.root();
         let root = opened.container.node(node);
@@ -426,10 +426,16 @@ impl Filesystem {
     ///
     /// # Errors
     /// As it is known before reading that its content cannot be served.
-    pub fn open_file(&self, ino: Ino) -> Result<Handle> {
+    pub fn open_file(&self, ino: Ino) -> Result<Opened> {
         let (live, entry) = self.standing(ino)?;
         let view = self.content(&live, ino, &entry)?;
-        self.handles.insert(Open::file(ino, live, view)?)
+        let caching = match view.length() {
+            _ if live.is_growing() => Caching::Never,
+            None => Caching::Never,
+            Some(_) if live.is_settled() => Caching::Lasting,
+            Some(_) => Caching::WhileOpen,
+        };
+        self.handles.insert(Open::file(ino, live, view)?, caching)
     }
 
     /// The content of a regular file.
@@ -454,27 +460,6 @@ impl Filesystem {
             What::Link | What::Spelling | What::MirrorLink => Err(refusal(Errno::ELOOP, "open")),
         };
         opened.inspect_err(|error| self.note(&self.space(live), ino, entry, error))
-    }
-
-    /// Whether no page cache can hold an open file's content: it comes without a length, or it grows.
-    pub fn is_fleeting(&self, handle: Handle) -> Result<bool> {
-        let open = self.handles.get(handle)?;
-        Ok(open.live.is_growing() || self.file(&open)?.length().is_none())
-    }
-
-    /// Whether what the kernel has read of an open file stays right as long as the source is
-    /// unchanged.
-    pub fn is_kept(&self, handle: Handle) -> Result<bool> {
-        Ok(self.handles.get(handle)?.live.is_settled())
-    }
-
-    /// Whether the work for a reader of an open file that goes away is given up.
-    ///
-    /// # Errors
-    /// `EBADF` for a handle that is not open.
-    pub fn is_given_up(&self, handle: Handle) -> Result<bool> {
-        let open = self.handles.get(handle)?;
-        Ok(self.file(&open)?.is_given_up())
     }
 
     /// What a handle stands for, which must be of the state of its file that is shown now.
@@ -631,7 +616,7 @@ fn open_source(
     watch: &Watch,
     others: &Others,
     options: &Options,
-) -> Result<Opened> {
+) -> Result<OpenedFile> {
     let path = watch.path();
     let metadata = file.metadata()?;
     let state = Arc::clone(file.state());
@@ -646,7 +631,7 @@ fn open_source(
         neighbours = neighbours.for_all_readers(audience);
     }
     let neighbours = Arc::new(neighbours);
-    Ok(Opened {
+    Ok(OpenedFile {
         container: others.container(file, &neighbours)?,
         origin: Arc::new(Origin::new(path.to_path_buf(), &metadata).for_audience(audience)),
         neighbours,

@@ -184,7 +184,7 @@ impl Check<'_> {
 
     /// Looks at the content: where it is and, if that is wanted, all of it.
     fn content(&self, ino: Ino) -> Result<()> {
-        let handle = self.filesystem.open_file(ino)?;
+        let handle = self.filesystem.open_file(ino)?.handle;
         let outcome = self.opened(ino, handle);
         self.filesystem.release(handle);
         outcome

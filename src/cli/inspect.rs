@@ -156,7 +156,7 @@ fn describe(source: &Source, path: Option<&OsStr>, values: u64) -> Outcome<bool>
 
 fn copy_file(filesystem: &Filesystem, path: &[u8], output: &mut File) -> Outcome<()> {
     let found = filesystem.resolve(path)?;
-    let handle = filesystem.open_file(found.ino)?;
+    let handle = filesystem.open_file(found.ino)?.handle;
     let mut offset = 0;
     loop {
         let piece = filesystem.read(handle, offset, PIECE)?;

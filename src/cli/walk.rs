@@ -43,7 +43,7 @@ impl<'a> Names<'a> {
         Ok(Names {
             filesystem,
             directory,
-            handle: filesystem.opendir(directory)?,
+            handle: filesystem.opendir(directory)?.handle,
             cookie: 0,
             batch: Vec::new().into_iter(),
             failed: None,

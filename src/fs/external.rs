@@ -27,7 +27,7 @@ use nix::errno::Errno;
 use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::inode::{FIRST_FILE, Inodes, Tree};
-use crate::fs::live::{Live, Opened, at_least_one};
+use crate::fs::live::{Live, OpenedFile, at_least_one};
 use crate::fs::watch::Watch;
 use crate::fs::{Origin, lock, name};
 use crate::limits;
@@ -496,7 +496,7 @@ impl Others {
             return Err(Error::unsupported("a file of this size", None));
         }
         let origin = Origin::new(watch.path().to_path_buf(), &watch.metadata()?);
-        let opened = Opened {
+        let opened = OpenedFile {
             container,
             origin: Arc::new(origin.for_audience(audience)),
             neighbours,

@@ -15,16 +15,18 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    AccessFlags, BackgroundSession, BsdFileFlags, Config, Errno, FileHandle, FopenFlags,
-    Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner, MountOption, Notifier,
-    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
-    Request, Session, SessionACL, TimeOrNow, WriteFlags,
+    AccessFlags, BackgroundSession, BsdFileFlags, Config, Errno, FileHandle, Generation, INodeNo,
+    InitFlags, IoctlFlags, KernelConfig, LockOwner, MountOption, Notifier, OpenFlags, RenameFlags,
+    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, Session,
+    SessionACL, TimeOrNow, WriteFlags,
 };
 
 use crate::error::{Error, Result};
 use crate::fs::fuse::readers::Readers;
-use crate::fs::fuse::reply::{Listed, attributes, file_type, number, reply_xattr, ttl};
+use crate::fs::fuse::reply::{
+    Listed, attributes, directory_flags, file_flags, file_type, number, reply_xattr, ttl,
+};
 use crate::fs::stat::BLOCK_SIZE;
 use crate::fs::workers::{Object, Workers};
 use crate::fs::{Filesystem, Handle, Outdate, Whence, errno};
@@ -342,30 +344,17 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        self.answer("open", Object::Description(ino.0), move |filesystem| {
-            let opened = filesystem.open_file(ino.0);
-            let caching = |handle| {
-                let is_direct = filesystem.is_fleeting(handle)? || filesystem.options().direct_io;
-                let kept = match filesystem.is_kept(handle)? {
-                    _ if is_direct => FopenFlags::FOPEN_DIRECT_IO,
-                    true => FopenFlags::FOPEN_KEEP_CACHE,
-                    false => FopenFlags::empty(),
-                };
-                // Its `flush` tells who reads no more, and costs a request.
-                Ok(match filesystem.is_given_up(handle)? {
-                    true if !is_direct => kept,
-                    _ => kept | FopenFlags::FOPEN_NOFLUSH,
-                })
-            };
-            // The kernel releases no handle that it was not told of.
-            let caching = |handle| caching(handle).inspect_err(|_| filesystem.release(handle));
-            match opened.and_then(|handle| Ok((handle, caching(handle)?))) {
-                Ok((handle, flags)) => {
-                    reply.opened(FileHandle(handle.0), flags);
+        self.answer(
+            "open",
+            Object::Description(ino.0),
+            move |filesystem| match filesystem.open_file(ino.0) {
+                Ok(opened) => {
+                    let flags = file_flags(&opened, filesystem.options().direct_io);
+                    reply.opened(FileHandle(opened.handle.0), flags);
                 }
                 Err(error) => reply.error(number(&error)),
-            }
-        });
+            },
+        );
     }
 
     fn read(
@@ -465,21 +454,16 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        self.answer("opendir", Object::Description(ino.0), move |filesystem| {
-            let opened = filesystem.opendir(ino.0);
-            let is_lasting = |handle| {
-                let lasting = filesystem.is_lasting(handle);
-                lasting.inspect_err(|_| filesystem.release(handle))
-            };
-            match opened.and_then(|handle| Ok((handle, is_lasting(handle)?))) {
-                Ok((handle, lasting)) => {
-                    let kept = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
-                    let flags = if lasting { kept } else { FopenFlags::empty() };
-                    reply.opened(FileHandle(handle.0), flags);
+        self.answer(
+            "opendir",
+            Object::Description(ino.0),
+            move |filesystem| match filesystem.opendir(ino.0) {
+                Ok(opened) => {
+                    reply.opened(FileHandle(opened.handle.0), directory_flags(&opened));
                 }
                 Err(error) => reply.error(number(&error)),
-            }
-        });
+            },
+        );
     }
 
     fn readdir(

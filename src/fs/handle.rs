@@ -20,6 +20,31 @@ use crate::view::View;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Handle(pub u64);
 
+/// How the kernel may cache what is open, worked out when it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caching {
+    /// Not at all: the content has no length that is known before, or it grows.
+    Never,
+    /// Until it is closed.
+    WhileOpen,
+    /// As long as the source is unchanged.
+    Lasting,
+}
+
+/// An open file or directory, and what the kernel is to be told with it.
+///
+/// All of it is known when the handle is made: nobody has to ask the handle for it, which the source may have left
+/// behind by then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// To be given back with [`Filesystem::release`](crate::fs::Filesystem::release).
+    pub handle: Handle,
+    /// How the kernel may cache it.
+    pub caching: Caching,
+    /// Whether the work for a reader of it that goes away is given up.
+    pub is_given_up: bool,
+}
+
 /// What a handle stands for.
 pub(super) struct Open {
     /// The inode it was opened on.
@@ -39,8 +64,8 @@ impl Open {
 
     /// # Errors
     /// As [`file`](Self::file).
-    pub(super) fn directory(ino: u64, live: Arc<Live>, listing: Listing) -> Result<Self> {
-        Self::new(ino, live, What::Directory(Mutex::new(listing)))
+    pub(super) fn directory(ino: u64, live: Arc<Live>) -> Result<Self> {
+        Self::new(ino, live, What::Directory(Mutex::default()))
     }
 
     fn new(ino: u64, live: Arc<Live>, what: What) -> Result<Self> {
@@ -102,24 +127,11 @@ impl What {
 pub(super) struct Listing {
     pub(super) cursor: Option<Cursor>,
     attributes: Option<Arc<Attributes>>,
-    /// Whether the kernel is to keep none of it: something could not be read the last time.
-    is_anew: bool,
     /// Whether something could not be read this time.
     pub(super) is_unsure: bool,
 }
 
 impl Listing {
-    pub(super) fn new(is_anew: bool) -> Self {
-        Listing {
-            is_anew,
-            ..Listing::default()
-        }
-    }
-
-    pub(super) fn is_anew(&self) -> bool {
-        self.is_anew
-    }
-
     fn own_bytes(&self) -> u64 {
         let cursor = self.cursor.as_ref().map_or(0, Cursor::own_bytes);
         let attributes = self.attributes.as_ref();
@@ -207,14 +219,22 @@ pub(super) struct Handles {
 impl Handles {
     /// # Errors
     /// `Io` (`EMFILE`) where too many are open.
-    pub(super) fn insert(&self, open: Open) -> Result<Handle> {
+    pub(super) fn insert(&self, open: Open, caching: Caching) -> Result<Opened> {
+        let is_given_up = match &open.what {
+            What::File(view) => view.is_given_up(),
+            What::Directory(_) => false,
+        };
         let mut others = lock(&self.open);
         if others.len() >= limits::OPEN_HANDLES {
             return Err(refusal(Errno::EMFILE, "files that are open at a time"));
         }
         let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         others.insert(number, Arc::new(open));
-        Ok(Handle(number))
+        Ok(Opened {
+            handle: Handle(number),
+            caching,
+            is_given_up,
+        })
     }
 
     /// Makes an open handle stand for something else.

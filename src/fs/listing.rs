@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::error::Result;
 use crate::fs::errno::refusal;
-use crate::fs::handle::{self, Cursor, Listing, Open};
+use crate::fs::handle::{self, Caching, Cursor, Listing, Open, Opened};
 use crate::fs::inode::{self, What};
 use crate::fs::live::Live;
 use crate::fs::mirror::Shown;
@@ -46,32 +46,26 @@ fn bare(name: &[u8], ino: Ino, kind: Kind, next: u64) -> DirEntry<'_> {
 
 impl Filesystem {
     /// Opens a directory.
-    pub fn opendir(&self, ino: Ino) -> Result<Handle> {
+    pub fn opendir(&self, ino: Ino) -> Result<Opened> {
         let (live, entry) = self.standing(ino)?;
         if kind_of(entry.what) != Kind::Directory {
             return Err(refusal(Errno::ENOTDIR, "opendir"));
         }
         let was_unsure = self.inodes.set_unsure(ino, false);
-        let opened = Open::directory(ino, live, Listing::new(was_unsure));
-        let handle = opened.and_then(|open| self.handles.insert(open));
-        if handle.is_err() && was_unsure {
-            self.inodes.set_unsure(ino, true);
-        }
-        handle
-    }
-
-    /// Whether an open directory lists the same as long as the source is unchanged, and did before.
-    pub fn is_lasting(&self, handle: Handle) -> Result<bool> {
-        let open = self.handles.get(handle)?;
-        let is_external = self.entry(&open.live, open.ino)?.what == What::External;
-        let is_anew = match &open.what {
-            handle::What::Directory(listing) => lock(listing).is_anew(),
-            handle::What::File(_) => false,
-        };
         // The root has one number in all states of the source.
         let relisted = self.relisted.load(Ordering::Acquire);
-        let is_of_now = open.ino != inode::ROOT || relisted == open.live.generation;
-        Ok(is_of_now && !is_external && !is_anew && open.live.is_settled())
+        let is_of_now = ino != inode::ROOT || relisted == live.generation;
+        let is_external = entry.what == What::External;
+        let caching = match is_of_now && !is_external && !was_unsure && live.is_settled() {
+            true => Caching::Lasting,
+            false => Caching::WhileOpen,
+        };
+        let open = Open::directory(ino, live);
+        let opened = open.and_then(|open| self.handles.insert(open, caching));
+        if opened.is_err() && was_unsure {
+            self.inodes.set_unsure(ino, true);
+        }
+        opened
     }
 
     /// Has the kernel not keep what an open directory lists: something of it cannot be read now.

@@ -26,7 +26,7 @@ const GROWTH: Duration = Duration::from_millis(200);
 type CutName = (NodeId, Box<[u8]>);
 
 /// A file that is open, and where it came from.
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     pub(super) container: Arc<dyn Container>,
     pub(super) origin: Arc<Origin>,
     pub(super) neighbours: Arc<Neighbours>,
@@ -63,7 +63,7 @@ impl Live {
     pub(super) fn new(
         generation: u32,
         tree: Tree,
-        opened: Opened,
+        opened: OpenedFile,
         engine: Arc<Engine>,
         index: Arc<FileIndex>,
     ) -> Self {
@@ -87,7 +87,7 @@ impl Live {
 
     /// The same file after a writer has appended to it, opened as `opened`. A writer that lets others read leaves
     /// links alone, so what was found of them stays.
-    pub(super) fn grown(&self, opened: Opened) -> Self {
+    pub(super) fn grown(&self, opened: OpenedFile) -> Self {
         let (engine, index) = (Arc::clone(&self.engine), Arc::clone(&self.index));
         Live::new(self.generation, self.tree, opened, engine, index)
     }

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::fake::{Fake, ROOT, byte_type};
-use crate::fs::{Filesystem, Ino, Kind, Options, Whence, errno};
+use crate::fs::{Caching, Filesystem, Ino, Kind, Opened, Options, Whence, errno};
 use crate::model::datatype::{Charset, Class, StringPadding};
 use crate::model::storage::Storage;
 use crate::model::{Datatype, LinkTarget};
@@ -17,7 +17,7 @@ pub(super) fn errno_of<T>(result: Result<T>) -> Errno {
 }
 
 pub(super) fn list(fs: &Filesystem, directory: Ino) -> Vec<(String, Ino, Kind)> {
-    let handle = fs.opendir(directory).unwrap();
+    let handle = fs.opendir(directory).unwrap().handle;
     let mut entries = Vec::new();
     let read = fs.readdir(handle, 0, &mut |entry| {
         let name = String::from_utf8_lossy(entry.name).into_owned();
@@ -44,7 +44,7 @@ pub(super) fn text(fs: &Filesystem, path: &str) -> String {
 }
 
 pub(super) fn content(fs: &Filesystem, path: &str) -> Result<Vec<u8>> {
-    let handle = fs.open_file(fs.resolve(path.as_bytes())?.ino)?;
+    let handle = fs.open_file(fs.resolve(path.as_bytes())?.ino)?.handle;
     let bytes = fs.read(handle, 0, 1 << 20)?.to_vec();
     fs.release(handle);
     Ok(bytes)
@@ -242,7 +242,8 @@ fn damage_stays_where_it_is() {
     assert_eq!(errno_of(content(&fs, "filter")), Errno::EOPNOTSUPP);
     assert!(xattr(&fs, "filter", "user.h5fs.error").is_ok());
 
-    let handle = fs.opendir(fs.resolve(b"torn").unwrap().ino).unwrap();
+    let torn = fs.resolve(b"torn").unwrap().ino;
+    let handle = fs.opendir(torn).unwrap().handle;
     let mut seen = Vec::new();
     fs.readdir(handle, 0, &mut |entry| {
         seen.push((entry.name.to_vec(), entry.next));
@@ -272,8 +273,10 @@ fn what_cannot_be_read_now_is_listed_anew() {
     let fs = fake.mounted();
     let listed = |path: &str| {
         let directory = fs.resolve(path.as_bytes()).unwrap().ino;
-        let handle = fs.opendir(directory).unwrap();
-        let is_lasting = fs.is_lasting(handle).unwrap();
+        let Opened {
+            handle, caching, ..
+        } = fs.opendir(directory).unwrap();
+        let is_lasting = caching == Caching::Lasting;
         let mut listed = Vec::new();
         for plus in [false, true] {
             let mut add = |name: &[u8], kind| {
@@ -353,7 +356,7 @@ fn listings_go_on_at_any_cookie() {
         fake.hard(ROOT, format!("n{number}"), 800 + number);
     }
     let fs = fake.mounted();
-    let handle = fs.opendir(1).unwrap();
+    let handle = fs.opendir(1).unwrap().handle;
     let mut cookie = 0;
     let mut names = Vec::new();
     loop {
@@ -416,7 +419,7 @@ fn hostile_names_are_found_again() {
     }
     let fs = fake.mounted();
     for directory in [1, fs.resolve(b"g").unwrap().ino] {
-        let handle = fs.opendir(directory).unwrap();
+        let handle = fs.opendir(directory).unwrap().handle;
         let mut shown = Vec::new();
         fs.readdir(handle, 2, &mut |entry| {
             shown.push((entry.name.to_vec(), entry.ino));
@@ -484,10 +487,11 @@ fn holes_are_only_what_reads_as_zeros() {
     let sparse = fs.resolve(b"sparse").unwrap();
     assert_eq!(sparse.attributes.size, 1 << 40);
     assert_eq!(sparse.attributes.blocks, 0);
-    let handle = fs.open_file(sparse.ino).unwrap();
+    let handle = fs.open_file(sparse.ino).unwrap().handle;
     assert_eq!(fs.lseek(handle, 10, Whence::Hole).unwrap(), 10);
     assert_eq!(errno_of(fs.lseek(handle, 10, Whence::Data)), Errno::ENXIO);
-    let data = fs.open_file(fs.resolve(b"data").unwrap().ino).unwrap();
+    let data = fs.resolve(b"data").unwrap().ino;
+    let data = fs.open_file(data).unwrap().handle;
     assert_eq!(fs.lseek(data, 1, Whence::Data).unwrap(), 1);
     assert_eq!(fs.lseek(data, 1, Whence::Hole).unwrap(), 4);
     assert_eq!(errno_of(fs.lseek(data, 4, Whence::Hole)), Errno::ENXIO);

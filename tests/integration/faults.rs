@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5fs::detect::{self, Caches};
 use h5fs::error::{Error, Result};
-use h5fs::fs::{Entry, Filesystem, Ino, Kind, Options, Origin};
+use h5fs::fs::{Caching, Entry, Filesystem, Ino, Kind, Opened, Options, Origin};
 use h5fs::source::neighbours::Neighbours;
 use h5fs::source::{SharedSource, Source};
 
@@ -164,7 +164,7 @@ struct Listed {
 }
 
 fn list(tree: &Filesystem, directory: Ino) -> Result<Listed> {
-    let handle = tree.opendir(directory)?;
+    let handle = tree.opendir(directory)?.handle;
     let mut names = Vec::new();
     let mut text = Vec::new();
     let mut position = 0;
@@ -184,9 +184,8 @@ fn list(tree: &Filesystem, directory: Ino) -> Result<Listed> {
     }
     tree.release(handle);
     let next = tree.opendir(directory)?;
-    let is_kept = tree.is_lasting(next)?;
-    tree.release(next);
-    match is_kept {
+    tree.release(next.handle);
+    match next.caching == Caching::Lasting {
         true => Ok(Listed { names, text }),
         false => Err(Error::NotFound),
     }
@@ -200,8 +199,10 @@ fn content(tree: &Filesystem, found: Entry) -> Result<Vec<u8>> {
         true => found,
         false => tree.getattr(ino)?,
     };
-    let handle = tree.open_file(ino)?;
-    let is_stream = tree.is_fleeting(handle)?;
+    let Opened {
+        handle, caching, ..
+    } = tree.open_file(ino)?;
+    let is_stream = caching == Caching::Never;
     let mut content = Vec::new();
     loop {
         let piece = tree.read(handle, content.len() as u64, PIECE)?;

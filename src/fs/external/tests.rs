@@ -177,7 +177,7 @@ fn a_file_that_changes_is_another_one() {
     let directory = tempfile::tempdir().unwrap();
     let fs = pair(directory.path());
     let old = fs.resolve(b"g/deep").unwrap();
-    let handle = fs.open_file(old.ino).unwrap();
+    let handle = fs.open_file(old.ino).unwrap().handle;
     // The same content, but nobody knows that before it is read.
     fs::remove_file(directory.path().join("sub/part")).unwrap();
     fs::write(directory.path().join("sub/part"), "sub/part").unwrap();

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use fuser::{Errno, FileAttr, FileType, Generation, INodeNo, ReplyXattr};
+use fuser::{Errno, FileAttr, FileType, FopenFlags, Generation, INodeNo, ReplyXattr};
 
 use crate::error::{Error, Result};
 use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE};
-use crate::fs::{DirEntry, Entry, Kind, Stat, errno};
+use crate::fs::{Caching, DirEntry, Entry, Kind, Opened, Stat, errno};
 
 /// How long the kernel may keep what it was told of an unchanged source.
 const TTL: Duration = Duration::from_secs(24 * 60 * 60);
@@ -57,6 +57,29 @@ pub(super) fn attributes(stat: &Stat) -> FileAttr {
             _ => BLOCK_SIZE,
         },
         flags: 0,
+    }
+}
+
+/// How the kernel is to treat an open file; `is_direct` where no read may go by way of its page cache.
+pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
+    let flags = match opened.caching {
+        _ if is_direct => FopenFlags::FOPEN_DIRECT_IO,
+        Caching::Never => FopenFlags::FOPEN_DIRECT_IO,
+        Caching::WhileOpen => FopenFlags::empty(),
+        Caching::Lasting => FopenFlags::FOPEN_KEEP_CACHE,
+    };
+    // Its `flush` tells that somebody has stopped reading, and costs a request.
+    match opened.is_given_up && flags != FopenFlags::FOPEN_DIRECT_IO {
+        true => flags,
+        false => flags | FopenFlags::FOPEN_NOFLUSH,
+    }
+}
+
+/// How the kernel is to treat an open directory.
+pub(super) fn directory_flags(opened: &Opened) -> FopenFlags {
+    match opened.caching {
+        Caching::Lasting => FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
+        Caching::Never | Caching::WhileOpen => FopenFlags::empty(),
     }
 }
 

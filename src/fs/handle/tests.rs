@@ -2,7 +2,7 @@ use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::tests::errno_of;
-use crate::fs::{Filesystem, Handle};
+use crate::fs::{Caching, Filesystem, Handle, lock};
 use crate::limits;
 
 const SET: u64 = 200;
@@ -38,7 +38,7 @@ fn no_more_than_so_many_are_open_and_others_once_some_are_closed() {
         _ => tree.opendir(root),
     };
     let opened: Vec<Handle> = (0..limits::OPEN_HANDLES)
-        .map(|number| open(number).unwrap())
+        .map(|number| open(number).unwrap().handle)
         .collect();
     assert_eq!(errno_of(tree.open_file(set)), Errno::EMFILE);
     assert_eq!(errno_of(tree.opendir(root)), Errno::EMFILE);
@@ -57,7 +57,7 @@ fn what_is_open_counts_even_where_it_keeps_nothing() {
     let tree = tree();
     let set = tree.resolve(b"/set").unwrap().ino;
     let live = tree.live().unwrap();
-    let first = tree.open_file(set).unwrap();
+    let first = tree.open_file(set).unwrap().handle;
     let free = || {
         let mut free = limits::OPEN_BYTES;
         while live.engine.hold(free).is_err() {
@@ -78,14 +78,14 @@ fn a_listing_without_room_to_remember_goes_on() {
     let tree = tree();
     let attributes = tree.resolve(b"/.h5fs/attrs/set").unwrap().ino;
     let live = tree.live().unwrap();
-    let handle = tree.opendir(attributes).unwrap();
+    let handle = tree.opendir(attributes).unwrap().handle;
     let open = tree.handles.get(handle).unwrap();
     let remembered = |least: bool| (open.what.own_bytes() > 200_000) == least;
     assert_eq!(listed(&tree, handle, 0), 1002);
     assert!(remembered(true));
     let others = live.engine.hold(limits::OPEN_BYTES - (300 << 10));
     let others = (others.unwrap(), live.engine.hold(50 << 10).unwrap());
-    let second = tree.opendir(attributes).unwrap();
+    let second = tree.opendir(attributes).unwrap().handle;
     assert_eq!(listed(&tree, second, 0), 1002);
     assert_eq!(listed(&tree, second, 500), 502);
     let forgetful = tree.handles.get(second).unwrap();
@@ -94,4 +94,42 @@ fn a_listing_without_room_to_remember_goes_on() {
     drop(others);
     assert_eq!(listed(&tree, second, 1000), 2);
     assert!(forgetful.what.own_bytes() > 200_000);
+}
+
+/// What the kernel is told with a handle is known when the handle is made. Who would ask the handle for it afterwards
+/// would be answered `ESTALE`, the kernel would never learn of the handle, and so would never release it.
+#[test]
+fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut fake = Fake::new();
+    fake.group(800, 1);
+    fake.bytes(SET, 1, b"bytes");
+    fake.hard(ROOT, "group", 800);
+    fake.hard(ROOT, "set", SET);
+    let tree = Fake::mounted_among(directory.path(), vec![("main", fake)]);
+    let group = tree.resolve(b"/group").unwrap().ino;
+    let set = tree.resolve(b"/set").unwrap().ino;
+    let opened = [tree.opendir(group).unwrap(), tree.open_file(set).unwrap()];
+    let [listing, file] = opened.map(|opened| opened.handle);
+    // The same content, so that the fake knows it, in another file.
+    std::fs::write(directory.path().join("next"), "main").unwrap();
+    std::fs::rename(directory.path().join("next"), directory.path().join("main")).unwrap();
+    let patience = std::time::Instant::now();
+    while tree.generation() != Some(1) {
+        assert!(patience.elapsed().as_secs() < 10, "the change is not seen");
+    }
+    assert_eq!(errno_of(tree.getattr(group)), Errno::ESTALE);
+    // All that has a handle was told how it may be cached, and can be released.
+    for opened in opened {
+        assert_ne!(opened.caching, Caching::Never);
+    }
+    assert_eq!(
+        errno_of(tree.readdir(listing, 0, &mut |_| false)),
+        Errno::ESTALE
+    );
+    assert_eq!(errno_of(tree.read(file, 0, 10)), Errno::ESTALE);
+    assert_eq!(lock(&tree.handles.open).len(), 2);
+    tree.release(listing);
+    tree.release(file);
+    assert!(lock(&tree.handles.open).is_empty());
 }

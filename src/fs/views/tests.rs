@@ -112,7 +112,7 @@ fn long_names_are_cut_with_their_suffix() {
 fn listings_go_on_between_two_views_of_one_link() {
     let fs = mounted();
     let directory = fs.resolve(b".h5fs/ndl").unwrap().ino;
-    let handle = fs.opendir(directory).unwrap();
+    let handle = fs.opendir(directory).unwrap().handle;
     let (mut cookie, mut found) = (0, Vec::new());
     loop {
         let before = found.len();

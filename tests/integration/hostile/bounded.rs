@@ -181,7 +181,7 @@ fn groups_a_hundred_thousand_deep() {
         at = next.ino;
     }
     let bottom = tree.0.lookup(at, b"bottom").expect("the last");
-    let handle = tree.0.open_file(bottom.ino).expect("a file");
+    let handle = tree.0.open_file(bottom.ino).expect("a file").handle;
     assert_eq!(
         tree.0.read(handle, 0, 100).expect("bytes").to_vec(),
         b"goodness"

@@ -1,6 +1,6 @@
 //! What one request costs where elements lead elsewhere: to one object, to many collections, to other datasets.
 
-use h5fs::fs::Kind;
+use h5fs::fs::{Kind, Opened};
 
 use super::hdf5::*;
 use super::requests::{Timed, costs_little, many};
@@ -64,7 +64,7 @@ fn of_pointers(mut file: Hdf5, datatype: &[u8], pointers: &[u8]) -> Vec<u8> {
 fn is_read_for_little(bytes: Vec<u8>) {
     let mut timed = costs_little(bytes);
     let bad = timed.tree.0.resolve(b"bad").expect("bad").ino;
-    if let Some(handle) = timed.time("open", "bad", |fs| fs.open_file(bad)) {
+    if let Some(Opened { handle, .. }) = timed.time("open", "bad", |fs| fs.open_file(bad)) {
         for offset in [0, 20_000] {
             timed.time("read", "bad", |fs| fs.read(handle, offset, 128 << 10));
         }

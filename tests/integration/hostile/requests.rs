@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use h5fs::error::Result;
-use h5fs::fs::{Filesystem, Ino, Kind, Whence};
+use h5fs::fs::{Filesystem, Ino, Kind, Opened, Whence};
 
 use super::asdf::file;
 use super::hdf5::*;
@@ -108,7 +108,7 @@ impl Timed {
             self.time(&what, path, |fs| fs.getxattr(ino, name));
         }
         if kind == Kind::File
-            && let Some(handle) = self.time("open", path, |fs| fs.open_file(ino))
+            && let Some(Opened { handle, .. }) = self.time("open", path, |fs| fs.open_file(ino))
         {
             self.time("lseek", path, |fs| fs.lseek(handle, 0, Whence::Hole));
             self.tree.0.release(handle);
@@ -120,7 +120,7 @@ impl Timed {
     fn names(&mut self, ino: Ino, path: &str) -> Vec<Vec<u8>> {
         const IN_AN_ANSWER: usize = 50;
         let mut names = Vec::new();
-        let handle = self.tree.0.opendir(ino).expect("a directory");
+        let handle = self.tree.0.opendir(ino).expect("a directory").handle;
         for cookie in [0, 1 << 19, i64::MAX as u64] {
             let mut taken = 0;
             self.time(&format!("readdir from {cookie}"), path, |fs| {

@@ -52,7 +52,8 @@ impl Tree {
     }
 
     fn list(&self, path: &str, list: impl FnOnce(Handle) -> Result<()>) -> Result<()> {
-        let handle = self.0.opendir(self.0.resolve(path.as_bytes())?.ino)?;
+        let directory = self.0.resolve(path.as_bytes())?.ino;
+        let handle = self.0.opendir(directory)?.handle;
         let outcome = list(handle);
         self.0.release(handle);
         outcome
@@ -64,7 +65,8 @@ impl Tree {
     }
 
     pub(crate) fn part(&self, path: &str, offset: u64, length: usize) -> Result<Vec<u8>> {
-        let handle = self.0.open_file(self.0.resolve(path.as_bytes())?.ino)?;
+        let file = self.0.resolve(path.as_bytes())?.ino;
+        let handle = self.0.open_file(file)?.handle;
         let bytes = self.0.read(handle, offset, length);
         self.0.release(handle);
         Ok(bytes?.to_vec())

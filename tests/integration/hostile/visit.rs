@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use h5fs::detect::{self, Caches};
 use h5fs::error::{Error, Result};
-use h5fs::fs::{Filesystem, Ino, Kind, Options, Origin, Whence};
+use h5fs::fs::{Filesystem, Ino, Kind, Opened, Options, Origin, Whence};
 use h5fs::model::Container;
 use h5fs::source::memory::MemorySource;
 use h5fs::source::neighbours::Neighbours;
@@ -169,7 +169,7 @@ impl Walk<'_> {
 
     fn names(&mut self, ino: Ino) -> Vec<(Vec<u8>, Kind)> {
         let opened = self.filesystem.opendir(ino);
-        let Some(handle) = self.noted(opened) else {
+        let Some(Opened { handle, .. }) = self.noted(opened) else {
             return Vec::new();
         };
         let (mut names, mut cookie) = (Vec::new(), 0);
@@ -207,7 +207,7 @@ impl Walk<'_> {
 
     fn content(&mut self, ino: Ino, size: u64) {
         let opened = self.filesystem.open_file(ino);
-        let Some(handle) = self.noted(opened) else {
+        let Some(Opened { handle, .. }) = self.noted(opened) else {
             return;
         };
         let piece = self.bounds.bytes;
