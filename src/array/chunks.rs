@@ -57,16 +57,12 @@ impl Chunks {
     /// The chunks of `array`, which must not be empty.
     ///
     /// # Errors
-    /// `Corrupt` for a chunk shape that cannot be, `Unsupported` for a filter that cannot be undone, `Limit`
-    /// for filtered chunks over the limit.
+    /// `Corrupt` for a chunk shape that cannot be, `Unsupported` for a filter that cannot be undone.
     pub(super) fn of_grid(number: u64, array: &Array, chunked: &Chunked) -> Result<Self> {
         let element = u64::from(array.datatype.size);
         let grid = Grid::new(array.shape.dims(), &chunked.chunk_shape, element)?;
-        if !chunked.pipeline.0.is_empty() {
-            if let Err(error) = filter::check(&chunked.pipeline) {
-                is_never_applied(chunked, error)?;
-            }
-            limit_chunk(grid.chunk_bytes())?;
+        if let Err(error) = filter::check(&chunked.pipeline) {
+            is_never_applied(chunked, error)?;
         }
         Ok(Chunks {
             array: number,
@@ -167,6 +163,7 @@ impl Chunks {
             || chunked.partial_unfiltered && self.grid.sticks_out(&place);
         if !raw {
             limit_chunk(stored.length)?;
+            limit_chunk(self.grid.chunk_bytes())?;
             is_in(source, stored.offset, stored.length)?;
             let stored = Some(stored);
             return Ok(Located::Encoded(Encoded { number, stored }));

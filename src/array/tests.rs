@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::array::grid::tests::{range, shapes};
-use crate::array::tests::sample::{Sample, byte, plain};
+use crate::array::tests::sample::{Sample, Table, byte, plain};
 use crate::model::storage::{ChunkIndex, ChunkVisitor, Help, Pieces, StoredChunk, WalkPlace};
 use crate::source::memory::MemorySource;
 
@@ -267,18 +267,43 @@ fn what_cannot_be_undone_is_refused_at_once() {
     let refused = Reader::new(&engine, Arc::new(array)).err();
     assert!(matches!(refused, Some(Error::Unsupported { .. })));
 
-    let mut huge = Sample::new(&[10], &[5], 1);
-    huge.absent = |_| true;
-    huge.chunk = vec![limits::CHUNK_BYTES + 1];
-    let refused = Reader::new(&engine, huge.array().0).err();
-    assert!(matches!(refused, Some(Error::Limit { .. })));
-    huge.deflate = false;
-    assert!(Reader::new(&engine, huge.array().0).is_ok());
-
     let mut array = plain(&[10], 1, Storage::Fill);
     array.storage = Err(Error::unsupported("virtual storage", 7));
     let refused = Reader::new(&engine, Arc::new(array)).err();
     assert_eq!(refused, Some(Error::unsupported("virtual storage", 7)));
+}
+
+/// The limit belongs to decoding: where no such chunk is stored, none is ever in memory.
+#[test]
+fn a_filtered_chunk_over_the_limit_is_refused_where_it_is_stored() {
+    let engine = Engine::new(1 << 20, 1);
+    let mut sample = Sample::new(&[10], &[limits::CHUNK_BYTES + 1], 1);
+    sample.absent = |_| true;
+    sample.fill = vec![7];
+    let (array, _) = sample.array();
+    let reader = Reader::new(&engine, Arc::clone(&array)).unwrap();
+    let stream = Stream::new();
+    for offset in [0, 3, 6] {
+        stream.advise(&reader, offset, 3);
+        assert_eq!(&*reader.read(offset, 3).unwrap(), [7; 3]);
+    }
+
+    drop(reader);
+    let mut array = Arc::into_inner(array).unwrap();
+    let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
+        panic!("a sample is chunked");
+    };
+    let mut table = Table::default();
+    let stored = StoredChunk {
+        offset: 0,
+        length: 7,
+        filter_mask: 0,
+    };
+    table.0.insert(vec![0], stored);
+    chunked.index = Arc::new(table);
+    let reader = Reader::new(&engine, Arc::new(array)).unwrap();
+    let refused = reader.read(0, 3).err();
+    assert!(matches!(refused, Some(Error::Limit { max, .. }) if max == limits::CHUNK_BYTES));
 }
 
 #[test]
