@@ -16,9 +16,12 @@ use crate::limits;
 use crate::source::acl::Acl;
 use crate::source::audience::Audience;
 use crate::source::changes::{Changes, FileWatch};
-use crate::source::growing::GrowingFile;
 use crate::source::{SharedSource, Source};
 use crate::wire::to_u64;
+
+/// How long after the last write nothing is half written any more: a file that only claims to have a writer
+/// must not make each look at its damage take that long.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// A regular file opened for reading; its length is the one it had then.
 #[derive(Debug)]
@@ -287,6 +290,30 @@ impl Source for FileSource {
                 ),
                 _ => Error::io(&error, format!("read of {} bytes at {at}", buffer.len())),
             })
+    }
+}
+
+/// A file with the length that it has at the moment.
+#[derive(Debug)]
+pub struct GrowingFile(pub Arc<FileSource>);
+
+impl Source for GrowingFile {
+    fn length(&self) -> u64 {
+        let now = self.0.metadata().map_or(0, |metadata| metadata.len());
+        now.max(self.0.length())
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.0.read_at(at, buffer)
+    }
+
+    fn is_growing(&self) -> bool {
+        true
+    }
+
+    fn is_unsettled(&self) -> bool {
+        let age = self.0.fingerprint().map(|now| now.age());
+        age.is_ok_and(|age| age.is_none_or(|age| age < SETTLED))
     }
 }
 

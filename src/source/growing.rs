@@ -1,45 +1,15 @@
-//! A file that grows while it is read: what a writer has not finished yet is looked at again.
+//! Reading what a writer may not have finished: damage that may pass is looked at again.
 
-use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::Source;
-use crate::source::file::FileSource;
 
 /// How long to wait before what was half written is read again. With [`limits::GROWING_ATTEMPTS`] it stays
 /// under half a second.
 const PAUSE: Duration = Duration::from_millis(4);
-
-/// How long after the last write nothing is half written any more: a file that only claims to have a writer
-/// must not make each look at its damage take that long.
-const SETTLED: Duration = Duration::from_secs(1);
-
-/// A file with the length that it has at the moment.
-#[derive(Debug)]
-pub struct GrowingFile(pub Arc<FileSource>);
-
-impl Source for GrowingFile {
-    fn length(&self) -> u64 {
-        let now = self.0.metadata().map_or(0, |metadata| metadata.len());
-        now.max(self.0.length())
-    }
-
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        self.0.read_at(at, buffer)
-    }
-
-    fn is_growing(&self) -> bool {
-        true
-    }
-
-    fn is_unsettled(&self) -> bool {
-        let age = self.0.fingerprint().map(|now| now.age());
-        age.is_ok_and(|age| age.is_none_or(|age| age < SETTLED))
-    }
-}
 
 /// What `read` gives. Where it finds `source` damaged while that grows, it may have met something half
 /// written, and is called again, some times.
@@ -59,7 +29,10 @@ pub fn settled<T>(source: &dyn Source, mut read: impl FnMut() -> Result<T>) -> R
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::source::file::{FileSource, GrowingFile};
 
     fn file(content: &[u8]) -> (tempfile::NamedTempFile, Arc<FileSource>) {
         let file = tempfile::NamedTempFile::new().unwrap();

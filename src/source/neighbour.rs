@@ -13,8 +13,7 @@ use lru::LruCache;
 use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::source::changes::Changes;
-use crate::source::file::{FileSource, Fingerprint, OpenedState};
-use crate::source::growing::GrowingFile;
+use crate::source::file::{FileSource, Fingerprint, GrowingFile, OpenedState};
 use crate::source::{SharedSource, Source};
 
 /// How long what was seen of neighbours that nobody reads is taken for true.

@@ -20,7 +20,6 @@ use std::ops::Range;
 
 use crate::array::Bytes;
 use crate::error::{Error, Result};
-use crate::limits;
 use crate::model::shape::product;
 use crate::model::{Array, Datatype, datatype::Class};
 use crate::view::View;
@@ -166,9 +165,6 @@ impl View for Csv {
         Ok(out.into())
     }
 }
-
-/// Bytes of one element, and of its text, that are handled.
-const ELEMENT: u64 = limits::TEXT_ELEMENT_BYTES;
 
 #[cfg(test)]
 mod tests;

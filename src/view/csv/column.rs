@@ -21,9 +21,11 @@ use crate::model::Datatype;
 use crate::model::datatype::{Bits, Class, Float};
 use crate::model::number;
 use crate::model::value::{Context, ValueWriter};
-use crate::view::csv::ELEMENT;
 use crate::view::elements::complex_part;
 use crate::wire::{to_u64, to_usize};
+
+/// Bytes of one element, and of its text, that are handled.
+const ELEMENT: u64 = limits::TEXT_ELEMENT_BYTES;
 
 /// One column.
 #[derive(Debug)]
