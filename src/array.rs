@@ -40,8 +40,9 @@ pub use wish::{Wish, Wishes};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Extent, Storage};
-use crate::model::{Array, array::Fill, weight};
+use crate::model::Array;
+use crate::model::array::{Fill, Storage};
+use crate::model::storage::Extent;
 use chunks::Chunks;
 use engine::{Found, Shared};
 use gather::Plan;
@@ -80,8 +81,8 @@ impl Reader {
     ///
     /// # Errors
     /// Why the storage is not readable, as the description says; `Unsupported` for a filter that cannot
-    /// be undone; `Corrupt` where the description contradicts itself; `Limit` for filtered chunks over
-    /// the limit; `Io` (`ENOMEM`) where the descriptions of all that is open take too much.
+    /// be undone; `Corrupt` where the description contradicts itself; `Limit` for pieces of a block
+    /// over the limit; `Io` (`ENOMEM`) where the descriptions of all that is open take too much.
     pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
         Self::at_depth(engine, array, 0)
     }
@@ -91,7 +92,7 @@ impl Reader {
         let length = array.bytes()?;
         let storage = array.storage.as_ref().map_err(Clone::clone)?;
         let bytes = Place::new(engine, &array, storage, length, depth)?;
-        let weight = weight::of_array(&array).saturating_add(bytes.weight());
+        let weight = array.weight().saturating_add(bytes.weight());
         let held = match depth {
             0 => Some(engine.hold(weight)?),
             _ => None,

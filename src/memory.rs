@@ -1,4 +1,8 @@
 //! Memory and its bookkeeping: buffers, caches within a weight, arenas, and what one request may look at.
+//!
+//! A weight says about how many bytes of memory something takes: a small file can describe large
+//! things, and many of them. It is only ever compared with a bound, so a sum that no number can
+//! hold may stay at the largest number (`saturating_add`): that is over every bound.
 
 #![cfg_attr(
     not(test),

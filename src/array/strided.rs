@@ -8,7 +8,7 @@ use crate::array::wish::Wish;
 use crate::array::{Bytes, Engine, Reader};
 use crate::error::{Error, Result};
 use crate::model::Array;
-use crate::model::storage::{Storage, Strided as Description};
+use crate::model::array::{Storage, Strided as Description};
 
 /// Bytes of a block that are fetched in one piece where it has no pieces of its own.
 const PIECE: u64 = 64 << 10;

@@ -1,6 +1,7 @@
 //! An array that is made of parts of other arrays. What no part covers, or whose source is missing, is the
 //! fill value.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,10 +11,9 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory;
 use crate::memory::shared_lru::FileLru;
-use crate::model::mappings::{Mapping, Mappings};
+use crate::model::Array;
+use crate::model::array::{Mapping, Mappings, OpenSource, Storage, VirtualSource};
 use crate::model::region::Runs;
-use crate::model::storage::{OpenSource, Storage, VirtualSource};
-use crate::model::{Array, Container, weight};
 use crate::source::descriptors::weight_of_one;
 
 /// The parts of one array.
@@ -45,7 +45,7 @@ pub(super) struct Source {
     runs: Runs,
     conversion: Conversion,
     weight: u64,
-    _file: Option<Arc<dyn Container>>,
+    _file: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl VirtualArray {
@@ -66,7 +66,7 @@ impl VirtualArray {
         }
         // Those that this one is read for are in memory as well.
         let most = limits::VIRTUAL_BYTES >> depth;
-        if depth > 0 && weight::of_array(array) > most {
+        if depth > 0 && array.weight() > most {
             return Err(Error::limit("bytes of a source that is virtual", most));
         }
         Ok(VirtualArray {
@@ -175,7 +175,7 @@ impl VirtualArray {
         }
         let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;
         let reader = Reader::at_depth(&self.engine, array, self.depth + 1)?;
-        let weight = weight::of_array(reader.array()).saturating_add(runs.listed_bytes());
+        let weight = reader.array().weight().saturating_add(runs.listed_bytes());
         let least = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
         Ok(Some(Arc::new(Source {
             reader,

@@ -381,9 +381,9 @@ mod tests {
 
     use super::*;
     use crate::array::Engine;
-    use crate::model::array::{Fill, Layout};
+    use crate::model::array::{Fill, Layout, Storage};
     use crate::model::datatype::Charset;
-    use crate::model::storage::{Pipeline, Storage};
+    use crate::model::storage::Pipeline;
     use crate::model::value::tests::Heap;
     use crate::model::{Datatype, Shape};
 

@@ -16,11 +16,10 @@ use crate::asdf::tree::Tree;
 use crate::asdf::yaml::{Document, Index};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::array::{Array, Fill, Layout};
+use crate::model::array::{Array, Fill, Layout, Mapping, OpenSource, Storage, VirtualSource};
 use crate::model::datatype::{ByteOrder, Datatype};
-use crate::model::mappings::Mapping;
 use crate::model::region::{Axis, Region};
-use crate::model::storage::{OpenSource, Pipeline, Storage, VirtualSource};
+use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
 use crate::wire::to_u64;
 

@@ -12,10 +12,10 @@ use crate::asdf::compression::{self, Kept, plain::Plain};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::Shape;
-use crate::model::array::{Array, Fill, Layout};
+use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{ByteOrder, Datatype};
 use crate::model::extras::ReadAll;
-use crate::model::storage::{Extent, Pipeline, Storage};
+use crate::model::storage::{Extent, Pipeline};
 use crate::source::SharedSource;
 
 /// The blocks of a file with their content.

@@ -13,9 +13,9 @@ use crate::asdf::inline;
 use crate::asdf::yaml::{Document, Index, pointer};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::array::{Array, Fill, Layout};
+use crate::model::array::{Array, Fill, Layout, Storage, Strided};
 use crate::model::datatype::{ByteOrder, Class, Datatype};
-use crate::model::storage::{Pipeline, Storage, Strided};
+use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
 use crate::wire::to_u64;
 

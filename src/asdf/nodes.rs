@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::asdf::ndarray::Held;
 use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
-use crate::model::{Node, NodeId, NodeKind, weight};
+use crate::model::{Node, NodeId, NodeKind};
 use crate::wire::to_u64;
 
 /// Bytes up to which a described node is kept among the others.
@@ -28,7 +28,7 @@ impl Known {
         let own = to_u64(size_of::<Node>().saturating_add(size_of::<Known>()));
         let content = match (&self.node.kind, self.node.array()) {
             (NodeKind::Text(text), _) => to_u64(text.len()),
-            (_, Some(array)) => weight::of_array(array),
+            (_, Some(array)) => array.weight(),
             _ => 0,
         };
         let file = match self.block {

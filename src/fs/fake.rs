@@ -12,10 +12,10 @@ use crate::fs::watch::Watch;
 use crate::fs::{Filesystem, Options, Origin, open_source};
 use crate::limits;
 use crate::memory::effort;
-use crate::model::array::{Fill, Layout};
+use crate::model::array::{Fill, Layout, Storage};
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{ByteOrder, Charset, Class, ReferenceKind, StringPadding};
-use crate::model::storage::{Pipeline, Storage};
+use crate::model::storage::Pipeline;
 use crate::model::{
     Array, Attribute, Container, Datatype, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind,
     Reference, Shape,

@@ -13,7 +13,7 @@ use crate::fs::live::Live;
 use crate::fs::lock;
 use crate::fs::views::Attributes;
 use crate::limits;
-use crate::model::{Link, LinkStream, weight};
+use crate::model::{Link, LinkStream};
 use crate::view::View;
 
 /// An open file or directory.
@@ -176,7 +176,7 @@ impl Cursor {
 
     fn own_bytes(&self) -> u64 {
         let next = self.next.as_slice().iter();
-        let next = next.map(|(_, link)| weight::of_links(std::slice::from_ref(link)));
+        let next = next.map(|(_, link)| link.weight());
         self.links.weight().saturating_add(next.sum())
     }
 

@@ -14,7 +14,7 @@ use crate::fs::{Origin, lock, name};
 use crate::limits;
 use crate::memory::weighted_lru::WeightedLru;
 use crate::model::paths::PathIndex;
-use crate::model::{Array, Container, NodeId, weight};
+use crate::model::{Array, Container, NodeId};
 use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
 use crate::wire::to_u64;
@@ -168,7 +168,7 @@ impl Live {
         {
             return Ok(Arc::clone(kept));
         }
-        readers.put(node, Arc::clone(&reader), weight::of_array(array));
+        readers.put(node, Arc::clone(&reader), array.weight());
         Ok(reader)
     }
 
@@ -188,7 +188,7 @@ impl Live {
         if let Some(content) = kept.get(&node) {
             return Ok(Arc::clone(content));
         }
-        let weight = weight::of_array(array).saturating_add(content.weight());
+        let weight = array.weight().saturating_add(content.weight());
         kept.put(node, Arc::clone(&content), weight);
         Ok(content)
     }

@@ -8,8 +8,8 @@ use nix::errno::Errno;
 use crate::error::{Error, Result};
 use crate::fs::fake::{Fake, ROOT, byte_type};
 use crate::fs::{Caching, Filesystem, Ino, Kind, Opened, Options, Whence, errno};
+use crate::model::array::Storage;
 use crate::model::datatype::{Charset, Class, StringPadding};
-use crate::model::storage::Storage;
 use crate::model::{Datatype, LinkTarget};
 
 pub(super) fn errno_of<T>(result: Result<T>) -> Errno {

@@ -17,9 +17,8 @@ use crate::hdf5::message::{
 };
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::virtual_layout;
-use crate::model::array::{Fill, Layout};
-use crate::model::mappings::Mappings;
-use crate::model::storage::{ChunkIndex, Chunked, Extent, Pipeline, Storage};
+use crate::model::array::{Fill, Layout, Mappings, Storage};
+use crate::model::storage::{ChunkIndex, Chunked, Extent, Pipeline};
 use crate::model::{Array, Datatype, Shape};
 use crate::source::raw_file::RawFile;
 use crate::wire::to_u64;

@@ -17,7 +17,7 @@ use crate::hdf5::message::{kind, link};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object_header::ObjectHeader;
 use crate::memory::distinct::keep_first_of_each;
-use crate::model::{Link, LinkStream, weight};
+use crate::model::{Link, LinkStream};
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// Bytes of a link's creation order.
@@ -90,7 +90,7 @@ impl Group {
         Ok(match self {
             Group::SymbolTable(links) => Box::new(SymbolTableStream::new(links.clone())?),
             Group::Compact(links, failure) => Box::new(CompactStream {
-                weight: weight::of_links(links),
+                weight: links.iter().map(Link::weight).sum(),
                 links: Arc::clone(links),
                 position: 0,
                 failure: failure.clone(),

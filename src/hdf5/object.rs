@@ -8,7 +8,7 @@ use crate::hdf5::dataset::DatasetReader;
 use crate::hdf5::group::Group;
 use crate::hdf5::message::{kind, modification_time, object_comment};
 use crate::hdf5::object_header::ObjectHeader;
-use crate::model::{Node, NodeId, NodeKind, weight};
+use crate::model::{Link, Node, NodeId, NodeKind};
 use crate::wire::{Cursor, to_u64};
 
 /// A parsed object: the node, and where its links are if it is a group.
@@ -78,9 +78,9 @@ impl Object {
     /// Bytes of memory that it takes, about.
     pub fn weight(&self) -> u64 {
         let content = match (&self.group, &self.node.kind) {
-            (Some(Group::Compact(links, _)), _) => weight::of_links(links),
-            (_, NodeKind::Array(array)) => weight::of_array(array),
-            (_, NodeKind::CommittedDatatype(datatype)) => weight::of_datatype(datatype),
+            (Some(Group::Compact(links, _)), _) => links.iter().map(Link::weight).sum(),
+            (_, NodeKind::Array(array)) => array.weight(),
+            (_, NodeKind::CommittedDatatype(datatype)) => datatype.weight(),
             _ => 0,
         };
         let comment = self.node.comment.as_ref().map_or(0, Vec::len);

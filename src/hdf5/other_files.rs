@@ -11,7 +11,7 @@ use crate::hdf5::caches::Caches;
 use crate::hdf5::opening::Opening;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
-use crate::model::storage::{OpenSource, VirtualSource};
+use crate::model::array::{OpenSource, VirtualSource};
 use crate::model::{Container, NodeKind};
 use crate::source::descriptors::weight_of_one;
 use crate::source::neighbours::Neighbours;

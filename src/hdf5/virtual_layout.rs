@@ -12,10 +12,10 @@ use crate::hdf5::other_files::{OtherFiles, SourceDataset};
 use crate::hdf5::selection;
 use crate::limits;
 use crate::memory;
-use crate::model::mappings::{Mapping, Mappings, Place, Regions};
+use crate::model::Shape;
+use crate::model::array::{Mapping, Mappings, VirtualSource};
 use crate::model::region::{Axis, Region};
-use crate::model::storage::VirtualSource;
-use crate::model::{Shape, weight};
+use crate::model::regions::{RegionAt, Regions};
 use crate::wire::{Cursor, to_u64};
 
 /// One entry of the list; its regions, or where those of all entries are kept.
@@ -72,7 +72,7 @@ fn read_entries(
     metadata: &Metadata,
     block: &[u8],
     at: u64,
-) -> Result<(Vec<Entry<Place>>, Regions)> {
+) -> Result<(Vec<Entry<RegionAt>>, Regions)> {
     const WHAT: &str = "virtual dataset block";
     const CHECKSUM: usize = 4;
     verify_checksum(block, at, WHAT)?;
@@ -88,8 +88,8 @@ fn read_entries(
     let (mut entries, mut regions) = (Vec::new(), Regions::default());
     for _ in 0..count {
         let entry = read_entry(metadata, version, &entries, &mut cursor)?;
-        let weights = [&entry.source, &entry.target].map(weight::of_region);
-        opening::hold(to_u64(size_of::<Entry<Place>>()))?;
+        let weights = [&entry.source, &entry.target].map(Region::weight);
+        opening::hold(to_u64(size_of::<Entry<RegionAt>>()))?;
         weights.into_iter().try_for_each(opening::hold)?;
         entries.push(Entry {
             source: regions.keep(&entry.source),
@@ -108,7 +108,7 @@ fn read_entries(
 fn read_entry(
     metadata: &Metadata,
     version: u8,
-    earlier: &[Entry<Place>],
+    earlier: &[Entry<RegionAt>],
     cursor: &mut Cursor<'_>,
 ) -> Result<Entry<Region>> {
     const SHARED_FILE: u8 = 1;
@@ -178,7 +178,7 @@ struct Layout<'a> {
 
 impl Layout<'_> {
     /// The stored extent along a dimension that grows with its sources is only the last that was known.
-    fn forget_unlimited(&mut self, entries: &[Entry<Place>]) {
+    fn forget_unlimited(&mut self, entries: &[Entry<RegionAt>]) {
         let mut ends = vec![0; self.dims.len()];
         let mut are_unlimited = vec![false; self.dims.len()];
         for entry in entries {
@@ -204,7 +204,7 @@ impl Layout<'_> {
         }
     }
 
-    fn add(&mut self, kept: Entry<Place>) -> Result<()> {
+    fn add(&mut self, kept: Entry<RegionAt>) -> Result<()> {
         let regions = self.mappings.regions();
         let entry = Entry {
             source: regions.get(kept.source),
@@ -296,7 +296,7 @@ impl Layout<'_> {
                 length: Some(axis.block),
             };
             self.grow(dimension, block.end());
-            let regions = [&entry.source, &entry.target].map(weight::of_region);
+            let regions = [&entry.source, &entry.target].map(Region::weight);
             regions.into_iter().try_for_each(opening::hold)?;
             let target = with_axis(&entry.target, dimension, block);
             self.push_new(source, &entry.source, &target)?;
@@ -366,8 +366,8 @@ impl Layout<'_> {
     fn push(
         &mut self,
         source: Arc<SourceDataset>,
-        source_region: Place,
-        region: Place,
+        source_region: RegionAt,
+        region: RegionAt,
     ) -> Result<()> {
         if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
             return Err(too_many());

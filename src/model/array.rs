@@ -1,10 +1,19 @@
 //! The description of an array: what it is and where its bytes stand, but not the bytes.
+//!
+//! Storage stands in the same file because an array may be made of others: of a block's bytes, or
+//! of parts of other arrays.
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::model::storage::{Pipeline, Storage};
+use crate::memory::piece;
+use crate::model::region::Region;
+use crate::model::regions::{RegionAt, Regions};
+use crate::model::storage::{Chunked, Extent, Pieces, Pipeline};
 use crate::model::{Datatype, Shape};
+use crate::wire::{to_u64, to_usize};
 
 /// HDF5: dataset. ASDF: ndarray.
 #[derive(Debug)]
@@ -37,6 +46,17 @@ impl Array {
         bytes
             .filter(|&bytes| bytes <= MOST)
             .ok_or_else(|| Error::limit("size of an array", MOST))
+    }
+
+    /// Bytes of memory that the description takes, about.
+    pub fn weight(&self) -> u64 {
+        let storage = self.storage.as_ref().map_or(0, Storage::weight);
+        let dims = to_u64(self.shape.dims().len()) << 5;
+        to_u64(size_of::<Array>())
+            .saturating_add(dims)
+            .saturating_add(self.datatype.weight())
+            .saturating_add(storage)
+            .saturating_add(self.pipeline.weight())
     }
 }
 
@@ -76,4 +96,255 @@ pub enum Layout {
     Inline,
     /// ASDF: in a block.
     Block,
+}
+
+/// Where an array's bytes stand, in C order of its elements.
+#[derive(Debug)]
+pub enum Storage {
+    /// Nothing is stored and nothing is to be read: no elements.
+    Empty,
+    /// No space was ever allocated: every element is the fill value.
+    Fill,
+    /// The elements themselves. HDF5: compact. ASDF: inline.
+    Inline(Arc<[u8]>),
+    /// Pieces that follow each other. HDF5: contiguous (one piece), external raw files (one each).
+    Extents(Vec<Extent>),
+    /// A grid of chunks.
+    Chunked(Chunked),
+    /// ASDF: a block that has to be decoded, as one-dimensional bytes.
+    Encoded(Arc<dyn Pieces>),
+    /// ASDF: elements at strides over the bytes of a block.
+    Strided(Strided),
+    /// HDF5: parts of other datasets; where several cover an element, the last one counts.
+    Virtual(Mappings),
+}
+
+impl Storage {
+    fn weight(&self) -> u64 {
+        match self {
+            Storage::Inline(bytes) => piece(bytes.len()),
+            Storage::Extents(extents) => {
+                let sources = extents.iter().map(|extent| extent.source.weight());
+                sources.fold(piece(size_of_val(&**extents)), u64::saturating_add)
+            }
+            Storage::Virtual(mappings) => mappings.weight(),
+            _ => 0,
+        }
+    }
+}
+
+/// Elements that stand at strides over the bytes of another array, which several may share.
+#[derive(Debug, Clone)]
+pub struct Strided {
+    /// The block's decoded bytes: rank 1, one byte an element. The same allocation for all arrays
+    /// over one block, so that what is decoded for one serves the others.
+    pub base: Arc<Array>,
+    /// Where the first element is, in bytes from the base's start.
+    pub offset: u64,
+    /// Bytes from one element to the next along each dimension, slowest first; may be zero or
+    /// negative. Same rank as the array. Every element lies within the base.
+    pub strides: Vec<i64>,
+}
+
+/// An array that a part of a virtual array comes from.
+#[derive(Clone)]
+pub struct OpenSource {
+    /// The array.
+    pub array: Arc<Array>,
+    /// The file that it is in. Whoever reads the array keeps that open: parts of an array that is
+    /// virtual in turn may be there.
+    pub file: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// An array that another one takes elements from.
+pub trait VirtualSource: Send + Sync + fmt::Debug {
+    /// The array; `None` where there is no such file or no such array in it, which is no fault.
+    ///
+    /// # Errors
+    /// As the file may not be opened, or is damaged.
+    fn open(&self) -> Result<Option<OpenSource>>;
+
+    /// Whether it is in another file, so that what its elements point to is no part of the virtual array's file.
+    fn is_elsewhere(&self) -> bool;
+
+    /// Bytes of memory that what is known of it takes, about.
+    fn weight(&self) -> u64;
+}
+
+/// A part of an array that is made of elements of another: the k-th element of one region is the k-th of
+/// the other.
+#[derive(Debug, Clone)]
+pub struct Mapping {
+    /// Where the elements are in the array that is made.
+    pub region: Region,
+    /// Where they are in the source.
+    pub source_region: Region,
+    /// The source.
+    pub source: Arc<dyn VirtualSource>,
+}
+
+/// Mappings in their order.
+#[derive(Debug, Default)]
+pub struct Mappings {
+    list: Vec<Packed>,
+    regions: Regions,
+    /// Bytes of memory that the sources take, about.
+    sources: u64,
+}
+
+#[derive(Debug)]
+struct Packed {
+    region: RegionAt,
+    source_region: RegionAt,
+    source: Arc<dyn VirtualSource>,
+}
+
+impl Mappings {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// None yet, but these regions for those that come.
+    pub fn of_regions(regions: Regions) -> Self {
+        Mappings {
+            regions,
+            ..Mappings::default()
+        }
+    }
+
+    /// The regions of all of them.
+    pub fn regions(&mut self) -> &mut Regions {
+        &mut self.regions
+    }
+
+    /// Appends one: where the elements are in the array, where they are in the source, and the source.
+    pub fn push(
+        &mut self,
+        region: RegionAt,
+        source_region: RegionAt,
+        source: Arc<dyn VirtualSource>,
+    ) {
+        let last = self.list.last();
+        if last.is_none_or(|last| !Arc::ptr_eq(&last.source, &source)) {
+            let own = piece(to_usize(source.weight()).unwrap_or(usize::MAX));
+            self.sources = self.sources.saturating_add(own);
+        }
+        self.list.push(Packed {
+            region,
+            source_region,
+            source,
+        });
+    }
+
+    /// The one at a place.
+    pub fn get(&self, place: usize) -> Option<Mapping> {
+        self.list.get(place).map(|packed| self.unpacked(packed))
+    }
+
+    /// All, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = Mapping> {
+        self.list.iter().map(|packed| self.unpacked(packed))
+    }
+
+    /// Gives back what was allocated for more of them.
+    pub fn shrink(&mut self) {
+        self.list.shrink_to_fit();
+        self.regions.shrink();
+    }
+
+    /// Bytes of memory that they take, about.
+    pub fn weight(&self) -> u64 {
+        let list = piece(size_of_val(&*self.list));
+        let own = list.saturating_add(self.regions.weight());
+        own.saturating_add(self.sources)
+    }
+
+    fn unpacked(&self, packed: &Packed) -> Mapping {
+        Mapping {
+            region: self.regions.get(packed.region),
+            source_region: self.regions.get(packed.source_region),
+            source: Arc::clone(&packed.source),
+        }
+    }
+}
+
+impl FromIterator<Mapping> for Mappings {
+    fn from_iter<I: IntoIterator<Item = Mapping>>(mappings: I) -> Self {
+        let mut packed = Mappings::default();
+        for mapping in mappings {
+            let region = packed.regions.keep(&mapping.region);
+            let source_region = packed.regions.keep(&mapping.source_region);
+            packed.push(region, source_region, mapping.source);
+        }
+        packed.shrink();
+        packed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::region::Axis;
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    impl VirtualSource for Nowhere {
+        fn open(&self) -> Result<Option<OpenSource>> {
+            Ok(None)
+        }
+
+        fn is_elsewhere(&self) -> bool {
+            false
+        }
+
+        fn weight(&self) -> u64 {
+            84
+        }
+    }
+
+    #[test]
+    fn what_is_put_in_comes_out() {
+        let axis = |start| Axis {
+            start,
+            ..Axis::whole(3)
+        };
+        let regions = [
+            Region::All,
+            Region::Regular(vec![axis(1), axis(2)]),
+            Region::Blocks(vec![(vec![1, 2], vec![3, 4]), (vec![5, 6], vec![7, 8])]),
+            Region::Nothing,
+            Region::Regular(Vec::new()),
+            Region::Blocks(vec![(vec![9], vec![10])]),
+            Region::Blocks(Vec::new()),
+        ];
+        let pairs = || regions.iter().zip(regions.iter().rev());
+        let source: Arc<dyn VirtualSource> = Arc::new(Nowhere);
+        let mappings: Mappings = pairs()
+            .map(|(region, source_region)| Mapping {
+                region: region.clone(),
+                source_region: source_region.clone(),
+                source: Arc::clone(&source),
+            })
+            .collect();
+        assert_eq!(mappings.len(), regions.len());
+        for (mapping, (region, source_region)) in mappings.iter().zip(pairs()) {
+            assert_eq!(
+                (&mapping.region, &mapping.source_region),
+                (region, source_region)
+            );
+        }
+        assert_eq!(mappings.get(1).unwrap().region, regions[1]);
+        assert!(mappings.get(regions.len()).is_none());
+        let numbers = 2 * (2 * 40 + 8 * 8 + 2 * 8);
+        assert_eq!(size_of::<Axis>(), 40);
+        let list = to_u64(regions.len() * size_of::<Packed>());
+        assert_eq!(mappings.weight(), list + numbers + 4 * 16 + 84);
+    }
 }

@@ -3,6 +3,9 @@
 //! The classes are those of the HDF5 specification (3.0, IV.A.2.d); ASDF's datatypes are a subset, with
 //! two more (`Ucs4`, `Bool`).
 
+use crate::memory::piece;
+use crate::wire::to_u64;
+
 /// The type of one stored element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Datatype {
@@ -240,5 +243,34 @@ impl Datatype {
             Class::Array { base, .. } => base.has_pointers(),
             _ => false,
         }
+    }
+
+    /// Bytes of memory that it and all datatypes in it take, about.
+    pub fn weight(&self) -> u64 {
+        let parts = match &self.class {
+            Class::Compound(members) => members
+                .iter()
+                .map(Member::weight)
+                .fold(0, u64::saturating_add),
+            Class::Enumeration { base, members } => members
+                .iter()
+                .map(|member| {
+                    let pieces = piece(member.0.len()).saturating_add(piece(member.1.len()));
+                    pieces.saturating_add(to_u64(size_of_val(member)))
+                })
+                .fold(base.weight(), u64::saturating_add),
+            Class::VariableLength(base) | Class::Complex(base) => base.weight(),
+            Class::Array { base, dims } => piece(dims.len()).saturating_add(base.weight()),
+            Class::Opaque { tag } => piece(tag.len()),
+            _ => 0,
+        };
+        to_u64(size_of::<Datatype>()).saturating_add(parts)
+    }
+}
+
+impl Member {
+    fn weight(&self) -> u64 {
+        let name = piece(size_of::<Member>()).saturating_add(to_u64(self.name.len()));
+        name.saturating_add(self.datatype.weight())
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::piece;
 use crate::model::NodeId;
+use crate::wire::to_u64;
 
 /// A name in a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +58,20 @@ impl Link {
         };
         let text = self.name.len().saturating_add(target);
         (text / limits::SEARCHED_TEXT).saturating_add(1)
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub fn weight(&self) -> u64 {
+        let target = match &self.target {
+            LinkTarget::Soft(path) => piece(path.len()),
+            LinkTarget::External { file, path } => {
+                piece(file.len()).saturating_add(piece(path.len()))
+            }
+            _ => 0,
+        };
+        to_u64(size_of::<Link>())
+            .saturating_add(piece(self.name.len()))
+            .saturating_add(target)
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::{PIECE, piece};
 use crate::wire::to_u64;
 
 /// Some elements of an array; they are counted in C order.
@@ -17,6 +18,24 @@ pub enum Region {
     Regular(Vec<Axis>),
     /// The union of blocks: of each, the first and the last corner, both inside.
     Blocks(Vec<(Vec<u64>, Vec<u64>)>),
+}
+
+impl Region {
+    /// Bytes of memory that it takes, about.
+    pub fn weight(&self) -> u64 {
+        match self {
+            Region::Nothing | Region::All => PIECE,
+            Region::Regular(axes) => piece(size_of_val(&**axes)),
+            Region::Blocks(blocks) => {
+                let corner = |corner: &Vec<u64>| piece(size_of_val(&**corner));
+                let block = |block: &(Vec<u64>, Vec<u64>)| {
+                    let corners = corner(&block.0).saturating_add(corner(&block.1));
+                    corners.saturating_add(to_u64(size_of_val(block)))
+                };
+                blocks.iter().map(block).fold(0, u64::saturating_add)
+            }
+        }
+    }
 }
 
 /// The steps of one dimension that a regular pattern selects: blocks at regular distances.

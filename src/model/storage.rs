@@ -1,59 +1,13 @@
-//! Where an array's bytes stand.
+//! What storage is made of: extents, chunks and their index, encoded blocks.
 
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::memory::buffer::Buffer;
-use crate::model::mappings::Mappings;
-use crate::model::{Array, Container};
 use crate::source::SharedSource;
-
-/// Where an array's bytes stand, in C order of its elements.
-#[derive(Debug)]
-pub enum Storage {
-    /// Nothing is stored and nothing is to be read: no elements.
-    Empty,
-    /// No space was ever allocated: every element is the fill value.
-    Fill,
-    /// The elements themselves. HDF5: compact. ASDF: inline.
-    Inline(Arc<[u8]>),
-    /// Pieces that follow each other. HDF5: contiguous (one piece), external raw files (one each).
-    Extents(Vec<Extent>),
-    /// A grid of chunks.
-    Chunked(Chunked),
-    /// ASDF: a block that has to be decoded, as one-dimensional bytes.
-    Encoded(Arc<dyn Pieces>),
-    /// ASDF: elements at strides over the bytes of a block.
-    Strided(Strided),
-    /// HDF5: parts of other datasets; where several cover an element, the last one counts.
-    Virtual(Mappings),
-}
-
-/// An array that a part of a virtual array comes from.
-#[derive(Clone)]
-pub struct OpenSource {
-    /// The array.
-    pub array: Arc<Array>,
-    /// The file that it is in. Whoever reads the array keeps it: parts of an array that is virtual in turn may be there.
-    pub file: Option<Arc<dyn Container>>,
-}
-
-/// An array that another one takes elements from.
-pub trait VirtualSource: Send + Sync + fmt::Debug {
-    /// The array; `None` where there is no such file or no such array in it, which is no fault.
-    ///
-    /// # Errors
-    /// As the file may not be opened, or is damaged.
-    fn open(&self) -> Result<Option<OpenSource>>;
-
-    /// Whether it is in another file, so that what its elements point to is no part of the virtual array's file.
-    fn is_elsewhere(&self) -> bool;
-
-    /// Bytes of memory that what is known of it takes, about.
-    fn weight(&self) -> u64;
-}
 
 /// The bytes of an encoded block, cut into pieces of equal length that are decoded one by one.
 pub trait Pieces: Send + Sync + fmt::Debug {
@@ -121,19 +75,6 @@ pub fn still(is_wanted: &IsWanted<'_>) -> Result<()> {
         true => Ok(()),
         false => Err(Error::unwanted()),
     }
-}
-
-/// Elements that stand at strides over the bytes of another array, which several may share.
-#[derive(Debug, Clone)]
-pub struct Strided {
-    /// The block's decoded bytes: rank 1, one byte an element. The same allocation for all arrays
-    /// over one block, so that what is decoded for one serves the others.
-    pub base: Arc<Array>,
-    /// Where the first element is, in bytes from the base's start.
-    pub offset: u64,
-    /// Bytes from one element to the next along each dimension, slowest first; may be zero or
-    /// negative. Same rank as the array. Every element lies within the base.
-    pub strides: Vec<i64>,
 }
 
 /// A run of the array's bytes, as they are in a source.
@@ -210,6 +151,14 @@ pub struct StoredChunk {
 /// Filters in writing order; reading undoes them from last to first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pipeline(pub Vec<Filter>);
+
+impl Pipeline {
+    /// Bytes of memory that the filters' parameters take, about.
+    pub fn weight(&self) -> u64 {
+        let parameters = |filter: &Filter| memory::piece(size_of_val(&*filter.parameters));
+        self.0.iter().map(parameters).fold(0, u64::saturating_add)
+    }
+}
 
 /// One step of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]

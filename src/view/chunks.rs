@@ -11,7 +11,8 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::memory;
 use crate::model::Array;
-use crate::model::storage::{Chunked, Storage, StoredChunk, WalkPlace};
+use crate::model::array::Storage;
+use crate::model::storage::{Chunked, StoredChunk, WalkPlace};
 use crate::view::streamed::ResumableText;
 
 /// The text of an array's chunk index.

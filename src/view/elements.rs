@@ -6,7 +6,7 @@ use crate::array::{Bytes, Reader};
 use crate::error::{Error, Result};
 use crate::model::datatype::{Class, Member};
 use crate::model::selection::{Selection, Selector};
-use crate::model::{Datatype, Shape, weight};
+use crate::model::{Datatype, Shape};
 use crate::view::View;
 use crate::view::raw::Raw;
 use crate::view::selected::Selected;
@@ -69,7 +69,7 @@ impl Elements {
     /// Bytes of memory that these take for themselves, with so many tables of what the datatype has
     /// parts.
     pub(super) fn own_bytes_with(&self, tables: u64) -> u64 {
-        let datatype = weight::of_datatype(&self.datatype);
+        let datatype = self.datatype.weight();
         datatype.saturating_mul(tables.saturating_add(1))
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::array::{Bytes, Reader, Stream};
 use crate::error::{Error, Result};
+use crate::model::array::Storage;
 use crate::model::selection::{Axis, Selection};
-use crate::model::storage::Storage;
 use crate::view::View;
 use crate::wire::to_usize;
 

@@ -13,10 +13,10 @@ use flate2::write::ZlibEncoder;
 use crate::array::{Engine, Reader};
 use crate::error::Result;
 use crate::model::Shape;
-use crate::model::array::{Array, Fill, Layout};
+use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{Class, Datatype};
 use crate::model::storage::{
-    ChunkIndex, ChunkVisitor, Chunked, Filter, Pipeline, Storage, StoredChunk, WalkPlace,
+    ChunkIndex, ChunkVisitor, Chunked, Filter, Pipeline, StoredChunk, WalkPlace,
 };
 use crate::source::memory::MemorySource;
 use crate::source::{SharedSource, Source};

@@ -4,10 +4,10 @@ use std::ops::{ControlFlow, Range};
 
 use super::*;
 use crate::array::Engine;
-use crate::model::array::{Fill, Layout};
+use crate::model::array::{Fill, Layout, Storage};
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Charset, Class, ReferenceKind, StringPadding};
-use crate::model::storage::{Filter, Pipeline, Storage};
+use crate::model::storage::{Filter, Pipeline};
 use crate::model::value::tests::{int, type_of};
 use crate::model::{Attribute, Reference, Shape};
 use crate::view::View;
