@@ -42,7 +42,7 @@ mod testing;
 pub mod virtual_layout;
 
 use std::ops::{ControlFlow, Range};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::error::{Error, Result};
 use crate::hdf5::attributes::Attributes;
@@ -53,13 +53,12 @@ use crate::hdf5::message::kind;
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object::Object;
 use crate::hdf5::object_header::ObjectHeader;
-use crate::hdf5::other_files::OtherFiles;
+use crate::hdf5::other_files::{Opener, OtherFiles};
 use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::{Superblock, Writer};
 use crate::memory::effort;
 use crate::memory::shared_lru::FileLru;
 use crate::model::datatype::ReferenceKind;
-use crate::model::paths;
 use crate::model::region::Region;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::SharedSource;
@@ -103,14 +102,23 @@ impl File {
             Some(source) => source,
             None => assemble(source, &superblock, &neighbours, caches)?,
         };
-        let metadata = Arc::new(superblock.metadata(source, caches));
+        let metadata = Arc::new(superblock.metadata(source, caches.blocks()));
         let shared = read_shared_messages(&metadata, &superblock)?;
-        let file = Arc::new_cyclic(|own| File {
+        let opener = FileOpener {
+            caches: caches.clone(),
+            force,
+        };
+        let file = Arc::new_cyclic(|own: &Weak<File>| File {
             context: Context {
                 heap: GlobalHeap::new(Arc::clone(&metadata), caches.heaps()),
                 metadata,
                 shared,
-                other_files: Arc::new(OtherFiles::new(own.clone(), neighbours, caches, force)),
+                other_files: Arc::new(OtherFiles::new(
+                    own.clone(),
+                    neighbours,
+                    Box::new(opener),
+                    caches.other_files(),
+                )),
             },
             root: superblock.root,
             objects: caches.objects(),
@@ -160,13 +168,22 @@ impl File {
         let header = ObjectHeader::read(metadata, id.0)?;
         then(Attributes::open(metadata, shared, &header)?)
     }
+}
 
-    /// The object at `path` from the root, over hard and soft links; `None` where there is none.
-    ///
-    /// # Errors
-    /// `Unsupported` where the path leads into another file; `Limit` for soft links without end.
-    pub fn resolve(&self, path: &[u8]) -> Result<Option<NodeId>> {
-        paths::resolve(self, self.root(), path)
+/// Opens the files that a file names as that one was opened.
+#[derive(Debug)]
+struct FileOpener {
+    caches: Caches,
+    force: bool,
+}
+
+impl Opener for FileOpener {
+    fn open(
+        &self,
+        source: SharedSource,
+        neighbours: Arc<Neighbours>,
+    ) -> Result<Arc<dyn Container>> {
+        Ok(File::open(source, neighbours, &self.caches, self.force)?)
     }
 }
 
@@ -269,7 +286,7 @@ fn assemble(
     neighbours: &Neighbours,
     caches: &Caches,
 ) -> Result<SharedSource> {
-    let metadata = superblock.metadata(Arc::clone(&first), caches);
+    let metadata = superblock.metadata(Arc::clone(&first), caches.blocks());
     if let Some(at) = superblock.driver_information {
         return driver_info::open_block(&metadata, at, neighbours);
     }

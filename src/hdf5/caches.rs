@@ -1,28 +1,22 @@
 //! What the HDF5 files of one mount keep of what they read, each kind within one limit for all of them together.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use crate::hdf5::File;
 use crate::hdf5::cache_image::Structures;
 use crate::hdf5::heap::global::Directory;
+use crate::hdf5::metadata::{BlockCache, BlockRange, TimedBlock};
 use crate::hdf5::object::Object;
 use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
-
-/// A block's absolute offset and length in its file, or those of what it was made of.
-pub type Place = (u64, u64);
-
-/// A verified block, and the time at which its reading began.
-pub type Block = (Arc<[u8]>, Instant);
+use crate::model::Container;
 
 /// For all files of a mount.
 #[derive(Debug, Clone)]
 pub struct Caches {
-    blocks: Arc<SharedLru<Place, Block>>,
+    blocks: Arc<SharedLru<BlockRange, TimedBlock>>,
     objects: Arc<SharedLru<u64, Arc<Object>>>,
     heaps: Arc<SharedLru<u64, Arc<Directory>>>,
-    other_files: Arc<SharedLru<Vec<u8>, Arc<File>>>,
+    other_files: Arc<SharedLru<Vec<u8>, Arc<dyn Container>>>,
     /// Counts what is in cache images, which stay as long as their files are open.
     pub image_structures: Structures,
 }
@@ -41,7 +35,7 @@ impl Default for Caches {
 
 impl Caches {
     /// A file's metadata.
-    pub fn blocks(&self) -> FileLru<Place, Block> {
+    pub fn blocks(&self) -> BlockCache {
         FileLru::of(&self.blocks)
     }
 
@@ -56,7 +50,7 @@ impl Caches {
     }
 
     /// The open files that a file names.
-    pub fn other_files(&self) -> FileLru<Vec<u8>, Arc<File>> {
+    pub fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn Container>> {
         FileLru::of(&self.other_files)
     }
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::hdf5::caches::{Block, Place};
 use crate::limits;
 use crate::memory::effort;
 use crate::memory::shared_lru::FileLru;
@@ -17,6 +16,15 @@ use crate::source::{SharedSource, read_shared_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Cursor, to_u64};
 
+/// A block's absolute offset and length in its file, or those of what it was made of.
+pub type BlockRange = (u64, u64);
+
+/// A verified block, and the time at which its reading began.
+pub type TimedBlock = (Arc<[u8]>, Instant);
+
+/// The blocks of one file.
+pub type BlockCache = FileLru<BlockRange, TimedBlock>;
+
 /// One file's metadata: where it is, and how wide its numbers are.
 #[derive(Debug)]
 pub struct Metadata {
@@ -24,7 +32,7 @@ pub struct Metadata {
     base: u64,
     size_of_offsets: usize,
     size_of_lengths: usize,
-    cache: Arc<FileLru<Place, Block>>,
+    cache: Arc<BlockCache>,
     /// What was read before this is not taken from the cache.
     since: Option<Instant>,
 }
@@ -36,7 +44,7 @@ impl Metadata {
         base: u64,
         size_of_offsets: usize,
         size_of_lengths: usize,
-        cache: FileLru<Place, Block>,
+        cache: BlockCache,
     ) -> Self {
         Metadata {
             source,

@@ -1,42 +1,55 @@
 //! Datasets in other files, or in this one, that a virtual dataset is made of.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use crate::error::{Cause, Error, Result};
-use crate::hdf5::File;
-use crate::hdf5::caches::Caches;
 use crate::hdf5::opening::Opening;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
 use crate::model::array::{OpenSource, VirtualSource};
-use crate::model::{Container, NodeKind};
+use crate::model::{Container, NodeKind, paths};
+use crate::source::SharedSource;
 use crate::source::descriptors::weight_of_one;
 use crate::source::neighbours::Neighbours;
 use crate::wire::to_u64;
 
+/// Opens a file that another one names.
+pub trait Opener: fmt::Debug + Send + Sync {
+    /// The file in `source`, which finds the files that it names among its `neighbours`.
+    ///
+    /// # Errors
+    /// As the file is damaged or not built.
+    fn open(&self, source: SharedSource, neighbours: Arc<Neighbours>)
+    -> Result<Arc<dyn Container>>;
+}
+
 /// The files that the datasets of one file name; some of those that all files of a mount name are kept open.
 #[derive(Debug)]
 pub struct OtherFiles {
-    own: Weak<File>,
+    own: Weak<dyn Container>,
     neighbours: Arc<Neighbours>,
-    caches: Caches,
-    force: bool,
-    open: FileLru<Vec<u8>, Arc<File>>,
+    opener: Box<dyn Opener>,
+    open: FileLru<Vec<u8>, Arc<dyn Container>>,
 }
 
 impl OtherFiles {
-    /// The files that the file `own` names, sought among its `neighbours`, with the same `caches`; `force` opens those
-    /// too that a writer has not closed.
-    pub fn new(own: Weak<File>, neighbours: Arc<Neighbours>, caches: &Caches, force: bool) -> Self {
+    /// The files that the file `own` names, sought among its `neighbours`; those in `open` are
+    /// open already.
+    pub fn new(
+        own: Weak<dyn Container>,
+        neighbours: Arc<Neighbours>,
+        opener: Box<dyn Opener>,
+        open: FileLru<Vec<u8>, Arc<dyn Container>>,
+    ) -> Self {
         OtherFiles {
             own,
             neighbours,
-            caches: caches.clone(),
-            force,
-            open: caches.other_files(),
+            opener,
+            open,
         }
     }
 
@@ -46,7 +59,7 @@ impl OtherFiles {
     }
 
     /// The file called `name`, `.` being the one that names it; `None` where there is none.
-    fn file(&self, name: &[u8]) -> Result<Option<Arc<File>>> {
+    fn file(&self, name: &[u8]) -> Result<Option<Arc<dyn Container>>> {
         if name == b"." {
             let closed = || Error::caused(Cause::Stale, "the file itself");
             return self.own.upgrade().map(Some).ok_or_else(closed);
@@ -58,7 +71,7 @@ impl OtherFiles {
         let Some((source, neighbours)) = self.neighbours.open_part(name)? else {
             return Ok(None);
         };
-        let file = File::open(source, Arc::new(neighbours), &self.caches, self.force)?;
+        let file = self.opener.open(source, Arc::new(neighbours))?;
         let kept = Arc::clone(&file);
         let weight = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
         self.open.put(key, kept, weight);
@@ -89,13 +102,13 @@ impl VirtualSource for SourceDataset {
         let Some(file) = self.files.file(&self.file)? else {
             return Ok(None);
         };
-        let Some(id) = file.resolve(&self.path)? else {
+        let Some(id) = paths::resolve(&*file, file.root(), &self.path)? else {
             return Ok(None);
         };
         match &file.node(id)?.kind {
             NodeKind::Array(array) => Ok(Some(OpenSource {
                 array: Arc::clone(array),
-                file: Some(Arc::<File>::clone(&file)),
+                file: Some(Arc::clone(&file)),
             })),
             _ => Err(Error::corrupt(
                 "the source of a virtual dataset is no dataset",

@@ -2,8 +2,7 @@
 //! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
 use crate::error::{Error, Result};
-use crate::hdf5::caches::Caches;
-use crate::hdf5::metadata::Metadata;
+use crate::hdf5::metadata::{BlockCache, Metadata};
 use crate::source::{SharedSource, Source, read_block};
 use crate::wire::Cursor;
 use crate::wire::checksum::lookup3;
@@ -90,14 +89,14 @@ impl Superblock {
         }
     }
 
-    /// The way to the metadata of the file, whose bytes are in `source`.
-    pub fn metadata(&self, source: SharedSource, caches: &Caches) -> Metadata {
+    /// The way to the metadata of the file, whose bytes are in `source`; `cache` keeps its blocks.
+    pub fn metadata(&self, source: SharedSource, cache: BlockCache) -> Metadata {
         Metadata::new(
             source,
             self.base,
             self.size_of_offsets,
             self.size_of_lengths,
-            caches.blocks(),
+            cache,
         )
     }
 

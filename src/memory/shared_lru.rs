@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::memory::weighted_lru::WeightedLru;
 
 /// Values of all files; the least recently used are dropped first, whichever file they are of.
-#[derive(Debug)]
 pub struct SharedLru<K: Hash + Eq, V> {
     kept: Mutex<WeightedLru<(u64, K), V>>,
     files: AtomicU64,
@@ -25,6 +24,12 @@ impl<K: Hash + Eq, V> SharedLru<K, V> {
 
     fn lock(&self) -> MutexGuard<'_, WeightedLru<(u64, K), V>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Hash + Eq, V> fmt::Debug for SharedLru<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLru").finish_non_exhaustive()
     }
 }
 
