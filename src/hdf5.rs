@@ -29,6 +29,7 @@ pub mod index;
 
 pub mod message;
 pub mod metadata;
+pub mod number_form;
 pub mod object;
 pub mod object_header;
 pub mod opening;
@@ -102,7 +103,7 @@ impl File {
             Some(source) => source,
             None => assemble(source, &superblock, &neighbours, caches)?,
         };
-        let metadata = Arc::new(superblock.metadata(source, caches.blocks()));
+        let metadata = Arc::new(Metadata::new(source, superblock.form, caches.blocks()));
         let shared = read_shared_messages(&metadata, &superblock)?;
         let opener = FileOpener {
             caches: caches.clone(),
@@ -286,7 +287,7 @@ fn assemble(
     neighbours: &Neighbours,
     caches: &Caches,
 ) -> Result<SharedSource> {
-    let metadata = superblock.metadata(Arc::clone(&first), caches.blocks());
+    let metadata = Metadata::new(Arc::clone(&first), superblock.form, caches.blocks());
     if let Some(at) = superblock.driver_information {
         return driver_info::open_block(&metadata, at, neighbours);
     }

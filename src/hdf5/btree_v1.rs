@@ -43,7 +43,7 @@ impl BtreeV1 {
     /// The tree of a group (node type 0), its root at absolute offset `root`.
     /// A key is the offset of a name in the group's local heap.
     pub fn group(meta: Arc<Metadata>, root: u64) -> Self {
-        let key_size = meta.size_of_lengths();
+        let key_size = meta.structure_size(0, 1, 0);
         BtreeV1 {
             meta,
             root,
@@ -117,8 +117,7 @@ impl BtreeV1 {
     }
 
     fn node(&self, at: u64, above: u64) -> Result<Node> {
-        let addresses = self.meta.size_of_offsets().saturating_mul(2);
-        let prefix = addresses.saturating_add(8);
+        let prefix = self.meta.structure_size(2, 0, 8);
         let block = self.meta.plain_block(at, to_u64(prefix), NODE)?;
         let mut cursor = Cursor::new(&block, at, NODE);
         cursor.signature(b"TREE")?;
@@ -127,7 +126,7 @@ impl BtreeV1 {
         }
         let level = cursor.u8()?;
         let used = usize::from(cursor.u16()?);
-        let entry_size = self.key_size.saturating_add(self.meta.size_of_offsets());
+        let entry_size = self.meta.structure_size(1, 0, self.key_size);
         let entries = used.saturating_mul(entry_size);
         let length = prefix.saturating_add(entries).saturating_add(self.key_size);
         let branch = above.saturating_add(to_u64(length));

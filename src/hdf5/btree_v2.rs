@@ -75,10 +75,7 @@ impl BtreeV2 {
     /// # Errors
     /// `Corrupt` for another type and for sizes that cannot be, `Limit` for the depth.
     pub fn open(meta: Arc<Metadata>, at: u64, record_type: u8) -> Result<Self> {
-        let widths = meta
-            .size_of_offsets()
-            .saturating_add(meta.size_of_lengths());
-        let length = to_u64(widths.saturating_add(22));
+        let length = to_u64(meta.structure_size(1, 1, 22));
         let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
         let block = meta.block(at, length, HEADER, verify)?;
         let mut cursor = Cursor::new(&block, at, HEADER);

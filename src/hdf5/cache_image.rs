@@ -71,7 +71,7 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Patch> {
     cursor.skip(4)?; // rank among the least recently used
     let at = metadata.defined_address(cursor)?;
     let length = metadata.length(cursor)?;
-    cursor.skip(parents.saturating_mul(metadata.size_of_offsets()))?;
+    cursor.skip(metadata.structure_size(parents, 0, 0))?;
     let from = cursor.at();
     cursor.skip(to_usize(length)?)?;
     Ok(Patch { at, length, from })

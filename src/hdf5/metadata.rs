@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
+use crate::hdf5::number_form::{NumberForm, Width};
 use crate::limits;
 use crate::memory::effort;
 use crate::memory::shared_lru::FileLru;
@@ -29,28 +30,18 @@ pub type BlockCache = FileLru<BlockRange, TimedBlock>;
 #[derive(Debug)]
 pub struct Metadata {
     source: SharedSource,
-    base: u64,
-    size_of_offsets: usize,
-    size_of_lengths: usize,
+    form: NumberForm,
     cache: Arc<BlockCache>,
     /// What was read before this is not taken from the cache.
     since: Option<Instant>,
 }
 
 impl Metadata {
-    /// `base` is the absolute offset of address 0; the sizes are the superblock's, in bytes. What was read is kept in `cache`.
-    pub fn new(
-        source: SharedSource,
-        base: u64,
-        size_of_offsets: usize,
-        size_of_lengths: usize,
-        cache: BlockCache,
-    ) -> Self {
+    /// Addresses and lengths are in the superblock's `form`. What was read is kept in `cache`.
+    pub fn new(source: SharedSource, form: NumberForm, cache: BlockCache) -> Self {
         Metadata {
             source,
-            base,
-            size_of_offsets,
-            size_of_lengths,
+            form,
             cache: Arc::new(cache),
             since: None,
         }
@@ -69,9 +60,7 @@ impl Metadata {
         }
         Arc::new(Metadata {
             source: Arc::clone(&self.source),
-            base: self.base,
-            size_of_offsets: self.size_of_offsets,
-            size_of_lengths: self.size_of_lengths,
+            form: self.form,
             cache: Arc::clone(&self.cache),
             since: Some(Instant::now()),
         })
@@ -84,42 +73,29 @@ impl Metadata {
 
     /// Absolute offset of address 0.
     pub fn base(&self) -> u64 {
-        self.base
+        self.form.base
     }
 
     /// Absolute offset of the first byte that may be an element's: no superblock is shorter than one of version 2, which
     /// has 16 bytes and four addresses (HDF5 3.0, II.A).
     pub fn begin_of_data(&self) -> u64 {
-        let addresses = to_u64(self.size_of_offsets.saturating_mul(4));
-        self.base.saturating_add(addresses).saturating_add(16)
+        let superblock = to_u64(self.structure_size(4, 0, 16));
+        self.base().saturating_add(superblock)
     }
 
     /// Bytes of an address.
-    pub fn size_of_offsets(&self) -> usize {
-        self.size_of_offsets
+    pub fn size_of_offsets(&self) -> Width {
+        self.form.size_of_offsets
     }
 
-    /// Bytes of a length.
-    pub fn size_of_lengths(&self) -> usize {
-        self.size_of_lengths
+    /// Bytes of a structure of so many addresses, so many lengths and so many other bytes.
+    pub fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
+        self.form.structure_size(addresses, lengths, others)
     }
 
     /// The next address as an absolute file offset; `None` for the undefined address (all bits one).
     pub fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
-        let mut ahead = cursor.clone();
-        if ahead
-            .take(self.size_of_offsets)?
-            .iter()
-            .all(|&byte| byte == 0xff)
-        {
-            *cursor = ahead;
-            return Ok(None);
-        }
-        let relative = cursor.uint(self.size_of_offsets)?;
-        let absolute = relative.checked_add(self.base);
-        absolute
-            .map(Some)
-            .ok_or_else(|| cursor.corrupt("an address is past all files"))
+        self.form.address(cursor)
     }
 
     /// The next address, which must be defined.
@@ -130,7 +106,12 @@ impl Metadata {
 
     /// The next length in bytes.
     pub fn length(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
-        cursor.uint(self.size_of_lengths)
+        cursor.uint(self.form.size_of_lengths.bytes())
+    }
+
+    /// The next length; `None` where all bits are one.
+    pub fn optional_length(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+        cursor.optional_uint(self.form.size_of_lengths.bytes())
     }
 
     /// The `length` bytes at absolute offset `at`, from the cache or from the file, where `verify` has to
@@ -211,6 +192,7 @@ mod tests {
 
     use super::*;
     use crate::hdf5::caches::Caches;
+    use crate::hdf5::testing::form;
     use crate::source::Source;
 
     /// A file of one byte, which is another one at each read.
@@ -236,7 +218,7 @@ mod tests {
 
     fn metadata(is_growing: bool) -> Arc<Metadata> {
         let source = Arc::new(Rewritten(Mutex::new(0), is_growing));
-        Arc::new(Metadata::new(source, 0, 8, 8, Caches::default().blocks()))
+        Arc::new(Metadata::new(source, form(8), Caches::default().blocks()))
     }
 
     fn byte(metadata: &Metadata) -> u8 {

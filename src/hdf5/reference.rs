@@ -138,7 +138,7 @@ impl Pointers<'_> {
         let (Some(collection), index) = self.heap_id(cursor)? else {
             return Ok(Reference::Null);
         };
-        let width = to_u64(self.metadata.size_of_offsets());
+        let width = to_u64(self.metadata.size_of_offsets().bytes());
         let address = self.heap.beginning(collection, index, width)?;
         let node = self.object(&mut Cursor::new(&address, collection, "region reference"))?;
         Ok(node.map_or(Reference::Null, Reference::Region))
@@ -155,7 +155,7 @@ impl Pointers<'_> {
             .heap
             .whole_object(collection, index, limits::REGION_BYTES)?;
         let mut cursor = Cursor::new(&object, collection, "region reference");
-        cursor.skip(self.metadata.size_of_offsets())?;
+        cursor.skip(self.metadata.size_of_offsets().bytes())?;
         Ok(selection::read(&mut cursor).ok())
     }
 

@@ -71,8 +71,9 @@ fn hyperslab(version: u32, cursor: &mut Cursor<'_>) -> Result<Region> {
 fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<Axis> {
     let start = cursor.uint(width)?;
     let stride = cursor.uint(width)?;
-    let count = unlimited(width, cursor)?;
-    let block = unlimited(width, cursor)?;
+    // Without a number they are unlimited.
+    let count = cursor.optional_uint(width)?;
+    let block = cursor.optional_uint(width)?;
     if stride == 0 || count == Some(0) || block == Some(0) {
         return Err(cursor.corrupt("a selection with a stride, count or block of 0"));
     }
@@ -93,14 +94,6 @@ fn axis(width: usize, cursor: &mut Cursor<'_>) -> Result<Axis> {
         block,
         length,
     })
-}
-
-/// A number, `None` where all bits are one: unlimited.
-fn unlimited(width: usize, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
-    let mut ahead = cursor.clone();
-    let is_unlimited = ahead.take(width)?.iter().all(|&byte| byte == 0xff);
-    let number = cursor.uint(width)?;
-    Ok(Some(number).filter(|_| !is_unlimited))
 }
 
 /// The first and the last corner of each block.

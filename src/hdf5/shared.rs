@@ -83,8 +83,7 @@ impl SharedMessages {
         let mut cursor = Cursor::new(data, at, "shared message");
         let bytes = match (cursor.u8()?, cursor.u8()?) {
             (1, _) => {
-                cursor.skip(6)?;
-                cursor.skip(self.metadata.size_of_lengths())?; // a name offset of old
+                cursor.skip(self.metadata.structure_size(0, 1, 6))?; // a name offset of old
                 self.committed(kind, &mut cursor)?
             }
             (2, _) | (3, 2) => self.committed(kind, &mut cursor)?,
@@ -144,10 +143,7 @@ const HEAP_ID: usize = 8;
 
 fn read_table(metadata: &Metadata, at: u64, count: u8) -> Result<Vec<Index>> {
     const WHAT: &str = "shared message table";
-    let entry = metadata
-        .size_of_offsets()
-        .saturating_mul(2)
-        .saturating_add(1 + 1 + 2 + 4 + 2 + 2 + 2);
+    let entry = metadata.structure_size(2, 0, 1 + 1 + 2 + 4 + 2 + 2 + 2);
     let length = entry
         .saturating_mul(usize::from(count))
         .saturating_add(4 + 4);

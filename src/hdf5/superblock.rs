@@ -2,8 +2,8 @@
 //! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
 use crate::error::{Error, Result};
-use crate::hdf5::metadata::{BlockCache, Metadata};
-use crate::source::{SharedSource, Source, read_block};
+use crate::hdf5::number_form::NumberForm;
+use crate::source::{Source, read_block};
 use crate::wire::Cursor;
 use crate::wire::checksum::lookup3;
 
@@ -17,12 +17,10 @@ const LONGEST: u64 = 512;
 pub struct Superblock {
     /// Version of the superblock, 0 to 3.
     pub version: u8,
-    /// Absolute offset of address 0: the length of the user block.
-    pub base: u64,
-    /// Bytes of an address.
-    pub size_of_offsets: usize,
-    /// Bytes of a length.
-    pub size_of_lengths: usize,
+    /// How addresses and lengths are written. Where the stored base address is not where the
+    /// signature was found, something was put before or taken from before the file; the
+    /// signature's place is then the base, and the stored end moves along.
+    pub form: NumberForm,
     /// File consistency flags; they mean something from version 3 on.
     pub consistency_flags: u8,
     /// The object header of the superblock extension.
@@ -89,40 +87,23 @@ impl Superblock {
         }
     }
 
-    /// The way to the metadata of the file, whose bytes are in `source`; `cache` keeps its blocks.
-    pub fn metadata(&self, source: SharedSource, cache: BlockCache) -> Metadata {
-        Metadata::new(
-            source,
-            self.base,
-            self.size_of_offsets,
-            self.size_of_lengths,
-            cache,
-        )
-    }
-
     fn read_old(mut cursor: Cursor<'_>, version: u8, base: u64) -> Result<Self> {
         cursor.skip(4)?; // versions of the free space, of the root entry, reserved, of shared headers
-        let (size_of_offsets, size_of_lengths) = sizes(&mut cursor)?;
+        let form = NumberForm::read(&mut cursor, base)?;
         cursor.skip(1 + 2 + 2)?; // reserved, leaf and internal node K of groups
         cursor.skip(4)?; // consistency flags, without a meaning here
         if version == 1 {
             cursor.skip(2 + 2)?; // K of indexed storage, reserved
         }
-        let place = Place {
-            base,
-            width: size_of_offsets,
-        };
-        let stored_base = cursor.uint(size_of_offsets)?;
-        place.address(&mut cursor)?; // free space
-        let end_of_file = place.end_of_file(&mut cursor, stored_base)?;
-        let driver_information = place.address(&mut cursor)?;
-        cursor.skip(size_of_lengths)?; // link name offset of the root entry
-        let root = place.root(&mut cursor)?;
+        let stored_base = cursor.uint(form.size_of_offsets.bytes())?;
+        form.address(&mut cursor)?; // free space
+        let end_of_file = end_of_file(form, &mut cursor, stored_base)?;
+        let driver_information = form.address(&mut cursor)?;
+        cursor.skip(form.size_of_lengths.bytes())?; // link name offset of the root entry
+        let root = root(form, &mut cursor)?;
         Ok(Superblock {
             version,
-            base,
-            size_of_offsets,
-            size_of_lengths,
+            form,
             consistency_flags: 0,
             extension: None,
             driver_information,
@@ -132,25 +113,19 @@ impl Superblock {
     }
 
     fn read_new(mut cursor: Cursor<'_>, version: u8, base: u64, block: &[u8]) -> Result<Self> {
-        let (size_of_offsets, size_of_lengths) = sizes(&mut cursor)?;
+        let form = NumberForm::read(&mut cursor, base)?;
         let consistency_flags = cursor.u8()?;
-        let place = Place {
-            base,
-            width: size_of_offsets,
-        };
-        let stored_base = cursor.uint(size_of_offsets)?;
-        let extension = place.address(&mut cursor)?;
-        let end_of_file = place.end_of_file(&mut cursor, stored_base)?;
-        let root = place.root(&mut cursor)?;
+        let stored_base = cursor.uint(form.size_of_offsets.bytes())?;
+        let extension = form.address(&mut cursor)?;
+        let end_of_file = end_of_file(form, &mut cursor, stored_base)?;
+        let root = root(form, &mut cursor)?;
         let body = block.get(..cursor.position()).unwrap_or_default();
         if cursor.u32()? != lookup3(body) {
             return Err(Error::corrupt("superblock: wrong checksum", base));
         }
         Ok(Superblock {
             version,
-            base,
-            size_of_offsets,
-            size_of_lengths,
+            form,
             consistency_flags,
             extension,
             driver_information: None,
@@ -160,48 +135,15 @@ impl Superblock {
     }
 }
 
-fn sizes(cursor: &mut Cursor<'_>) -> Result<(usize, usize)> {
-    let offsets = cursor.u8()?;
-    let lengths = cursor.u8()?;
-    for size in [offsets, lengths] {
-        if !matches!(size, 2 | 4 | 8 | 16 | 32) {
-            return Err(cursor.corrupt(&format!("numbers of {size} bytes")));
-        }
-    }
-    Ok((usize::from(offsets), usize::from(lengths)))
+fn root(form: NumberForm, cursor: &mut Cursor<'_>) -> Result<u64> {
+    let root = form.address(cursor)?;
+    root.ok_or_else(|| cursor.corrupt("the root group has no address"))
 }
 
-/// Turns the superblock's addresses into absolute offsets.
-///
-/// Where the stored base address is not where the signature was found, something was put before or
-/// taken from before the file; the signature's place is then the base, and the stored end moves along.
-struct Place {
-    base: u64,
-    width: usize,
-}
-
-impl Place {
-    fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
-        let mut ahead = cursor.clone();
-        if ahead.take(self.width)?.iter().all(|&byte| byte == 0xff) {
-            *cursor = ahead;
-            return Ok(None);
-        }
-        let absolute = cursor.uint(self.width)?.checked_add(self.base);
-        absolute
-            .map(Some)
-            .ok_or_else(|| cursor.corrupt("an address is past all files"))
-    }
-
-    fn root(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
-        self.address(cursor)?
-            .ok_or_else(|| cursor.corrupt("the root group has no address"))
-    }
-
-    fn end_of_file(&self, cursor: &mut Cursor<'_>, stored_base: u64) -> Result<u64> {
-        let stored = cursor.uint(self.width)?;
-        Ok(stored.saturating_sub(stored_base).saturating_add(self.base))
-    }
+/// The end of the file as an absolute offset, which moves along with the base.
+fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> Result<u64> {
+    let stored = cursor.uint(form.size_of_offsets.bytes())?;
+    Ok(stored.saturating_sub(stored_base).saturating_add(form.base))
 }
 
 #[cfg(test)]
@@ -243,7 +185,7 @@ mod tests {
         let source = MemorySource::new(version_0(1024));
         let at = find_signature(&source).unwrap();
         let superblock = Superblock::read(&source, at).unwrap();
-        assert_eq!((superblock.base, superblock.root), (1024, 1024 + 96));
+        assert_eq!((superblock.form.base, superblock.root), (1024, 1024 + 96));
         assert_eq!(superblock.end_of_file, 1024 + 2048);
         assert_eq!(superblock.driver_information, None);
     }

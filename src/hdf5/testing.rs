@@ -6,9 +6,20 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::hdf5::caches::Caches;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::{NumberForm, Width};
 use crate::model::storage::{ChunkIndex, StoredChunk, WalkPlace};
 use crate::source::memory::MemorySource;
 use crate::wire::checksum::lookup3;
+
+/// Addresses and lengths of so many bytes each.
+pub(crate) fn form(bytes: u8) -> NumberForm {
+    let width = Width::new(bytes).unwrap();
+    NumberForm {
+        base: 0,
+        size_of_offsets: width,
+        size_of_lengths: width,
+    }
+}
 
 /// A file of `blocks`, each at its offset; addresses and lengths have eight bytes.
 pub(crate) fn file(blocks: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Arc<Metadata> {
@@ -18,13 +29,8 @@ pub(crate) fn file(blocks: impl IntoIterator<Item = (usize, Vec<u8>)>) -> Arc<Me
         file[at..at + block.len()].copy_from_slice(&block);
     }
     let cache = Caches::default().blocks();
-    Arc::new(Metadata::new(
-        Arc::new(MemorySource::new(file)),
-        0,
-        8,
-        8,
-        cache,
-    ))
+    let source = Arc::new(MemorySource::new(file));
+    Arc::new(Metadata::new(source, form(8), cache))
 }
 
 /// `block` and its checksum.

@@ -125,6 +125,16 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(number))
     }
 
+    /// As [`uint`](Self::uint); `None` where all bits are one, which stands for no number.
+    pub fn optional_uint(&mut self, width: usize) -> Result<Option<u64>> {
+        let mut ahead = self.clone();
+        if ahead.take(width)?.iter().all(|&byte| byte == 0xff) {
+            *self = ahead;
+            return Ok(None);
+        }
+        self.uint(width).map(Some)
+    }
+
     /// The bytes before the next NUL, which is passed over.
     pub fn text(&mut self) -> Result<&'a [u8]> {
         let Some(length) = self.rest().iter().position(|&byte| byte == 0) else {
@@ -164,6 +174,19 @@ mod tests {
         assert_eq!(Cursor::new(&bytes, 0, "test").uint(16), Ok(7));
         bytes[8] = 1;
         assert!(Cursor::new(&bytes, 0, "test").uint(16).is_err());
+    }
+
+    #[test]
+    fn all_bits_one_is_no_number_of_any_width() {
+        for width in [2, 8, 16, 32] {
+            let mut bytes = vec![0xff; width];
+            let mut cursor = Cursor::new(&bytes, 0, "test");
+            assert_eq!(cursor.optional_uint(width), Ok(None));
+            assert_eq!(cursor.remaining(), 0);
+            bytes[1..].fill(0);
+            let number = Cursor::new(&bytes, 0, "test").optional_uint(width);
+            assert_eq!(number, Ok(Some(0xff)));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! subtree is wrong near powers of 256; here is counted what files hold.
 
 use crate::error::{Error, Result};
+use crate::hdf5::number_form::Width;
 use crate::limits;
 use crate::wire::{Cursor, to_u64};
 
@@ -25,7 +26,7 @@ pub(super) struct Child {
 /// of the counts that follow from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Levels {
-    size_of_offsets: usize,
+    size_of_offsets: Width,
     levels: Vec<Level>,
 }
 
@@ -42,7 +43,7 @@ impl Levels {
     pub(super) fn new(
         node_size: u64,
         record_size: usize,
-        size_of_offsets: usize,
+        size_of_offsets: Width,
         depth: usize,
     ) -> Result<Option<Self>> {
         if depth > limits::TREE_DEPTH {
@@ -102,7 +103,8 @@ impl Levels {
 
     /// Bytes that lead to one child of a node of `level`, which is not a leaf.
     pub(super) fn pointer_size(&self, level: usize) -> usize {
-        self.size_of_offsets
+        let address = self.size_of_offsets.bytes();
+        address
             .saturating_add(self.used_width())
             .saturating_add(self.total_width(level))
     }
@@ -136,8 +138,11 @@ mod tests {
 
     #[test]
     fn widths_change_at_powers_of_256() {
-        let levels =
-            |node_size, record_size| Levels::new(node_size, record_size, 8, 2).unwrap().unwrap();
+        let width = Width::new(8).unwrap();
+        let levels = |node_size, record_size| {
+            let levels = Levels::new(node_size, record_size, width, 2).unwrap();
+            levels.unwrap()
+        };
         assert_eq!(levels(10 + 255 * 4, 4).used_width(), 1);
         assert_eq!(levels(10 + 256 * 4, 4).used_width(), 2);
         // 1654 bytes: leaves of 16, above them (1644 - 9) / 109 = 15, so 15 + 16 * 16 = 271 in all: two bytes.

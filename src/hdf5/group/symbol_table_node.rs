@@ -107,10 +107,7 @@ fn read_node(metadata: &Metadata, at: u64, budget: &mut u64) -> Result<Vec<Entry
     }
     let symbols = usize::from(cursor.u16()?);
     // The name offset is as wide as a length in all implementations, whatever the specification says.
-    let widths = metadata
-        .size_of_lengths()
-        .saturating_add(metadata.size_of_offsets());
-    let entry = widths.saturating_add(4 + 4 + SCRATCH);
+    let entry = metadata.structure_size(1, 1, 4 + 4 + SCRATCH);
     let length = to_u64(entry.saturating_mul(symbols).saturating_add(PREFIX));
     *budget = budget
         .checked_sub(length)

@@ -103,11 +103,6 @@ impl FractalHeap {
     /// `Corrupt` for a wrong checksum or impossible sizes.
     pub fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
         const WHAT: &str = "fractal heap header";
-        let offsets = to_u64(metadata.size_of_offsets());
-        let lengths = to_u64(metadata.size_of_lengths());
-        let fixed = 26_u64
-            .saturating_add(offsets.saturating_mul(3))
-            .saturating_add(lengths.saturating_mul(12));
         let prefix = read_block(&**metadata.source(), at, 9, WHAT)?;
         let mut cursor = Cursor::new(&prefix, at, WHAT);
         cursor.signature(b"FRHP")?;
@@ -115,18 +110,18 @@ impl FractalHeap {
             0 => cursor.skip(2)?,
             version => return Err(cursor.unsupported(&format!("version {version}"))),
         }
-        let filters_length = u64::from(cursor.u16()?);
+        let filters_length = usize::from(cursor.u16()?);
         let filtered = match filters_length {
             0 => 0,
-            length => length.saturating_add(lengths).saturating_add(4),
+            length => metadata.structure_size(0, 1, 4).saturating_add(length),
         };
         let verify = |block: &[u8]| verify_checksum(block, at, WHAT);
-        let length = fixed.saturating_add(filtered);
-        let block = metadata.block(at, length, WHAT, verify)?;
+        let length = metadata.structure_size(3, 12, 26).saturating_add(filtered);
+        let block = metadata.block(at, to_u64(length), WHAT, verify)?;
         Self::parse(metadata, at, filters_length, &block)
     }
 
-    fn parse(metadata: &Arc<Metadata>, at: u64, filters: u64, block: &[u8]) -> Result<Self> {
+    fn parse(metadata: &Arc<Metadata>, at: u64, filters: usize, block: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(block, at, "fractal heap header");
         cursor.skip(4 + 1)?;
         let id_length = usize::from(cursor.u16()?);
@@ -137,8 +132,7 @@ impl FractalHeap {
         let huge_objects = metadata.address(&mut cursor)?;
         metadata.length(&mut cursor)?; // free space in managed blocks
         metadata.address(&mut cursor)?; // free space manager
-        let statistics = 8_usize.saturating_mul(metadata.size_of_lengths());
-        cursor.skip(statistics)?; // managed space, allocated, iterator; counts and sizes of objects
+        cursor.skip(metadata.structure_size(0, 8, 0))?; // managed space, allocated, iterator; counts and sizes of objects
         let width = u64::from(cursor.u16()?);
         let starting_block_size = metadata.length(&mut cursor)?;
         let max_direct_block_size = metadata.length(&mut cursor)?;
@@ -151,7 +145,7 @@ impl FractalHeap {
             length => {
                 let filtered = (metadata.length(&mut cursor)?, cursor.u32()?);
                 let at = cursor.at();
-                let body = cursor.take(to_usize(length)?)?;
+                let body = cursor.take(length)?;
                 let mut body = Cursor::new(body, at, "filter pipeline message");
                 (filtered, filter_pipeline::read(&mut body)?)
             }
@@ -257,14 +251,12 @@ impl FractalHeap {
         const WHAT: &str = "fractal heap indirect block";
         let metadata = &self.metadata;
         let address = parent.address;
-        let offsets = to_u64(metadata.size_of_offsets());
+        let offsets = to_u64(metadata.size_of_offsets().bytes());
         let direct_rows = u64::from(rows.min(self.table.max_direct_rows()));
         let indirect_rows = u64::from(rows).saturating_sub(direct_rows);
         let direct_entry = match self.pipeline.0.is_empty() {
             true => offsets,
-            false => offsets
-                .saturating_add(to_u64(metadata.size_of_lengths()))
-                .saturating_add(4),
+            false => to_u64(metadata.structure_size(1, 1, 4)),
         };
         let direct = direct_rows.saturating_mul(self.table.width);
         let indirect = indirect_rows.saturating_mul(self.table.width);
@@ -310,11 +302,8 @@ impl FractalHeap {
 
     /// Bytes before the content of every block: signature, version, heap address, block offset.
     fn block_prefix(&self) -> u64 {
-        let width = self
-            .metadata
-            .size_of_offsets()
-            .saturating_add(self.offset_width);
-        to_u64(width).saturating_add(4 + 1)
+        let others = self.offset_width.saturating_add(4 + 1);
+        to_u64(self.metadata.structure_size(1, 0, others))
     }
 
     /// The version, heap address and offset behind a block's signature; so no block can stand in for another, which
@@ -384,14 +373,11 @@ impl FractalHeap {
     /// An object with a place of its own in the file.
     fn huge(&self, id: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let metadata = &self.metadata;
-        let (offsets, lengths) = (metadata.size_of_offsets(), metadata.size_of_lengths());
         let is_filtered = !self.pipeline.0.is_empty();
-        let filtered = if is_filtered {
-            lengths.saturating_add(4)
-        } else {
-            0
+        let in_id = match is_filtered {
+            true => metadata.structure_size(1, 2, 4),
+            false => metadata.structure_size(1, 1, 0),
         };
-        let in_id = offsets.saturating_add(lengths).saturating_add(filtered);
         if self.id_length.saturating_sub(1) >= in_id {
             return self.huge_object(is_filtered, id);
         }
@@ -400,7 +386,9 @@ impl FractalHeap {
         let at = self.huge_objects.ok_or_else(missing)?;
         let record_type = if is_filtered { 2 } else { 1 };
         let index = BtreeV2::open(Arc::clone(metadata), at, record_type)?;
-        let key_at = index.record_size().saturating_sub(lengths);
+        let key_at = index
+            .record_size()
+            .saturating_sub(metadata.structure_size(0, 1, 0));
         let mut compare = |record: &[u8]| -> Result<Ordering> {
             let mut cursor = Cursor::new(record, at, "huge object record");
             cursor.skip(key_at)?;

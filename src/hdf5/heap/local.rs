@@ -28,11 +28,8 @@ impl LocalHeap {
     /// `Corrupt` where the data lies over the header.
     pub fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
         const WHAT: &str = "local heap";
-        let widths = metadata.size_of_lengths().saturating_mul(2);
-        let length = widths
-            .saturating_add(metadata.size_of_offsets())
-            .saturating_add(4 + 4);
-        let header = metadata.plain_block(at, to_u64(length), WHAT)?;
+        let length = to_u64(metadata.structure_size(1, 2, 4 + 4));
+        let header = metadata.plain_block(at, length, WHAT)?;
         let mut cursor = Cursor::new(&header, at, WHAT);
         cursor.signature(b"HEAP")?;
         match cursor.u8()? {

@@ -43,7 +43,7 @@ impl NumberedChunks {
 
     /// Bytes from the signature of a block to the address of its header.
     pub(super) fn prefix(&self) -> usize {
-        self.meta.size_of_offsets().saturating_add(6)
+        self.meta.structure_size(1, 0, 6)
     }
 
     /// The block at `at`, see [`Block::read`].

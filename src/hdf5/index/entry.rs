@@ -31,7 +31,7 @@ impl EntryForm {
         geometry: &Geometry,
         cursor: &Cursor<'_>,
     ) -> Result<Self> {
-        let beside_address = size.checked_sub(meta.size_of_offsets());
+        let beside_address = size.checked_sub(meta.size_of_offsets().bytes());
         let length_width = match (filtered, beside_address) {
             (false, Some(0)) => None,
             (true, Some(rest)) if (FILTER_MASK.saturating_add(1)..=12).contains(&rest) => {

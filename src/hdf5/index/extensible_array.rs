@@ -148,8 +148,8 @@ impl ExtensibleArray {
     /// # Errors
     /// `Corrupt` where the header is damaged or does not fit the dataset.
     pub fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
-        let statistics = meta.size_of_lengths().saturating_mul(6);
-        let widths = statistics.saturating_add(meta.size_of_offsets());
+        let statistics = meta.structure_size(0, 6, 0);
+        let widths = meta.structure_size(1, 6, 0);
         // Before them signature, version, client, entry size and the sizes: twelve bytes.
         let block = Block::read(&meta, at, 12, to_u64(widths), HEADER)?;
         let mut cursor = block.signed(b"EAHD", filtered)?;
@@ -435,7 +435,7 @@ impl ExtensibleArray {
     }
 
     fn address_bytes(&self, count: u64) -> u64 {
-        count.saturating_mul(to_u64(self.chunks.meta.size_of_offsets()))
+        count.saturating_mul(to_u64(self.chunks.meta.size_of_offsets().bytes()))
     }
 }
 

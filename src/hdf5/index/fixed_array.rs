@@ -33,9 +33,7 @@ impl FixedArray {
     /// # Errors
     /// `Corrupt` where the header is damaged or does not fit the dataset.
     pub fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
-        let widths = meta
-            .size_of_offsets()
-            .saturating_add(meta.size_of_lengths());
+        let widths = meta.structure_size(1, 1, 0);
         // Before them signature, version, client, entry size and page bits: eight bytes.
         let block = Block::read(&meta, at, 8, to_u64(widths), HEADER)?;
         let mut cursor = block.signed(b"FAHD", filtered)?;

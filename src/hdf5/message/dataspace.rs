@@ -34,25 +34,11 @@ pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape> {
         return Ok(Shape::fixed(dims));
     }
     let max = (0..rank)
-        .map(|_| maximum(metadata, cursor))
+        .map(|_| metadata.optional_length(cursor)) // without one it is unlimited
         .collect::<Result<Vec<_>>>()?;
     let over = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| *dim > max);
     if dims.iter().zip(&max).any(over) {
         return Err(cursor.corrupt("a dimension is over its maximum"));
     }
     Ok(Shape::Simple { dims, max })
-}
-
-/// A maximal dimension; all bits one is unlimited.
-fn maximum(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
-    let mut ahead = cursor.clone();
-    if ahead
-        .take(metadata.size_of_lengths())?
-        .iter()
-        .all(|&byte| byte == 0xff)
-    {
-        *cursor = ahead;
-        return Ok(None);
-    }
-    metadata.length(cursor).map(Some)
 }

@@ -2,6 +2,7 @@
 //! 2.0's). Every nested type carries its own version.
 
 use crate::error::{Error, Result};
+use crate::hdf5::number_form::Width;
 use crate::limits;
 use crate::model::datatype::{
     Bits, ByteOrder, Charset, Class, Datatype, Float, Member, Normalization, ReferenceKind,
@@ -14,7 +15,7 @@ use crate::wire::{Cursor, to_u64};
 /// # Errors
 /// `Corrupt` where a part does not fit its whole; `Limit` for types nested too deep or with too many
 /// parts; `Unsupported` for an unknown version or class.
-pub fn read(cursor: &mut Cursor<'_>, size_of_offsets: usize) -> Result<Datatype> {
+pub fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Datatype> {
     let mut parts = 0;
     Reader {
         size_of_offsets,
@@ -26,7 +27,7 @@ pub fn read(cursor: &mut Cursor<'_>, size_of_offsets: usize) -> Result<Datatype>
 
 /// How deep in the type the reading is, and how many parts it has met.
 struct Reader<'a> {
-    size_of_offsets: usize,
+    size_of_offsets: Width,
     parts: &'a mut usize,
     depth: usize,
 }
@@ -191,7 +192,7 @@ impl Reader<'_> {
             2..=4 => return Ok(Class::Reference(ReferenceKind::Standard)),
             kind => return Err(cursor.unsupported(&format!("reference type {kind}"))),
         };
-        let widths = [to_u64(self.size_of_offsets), 8];
+        let widths = [to_u64(self.size_of_offsets.bytes()), 8];
         let address = u64::from(size).checked_sub(behind_address);
         match address.is_some_and(|address| widths.contains(&address)) {
             true => Ok(Class::Reference(kind)),
@@ -207,7 +208,8 @@ impl Reader<'_> {
     ) -> Result<Class> {
         let base = self.datatype(cursor)?;
         // A length, an address and an index; the library takes no more, whatever the message says.
-        if to_u64(self.size_of_offsets).saturating_add(4 + 4) != u64::from(size) {
+        let in_elements = to_u64(self.size_of_offsets.bytes()).saturating_add(4 + 4);
+        if in_elements != u64::from(size) {
             return Err(cursor.corrupt(&format!("variable-length elements of {size} bytes")));
         }
         match bits.field(0, 4) {
@@ -402,7 +404,10 @@ mod tests {
     use super::*;
 
     fn parse(bytes: &[u8]) -> Result<Datatype> {
-        read(&mut Cursor::new(bytes, 0, "datatype message"), 8)
+        read(
+            &mut Cursor::new(bytes, 0, "datatype message"),
+            Width::new(8).unwrap(),
+        )
     }
 
     /// A version 1 little-endian signed integer of four bytes, as the specification lays it out.
@@ -463,7 +468,7 @@ mod tests {
         let is_right = |kind, size, size_of_offsets| {
             let message = [0x17, kind, 0, 0, size, 0, 0, 0];
             let mut cursor = Cursor::new(&message, 0, "datatype message");
-            read(&mut cursor, size_of_offsets).is_ok()
+            read(&mut cursor, Width::new(size_of_offsets).unwrap()).is_ok()
         };
         let (object, region) = (0, 1);
         assert!(is_right(object, 8, 8) && !is_right(object, 12, 8) && !is_right(object, 4, 8));

@@ -1,0 +1,93 @@
+//! The form of a file's addresses and lengths: their widths, and where address 0 is
+//! (HDF5 3.0, II.A "Disk Format: Level 0A").
+
+use crate::error::Result;
+use crate::wire::Cursor;
+
+/// Bytes of an address or of a length: 2, 4, 8, 16 or 32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Width(u8);
+
+impl Width {
+    /// `None` for another number of bytes.
+    pub fn new(bytes: u8) -> Option<Self> {
+        matches!(bytes, 2 | 4 | 8 | 16 | 32).then_some(Width(bytes))
+    }
+
+    /// The number of bytes.
+    pub fn bytes(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// How a file writes its addresses and lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NumberForm {
+    /// Absolute offset of address 0: the length of the user block.
+    pub base: u64,
+    /// Bytes of an address.
+    pub size_of_offsets: Width,
+    /// Bytes of a length.
+    pub size_of_lengths: Width,
+}
+
+impl NumberForm {
+    /// Reads the two widths of a file whose address 0 is at the absolute offset `base`.
+    ///
+    /// # Errors
+    /// `Corrupt` for a width that the specification does not name.
+    pub fn read(cursor: &mut Cursor<'_>, base: u64) -> Result<Self> {
+        let (offsets, lengths) = (cursor.u8()?, cursor.u8()?);
+        let width = |bytes| {
+            Width::new(bytes).ok_or_else(|| cursor.corrupt(&format!("numbers of {bytes} bytes")))
+        };
+        Ok(NumberForm {
+            base,
+            size_of_offsets: width(offsets)?,
+            size_of_lengths: width(lengths)?,
+        })
+    }
+
+    /// The next address as an absolute file offset; `None` for the undefined address (all bits one).
+    ///
+    /// # Errors
+    /// `Corrupt` where it is past all files.
+    pub fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+        let Some(relative) = cursor.optional_uint(self.size_of_offsets.bytes())? else {
+            return Ok(None);
+        };
+        let absolute = relative.checked_add(self.base);
+        absolute
+            .map(Some)
+            .ok_or_else(|| cursor.corrupt("an address is past all files"))
+    }
+
+    /// Bytes of a structure of so many addresses, so many lengths and so many other bytes.
+    pub fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
+        // A size that does not fit is as good as any other over `limits::METADATA_BLOCK`.
+        let addresses = addresses.saturating_mul(self.size_of_offsets.bytes());
+        let lengths = lengths.saturating_mul(self.size_of_lengths.bytes());
+        addresses.saturating_add(lengths).saturating_add(others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_those_of_the_specification() {
+        let widths = (0..=u8::MAX).filter_map(Width::new).map(Width::bytes);
+        assert_eq!(widths.collect::<Vec<_>>(), [2, 4, 8, 16, 32]);
+    }
+
+    #[test]
+    fn addresses_are_absolute_undefined_or_past_all_files() {
+        let form = NumberForm::read(&mut Cursor::new(&[8, 4], 0, "test"), 512).unwrap();
+        let address = |bytes: u64| form.address(&mut Cursor::new(&bytes.to_le_bytes(), 0, "test"));
+        assert_eq!(address(96), Ok(Some(608)));
+        assert_eq!(address(u64::MAX), Ok(None));
+        address(u64::MAX - 511).unwrap_err();
+        assert_eq!(form.structure_size(2, 3, 5), 16 + 12 + 5);
+    }
+}
