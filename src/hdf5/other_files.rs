@@ -108,7 +108,7 @@ impl VirtualSource for SourceDataset {
         match &file.node(id)?.kind {
             NodeKind::Array(array) => Ok(Some(OpenSource {
                 array: Arc::clone(array),
-                file: Some(Arc::clone(&file)),
+                file: Some(Arc::new(file)),
             })),
             _ => Err(Error::corrupt(
                 "the source of a virtual dataset is no dataset",
