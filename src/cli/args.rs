@@ -10,9 +10,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::cli::options::{self, Settings, Word, Words};
+use crate::cli::options::{self, Flags, Settings, Words};
 use crate::error::{Error, Result};
-use crate::fs::External;
 
 /// Mount an HDF5 or ASDF file as a read-only filesystem
 ///
@@ -30,7 +29,7 @@ use crate::fs::External;
     disable_help_subcommand = true,
     arg_required_else_help = true,
     after_help = EXAMPLES,
-    after_long_help = AFTER_HELP
+    after_long_help = notes()
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -53,35 +52,32 @@ struct Arguments {
     man: bool,
 }
 
-macro_rules! examples {
-    () => {
-        "\
+const EXAMPLES: &str = "\
 Examples:
   h5fs run.h5 /mnt/run          Mount; `ls /mnt/run`, `cat /mnt/run/temp` …; `umount /mnt/run`
   h5fs ls -lR run.h5            See what is in it, without a mount
-  h5fs check --data run.h5      See whether every byte of it can be read"
-    };
-}
+  h5fs check --data run.h5      See whether every byte of it can be read";
 
-const EXAMPLES: &str = examples!();
+/// What stands below the options in the long help and in the manual.
+fn notes() -> String {
+    format!(
+        "{EXAMPLES}
 
-const AFTER_HELP: &str = concat!(
-    examples!(),
-    "
-
-Under -o the same options stand as allow_other, uid=N, gid=N, umask=OCTAL, cache_size=SIZE, threads=N, \
-direct_io, external=POLICY, verify=SWITCH, sandbox=SWITCH, force, noviews, log_file=FILE; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) are accepted and \
-change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= go to the kernel.
+Under -o the same options stand as {}; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) \
+are accepted and change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= go to the \
+kernel.
 
 Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOINT`. `mount -t fuse.h5fs` \
 works with h5fs on the PATH.
 
-Called by root, the process that reads the source becomes the source's owner first, in a mount and in ls, cat, \
-ndl and check: it reads nothing that the owner may not, whatever --external says.
+Called by root, the process that reads the source becomes the source's owner first, in a mount and in ls, \
+cat, ndl and check: it reads nothing that the owner may not, whatever --external says.
 
 H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace. Without --foreground and \
---log-file the log goes to syslog."
-);
+--log-file the log goes to syslog.",
+        options::synopsis()
+    )
+}
 
 /// The commands that need no mount.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -166,57 +162,8 @@ struct MountArguments {
     #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
     words: Vec<Words>,
 
-    /// Let other users in, as far as the permission bits allow
-    #[arg(long)]
-    allow_other: bool,
-
-    /// Show this user as the owner instead of the source's
-    #[arg(long, value_name = "N", value_parser = options::id)]
-    uid: Option<u32>,
-
-    /// Show this group instead of the source's
-    #[arg(long, value_name = "N", value_parser = options::id)]
-    gid: Option<u32>,
-
-    /// Permission bits to take away
-    #[arg(long, value_name = "OCTAL", value_parser = options::umask)]
-    umask: Option<u32>,
-
-    /// Memory for decoded chunks: bytes, or a number and K, M, G [default: a quarter of memory, 64M to 1G]
-    #[arg(long, value_name = "SIZE", value_parser = options::size)]
-    cache_size: Option<u64>,
-
-    /// Requests served at a time [default: the number of cores, at least 2]
-    #[arg(long, value_name = "N", value_parser = options::threads)]
-    threads: Option<usize>,
-
-    /// Stream past the kernel's page cache
-    #[arg(long)]
-    direct_io: bool,
-
-    /// Which other files the source may bring in: none, within (its own directory), any [default: within]
-    #[arg(long, value_name = "POLICY", value_parser = options::external)]
-    external: Option<External>,
-
-    /// Check the checksum of an ASDF block before its first byte is served: on, off [default: off]
-    #[arg(long, value_name = "SWITCH", value_parser = options::switch)]
-    verify: Option<bool>,
-
-    /// Cage the serving process with Landlock and seccomp: on, off [default: on]
-    #[arg(long, value_name = "SWITCH", value_parser = options::switch)]
-    sandbox: Option<bool>,
-
-    /// Mount an HDF5 file that is marked as open for writing
-    #[arg(long)]
-    force: bool,
-
-    /// Leave out the directory `.h5fs`
-    #[arg(long)]
-    noviews: bool,
-
-    /// Append the log to this file
-    #[arg(long, value_name = "FILE")]
-    log_file: Option<PathBuf>,
+    #[command(flatten)]
+    flags: Flags,
 }
 
 /// The line with which mount(8) calls its helper; see mount(8), "External helpers".
@@ -329,13 +276,13 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     if arguments.man {
         return Ok(Task::Print(manual()?));
     }
-    let settings = arguments.mount.settings();
-    match (arguments.mount.source, arguments.mount.mountpoint) {
+    let mount = arguments.mount;
+    match (mount.source, mount.mountpoint) {
         (Some(source), Some(mountpoint)) => Ok(Task::Mount(Mount {
             source,
             mountpoint,
-            foreground: arguments.mount.foreground,
-            settings,
+            foreground: mount.foreground,
+            settings: settings(&mount.words, Some(&mount.flags))?,
         })),
         _ => Err(Arguments::command().error(
             ErrorKind::MissingRequiredArgument,
@@ -353,35 +300,20 @@ fn helper_task(line: Vec<OsString>) -> clap::error::Result<Task> {
         source: arguments.source,
         mountpoint: arguments.mountpoint,
         foreground: false,
-        settings: arguments
-            .words
-            .into_iter()
-            .flat_map(|words| words.0)
-            .collect(),
+        settings: settings(&arguments.words, None)?,
     }))
 }
 
-impl MountArguments {
-    /// The words of `-o` and the flags together; a flag wins over a word.
-    fn settings(&self) -> Settings {
-        let words = self.words.iter().flat_map(|words| words.0.iter().cloned());
-        let flags = [
-            self.allow_other.then_some(Word::AllowOther),
-            self.uid.map(Word::Uid),
-            self.gid.map(Word::Gid),
-            self.umask.map(Word::Umask),
-            self.cache_size.map(Word::CacheSize),
-            self.threads.map(Word::Threads),
-            self.direct_io.then_some(Word::DirectIo),
-            self.external.map(Word::External),
-            self.verify.map(Word::Verify),
-            self.sandbox.map(Word::Sandbox),
-            self.force.then_some(Word::Force),
-            self.noviews.then_some(Word::NoViews),
-            self.log_file.clone().map(Word::LogFile),
-        ];
-        words.chain(flags.into_iter().flatten()).collect()
-    }
+/// The words of `-o` and the flags together; a flag wins over a word.
+fn settings(words: &[Words], flags: Option<&Flags>) -> clap::error::Result<Settings> {
+    let mut settings = Settings::default();
+    let mut words = words.iter();
+    let set = words
+        .try_for_each(|words| words.set(&mut settings))
+        .and_then(|()| flags.map_or(Ok(()), |flags| flags.set(&mut settings)));
+    // They have been parsed before.
+    set.map_err(|reason| clap::Error::raw(ErrorKind::ValueValidation, reason))?;
+    Ok(settings)
 }
 
 /// Help and version are output; everything else becomes one line.

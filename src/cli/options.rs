@@ -1,43 +1,169 @@
-//! What a mount can be told: the words of `-o`, which the long flags share, and what they add up to.
+//! The options of a mount: one table, of which each row is a flag and a word of `-o`.
 //!
-//! The words of mount(8) that every line of /etc/fstab may carry are accepted and change nothing: the
-//! mount is read-only, nosuid and nodev whatever they say.
+//! The words of mount(8) that every line of /etc/fstab may carry are accepted and change nothing:
+//! the mount is read-only, nosuid and nodev in any case.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use clap::builder::ArgAction;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
 use crate::array::CacheSize;
 use crate::fs::External;
 use crate::limits;
 
-/// One thing that a mount is told, by a flag or by a word under `-o`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Word {
-    AllowOther,
-    Uid(u32),
-    Gid(u32),
-    Umask(u32),
-    CacheSize(u64),
-    Threads(usize),
-    DirectIo,
-    External(External),
-    Verify(bool),
-    Sandbox(bool),
-    Force,
-    NoViews,
-    LogFile(PathBuf),
-    FsName(String),
-    /// Handed to the kernel as it stands: `context=…` and its kin.
-    Kernel(String),
-    /// A word of mount(8) that changes nothing here.
-    Ignored,
+/// An option of a mount.
+struct MountOption {
+    /// The flag, without its two hyphens.
+    flag: &'static str,
+    /// The word under `-o`.
+    word: &'static str,
+    help: &'static str,
+    /// What holds without it, where that is worth telling.
+    default: Option<&'static str>,
+    takes: Takes,
 }
 
-/// The words of one `-o a,b=c`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Words(pub(crate) Vec<Word>);
+/// The value that an option takes, and how it is set.
+enum Takes {
+    /// No value: the option stands alone.
+    Nothing(fn(&mut Settings)),
+    /// A text, which the help calls by this name.
+    Text(&'static str, fn(&mut Settings, &str) -> Result<(), String>),
+    /// A path, which the help calls by this name.
+    Path(&'static str, fn(&mut Settings, &Path)),
+}
 
-/// What all words together say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+const OPTIONS: &[MountOption] = &[
+    MountOption {
+        flag: "allow-other",
+        word: "allow_other",
+        help: "Let other users in, as far as the permission bits allow",
+        default: None,
+        takes: Takes::Nothing(|to| to.allow_other = true),
+    },
+    MountOption {
+        flag: "uid",
+        word: "uid",
+        help: "Show this user as the owner instead of the source's",
+        default: None,
+        takes: Takes::Text("N", |to, text| id(text).map(|id| to.uid = Some(id))),
+    },
+    MountOption {
+        flag: "gid",
+        word: "gid",
+        help: "Show this group instead of the source's",
+        default: None,
+        takes: Takes::Text("N", |to, text| id(text).map(|id| to.gid = Some(id))),
+    },
+    MountOption {
+        flag: "umask",
+        word: "umask",
+        help: "Permission bits to take away",
+        default: None,
+        takes: Takes::Text("OCTAL", |to, text| {
+            umask(text).map(|bits| to.umask = Some(bits))
+        }),
+    },
+    MountOption {
+        flag: "cache-size",
+        word: "cache_size",
+        help: "Memory for decoded chunks: bytes, or a number and K, M, G",
+        default: Some("a quarter of memory, 64M to 1G"),
+        takes: Takes::Text("SIZE", |to, text| {
+            size(text).map(|bytes| to.cache_size = Some(bytes))
+        }),
+    },
+    MountOption {
+        flag: "threads",
+        word: "threads",
+        help: "Requests served at a time",
+        default: Some("the number of cores, at least 2"),
+        takes: Takes::Text("N", |to, text| {
+            threads(text).map(|count| to.threads = Some(count))
+        }),
+    },
+    MountOption {
+        flag: "direct-io",
+        word: "direct_io",
+        help: "Stream past the kernel's page cache",
+        default: None,
+        takes: Takes::Nothing(|to| to.direct_io = true),
+    },
+    MountOption {
+        flag: "external",
+        word: "external",
+        help: "Which other files the source may bring in: none, within (its own directory), any",
+        default: Some("within"),
+        takes: Takes::Text("POLICY", |to, text| {
+            external(text).map(|policy| to.external = policy)
+        }),
+    },
+    MountOption {
+        flag: "verify",
+        word: "verify",
+        help: "Check the checksum of an ASDF block before its first byte is served: on, off",
+        default: Some("off"),
+        takes: Takes::Text("SWITCH", |to, text| switch(text).map(|on| to.verify = on)),
+    },
+    MountOption {
+        flag: "sandbox",
+        word: "sandbox",
+        help: "Cage the serving process with Landlock and seccomp: on, off",
+        default: Some("on"),
+        takes: Takes::Text("SWITCH", |to, text| {
+            switch(text).map(|on| to.no_sandbox = !on)
+        }),
+    },
+    MountOption {
+        flag: "force",
+        word: "force",
+        help: "Mount an HDF5 file that is marked as open for writing",
+        default: None,
+        takes: Takes::Nothing(|to| to.force = true),
+    },
+    MountOption {
+        flag: "noviews",
+        word: "noviews",
+        help: "Leave out the directory `.h5fs`",
+        default: None,
+        takes: Takes::Nothing(|to| to.no_views = true),
+    },
+    MountOption {
+        flag: "log-file",
+        word: "log_file",
+        help: "Append the log to this file",
+        default: None,
+        takes: Takes::Path("FILE", |to, path| to.log_file = Some(path.to_owned())),
+    },
+];
+
+/// The words of mount(8) that stand alone and change nothing here.
+const IGNORED: &[&str] = &[
+    "rw",
+    "ro",
+    "dev",
+    "nodev",
+    "suid",
+    "nosuid",
+    "exec",
+    "noexec",
+    "atime",
+    "noatime",
+    "relatime",
+    "auto",
+    "noauto",
+    "users",
+    "owner",
+    "group",
+    "nofail",
+    "_netdev",
+    "defaults",
+    "auto_unmount",
+];
+
+/// What all options together say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
     pub(crate) allow_other: bool,
     pub(crate) uid: Option<u32>,
@@ -50,9 +176,9 @@ pub(crate) struct Settings {
     pub(crate) direct_io: bool,
     pub(crate) external: External,
     pub(crate) verify: bool,
-    pub(crate) sandbox: bool,
+    pub(crate) no_sandbox: bool,
     pub(crate) force: bool,
-    pub(crate) views: bool,
+    pub(crate) no_views: bool,
     pub(crate) log_file: Option<PathBuf>,
     /// What `mount` shows as the source; absent: the source's path.
     pub(crate) fsname: Option<String>,
@@ -60,73 +186,30 @@ pub(crate) struct Settings {
     pub(crate) kernel: Vec<String>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            allow_other: false,
-            uid: None,
-            gid: None,
-            umask: None,
-            cache_size: None,
-            threads: None,
-            direct_io: false,
-            external: External::Within,
-            verify: false,
-            sandbox: true,
-            force: false,
-            views: true,
-            log_file: None,
-            fsname: None,
-            kernel: Vec::new(),
-        }
-    }
-}
-
-impl FromIterator<Word> for Settings {
-    /// A later word wins over an earlier one.
-    fn from_iter<I: IntoIterator<Item = Word>>(words: I) -> Self {
-        let mut settings = Settings::default();
-        for word in words {
-            settings.apply(word);
-        }
-        settings
-    }
-}
-
-impl Settings {
-    fn apply(&mut self, word: Word) {
-        match word {
-            Word::AllowOther => self.allow_other = true,
-            Word::Uid(uid) => self.uid = Some(uid),
-            Word::Gid(gid) => self.gid = Some(gid),
-            Word::Umask(umask) => self.umask = Some(umask),
-            Word::CacheSize(bytes) => self.cache_size = Some(bytes),
-            Word::Threads(count) => self.threads = Some(count),
-            Word::DirectIo => self.direct_io = true,
-            Word::External(policy) => self.external = policy,
-            Word::Verify(on) => self.verify = on,
-            Word::Sandbox(on) => self.sandbox = on,
-            Word::Force => self.force = true,
-            Word::NoViews => self.views = false,
-            Word::LogFile(path) => self.log_file = Some(path),
-            Word::FsName(name) => self.fsname = Some(name),
-            Word::Kernel(option) => self.kernel.push(option),
-            Word::Ignored => {}
-        }
-    }
-}
+/// One `-o a,b=c`: its words, each of which can be set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Words(Vec<String>);
 
 /// Parses one `-o a,b=c`.
 ///
 /// # Errors
 /// Names the word that is not known, or whose value is missing, needless or wrong.
 pub(crate) fn words(text: &str) -> Result<Words, String> {
-    split(text)
-        .iter()
-        .filter(|word| !word.is_empty())
-        .map(|word| parse_word(word).map_err(|reason| format!("`{word}`: {reason}")))
-        .collect::<Result<Vec<_>, _>>()
-        .map(Words)
+    let words = Words(split(text));
+    words.set(&mut Settings::default())?;
+    Ok(words)
+}
+
+impl Words {
+    /// Sets what the words say; a later word wins over an earlier one.
+    ///
+    /// # Errors
+    /// As [`words`].
+    pub(crate) fn set(&self, to: &mut Settings) -> Result<(), String> {
+        let mut words = self.0.iter().filter(|word| !word.is_empty());
+        words
+            .try_for_each(|word| set_word(to, word).map_err(|reason| format!("`{word}`: {reason}")))
+    }
 }
 
 /// Splits at commas, but not inside double quotes (`context="a:s0:c0,c1"`) nor after a backslash, which
@@ -155,57 +238,145 @@ fn split(text: &str) -> Vec<String> {
     words
 }
 
-fn parse_word(word: &str) -> Result<Word, String> {
+fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
     let (name, value) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (word, None),
     };
-    let needed = || value.filter(|v| !v.is_empty()).ok_or("a value is missing");
-    let parsed = match name {
-        "uid" => Word::Uid(id(needed()?)?),
-        "gid" => Word::Gid(id(needed()?)?),
-        "umask" => Word::Umask(umask(needed()?)?),
-        "cache_size" => Word::CacheSize(size(needed()?)?),
-        "threads" => Word::Threads(threads(needed()?)?),
-        "external" => Word::External(external(needed()?)?),
-        "verify" => Word::Verify(switch(needed()?)?),
-        "sandbox" => Word::Sandbox(switch(needed()?)?),
-        "log_file" => Word::LogFile(needed()?.into()),
-        "fsname" => Word::FsName(needed()?.to_owned()),
+    if let Some(option) = OPTIONS.iter().find(|option| option.word == name) {
+        return option.set(to, value);
+    }
+    match name {
+        "fsname" => to.fsname = Some(needed(value)?.to_owned()),
         "context" | "fscontext" | "defcontext" | "rootcontext" => {
-            needed()?;
-            Word::Kernel(word.to_owned())
+            needed(value)?;
+            to.kernel.push(word.to_owned());
         }
         // `user=NAME` is what mount(8) makes of `user` when it calls a helper.
-        "comment" | "user" => Word::Ignored,
-        _ if name.starts_with("x-") => Word::Ignored,
-        _ => {
-            let parsed = flag(name).ok_or("no such option")?;
-            if value.is_some() {
-                return Err("takes no value".to_owned());
-            }
-            parsed
-        }
-    };
-    Ok(parsed)
+        "comment" | "user" => {}
+        _ if name.starts_with("x-") => {}
+        _ if IGNORED.contains(&name) => unneeded(value)?,
+        _ => return Err("no such option".to_owned()),
+    }
+    Ok(())
 }
 
-/// The words that stand alone.
-fn flag(name: &str) -> Option<Word> {
-    match name {
-        "allow_other" => Some(Word::AllowOther),
-        "direct_io" => Some(Word::DirectIo),
-        "force" => Some(Word::Force),
-        "noviews" => Some(Word::NoViews),
-        "rw" | "ro" | "dev" | "nodev" | "suid" | "nosuid" | "exec" | "noexec" | "atime"
-        | "noatime" | "relatime" | "auto" | "noauto" | "users" | "owner" | "group" | "nofail"
-        | "_netdev" | "defaults" | "auto_unmount" => Some(Word::Ignored),
-        _ => None,
+fn needed(value: Option<&str>) -> Result<&str, String> {
+    let value = value.filter(|value| !value.is_empty());
+    value.ok_or_else(|| "a value is missing".to_owned())
+}
+
+fn unneeded(value: Option<&str>) -> Result<(), String> {
+    match value {
+        None => Ok(()),
+        Some(_) => Err("takes no value".to_owned()),
+    }
+}
+
+impl MountOption {
+    fn set(&self, to: &mut Settings, value: Option<&str>) -> Result<(), String> {
+        match self.takes {
+            Takes::Nothing(set) => unneeded(value).map(|()| set(to)),
+            Takes::Text(_, set) => set(to, needed(value)?),
+            Takes::Path(_, set) => {
+                set(to, Path::new(needed(value)?));
+                Ok(())
+            }
+        }
+    }
+
+    /// The option as a flag.
+    fn argument(&self) -> Arg {
+        let help = match self.default {
+            Some(default) => format!("{} [default: {default}]", self.help),
+            None => self.help.to_owned(),
+        };
+        let flag = Arg::new(self.flag).long(self.flag).help(help);
+        match self.takes {
+            Takes::Nothing(_) => flag.action(ArgAction::SetTrue),
+            Takes::Text(name, set) => {
+                flag.value_name(name)
+                    .value_parser(move |text: &str| -> Result<String, String> {
+                        set(&mut Settings::default(), text)?;
+                        Ok(text.to_owned())
+                    })
+            }
+            Takes::Path(name, _) => flag.value_name(name).value_parser(value_parser!(PathBuf)),
+        }
+    }
+
+    /// Sets what the flag says, if it was given.
+    fn set_flag(&self, to: &mut Settings, given: &ArgMatches) -> Result<(), String> {
+        match self.takes {
+            Takes::Nothing(set) if given.get_flag(self.flag) => set(to),
+            Takes::Nothing(_) => {}
+            Takes::Text(_, set) => {
+                if let Some(text) = given.get_one::<String>(self.flag) {
+                    set(to, text)?;
+                }
+            }
+            Takes::Path(_, set) => {
+                if let Some(path) = given.get_one::<PathBuf>(self.flag) {
+                    set(to, path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The option as the help shows it under `-o`.
+    fn synopsis(&self) -> String {
+        match self.takes {
+            Takes::Nothing(_) => self.word.to_owned(),
+            Takes::Text(name, _) | Takes::Path(name, _) => format!("{}={name}", self.word),
+        }
+    }
+}
+
+/// All options as the help shows them under `-o`.
+pub(crate) fn synopsis() -> String {
+    let options: Vec<_> = OPTIONS.iter().map(MountOption::synopsis).collect();
+    options.join(", ")
+}
+
+/// The options that were given as flags.
+#[derive(Debug)]
+pub(crate) struct Flags(ArgMatches);
+
+impl Flags {
+    /// Sets what the flags say.
+    ///
+    /// # Errors
+    /// None for what clap has accepted.
+    pub(crate) fn set(&self, to: &mut Settings) -> Result<(), String> {
+        let mut options = OPTIONS.iter();
+        options.try_for_each(|option| option.set_flag(to, &self.0))
+    }
+}
+
+impl Args for Flags {
+    fn augment_args(command: Command) -> Command {
+        command.args(OPTIONS.iter().map(MountOption::argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Flags {
+    fn from_arg_matches(given: &ArgMatches) -> clap::error::Result<Self> {
+        Ok(Flags(given.clone()))
+    }
+
+    fn update_from_arg_matches(&mut self, given: &ArgMatches) -> clap::error::Result<()> {
+        self.0 = given.clone();
+        Ok(())
     }
 }
 
 /// A user's or group's number.
-pub(crate) fn id(text: &str) -> Result<u32, String> {
+fn id(text: &str) -> Result<u32, String> {
     // The last number means "nobody in particular" to the kernel.
     match text.parse() {
         Ok(u32::MAX) | Err(_) => Err(format!("`{text}` is not a number of a user or group")),
@@ -214,7 +385,7 @@ pub(crate) fn id(text: &str) -> Result<u32, String> {
 }
 
 /// Permission bits to take away, in octal.
-pub(crate) fn umask(text: &str) -> Result<u32, String> {
+fn umask(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
         Ok(bits) if bits <= 0o777 && !text.starts_with('+') => Ok(bits),
         _ => Err(format!("`{text}` is not an octal number up to 777")),
@@ -222,7 +393,7 @@ pub(crate) fn umask(text: &str) -> Result<u32, String> {
 }
 
 /// A number of bytes, with K, M or G for the powers of 1024.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
+fn size(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
@@ -241,7 +412,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// A number of threads.
-pub(crate) fn threads(text: &str) -> Result<usize, String> {
+fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=limits::THREADS).contains(&count) => Ok(count),
         _ => Err(format!(
@@ -252,7 +423,7 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
 }
 
 /// `none`, `within` or `any`.
-pub(crate) fn external(text: &str) -> Result<External, String> {
+fn external(text: &str) -> Result<External, String> {
     match text {
         "none" => Ok(External::None),
         "within" => Ok(External::Within),
@@ -308,7 +479,21 @@ mod tests {
     use super::*;
 
     fn settings(text: &str) -> Settings {
-        words(text).unwrap().0.into_iter().collect()
+        let mut settings = Settings::default();
+        words(text).unwrap().set(&mut settings).unwrap();
+        settings
+    }
+
+    #[test]
+    fn the_defaults_of_the_help_are_those_of_the_settings() {
+        let told = OPTIONS.iter().filter_map(|option| {
+            let mut settings = Settings::default();
+            option.set(&mut settings, Some(option.default?)).ok()?;
+            Some((option.word, settings))
+        });
+        let same = |word| (word, Settings::default());
+        let wanted = ["external", "verify", "sandbox"].map(same);
+        assert_eq!(told.collect::<Vec<_>>(), wanted);
     }
 
     #[test]
@@ -336,9 +521,9 @@ mod tests {
             direct_io: true,
             external: External::Any,
             verify: true,
-            sandbox: false,
+            no_sandbox: true,
             force: true,
-            views: false,
+            no_views: true,
             log_file: Some("/a,b".into()),
             fsname: Some("data".to_owned()),
             kernel: vec!["context=\"s:c0,c1\"".to_owned()],

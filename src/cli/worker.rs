@@ -119,7 +119,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
             strangers,
         },
     );
-    cage::enter(&source, &shown, mount.settings.sandbox).map_err(of_source)?;
+    cage::enter(&source, &shown, !mount.settings.no_sandbox).map_err(of_source)?;
     let filesystem = Filesystem::of(source, &shown).map_err(of_content)?;
     unserved.serve(filesystem).map_err(of_point)
 }
@@ -127,7 +127,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
 /// A cage in which no file is opened at all takes another process to open the source again. It is started before there is
 /// a mount, so that it has nothing of that open.
 fn opened_again(source: Unread, settings: &Settings) -> Result<Unread> {
-    if settings.sandbox && settings.external == External::None {
+    if !settings.no_sandbox && settings.external == External::None {
         let opener = opener::start(source.path(), source.owner()?);
         let failed = |error| Error::io(&error, "starting the process that opens the source again");
         return Ok(source.opened_again_by(opener.map_err(failed)?));
@@ -181,7 +181,7 @@ fn filesystem_options(mount: &Mount, own: Own) -> Options {
             .cache_size
             .map_or_else(options::default_cache_size, Into::into),
         threads: settings.threads.unwrap_or_else(options::default_threads),
-        views: settings.views,
+        views: !settings.no_views,
         external: settings.external,
         own: Some(own),
         allow_other: settings.allow_other,
