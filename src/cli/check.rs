@@ -14,10 +14,10 @@ use std::thread;
 use nix::errno::Errno;
 
 use crate::cli::args::Source;
-use crate::cli::inspect::{self, Outcome, PIECE, Stop};
 use crate::cli::options;
 use crate::cli::printable::{printable, printable_bytes};
 use crate::cli::progress::{Done, Progress, TICK};
+use crate::cli::reading::{self, Outcome, PIECE, Stop};
 use crate::cli::walk::{Met, walk};
 use crate::error::{Error, Result};
 use crate::fs::{Filesystem, Handle, Ino, Kind, Whence, errno};
@@ -30,7 +30,7 @@ const WAITING: usize = 256;
 pub(super) fn check(source: &Source, data: bool) -> Outcome<bool> {
     // In the cage no terminal is told from a file, nor processors counted.
     let (mut progress, threads) = (Progress::new(), options::default_threads());
-    let filesystem = inspect::open(source, data)?;
+    let filesystem = reading::open(source, data)?;
     let generation = filesystem.generation();
     let check = Check {
         filesystem: &filesystem,
@@ -40,7 +40,7 @@ pub(super) fn check(source: &Source, data: bool) -> Outcome<bool> {
         bytes: AtomicU64::new(0),
         over: AtomicBool::new(false),
     };
-    let mut output = BufWriter::new(inspect::output()?);
+    let mut output = BufWriter::new(reading::output()?);
     let unreadable = check.run(&mut progress, &mut output)?;
     output.flush()?;
     if filesystem.generation() != generation || check.is_over() {

@@ -7,20 +7,17 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::fd::AsFd;
+use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use crate::cli::args::{Inspect, Source};
-use crate::cli::printable::{printable, printable_bytes};
-use crate::cli::{cage, check, complain, list, logging, options};
+use crate::cli::complaint::complain_of;
+use crate::cli::reading::{self, Outcome, PIECE, Stop};
+use crate::cli::{check, list, logging};
 use crate::error::{Error, Result};
-use crate::fs::{self, Filesystem, Unread};
+use crate::fs::Filesystem;
 use crate::view::ndl::Options;
-
-/// Bytes fetched from a file at a time.
-pub(super) const PIECE: usize = 1 << 20;
 
 /// Performs one of the commands.
 pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
@@ -57,64 +54,10 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
     }
 }
 
-/// Why a command ends early.
-pub(super) enum Stop {
-    /// Whoever reads our output closed it.
-    ReaderGone,
-    Failed(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Stop::Failed(error)
-    }
-}
-
-/// Of standard output; nothing else here is an `io::Error`.
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            ErrorKind::BrokenPipe => Stop::ReaderGone,
-            _ => Stop::Failed(Error::io(&error, "standard output")),
-        }
-    }
-}
-
-pub(super) type Outcome<T> = std::result::Result<T, Stop>;
-
-/// Opens the source with the rights of whoever called the program, and gives them up before the first byte is read;
-/// with `verify` the checksums of whole ASDF blocks are looked at before they are read.
-///
-/// No thread may have been started, and afterwards no file is opened but those that the source may bring in.
-pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
-    let options = fs::Options {
-        cache_size: options::default_cache_size(),
-        threads: options::default_threads(),
-        verify,
-        ..fs::Options::default()
-    };
-    let unread = Unread::open(&source.file)?;
-    cage::enter(&unread, &options, source.sandbox)?;
-    Filesystem::of(unread, &options)
-}
-
-/// Standard output without the line buffer of the standard library, which looks for newlines in data.
-pub(super) fn output() -> io::Result<File> {
-    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
-}
-
-/// Says what is wrong with `file`, whose name the error may begin with already.
-pub(super) fn complain_of(file: &[u8], error: &Error) {
-    let file = printable_bytes(file);
-    let text = printable(&error.to_string());
-    let reason = text.strip_prefix(&format!("{file}: ")).unwrap_or(&text);
-    complain(&format!("{file}: {reason}"));
-}
-
 /// Writes the bytes of one file; whether all went well.
 fn copy(source: &Source, path: &OsStr) -> Outcome<bool> {
-    let filesystem = open(source, false)?;
-    let mut output = output()?;
+    let filesystem = reading::open(source, false)?;
+    let mut output = reading::output()?;
     match copy_file(&filesystem, path.as_bytes(), &mut output) {
         Err(Stop::Failed(error)) => {
             complain_of(path.as_bytes(), &error);
@@ -126,8 +69,8 @@ fn copy(source: &Source, path: &OsStr) -> Outcome<bool> {
 
 /// Writes the Ndarray Data Language document of one object.
 fn describe(source: &Source, path: Option<&OsStr>, values: u64) -> Outcome<bool> {
-    let filesystem = open(source, false)?;
-    let mut output = BufWriter::new(output()?);
+    let filesystem = reading::open(source, false)?;
+    let mut output = BufWriter::new(reading::output()?);
     let mut failed = None;
     let path = path.map_or(&b"/"[..], OsStr::as_bytes);
     let mut is_whole = true;

@@ -10,8 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::cli::args::Source;
 use crate::cli::columns::{self, Cells, Widths};
-use crate::cli::inspect::{self, Outcome, complain_of};
+use crate::cli::complaint::complain_of;
 use crate::cli::printable::printable_bytes;
+use crate::cli::reading::{self, Outcome};
 use crate::cli::style::{Paint, Style};
 use crate::cli::walk::{Named, Names, join};
 use crate::error::{Error, Result};
@@ -29,14 +30,14 @@ pub(super) fn list(
 ) -> Outcome<bool> {
     // In the cage no terminal is told from a file.
     let (escape, paint) = (io::stdout().is_terminal(), Paint::of(&io::stdout()));
-    let filesystem = inspect::open(source, false)?;
+    let filesystem = reading::open(source, false)?;
     let mut listing = Listing {
         filesystem: &filesystem,
         long,
         recursive,
         escape,
         paint,
-        output: BufWriter::new(inspect::output()?),
+        output: BufWriter::new(reading::output()?),
         complete: true,
     };
     let path = path.map_or_else(|| OsString::from("/"), OsStr::to_owned);

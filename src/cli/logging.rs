@@ -16,6 +16,7 @@ use log::{Level, Log, Metadata, Record};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
+use crate::cli::args::Mount;
 use crate::cli::printable::printable;
 use crate::error::{Error, Result};
 
@@ -28,6 +29,17 @@ pub(crate) enum Destination {
     File(PathBuf),
     /// The socket of the system's log.
     System,
+}
+
+impl Destination {
+    /// Where the lines of this mount go.
+    pub(crate) fn of(mount: &Mount) -> Self {
+        match &mount.settings.log_file {
+            _ if mount.foreground => Destination::Terminal,
+            Some(path) => Destination::File(path.clone()),
+            None => Destination::System,
+        }
+    }
 }
 
 /// Starts logging; a panic is logged from then on too.

@@ -25,7 +25,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-use crate::cli::{MOUNT_COMMAND, Role, cage, executable};
+use crate::cli::cage;
+use crate::cli::call::{MOUNT_COMMAND, Role, executable};
 use crate::error::{Error, Result};
 use crate::source::file::{self, Opener};
 

@@ -28,11 +28,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::args::Mount;
+use crate::cli::call::{Call, Role};
+use crate::cli::complaint::complain;
 use crate::cli::heartbeat::{self, Look, Unanswered};
+use crate::cli::logging::{self, Destination};
 use crate::cli::mounts::{self, FreePlace, OwnMount, Removal};
 use crate::cli::printable::harmless;
 use crate::cli::report::{Garbled, Report, Reports};
-use crate::cli::{Call, Role, complain, logging};
 use crate::error::{Error, Result};
 use crate::limits;
 
@@ -169,7 +171,7 @@ impl Supervisor {
         let point = directory(&point_name).map_err(of_point)?;
         let lock = mounts::lock(&point);
         let place = FreePlace::at(&point).map_err(of_point)?;
-        logging::start(&mount.log_destination()).map_err(|error| failure(&mount.source, &error))?;
+        logging::start(&Destination::of(mount)).map_err(|error| failure(&mount.source, &error))?;
         let (sender, events) = channel();
         watch_signals(launcher, &sender).map_err(|error| failure(&mount.source, &error))?;
         if launcher == Launcher::Pipe {

@@ -21,10 +21,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::cli::args::Mount;
+use crate::cli::logging::{self, Destination};
 use crate::cli::mounts::{self, FreePlace};
 use crate::cli::options::{self, Settings};
 use crate::cli::report::Report;
-use crate::cli::{cage, logging, opener};
+use crate::cli::{cage, opener};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
 use crate::fs::{External, Filesystem, Options, Own, Unread};
@@ -36,7 +37,7 @@ pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
     // While relative paths still lead on.
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
-    logging::start(&mount.log_destination())?;
+    logging::start(&Destination::of(mount))?;
     match start(mount) {
         Ok(mounted) => {
             // Without a supervisor there is nobody to tell, as the leash will say.

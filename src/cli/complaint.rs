@@ -1,0 +1,19 @@
+//! What went wrong, said on standard error.
+
+use std::io::{self, Write};
+
+use crate::cli::printable::{printable, printable_bytes};
+use crate::error::Error;
+
+/// Says what went wrong; a closed standard error is no reason to fail once more.
+pub(super) fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "h5fs: {text}");
+}
+
+/// Says what is wrong with `file`, whose name the error may begin with already.
+pub(super) fn complain_of(file: &[u8], error: &Error) {
+    let file = printable_bytes(file);
+    let text = printable(&error.to_string());
+    let reason = text.strip_prefix(&format!("{file}: ")).unwrap_or(&text);
+    complain(&format!("{file}: {reason}"));
+}

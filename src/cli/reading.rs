@@ -1,0 +1,60 @@
+//! What the commands without a mount share: how the source is opened, where the output goes, and
+//! how a command ends early.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+
+use crate::cli::args::Source;
+use crate::cli::{cage, options};
+use crate::error::{Error, Result};
+use crate::fs::{self, Filesystem, Unread};
+
+/// Bytes fetched from a file at a time.
+pub(super) const PIECE: usize = 1 << 20;
+
+/// Why a command ends early.
+pub(super) enum Stop {
+    /// Whoever reads our output closed it.
+    ReaderGone,
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Failed(error)
+    }
+}
+
+/// Of standard output; nothing else here is an `io::Error`.
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Stop::ReaderGone,
+            _ => Stop::Failed(Error::io(&error, "standard output")),
+        }
+    }
+}
+
+pub(super) type Outcome<T> = std::result::Result<T, Stop>;
+
+/// Opens the source with the rights of whoever called the program, and gives them up before the first byte is read;
+/// with `verify` the checksums of whole ASDF blocks are looked at before they are read.
+///
+/// No thread may have been started, and afterwards no file is opened but those that the source may bring in.
+pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
+    let options = fs::Options {
+        cache_size: options::default_cache_size(),
+        threads: options::default_threads(),
+        verify,
+        ..fs::Options::default()
+    };
+    let unread = Unread::open(&source.file)?;
+    cage::enter(&unread, &options, source.sandbox)?;
+    Filesystem::of(unread, &options)
+}
+
+/// Standard output without the line buffer of the standard library, which looks for newlines in data.
+pub(super) fn output() -> io::Result<File> {
+    Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
+}
