@@ -1,0 +1,105 @@
+//! The bounds of `docs/limits.md` are those of `limits.rs`.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::*;
+
+const DOCUMENT: &str = include_str!("../../docs/limits.md");
+
+/// A bound as the document writes it: `64 KiB`, `3.25 MiB`.
+fn bytes(bound: u64) -> String {
+    let (unit, shift) = match bound {
+        0x4000_0000.. => ("GiB", 30),
+        0x10_0000.. => ("MiB", 20),
+        _ => ("KiB", 10),
+    };
+    format!("{} {unit}", bound as f64 / f64::from(1 << shift))
+}
+
+/// `1000`, `65 536`.
+fn count(bound: u64) -> String {
+    let digits = bound.to_string();
+    if digits.len() < 5 {
+        return digits;
+    }
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
+    String::from_utf8(groups.join(&b' ')).unwrap()
+}
+
+/// `10 ms`, `1 s`.
+fn time(bound: Duration) -> String {
+    match bound.subsec_millis() {
+        0 => format!("{} s", bound.as_secs()),
+        _ => format!("{} ms", bound.as_millis()),
+    }
+}
+
+/// The constant's name, and its value as the document writes it.
+macro_rules! stated {
+    ($($unit:ident: $($name:ident)*;)*) => {
+        [$($((stringify!($name), $unit($name.try_into().unwrap())),)*)*]
+    };
+}
+
+fn bounds() -> Vec<(&'static str, String)> {
+    let mut bounds = stated! {
+        bytes: CACHE_LEAST CHUNK_BYTES DECODE_BYTES SMALL_DECODE MEDIUM_DECODE OPEN_BYTES OPEN_HANDLE
+            SERVING_BYTES THREAD_BYTES REQUEST_METADATA FILTER_OVERHEAD XATTR_BYTES REPORT_BYTES
+            PATH_INDEX_NAMES ATTRIBUTE_BYTES HEADER_BYTES VARIABLE_LENGTH_BYTES LINK_TEXT
+            RAW_FILE_NAMES VIRTUAL_BYTES VIRTUAL_TURN TREE_BYTES TREE_TAGS TREE_PATH DESCRIPTION
+            FIELD_NAMES BLOCK_SURPLUS WHOLE_SURPLUS ATTRIBUTE_TEXT TEXT_ELEMENT_BYTES NDL_NAMES;
+        count: RESUMABLE_BLOCKS OWN_THREADS SLOW_REQUESTS THREADS PATH_LINKS SYMLINK_HOPS FILTERS
+            OPEN_HANDLES NAME_BYTES MOUNT_UNANSWERED PATH_INDEX_LINKS ATTRIBUTES RANK
+            DATATYPE_DEPTH DATATYPE_MEMBERS VARIABLE_LENGTH_ELEMENTS FAMILY_MEMBERS
+            VIRTUAL_MAPPINGS VIRTUAL_NAME VIRTUAL_OVERLAPS VIRTUAL_DEPTH TREE_NODES TREE_ANCHORS
+            NUMBER_TEXT CHUNK_AXES CHUNK_ELEMENTS CSV_COLUMNS NDL_VALUES FILE_WATCHES
+            MOUNTED_FILES SEARCHED_FILES;
+        time: SLOW_REQUEST LISTING_TIME KEPT_TIME MOUNT_LOOK SEARCH_PAUSE;
+    }
+    .to_vec();
+    let (least, most) = (bytes(*CACHE_MOST.start()), bytes(*CACHE_MOST.end()));
+    let share = format!("a quarter of the machine's memory, but {least} to {most}");
+    bounds.push(("CACHE_MOST", share));
+    bounds.push(("XZ_KIB", bytes(u64::from(XZ_KIB) << 10)));
+    bounds.push(("ZSTD_WINDOW_LOG", bytes(1 << ZSTD_WINDOW_LOG)));
+    bounds
+}
+
+/// The rows that name a constant: its name and the bound.
+fn rows() -> Vec<(&'static str, &'static str)> {
+    DOCUMENT
+        .lines()
+        .filter_map(|line| {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let name = cells.iter().rev().nth(1)?.strip_prefix('`')?;
+            Some((name.strip_suffix('`')?, *cells.get(2)?))
+        })
+        .collect()
+}
+
+#[test]
+fn the_document_states_each_bound_once_and_as_it_is() {
+    let rows = rows();
+    let names: BTreeSet<_> = rows.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names.len(), rows.len(), "a bound is stated twice");
+    let bounds = bounds();
+    assert_eq!(names, bounds.iter().map(|(name, _)| *name).collect());
+    for (name, bound) in bounds {
+        assert!(
+            rows.contains(&(name, bound.as_str())),
+            "{name} is {bound}, and not {:?}",
+            rows.iter().find(|(other, _)| *other == name)
+        );
+    }
+}
+
+#[test]
+fn bounds_are_written_in_their_units() {
+    assert_eq!(bytes(13 << 18), "3.25 MiB");
+    assert_eq!(bytes(1 << 30), "1 GiB");
+    assert_eq!(count(1000), "1000");
+    assert_eq!(count(1_048_576), "1 048 576");
+    assert_eq!(time(Duration::from_millis(250)), "250 ms");
+    assert_eq!(time(Duration::from_secs(10)), "10 s");
+}
