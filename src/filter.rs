@@ -23,7 +23,6 @@ pub mod bzip2;
 pub mod deflate;
 pub mod fletcher32;
 mod history;
-pub mod inflate;
 pub mod length;
 pub mod lz4;
 pub mod lzf;

@@ -24,15 +24,14 @@
 //! where half of the cache holds it, and otherwise once for each half of the cache.
 //!
 //! Memory: what a stream needs to be decoded on is kept for [`limits::RESUMABLE_BLOCKS`] blocks of a
-//! file, that of the others is forgotten. For `zlib` it is at most 128 checkpoints of 43 KiB, and a decoder with
-//! what it reads and makes in a round, 6 MiB, for `bzp2`
-//! the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window,
-//! the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`] parts, 56 bytes each.
+//! file, that of the others is forgotten. For `zlib` it is at most 129 positions of 43 KiB (5.5 MiB),
+//! for `bzp2` the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder
+//! with its window, the four pieces decoded last and the places of at most
+//! [`limits::STREAM_PARTS`] parts, 56 bytes each.
 //! The places of chunks are kept for the blocks of all files together, within [`limits::CHUNK_TABLES`].
 
 pub mod bit_marks;
 pub mod bzip2_blocks;
-pub mod checkpoints;
 pub mod chunk_table;
 pub mod codec;
 pub mod following;
@@ -45,6 +44,7 @@ pub mod runs;
 pub mod stream;
 pub mod whole;
 pub mod xz_streams;
+pub mod zlib;
 pub mod zstd_frames;
 
 use std::sync::Arc;
@@ -57,12 +57,12 @@ use crate::model::storage::Pieces;
 use crate::source::{self, SharedSource};
 
 use bzip2_blocks::Bzip2Blocks;
-use checkpoints::Checkpointed;
 use chunk_table::{ChunkCodec, ChunkTable, Tables};
 use codec::{LZ4_MAGIC, StreamCodec};
 use resumable::{Resumables, StreamPieces};
 use stream::Stream;
 use whole::{Whole, WholeCodec};
+use zlib::ZlibBlock;
 
 /// How one block's bytes are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,9 +152,9 @@ pub fn pieces(source: &SharedSource, block: &Block, kept: &Kept) -> Result<Arc<d
     encoded.limit_stored(encoded.decoded.saturating_mul(16), limits::BLOCK_SURPLUS)?;
     let is_small = encoded.decoded <= limits::WHOLE_BLOCK && whole::limit_stored(&encoded).is_ok();
     Ok(match framing(&encoded, block)? {
-        Framing::Zlib if is_small => Arc::new(Whole::new(encoded, StreamCodec::Zlib.whole())?),
+        Framing::Zlib if is_small => Arc::new(Whole::new(encoded, WholeCodec::Zlib)?),
         Framing::Zlib => {
-            let stream = Checkpointed::new(encoded, limits::BLOCK_PIECE)?;
+            let stream = ZlibBlock::new(encoded, limits::BLOCK_PIECE)?;
             Arc::new(StreamPieces::new(stream, resumables))
         }
         Framing::Bzip2 if is_small => Arc::new(Whole::new(encoded, WholeCodec::Bzip2)?),

@@ -346,14 +346,6 @@ def write_streams(directory):
             put(directory, f"{codec}.{piece}", bytes([codec, piece, *len(content).to_bytes(2, "little"), order]) + stream)
 
 
-def write_inflate(directory):
-    noise, run, far, words = (bytes(step) for step in ((0, 40, 0, 250), (1, 7, 0, 9), (2, 0, 120, 90), (0x13, 23, 0, 200)))
-    for name, steps in (("noise", noise), ("runs", noise + run), ("far", noise + far), ("words", words), ("all", noise + run + far + words)):
-        for level, flush in ((0, 50), (1, 0), (4, 1), (6, 200)):
-            put(directory, f"{name}.{level}", bytes([level, flush, 0]) + steps)
-            put(directory, f"{name}.{level}.damaged", bytes([level, flush, 1, 0, 1, 2]) + steps)
-
-
 # ---------------------------------------------------------------- names
 
 NAMES = [
@@ -379,7 +371,6 @@ def main():
     write_filters(f"{directory}/filters")
     write_asdf(directory)
     write_streams(f"{directory}/streams")
-    write_inflate(f"{directory}/inflate")
     for i, name in enumerate(NAMES):
         put(f"{directory}/names", str(i), name)
 

@@ -1,14 +1,10 @@
 //! Arrays as files hold them, made of bytes that tell their place.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
 
 use crate::array::{Engine, Reader};
 use crate::error::Result;
@@ -243,7 +239,5 @@ pub(in crate::array) fn ravel(place: &[u64], sizes: &[u64]) -> u64 {
 }
 
 pub(in crate::array) fn deflate(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
+    miniz_oxide::deflate::compress_to_vec_zlib(bytes, 1)
 }

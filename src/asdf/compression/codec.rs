@@ -8,7 +8,7 @@ use lzma_rust2::XzReader;
 use crate::asdf::compression::following::Following;
 use crate::asdf::compression::whole::WholeCodec;
 use crate::error::{Error, Result};
-use crate::filter::{self, Length, inflate};
+use crate::filter::{self, Length};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::source::SharedSource;
@@ -26,8 +26,6 @@ pub type Decoder<'a> = Box<dyn Read + Send + 'a>;
 /// What a stream is compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamCodec {
-    /// One zlib stream.
-    Zlib,
     /// Zstandard frames.
     Zstd,
     /// LZ4 frames.
@@ -48,12 +46,11 @@ impl StreamCodec {
     /// `Corrupt` for a damaged stream or another length.
     pub fn decode(self, stored: &[u8], length: Length) -> Result<Buffer> {
         let name = match self {
-            StreamCodec::Zlib => return filter::deflate::decode(stored, length),
             StreamCodec::Zstd => return filter::zstd::decode(stored, length),
             StreamCodec::Lz4Frame => "LZ4 frame",
             StreamCodec::Xz => "xz",
         };
-        let mut decoder = self.decoder(Cursor::new(stored), 1)?;
+        let mut decoder = self.decoder(Cursor::new(stored))?;
         length.fill(name, |output| {
             let written = fill(&mut decoder, output)?;
             let is_end = written < output.len() || at_end(&mut decoder)?;
@@ -61,18 +58,13 @@ impl StreamCodec {
         })
     }
 
-    /// A decoder of all that is stored, by as many threads at most.
+    /// A decoder of all that is stored.
     ///
     /// # Errors
     /// `Corrupt` where none can be made.
-    pub fn decoder<'a>(
-        self,
-        stored: impl Read + Seek + Send + 'a,
-        threads: usize,
-    ) -> Result<Decoder<'a>> {
+    pub fn decoder<'a>(self, stored: impl Read + Seek + Send + 'a) -> Result<Decoder<'a>> {
         let stored = BufReader::new(stored);
         Ok(match self {
-            StreamCodec::Zlib => Box::new(inflate::Reader::new(stored, threads)),
             StreamCodec::Zstd => self.part_decoder(stored)?,
             StreamCodec::Lz4Frame => {
                 let (begin, end) = (FrameDecoder::new, FrameDecoder::into_inner);
@@ -88,7 +80,6 @@ impl StreamCodec {
     /// `Corrupt` where none can be made.
     pub fn part_decoder<'a>(self, stored: impl io::BufRead + Send + 'a) -> Result<Decoder<'a>> {
         Ok(match self {
-            StreamCodec::Zlib => Box::new(inflate::Reader::new(stored, 1)),
             StreamCodec::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(stored);
                 let mut decoder = decoder.map_err(|error| damaged(&error))?;

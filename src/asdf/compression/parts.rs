@@ -43,7 +43,6 @@ impl Part {
 /// `Io` as the stream cannot be read.
 pub fn find(encoded: &Encoded, codec: StreamCodec) -> Result<Arc<[Part]>> {
     let parts = match codec {
-        StreamCodec::Zlib => None,
         StreamCodec::Zstd => zstd_frames::parts(encoded)?,
         StreamCodec::Lz4Frame => lz4_frames::parts(encoded)?,
         StreamCodec::Xz => xz_streams::parts(encoded)?,

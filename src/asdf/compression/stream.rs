@@ -87,24 +87,12 @@ impl Stream {
         }
     }
 
-    /// As `decode`, where that takes the way over no more than `most` pieces; else `None`.
-    pub fn decode_near(
-        &self,
-        piece: u64,
-        most: u64,
-        help: &mut Help<'_>,
-    ) -> Option<Result<Buffer>> {
-        let mut state = self.state();
-        let is_near = state.run.is_near(piece, most);
-        is_near.then(|| self.decode_on(&mut state, piece, help))
-    }
-
     /// Decodes on to the end of `piece`, which is not before the first one that is kept.
     fn decode_on(&self, state: &mut State, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let run = &mut state.run;
         if run.decoder.is_none() {
             *run = Run {
-                decoder: Some(self.codec.decoder(self.stored(), help.threads)?),
+                decoder: Some(self.codec.decoder(self.stored())?),
                 ..Run::default()
             };
         }

@@ -1,7 +1,9 @@
 use std::io::{Cursor, Read, Write};
 use std::num::NonZeroU64;
 
+use libdeflater::{CompressionLvl, Compressor};
 use lz4_flex::frame::{BlockSize, FrameInfo};
+use proptest::prelude::*;
 
 use super::parts::{Part, PartsReader};
 use super::*;
@@ -29,10 +31,13 @@ fn encoded(stored: &[u8], decoded: usize) -> Encoded {
     }
 }
 
+/// By another library than the decoder's.
 fn zlib(content: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(content).unwrap();
-    encoder.finish().unwrap()
+    let mut encoder = Compressor::new(CompressionLvl::default());
+    let mut stream = vec![0; encoder.zlib_compress_bound(content.len())];
+    let length = encoder.zlib_compress(content, &mut stream).unwrap();
+    stream.truncate(length);
+    stream
 }
 
 fn stream(codec: StreamCodec, content: &[u8]) -> Vec<u8> {
@@ -66,7 +71,7 @@ fn long(content: &[u8], decoded: usize, change: impl Fn(&mut Vec<u8>)) -> Vec<Bo
         Box::new(StreamPieces::new(stream, &resumables))
     });
     let mut pieces = Vec::from(streams);
-    let zlib = Checkpointed::new(changed(zlib(content)), PIECE).unwrap();
+    let zlib = ZlibBlock::new(changed(zlib(content)), PIECE).unwrap();
     pieces.push(Box::new(StreamPieces::new(zlib, &resumables)));
     let bzip2 = Bzip2Blocks::new(changed(bzip2(content)), PIECE);
     pieces.push(Box::new(StreamPieces::new(bzip2, &resumables)));
@@ -119,7 +124,71 @@ fn a_cut_stream_gives_what_is_there() {
 #[test]
 fn what_no_zlib_stream_can_hold_is_refused() {
     let claim = encoded(&zlib(b"abc"), 1 << 40);
-    assert!(Checkpointed::new(claim, PIECE).is_err());
+    assert!(ZlibBlock::new(claim, PIECE).is_err());
+}
+
+fn zlib_block(stored: &[u8], decoded: usize) -> StreamPieces {
+    let block = ZlibBlock::new(encoded(stored, decoded), PIECE).unwrap();
+    StreamPieces::new(block, &Arc::default())
+}
+
+/// Noise over and over: each match refers nearly as far back as a zlib stream may, 32 768 bytes.
+#[test]
+fn zlib_matches_reach_back_over_a_whole_window() {
+    let mut state = 1_u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_le_bytes()[3]
+    });
+    let content = noise.take(32_700).collect::<Vec<_>>().repeat(20);
+    let stored = zlib(&content);
+    assert!(stored.len() < 100_000, "{} bytes", stored.len());
+    let pieces = zlib_block(&stored, content.len());
+    for number in [9, 4, 8, 5, 0, 6] {
+        let start = number << 16;
+        let decoded = pieces.decode(u64::try_from(number).unwrap()).unwrap();
+        assert!(content[start..].starts_with(&decoded), "piece {number}");
+    }
+}
+
+#[test]
+fn the_checksum_of_a_long_zlib_stream_is_verified() {
+    let content = content();
+    let mut stored = zlib(&content);
+    *stored.last_mut().unwrap() ^= 1;
+    let pieces = zlib_block(&stored, content.len());
+    assert!(pieces.decode(3).is_ok());
+    let why = Error::corrupt("zlib: the checksum is another", 3);
+    assert_eq!(pieces.decode(4), Err(why));
+}
+
+#[test]
+fn every_cut_of_a_long_zlib_stream_is_seen() {
+    let content = content();
+    let stored = zlib(&content);
+    for end in (0..8).map(|cut| stored.len() - 1 - cut) {
+        let pieces = zlib_block(&stored[..end], content.len());
+        let why = Error::corrupt("zlib: ends too early", 3);
+        assert_eq!(pieces.decode(4), Err(why), "{end}");
+    }
+}
+
+proptest! {
+    /// Against libdeflate, which decodes whole streams only.
+    #[test]
+    fn damaged_zlib_streams_are_refused_as_another_decoder_does(
+        place in any::<prop::sample::Index>(), bit in 0_u32..8,
+    ) {
+        let content = content();
+        let mut stored = zlib(&content);
+        let place = place.index(stored.len());
+        stored[place] ^= 1_u8 << bit;
+        let pieces = zlib_block(&stored, content.len());
+        let ours = (0..5).map(|number| pieces.decode(number)).collect::<Result<Vec<_>>>();
+        let ours = ours.map(|pieces| pieces.iter().flat_map(|piece| piece.to_vec()).collect());
+        let theirs = crate::filter::deflate::decode(&stored, Length::Exactly(content.len()));
+        prop_assert_eq!(ours.ok(), theirs.ok().map(Buffer::into_vec));
+    }
 }
 
 /// Python's `lzma.compress(b'abc' * 100)`.
@@ -147,7 +216,7 @@ fn many_decode_one_stream_at_once() {
     let content = content().repeat(4);
     let (bzip2, zlib) = (bzip2(&content), zlib(&content));
     let bzip2 = Bzip2Blocks::new(encoded(&bzip2, content.len()), PIECE);
-    let zlib = Checkpointed::new(encoded(&zlib, content.len()), PIECE).unwrap();
+    let zlib = ZlibBlock::new(encoded(&zlib, content.len()), PIECE).unwrap();
     let resumables = Arc::default();
     let bzip2 = StreamPieces::new(bzip2, &resumables);
     let zlib = StreamPieces::new(zlib, &resumables);
@@ -427,7 +496,7 @@ fn a_window_over_the_limit_is_refused() {
     // A frame header that asks for 2 GiB, then a raw block of one byte, the last (RFC 8878, 3.1.1).
     let frame = b"\x28\xb5\x2f\xfd\x00\xa8\x09\0\0a".to_vec();
     let decode = |frame: &[u8]| {
-        let mut decoder = StreamCodec::Zstd.decoder(Cursor::new(frame), 1)?;
+        let mut decoder = StreamCodec::Zstd.decoder(Cursor::new(frame))?;
         codec::fill(&mut decoder, &mut [0; 2])
     };
     assert!(matches!(decode(&frame), Err(Error::Corrupt { .. })));
@@ -467,7 +536,7 @@ fn what_streams_forget_for_others_is_decoded_again() {
     };
     // One more than a file keeps something for, of each kind.
     let streams = (0..=limits::RESUMABLE_BLOCKS).flat_map(|round| {
-        let zlib = Checkpointed::new(at(3 * round, &zlib(&content)), PIECE).unwrap();
+        let zlib = ZlibBlock::new(at(3 * round, &zlib(&content)), PIECE).unwrap();
         let bzip2 = Bzip2Blocks::new(at(3 * round + 1, &bzip2(&content)), PIECE);
         let codec = StreamCodec::Zstd;
         let zstd = Stream::new(at(3 * round + 2, &stream(codec, &content)), codec, PIECE);

@@ -12,6 +12,8 @@ use crate::wire::{to_u64, to_usize};
 /// What decodes a block at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WholeCodec {
+    /// One zlib stream.
+    Zlib,
     /// One .bz2 stream.
     Bzip2,
     /// What can be decoded as a stream too.
@@ -53,6 +55,7 @@ impl Whole {
         let length = Length::Exactly(to_usize(self.encoded.decoded)?);
         let stored = self.encoded.read()?;
         match self.codec {
+            WholeCodec::Zlib => filter::deflate::decode(&stored, length),
             WholeCodec::Bzip2 => {
                 let decoded = filter::bzip2::decode(&stored, length, &|| true);
                 decoded.or_else(|error| self.cut(&stored).ok_or(error))

@@ -1,0 +1,224 @@
+//! Blocks that are one zlib stream (RFC 1950). Checkpoints are copies of the decoder with its window;
+//! they are taken at even distances when the stream is decoded there for the first time.
+//!
+//! A read costs the way from the checkpoint before it, the first one the way from the beginning.
+
+use std::num::NonZeroU64;
+use std::sync::{Mutex, PoisonError};
+
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::inflate_flags::{
+    TINFL_FLAG_COMPUTE_ADLER32, TINFL_FLAG_HAS_MORE_INPUT, TINFL_FLAG_PARSE_ZLIB_HEADER,
+    TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF,
+};
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
+
+use crate::asdf::compression::Encoded;
+use crate::asdf::compression::resumable::Resumable;
+use crate::asdf::scan;
+use crate::error::Result;
+use crate::memory::buffer::Buffer;
+use crate::model::storage::{Help, IsWanted, still};
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
+const EXPANSION: u64 = 1032;
+
+/// The most checkpoints of one block, 43 KiB each.
+const CHECKPOINTS: u64 = 128;
+
+/// Pieces between two checkpoints at least.
+const LEAST_DISTANCE: u64 = 4;
+
+/// Stored bytes that are read at once.
+const INPUT: u64 = 128 << 10;
+
+/// Bytes before the next one that it may refer to (RFC 1951, 2).
+const WINDOW: usize = 32 << 10;
+
+const FLAGS: u32 = TINFL_FLAG_PARSE_ZLIB_HEADER
+    | TINFL_FLAG_COMPUTE_ADLER32
+    | TINFL_FLAG_HAS_MORE_INPUT
+    | TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+
+/// A block that is one zlib stream.
+pub struct ZlibBlock {
+    encoded: Encoded,
+    piece: u64,
+    /// Pieces from one checkpoint to the next.
+    distance: u64,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    /// The position before every `distance`-th piece, as far as the stream was decoded.
+    checkpoints: Vec<Position>,
+    /// The position after the piece decoded last.
+    last: Option<Position>,
+}
+
+/// A place in the stream from which it can be decoded on.
+#[derive(Clone)]
+struct Position {
+    decoder: Box<DecompressorOxide>,
+    /// The bytes before it that those after it may refer to.
+    window: Vec<u8>,
+    /// Offset of the next stored byte.
+    at: u64,
+    /// The piece that comes next.
+    piece: u64,
+}
+
+impl std::fmt::Debug for ZlibBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ZlibBlock(at {})", self.encoded.offset)
+    }
+}
+
+impl ZlibBlock {
+    /// The block in pieces of `piece` bytes.
+    ///
+    /// # Errors
+    /// `Corrupt` where so few bytes cannot hold so many.
+    pub fn new(encoded: Encoded, piece: NonZeroU64) -> Result<Self> {
+        // A saturated product is more than any length.
+        if encoded.decoded > encoded.stored.saturating_mul(EXPANSION) {
+            return Err(encoded.corrupt("block: data_size is more than its bytes can hold"));
+        }
+        let pieces = encoded.decoded.div_ceil(piece.get());
+        Ok(ZlibBlock {
+            encoded,
+            piece: piece.get(),
+            distance: pieces.div_ceil(CHECKPOINTS).max(LEAST_DISTANCE),
+            progress: Mutex::default(),
+        })
+    }
+
+    /// The nearest position at or before `piece`.
+    fn nearest(&self, progress: &mut Progress, piece: u64) -> Position {
+        let last = progress.last.take_if(|last| last.piece <= piece);
+        let mut checkpoints = progress.checkpoints.iter();
+        let checkpoint = checkpoints.rfind(|position| position.piece <= piece);
+        match (last, checkpoint) {
+            (Some(last), Some(checkpoint)) if last.piece < checkpoint.piece => checkpoint.clone(),
+            (Some(last), _) => last,
+            (None, Some(checkpoint)) => checkpoint.clone(),
+            (None, None) => Position {
+                decoder: Box::default(),
+                window: Vec::new(),
+                at: self.encoded.offset,
+                piece: 0,
+            },
+        }
+    }
+
+    /// Decodes on to the end of `piece`, and takes checkpoints where there are none yet.
+    fn forward(
+        &self,
+        position: &mut Position,
+        piece: u64,
+        checkpoints: &mut Vec<Position>,
+        help: &mut Help<'_>,
+    ) -> Result<Buffer> {
+        loop {
+            let next = to_u64(checkpoints.len()).checked_mul(self.distance);
+            if next == Some(position.piece) {
+                checkpoints.push(position.clone());
+            }
+            let number = position.piece;
+            let bytes = self.step(position, help.is_wanted)?;
+            if number >= piece {
+                return Ok(bytes);
+            }
+            (help.pass)(number, bytes);
+        }
+    }
+
+    /// Decodes the next piece. On an error, `position` stays where it is.
+    fn step(&self, position: &mut Position, is_wanted: &IsWanted<'_>) -> Result<Buffer> {
+        let start = position.piece.saturating_mul(self.piece);
+        let left = self.encoded.decoded.saturating_sub(start);
+        let length = to_usize(left.min(self.piece))?;
+        let before = position.window.len();
+        let end = before.saturating_add(length);
+        // One byte more than the last piece has tells whether the stream ends with it.
+        let is_last = left <= self.piece;
+        let mut bytes = Buffer::new(end.saturating_add(usize::from(is_last)));
+        let (window, _) = bytes.split_at_mut(before);
+        window.copy_from_slice(&position.window);
+        let mut next = position.clone();
+        let reached = self.inflate(&mut next, &mut bytes, is_wanted)?;
+        if reached < end {
+            return Err(self.encoded.corrupt("block: ends before data_size"));
+        }
+        if reached > end {
+            return Err(self.encoded.corrupt("block: longer than data_size"));
+        }
+        let mut piece = Buffer::new(length);
+        piece.copy_from_slice(bytes.get(before..end).unwrap_or_default());
+        let window = end.saturating_sub(WINDOW)..end;
+        next.window = bytes.get(window).unwrap_or_default().to_vec();
+        next.piece = next.piece.saturating_add(1);
+        *position = next;
+        Ok(piece)
+    }
+
+    /// Decodes into `output` behind the window, until it is full or the stream ends; gives where
+    /// that is.
+    fn inflate(
+        &self,
+        position: &mut Position,
+        output: &mut [u8],
+        is_wanted: &IsWanted<'_>,
+    ) -> Result<usize> {
+        let end = self.encoded.offset.saturating_add(self.encoded.stored);
+        let mut at = position.window.len();
+        while at < output.len() {
+            still(is_wanted)?;
+            let until = position.at.saturating_add(INPUT).min(end);
+            let input = scan::piece(&*self.encoded.source, position.at..until)?;
+            let (status, used, written) =
+                decompress(&mut position.decoder, &input, output, at, FLAGS);
+            position.at = position.at.saturating_add(to_u64(used));
+            at = at.saturating_add(written);
+            match status {
+                TINFLStatus::Done => break,
+                TINFLStatus::HasMoreOutput => {}
+                TINFLStatus::NeedsMoreInput if !input.is_empty() => {}
+                TINFLStatus::NeedsMoreInput => {
+                    return Err(self.encoded.corrupt("zlib: ends too early"));
+                }
+                TINFLStatus::Adler32Mismatch => {
+                    return Err(self.encoded.corrupt("zlib: the checksum is another"));
+                }
+                _ => return Err(self.encoded.corrupt("zlib: damaged")),
+            }
+        }
+        Ok(at)
+    }
+}
+
+impl Resumable for ZlibBlock {
+    fn encoded(&self) -> &Encoded {
+        &self.encoded
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        self.piece
+    }
+
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut position = self.nearest(&mut progress, piece);
+        let bytes = self.forward(&mut position, piece, &mut progress.checkpoints, help);
+        progress.last = Some(position);
+        bytes
+    }
+
+    fn forget(&self) {
+        if let Ok(mut progress) = self.progress.try_lock() {
+            *progress = Progress::default();
+        }
+    }
+}
