@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::thread;
 
 use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
 use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::decode_memory::DecodeMemory;
 use crate::array::flight::{Entry, Flights, Lead};
 use crate::array::held::{Held, Holdings};
-use crate::array::prefetch::{self, Queue};
+use crate::array::queue::{Next, Queue};
 use crate::array::virtual_array::Source;
 use crate::array::wish::Wish;
 use crate::error::Result;
@@ -95,7 +95,7 @@ impl Engine {
             memory: DecodeMemory::new(threads),
             decoded: AtomicU64::new(0),
         });
-        prefetch::spawn(&shared, threads);
+        spawn_decoders(&shared);
         Arc::new(Engine {
             shared,
             sources: SharedLru::new(limits::VIRTUAL_SOURCES),
@@ -153,6 +153,18 @@ impl Numbers {
     }
 }
 
+/// Starts the decode threads.
+fn spawn_decoders(shared: &Arc<Shared>) {
+    for _ in 0..shared.threads {
+        let shared = Arc::clone(shared);
+        let thread = thread::Builder::new().name("decode".to_owned());
+        if let Err(error) = thread.spawn(move || shared.decode_queued()) {
+            // Readers decode for themselves then.
+            log::warn!("no thread to decode ahead: {error}");
+        }
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         // Not joined: a thread may be waiting for a disk that does not answer, an unmount must not.
@@ -196,8 +208,19 @@ impl Shared {
         }
     }
 
+    /// Decodes what is queued, until the queue is closed.
+    fn decode_queued(&self) {
+        loop {
+            match self.queue.next(self.memory.forget_idle()) {
+                Next::Job(job) => self.decode_ahead(&job.chunks, job.number, &job.wish),
+                Next::Nothing => {}
+                Next::End => return,
+            }
+        }
+    }
+
     /// Decodes chunk `number` into the cache, unless it is there or on its way.
-    pub(super) fn decode_ahead(&self, chunks: &Chunks, number: u64, wish: &Wish) {
+    fn decode_ahead(&self, chunks: &Chunks, number: u64, wish: &Wish) {
         let key = chunks.key(number);
         if let Entry::Lead(lead) = self.flights.enter(key, wish, || self.kept(key)) {
             // The reader that needs it will meet the error again.
@@ -255,11 +278,6 @@ impl Shared {
     fn kept(&self, key: Key) -> Option<Found> {
         let kept = self.cache.peek(key).or_else(|| self.memory.find(key));
         kept.map(Found::Decoded)
-    }
-
-    /// Lets go of large chunks that nobody reads; after which time there may be more of them.
-    pub(super) fn forget_idle(&self) -> Option<Duration> {
-        self.memory.forget_idle()
     }
 
     fn lead(&self, lead: Lead<'_, Found>, chunks: &Chunks, number: u64) -> Result<Found> {

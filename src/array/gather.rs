@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use crate::array::fill_value::FillValue;
 use crate::array::grid::{Grid, Slab};
 use crate::error::Result;
 use crate::source::Source;
@@ -75,19 +76,19 @@ impl Plan {
     }
 
     /// Offset of the first byte in the chunk.
-    fn first(&self) -> u64 {
+    pub(super) fn first(&self) -> u64 {
         self.from.cast_unsigned()
     }
 
     /// Offset of the last byte in the chunk.
-    fn last(&self) -> u64 {
+    pub(super) fn last(&self) -> u64 {
         let loops = self.loops.iter();
         let steps = loops.map(|step| (step.count - 1) * step.from.cast_unsigned());
         self.first() + steps.sum::<u64>() + (self.run - 1) as u64
     }
 
     /// Bytes that it brings.
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let runs: u64 = self.loops.iter().map(|step| step.count).product();
         runs * self.run as u64
     }
@@ -120,11 +121,10 @@ impl Plan {
         });
     }
 
-    /// Fills with the element `value`; the reply begins at byte `offset` of the array.
-    pub(super) fn fill(&self, value: &[u8], offset: u64, reply: &mut [u8]) {
+    /// Fills with the fill value; the reply begins at byte `offset` of the array.
+    pub(super) fn fill(&self, value: &FillValue, offset: u64, reply: &mut [u8]) {
         let Ok(()) = self.each_run(|_, to| {
-            let phase = (offset + to as u64) % value.len() as u64;
-            fill(value, phase, &mut reply[to..to + self.run]);
+            value.fill(offset + to as u64, &mut reply[to..to + self.run]);
             Ok::<_, Infallible>(())
         });
     }
@@ -221,32 +221,6 @@ impl Window<'_> {
     }
 }
 
-/// Where a chunk holds all `length` bytes of a reply in one run, if it does, given its `plans` for the
-/// boxes that it meets: then as many of its bytes lie from the first to the last as the reply has,
-/// and the plans bring that many.
-pub(super) fn one_run(plans: &[Plan], length: usize) -> Option<usize> {
-    let (first, last) = (plans.first()?.first(), plans.last()?.last());
-    let brought: u64 = plans.iter().map(Plan::bytes).sum();
-    (brought == length as u64 && last - first + 1 == brought).then(|| index(first))
-}
-
-/// Fills `target` with the element `value`, beginning at byte `phase` of it.
-pub(super) fn fill(value: &[u8], phase: u64, target: &mut [u8]) {
-    if let [byte] = value {
-        return target.fill(*byte);
-    }
-    let phase = index(phase);
-    let head = target.len().min(value.len() - phase);
-    let (first, rest) = target.split_at_mut(head);
-    first.copy_from_slice(&value[phase..phase + head]);
-    let mut rest = rest.chunks_exact_mut(value.len());
-    for element in &mut rest {
-        element.copy_from_slice(value);
-    }
-    let tail = rest.into_remainder();
-    tail.copy_from_slice(&value[..tail.len()]);
-}
-
 /// An offset that is known to lie within memory.
 fn index(offset: u64) -> usize {
     offset as usize
@@ -285,15 +259,5 @@ mod tests {
         let slabs = grid.slabs(24, 48);
         let plan = Plan::new(&grid, &slabs[0], &[1]);
         assert_eq!((plan.run, plan.loops.len()), (24, 0));
-    }
-
-    #[test]
-    fn fill_begins_inside_an_element() {
-        let mut target = [0; 8];
-        fill(b"abc", 2, &mut target);
-        assert_eq!(&target, b"cabcabca");
-        let mut short = [0; 1];
-        fill(b"abc", 1, &mut short);
-        assert_eq!(&short, b"b");
     }
 }

@@ -1,9 +1,10 @@
-//! The arithmetic of a chunked array: from a range of its bytes to boxes, from boxes to chunks.
+//! How an array is cut into chunks, and how a range of its bytes falls into boxes.
 //!
 //! An element's bytes count as one more, fastest dimension, so that a range may begin and end inside
 //! an element. Dimensions along which one chunk holds the whole extent are then merged with the next
 //! slower one: a one-dimensional array becomes a row of bytes, and so does a stack of images
-//! that is chunked image by image. "Place" and "number" of a chunk do not change by that.
+//! that is chunked image by image. A chunk's number does not change by that. Its place is counted
+//! in the array's own dimensions where an index is asked, in merged ones where bytes are copied.
 
 use crate::error::{Error, Result};
 use crate::model::shape::product;
@@ -54,7 +55,7 @@ pub(super) struct Slab {
 
 impl Slab {
     /// Bytes of the box.
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.count.iter().product()
     }
 }
@@ -196,45 +197,10 @@ impl Grid {
         }
     }
 
-    /// The places, in merged dimensions, of the chunks that meet `slab`.
-    pub(super) fn places(&self, slab: &Slab) -> Places {
-        let first: Vec<u64> = self.corner(slab, |start, _| start);
-        let last = self.corner(slab, |start, count| start + count - 1);
-        Places {
-            next: Some(first.clone()),
-            first,
-            last,
-        }
-    }
-
-    fn corner(&self, slab: &Slab, step: impl Fn(u64, u64) -> u64) -> Vec<u64> {
-        let steps = slab.start.iter().zip(&slab.count);
-        steps
-            .zip(&self.axes)
-            .map(|((&start, &count), axis)| step(start, count) / axis.chunk)
-            .collect()
-    }
-
-    /// Whether the chunk at `place`, in merged dimensions, meets `slab`.
-    pub(super) fn meets(&self, slab: &Slab, place: &[u64]) -> bool {
-        let steps = slab.start.iter().zip(&slab.count);
-        steps
-            .zip(self.axes.iter().zip(place))
-            .all(|((&start, &count), (axis, &place))| {
-                (start / axis.chunk..=(start + count - 1) / axis.chunk).contains(&place)
-            })
-    }
-
     /// The number, in C order of the grid, of the chunk at `place` in merged dimensions.
     pub(super) fn number(&self, place: &[u64]) -> u64 {
         let axes = self.axes.iter().zip(place);
         axes.fold(0, |number, (axis, &place)| number * axis.chunks() + place)
-    }
-
-    /// The highest number among the chunks that `slabs` meet.
-    pub(super) fn last_number(&self, slabs: &[Slab]) -> u64 {
-        let last = |slab| self.number(&self.corner(slab, |start, count| start + count - 1));
-        slabs.iter().map(last).max().unwrap_or(0)
     }
 
     /// Chunks that a reader of all bytes in their order comes back to before it is done with them.
@@ -319,43 +285,12 @@ fn merged_axes(dims: &[u64], chunk: &[u64], strides: &[i64], element: u64) -> Ve
     axes
 }
 
-/// The places of the chunks in a box of the grid, in C order.
-pub(super) struct Places {
-    first: Vec<u64>,
-    last: Vec<u64>,
-    next: Option<Vec<u64>>,
-}
-
-impl Places {
-    /// The one place, if there is only one.
-    pub(super) fn only(&self) -> Option<&[u64]> {
-        (self.first == self.last).then_some(&self.first)
-    }
-}
-
-impl Iterator for Places {
-    type Item = Vec<u64>;
-
-    fn next(&mut self) -> Option<Vec<u64>> {
-        let place = self.next.take()?;
-        let mut following = place.clone();
-        let bounds = self.first.iter().zip(&self.last);
-        for (step, (&first, &last)) in following.iter_mut().zip(bounds).rev() {
-            if *step < last {
-                *step += 1;
-                self.next = Some(following);
-                break;
-            }
-            *step = first;
-        }
-        Some(place)
-    }
-}
-
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
+mod tests {
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::tests::sample::{range, shapes};
 
     #[test]
     fn whole_inner_dimensions_merge() {
@@ -381,25 +316,9 @@ pub(super) mod tests {
         let end = 3 * (1 << 61);
         let slabs = grid.slabs(end - 7, end);
         assert_eq!(slabs.iter().map(Slab::bytes).sum::<u64>(), 7);
-        assert_eq!(grid.last_number(&slabs), grid.chunks() - 1);
         assert!(Grid::new(&[1, 1], &[1 << 62, 2], 1).is_err());
         assert!(Grid::new(&[1, 1], &[1], 1).is_err());
         assert!(Grid::new(&[1], &[0], 1).is_err());
-    }
-
-    /// A shape, its chunk shape and its element size.
-    pub(in crate::array) fn shapes() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, u64)> {
-        let axis = (1_u64..6, 1_u64..8);
-        (prop::collection::vec(axis, 0..=5), 1_u64..5).prop_map(|(axes, element)| {
-            let (dims, chunk) = axes.into_iter().unzip();
-            (dims, chunk, element)
-        })
-    }
-
-    /// A range of an array of `bytes` bytes, not empty, from two numbers.
-    pub(in crate::array) fn range(bytes: u64, (a, b): (u64, u64)) -> (u64, u64) {
-        let start = a % bytes;
-        (start, start + 1 + b % (bytes - start))
     }
 
     proptest! {
@@ -420,28 +339,6 @@ pub(super) mod tests {
                 next += slab.bytes();
             }
             prop_assert_eq!(next, end);
-        }
-
-        #[test]
-        fn numbers_and_places_agree((dims, chunk, element) in shapes()) {
-            let grid = Grid::new(&dims, &chunk, element).unwrap();
-            let bytes = dims.iter().product::<u64>() * element;
-            let mut seen = std::collections::BTreeSet::new();
-            for slab in grid.slabs(0, bytes) {
-                for place in grid.places(&slab) {
-                    prop_assert!(grid.meets(&slab, &place));
-                    seen.insert(grid.number(&place));
-                }
-            }
-            let all: Vec<u64> = seen.into_iter().collect();
-            prop_assert_eq!(&all, &(0..grid.chunks()).collect::<Vec<_>>());
-            for number in all {
-                let place = grid.place(number);
-                prop_assert!(grid.is_inside(&place));
-                let back = place.iter().zip(dims.iter().zip(&chunk))
-                    .fold(0, |n, (&p, (&d, &c))| n * d.div_ceil(c) + p);
-                prop_assert_eq!(back, number);
-            }
         }
     }
 }

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::array::gather::Plan;
+use crate::array::bytes::Bytes;
+use crate::array::engine::Engine;
 use crate::array::grid::Grid;
+use crate::array::prefetch::Stream;
+use crate::array::span::Span;
+use crate::array::stored::Stored;
 use crate::array::wish::Wish;
-use crate::array::{Bytes, Engine, Reader};
 use crate::error::{Error, Result};
 use crate::model::Array;
-use crate::model::array::{Storage, Strided as Description};
+use crate::model::array::Strided as Description;
 
 /// Bytes of a block that are fetched in one piece where it has no pieces of its own.
 const PIECE: u64 = 64 << 10;
@@ -23,11 +26,11 @@ pub(super) struct Strided {
     grid: Grid,
     /// Where that begins in the block, in bytes.
     offset: i64,
-    base: Reader,
+    base: Stored,
 }
 
 /// The piece of the block that was needed last.
-struct Held {
+struct Piece {
     start: u64,
     bytes: Bytes,
 }
@@ -42,10 +45,7 @@ impl Strided {
         array: &Array,
         description: &Description,
     ) -> Result<Self> {
-        if matches!(description.base.storage, Ok(Storage::Strided(_))) {
-            return Err(Error::corrupt("strides over strides", None));
-        }
-        let base = Reader::new(engine, Arc::clone(&description.base))?;
+        let base = Stored::new(engine, &description.base)?;
         let (dims, element) = (array.shape.dims(), u64::from(array.datatype.size));
         let Description {
             offset, strides, ..
@@ -74,7 +74,7 @@ impl Strided {
     }
 
     /// The block, and where the array begins in it, if its elements follow each other there.
-    pub(super) fn packed(&self) -> Option<(&Reader, u64)> {
+    fn packed(&self) -> Option<(&Stored, u64)> {
         let packed = matches!(self.grid.axes(), [axis] if axis.chunk_stride == 1);
         packed.then(|| (&self.base, self.offset.cast_unsigned()))
     }
@@ -86,17 +86,21 @@ impl Strided {
         Ok(share.min(stored) as u64)
     }
 
-    /// Bytes `offset..end`, inside the array.
-    pub(super) fn read(&self, offset: u64, end: u64, wish: &Wish) -> Result<Bytes> {
-        let length = (end - offset) as usize;
+    /// Bytes `offset..end`, not empty and inside the array, for the reader of `stream`.
+    pub(super) fn read(
+        &self,
+        offset: u64,
+        end: u64,
+        stream: Option<&Stream>,
+        wish: &Wish,
+    ) -> Result<Bytes> {
         if let Some((base, start)) = self.packed() {
-            return base.read_for(start + offset, length, wish);
+            return base.read(start + offset, start + end, stream, wish);
         }
-        let mut reply = vec![0; length];
-        let origin = vec![0; self.grid.axes().len()];
+        let span = Span::new(&self.grid, offset, end);
+        let mut reply = vec![0; span.length()];
         let mut runs = Vec::new();
-        for slab in self.grid.slabs(offset, end) {
-            let plan = Plan::new(&self.grid, &slab, &origin);
+        for plan in span.parts().flat_map(|part| part.plans) {
             plan.each_run(|from, to| {
                 let at = (self.offset + from).cast_unsigned();
                 runs.push((at, to, plan.run()));
@@ -108,6 +112,19 @@ impl Strided {
         }
         self.fetch(&mut runs, &mut reply)?;
         Ok(reply.into())
+    }
+
+    /// As `read`, if nothing has to be decoded, waited for or sought in an index.
+    pub(super) fn read_now(
+        &self,
+        offset: u64,
+        end: u64,
+        stream: Option<&Stream>,
+    ) -> Result<Option<Bytes>> {
+        match self.packed() {
+            Some((base, start)) => base.read_now(start + offset, start + end, stream),
+            None => Ok(None),
+        }
     }
 
     /// Copies runs, each its place in the block, its place in the reply and its length, in the order
@@ -122,7 +139,7 @@ impl Strided {
     }
 
     /// Copies from byte `at` of the block.
-    fn copy(&self, mut at: u64, held: &mut Option<Held>, mut target: &mut [u8]) -> Result<()> {
+    fn copy(&self, mut at: u64, held: &mut Option<Piece>, mut target: &mut [u8]) -> Result<()> {
         while !target.is_empty() {
             let rest = match held {
                 Some(held) if held.has(at) => &held.bytes[(at - held.start) as usize..],
@@ -141,19 +158,19 @@ impl Strided {
     }
 
     /// The piece of the block that holds byte `at`.
-    fn piece(&self, at: u64) -> Result<Held> {
-        let chunks = self.base.chunks();
-        let length = chunks.map_or(PIECE, |chunks| chunks.grid.chunk_bytes());
+    fn piece(&self, at: u64) -> Result<Piece> {
+        let length = self.base.chunk_bytes().unwrap_or(PIECE);
         let start = at / length * length;
-        let bytes = self.base.read(start, length as usize)?;
-        if bytes.len() as u64 <= at - start {
+        let end = start.saturating_add(length).min(self.base.length());
+        if end <= start {
             return Err(Error::corrupt("block under an array: too short", None));
         }
-        Ok(Held { start, bytes })
+        let bytes = self.base.read(start, end, None, &Wish::default())?;
+        Ok(Piece { start, bytes })
     }
 }
 
-impl Held {
+impl Piece {
     fn has(&self, at: u64) -> bool {
         at >= self.start && at - self.start < self.bytes.len() as u64
     }
@@ -166,9 +183,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::array::grid::tests::range;
-    use crate::array::tests::sample::{byte, plain};
+    use crate::array::Reader;
+    use crate::array::tests::sample::{byte, plain, range};
     use crate::memory::buffer::Buffer;
+    use crate::model::array::Storage;
     use crate::model::storage::Pieces;
 
     /// A block whose byte number i is `byte(i)`; it counts what is decoded.

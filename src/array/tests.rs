@@ -3,15 +3,21 @@
 pub(super) mod sample;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::array::grid::tests::{range, shapes};
-use crate::array::tests::sample::{Sample, Table, byte, plain};
-use crate::model::storage::{ChunkIndex, ChunkVisitor, Help, Pieces, StoredChunk, WalkPlace};
+use crate::array::tests::sample::{Sample, Table, byte, plain, range, shapes};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::buffer::Buffer;
+use crate::model::array::{Fill, Storage};
+use crate::model::storage::{
+    ChunkIndex, ChunkVisitor, Extent, Help, Pieces, StoredChunk, WalkPlace,
+};
 use crate::source::memory::MemorySource;
 
 /// Waits until `done`, for as long as a loaded machine may take.
@@ -124,8 +130,12 @@ fn decoded_in_order(engine: &Arc<Engine>, sample: &Sample, step: usize) -> u64 {
     let stream = Stream::new();
     for (part, expected) in sample.expected().chunks(step).enumerate() {
         let offset = (part * step) as u64;
-        stream.advise(&reader, offset, step);
-        assert_eq!(&*reader.read(offset, step).unwrap(), expected);
+        assert_eq!(
+            &*reader
+                .read_in(Some(&stream), offset, step, &Wish::default())
+                .unwrap(),
+            expected
+        );
     }
     engine.statistics().chunks_decoded - before
 }
@@ -284,8 +294,12 @@ fn a_filtered_chunk_over_the_limit_is_refused_where_it_is_stored() {
     let reader = Reader::new(&engine, Arc::clone(&array)).unwrap();
     let stream = Stream::new();
     for offset in [0, 3, 6] {
-        stream.advise(&reader, offset, 3);
-        assert_eq!(&*reader.read(offset, 3).unwrap(), [7; 3]);
+        assert_eq!(
+            &*reader
+                .read_in(Some(&stream), offset, 3, &Wish::default())
+                .unwrap(),
+            [7; 3]
+        );
     }
 
     drop(reader);
@@ -397,8 +411,9 @@ fn a_sequential_reader_finds_its_chunks_decoded() {
     let stream = Stream::new();
     // The requests of one reader, two of them in the wrong order.
     for offset in [0, 200, 600, 400] {
-        stream.advise(&reader, offset, 200);
-        reader.read(offset, 200).unwrap();
+        reader
+            .read_in(Some(&stream), offset, 200, &Wish::default())
+            .unwrap();
     }
     eventually("all 64 chunks decoded", || {
         engine.statistics().chunks_decoded == 64
@@ -421,8 +436,9 @@ fn a_random_reader_causes_no_other_decodes() {
     let stream = Stream::new();
     for i in 0..16 {
         let offset = i * 37 % 64 * 1000;
-        stream.advise(&reader, offset, 100);
-        reader.read(offset, 100).unwrap();
+        reader
+            .read_in(Some(&stream), offset, 100, &Wish::default())
+            .unwrap();
     }
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(engine.statistics().chunks_decoded, 16);
@@ -438,7 +454,8 @@ fn a_seek_drops_what_is_queued() {
     let (reader, _) = sample.reader(&engine);
     let stream = Stream::new();
     for offset in [0, 500] {
-        stream.advise(&reader, offset, 500);
+        let wish = Wish::default();
+        reader.read_in(Some(&stream), offset, 500, &wish).unwrap();
     }
     drop(stream);
     std::thread::sleep(Duration::from_millis(200));

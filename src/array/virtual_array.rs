@@ -5,26 +5,41 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::array::bytes::Bytes;
 use crate::array::convert::Conversion;
-use crate::array::{Engine, Reader};
+use crate::array::fill_value::FillValue;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory;
-use crate::memory::shared_lru::FileLru;
+use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::Array;
 use crate::model::array::{Mapping, Mappings, OpenSource, Storage, VirtualSource};
 use crate::model::region::Runs;
 use crate::source::descriptors::weight_of_one;
 
+/// Reads an array that parts come from.
+pub(super) trait SourceReader: Send + Sync {
+    /// The description.
+    fn array(&self) -> &Arc<Array>;
+
+    /// The `length` bytes at `offset`, all within the array.
+    ///
+    /// # Errors
+    /// As a part of them cannot be read or decoded.
+    fn read(&self, offset: u64, length: usize) -> Result<Bytes>;
+}
+
+/// Makes the reader of an array that parts come from.
+pub(super) type OpenReader = dyn Fn(Arc<Array>) -> Result<Box<dyn SourceReader>> + Send + Sync;
+
 /// The parts of one array.
 pub(super) struct VirtualArray {
-    engine: Arc<Engine>,
     array: Arc<Array>,
+    fill: FillValue,
     parts: Vec<Part>,
     /// The sources that were used last, by the number of their part.
     sources: FileLru<usize, Arc<Source>>,
-    /// How many virtual arrays this one is a source of, one for the other.
-    depth: usize,
+    open_reader: Box<OpenReader>,
 }
 
 /// Where one source's elements lie in the array.
@@ -41,7 +56,7 @@ type Opened = Option<(Arc<dyn VirtualSource>, Option<OpenSource>)>;
 
 /// The array that a part's elements come from.
 pub(super) struct Source {
-    reader: Reader,
+    reader: Box<dyn SourceReader>,
     runs: Runs,
     conversion: Conversion,
     weight: u64,
@@ -49,13 +64,18 @@ pub(super) struct Source {
 }
 
 impl VirtualArray {
+    /// The parts that `mappings` say, of an array that is itself a source of `depth` virtual arrays,
+    /// one for the other. `sources` are kept by all virtual arrays together.
+    ///
     /// # Errors
-    /// `Corrupt` where a part lies outside the array; `Limit` for virtual arrays that are each other's sources.
+    /// `Corrupt` where a part lies outside the array; `Limit` for virtual arrays that are each
+    /// other's sources.
     pub(super) fn new(
-        engine: &Arc<Engine>,
         array: &Arc<Array>,
         mappings: &Mappings,
         depth: usize,
+        sources: &Arc<SharedLru<usize, Arc<Source>>>,
+        open_reader: Box<OpenReader>,
     ) -> Result<Self> {
         if depth >= limits::VIRTUAL_DEPTH {
             let most = limits::VIRTUAL_DEPTH as u64;
@@ -70,11 +90,11 @@ impl VirtualArray {
             return Err(Error::limit("bytes of a source that is virtual", most));
         }
         Ok(VirtualArray {
-            engine: Arc::clone(engine),
+            fill: FillValue::of(array)?,
             array: Arc::clone(array),
             parts: parts_of(mappings, array.shape.dims(), depth)?,
-            sources: FileLru::of(&engine.sources),
-            depth,
+            sources: FileLru::of(sources),
+            open_reader,
         })
     }
 
@@ -91,21 +111,22 @@ impl VirtualArray {
         }
     }
 
-    /// Puts the parts into `reply`, which holds the fill value of the array's bytes from `offset` on.
+    /// Bytes `offset..end` of the array.
     ///
     /// # Errors
     /// As a source that is there cannot be read; `Limit` where too many parts lie over each other.
-    pub(super) fn read(&self, offset: u64, reply: &mut [u8]) -> Result<()> {
+    pub(super) fn read(&self, offset: u64, end: u64) -> Result<Bytes> {
+        let mut reply = self.fill.bytes(offset, end);
         let size = u64::from(self.array.datatype.size);
-        let wanted = offset / size..(offset + reply.len() as u64).div_ceil(size);
+        let wanted = offset / size..end.div_ceil(size);
         let mut left = (wanted.end - wanted.start).saturating_mul(limits::VIRTUAL_OVERLAPS);
         let mut opened = None;
         for part in &self.parts {
             if part.first < wanted.end && wanted.start < part.end {
-                self.read_part(part, offset, reply, &mut left, &mut opened)?;
+                self.read_part(part, offset, &mut reply, &mut left, &mut opened)?;
             }
         }
-        Ok(())
+        Ok(reply.into())
     }
 
     /// Puts a part into `reply`, as far as it lies there and has no more elements than are `left`.
@@ -174,7 +195,7 @@ impl VirtualArray {
             ));
         }
         let conversion = Conversion::new(&array.datatype, &self.array.datatype)?;
-        let reader = Reader::at_depth(&self.engine, array, self.depth + 1)?;
+        let reader = (self.open_reader)(array)?;
         let weight = reader.array().weight().saturating_add(runs.listed_bytes());
         let least = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
         Ok(Some(Arc::new(Source {

@@ -32,16 +32,12 @@ impl View for Raw {
     }
 
     fn read_for(&self, offset: u64, length: usize, wish: &Wish) -> Result<Bytes> {
-        self.stream.advise(&self.reader, offset, length);
-        self.reader.read_for(offset, length, wish)
+        let stream = Some(&self.stream);
+        self.reader.read_in(stream, offset, length, wish)
     }
 
     fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
-        let read = self.reader.read_now(offset, length)?;
-        if read.is_some() {
-            self.stream.advise(&self.reader, offset, length);
-        }
-        Ok(read)
+        self.reader.read_now(&self.stream, offset, length)
     }
 
     fn is_given_up(&self) -> bool {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::array::{Bytes, Reader, Stream};
+use crate::array::{Bytes, Reader, Stream, Wish};
 use crate::error::{Error, Result};
 use crate::model::array::Storage;
 use crate::model::selection::{Axis, Selection};
@@ -115,10 +115,10 @@ impl Selected {
     /// Exactly `length` bytes of the array.
     fn fetch(&self, offset: u64, length: u64) -> Result<Bytes> {
         let length = to_usize(length)?;
-        if self.run > NEAR || length > usize::try_from(NEAR).unwrap_or(usize::MAX) {
-            self.stream.advise(&self.reader, offset, length);
-        }
-        let bytes = self.reader.read(offset, length)?;
+        let is_long = self.run > NEAR || length > usize::try_from(NEAR).unwrap_or(usize::MAX);
+        let stream = is_long.then_some(&self.stream);
+        let wish = Wish::default();
+        let bytes = self.reader.read_in(stream, offset, length, &wish)?;
         match bytes.len() == length {
             true => Ok(bytes),
             false => Err(Error::corrupt("selection: outside of its array", None)),

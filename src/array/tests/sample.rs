@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use crate::array::{Engine, Reader};
 use crate::error::Result;
 use crate::model::Shape;
@@ -240,4 +242,19 @@ pub(in crate::array) fn ravel(place: &[u64], sizes: &[u64]) -> u64 {
 
 pub(in crate::array) fn deflate(bytes: &[u8]) -> Vec<u8> {
     miniz_oxide::deflate::compress_to_vec_zlib(bytes, 1)
+}
+
+/// A shape, its chunk shape and its element size.
+pub(in crate::array) fn shapes() -> impl Strategy<Value = (Vec<u64>, Vec<u64>, u64)> {
+    let axis = (1_u64..6, 1_u64..8);
+    (prop::collection::vec(axis, 0..=5), 1_u64..5).prop_map(|(axes, element)| {
+        let (dims, chunk) = axes.into_iter().unzip();
+        (dims, chunk, element)
+    })
+}
+
+/// A range of an array of `bytes` bytes, not empty, from two numbers.
+pub(in crate::array) fn range(bytes: u64, (a, b): (u64, u64)) -> (u64, u64) {
+    let start = a % bytes;
+    (start, start + 1 + b % (bytes - start))
 }

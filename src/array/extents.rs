@@ -1,0 +1,49 @@
+//! Arrays that stand in a source, or in several, as they are.
+
+use crate::error::{Error, Result};
+use crate::memory::buffer::Buffer;
+use crate::model::storage::Extent;
+
+/// Each extent with the offset of its first byte in the array.
+#[derive(Debug)]
+pub(super) struct Extents(Vec<(u64, Extent)>);
+
+impl Extents {
+    /// An array in `extents`, which follow each other.
+    pub(super) fn new(extents: &[Extent]) -> Self {
+        let mut next = 0_u64;
+        let with_start = |extent: &Extent| {
+            let start = next;
+            next = next.saturating_add(extent.length);
+            (start, extent.clone())
+        };
+        Extents(extents.iter().map(with_start).collect())
+    }
+
+    /// Bytes `offset..end` of the array.
+    ///
+    /// # Errors
+    /// `Corrupt` where the extents end before; otherwise as a source cannot be read.
+    pub(super) fn read(&self, offset: u64, end: u64) -> Result<Buffer> {
+        let mut reply = Buffer::new((end - offset) as usize);
+        let mut next = offset;
+        let is_before =
+            |(start, extent): &(u64, Extent)| start.saturating_add(extent.length) <= offset;
+        for (start, extent) in &self.0[self.0.partition_point(is_before)..] {
+            let stop = start.saturating_add(extent.length).min(end);
+            if next >= stop {
+                continue;
+            }
+            let target = &mut reply[(next - offset) as usize..(stop - offset) as usize];
+            let at = extent.offset.checked_add(next - start);
+            let at = at.ok_or_else(|| Error::corrupt("address of an array", extent.offset))?;
+            extent.source.read_at(at, target)?;
+            next = stop;
+        }
+        if next < end {
+            let what = format!("array's storage ends at its byte {next}");
+            return Err(Error::corrupt(what, None));
+        }
+        Ok(reply)
+    }
+}

@@ -1,0 +1,164 @@
+//! The chunks that wait for a decode thread.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::array::cache::Key;
+use crate::array::chunks::Chunks;
+use crate::array::wish::{Wish, Wishes};
+use crate::limits;
+
+/// Chunks that wait for a decode thread.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    ready: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    /// Whether a thread is to look for something else to do.
+    is_woken: bool,
+    closed: bool,
+}
+
+/// One chunk to decode, as long as whoever asked for it wants it.
+pub(super) struct Job {
+    pub(super) chunks: Arc<Chunks>,
+    pub(super) number: u64,
+    pub(super) wish: Wish,
+}
+
+/// What a thread has to do.
+pub(super) enum Next {
+    Job(Job),
+    /// Nothing at present.
+    Nothing,
+    /// Nothing any more.
+    End,
+}
+
+impl Job {
+    fn key(&self) -> Key {
+        self.chunks.key(self.number)
+    }
+}
+
+impl Queue {
+    pub(super) fn new() -> Self {
+        Queue {
+            state: Mutex::default(),
+            ready: Condvar::new(),
+        }
+    }
+
+    /// Queues chunks of which a reader waits for the first: before all that is only expected.
+    pub(super) fn push_urgent(&self, chunks: &Arc<Chunks>, numbers: &[u64], wishes: &Wishes) {
+        let mut state = self.state();
+        for &number in numbers.iter().rev() {
+            state.jobs.push_front(job(chunks, number, wishes));
+        }
+        state.trim();
+        drop(state);
+        self.ready.notify_all();
+    }
+
+    /// Queues chunks that will be needed; as many of the first as there is room for are taken.
+    pub(super) fn push_expected(
+        &self,
+        chunks: &Arc<Chunks>,
+        numbers: &[u64],
+        wishes: &Wishes,
+    ) -> usize {
+        let mut state = self.state();
+        state.jobs.retain(|job| job.wish.holds());
+        let room = limits::PREFETCH_CHUNKS.saturating_sub(state.jobs.len());
+        let taken = room.min(numbers.len());
+        let jobs = numbers.iter().take(taken);
+        state
+            .jobs
+            .extend(jobs.map(|&number| job(chunks, number, wishes)));
+        drop(state);
+        // Usually one chunk: to wake a thread that finds nothing costs a hundredth of a decode.
+        for _ in 0..taken {
+            self.ready.notify_one();
+        }
+        taken
+    }
+
+    /// Removes a chunk that a reader decodes itself.
+    pub(super) fn take_over(&self, key: Key) {
+        self.state().jobs.retain(|job| job.key() != key);
+    }
+
+    /// Ends the threads once they are done with what they are doing.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        state.jobs.clear();
+        drop(state);
+        self.ready.notify_all();
+    }
+
+    /// Has a thread look whether there is something else to do than decoding.
+    pub(super) fn wake(&self) {
+        self.state().is_woken = true;
+        self.ready.notify_one();
+    }
+
+    /// The next chunk that is still wanted, as soon as there is one within `limit`.
+    pub(super) fn next(&self, limit: Option<Duration>) -> Next {
+        let mut state = self.state();
+        let mut has_waited = false;
+        loop {
+            if state.closed {
+                return Next::End;
+            }
+            match state.jobs.pop_front() {
+                Some(job) if job.wish.holds() => return Next::Job(job),
+                Some(_) => {}
+                None if has_waited || state.is_woken => {
+                    state.is_woken = false;
+                    return Next::Nothing;
+                }
+                None => {
+                    state = self.wait(state, limit);
+                    has_waited = true;
+                }
+            }
+        }
+    }
+
+    fn wait<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        limit: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
+        let Some(limit) = limit else {
+            let waited = self.ready.wait(state);
+            return waited.unwrap_or_else(PoisonError::into_inner);
+        };
+        let waited = self.ready.wait_timeout(state, limit);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn trim(&mut self) {
+        self.jobs.retain(|job| job.wish.holds());
+        self.jobs.truncate(limits::PREFETCH_CHUNKS);
+    }
+}
+
+fn job(chunks: &Arc<Chunks>, number: u64, wishes: &Wishes) -> Job {
+    Job {
+        chunks: Arc::clone(chunks),
+        number,
+        wish: wishes.wish(),
+    }
+}

@@ -1,0 +1,220 @@
+//! The bytes of one array, wherever they come from.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::array::allocation::Allocation;
+use crate::array::bytes::Bytes;
+use crate::array::engine::Engine;
+use crate::array::held::Held;
+use crate::array::prefetch::Stream;
+use crate::array::stored::Stored;
+use crate::array::strided::Strided;
+use crate::array::virtual_array::{SourceReader, VirtualArray};
+use crate::array::wish::Wish;
+use crate::error::Result;
+use crate::limits;
+use crate::model::Array;
+use crate::model::array::{Mappings, Storage};
+
+/// The bytes of one array; shared by all who have it open.
+#[derive(Debug)]
+pub struct Reader {
+    array: Arc<Array>,
+    length: u64,
+    content: Content,
+    allocation: OnceLock<Allocation>,
+    /// What the description takes; none for a source of another, which counts as one of those that are kept.
+    _held: Option<Held>,
+}
+
+/// Where the bytes come from.
+#[derive(Debug)]
+enum Content {
+    Stored(Stored),
+    Strided(Strided),
+    Virtual(VirtualArray),
+}
+
+impl Reader {
+    /// The bytes of `array`.
+    ///
+    /// # Errors
+    /// Why the storage is not readable, as the description says; `Unsupported` for a filter that cannot
+    /// be undone; `Corrupt` where the description contradicts itself; `Limit` for pieces of a block
+    /// over the limit; `Io` (`OutOfMemory`) where the descriptions of all that is open take too much.
+    pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
+        Self::at_depth(engine, array, 0)
+    }
+
+    /// The bytes of an array that is a source of `depth` virtual arrays, one for the other.
+    fn at_depth(engine: &Arc<Engine>, array: Arc<Array>, depth: usize) -> Result<Reader> {
+        let length = array.bytes()?;
+        let content = Content::new(engine, &array, length, depth)?;
+        let weight = array.weight().saturating_add(content.weight(&array));
+        let held = match depth {
+            0 => Some(engine.hold(weight)?),
+            _ => None,
+        };
+        Ok(Reader {
+            array,
+            length,
+            content,
+            allocation: OnceLock::new(),
+            _held: held,
+        })
+    }
+
+    /// The description.
+    pub fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    /// Bytes of all elements.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The `length` bytes at `offset`; fewer only where the array ends.
+    ///
+    /// # Errors
+    /// As a part of them cannot be read or decoded; never zeros in its stead.
+    pub fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_in(None, offset, length, &Wish::default())
+    }
+
+    /// As `read`, for somebody who may go away: what is decoded for nobody else is given up then.
+    /// Of the reads that belong to `stream`, what a sequential reader needs next is decoded ahead.
+    ///
+    /// # Errors
+    /// As `read`; [`Error::unwanted`](crate::error::Error::unwanted) once the wish does not hold
+    /// any more.
+    pub fn read_in(
+        &self,
+        stream: Option<&Stream>,
+        offset: u64,
+        length: usize,
+        wish: &Wish,
+    ) -> Result<Bytes> {
+        let end = self.end(offset, length);
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        match &self.content {
+            Content::Stored(stored) => stored.read(offset, end, stream, wish),
+            Content::Strided(strided) => strided.read(offset, end, stream, wish),
+            Content::Virtual(parts) => parts.read(offset, end),
+        }
+    }
+
+    /// As `read_in`, if the bytes are to be had without decoding, waiting or searching an index:
+    /// those of one chunk that is decoded already, or that stand in the file as they are.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_now(&self, stream: &Stream, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let end = self.end(offset, length);
+        if offset >= end {
+            return Ok(Some(Bytes::from(Vec::new())));
+        }
+        match &self.content {
+            Content::Stored(stored) => stored.read_now(offset, end, Some(stream)),
+            Content::Strided(strided) => strided.read_now(offset, end, Some(stream)),
+            Content::Virtual(_) => Ok(None),
+        }
+    }
+
+    fn end(&self, offset: u64, length: usize) -> u64 {
+        offset.saturating_add(length as u64).min(self.length)
+    }
+
+    /// Whether reading it may take long for each byte: it is decoded.
+    pub fn is_encoded(&self) -> bool {
+        match &self.content {
+            Content::Stored(stored) => stored.is_encoded(),
+            Content::Strided(_) | Content::Virtual(_) => true,
+        }
+    }
+
+    /// Hands over all bytes in order; those of an encoded block so that each piece is decoded once.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_all(&self, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+        const PART: u64 = 1 << 20;
+        let piece = match &self.content {
+            Content::Stored(stored) => stored.chunk_bytes().unwrap_or(1).min(limits::CHUNK_BYTES),
+            _ => 1,
+        };
+        let part = piece * (PART / piece).max(1);
+        for offset in (0..self.length).step_by(part as usize) {
+            visit(&self.read(offset, part as usize)?);
+        }
+        Ok(())
+    }
+
+    /// What of the array is stored; found once, by a walk over the chunk index within limits.
+    ///
+    /// # Errors
+    /// As the chunk index is damaged.
+    pub fn allocation(&self) -> Result<Allocation> {
+        if let Some(known) = self.allocation.get() {
+            return Ok(known.clone());
+        }
+        let found = match &self.content {
+            Content::Stored(stored) => stored.allocation()?,
+            Content::Strided(strided) => {
+                Allocation::dense(strided.stored_bytes(self.length)?, self.length)
+            }
+            Content::Virtual(_) => Allocation::dense(self.length, self.length),
+        };
+        Ok(self.allocation.get_or_init(|| found).clone())
+    }
+}
+
+impl SourceReader for Reader {
+    fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        Reader::read(self, offset, length)
+    }
+}
+
+impl Content {
+    fn new(engine: &Arc<Engine>, array: &Arc<Array>, length: u64, depth: usize) -> Result<Self> {
+        Ok(match &array.storage {
+            Ok(Storage::Strided(strided)) if length > 0 => {
+                Content::Strided(Strided::new(engine, array, strided)?)
+            }
+            Ok(Storage::Virtual(mappings)) if length > 0 => {
+                Content::Virtual(virtual_array(engine, array, mappings, depth)?)
+            }
+            _ => Content::Stored(Stored::new(engine, array)?),
+        })
+    }
+
+    /// Bytes of memory that it takes beside the description.
+    fn weight(&self, array: &Array) -> u64 {
+        match (self, &array.storage) {
+            (Content::Virtual(parts), _) => parts.weight(),
+            (Content::Strided(_), Ok(Storage::Strided(strided))) => strided.base.weight(),
+            _ => 0,
+        }
+    }
+}
+
+/// The array that `mappings` make of others, each of which has a reader of its own.
+fn virtual_array(
+    engine: &Arc<Engine>,
+    array: &Arc<Array>,
+    mappings: &Mappings,
+    depth: usize,
+) -> Result<VirtualArray> {
+    let sources = &engine.sources;
+    let engine = Arc::clone(engine);
+    let open_reader = move |array| -> Result<Box<dyn SourceReader>> {
+        Ok(Box::new(Reader::at_depth(&engine, array, depth + 1)?))
+    };
+    VirtualArray::new(array, mappings, depth, sources, Box::new(open_reader))
+}
