@@ -3,18 +3,51 @@
 //!
 //! HDF5 3.0, VII.C and VII.D.
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
-use crate::hdf5::index::{Geometry, chunks_along};
+use crate::hdf5::index::{Geometry, bit_is_set, chunks_along};
 use crate::hdf5::metadata::{Metadata, verify_checksum};
-use crate::model::storage::{ChunkVisitor, StoredChunk};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::{Cursor, to_u64, to_usize};
 
 const CHECKSUM: u64 = 4;
+
+/// An index that is an array of chunks by number.
+pub(super) trait ChunkArray: fmt::Debug + Send + Sync {
+    /// The chunks and the form of their entries.
+    fn chunks(&self) -> &NumberedChunks;
+
+    /// Chunk `number`, `None` where it was never stored; the array's first block is at `root`.
+    fn chunk(&self, root: u64, number: u64) -> Result<Option<StoredChunk>>;
+
+    /// Hands the chunks of number `from` or higher to `visit`; where that breaks off, the number of
+    /// the next chunk.
+    fn visit(&self, root: u64, from: u64, visit: &mut ChunkVisitor<'_>)
+    -> Result<ControlFlow<u64>>;
+}
+
+impl<A: ChunkArray> ChunkIndex for A {
+    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
+        match (self.chunks().root, self.chunks().number(place)) {
+            (Some(root), Some(number)) => self.chunk(root, number),
+            _ => Ok(None),
+        }
+    }
+
+    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        let from = place.0.first().copied().unwrap_or(0);
+        if let Some(root) = self.chunks().root {
+            let next = self.visit(root, from, visit)?.break_value();
+            place.0 = vec![next.unwrap_or(u64::MAX)];
+        }
+        Ok(())
+    }
+}
 
 /// The chunks of a dataset by number, and the form of their entries.
 #[derive(Debug)]
@@ -25,11 +58,13 @@ pub(super) struct NumberedChunks {
     pub(super) form: EntryForm,
     /// Absolute offset of the array's header, which all its blocks name.
     pub(super) header: u64,
+    /// Absolute offset of the array's first block, where one was ever written.
+    pub(super) root: Option<u64>,
 }
 
 impl NumberedChunks {
     /// The number of the chunk at `place`; `None` outside the current extent.
-    pub(super) fn number(&self, place: &[u64]) -> Option<u64> {
+    fn number(&self, place: &[u64]) -> Option<u64> {
         match self.geometry.holds(place) {
             true => self.numbering.number(place),
             false => None,
@@ -66,12 +101,66 @@ impl NumberedChunks {
         }
     }
 
-    /// Page `page` of those that begin at `at`. Each has its own checksum.
-    pub(super) fn page(&self, at: u64, page: u64, paging: Paging) -> Result<Block> {
-        let stride = self.bytes(paging.page_entries).saturating_add(CHECKSUM);
-        let at = at.saturating_add(page.saturating_mul(stride));
+    /// Bytes of the entries of a data block that stand in itself.
+    pub(super) fn content_bytes(&self, paging: Paging) -> u64 {
+        match paging.pages() {
+            0 => self.bytes(paging.entries),
+            _ => 0,
+        }
+    }
+
+    /// Entry `i` of a data block.
+    pub(super) fn entry_of(&self, data: &DataBlock<'_>, i: u64) -> Result<Option<StoredChunk>> {
+        if data.paging.pages() == 0 {
+            return self.entry(data.block, i);
+        }
+        let (page, i) = data.paging.locate(i);
+        match self.page(data, page)? {
+            Some(page) => self.entry(&page, i),
+            None => Ok(None),
+        }
+    }
+
+    /// Hands the chunks of a data block of number `from` or higher to `visit`; where that breaks
+    /// off, the number of the next chunk.
+    pub(super) fn visit_all(
+        &self,
+        data: &DataBlock<'_>,
+        from: u64,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<ControlFlow<u64>> {
+        let DataBlock { paging, start, .. } = *data;
+        if paging.pages() == 0 {
+            return self.visit(data.block, (start, paging.entries), from, visit);
+        }
+        let (first_page, _) = paging.locate(from.saturating_sub(start));
+        for page in first_page..paging.pages() {
+            let Some(block) = self.page(data, page)? else {
+                continue;
+            };
+            let (first, count) = paging.span(page);
+            let span = (start.saturating_add(first), count);
+            let visited = self.visit(&block, span, from, visit)?;
+            if visited.is_break() {
+                return Ok(visited);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Page `page` of a data block, `None` where it was never written. Each has its own checksum.
+    fn page(&self, data: &DataBlock<'_>, page: u64) -> Result<Option<Block>> {
+        let DataBlock { block, paging, .. } = *data;
+        if !bit_is_set(data.bitmap, data.first_bit.saturating_add(page)) {
+            return Ok(None);
+        }
+        let past = || block.corrupt("ends past all files");
+        let stride = self.bytes(paging.page_entries).checked_add(CHECKSUM);
+        let before = stride.and_then(|stride| stride.checked_mul(page));
+        let at = before.and_then(|before| block.end()?.checked_add(before));
         let (_, count) = paging.span(page);
-        self.block(at, 0, self.bytes(count), paging.what)
+        let page = self.block(at.ok_or_else(past)?, 0, self.bytes(count), paging.what)?;
+        Ok(Some(page))
     }
 
     /// Entry `i` of `block`.
@@ -163,15 +252,26 @@ impl Block {
     }
 
     /// Absolute offset of the next byte behind the block.
-    pub(super) fn end(&self) -> Result<u64> {
-        let end = self.at.checked_add(to_u64(self.bytes.len()));
-        end.ok_or_else(|| self.corrupt("ends past all files"))
+    fn end(&self) -> Option<u64> {
+        self.at.checked_add(to_u64(self.bytes.len()))
     }
 
     /// The block is corrupt for the reason `why`.
     pub(super) fn corrupt(&self, why: &str) -> Error {
         Error::corrupt(format!("{}: {why}", self.what), self.at)
     }
+}
+
+/// A data block: with all its entries, or before its pages.
+pub(super) struct DataBlock<'b> {
+    pub(super) block: &'b Block,
+    pub(super) paging: Paging,
+    /// The number of its first chunk.
+    pub(super) start: u64,
+    /// Which pages were ever written, if there are pages.
+    pub(super) bitmap: &'b [u8],
+    /// The bit of its first page.
+    pub(super) first_bit: u64,
 }
 
 /// How the entries of a data block are spread over pages.

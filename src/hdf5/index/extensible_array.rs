@@ -10,12 +10,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::index::array::{Block, NumberedChunks, Paging};
+use crate::hdf5::index::Geometry;
+use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
-use crate::hdf5::index::{Geometry, bit_is_set};
 use crate::hdf5::metadata::Metadata;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
+use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::{Cursor, to_u64, to_usize};
 
 const HEADER: &str = "extensible array header";
@@ -29,7 +29,6 @@ const PAGE: &str = "extensible array data block page";
 pub struct ExtensibleArray {
     chunks: NumberedChunks,
     sizes: Sizes,
-    index_block: Option<u64>,
 }
 
 /// The header's numbers, from which all sizes follow.
@@ -156,7 +155,7 @@ impl ExtensibleArray {
         let entry_size = usize::from(cursor.u8()?);
         let sizes = Sizes::read(&mut cursor)?;
         cursor.skip(statistics)?;
-        let index_block = meta.address(&mut cursor)?;
+        let root = meta.address(&mut cursor)?;
         let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
         let numbering = Numbering::unlimited(&geometry, at)?;
         Ok(ExtensibleArray {
@@ -166,19 +165,20 @@ impl ExtensibleArray {
                 numbering,
                 form,
                 header: at,
+                root,
             },
             sizes,
-            index_block,
         })
     }
 }
 
-impl ChunkIndex for ExtensibleArray {
-    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        let (Some(number), Some(at)) = (self.chunks.number(place), self.index_block) else {
-            return Ok(None);
-        };
-        let index = self.index_block(at)?;
+impl ChunkArray for ExtensibleArray {
+    fn chunks(&self) -> &NumberedChunks {
+        &self.chunks
+    }
+
+    fn chunk(&self, root: u64, number: u64) -> Result<Option<StoredChunk>> {
+        let index = self.index_block(root)?;
         let Some(i) = number.checked_sub(self.sizes.index_entries) else {
             return self.chunks.entry(&index, number);
         };
@@ -188,44 +188,23 @@ impl ChunkIndex for ExtensibleArray {
         let rest = i.saturating_sub(super_block.start);
         let data_block = rest.checked_div(super_block.entries).unwrap_or(0);
         let entry = rest.checked_rem(super_block.entries).unwrap_or(0);
-        match self.addresses(&index, u)? {
-            Some(addresses) => self.entry(&addresses, data_block, entry),
-            None => Ok(None),
-        }
-    }
-
-    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        let from = place.0.first().copied().unwrap_or(0);
-        let next = self.walk_numbers(from, visit)?.break_value();
-        place.0 = vec![next.unwrap_or(u64::MAX)];
-        Ok(())
-    }
-}
-
-impl ExtensibleArray {
-    /// Entry `entry` of data block `i` of a super block.
-    fn entry(&self, addresses: &Addresses, i: u64, entry: u64) -> Result<Option<StoredChunk>> {
-        let Some(at) = self.address(addresses, i)? else {
+        let Some(addresses) = self.addresses(&index, u)? else {
             return Ok(None);
         };
-        let block = self.data_block(addresses, i, at)?;
-        if addresses.paging.pages() == 0 {
-            return self.chunks.entry(&block, entry);
-        }
-        let (page, entry) = addresses.paging.locate(entry);
-        match self.page(addresses, i, &block, page)? {
-            Some(page) => self.chunks.entry(&page, entry),
-            None => Ok(None),
-        }
+        let Some(block) = self.read_data_block(&addresses, data_block)? else {
+            return Ok(None);
+        };
+        let data_block = self.data_block(&addresses, data_block, &block)?;
+        self.chunks.entry_of(&data_block, entry)
     }
 
-    /// Hands the chunks of number `from` or higher to `visit`; where that breaks off, the number of
-    /// the next chunk.
-    fn walk_numbers(&self, from: u64, visit: &mut ChunkVisitor<'_>) -> Result<ControlFlow<u64>> {
-        let Some(at) = self.index_block else {
-            return Ok(ControlFlow::Continue(()));
-        };
-        let index = self.index_block(at)?;
+    fn visit(
+        &self,
+        root: u64,
+        from: u64,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<ControlFlow<u64>> {
+        let index = self.index_block(root)?;
         let in_index = (0, self.sizes.index_entries);
         let visited = self.chunks.visit(&index, in_index, from, visit)?;
         if visited.is_break() {
@@ -241,7 +220,9 @@ impl ExtensibleArray {
         }
         Ok(ControlFlow::Continue(()))
     }
+}
 
+impl ExtensibleArray {
     fn walk_super_block(
         &self,
         index: &Block,
@@ -256,40 +237,11 @@ impl ExtensibleArray {
         let before = from.saturating_sub(self.sizes.index_entries);
         let first = before.saturating_sub(start).checked_div(entries);
         for i in first.unwrap_or(0)..addresses.super_block.blocks {
-            let Some(at) = self.address(&addresses, i)? else {
+            let Some(block) = self.read_data_block(&addresses, i)? else {
                 continue;
             };
-            let block = self.data_block(&addresses, i, at)?;
-            let visited = self.walk_data_block(&addresses, (i, &block), from, visit)?;
-            if visited.is_break() {
-                return Ok(visited);
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    fn walk_data_block(
-        &self,
-        addresses: &Addresses,
-        (i, block): (u64, &Block),
-        from: u64,
-        visit: &mut ChunkVisitor<'_>,
-    ) -> Result<ControlFlow<u64>> {
-        let start = addresses.super_block.block_start(i);
-        let start = start.saturating_add(self.sizes.index_entries);
-        let paging = addresses.paging;
-        if paging.pages() == 0 {
-            let all = (start, paging.entries);
-            return self.chunks.visit(block, all, from, visit);
-        }
-        let (first_page, _) = paging.locate(from.saturating_sub(start));
-        for page in first_page..paging.pages() {
-            let Some(block) = self.page(addresses, i, block, page)? else {
-                continue;
-            };
-            let (first, count) = paging.span(page);
-            let span = (start.saturating_add(first), count);
-            let visited = self.chunks.visit(&block, span, from, visit)?;
+            let data_block = self.data_block(&addresses, i, &block)?;
+            let visited = self.chunks.visit_all(&data_block, from, visit)?;
             if visited.is_break() {
                 return Ok(visited);
             }
@@ -368,11 +320,12 @@ impl ExtensibleArray {
     }
 
     /// Data block `i` of a super block: with all its entries, or before its pages.
-    fn data_block(&self, addresses: &Addresses, i: u64, at: u64) -> Result<Block> {
-        let content = match addresses.paging.pages() {
-            0 => self.chunks.bytes(addresses.paging.entries),
-            _ => 0,
+    fn read_data_block(&self, addresses: &Addresses, i: u64) -> Result<Option<Block>> {
+        let before = addresses.before.saturating_add(self.address_bytes(i));
+        let Some(at) = self.address_at(&addresses.block, before)? else {
+            return Ok(None);
         };
+        let content = self.chunks.content_bytes(addresses.paging);
         let prefix = self.offset_prefix();
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
         let offset = self.offset(&block, b"EADB")?;
@@ -382,37 +335,32 @@ impl ExtensibleArray {
             .super_block
             .block_start(addresses.first_block.saturating_add(i));
         match offset == start || offset == counted {
-            true => Ok(block),
+            true => Ok(Some(block)),
             false => Err(block.corrupt("stands at another place of the array")),
         }
     }
 
-    /// Page `page` of data block `i` of a super block, `None` where it was never written.
-    fn page(
+    /// The pages of data block `i`: the bits of all data blocks follow each other, though whole
+    /// bytes are set aside for each block.
+    fn data_block<'b>(
         &self,
-        addresses: &Addresses,
+        addresses: &'b Addresses,
         i: u64,
-        block: &Block,
-        page: u64,
-    ) -> Result<Option<Block>> {
-        let content = addresses.block.content()?;
-        if !addresses.bitmap {
-            return Err(content.unsupported("paged data block without a bitmap"));
+        block: &'b Block,
+    ) -> Result<DataBlock<'b>> {
+        let bitmap = addresses.block.content()?;
+        let paging = addresses.paging;
+        if paging.pages() > 0 && !addresses.bitmap {
+            return Err(bitmap.unsupported("paged data block without a bitmap"));
         }
-        // The bits of all data blocks follow each other, though whole bytes are set aside for each block.
-        let pages = addresses.paging.pages();
-        let bit = i.saturating_mul(pages).saturating_add(page);
-        if !bit_is_set(content.rest(), bit) {
-            return Ok(None);
-        }
-        let page = self.chunks.page(block.end()?, page, addresses.paging)?;
-        Ok(Some(page))
-    }
-
-    /// The address of data block `i` of a super block.
-    fn address(&self, addresses: &Addresses, i: u64) -> Result<Option<u64>> {
-        let before = addresses.before.saturating_add(self.address_bytes(i));
-        self.address_at(&addresses.block, before)
+        let before = addresses.super_block.block_start(i);
+        Ok(DataBlock {
+            block,
+            paging,
+            start: before.saturating_add(self.sizes.index_entries),
+            bitmap: bitmap.rest(),
+            first_bit: i.saturating_mul(paging.pages()),
+        })
     }
 
     /// The address in `block`, `before` bytes from its content on.
@@ -443,6 +391,7 @@ impl ExtensibleArray {
 mod tests {
     use super::*;
     use crate::hdf5::testing::{file, sealed, walked, words};
+    use crate::model::storage::ChunkIndex;
 
     const UNDEFINED: u64 = u64::MAX;
 

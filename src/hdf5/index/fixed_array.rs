@@ -7,12 +7,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::index::array::{Block, NumberedChunks, Paging};
+use crate::hdf5::index::Geometry;
+use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Paging};
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
-use crate::hdf5::index::{Geometry, bit_is_set};
 use crate::hdf5::metadata::Metadata;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
+use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::to_u64;
 
 const HEADER: &str = "fixed array header";
@@ -24,7 +24,6 @@ const PAGE: &str = "fixed array data block page";
 pub struct FixedArray {
     chunks: NumberedChunks,
     paging: Paging,
-    data_block: Option<u64>,
 }
 
 impl FixedArray {
@@ -40,7 +39,7 @@ impl FixedArray {
         let entry_size = usize::from(cursor.u8()?);
         let page_bits = cursor.u8()?;
         let entries = meta.length(&mut cursor)?;
-        let data_block = meta.address(&mut cursor)?;
+        let root = meta.address(&mut cursor)?;
 
         let form = EntryForm::new(&meta, filtered, entry_size, &geometry, &cursor)?;
         let numbering = Numbering::limited(&geometry, at)?;
@@ -54,82 +53,54 @@ impl FixedArray {
                 numbering,
                 form,
                 header: at,
+                root,
             },
             paging: Paging::new(entries, page_bits, PAGE),
-            data_block,
         })
     }
 }
 
-impl ChunkIndex for FixedArray {
-    fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>> {
-        let (Some(number), Some(at)) = (self.chunks.number(place), self.data_block) else {
-            return Ok(None);
-        };
-        let data_block = self.data_block(at)?;
-        if self.paging.pages() == 0 {
-            return self.chunks.entry(&data_block, number);
-        }
-        let (page, i) = self.paging.locate(number);
-        match self.page(&data_block, page)? {
-            Some(page) => self.chunks.entry(&page, i),
-            None => Ok(None),
-        }
+impl ChunkArray for FixedArray {
+    fn chunks(&self) -> &NumberedChunks {
+        &self.chunks
     }
 
-    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        let from = place.0.first().copied().unwrap_or(0);
-        let next = self.walk_numbers(from, visit)?.break_value();
-        place.0 = vec![next.unwrap_or(self.paging.entries)];
-        Ok(())
+    fn chunk(&self, root: u64, number: u64) -> Result<Option<StoredChunk>> {
+        let block = self.read_data_block(root)?;
+        self.chunks.entry_of(&self.data_block(&block)?, number)
+    }
+
+    fn visit(
+        &self,
+        root: u64,
+        from: u64,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<ControlFlow<u64>> {
+        let block = self.read_data_block(root)?;
+        self.chunks
+            .visit_all(&self.data_block(&block)?, from, visit)
     }
 }
 
 impl FixedArray {
-    /// Hands the chunks of number `from` or higher to `visit`; where that breaks off, the number of
-    /// the next chunk.
-    fn walk_numbers(&self, from: u64, visit: &mut ChunkVisitor<'_>) -> Result<ControlFlow<u64>> {
-        let Some(at) = self.data_block else {
-            return Ok(ControlFlow::Continue(()));
-        };
-        let data_block = self.data_block(at)?;
-        if self.paging.pages() == 0 {
-            let all = (0, self.paging.entries);
-            return self.chunks.visit(&data_block, all, from, visit);
-        }
-        let (first_page, _) = self.paging.locate(from);
-        for page in first_page..self.paging.pages() {
-            let Some(block) = self.page(&data_block, page)? else {
-                continue;
-            };
-            let span = self.paging.span(page);
-            let visited = self.chunks.visit(&block, span, from, visit)?;
-            if visited.is_break() {
-                return Ok(visited);
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
     /// The data block: with all entries, or with the bitmap of its pages.
-    fn data_block(&self, at: u64) -> Result<Block> {
+    fn read_data_block(&self, at: u64) -> Result<Block> {
         let prefix = self.chunks.prefix();
-        let content = match self.paging.pages() {
-            0 => self.chunks.bytes(self.paging.entries),
-            pages => pages.div_ceil(8),
-        };
+        let bitmap = self.paging.pages().div_ceil(8);
+        let content = self.chunks.content_bytes(self.paging).max(bitmap);
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
         self.chunks.owned(&block, b"FADB")?;
         Ok(block)
     }
 
-    /// Page `page`, `None` where it was never written.
-    fn page(&self, data_block: &Block, page: u64) -> Result<Option<Block>> {
-        if !bit_is_set(data_block.content()?.rest(), page) {
-            return Ok(None);
-        }
-        let pages = data_block.end()?;
-        self.chunks.page(pages, page, self.paging).map(Some)
+    fn data_block<'b>(&self, block: &'b Block) -> Result<DataBlock<'b>> {
+        Ok(DataBlock {
+            block,
+            paging: self.paging,
+            start: 0,
+            bitmap: block.content()?.rest(),
+            first_bit: 0,
+        })
     }
 }
 
@@ -137,6 +108,7 @@ impl FixedArray {
 mod tests {
     use super::*;
     use crate::hdf5::testing::{file, sealed, walked, words};
+    use crate::model::storage::ChunkIndex;
 
     const UNDEFINED: u64 = u64::MAX;
 
