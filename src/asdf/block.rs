@@ -190,9 +190,9 @@ fn is_overfull(window: &mut Window<'_>, block: &Block) -> Result<bool> {
     if block.streamed || block.used_size <= block.allocated_size {
         return Ok(false);
     }
-    let mut begins_at = |length: u64| {
-        let at = block.data.saturating_add(length);
-        Ok(window.piece(at..at.saturating_add(4))? == MAGIC)
+    let mut begins_at = |length: u64| match block.data.checked_add(length) {
+        Some(at) => Ok(window.piece(at..at.saturating_add(4))? == MAGIC),
+        None => Ok(false),
     };
     Ok(!begins_at(block.allocated_size)? && begins_at(block.used_size)?)
 }

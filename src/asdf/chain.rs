@@ -195,12 +195,12 @@ fn recover(source: &dyn Source, blocks: &mut Blocks) -> Result<()> {
 }
 
 impl Blocks {
-    /// The place in the list of the block that an ndarray's `source` names; negative numbers count
-    /// from the end.
+    /// The place in the list of the block that the `source` at file offset `at` names; negative
+    /// numbers count from the end.
     ///
     /// # Errors
     /// `Corrupt` where there is no such block, or none can be told.
-    pub fn place(&self, number: i128) -> Result<usize> {
+    pub fn place(&self, number: i128, at: u64) -> Result<usize> {
         let count = i128::from(to_u64(self.list.len()));
         let place = match number {
             0.. => number,
@@ -212,13 +212,13 @@ impl Blocks {
         let place = u64::try_from(place)
             .ok()
             .filter(|&place| i128::from(place) < count);
-        place.map_or_else(|| Err(self.missing(number)), to_usize)
+        place.map_or_else(|| Err(self.missing(number, at)), to_usize)
     }
 
-    fn missing(&self, number: i128) -> Error {
+    fn missing(&self, number: i128, at: u64) -> Error {
         match &self.broken {
             Some(error) => error.clone(),
-            None => Error::corrupt(format!("ndarray: there is no block {number}"), None),
+            None => Error::corrupt(format!("ndarray: there is no block {number}"), at),
         }
     }
 
@@ -260,8 +260,17 @@ mod tests {
         let (blocks, list) = walked([bytes, b"\0\0\0\0\0".to_vec()].concat());
         assert_eq!(places(&list), [Some(5), Some(64)]);
         assert_eq!((first(&list).data, first(&list).size()), (59, Ok(3)));
-        assert_eq!((blocks.place(-1), blocks.broken.is_none()), (Ok(1), true));
-        assert!(blocks.place(2).is_err() && blocks.place(-3).is_err());
+        assert_eq!(
+            (blocks.place(-1, 7), blocks.broken.is_none()),
+            (Ok(1), true)
+        );
+        for number in [2, -3] {
+            let why = blocks.place(number, 7).unwrap_err().to_string();
+            assert_eq!(
+                why,
+                format!("ndarray: there is no block {number} (corrupt, at byte 7)")
+            );
+        }
     }
 
     #[test]
@@ -275,7 +284,7 @@ mod tests {
         let (without, list) = walked(bytes[..168].to_vec());
         assert_eq!(places(&list), [Some(0)]);
         assert!(
-            without.place(-1).is_err(),
+            without.place(-1, 7).is_err(),
             "which block is the last is not known"
         );
     }
@@ -308,22 +317,22 @@ mod tests {
         hidden[56..60].fill(0);
         let (blocks, list) = walked([&hidden[..], index].concat());
         assert_eq!(
-            (places(&list), blocks.place(-1)),
+            (places(&list), blocks.place(-1, 7)),
             (vec![Some(0), None, Some(112)], Ok(2))
         );
         let (blocks, _) = walked(hidden.clone());
-        assert!(blocks.place(-1).is_err() && blocks.place(0) == Ok(0));
+        assert!(blocks.place(-1, 7).is_err() && blocks.place(0, 7) == Ok(0));
         // All of the last one is gone.
         hidden[112..].fill(0);
         hidden[56..112].fill(0);
         let (blocks, _) = walked([&hidden[..], index].concat());
-        assert!(blocks.place(-1).is_err() && blocks.place(1).is_err());
+        assert!(blocks.place(-1, 7).is_err() && blocks.place(1, 7).is_err());
         // Nothing is, where the index says so or nothing else is there.
         let zeros = vec![0; 100_000];
         let (blocks, _) = walked([&chain[..], &zeros, index].concat());
-        assert_eq!((blocks.place(-1), blocks.broken), (Ok(2), None));
+        assert_eq!((blocks.place(-1, 7), blocks.broken), (Ok(2), None));
         let (blocks, _) = walked([&chain[..], &zeros].concat());
-        assert_eq!((blocks.place(-1), blocks.broken), (Ok(2), None));
+        assert_eq!((blocks.place(-1, 7), blocks.broken), (Ok(2), None));
     }
 
     #[test]
@@ -333,7 +342,7 @@ mod tests {
         bytes[3] = 0;
         let (blocks, list) = walked(bytes.clone());
         assert_eq!(places(&list), [None, Some(59)]);
-        assert_eq!((blocks.place(1), blocks.place(-1)), (Ok(1), Ok(1)));
+        assert_eq!((blocks.place(1, 7), blocks.place(-1, 7)), (Ok(1), Ok(1)));
         let source = MemorySource::new(bytes.clone());
         assert_eq!(super::first(&source, 0).unwrap().list, [3]);
         // An index that begins elsewhere says nothing about the gap.
@@ -349,10 +358,10 @@ mod tests {
         let mut chain = [block(b"ab", 2), block(b"cd", 2)].concat();
         chain[9] = 1;
         let (blocks, _) = walked([&chain[..], index].concat());
-        assert_eq!(blocks.place(-1), Ok(1));
+        assert_eq!(blocks.place(-1, 7), Ok(1));
         let (blocks, _) = walked(chain);
-        assert!(blocks.place(-1).is_err() && blocks.place(1).is_err());
-        assert_eq!(blocks.place(0), Ok(0));
+        assert!(blocks.place(-1, 7).is_err() && blocks.place(1, 7).is_err());
+        assert_eq!(blocks.place(0, 7), Ok(0));
     }
 
     /// A file on a disk that fails where this range is read.

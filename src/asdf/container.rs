@@ -211,9 +211,10 @@ fn scalar(document: &Document, index: Index) -> Vec<u8> {
     bytes
 }
 
-fn lost() -> Error {
+/// The alias leads to a node that has no path.
+fn no_path(tree: &Tree, node: Index) -> Error {
     let what = "alias: its node has no place, or is too deep under long names";
-    Error::corrupt(what, None)
+    Error::corrupt(what, tree.document().file_offset(node))
 }
 
 /// The link at `slot` of a group.
@@ -226,7 +227,7 @@ fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
             let node = id(node);
             LinkTarget::Reference { file, node }
         }
-        Target::Lost => LinkTarget::Damaged(lost()),
+        Target::NoPath(node) => LinkTarget::Damaged(no_path(tree, node)),
         Target::TooLong => {
             let most = to_u64(limits::TREE_PATH);
             LinkTarget::Damaged(Error::limit("text of a reference", most))
@@ -267,12 +268,12 @@ impl Container for File {
     }
 
     fn names(&self, target: &LinkTarget) -> Result<Vec<Vec<u8>>> {
-        let names = match target {
-            LinkTarget::Alias(node) => self.tree.path(self.index(*node)?),
-            LinkTarget::Reference { node, .. } => self.tree.referred(self.index(*node)?),
-            _ => Some(Vec::new()),
+        let (node, path): (_, fn(&Tree, Index) -> _) = match target {
+            LinkTarget::Alias(node) => (self.index(*node)?, Tree::path),
+            LinkTarget::Reference { node, .. } => (self.index(*node)?, Tree::referred),
+            _ => return Ok(Vec::new()),
         };
-        names.ok_or_else(lost)
+        path(&self.tree, node).ok_or_else(|| no_path(&self.tree, node))
     }
 
     fn attributes(
@@ -414,7 +415,8 @@ impl Extras for File {
         if document.text(mask).is_some() {
             return Ok(Some(Mask::Number(scalar(document, mask))));
         }
-        let missing = || Error::corrupt("ndarray: its mask is not in this file", None);
+        let at = document.file_offset(mask);
+        let missing = || Error::corrupt("ndarray: its mask is not in this file", at);
         self.tree
             .meant(mask, &mut { limits::TREE_NODES })
             .map(|target| Some(Mask::Node(id(target))))

@@ -334,12 +334,13 @@ impl<'a> Parser<'a> {
 
     /// The place of the block that an integer `source`, or an empty URI, names.
     fn place(&self, source: Index) -> Result<usize> {
+        let at = self.document.file_offset(source);
         if self.document.is_text(source) {
-            return self.contents.blocks().place(0);
+            return self.contents.blocks().place(0, at);
         }
         let number = fields::integer(self.document, source)?;
         let number = number.ok_or_else(|| self.corrupt(source, "source"))?;
-        self.contents.blocks().place(number)
+        self.contents.blocks().place(number, at)
     }
 
     fn shape(&self, node: Index) -> Result<Vec<Length>> {
@@ -411,7 +412,7 @@ impl View {
     fn storage(&self, contents: &Contents, place: usize, dims: &[u64]) -> Result<Storage> {
         let block = contents.block(place)?;
         let bytes = shape::product(dims)?.checked_mul(u64::from(self.datatype.size));
-        let bytes = bytes.ok_or_else(|| Error::limit("size of an array", u64::MAX))?;
+        let bytes = bytes.ok_or_else(too_large)?;
         if bytes == 0 {
             return Ok(Storage::Empty);
         }
@@ -442,7 +443,7 @@ impl View {
             if dim != 1 && stride != packed {
                 break;
             }
-            run = run.saturating_mul(dim);
+            run = run.checked_mul(dim).ok_or_else(too_large)?;
         }
         Ok(run)
     }
@@ -455,7 +456,9 @@ impl View {
         let inner = fixed(inner).unwrap_or_default();
         let row = match self.strides.as_ref().and_then(|strides| strides.first()) {
             Some(stride) => stride.unsigned_abs(),
-            None => shape::product(&inner)?.saturating_mul(u64::from(self.datatype.size)),
+            None => shape::product(&inner)?
+                .checked_mul(u64::from(self.datatype.size))
+                .ok_or_else(too_large)?,
         };
         let mut dims = vec![size.checked_div(row).unwrap_or(0)];
         dims.extend(inner);
@@ -485,7 +488,7 @@ impl View {
         }
     }
 
-    /// Every element must lie within the block's `size` bytes.
+    /// Every element must lie within the block's `size` bytes. A sum that saturates does not.
     fn check(&self, dims: &[u64], strides: &[i64], size: u64, at: u64) -> Result<()> {
         let reach = |(&dim, &stride): (&u64, &i64)| {
             i128::from(dim.saturating_sub(1)).saturating_mul(i128::from(stride))
@@ -524,6 +527,10 @@ impl View {
         let dims: Vec<u64> = dims.collect();
         self.array(self.shape(&dims), layout, Err(error))
     }
+}
+
+fn too_large() -> Error {
+    Error::limit("size of an array", u64::MAX)
 }
 
 /// The strides of elements of `size` bytes that follow each other in C order.

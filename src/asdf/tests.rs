@@ -399,6 +399,15 @@ fn what_is_no_ndarray_is_an_error_of_its_node() {
 }
 
 #[test]
+fn a_row_of_more_bytes_than_fit_64_bits_is_an_error() {
+    let tree = "x: !core/ndarray-1.0.0\n  source: 0\n  datatype: int64\n  byteorder: little\n";
+    let tree = format!("{tree}  shape: ['*', 4611686018427387904]\n");
+    let file = open(&tree, &[plain(b"abcdefgh")]);
+    let error = array(&file, "x").storage.as_ref().unwrap_err().clone();
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
+}
+
+#[test]
 fn other_files_are_opened_beside_the_source() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(

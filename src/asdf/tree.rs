@@ -107,7 +107,7 @@ pub enum Target {
         file: Option<Vec<u8>>,
     },
     /// To a node without a place, or to one whose path is too long.
-    Lost,
+    NoPath(Index),
     /// To what a `$ref` says that is too long to be followed.
     TooLong,
 }
@@ -357,7 +357,7 @@ impl Tree {
         if place.is_none_or(|place| to_usize(u64::from(place.slot)) != Ok(slot)) {
             return match self.has_path(node) {
                 true => Target::Alias(node),
-                false => Target::Lost,
+                false => Target::NoPath(node),
             };
         }
         match self.uri(node) {
@@ -538,7 +538,7 @@ mod tests {
                     Target::Reference { node, .. } => {
                         format!("{path} -> {}", joined(&tree.referred(node).unwrap()))
                     }
-                    Target::Lost | Target::TooLong => format!("{path} -> ?"),
+                    Target::NoPath(_) | Target::TooLong => format!("{path} -> ?"),
                 });
             }
         }

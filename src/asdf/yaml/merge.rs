@@ -50,7 +50,7 @@ pub fn entries(document: &Document, mapping: Index, budget: &mut Budget) -> Entr
             Content::Sequence(items) => charge(budget, items.len())
                 .and_then(|()| operands(document, items))
                 .map(|items| merges.extend(items.iter().rev())),
-            Content::Scalar(_) => Err(no_mapping()),
+            Content::Scalar(_) => Err(no_mapping(document, operand)),
         };
         if let Err(why) = step {
             error = Some(why);
@@ -64,14 +64,13 @@ pub fn entries(document: &Document, mapping: Index, budget: &mut Budget) -> Entr
 
 /// The items of a merge list, which must be mappings.
 fn operands<'a>(document: &Document, items: &'a [Index]) -> Result<&'a [Index]> {
-    match items.iter().all(|&item| document.pairs(item).is_some()) {
-        true => Ok(items),
-        false => Err(no_mapping()),
-    }
+    let other = items.iter().find(|&&item| document.pairs(item).is_none());
+    other.map_or(Ok(items), |&other| Err(no_mapping(document, other)))
 }
 
-fn no_mapping() -> Error {
-    Error::corrupt("merge key (<<): what it names is no mapping", None)
+fn no_mapping(document: &Document, operand: Index) -> Error {
+    let what = "merge key (<<): what it names is no mapping";
+    Error::corrupt(what, document.file_offset(operand))
 }
 
 fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {
@@ -143,5 +142,12 @@ mod tests {
     fn merging_oneself_and_merging_text_end() {
         assert_eq!(last("[&a {<<: *a, k: 1}]"), (vec!["k=1".to_owned()], false));
         assert_eq!(last("[{<<: text, k: 1}]"), (vec!["k=1".to_owned()], true));
+    }
+
+    #[test]
+    fn an_error_says_where_the_merged_node_stands() {
+        let document = compose(b"{<<: [{k: 1}, text]}", 100).unwrap();
+        let error = entries(&document, Index::ROOT, &mut Budget::default()).error;
+        assert!(error.unwrap().to_string().ends_with("at byte 114)"));
     }
 }
