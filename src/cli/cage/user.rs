@@ -1,4 +1,4 @@
-//! The user that the worker is; credentials(7), capabilities(7). The only file that knows the crate `caps`.
+//! The user that the worker is; credentials(7), capabilities(7).
 //!
 //! A process has a user for files, and others for what is done to it. The worker's for files is the
 //! source's owner, so that it can read what that user can. The others are a number that nobody has:
@@ -7,12 +7,12 @@
 
 use std::ffi::CString;
 
-use caps::{CapSet, Capability};
 use nix::errno::Errno;
 use nix::sys::prctl::set_keepcaps;
 use nix::unistd::{
     Gid, Uid, User, geteuid, getpid, initgroups, setfsuid, setgroups, setresgid, setresuid,
 };
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use crate::error::{Error, Result};
 
@@ -38,11 +38,12 @@ pub(super) fn become_owner(owner: u32) -> Result<()> {
             Error::io(&errno.into(), what)
         })?;
     }
-    for set in [CapSet::Effective, CapSet::Inheritable, CapSet::Permitted] {
-        caps::clear(None, set)
-            .map_err(|error| Error::Usage(format!("giving up capabilities: {error}")))?;
-    }
-    Ok(())
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, none).map_err(|errno| Error::io(&errno.into(), "giving up capabilities"))
 }
 
 fn change_user(owner: Uid) -> nix::Result<()> {
@@ -80,7 +81,11 @@ fn change_numbers(owner: Uid) -> nix::Result<()> {
         Err(Errno::EINVAL) => return setresuid(owner, owner, owner),
         changed => changed?,
     }
-    caps::raise(None, CapSet::Effective, Capability::CAP_SETUID).map_err(|_| Errno::EPERM)?;
+    let raised = capabilities(None).and_then(|mut sets| {
+        sets.effective |= CapabilitySet::SETUID;
+        set_capabilities(None, sets)
+    });
+    raised.map_err(|_| Errno::EPERM)?;
     setfsuid(owner);
     // The call tells of no failure; what it gives back is the user before it.
     if setfsuid(owner) == owner {
