@@ -66,7 +66,7 @@ use namespace::Found;
 use watch::Watch;
 
 /// Which other files the mounted one may lead to.
-pub use crate::source::own::Own;
+pub use crate::source::mount_guard::MountGuard;
 pub use crate::source::root::Policy as External;
 pub use handle::{Caching, Handle, Opened};
 pub use stat::{Kind, Origin, Stat};
@@ -95,7 +95,7 @@ pub struct Options {
     /// Which other files the mounted one may lead to.
     pub external: External,
     /// The mount itself: nothing is looked up there, for want of anybody else to answer.
-    pub own: Option<Own>,
+    pub guard: Option<MountGuard>,
     /// Whether users other than the one who mounts are let in.
     pub allow_other: bool,
     /// Whether whole-block checksums are checked before the first byte is served.
@@ -115,7 +115,7 @@ impl Default for Options {
             threads: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
             views: true,
             external: External::Within,
-            own: None,
+            guard: None,
             allow_other: false,
             verify: false,
             force: false,
@@ -620,7 +620,7 @@ fn open_source(
     let path = watch.path();
     let metadata = file.metadata()?;
     let state = Arc::clone(file.state());
-    let neighbours = Neighbours::of(path, options.external, options.own.clone());
+    let neighbours = Neighbours::of(path, options.external, options.guard.clone());
     let neighbours = neighbours.watched_by(watch.changes().cloned());
     let mut neighbours = neighbours.opened_by(watch.named());
     let audience = match options.allow_other {

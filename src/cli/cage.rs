@@ -81,7 +81,8 @@ impl<'a> Reach<'a> {
             External::Any => root,
         };
         let hides = |point: &Path| directory.starts_with(point);
-        let is_hidden = options.own.as_ref().is_some_and(|own| hides(&own.point));
+        let guard = options.guard.as_ref();
+        let is_hidden = guard.is_some_and(|guard| hides(&guard.point));
         Reach::Beneath((!is_hidden).then_some(directory))
     }
 }

@@ -1,10 +1,7 @@
-//! The mounts of this process's namespace, as /proc/self/mountinfo lists them (proc(5)), and how one is
-//! taken away without touching another that stands at the same place.
+//! Which mount is ours, and how it is taken away without touching another one at the same place.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -20,72 +17,15 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::device::Device;
 use crate::source::mount_id::{MountId, MountRoot};
+use crate::source::mount_table::{MountEntry, MountTable};
 
-/// One line of the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Mount {
-    id: u64,
-    parent: u64,
-    device: Device,
-    point: PathBuf,
-    /// `fuse.h5fs`, `ext4`, …
-    kind: String,
+fn table() -> Result<Vec<MountEntry>> {
+    let entries = open_table()?.entries();
+    entries.map_err(|error| Error::io(&error, MountTable::PATH))
 }
 
-const TABLE: &str = "/proc/self/mountinfo";
-
-/// The table comes in pieces, and between two of them others may mount and unmount, so that some kernels
-/// leave a line out. What is read twice the same is whole.
-fn table() -> Result<Vec<Mount>> {
-    const READINGS: usize = 16;
-    // Mount points are bytes, not text.
-    let read = || std::fs::read(TABLE).map_err(|error| Error::io(&error, TABLE));
-    let mut bytes = read()?;
-    for _ in 1..READINGS {
-        let again = read()?;
-        if again == bytes {
-            break;
-        }
-        bytes = again;
-    }
-    Ok(bytes
-        .split(|byte| *byte == b'\n')
-        .filter_map(parse)
-        .collect())
-}
-
-/// `36 35 0:57 / /mnt/data ro,nosuid shared:1 - fuse.h5fs data.h5 ro,user_id=0`
-fn parse(line: &[u8]) -> Option<Mount> {
-    let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
-    let text = |index: usize| std::str::from_utf8(fields.get(index)?).ok();
-    let separator = fields.iter().position(|field| *field == b"-")?;
-    Some(Mount {
-        id: text(0)?.parse().ok()?,
-        parent: text(1)?.parse().ok()?,
-        device: text(2)?.parse().ok()?,
-        point: OsString::from_vec(unescape(fields.get(4)?)).into(),
-        kind: text(separator + 1)?.to_owned(),
-    })
-}
-
-/// Undoes the table's `\040` for a blank and the like.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, after)) = rest.split_first() {
-        let escaped = (*first == b'\\')
-            .then(|| after.split_at_checked(3))
-            .flatten()
-            .and_then(|(digits, after)| Some((octal(digits)?, after)));
-        let (byte, after) = escaped.unwrap_or((*first, after));
-        plain.push(byte);
-        rest = after;
-    }
-    plain
-}
-
-fn octal(digits: &[u8]) -> Option<u8> {
-    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+fn open_table() -> Result<MountTable> {
+    MountTable::open().map_err(|error| Error::io(&error, MountTable::PATH))
 }
 
 /// A directory on which nothing was mounted when it was looked at.
@@ -121,9 +61,11 @@ impl FreePlace {
     /// As [`FreePlace::at`].
     pub(crate) fn mounted(&self, device: Option<Device>) -> Result<OwnMount> {
         const KIND: &str = "fuse.h5fs";
-        let is_here = |mount: &&Mount| mount.point == self.point && mount.parent == self.around;
-        let is_own =
-            |mount: &&Mount| mount.kind == KIND && device.is_none_or(|own| own == mount.device);
+        let is_here =
+            |mount: &&MountEntry| mount.point == self.point && mount.parent == self.around;
+        let is_own = |mount: &&MountEntry| {
+            mount.kind == KIND && device.is_none_or(|own| own == mount.device)
+        };
         let table = table()?;
         let mount = table.iter().find(is_here).filter(is_own);
         let mount = mount.ok_or_else(is_taken)?;
@@ -178,8 +120,8 @@ impl OwnMount {
         self.device
     }
 
-    fn whereabouts(&self, table: &[Mount]) -> Whereabouts {
-        let is_own = |mount: &&Mount| (mount.id, mount.device) == (self.number, self.device);
+    fn whereabouts(&self, table: &[MountEntry]) -> Whereabouts {
+        let is_own = |mount: &&MountEntry| (mount.id, mount.device) == (self.number, self.device);
         // The place's name may have changed since.
         let Some(mount) = table.iter().find(is_own) else {
             return Whereabouts::Gone;
@@ -249,7 +191,7 @@ impl OwnMount {
     pub(crate) fn take_away_when_uncovered(&self) -> Result<()> {
         // In case the kernel does not tell.
         const LOOK_AGAIN: u16 = 10_000;
-        let changes = File::open(TABLE).map_err(|error| Error::io(&error, TABLE))?;
+        let changes = open_table()?;
         while self.take_away()? == Removal::Later {
             let mut change = [PollFd::new(changes.as_fd(), PollFlags::POLLPRI)];
             let _ = poll(&mut change, LOOK_AGAIN);
@@ -259,7 +201,7 @@ impl OwnMount {
 }
 
 /// Takes this very mount away, if it is what is seen at its place.
-fn detach_if(mount: &Mount) -> Result<()> {
+fn detach_if(mount: &MountEntry) -> Result<()> {
     let seen = root_at(&mount.point).map(|root| root.id.number);
     if seen.is_ok_and(|number| number == mount.id) {
         detach(&mount.point)?;
@@ -349,25 +291,4 @@ pub(crate) fn find_fusermount() -> Result<PathBuf> {
         .flat_map(|folder| ["fusermount3", "fusermount"].map(|name| folder.join(name)))
         .find(|candidate| candidate.is_file())
         .ok_or_else(|| Error::Usage("no fusermount3 (it comes with the package fuse3)".to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_the_table() {
-        // The example of proc(5), with a blank in the mount point.
-        let line =
-            br"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
-        let expected = Mount {
-            id: 36,
-            parent: 35,
-            device: "98:0".parse().unwrap(),
-            point: "/mnt 2".into(),
-            kind: "ext3".to_owned(),
-        };
-        assert_eq!(parse(line), Some(expected));
-        assert_eq!(parse(b""), None);
-    }
 }

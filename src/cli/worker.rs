@@ -28,8 +28,8 @@ use crate::cli::report::Report;
 use crate::cli::{cage, opener};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
-use crate::fs::{External, Filesystem, Options, Own, Unread};
-use crate::source::strangers::Strangers;
+use crate::fs::{External, Filesystem, MountGuard, Options, Unread};
+use crate::source::foreign::ForeignFilesystems;
 
 /// Mounts and serves until the mount ends.
 pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
@@ -99,7 +99,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     check_fuse().map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
-    let strangers = strangers(source.path());
+    let foreign = foreign_filesystems(source.path());
     let alone = || Report::failure(&mount.mountpoint, "the supervisor was killed");
     let place = FreePlace::at(&point).map_err(of_point)?;
     if !is_on_leash() {
@@ -114,10 +114,10 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     open_many_files();
     let shown = filesystem_options(
         mount,
-        Own {
+        MountGuard {
             point: point.clone(),
             device: Some(device),
-            strangers,
+            foreign,
         },
     );
     cage::enter(&source, &shown, !mount.settings.no_sandbox).map_err(of_source)?;
@@ -150,8 +150,8 @@ fn open_many_files() {
 }
 
 /// To be asked for before anything else is mounted, or files outside of the source's directory cannot be opened any more.
-fn strangers(source: &Path) -> Option<Arc<Strangers>> {
-    let found = Strangers::of(source);
+fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
+    let found = ForeignFilesystems::of(source);
     let unknown = |error| log::warn!("other FUSE filesystems are not told from disks: {error}");
     found.map_err(unknown).ok().map(Arc::new)
 }
@@ -171,7 +171,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(&error, path.display().to_string()))
 }
 
-fn filesystem_options(mount: &Mount, own: Own) -> Options {
+fn filesystem_options(mount: &Mount, guard: MountGuard) -> Options {
     let settings = &mount.settings;
     Options {
         uid: settings.uid,
@@ -184,7 +184,7 @@ fn filesystem_options(mount: &Mount, own: Own) -> Options {
         threads: settings.threads.unwrap_or_else(options::default_threads),
         views: !settings.no_views,
         external: settings.external,
-        own: Some(own),
+        guard: Some(guard),
         allow_other: settings.allow_other,
         verify: settings.verify,
         force: settings.force,

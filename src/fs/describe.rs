@@ -141,7 +141,7 @@ impl Filesystem {
     /// Shows the source as it is now: the same one, if a writer has only appended to it; else another, and what
     /// was opened before stays stale.
     fn reopen(&self, watch: &Watch, before: Option<&Arc<Live>>) -> Result<()> {
-        let own = self.options.own.as_ref();
+        let own = self.options.guard.as_ref();
         if own.is_some_and(|own| own.is_on_the_way(watch.path())) {
             return Err(refusal(Errno::EDEADLK, "its own mount hides it"));
         }

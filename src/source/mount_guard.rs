@@ -1,4 +1,4 @@
-//! The mount that shows the source, into which nothing that serves it may look.
+//! The mount that shows the source: a process that serves the mount must not look into it.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,23 @@ use std::sync::Arc;
 use nix::errno::Errno;
 
 use crate::source::device::Device;
-use crate::source::strangers::Strangers;
+use crate::source::foreign::ForeignFilesystems;
 
-/// The mount that shows the source. Whoever looks there waits for an answer from here.
+/// The mount that shows the source, as a place that no path may lead to: a process that looks there
+/// waits for an answer from itself.
 #[derive(Debug, Clone)]
-pub struct Own {
+pub struct MountGuard {
     /// Where it was mounted, absolute and without symbolic links.
     pub point: PathBuf,
     /// Its number; it may stand at other places as well (`mount --bind`).
     pub device: Option<Device>,
     /// Other filesystems that may wait for it.
-    pub strangers: Option<Arc<Strangers>>,
+    pub foreign: Option<Arc<ForeignFilesystems>>,
 }
 
-impl Own {
-    /// Whether the way along an absolute path, symbolic links followed, comes by this mount or one that may wait for it. It
-    /// stops before it, and where the way ends.
+impl MountGuard {
+    /// Whether the way along an absolute path, symbolic links followed, comes by this mount or by
+    /// one that may wait for it. The look stops before such a mount, and where the way ends.
     pub fn is_on_the_way(&self, path: &Path) -> bool {
         /// As many as Linux follows.
         const LINKS: usize = 40;
@@ -59,12 +60,12 @@ impl Own {
     }
 
     fn stands_at(&self, path: &Path) -> bool {
-        let is_barred = |(there, mount)| {
-            let strangers = self.strangers.as_ref();
+        let is_guarded = |(there, mount)| {
+            let foreign = self.foreign.as_ref();
             self.device == Some(there)
-                || strangers.is_some_and(|others| others.include(there, mount))
+                || foreign.is_some_and(|foreign| foreign.include(there, mount))
         };
-        *path == *self.point || Device::and_mount_at(path).is_some_and(is_barred)
+        *path == *self.point || Device::and_mount_at(path).is_some_and(is_guarded)
     }
 }
 

@@ -82,16 +82,16 @@ pub fn told_of(file: BorrowedFd<'_>, field: &str) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::mount_table::MountTable;
 
     #[test]
     fn a_mount_has_the_number_that_the_table_tells() {
-        let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let number = |line: &str| line.split(' ').next().and_then(|text| text.parse().ok());
+        let table = MountTable::open().unwrap().entries().unwrap();
         let proc = table
-            .lines()
-            .rfind(|line| line.split(' ').nth(4) == Some("/proc"));
+            .iter()
+            .rfind(|entry| entry.point == Path::new("/proc"));
         let at = |path: &str| MountRoot::at(Path::new(path)).unwrap().id;
-        assert_eq!(Some(at("/proc").number), proc.and_then(number));
+        assert_eq!(at("/proc").number, proc.expect("proc").id);
         assert_eq!(at("/proc"), at("/proc/self/"));
         assert_ne!(at("/proc"), at("/"));
         assert!(MountRoot::at(Path::new("/nowhere")).is_err());

@@ -15,8 +15,8 @@ use crate::source::audience::{Act, Audience};
 use crate::source::changes::Changes;
 use crate::source::descriptors::share_of;
 use crate::source::file::{FileSource, Fingerprint};
+use crate::source::mount_guard::MountGuard;
 use crate::source::neighbour::{Neighbour, States};
-use crate::source::own::Own;
 use crate::source::root::{Opened, Policy, Root, Unopened, refused, unreadable};
 use crate::wire::to_u64;
 
@@ -85,9 +85,9 @@ impl Neighbours {
     /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory that cannot
     /// be entered makes each of them unreadable, not the source.
     ///
-    /// Nothing is looked up in `barred`, the mount that shows the source.
-    pub fn of(source: &Path, policy: Policy, barred: Option<Own>) -> Self {
-        let root = Arc::new(Root::of(source, policy, barred));
+    /// Nothing is looked up in the mount that shows the source, of which `guard` tells.
+    pub fn of(source: &Path, policy: Policy, guard: Option<MountGuard>) -> Self {
+        let root = Arc::new(Root::of(source, policy, guard));
         Neighbours {
             places: Arc::new([Place::of(source, &root)]),
             root,
@@ -462,14 +462,14 @@ mod tests {
         let (_outer, inner) = files();
         std::os::unix::fs::symlink("sub/../sub", inner.join("to-sub")).unwrap();
         std::os::unix::fs::symlink("loop", inner.join("loop")).unwrap();
-        let barred = |point: PathBuf| {
-            Some(Own {
+        let guarded = |point: PathBuf| {
+            Some(MountGuard {
                 point,
                 device: None,
-                strangers: None,
+                foreign: None,
             })
         };
-        let own = Neighbours::of(&inner.join("b"), Policy::Any, barred(inner.join("sub")));
+        let own = Neighbours::of(&inner.join("b"), Policy::Any, guarded(inner.join("sub")));
         let absolute = inner.join("sub/a").display().to_string();
         let around = format!("/proc/self/root{absolute}");
         for name in [
@@ -493,7 +493,7 @@ mod tests {
             assert!(own.open(name.as_bytes()).unwrap().is_some(), "{name}");
         }
         assert!(own.open(b"loop").is_err());
-        let hidden = Neighbours::of(&inner.join("b"), Policy::Within, barred(inner.clone()));
+        let hidden = Neighbours::of(&inner.join("b"), Policy::Within, guarded(inner.clone()));
         assert!(hidden.open(b"a").is_err());
     }
 
@@ -503,10 +503,10 @@ mod tests {
         let own = Neighbours::of(
             &inner.join("b"),
             Policy::Any,
-            Some(Own {
+            Some(MountGuard {
                 point: inner.join("sub"),
                 device: None,
-                strangers: None,
+                foreign: None,
             }),
         );
         assert!(own.open(b"absent/../sub/a").unwrap().is_none());

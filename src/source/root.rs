@@ -12,7 +12,7 @@ use nix::sys::stat::Mode;
 use crate::error::{Cause, Error};
 use crate::source::changes::Changes;
 use crate::source::file::FileSource;
-use crate::source::own::Own;
+use crate::source::mount_guard::MountGuard;
 
 /// Which other files a source may bring in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,23 +55,24 @@ pub(super) struct Root {
     /// Or why the directory cannot be entered.
     handle: Result<OwnedFd, Errno>,
     pub(super) policy: Policy,
-    /// Where nothing is looked up.
-    barred: Option<Own>,
+    /// Nothing is looked up there.
+    guard: Option<MountGuard>,
     /// Watches what is opened.
     pub(super) changes: Option<Arc<Changes>>,
 }
 
 impl Root {
     /// The directory of the file at `source`, an absolute path without symbolic links. One that cannot be entered makes
-    /// each file there unreadable. Nothing is looked up in `barred`.
-    pub(super) fn of(source: &Path, policy: Policy, barred: Option<Own>) -> Self {
+    /// each file there unreadable. Nothing is looked up in the mount that
+    /// `guard` tells of.
+    pub(super) fn of(source: &Path, policy: Policy, guard: Option<MountGuard>) -> Self {
         let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let handle = match policy {
             Policy::None => Err(Errno::EACCES),
-            _ if barred
+            _ if guard
                 .as_ref()
-                .is_some_and(|own| own.is_on_the_way(&directory)) =>
+                .is_some_and(|guard| guard.is_on_the_way(&directory)) =>
             {
                 Err(Errno::EDEADLK)
             }
@@ -81,7 +82,7 @@ impl Root {
             directory,
             handle,
             policy,
-            barred,
+            guard,
             changes: None,
         }
     }
@@ -92,7 +93,7 @@ impl Root {
             directory: PathBuf::new(),
             handle: Err(Errno::EACCES),
             policy: Policy::None,
-            barred: None,
+            guard: None,
             changes: None,
         }
     }
@@ -159,8 +160,8 @@ impl Root {
 
     /// Fails for a path that leads where nothing is looked up.
     fn keep_out(&self, path: &Path) -> Result<(), Unopened> {
-        match &self.barred {
-            Some(own) if own.is_on_the_way(path) => {
+        match &self.guard {
+            Some(guard) if guard.is_on_the_way(path) => {
                 let why =
                     "it leads into the mount itself, or into another FUSE filesystem or overlay";
                 Err(refused(path, why))

@@ -13,21 +13,21 @@ use nix::fcntl::{FcntlArg, Flock, FlockArg, OFlag, fcntl};
 use nix::libc;
 
 use super::*;
-use crate::fs::Own;
+use crate::fs::MountGuard;
 
 #[test]
 fn what_can_be_read_follows_the_policy() {
     let source = Path::new("/data/run/a.h5");
     let seen = |point: &str, external| {
         let point = Path::new(point).to_path_buf();
-        let own = Own {
+        let guard = MountGuard {
             point,
             device: None,
-            strangers: None,
+            foreign: None,
         };
         let options = Options {
             external,
-            own: Some(own),
+            guard: Some(guard),
             ..Options::default()
         };
         Reach::of(source, &options)
