@@ -49,7 +49,6 @@ use crate::array::{Bytes, CacheSize, Engine, Wish};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::Effort;
 use crate::model::Container;
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
@@ -325,8 +324,7 @@ impl Filesystem {
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the group's index is damaged.
     pub fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
-        let _effort = Effort::of_a_request();
-        let (live, directory) = self.standing(parent)?;
+        let (live, directory, _granted) = self.requested(parent)?;
         match directory.what {
             What::Group if parent == inode::ROOT && name == name::VIEWS => {
                 self.fixed(&live, inode::of_generation(live.generation, inode::VIEWS))
@@ -374,8 +372,7 @@ impl Filesystem {
     /// # Errors
     /// `ESTALE` where the number stands for nothing (any more).
     pub fn getattr(&self, ino: Ino) -> Result<Entry> {
-        let _effort = Effort::of_a_request();
-        let (live, entry) = self.standing(ino)?;
+        let (live, entry, _granted) = self.requested(ino)?;
         let directory = self.space(&live).directory(entry.node);
         let found = match entry.what {
             What::Object | What::Group => Found {
@@ -404,8 +401,7 @@ impl Filesystem {
     /// # Errors
     /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for anything else than a symbolic link.
     pub fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
-        let _effort = Effort::of_a_request();
-        let (live, entry) = self.standing(ino)?;
+        let (live, entry, _granted) = self.requested(ino)?;
         match entry.what {
             What::Link => {}
             What::Spelling => return self.spelled(&live, &entry.name),
@@ -440,7 +436,7 @@ impl Filesystem {
 
     /// The content of a regular file.
     fn content(&self, live: &Arc<Live>, ino: Ino, entry: &inode::Entry) -> Result<Box<dyn View>> {
-        let _effort = Effort::of_a_request();
+        let (live, _granted) = &live.for_request();
         let opened: Result<Box<dyn View>> = match entry.what {
             What::Object => live.container.node(entry.node).and_then(|node| {
                 self.verify(live, node.id)?;

@@ -54,10 +54,11 @@ use crate::hdf5::message::kind;
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::object::Object;
 use crate::hdf5::object_header::ObjectHeader;
-use crate::hdf5::other_files::{Opener, OtherFiles};
+use crate::hdf5::opening::Opening;
+use crate::hdf5::other_files::{Opener, OtherFiles, SourceFile};
 use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::{Superblock, Writer};
-use crate::memory::effort;
+use crate::memory::effort::Effort;
 use crate::memory::shared_lru::FileLru;
 use crate::model::datatype::ReferenceKind;
 use crate::model::region::Region;
@@ -70,7 +71,7 @@ use crate::source::neighbours::Neighbours;
 pub struct File {
     context: Context,
     root: u64,
-    objects: FileLru<u64, Arc<Object>>,
+    objects: Arc<FileLru<u64, Arc<Object>>>,
 }
 
 impl File {
@@ -85,6 +86,26 @@ impl File {
         neighbours: Arc<Neighbours>,
         caches: &Caches,
         force: bool,
+    ) -> Result<Arc<Self>> {
+        let opening = Opening::none(&caches.turns);
+        Self::open_for(
+            source,
+            neighbours,
+            caches,
+            force,
+            &Effort::default(),
+            &opening,
+        )
+    }
+
+    /// As [`open`](Self::open), for a request with this `effort`, for the sake of what is `opening`.
+    fn open_for(
+        source: SharedSource,
+        neighbours: Arc<Neighbours>,
+        caches: &Caches,
+        force: bool,
+        effort: &Effort,
+        opening: &Opening,
     ) -> Result<Arc<Self>> {
         let at = superblock::find_signature(&*source)
             .ok_or_else(|| Error::corrupt("superblock: no HDF5 signature", None))?;
@@ -101,10 +122,10 @@ impl File {
         };
         let source = match appended {
             Some(source) => source,
-            None => assemble(source, &superblock, &neighbours, caches)?,
+            None => assemble(source, &superblock, &neighbours, caches, effort)?,
         };
         let metadata = Arc::new(Metadata::new(source, superblock.form, caches.blocks()));
-        let shared = read_shared_messages(&metadata, &superblock)?;
+        let shared = read_shared_messages(&metadata.within(effort), &superblock)?;
         let opener = FileOpener {
             caches: caches.clone(),
             force,
@@ -112,22 +133,34 @@ impl File {
         let file = Arc::new_cyclic(|own: &Weak<File>| File {
             context: Context {
                 heap: GlobalHeap::new(Arc::clone(&metadata), caches.heaps()),
+                shared: shared.within(&metadata),
                 metadata,
-                shared,
                 other_files: Arc::new(OtherFiles::new(
                     own.clone(),
                     neighbours,
                     Box::new(opener),
                     caches.other_files(),
+                    Opening::none(&caches.turns),
                 )),
+                opening: Opening::none(&caches.turns),
             },
             root: superblock.root,
-            objects: caches.objects(),
+            objects: Arc::new(caches.objects()),
         });
-        match file.object(superblock.root)?.node.kind {
+        let root = file.within(effort, opening).object(superblock.root)?;
+        match root.node.kind {
             NodeKind::Group => Ok(file),
             _ => Err(Error::corrupt("root group: is no group", superblock.root)),
         }
+    }
+
+    /// The file for a request with this `effort`, for the sake of what is `opening`.
+    fn within(&self, effort: &Effort, opening: &Opening) -> Arc<Self> {
+        Arc::new(File {
+            context: self.context.within(effort, opening.clone()),
+            root: self.root,
+            objects: Arc::clone(&self.objects),
+        })
     }
 
     /// The object whose header is at absolute offset `at`.
@@ -137,9 +170,12 @@ impl File {
         }
         let object = Arc::new(Object::read(&self.context, at)?);
         let weight = object.weight();
-        opening::done(weight)?;
+        let Context {
+            metadata, opening, ..
+        } = &self.context;
+        opening.done(weight)?;
         // What the request had no effort left for is no fault of the object's.
-        if !object.node.is_partial() && !effort::is_spent() {
+        if !object.node.is_partial() && !metadata.effort().is_spent() {
             self.objects.put(at, Arc::clone(&object), weight);
         }
         Ok(object)
@@ -183,12 +219,27 @@ impl Opener for FileOpener {
         &self,
         source: SharedSource,
         neighbours: Arc<Neighbours>,
-    ) -> Result<Arc<dyn Container>> {
-        Ok(File::open(source, neighbours, &self.caches, self.force)?)
+        effort: &Effort,
+        opening: &Opening,
+    ) -> Result<Arc<dyn SourceFile>> {
+        let (caches, force) = (&self.caches, self.force);
+        Ok(File::open_for(
+            source, neighbours, caches, force, effort, opening,
+        )?)
+    }
+}
+
+impl SourceFile for File {
+    fn opened_for(&self, effort: &Effort, opening: &Opening) -> Arc<dyn Container> {
+        self.within(effort, opening)
     }
 }
 
 impl Container for File {
+    fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
+        self.within(effort, &self.context.opening)
+    }
+
     fn root(&self) -> NodeId {
         NodeId(self.root)
     }
@@ -208,11 +259,11 @@ impl Container for File {
     }
 
     fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
-        self.with_group(group, |group| group.link(name))
+        self.with_group(group, |group| group.link(&self.context.metadata, name))
     }
 
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
-        self.with_group(group, group::Group::links)
+        self.with_group(group, |group| group.links(&self.context.metadata))
     }
 
     fn attributes(
@@ -286,8 +337,10 @@ fn assemble(
     superblock: &Superblock,
     neighbours: &Neighbours,
     caches: &Caches,
+    effort: &Effort,
 ) -> Result<SharedSource> {
     let metadata = Metadata::new(Arc::clone(&first), superblock.form, caches.blocks());
+    let metadata = metadata.within(effort);
     if let Some(at) = superblock.driver_information {
         return driver_info::open_block(&metadata, at, neighbours);
     }

@@ -49,9 +49,14 @@ pub use node::{Node, NodeId, NodeKind};
 pub use shape::Shape;
 
 use crate::error::Result;
+use crate::memory::effort::Effort;
 
 /// One open file of either format: a graph of nodes, and the values that live outside arrays.
 pub trait Container: Send + Sync {
+    /// The same file for a request: what is read of its metadata through the result, and through the
+    /// streams that come of it, is paid for by `effort`.
+    fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container>;
+
     /// The node that the mount's root shows.
     fn root(&self) -> NodeId;
 

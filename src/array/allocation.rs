@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::array::grid::Grid;
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::effort::Effort;
 use crate::model::storage::Chunked;
 
 /// How much of an array is stored, and which of its bytes.
@@ -56,7 +57,8 @@ impl Allocation {
     ) -> Result<Self> {
         let mut walked = Walked::default();
         let bands = Bands::of(grid);
-        let walk = chunked.index.walk(&mut |place, stored| {
+        let effort = Effort::of_a_request();
+        let walk = chunked.index.walk(&effort, &mut |place, stored| {
             if !grid.is_inside(place) {
                 return ControlFlow::Continue(());
             }

@@ -11,6 +11,7 @@ use crate::error::{Cause, Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
+use crate::memory::effort::Effort;
 use crate::model::Array;
 use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk};
 use crate::source::growing::settled;
@@ -290,7 +291,8 @@ fn skips_all(filter_mask: u32, filters: usize) -> bool {
 fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
     let mut left = limits::ALLOCATION_WALK;
     let mut needed = false;
-    chunked.index.walk(&mut |_, stored| {
+    let effort = Effort::of_a_request();
+    chunked.index.walk(&effort, &mut |_, stored| {
         needed = left == 0 || filter::check_masked(&chunked.pipeline, stored.filter_mask).is_err();
         left = left.saturating_sub(1);
         if needed {

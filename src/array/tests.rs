@@ -14,6 +14,7 @@ use crate::array::tests::sample::{Sample, Table, byte, plain, range, shapes};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
+use crate::memory::effort::Effort;
 use crate::model::array::{Fill, Storage};
 use crate::model::storage::{
     ChunkIndex, ChunkVisitor, Extent, Help, Pieces, StoredChunk, WalkPlace,
@@ -364,7 +365,7 @@ impl ChunkIndex for Endless {
         Ok(None)
     }
 
-    fn walk_from(&self, _: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(&self, _: &mut WalkPlace, _: &Effort, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         let stored = StoredChunk {
             offset: 0,
             length: 7,

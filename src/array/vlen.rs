@@ -107,7 +107,7 @@ impl VariableLength {
         if offset >= end {
             return Ok(Vec::new());
         }
-        let _effort = for_elements(end - offset);
+        let container = self.container_for(end - offset);
         let mut reply = vec![0; (end - offset) as usize];
         let mut at = nearest(&starts, offset, *place);
         let (mut count, mut is_full) = (FIRST, false);
@@ -118,7 +118,7 @@ impl VariableLength {
                 return Err(Error::corrupt("variable-length dataset: has shrunk", None));
             }
             let mut parts = Vec::new();
-            for (element, bytes) in self.each(&stored).zip(self.lengths(&stored)?) {
+            for (element, bytes) in self.each(&stored).zip(self.lengths(&*container, &stored)?) {
                 let from = offset.saturating_sub(at.start).min(bytes);
                 let to = end.saturating_sub(at.start).min(bytes);
                 if from < to {
@@ -139,9 +139,9 @@ impl VariableLength {
                     start: at.start + bytes,
                 };
             }
-            parts.sort_by_cached_key(|part| self.container.variable_length_place(part.element));
+            parts.sort_by_cached_key(|part| container.variable_length_place(part.element));
             for part in parts {
-                self.fetch(&part, &mut reply)?;
+                self.fetch(&*container, &part, &mut reply)?;
             }
             count = (count * 4).min(BLOCK);
         }
@@ -167,7 +167,7 @@ impl VariableLength {
         };
         while at.element < last {
             let stored = self.block(at.element, last - at.element)?;
-            for length in self.lengths(&stored)? {
+            for length in self.lengths(&*self.container, &stored)? {
                 if (first..last).contains(&at.element) {
                     offsets.push(at.start);
                 }
@@ -184,20 +184,30 @@ impl VariableLength {
         Ok(offsets)
     }
 
+    /// The container with an effort that pays for the way to the content of so many elements, should
+    /// each lead to a collection that was not met just before.
+    fn container_for(&self, elements: u64) -> Arc<dyn Container> {
+        let all = elements.saturating_add(BLOCK);
+        let effort = Effort::of(all.saturating_mul(limits::COLLECTION_METADATA));
+        Arc::clone(&self.container).for_request(&effort)
+    }
+
     /// Where each block begins. Whoever comes while they are being found waits for them.
     fn starts(&self) -> Result<Arc<Vec<u64>>> {
         let mut known = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(starts) = &*known {
             return Ok(Arc::clone(starts));
         }
-        let _effort = for_elements(self.elements);
+        let container = self.container_for(self.elements);
         let mut starts = vec![0];
         let mut total = 0_u64;
         let allocation = self.reader.allocation().ok();
         for first in (0..self.elements).step_by(BLOCK as usize) {
             let bytes = match self.is_stored(allocation.as_ref(), first) {
-                true => sum(&self.lengths(&self.block(first, BLOCK)?)?),
-                false => self.null_length()?.checked_mul(self.count(first)),
+                true => sum(&self.lengths(&*container, &self.block(first, BLOCK)?)?),
+                false => self
+                    .null_length(&*container)?
+                    .checked_mul(self.count(first)),
             };
             total = bytes
                 .and_then(|bytes| total.checked_add(bytes))
@@ -233,22 +243,22 @@ impl VariableLength {
 
     /// Bytes that each of some elements stands for. Those that lead to one place are looked at one after another:
     /// what stands there may be more than is kept.
-    fn lengths(&self, stored: &[u8]) -> Result<Vec<u64>> {
+    fn lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
         let mut elements: Vec<_> = self.each(stored).enumerate().collect();
         let mut lengths = vec![0; elements.len()];
         if self.content == (Content::Strings { end_at_nul: true }) {
-            let place = |element: &[u8]| self.container.variable_length_place(element);
+            let place = |element: &[u8]| container.variable_length_place(element);
             elements.sort_by_cached_key(|(_, element)| place(element));
         }
         for (number, element) in elements {
-            lengths[number] = self.length_of(element)?;
+            lengths[number] = self.length_of(container, element)?;
         }
         Ok(lengths)
     }
 
     /// Bytes that a null element stands for.
-    fn null_length(&self) -> Result<u64> {
-        self.length_of(&vec![0; self.size()])
+    fn null_length(&self, container: &dyn Container) -> Result<u64> {
+        self.length_of(container, &vec![0; self.size()])
     }
 
     fn each<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -260,19 +270,16 @@ impl VariableLength {
     }
 
     /// Bytes that an element stands for in the content.
-    fn length_of(&self, element: &[u8]) -> Result<u64> {
+    fn length_of(&self, container: &dyn Container, element: &[u8]) -> Result<u64> {
         match self.content {
-            Content::Sequences { base_size } => Ok(self
-                .container
-                .variable_length_bytes(element, base_size)?
-                .unwrap_or(0)),
+            Content::Sequences { base_size } => {
+                let bytes = container.variable_length_bytes(element, base_size)?;
+                Ok(bytes.unwrap_or(0))
+            }
             Content::Strings { end_at_nul } => {
                 let text = match end_at_nul {
-                    true => self.container.text_bytes(element)?,
-                    false => self
-                        .container
-                        .variable_length_bytes(element, 1)?
-                        .unwrap_or(0),
+                    true => container.text_bytes(element)?,
+                    false => container.variable_length_bytes(element, 1)?.unwrap_or(0),
                 };
                 Ok(text + 1)
             }
@@ -280,7 +287,7 @@ impl VariableLength {
     }
 
     /// Puts a part of an element into the reply.
-    fn fetch(&self, part: &Part<'_>, reply: &mut [u8]) -> Result<()> {
+    fn fetch(&self, container: &dyn Container, part: &Part<'_>, reply: &mut [u8]) -> Result<()> {
         let (base_size, text_end) = match self.content {
             Content::Sequences { base_size } => (base_size, part.bytes),
             Content::Strings { .. } => (1, part.bytes - 1),
@@ -292,9 +299,7 @@ impl VariableLength {
         if text.is_empty() {
             return Ok(());
         }
-        let fetched = self
-            .container
-            .variable_length(part.element, base_size, stored)?;
+        let fetched = container.variable_length(part.element, base_size, stored)?;
         let fetched = fetched.filter(|fetched| fetched.len() == text.len());
         let short = || Error::corrupt("variable-length element: has shrunk", None);
         text.copy_from_slice(&fetched.ok_or_else(short)?);
@@ -311,12 +316,6 @@ struct Part<'a> {
     range: Range<u64>,
     /// Where they begin in the reply.
     place: usize,
-}
-
-/// What the way to the content of so many elements may take, should each lead to a collection that was not met just before.
-fn for_elements(count: u64) -> Effort {
-    let all = count.saturating_add(BLOCK);
-    Effort::of(all.saturating_mul(limits::COLLECTION_METADATA))
 }
 
 fn sum(lengths: &[u64]) -> Option<u64> {

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use crate::asdf::content::Contents;
 use crate::asdf::datatype;
 use crate::asdf::external::Externals;
-use crate::asdf::fields::{self, Fields};
+use crate::asdf::fields::{self, Fields, Reading};
 use crate::asdf::ndarray::{self, Held};
 use crate::asdf::tree::Tree;
-use crate::asdf::yaml::{Document, Index};
+use crate::asdf::yaml::Index;
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::effort::Effort;
 use crate::model::array::{Array, Fill, Layout, Mapping, OpenSource, Storage, VirtualSource};
 use crate::model::datatype::{ByteOrder, Datatype};
 use crate::model::region::{Axis, Region};
@@ -44,9 +45,9 @@ pub fn is_tag(tag: &str) -> bool {
 /// # Errors
 /// `Corrupt` where it is none or a chunk does not lie in it, `Limit` where it has too many chunks or it takes too much to
 /// look at them.
-pub fn describe(around: &Surroundings, node: Index) -> Result<Array> {
-    let _effort = fields::description();
-    let mut parser = Parser::new(around);
+pub fn describe(around: &Surroundings, effort: &Effort, node: Index) -> Result<Array> {
+    let effort = fields::description(effort);
+    let mut parser = Parser::new(around, &effort);
     let fields = Fields::new(parser.document, node)?;
     let (dims, chunks) = parser.extent_and_chunks(&fields)?;
     let datatype = parser.datatype(&fields, chunks.first())?;
@@ -71,9 +72,9 @@ pub fn describe(around: &Surroundings, node: Index) -> Result<Array> {
 ///
 /// # Errors
 /// As [`describe`].
-pub fn blocks(around: &Surroundings, node: Index) -> Result<Vec<Held>> {
-    let _effort = fields::description();
-    let mut parser = Parser::new(around);
+pub fn blocks(around: &Surroundings, effort: &Effort, node: Index) -> Result<Vec<Held>> {
+    let effort = fields::description(effort);
+    let mut parser = Parser::new(around, &effort);
     let fields = Fields::new(parser.document, node)?;
     let (_, chunks) = parser.extent_and_chunks(&fields)?;
     let held = chunks.iter().map(|chunk| {
@@ -86,8 +87,8 @@ pub fn blocks(around: &Surroundings, node: Index) -> Result<Vec<Held>> {
 }
 
 impl Surroundings {
-    fn ndarray(&self, node: Index) -> ndarray::Ndarray {
-        let document = self.tree.document();
+    fn ndarray(&self, node: Index, effort: &Effort) -> ndarray::Ndarray {
+        let document = Reading::new(self.tree.document(), effort);
         ndarray::describe(document, &self.contents, &self.externals, node)
     }
 }
@@ -126,7 +127,7 @@ struct Source {
 
 impl VirtualSource for Source {
     fn open(&self) -> Result<Option<OpenSource>> {
-        let array = self.around.ndarray(self.ndarray).array;
+        let array = self.around.ndarray(self.ndarray, &Effort::default()).array;
         match &array.storage {
             Err(error) => Err(error.clone()),
             Ok(_) => Ok(Some(OpenSource {
@@ -147,7 +148,7 @@ impl VirtualSource for Source {
 
 struct Parser<'a> {
     around: &'a Surroundings,
-    document: &'a Document,
+    document: Reading<'a>,
     /// Entries of chunks and bytes of references that may still be looked at: the same long ones may be named again
     /// and again.
     entries_left: usize,
@@ -159,10 +160,10 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(around: &'a Surroundings) -> Self {
+    fn new(around: &'a Surroundings, effort: &'a Effort) -> Self {
         Parser {
             around,
-            document: around.tree.document(),
+            document: Reading::new(around.tree.document(), effort),
             entries_left: limits::CHUNK_ENTRIES,
             shapeless_left: limits::SHAPELESS_CHUNKS,
             elements_left: limits::CHUNK_ELEMENTS,
@@ -177,7 +178,7 @@ impl<'a> Parser<'a> {
 
     /// The chunks of an array of extent `dims`.
     fn chunks(&mut self, node: Index, dims: &[u64]) -> Result<Vec<Chunk>> {
-        let nodes = self.document.items(node);
+        let nodes = self.document.document().items(node);
         let nodes = nodes.ok_or_else(|| self.corrupt(node, "chunks are no list"))?;
         if nodes.len() > limits::VIRTUAL_MAPPINGS {
             let most = to_u64(limits::VIRTUAL_MAPPINGS);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::asdf::chunked_ndarray::{self, Surroundings};
 use crate::asdf::content::Contents;
 use crate::asdf::external::Externals;
-use crate::asdf::fields::Fields;
+use crate::asdf::fields::{Fields, Reading};
 use crate::asdf::header::{self, Header};
 use crate::asdf::ndarray::{self, Held, Ndarray};
 use crate::asdf::nodes::{Caches, Known, Nodes};
@@ -17,7 +17,7 @@ use crate::asdf::yaml::{Document, Index};
 use crate::asdf::{chain, scan};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort;
+use crate::memory::effort::Effort;
 use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
 use crate::model::extras::{BlockFacts, Extras, Mask, ReadAll};
@@ -35,16 +35,18 @@ const FIRST_ID: u64 = 2;
 const BLOCK_WEIGHT: u64 = 160;
 
 /// An open ASDF file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct File {
     source: SharedSource,
-    header: Header,
+    header: Arc<Header>,
     /// Why the root shows no tree although the file has one, or not all of it.
     error: Option<Error>,
     tree: Arc<Tree>,
     contents: Arc<Contents>,
     externals: Arc<Externals>,
-    nodes: Nodes,
+    nodes: Arc<Nodes>,
+    /// Pays for what is looked at to describe a node.
+    effort: Effort,
 }
 
 impl File {
@@ -88,10 +90,11 @@ impl File {
             contents: Arc::new(Contents::new(Arc::clone(&source), blocks)),
             externals: Arc::new(Externals::new(neighbours)),
             source,
-            header,
+            header: Arc::new(header),
             error,
             tree: Arc::new(Tree::new(document)),
-            nodes: Nodes::of(caches),
+            nodes: Arc::new(Nodes::of(caches)),
+            effort: Effort::default(),
         })
     }
 
@@ -110,7 +113,7 @@ impl File {
             return Ok(known);
         }
         let known = self.described(id)?;
-        if !known.node.is_partial() && !effort::is_spent() {
+        if !known.node.is_partial() && !self.effort.is_spent() {
             self.nodes.put(id, known.clone());
         }
         Ok(known)
@@ -126,7 +129,7 @@ impl File {
             Kind::Text => (NodeKind::Text(scalar(document, index)), None),
             Kind::Ndarray => {
                 let Ndarray { array, block: of } =
-                    ndarray::describe(document, &self.contents, &self.externals, index);
+                    ndarray::describe(self.reading(), &self.contents, &self.externals, index);
                 block = of;
                 let error = array.storage.as_ref().err().cloned();
                 (NodeKind::Array(Arc::new(array)), error)
@@ -154,7 +157,11 @@ impl File {
     fn assembled(&self, index: Index) -> Option<Result<Array>> {
         let tag = self.tree.document().tag(index)?;
         let is_chunked = self.tree.kind(index) == Kind::Group && chunked_ndarray::is_tag(tag);
-        is_chunked.then(|| chunked_ndarray::describe(&self.surroundings(), index))
+        is_chunked.then(|| chunked_ndarray::describe(&self.surroundings(), &self.effort, index))
+    }
+
+    fn reading(&self) -> Reading<'_> {
+        Reading::new(self.tree.document(), &self.effort)
     }
 
     fn surroundings(&self) -> Surroundings {
@@ -183,7 +190,7 @@ impl File {
         if array.storage.is_err() {
             return Ok(None);
         }
-        let nulls = ndarray::nulls(self.tree.document(), index, array)?;
+        let nulls = ndarray::nulls(self.reading(), index, array)?;
         Ok(nulls.map(|nulls| Mask::Array(Arc::new(nulls))))
     }
 }
@@ -237,6 +244,14 @@ fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
 }
 
 impl Container for File {
+    fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
+        let effort = effort.clone();
+        Arc::new(File {
+            effort,
+            ..File::clone(&self)
+        })
+    }
+
     fn root(&self) -> NodeId {
         id(Index::ROOT)
     }
@@ -386,7 +401,8 @@ impl Extras for File {
     fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()> {
         let Known { node, block } = self.known(id)?;
         if node.assembled.is_some() {
-            let blocks = chunked_ndarray::blocks(&self.surroundings(), self.index(id)?)?;
+            let blocks =
+                chunked_ndarray::blocks(&self.surroundings(), &self.effort, self.index(id)?)?;
             let mut blocks = blocks.iter();
             return blocks.try_for_each(|block| self.verify(block, read_all));
         }
@@ -405,7 +421,7 @@ impl Extras for File {
             return Ok(None);
         }
         let mask = match document.pairs(index) {
-            Some(_) => Fields::new(document, index)?.get("mask"),
+            Some(_) => Fields::new(self.reading(), index)?.get("mask"),
             None => None,
         };
         let mask = mask.filter(|&mask| document.core_tag(mask) != Some(CoreTag::Null));

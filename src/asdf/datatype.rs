@@ -1,7 +1,7 @@
 //! `datatype` of an ndarray (schema `core/ndarray`: scalar types, strings, structures).
 
-use crate::asdf::fields::{self, Fields};
-use crate::asdf::yaml::{Document, Index};
+use crate::asdf::fields::{self, Fields, Reading};
+use crate::asdf::yaml::Index;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{ByteOrder, Charset, Class, Datatype, Member, StringPadding};
@@ -12,7 +12,7 @@ use crate::wire::to_u64;
 /// # Errors
 /// `Corrupt` where it is none or its elements are over 4 GiB, `Limit` for one that nests too deep, has too many fields
 /// or too long names, or takes too much to look at.
-pub fn parse(document: &Document, node: Index, order: ByteOrder) -> Result<Datatype> {
+pub fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Result<Datatype> {
     let mut parser = Parser {
         document,
         fields_left: limits::DATATYPE_MEMBERS,
@@ -25,7 +25,7 @@ pub fn parse(document: &Document, node: Index, order: ByteOrder) -> Result<Datat
 ///
 /// # Errors
 /// `Corrupt` where it is neither `big` nor `little`.
-pub fn byte_order(document: &Document, node: Index) -> Result<ByteOrder> {
+pub fn byte_order(document: Reading<'_>, node: Index) -> Result<ByteOrder> {
     match document.text(node) {
         Some("big") => Ok(ByteOrder::Big),
         Some("little") => Ok(ByteOrder::Little),
@@ -38,7 +38,7 @@ pub fn byte_order(document: &Document, node: Index) -> Result<ByteOrder> {
 }
 
 struct Parser<'a> {
-    document: &'a Document,
+    document: Reading<'a>,
     /// Fields that this datatype may still have.
     fields_left: usize,
     /// Bytes that their names may still have.
@@ -55,7 +55,7 @@ impl Parser<'_> {
         if let Some(name) = self.document.text(node) {
             return scalar(name, order).ok_or_else(|| self.corrupt(node, "unknown datatype"));
         }
-        let items = self.document.items(node);
+        let items = self.document.document().items(node);
         let items = items.ok_or_else(|| self.corrupt(node, "datatype is no text and no list"))?;
         if let &[kind, length] = items
             && let Some(name @ ("ascii" | "ucs4")) = self.document.text(kind)
@@ -218,10 +218,13 @@ pub fn ucs4(size: u32, order: ByteOrder) -> Datatype {
 mod tests {
     use super::*;
     use crate::asdf::yaml::compose::compose;
+    use crate::memory::effort::Effort;
 
     fn parsed(text: &str) -> Result<Datatype> {
         let document = compose(text.as_bytes(), 0).unwrap();
-        parse(&document, Index::ROOT, ByteOrder::Big)
+        let effort = Effort::default();
+        let document = Reading::new(&document, &effort);
+        parse(document, Index::ROOT, ByteOrder::Big)
     }
 
     #[test]

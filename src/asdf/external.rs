@@ -9,7 +9,7 @@ use crate::asdf::content::Contents;
 use crate::asdf::{chain, header};
 use crate::error::{Error, Result, quoted};
 use crate::limits;
-use crate::memory::effort;
+use crate::memory::effort::Effort;
 use crate::source::SharedSource;
 use crate::source::descriptors::share_of;
 use crate::source::file::Fingerprint;
@@ -41,11 +41,11 @@ impl Externals {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first block of the file called `name`, if there is one.
+    /// The first block of the file called `name`, if there is one; `effort` pays for it.
     ///
     /// # Errors
     /// `Io` where the file is missing or may not be opened, otherwise as it is no ASDF file.
-    pub fn open(&self, name: &[u8]) -> Result<Arc<Contents>> {
+    pub fn open(&self, name: &[u8], effort: &Effort) -> Result<Arc<Contents>> {
         let Some(file) = self.neighbours.open(name)? else {
             let what = format!("other ASDF file {}", quoted(name));
             return Err(Error::io(&std::io::ErrorKind::NotFound.into(), what));
@@ -54,9 +54,9 @@ impl Externals {
         if let Some((_, known)) = self.files().get(&state) {
             return known.clone();
         }
-        let found = first_block(Arc::<Neighbour>::clone(&file)).map(Arc::new);
+        let found = first_block(Arc::<Neighbour>::clone(&file), effort).map(Arc::new);
         let is_passing = matches!(&found, Err(error) if error.is_passing());
-        if is_passing || effort::is_spent() {
+        if is_passing || effort.is_spent() {
             return found;
         }
         let mut files = self.files();
@@ -64,9 +64,9 @@ impl Externals {
     }
 }
 
-fn first_block(source: SharedSource) -> Result<Contents> {
+fn first_block(source: SharedSource, effort: &Effort) -> Result<Contents> {
     let header = header::read(&*source)?;
-    effort::spend(header.end)?;
+    effort.spend(header.end)?;
     let blocks = chain::first(&*source, header.end)?;
     Ok(Contents::new(source, blocks))
 }
@@ -88,18 +88,19 @@ mod tests {
         let source = top.join("source");
         let neighbours = Neighbours::of(&source, Policy::Within, None);
         let externals = Externals::new(Arc::new(neighbours));
-        let first = externals.open(b"a").unwrap();
+        let open = |name: &[u8]| externals.open(name, &Effort::default());
+        let first = open(b"a").unwrap();
         assert_eq!(first.blocks().list.len(), 1, "the others are not looked at");
         for name in ["./a", "b"] {
-            let other = externals.open(name.as_bytes()).unwrap();
+            let other = open(name.as_bytes()).unwrap();
             assert!(Arc::ptr_eq(&first, &other), "{name}");
         }
         for _ in 0..2 {
-            externals.open(b"none").unwrap_err();
+            open(b"none").unwrap_err();
         }
         assert_eq!(externals.files().len(), 2);
         std::fs::write(top.join("a"), bytes(4)).unwrap();
-        let stale = externals.open(b"b").unwrap_err();
+        let stale = open(b"b").unwrap_err();
         assert!(stale.is_passing(), "{stale}");
     }
 }

@@ -1,11 +1,13 @@
 //! The keys of a mapping that describes something, as an ndarray or a field of its datatype does.
 
+use std::ops::Deref;
+
 use crate::asdf::yaml::merge::{self, Budget};
 use crate::asdf::yaml::resolve::{self, CoreTag};
 use crate::asdf::yaml::{Document, Index};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::{self, Effort};
+use crate::memory::effort::Effort;
 use crate::wire::to_u64;
 
 /// Bytes that a node counts as when it is looked at.
@@ -14,9 +16,41 @@ const NODE: u64 = 16;
 /// Bytes that an entry of a mapping counts as, beside its key.
 const ENTRY: u64 = 256;
 
+/// A tree's document, and the effort that pays for each look at its nodes.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    document: &'a Document,
+    effort: &'a Effort,
+}
+
+impl<'a> Reading<'a> {
+    /// The nodes of `document`, whose looks `effort` pays for.
+    pub fn new(document: &'a Document, effort: &'a Effort) -> Self {
+        Reading { document, effort }
+    }
+
+    /// The document.
+    pub fn document(&self) -> &'a Document {
+        self.document
+    }
+
+    /// The effort that pays for the looks.
+    pub fn effort(&self) -> &'a Effort {
+        self.effort
+    }
+}
+
+impl Deref for Reading<'_> {
+    type Target = Document;
+
+    fn deref(&self) -> &Document {
+        self.document
+    }
+}
+
 /// The entries of a mapping, merged ones included.
 pub struct Fields<'a> {
-    document: &'a Document,
+    document: Reading<'a>,
     node: Index,
     pairs: Vec<(Index, Index)>,
 }
@@ -26,14 +60,15 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// As its merge keys cannot be followed, `Limit` where it takes too much to look at them.
-    pub fn new(document: &'a Document, node: Index) -> Result<Self> {
+    pub fn new(document: Reading<'a>, node: Index) -> Result<Self> {
         for &(key, _) in document.pairs(node).unwrap_or_default() {
             look(document, key)?;
-            effort::spend(ENTRY)?;
+            document.effort.spend(ENTRY)?;
         }
         let mut budget = Budget::default();
-        let entries = merge::entries(document, node, &mut budget);
-        effort::spend(to_u64(budget.spent()).saturating_mul(ENTRY))?;
+        let entries = merge::entries(document.document, node, &mut budget);
+        let merged = to_u64(budget.spent()).saturating_mul(ENTRY);
+        document.effort.spend(merged)?;
         match entries.error {
             Some(error) => Err(error),
             None => Ok(Fields {
@@ -61,25 +96,25 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What this thread may look at while it describes one array.
-pub fn description() -> Effort {
-    Effort::within(limits::DESCRIPTION)
+/// What of `effort` may be looked at to describe one array.
+pub fn description(effort: &Effort) -> Effort {
+    effort.part(limits::DESCRIPTION)
 }
 
 /// Counts a look at `node`, and at its text if it is a scalar.
 ///
 /// # Errors
 /// `Limit` where that is too much.
-pub fn look(document: &Document, node: Index) -> Result<()> {
+pub fn look(document: Reading<'_>, node: Index) -> Result<()> {
     let text = document.text(node).map_or(0, str::len);
-    effort::spend(NODE.saturating_add(to_u64(text)))
+    document.effort.spend(NODE.saturating_add(to_u64(text)))
 }
 
 /// The value of a scalar of type int; none for anything else.
 ///
 /// # Errors
 /// As [`look`].
-pub fn integer(document: &Document, node: Index) -> Result<Option<i128>> {
+pub fn integer(document: Reading<'_>, node: Index) -> Result<Option<i128>> {
     look(document, node)?;
     match (document.core_tag(node), document.text(node)) {
         (Some(CoreTag::Int), Some(text)) => Ok(resolve::integer(text)),
@@ -88,6 +123,6 @@ pub fn integer(document: &Document, node: Index) -> Result<Option<i128>> {
 }
 
 /// What `node` describes is no ndarray, for the reason `what`.
-pub fn corrupt(document: &Document, node: Index, what: &str) -> Error {
+pub fn corrupt(document: Reading<'_>, node: Index, what: &str) -> Error {
     Error::corrupt(format!("ndarray: {what}"), document.file_offset(node))
 }

@@ -5,13 +5,12 @@
 //! stands in the tree, as `yes` where the datatype is text, is an error.
 
 use crate::asdf::datatype;
-use crate::asdf::fields::{corrupt, look};
+use crate::asdf::fields::{Reading, corrupt, look};
 use crate::asdf::number::{self, Number};
+use crate::asdf::yaml::Index;
 use crate::asdf::yaml::resolve::CoreTag;
-use crate::asdf::yaml::{Document, Index};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort;
 use crate::model::datatype::{ByteOrder, Class, Datatype};
 use crate::model::shape;
 use crate::wire::{to_u64, to_usize};
@@ -36,7 +35,7 @@ pub struct Inline {
 /// `Corrupt` where lists of one level differ in length or an element does not fit the datatype;
 /// `Limit` where there are more elements than aliases may bring in, or it takes too much to look at them.
 pub fn read(
-    document: &Document,
+    document: Reading<'_>,
     data: Index,
     datatype: Option<Datatype>,
     order: ByteOrder,
@@ -54,7 +53,7 @@ pub fn read(
     if size > limits::INLINE_BYTES {
         return Err(Error::limit("bytes of inline data", limits::INLINE_BYTES));
     }
-    effort::spend(size)?;
+    document.effort().spend(size)?;
     let mut bytes = Vec::with_capacity(to_usize(size)?);
     each(document, data, &dims, &mut |element| match is_text
         && document.core_tag(element) == Some(CoreTag::Null)
@@ -73,7 +72,7 @@ pub fn read(
 ///
 /// # Errors
 /// As `read`.
-pub fn nulls(document: &Document, data: Index, dims: &[u64]) -> Result<Option<Vec<u8>>> {
+pub fn nulls(document: Reading<'_>, data: Index, dims: &[u64]) -> Result<Option<Vec<u8>>> {
     if dims.contains(&0) {
         return Ok(None);
     }
@@ -91,7 +90,7 @@ pub fn nulls(document: &Document, data: Index, dims: &[u64]) -> Result<Option<Ve
 ///
 /// # Errors
 /// `Limit` where there are more elements than aliases may bring in.
-pub fn extent(document: &Document, data: Index, datatype: Option<&Datatype>) -> Result<Vec<u64>> {
+pub fn extent(document: Reading<'_>, data: Index, datatype: Option<&Datatype>) -> Result<Vec<u64>> {
     let is_record = |node| match datatype.map(|datatype| &datatype.class) {
         Some(Class::Compound(members)) => {
             let datatypes = members.iter().map(|member| &member.datatype);
@@ -124,7 +123,7 @@ pub fn extent(document: &Document, data: Index, datatype: Option<&Datatype>) -> 
 
 /// Whether a list can be a record: as many items as fields, lists where those are lists.
 fn fits_record<'a>(
-    document: &Document,
+    document: Reading<'_>,
     node: Index,
     datatypes: impl ExactSizeIterator<Item = &'a Datatype>,
 ) -> bool {
@@ -141,7 +140,7 @@ fn fits_record<'a>(
 
 /// Hands the elements under `node`, which must have the extent `dims`, to `visit` in C order.
 fn each(
-    document: &Document,
+    document: Reading<'_>,
     node: Index,
     dims: &[u64],
     visit: &mut dyn FnMut(Index) -> Result<()>,
@@ -164,7 +163,12 @@ fn each(
 
 /// The type that holds all elements: text, complex, float64, int64, uint64 or bool8. Whole numbers of which some need
 /// int64 and others uint64 are float64, as NumPy has it.
-fn inferred(document: &Document, data: Index, dims: &[u64], order: ByteOrder) -> Result<Datatype> {
+fn inferred(
+    document: Reading<'_>,
+    data: Index,
+    dims: &[u64],
+    order: ByteOrder,
+) -> Result<Datatype> {
     let (mut has_text, mut has_complex, mut has_float) = (false, false, dims.contains(&0));
     let (mut has_bool, mut has_null) = (false, false);
     let (mut has_int, mut has_uint, mut width) = (false, false, 1);
@@ -211,18 +215,21 @@ fn inferred(document: &Document, data: Index, dims: &[u64], order: ByteOrder) ->
 }
 
 /// The number that a scalar is by its type. A number's text is looked at more than once.
-fn spelt(document: &Document, node: Index) -> Result<Option<Number>> {
+fn spelt(document: Reading<'_>, node: Index) -> Result<Option<Number>> {
     look(document, node)?;
     let text = document.text(node).unwrap_or_default();
     if text.len() <= limits::NUMBER_TEXT {
         let sixtieths = to_u64(text.matches(':').count());
-        effort::spend(to_u64(text.len()).saturating_add(sixtieths.saturating_mul(SIXTIETH)))?;
+        let bytes = sixtieths.saturating_mul(SIXTIETH);
+        document
+            .effort()
+            .spend(to_u64(text.len()).saturating_add(bytes))?;
     }
-    Ok(number::of(document, node))
+    Ok(number::of(&document, node))
 }
 
 /// Appends one element.
-fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> {
+fn put(document: Reading<'_>, node: Index, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> {
     let bad = |what: &str| corrupt(document, node, &format!("inline data: {what}"));
     match &datatype.class {
         Class::Compound(members) => {
@@ -252,7 +259,7 @@ fn put(document: &Document, node: Index, datatype: &Datatype, bytes: &mut Vec<u8
             let number = match spelt(document, node)? {
                 Some(number) => number,
                 None if is_null => Number::Int(0),
-                None => number::of_text(document, node).ok_or_else(|| bad("no number"))?,
+                None => number::of_text(&document, node).ok_or_else(|| bad("no number"))?,
             };
             let element = number::encoded(number, datatype);
             bytes.extend(element.ok_or_else(|| bad("a number that the datatype cannot hold"))?);
@@ -275,9 +282,9 @@ fn put_text(text: &str, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> 
 }
 
 /// The text that a scalar is where the datatype is text: of a number or a date, only what Python writes the same.
-fn written(document: &Document, node: Index) -> Result<&str> {
+fn written<'a>(document: Reading<'a>, node: Index) -> Result<&'a str> {
     let number = spelt(document, node)?;
-    let text = document.text(node);
+    let text = document.document().text(node);
     let text = text.ok_or_else(|| corrupt(document, node, "inline data: no text"))?;
     let is_same = match (document.core_tag(node), number) {
         (_, Some(Number::Int(value))) => value.to_string() == text,
@@ -310,18 +317,21 @@ mod tests {
     use super::*;
     use crate::asdf::fields;
     use crate::asdf::yaml::compose::compose;
+    use crate::memory::effort::Effort;
 
     fn inline(data: &str, datatype: &str) -> Result<Inline> {
         let document = compose(format!("[{data}, {datatype}]").as_bytes(), 0).unwrap();
         let order = ByteOrder::Little;
+        let effort = fields::description(&Effort::default());
+        let document = Reading::new(&document, &effort);
         let &[data, datatype] = document.items(Index::ROOT).unwrap() else {
             panic!("two items");
         };
         let datatype = match document.core_tag(datatype) {
             Some(CoreTag::Null) => None,
-            _ => Some(datatype::parse(&document, datatype, order).unwrap()),
+            _ => Some(datatype::parse(document, datatype, order).unwrap()),
         };
-        read(&document, data, datatype, order)
+        read(document, data, datatype, order)
     }
 
     #[test]
@@ -476,7 +486,6 @@ mod tests {
             (&texts, "[ascii, 1]"),
             (&texts, "~"),
         ] {
-            let _effort = fields::description();
             let read = inline(data, datatype);
             assert!(matches!(read, Err(Error::Limit { .. })), "{datatype}");
         }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crate::asdf::content::Contents;
 use crate::asdf::datatype;
 use crate::asdf::external::Externals;
-use crate::asdf::fields::{self, Fields};
+use crate::asdf::fields::{self, Fields, Reading};
 use crate::asdf::inline;
-use crate::asdf::yaml::{Document, Index, pointer};
+use crate::asdf::yaml::{Index, pointer};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::array::{Array, Fill, Layout, Storage, Strided};
@@ -60,12 +60,13 @@ pub fn is_tag_of(name: &str, tag: &str) -> bool {
 
 /// Describes the ndarray at `node`. What is wrong is an error of the array's storage.
 pub fn describe(
-    document: &Document,
+    document: Reading<'_>,
     contents: &Contents,
     externals: &Externals,
     node: Index,
 ) -> Ndarray {
-    let _effort = fields::description();
+    let effort = fields::description(document.effort());
+    let document = Reading::new(&document, &effort);
     let mut block = None;
     let parser = Parser {
         document,
@@ -84,12 +85,13 @@ pub fn describe(
 /// # Errors
 /// As the array's storage has, but for what is wrong with elements in the tree.
 pub fn extent(
-    document: &Document,
+    document: Reading<'_>,
     contents: &Contents,
     externals: &Externals,
     node: Index,
 ) -> Result<(Vec<u64>, bool)> {
-    let _effort = fields::description();
+    let effort = fields::description(document.effort());
+    let document = Reading::new(&document, &effort);
     let parser = Parser {
         document,
         contents,
@@ -110,7 +112,7 @@ pub fn extent(
 /// # Errors
 /// As there is none, or the file that has it cannot be opened.
 pub fn held(
-    document: &Document,
+    document: Reading<'_>,
     contents: &Contents,
     externals: &Externals,
     node: Index,
@@ -132,8 +134,9 @@ pub fn held(
 ///
 /// # Errors
 /// As the data is damaged.
-pub fn nulls(document: &Document, node: Index, array: &Array) -> Result<Option<Array>> {
-    let _effort = fields::description();
+pub fn nulls(document: Reading<'_>, node: Index, array: &Array) -> Result<Option<Array>> {
+    let effort = fields::description(document.effort());
+    let document = Reading::new(&document, &effort);
     let data = match document.items(node) {
         Some(_) => Some(node),
         None => Fields::new(document, node)?.get("data"),
@@ -157,7 +160,7 @@ pub fn nulls(document: &Document, node: Index, array: &Array) -> Result<Option<A
 }
 
 /// The other file that a `source` names; none for this file's own blocks.
-fn external_name(document: &Document, source: Index) -> Option<Vec<u8>> {
+fn external_name(document: Reading<'_>, source: Index) -> Option<Vec<u8>> {
     let uri = document.text(source).filter(|_| document.is_text(source))?;
     let file = uri.strip_suffix('#').unwrap_or(uri);
     (!file.is_empty()).then(|| pointer::file_name(file))
@@ -179,7 +182,7 @@ fn damaged(layout: Layout, error: Error) -> Array {
 }
 
 struct Parser<'a> {
-    document: &'a Document,
+    document: Reading<'a>,
     contents: &'a Contents,
     externals: &'a Externals,
 }
@@ -327,7 +330,10 @@ impl<'a> Parser<'a> {
     fn held(&self, source: Index) -> Result<Held> {
         fields::look(self.document, source)?;
         match external_name(self.document, source) {
-            Some(file) => self.externals.open(&file).map(Held::There),
+            Some(file) => {
+                let contents = self.externals.open(&file, self.document.effort());
+                contents.map(Held::There)
+            }
             None => self.place(source).map(Held::Here),
         }
     }

@@ -18,6 +18,7 @@ use crate::fs::object::{self, Stored};
 use crate::fs::trees::ViewTree;
 use crate::fs::watch::Watch;
 use crate::fs::{Entry, Fault, Filesystem, Ino, Kind, Outdate, Stat, kind_of, lock, open_source};
+use crate::memory::effort::Granted;
 use crate::model::{LinkTarget, Node};
 use crate::source::changes::Changes;
 
@@ -193,6 +194,14 @@ impl Filesystem {
             return Ok((source, entry));
         }
         Ok((self.others.get(&source, entry.tree)?, entry))
+    }
+
+    /// As [`standing`](Self::standing), for a request, which may look at so much until the last result
+    /// is dropped.
+    pub(super) fn requested(&self, ino: Ino) -> Result<(Arc<Live>, inode::Entry, Granted)> {
+        let (live, entry) = self.standing(ino)?;
+        let (live, granted) = live.for_request();
+        Ok((live, entry, granted))
     }
 
     /// What a number stands for.

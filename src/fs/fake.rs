@@ -11,7 +11,7 @@ use crate::fs::external::{Opener, Others};
 use crate::fs::watch::Watch;
 use crate::fs::{Filesystem, Options, Origin, open_source};
 use crate::limits;
-use crate::memory::effort;
+use crate::memory::effort::Effort;
 use crate::model::array::{Fill, Layout, Storage};
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{ByteOrder, Charset, Class, ReferenceKind, StringPadding};
@@ -26,17 +26,19 @@ use crate::source::read_block;
 pub(super) const ROOT: u64 = 96;
 
 /// A graph that is built by the test.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Fake {
-    objects: BTreeMap<u64, Object>,
+    objects: Arc<BTreeMap<u64, Object>>,
     /// What is true of `failing` and `costly` objects: it may begin and end.
     pub(super) is_failing: Arc<AtomicBool>,
     /// Objects on a disk that does not answer.
     failing: Vec<u64>,
     /// Objects that take more than a request may look at.
     costly: Vec<u64>,
+    effort: Effort,
 }
 
+#[derive(Clone)]
 struct Object {
     node: Result<Arc<Node>>,
     links: Vec<Link>,
@@ -89,7 +91,7 @@ impl Fake {
     /// An object whose header is damaged.
     pub(super) fn broken(&mut self, id: u64) {
         self.group(id, 1);
-        let object = self.objects.get_mut(&id).unwrap();
+        let object = Arc::make_mut(&mut self.objects).get_mut(&id).unwrap();
         object.node = Err(Error::corrupt("object header: bad signature", id));
     }
 
@@ -121,7 +123,7 @@ impl Fake {
             torn: None,
             lost: None,
         };
-        self.objects.insert(id, object);
+        Arc::make_mut(&mut self.objects).insert(id, object);
     }
 
     pub(super) fn hard(&mut self, group: u64, name: impl AsRef<[u8]>, node: u64) {
@@ -134,7 +136,10 @@ impl Fake {
 
     pub(super) fn link(&mut self, group: u64, name: impl AsRef<[u8]>, target: LinkTarget) {
         let name = name.as_ref().to_vec();
-        let links = &mut self.objects.get_mut(&group).unwrap().links;
+        let links = &mut Arc::make_mut(&mut self.objects)
+            .get_mut(&group)
+            .unwrap()
+            .links;
         links.push(Link { name, target });
     }
 
@@ -144,11 +149,17 @@ impl Fake {
     }
 
     pub(super) fn tear(&mut self, group: u64, before: usize) {
-        self.objects.get_mut(&group).unwrap().torn = Some(before);
+        Arc::make_mut(&mut self.objects)
+            .get_mut(&group)
+            .unwrap()
+            .torn = Some(before);
     }
 
     pub(super) fn lose(&mut self, group: u64, link: usize) {
-        self.objects.get_mut(&group).unwrap().lost = Some(link);
+        Arc::make_mut(&mut self.objects)
+            .get_mut(&group)
+            .unwrap()
+            .lost = Some(link);
     }
 
     pub(super) fn attribute(&mut self, node: u64, name: &[u8], text: &[u8]) {
@@ -165,7 +176,10 @@ impl Fake {
         };
         let name = name.to_vec();
         let content = Ok(content);
-        let attributes = &mut self.objects.get_mut(&node).unwrap().attributes;
+        let attributes = &mut Arc::make_mut(&mut self.objects)
+            .get_mut(&node)
+            .unwrap()
+            .attributes;
         attributes.push(Attribute { name, content });
     }
 
@@ -222,6 +236,14 @@ pub(super) fn byte_type() -> Datatype {
 }
 
 impl Container for Fake {
+    fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container> {
+        let effort = effort.clone();
+        Arc::new(Fake {
+            effort,
+            ..Fake::clone(&self)
+        })
+    }
+
     fn root(&self) -> NodeId {
         NodeId(ROOT)
     }
@@ -233,7 +255,7 @@ impl Container for Fake {
                 return Err(Error::io(&error, "a bad disk"));
             }
             if self.costly.contains(&id.0) {
-                effort::spend(limits::REQUEST_METADATA + 1)?;
+                self.effort.spend(limits::REQUEST_METADATA + 1)?;
             }
         }
         self.get(id)?.node.clone()

@@ -45,7 +45,7 @@ impl FileIndex {
     }
 
     /// The index of `container`; the first call walks it, and so does one after others have taken its room.
-    pub(super) fn get(&self, container: &dyn Container) -> Arc<PathIndex> {
+    pub(super) fn get(&self, container: &Arc<dyn Container>) -> Arc<PathIndex> {
         if let Some(index) = self.own.get(()) {
             return index;
         }
@@ -72,13 +72,13 @@ mod tests {
     use crate::model::NodeId;
 
     /// Names of so many bytes together, a thousand each, all of one object.
-    fn of_names(bytes: usize) -> Fake {
+    fn of_names(bytes: usize) -> Arc<dyn Container> {
         let mut fake = Fake::new();
         fake.bytes(800, 1, b"data");
         for i in 0..bytes / 1000 {
             fake.hard(ROOT, format!("{i:01000}"), 800);
         }
-        fake
+        Arc::new(fake)
     }
 
     fn is_kept(index: &FileIndex) -> bool {
@@ -109,7 +109,8 @@ mod tests {
         for i in 0..names {
             fake.external(ROOT, &format!("{i}"), &format!("{i:01000}"), "/");
         }
-        let index = PathIndex::build(&fake, &|_| {});
+        let container: Arc<dyn Container> = Arc::new(fake);
+        let index = PathIndex::build(&container, &|_| {});
         let kept: usize = index.other_files().map(<[u8]>::len).sum();
         assert!(kept > limits::NAMED_FILES * 9 / 10 && kept <= limits::NAMED_FILES);
         assert!(index.is_complete() && index.weight() <= crate::wire::to_u64(limits::NAMED_FILES));

@@ -14,7 +14,6 @@ use crate::fs::mirror::Shown;
 use crate::fs::namespace::{Directory, Found};
 use crate::fs::{DirEntry, Entry, Filesystem, Handle, Ino, Kind, kind_of, lock};
 use crate::limits;
-use crate::memory::effort::Effort;
 use crate::model::{Link, NodeId};
 
 /// `.` and `..`, the first two entries of every directory.
@@ -60,6 +59,8 @@ impl Filesystem {
             true => Caching::Lasting,
             false => Caching::WhileOpen,
         };
+        // Each listing of it has the effort of a request.
+        let (live, _) = live.for_request();
         let open = Open::directory(ino, live);
         let opened = open.and_then(|open| self.handles.insert(open, caching));
         if opened.is_err() && was_unsure {
@@ -184,8 +185,8 @@ impl Filesystem {
         cookie: u64,
         visit: &mut dyn FnMut(&Listed<'_>, u64) -> bool,
     ) -> Result<()> {
-        let _effort = Effort::of_a_request();
         let open = self.opened(handle)?;
+        let _granted = open.live.effort.granted();
         let listed = self.list_open(&open, cookie, visit);
         // What is let go of here, the next call finds again.
         let _ = open.settle();
@@ -242,7 +243,7 @@ impl Filesystem {
         let started = Instant::now();
         // What takes long is handed out in parts; only an empty answer would be the end.
         while at == first || started.elapsed() <= limits::LISTING_TIME {
-            let _each = Effort::of_a_request();
+            live.effort.renew();
             match self.fetch(live, entry.node, &mut listing.cursor, at - DOTS) {
                 Ok(Some((link, behind))) => {
                     let found = directory.show(link);

@@ -12,6 +12,7 @@ use crate::fs::inode::{SOURCE, Tree};
 use crate::fs::watch::Watch;
 use crate::fs::{Origin, lock, name};
 use crate::limits;
+use crate::memory::effort::{Effort, Granted};
 use crate::memory::weighted_lru::WeightedLru;
 use crate::model::paths::PathIndex;
 use crate::model::{Array, Container, NodeId};
@@ -24,6 +25,9 @@ const GROWTH: Duration = Duration::from_millis(200);
 
 /// What a directory shows a cut name for: its group, and the name as shown.
 type CutName = (NodeId, Box<[u8]>);
+
+/// The names, as in the file, that directories show cut; none for one that a group does not have.
+type CutNames = WeightedLru<CutName, Option<Box<[u8]>>>;
 
 /// A file that is open, and where it came from.
 pub(super) struct OpenedFile {
@@ -38,25 +42,28 @@ pub(super) struct OpenedFile {
     pub(super) shown: Box<[u8]>,
 }
 
-/// One mounted file in one of its states.
+/// One mounted file in one of its states. Clones share all that was worked out.
+#[derive(Clone)]
 pub(super) struct Live {
     /// Counts the states of the source.
     pub(super) generation: u32,
     /// The number of its tree.
     pub(super) tree: Tree,
     pub(super) container: Arc<dyn Container>,
+    /// Pays for what the container looks at.
+    pub(super) effort: Effort,
     pub(super) engine: Arc<Engine>,
     pub(super) origin: Arc<Origin>,
     pub(super) neighbours: Arc<Neighbours>,
     /// The name of its directory; empty for the source.
-    pub(super) shown: Box<[u8]>,
+    pub(super) shown: Arc<[u8]>,
     opened: Instant,
     state: Option<Arc<OpenedState>>,
-    watch: Option<Watch>,
+    watch: Option<Arc<Watch>>,
     index: Arc<FileIndex>,
-    readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
-    variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
-    cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
+    readers: Arc<Mutex<WeightedLru<NodeId, Arc<Reader>>>>,
+    variable_length: Arc<Mutex<WeightedLru<NodeId, Arc<VariableLength>>>>,
+    cut_names: Arc<Mutex<CutNames>>,
 }
 
 impl Live {
@@ -71,18 +78,31 @@ impl Live {
             generation,
             tree,
             container: opened.container,
+            effort: Effort::default(),
             engine,
             origin: opened.origin,
             neighbours: opened.neighbours,
-            shown: opened.shown,
+            shown: opened.shown.into(),
             opened: Instant::now(),
             state: opened.state,
-            watch: opened.watch,
+            watch: opened.watch.map(Arc::new),
             index,
-            readers: Mutex::new(WeightedLru::new(limits::READERS)),
-            variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
-            cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
+            readers: Arc::new(Mutex::new(WeightedLru::new(limits::READERS))),
+            variable_length: Arc::new(Mutex::new(WeightedLru::new(limits::READERS))),
+            cut_names: Arc::new(Mutex::new(WeightedLru::new(limits::CUT_NAMES))),
         }
+    }
+
+    /// The same for one request, which may look at so much until the second result is dropped.
+    pub(super) fn for_request(&self) -> (Arc<Self>, Granted) {
+        let effort = Effort::of_a_request();
+        let granted = effort.granted();
+        let live = Live {
+            container: Arc::clone(&self.container).for_request(&effort),
+            effort,
+            ..self.clone()
+        };
+        (Arc::new(live), granted)
     }
 
     /// The same file after a writer has appended to it, opened as `opened`. A writer that lets others read leaves
@@ -120,7 +140,7 @@ impl Live {
 
     /// Whether this other file is the one that `watch` watches, changed or not.
     pub(super) fn is_of_same_file(&self, watch: &Watch) -> bool {
-        let own = self.watch.as_ref().map(Watch::fingerprint);
+        let own = self.watch.as_ref().map(|watch| watch.fingerprint());
         own.is_some_and(|own| own.is_of_same_file(&watch.fingerprint()))
     }
 
@@ -128,13 +148,16 @@ impl Live {
     /// lately.
     pub(super) fn is_changed(&self) -> bool {
         let neighbours = self.neighbours.states();
-        self.watch.as_ref().is_some_and(Watch::is_changed) || neighbours.is_changed()
+        self.watch.as_ref().is_some_and(|watch| watch.is_changed()) || neighbours.is_changed()
     }
 
     /// Whether this other file has changed since it was opened, as it is now, or one was read that had.
     pub(super) fn is_changed_now(&self) -> bool {
         let neighbours = self.neighbours.states();
-        self.watch.as_ref().is_some_and(Watch::is_changed_now) || neighbours.met_a_change()
+        self.watch
+            .as_ref()
+            .is_some_and(|watch| watch.is_changed_now())
+            || neighbours.met_a_change()
     }
 
     /// Whether `group` is the root of the mount.
@@ -144,7 +167,7 @@ impl Live {
 
     /// The object-to-path index.
     pub(super) fn index(&self) -> Arc<PathIndex> {
-        self.index.get(&*self.container)
+        self.index.get(&self.container)
     }
 
     /// What the index of another file of the mount is kept in.

@@ -21,7 +21,6 @@ use crate::fs::{Entry, Filesystem, Ino, Kind, kind_of, name};
 use crate::limits;
 use crate::memory;
 use crate::memory::distinct::keep_first_of_each;
-use crate::memory::effort::Effort;
 use crate::model::selection::{Selector, split};
 use crate::model::{Attribute, Node, NodeId};
 use crate::view::View;
@@ -384,7 +383,7 @@ impl Filesystem {
                 }
                 return Ok(());
             }
-            let _each = Effort::of_a_request();
+            live.effort.renew();
             let (position, form) = ((at - count) / 2, (at - count) % 2);
             let fetched = match is_of_group {
                 true => self.fetch(live, mirror.object, &mut listing.cursor, position),

@@ -15,7 +15,6 @@ use crate::fs::live::Live;
 use crate::fs::namespace::Namespace;
 use crate::fs::{Filesystem, Ino, lock, object};
 use crate::limits;
-use crate::memory::effort::Effort;
 use crate::model::attribute::AttributeContent;
 use crate::model::{Attribute, Node};
 use crate::view::attributes;
@@ -51,8 +50,7 @@ impl Filesystem {
     /// # Errors
     /// As the object's list of attributes is damaged.
     pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        let _effort = Effort::of_a_request();
-        let (live, entry) = self.standing(ino)?;
+        let (live, entry, _granted) = self.requested(ino)?;
         #[expect(
             clippy::redundant_closure_for_method_calls,
             reason = "the method alone is not general over the object's lifetime"
@@ -67,9 +65,8 @@ impl Filesystem {
     /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
     /// value that is too long.
     pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        let _effort = Effort::of_a_request();
         let name = user_name(name)?;
-        let (live, entry) = self.standing(ino)?;
+        let (live, entry, _granted) = self.requested(ino)?;
         self.with_attributes(&live, ino, &entry, |object| object.get(name))
             .unwrap_or_else(|| Err(absent()))
     }

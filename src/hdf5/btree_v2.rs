@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::btree_v2::levels::{CHECKSUM, Child, Levels, NODE_PREFIX};
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::memory::effort::Effort;
 use crate::wire::{Cursor, to_u64};
 
 const HEADER: &str = "B-tree header (version 2)";
@@ -137,6 +138,14 @@ impl BtreeV2 {
     /// Levels below the root.
     pub fn depth(&self) -> usize {
         self.levels.depth()
+    }
+
+    /// The same tree, whose nodes are paid for by `effort`.
+    pub fn within(&self, effort: &Effort) -> Self {
+        BtreeV2 {
+            meta: self.meta.within(effort),
+            ..self.clone()
+        }
     }
 
     /// The same tree, whose records differ in the words of eight bytes from byte `at` of each on, and are

@@ -6,9 +6,10 @@ use crate::hdf5::cache_image::Structures;
 use crate::hdf5::heap::global::Directory;
 use crate::hdf5::metadata::{BlockCache, BlockRange, TimedBlock};
 use crate::hdf5::object::Object;
+use crate::hdf5::opening::Turns;
+use crate::hdf5::other_files::SourceFile;
 use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
-use crate::model::Container;
 
 /// For all files of a mount.
 #[derive(Debug, Clone)]
@@ -16,9 +17,11 @@ pub struct Caches {
     blocks: Arc<SharedLru<BlockRange, TimedBlock>>,
     objects: Arc<SharedLru<u64, Arc<Object>>>,
     heaps: Arc<SharedLru<u64, Arc<Directory>>>,
-    other_files: Arc<SharedLru<Vec<u8>, Arc<dyn Container>>>,
+    other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
     /// Counts what is in cache images, which stay as long as their files are open.
     pub image_structures: Structures,
+    /// Lets one thread at a time describe what takes much memory.
+    pub turns: Arc<Turns>,
 }
 
 impl Default for Caches {
@@ -29,6 +32,7 @@ impl Default for Caches {
             heaps: SharedLru::new(limits::GLOBAL_HEAP_CACHE),
             other_files: SharedLru::new(limits::VIRTUAL_SOURCES),
             image_structures: Structures::default(),
+            turns: Arc::default(),
         }
     }
 }
@@ -50,7 +54,7 @@ impl Caches {
     }
 
     /// The open files that a file names.
-    pub fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn Container>> {
+    pub fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn SourceFile>> {
         FileLru::of(&self.other_files)
     }
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::opening::Opening;
 use crate::hdf5::other_files::OtherFiles;
 use crate::hdf5::reference::Pointers;
 use crate::hdf5::shared::SharedMessages;
+use crate::memory::effort::Effort;
 
 /// One file, as its objects see it.
 #[derive(Debug)]
@@ -19,9 +21,23 @@ pub struct Context {
     pub heap: GlobalHeap,
     /// The files that its datasets name.
     pub other_files: Arc<OtherFiles>,
+    /// The virtual datasets for whose sake it is read.
+    pub opening: Opening,
 }
 
 impl Context {
+    /// The same file for a request with this `effort`, for the sake of what is `opening`.
+    pub fn within(&self, effort: &Effort, opening: Opening) -> Self {
+        let metadata = self.metadata.within(effort);
+        Context {
+            shared: self.shared.within(&metadata),
+            heap: self.heap.within(&metadata),
+            metadata,
+            other_files: Arc::clone(&self.other_files),
+            opening,
+        }
+    }
+
     /// Follows the pointers in elements.
     pub fn pointers(&self) -> Pointers<'_> {
         Pointers {

@@ -27,11 +27,11 @@ const CREATION_ORDER: usize = 8;
 #[derive(Debug)]
 pub enum Group {
     /// Old style.
-    SymbolTable(SymbolTableLinks),
+    SymbolTable(SymbolTable),
     /// New style, few links: in the header. The error of the first one that cannot be read, if any.
     Compact(Arc<Vec<Link>>, Option<Error>),
     /// New style, many links.
-    Dense(DenseLinks),
+    Dense(OnHeap),
 }
 
 impl Group {
@@ -39,20 +39,17 @@ impl Group {
     ///
     /// # Errors
     /// As the message that says where the links are is damaged.
-    pub fn read(metadata: &Arc<Metadata>, header: &ObjectHeader) -> Result<Option<Self>> {
+    pub fn read(metadata: &Metadata, header: &ObjectHeader) -> Result<Option<Self>> {
         if let Some(message) = header.find(kind::SYMBOL_TABLE) {
             let mut cursor = Cursor::new(message.data, message.at, "symbol table message");
             let table = SymbolTable::read(metadata, &mut cursor)?;
-            let links = SymbolTableLinks::new(Arc::clone(metadata), table);
-            return Ok(Some(Group::SymbolTable(links)));
+            return Ok(Some(Group::SymbolTable(table)));
         }
         if let Some(message) = header.find(kind::LINK_INFO) {
             let mut cursor = Cursor::new(message.data, message.at, "link info message");
             return Ok(Some(
                 match OnHeap::read(metadata, CREATION_ORDER, &mut cursor)? {
-                    Some(OnHeap { heap, name_index }) => {
-                        Group::Dense(DenseLinks::new(Arc::clone(metadata), heap, name_index))
-                    }
+                    Some(links) => Group::Dense(links),
                     None => Self::compact(metadata, header),
                 },
             ));
@@ -77,25 +74,28 @@ impl Group {
     }
 
     /// The link called `name`.
-    pub fn link(&self, name: &[u8]) -> Result<Option<Link>> {
+    pub fn link(&self, metadata: &Arc<Metadata>, name: &[u8]) -> Result<Option<Link>> {
         match self {
-            Group::SymbolTable(links) => links.find(name),
+            Group::SymbolTable(table) => SymbolTableLinks::new(metadata, table).find(name),
             Group::Compact(links, _) => Ok(links.iter().find(|link| link.name == name).cloned()),
-            Group::Dense(links) => links.find(name),
+            Group::Dense(place) => DenseLinks::new(metadata, place).find(name),
         }
     }
 
     /// All links in index order. What cannot be read is passed over, and its error comes last.
-    pub fn links(&self) -> Result<Box<dyn LinkStream>> {
+    pub fn links(&self, metadata: &Arc<Metadata>) -> Result<Box<dyn LinkStream>> {
         Ok(match self {
-            Group::SymbolTable(links) => Box::new(SymbolTableStream::new(links.clone())?),
+            Group::SymbolTable(table) => {
+                let links = SymbolTableLinks::new(metadata, table);
+                Box::new(SymbolTableStream::new(links)?)
+            }
             Group::Compact(links, failure) => Box::new(CompactStream {
                 weight: links.iter().map(Link::weight).sum(),
                 links: Arc::clone(links),
                 position: 0,
                 failure: failure.clone(),
             }),
-            Group::Dense(links) => Box::new(DenseStream::new(links)?),
+            Group::Dense(place) => Box::new(DenseStream::new(&DenseLinks::new(metadata, place))?),
         })
     }
 }

@@ -16,6 +16,7 @@ pub mod single;
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::to_u64;
 
@@ -88,7 +89,7 @@ impl ChunkIndex for Unwritten {
         Ok(None)
     }
 
-    fn walk_from(&self, _: &mut WalkPlace, _: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(&self, _: &mut WalkPlace, _: &Effort, _: &mut ChunkVisitor<'_>) -> Result<()> {
         Ok(())
     }
 }

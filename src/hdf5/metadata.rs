@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::hdf5::number_form::{NumberForm, Width};
 use crate::limits;
-use crate::memory::effort;
+use crate::memory::effort::Effort;
 use crate::memory::shared_lru::FileLru;
 use crate::source::growing::settled;
 use crate::source::{SharedSource, read_shared_block};
@@ -34,6 +34,8 @@ pub struct Metadata {
     cache: Arc<BlockCache>,
     /// What was read before this is not taken from the cache.
     since: Option<Instant>,
+    /// What is read is charged to it.
+    effort: Effort,
 }
 
 impl Metadata {
@@ -44,6 +46,7 @@ impl Metadata {
             form,
             cache: Arc::new(cache),
             since: None,
+            effort: Effort::default(),
         }
     }
 
@@ -52,18 +55,32 @@ impl Metadata {
         self.cache.clear();
     }
 
-    /// The way to what the file holds from now on. A writer makes a structure known only after what it leads
-    /// to: what hangs on one that was just read must not come from before.
-    pub fn from_now_on(self: &Arc<Self>) -> Arc<Self> {
-        if !self.source.is_growing() {
-            return Arc::clone(self);
-        }
+    /// The way to what the file holds from now on, for a structure that outlives the request. A writer
+    /// makes a structure known only after what it leads to: what hangs on one that was just read must
+    /// not come from before.
+    pub fn from_now_on(&self) -> Arc<Self> {
+        let since = self.source.is_growing().then(Instant::now);
+        self.copy(since, Effort::default())
+    }
+
+    /// The same way for a request, whose effort pays for what is read.
+    pub fn within(&self, effort: &Effort) -> Arc<Self> {
+        self.copy(self.since, effort.clone())
+    }
+
+    fn copy(&self, since: Option<Instant>, effort: Effort) -> Arc<Self> {
         Arc::new(Metadata {
             source: Arc::clone(&self.source),
             form: self.form,
             cache: Arc::clone(&self.cache),
-            since: Some(Instant::now()),
+            since,
+            effort,
         })
+    }
+
+    /// The effort that pays for what is read.
+    pub fn effort(&self) -> &Effort {
+        &self.effort
     }
 
     /// The file.
@@ -128,7 +145,7 @@ impl Metadata {
         verify: impl Fn(&[u8]) -> Result<()>,
     ) -> Result<Arc<[u8]>> {
         self.made_block(at, length, || {
-            effort::spend(length)?;
+            self.effort.spend(length)?;
             let block = self.fetch(at, length, what)?;
             verify(&block)?;
             Ok(block)

@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::hdf5::message::kind;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
-use crate::memory::effort;
 use crate::source::growing::settled;
 use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};
@@ -350,7 +349,7 @@ impl Metadata {
         if length > limits::HEADER_BYTES {
             return Err(Error::limit(what, limits::HEADER_BYTES));
         }
-        effort::spend(length)?;
+        self.effort().spend(length)?;
         read_block(&**self.source(), at, length, what)
     }
 }

@@ -1,142 +1,220 @@
-//! What it may take to describe a virtual dataset, or to open one of its sources. The extent of one may depend on those of
-//! others, in a circle if the file is made so, and any number of times. What takes much memory is described by one thread
-//! at a time.
+//! What it may take to describe a virtual dataset, or to open one of its sources. The extent of one
+//! may depend on those of others, in a circle if the file is made so, and any number of times. What
+//! takes much memory is described by one thread of a mount at a time.
 
-use std::cell::{Cell, RefCell};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::to_u64;
 
-/// What is left to this thread.
-#[derive(Debug, Clone, Copy)]
-struct Left {
-    /// Whether something is being described or opened.
-    under_way: bool,
+/// Lets one thread of a mount at a time take much memory. The thread that has the turn waits for
+/// nothing that others keep while they wait for it.
+#[derive(Debug, Default)]
+pub struct Turns {
+    is_taken: Mutex<bool>,
+    ended: Condvar,
+}
+
+/// A turn, over when dropped.
+#[derive(Debug)]
+struct Turn(Arc<Turns>);
+
+/// What is left to a description or a source. One that is opened for another has what is left of
+/// that one's bytes and levels; their work is counted together.
+#[derive(Debug, Clone)]
+pub struct Opening {
     levels: usize,
     bytes: u64,
-    work: u64,
+    turns: Arc<Turns>,
+    under_way: Option<Arc<UnderWay>>,
 }
 
-thread_local! {
-    static LEFT: Cell<Left> = const {
-        Cell::new(Left {
-            under_way: false,
-            levels: limits::VIRTUAL_DEPTH,
-            bytes: limits::VIRTUAL_BYTES,
-            work: limits::VIRTUAL_WORK,
-        })
-    };
-
-    /// Held by this thread from when it takes much memory until the outermost thing is made.
-    static TURN: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
-}
-
-/// Whose turn it is. Who has it waits for nothing that others keep while they wait for it.
-static TURNS: Mutex<()> = Mutex::new(());
-
-/// A description or a source, until it is made. What it held is then free again; the work is done, and free with the
-/// outermost one.
+/// What the outermost description or source and all within it have in common.
 #[derive(Debug)]
-pub struct Opening {
-    before: Left,
+struct UnderWay {
+    /// Bytes of large objects that may still be parsed.
+    work: AtomicU64,
+    /// Held from when one of them takes much memory until the outermost is made.
+    turn: Mutex<Option<Turn>>,
 }
 
 impl Opening {
-    /// Of a description.
-    pub fn description() -> Self {
-        let before = LEFT.get();
-        let under_way = true;
-        LEFT.set(Left {
-            under_way,
-            ..before
-        });
-        Opening { before }
+    /// Nothing is described or opened yet. All files of a mount have the same `turns`.
+    pub fn none(turns: &Arc<Turns>) -> Self {
+        Opening {
+            levels: limits::VIRTUAL_DEPTH,
+            bytes: limits::VIRTUAL_BYTES,
+            turns: Arc::clone(turns),
+            under_way: None,
+        }
     }
 
-    /// Of a source.
+    /// A description, for what is under way.
+    pub fn description(&self) -> Self {
+        let outermost = || {
+            Arc::new(UnderWay {
+                work: AtomicU64::new(limits::VIRTUAL_WORK),
+                turn: Mutex::default(),
+            })
+        };
+        Opening {
+            under_way: Some(self.under_way.clone().unwrap_or_else(outermost)),
+            ..self.clone()
+        }
+    }
+
+    /// A source, for what is under way.
     ///
     /// # Errors
-    /// `Limit` where it is opened for the sake of too many others, or these have taken too much already.
-    pub fn source() -> Result<Self> {
-        let opening = Self::description();
-        let left = LEFT.get();
-        done(0)?;
-        let Some(levels) = left.levels.checked_sub(1) else {
-            give_up();
+    /// `Limit` where it is opened for the sake of too many others, or these have taken too much
+    /// already.
+    pub fn source(&self) -> Result<Self> {
+        let opening = self.description();
+        opening.done(0)?;
+        let Some(levels) = opening.levels.checked_sub(1) else {
+            opening.give_up();
             let most = to_u64(limits::VIRTUAL_DEPTH);
             let what = "virtual datasets within virtual datasets";
             return Err(Error::limit(what, most));
         };
-        LEFT.set(Left { levels, ..left });
-        Ok(opening)
+        Ok(Opening { levels, ..opening })
     }
-}
 
-impl Drop for Opening {
-    fn drop(&mut self) {
-        let mut left = self.before;
-        if left.under_way {
-            left.work = LEFT.get().work;
-        } else {
-            TURN.take();
+    /// Takes so many bytes of memory.
+    ///
+    /// # Errors
+    /// `Limit` where all descriptions under way take too many.
+    pub fn hold(&mut self, bytes: u64) -> Result<()> {
+        let Some(bytes) = self.bytes.checked_sub(bytes) else {
+            self.give_up();
+            let what = "bytes of the parts of a virtual dataset";
+            return Err(Error::limit(what, limits::VIRTUAL_BYTES));
+        };
+        self.bytes = bytes;
+        self.await_turn(limits::VIRTUAL_BYTES.saturating_sub(bytes));
+        Ok(())
+    }
+
+    /// Waits until no other thread takes much memory, where so many bytes are much.
+    pub fn await_turn(&self, bytes: u64) {
+        if let Some(under_way) = &self.under_way
+            && bytes > limits::VIRTUAL_TURN
+        {
+            let mut turn = lock(&under_way.turn);
+            turn.get_or_insert_with(|| Turn::wait(&self.turns));
         }
-        LEFT.set(left);
+    }
+
+    /// An object of so many bytes was parsed. Small ones do not count: there may be as many as there
+    /// are sources.
+    ///
+    /// # Errors
+    /// `Limit` where too much was parsed for the sake of one virtual dataset; the object that was
+    /// parsed last need not be at fault.
+    pub fn done(&self, bytes: u64) -> Result<()> {
+        let Some(under_way) = &self.under_way else {
+            return Ok(());
+        };
+        let large = if bytes < limits::VIRTUAL_SMALL {
+            0
+        } else {
+            bytes
+        };
+        let left = under_way.work.load(Ordering::Relaxed).saturating_sub(large);
+        under_way.work.store(left, Ordering::Relaxed);
+        if left == 0 {
+            let what = "bytes of large objects parsed for one virtual dataset";
+            return Err(Error::limit(what, limits::VIRTUAL_WORK));
+        }
+        Ok(())
+    }
+
+    /// Nothing that is under way is to go on, or to be kept as if it could not be opened by itself.
+    fn give_up(&self) {
+        if let Some(under_way) = &self.under_way {
+            under_way.work.store(0, Ordering::Relaxed);
+        }
     }
 }
 
-/// Takes so many bytes of memory.
-///
-/// # Errors
-/// `Limit` where all descriptions under way take too many.
-pub fn hold(bytes: u64) -> Result<()> {
-    let left = LEFT.get();
-    let Some(bytes) = left.bytes.checked_sub(bytes) else {
-        give_up();
-        let what = "bytes of the parts of a virtual dataset";
-        return Err(Error::limit(what, limits::VIRTUAL_BYTES));
-    };
-    LEFT.set(Left { bytes, ..left });
-    await_turn(limits::VIRTUAL_BYTES.saturating_sub(bytes));
-    Ok(())
-}
-
-/// Waits until no other thread takes much memory, where so many bytes are much.
-pub fn await_turn(bytes: u64) {
-    let much = bytes > limits::VIRTUAL_TURN && LEFT.get().under_way;
-    if much && TURN.with_borrow(Option::is_none) {
-        TURN.set(Some(TURNS.lock().unwrap_or_else(PoisonError::into_inner)));
+impl Turn {
+    fn wait(turns: &Arc<Turns>) -> Self {
+        let mut is_taken = lock(&turns.is_taken);
+        while *is_taken {
+            let waited = turns.ended.wait(is_taken);
+            is_taken = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        *is_taken = true;
+        Turn(Arc::clone(turns))
     }
 }
 
-/// An object of so many bytes was parsed. Small ones do not count: there may be as many as there are sources.
-///
-/// # Errors
-/// `Limit` where too much was parsed for the sake of one virtual dataset; whose fault it is then not the object's.
-pub fn done(bytes: u64) -> Result<()> {
-    let left = LEFT.get();
-    if !left.under_way {
-        return Ok(());
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *lock(&self.0.is_taken) = false;
+        self.0.ended.notify_one();
     }
-    let large = if bytes < limits::VIRTUAL_SMALL {
-        0
-    } else {
-        bytes
-    };
-    let work = left.work.saturating_sub(large);
-    LEFT.set(Left { work, ..left });
-    if work == 0 {
-        let what = "bytes of large objects parsed for one virtual dataset";
-        return Err(Error::limit(what, limits::VIRTUAL_WORK));
-    }
-    Ok(())
 }
 
-/// Nothing that is under way is to go on, or to be kept as if it could not be opened by itself.
-fn give_up() {
-    LEFT.set(Left {
-        work: 0,
-        ..LEFT.get()
-    });
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_opened_for_another_has_what_is_left() {
+        let none = Opening::none(&Arc::default());
+        none.done(2 * limits::VIRTUAL_WORK)
+            .expect("nothing is under way");
+        let mut outermost = none.description();
+        outermost.hold(limits::VIRTUAL_BYTES - 10).unwrap();
+        outermost.source().unwrap().hold(10).unwrap();
+        outermost
+            .source()
+            .unwrap()
+            .hold(10)
+            .expect("they are free again");
+        outermost
+            .source()
+            .unwrap()
+            .done(limits::VIRTUAL_WORK - 1)
+            .unwrap();
+        outermost
+            .source()
+            .unwrap()
+            .done(limits::VIRTUAL_WORK)
+            .expect_err("counted together");
+        outermost.source().expect_err("given up");
+        none.source().expect("another one");
+        let mut nested = none.description();
+        for _ in 0..limits::VIRTUAL_DEPTH {
+            nested = nested.source().unwrap();
+        }
+        nested.source().expect_err("too deep");
+        nested.done(0).expect_err("given up");
+    }
+
+    #[test]
+    fn one_thread_at_a_time_takes_much() {
+        let turns = Arc::default();
+        let [first, second] = [(); 2].map(|()| Opening::none(&turns).description());
+        first.await_turn(limits::VIRTUAL_TURN);
+        assert!(!*lock(&turns.is_taken), "that is not much");
+        first.await_turn(limits::VIRTUAL_TURN + 1);
+        first.source().unwrap().await_turn(limits::VIRTUAL_TURN + 1);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| second.await_turn(limits::VIRTUAL_TURN + 1));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!waiting.is_finished());
+            drop(first);
+        });
+        assert!(*lock(&turns.is_taken));
+        drop(second);
+        assert!(!*lock(&turns.is_taken));
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use crate::error::{Cause, Error, Result};
 use crate::hdf5::opening::Opening;
 use crate::limits;
+use crate::memory::effort::Effort;
 use crate::memory::shared_lru::FileLru;
 use crate::model::array::{OpenSource, VirtualSource};
 use crate::model::{Container, NodeKind, paths};
@@ -17,39 +18,54 @@ use crate::source::descriptors::weight_of_one;
 use crate::source::neighbours::Neighbours;
 use crate::wire::to_u64;
 
+/// A file that virtual datasets take elements from.
+pub trait SourceFile: Container {
+    /// The file for a request with this `effort`, for the sake of what is `opening`.
+    fn opened_for(&self, effort: &Effort, opening: &Opening) -> Arc<dyn Container>;
+}
+
 /// Opens a file that another one names.
 pub trait Opener: fmt::Debug + Send + Sync {
     /// The file in `source`, which finds the files that it names among its `neighbours`.
     ///
     /// # Errors
     /// As the file is damaged or not built.
-    fn open(&self, source: SharedSource, neighbours: Arc<Neighbours>)
-    -> Result<Arc<dyn Container>>;
+    fn open(
+        &self,
+        source: SharedSource,
+        neighbours: Arc<Neighbours>,
+        effort: &Effort,
+        opening: &Opening,
+    ) -> Result<Arc<dyn SourceFile>>;
 }
 
 /// The files that the datasets of one file name; some of those that all files of a mount name are kept open.
 #[derive(Debug)]
 pub struct OtherFiles {
-    own: Weak<dyn Container>,
+    own: Weak<dyn SourceFile>,
     neighbours: Arc<Neighbours>,
     opener: Box<dyn Opener>,
-    open: FileLru<Vec<u8>, Arc<dyn Container>>,
+    open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
+    /// Nothing is under way when an array is read.
+    opening: Opening,
 }
 
 impl OtherFiles {
     /// The files that the file `own` names, sought among its `neighbours`; those in `open` are
     /// open already.
     pub fn new(
-        own: Weak<dyn Container>,
+        own: Weak<dyn SourceFile>,
         neighbours: Arc<Neighbours>,
         opener: Box<dyn Opener>,
-        open: FileLru<Vec<u8>, Arc<dyn Container>>,
+        open: FileLru<Vec<u8>, Arc<dyn SourceFile>>,
+        opening: Opening,
     ) -> Self {
         OtherFiles {
             own,
             neighbours,
             opener,
             open,
+            opening,
         }
     }
 
@@ -59,7 +75,12 @@ impl OtherFiles {
     }
 
     /// The file called `name`, `.` being the one that names it; `None` where there is none.
-    fn file(&self, name: &[u8]) -> Result<Option<Arc<dyn Container>>> {
+    fn file(
+        &self,
+        name: &[u8],
+        effort: &Effort,
+        opening: &Opening,
+    ) -> Result<Option<Arc<dyn SourceFile>>> {
         if name == b"." {
             let closed = || Error::caused(Cause::Stale, "the file itself");
             return self.own.upgrade().map(Some).ok_or_else(closed);
@@ -71,7 +92,8 @@ impl OtherFiles {
         let Some((source, neighbours)) = self.neighbours.open_part(name)? else {
             return Ok(None);
         };
-        let file = self.opener.open(source, Arc::new(neighbours))?;
+        let neighbours = Arc::new(neighbours);
+        let file = self.opener.open(source, neighbours, effort, opening)?;
         let kept = Arc::clone(&file);
         let weight = weight_of_one(limits::VIRTUAL_SOURCES, limits::OPEN_VIRTUAL_SOURCES);
         self.open.put(key, kept, weight);
@@ -96,16 +118,21 @@ pub struct SourceDataset {
     pub path: Arc<[u8]>,
 }
 
-impl VirtualSource for SourceDataset {
-    fn open(&self) -> Result<Option<OpenSource>> {
-        let _opening = Opening::source()?;
-        let Some(file) = self.files.file(&self.file)? else {
+impl SourceDataset {
+    /// The array, for a request with this `effort`, for the sake of what is `opening`.
+    ///
+    /// # Errors
+    /// As [`open`](VirtualSource::open); `Limit` where what is opening has taken too much.
+    pub fn open_for(&self, effort: &Effort, opening: &Opening) -> Result<Option<OpenSource>> {
+        let opening = opening.source()?;
+        let Some(file) = self.files.file(&self.file, effort, &opening)? else {
             return Ok(None);
         };
-        let Some(id) = paths::resolve(&*file, file.root(), &self.path)? else {
+        let opened = file.opened_for(effort, &opening);
+        let Some(id) = paths::resolve(&*opened, opened.root(), &self.path)? else {
             return Ok(None);
         };
-        match &file.node(id)?.kind {
+        match &opened.node(id)?.kind {
             NodeKind::Array(array) => Ok(Some(OpenSource {
                 array: Arc::clone(array),
                 file: Some(Arc::new(file)),
@@ -115,6 +142,12 @@ impl VirtualSource for SourceDataset {
                 id.0,
             )),
         }
+    }
+}
+
+impl VirtualSource for SourceDataset {
+    fn open(&self) -> Result<Option<OpenSource>> {
+        self.open_for(&Effort::default(), &self.files.opening)
     }
 
     fn is_elsewhere(&self) -> bool {

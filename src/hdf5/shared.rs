@@ -14,7 +14,7 @@ use crate::wire::{Cursor, to_u64};
 #[derive(Debug)]
 pub struct SharedMessages {
     metadata: Arc<Metadata>,
-    indexes: Vec<Index>,
+    indexes: Arc<[Index]>,
 }
 
 /// One index of the shared message table: which types of message its heap holds.
@@ -43,7 +43,7 @@ impl SharedMessages {
     pub fn without_table(metadata: Arc<Metadata>) -> Self {
         SharedMessages {
             metadata,
-            indexes: Vec::new(),
+            indexes: Arc::default(),
         }
     }
 
@@ -53,8 +53,16 @@ impl SharedMessages {
         cursor.skip(1)?; // version
         let table = metadata.defined_address(&mut cursor)?;
         let count = cursor.u8()?;
-        let indexes = read_table(&metadata, table, count)?;
+        let indexes = read_table(&metadata, table, count)?.into();
         Ok(SharedMessages { metadata, indexes })
+    }
+
+    /// The same messages as `metadata` reads them.
+    pub fn within(&self, metadata: &Arc<Metadata>) -> Self {
+        SharedMessages {
+            metadata: Arc::clone(metadata),
+            indexes: Arc::clone(&self.indexes),
+        }
     }
 
     /// The body of `message`, resolved where it is shared.

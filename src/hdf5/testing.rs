@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::hdf5::caches::Caches;
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::number_form::{NumberForm, Width};
+use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, StoredChunk, WalkPlace};
 use crate::source::memory::MemorySource;
 use crate::wire::checksum::lookup3;
@@ -52,12 +53,13 @@ pub(crate) fn walked(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
         met.push((place.to_vec(), chunk.offset));
         ControlFlow::Continue(())
     };
-    let walked = index.walk(&mut visit);
+    let effort = Effort::default();
+    let walked = index.walk(&effort, &mut visit);
     let mut place = WalkPlace::default();
     let mut again = Vec::new();
     let ended = loop {
         let before = (place.clone(), again.len());
-        let step = index.walk_from(&mut place, &mut |place, chunk| {
+        let step = index.walk_from(&mut place, &effort, &mut |place, chunk| {
             again.push((place.to_vec(), chunk.offset));
             ControlFlow::Break(())
         });

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::context::Context;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
-use crate::hdf5::opening::{self, Opening};
-use crate::hdf5::other_files::{OtherFiles, SourceDataset};
+use crate::hdf5::opening::Opening;
+use crate::hdf5::other_files::SourceDataset;
 use crate::hdf5::selection;
 use crate::limits;
 use crate::memory;
 use crate::model::Shape;
-use crate::model::array::{Mapping, Mappings, VirtualSource};
+use crate::model::array::{Mapping, Mappings};
 use crate::model::region::{Axis, Region};
 use crate::model::regions::{RegionAt, Regions};
 use crate::wire::{Cursor, to_u64};
@@ -34,17 +34,18 @@ struct Entry<R> {
 /// As the list is not there; `Corrupt` for one that is damaged, `Limit` for one that is too long; as the sources cannot
 /// be opened on whose extent this one's depends.
 pub fn read(context: &Context, shape: &Shape, at: u64, index: u32) -> Result<(Shape, Mappings)> {
-    let _opening = Opening::description();
+    let mut opening = context.opening.description();
     let heap = &context.heap;
-    opening::await_turn(heap.object_bytes(at, index)?);
+    opening.await_turn(heap.object_bytes(at, index)?);
     let block = heap.whole_object(at, index, limits::VIRTUAL_LIST)?;
-    let (entries, regions) = read_entries(&context.metadata, &block, at)?;
+    let (entries, regions) = read_entries(&context.metadata, &block, at, &mut opening)?;
     drop(block);
     let (Shape::Simple { dims, max }, false) = (shape, entries.is_empty()) else {
         return Ok((shape.clone(), Mappings::default()));
     };
     let mut layout = Layout {
-        files: &context.other_files,
+        context,
+        opening,
         at,
         dims: dims.clone(),
         mappings: Mappings::of_regions(regions),
@@ -72,6 +73,7 @@ fn read_entries(
     metadata: &Metadata,
     block: &[u8],
     at: u64,
+    opening: &mut Opening,
 ) -> Result<(Vec<Entry<RegionAt>>, Regions)> {
     const WHAT: &str = "virtual dataset block";
     const CHECKSUM: usize = 4;
@@ -87,10 +89,12 @@ fn read_entries(
     }
     let (mut entries, mut regions) = (Vec::new(), Regions::default());
     for _ in 0..count {
-        let entry = read_entry(metadata, version, &entries, &mut cursor)?;
+        let entry = read_entry(metadata, version, &entries, &mut cursor, opening)?;
         let weights = [&entry.source, &entry.target].map(Region::weight);
-        opening::hold(to_u64(size_of::<Entry<RegionAt>>()))?;
-        weights.into_iter().try_for_each(opening::hold)?;
+        opening.hold(to_u64(size_of::<Entry<RegionAt>>()))?;
+        weights
+            .into_iter()
+            .try_for_each(|bytes| opening.hold(bytes))?;
         entries.push(Entry {
             source: regions.keep(&entry.source),
             target: regions.keep(&entry.target),
@@ -110,6 +114,7 @@ fn read_entry(
     version: u8,
     earlier: &[Entry<RegionAt>],
     cursor: &mut Cursor<'_>,
+    opening: &mut Opening,
 ) -> Result<Entry<Region>> {
     const SHARED_FILE: u8 = 1;
     const SHARED_DATASET: u8 = 2;
@@ -125,12 +130,15 @@ fn read_entry(
     let last = earlier.last();
     let last_file = last.map(|entry| &entry.file);
     let file = match flags {
-        flags if flags & SAME_FILE != 0 => kept_name(b".", last_file)?,
+        flags if flags & SAME_FILE != 0 => kept_name(b".", last_file, opening)?,
         flags if flags & SHARED_FILE != 0 => Arc::clone(&shared(cursor)?.file),
-        _ => kept_name(cursor.text()?, last_file)?,
+        _ => kept_name(cursor.text()?, last_file, opening)?,
     };
     let dataset = match flags & SHARED_DATASET {
-        0 => kept_name(cursor.text()?, last.map(|entry| &entry.dataset))?,
+        0 => {
+            let last = last.map(|entry| &entry.dataset);
+            kept_name(cursor.text()?, last, opening)?
+        }
         _ => Arc::clone(&shared(cursor)?.dataset),
     };
     Ok(Entry {
@@ -142,7 +150,7 @@ fn read_entry(
 }
 
 /// A name, which entries that follow each other often have in common.
-fn kept_name(name: &[u8], last: Option<&Arc<[u8]>>) -> Result<Arc<[u8]>> {
+fn kept_name(name: &[u8], last: Option<&Arc<[u8]>>, opening: &mut Opening) -> Result<Arc<[u8]>> {
     if let Some(last) = last.filter(|last| ***last == *name) {
         return Ok(Arc::clone(last));
     }
@@ -153,7 +161,7 @@ fn kept_name(name: &[u8], last: Option<&Arc<[u8]>>) -> Result<Arc<[u8]>> {
             most,
         ));
     }
-    opening::hold(memory::piece(name.len()))?;
+    opening.hold(memory::piece(name.len()))?;
     Ok(name.into())
 }
 
@@ -166,7 +174,8 @@ fn too_many() -> Error {
 
 /// A virtual dataset while its mappings are gone through.
 struct Layout<'a> {
-    files: &'a Arc<OtherFiles>,
+    context: &'a Context,
+    opening: Opening,
     at: u64,
     dims: Vec<u64>,
     mappings: Mappings,
@@ -214,7 +223,7 @@ impl Layout<'_> {
         };
         match (unlimited_axis(&entry.target), unlimited_axis(&entry.source)) {
             (None, None) => {
-                let source = self.source(literal(&entry.file)?, literal(&entry.dataset)?)?;
+                let source = self.literal_source(&entry)?;
                 self.check_sizes(&entry.source, &entry.target)?;
                 self.push(source, kept.source, kept.target)
             }
@@ -234,7 +243,7 @@ impl Layout<'_> {
         (target_dimension, target_axis): (usize, Axis),
         (source_dimension, source_axis): (usize, Axis),
     ) -> Result<()> {
-        let source = self.source(literal(&entry.file)?, literal(&entry.dataset)?)?;
+        let source = self.literal_source(entry)?;
         let dims = self.extent(&source)?.unwrap_or_default();
         let extent = dims.get(source_dimension).copied().unwrap_or(0);
         let one_step = |region, dimension, axis| {
@@ -278,8 +287,9 @@ impl Layout<'_> {
         }
         let holds_number = has_number(&entry.file) || has_number(&entry.dataset);
         for number in 0..=to_u64(limits::VIRTUAL_MAPPINGS) {
-            let file = numbered(&entry.file, number)?;
-            let dataset = numbered(&entry.dataset, number)?;
+            let digits = number.to_string();
+            let file = self.formatted(&entry.file, digits.as_bytes())?;
+            let dataset = self.formatted(&entry.dataset, digits.as_bytes())?;
             let source = self.source(file, dataset)?;
             if self.extent(&source)?.is_none() {
                 return Ok(());
@@ -297,7 +307,8 @@ impl Layout<'_> {
             };
             self.grow(dimension, block.end());
             let regions = [&entry.source, &entry.target].map(Region::weight);
-            regions.into_iter().try_for_each(opening::hold)?;
+            let mut regions = regions.into_iter();
+            regions.try_for_each(|bytes| self.opening.hold(bytes))?;
             let target = with_axis(&entry.target, dimension, block);
             self.push_new(source, &entry.source, &target)?;
             if !holds_number {
@@ -313,14 +324,29 @@ impl Layout<'_> {
         }
     }
 
+    /// The source whose names hold no number of a block.
+    fn literal_source(&mut self, entry: &Entry<Region>) -> Result<Arc<SourceDataset>> {
+        let file = self.formatted(&entry.file, b"%b")?;
+        let dataset = self.formatted(&entry.dataset, b"%b")?;
+        self.source(file, dataset)
+    }
+
+    /// A name with `%b` as `block`, and `%%` as `%`; the name itself where there is nothing to format.
+    fn formatted(&mut self, name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
+        match name.contains(&b'%') {
+            true => kept_name(&format_name(name, block), None, &mut self.opening),
+            false => Ok(Arc::clone(name)),
+        }
+    }
+
     fn source(&mut self, file: Arc<[u8]>, path: Arc<[u8]>) -> Result<Arc<SourceDataset>> {
         if let Some(last) = &self.last_source
             && (&last.file, &last.path) == (&file, &path)
         {
             return Ok(Arc::clone(last));
         }
-        opening::hold(to_u64(size_of::<SourceDataset>()))?;
-        let files = Arc::clone(self.files);
+        self.opening.hold(to_u64(size_of::<SourceDataset>()))?;
+        let files = Arc::clone(&self.context.other_files);
         let source = Arc::new(SourceDataset { files, file, path });
         self.last_source = Some(Arc::clone(&source));
         Ok(source)
@@ -331,7 +357,8 @@ impl Layout<'_> {
         match &self.last_found {
             Some((last, extent)) if Arc::ptr_eq(last, source) => Ok(extent.clone()),
             _ => {
-                let found = source.open()?;
+                let effort = self.context.metadata.effort();
+                let found = source.open_for(effort, &self.opening)?;
                 let extent = found.map(|found| found.array.shape.dims().to_vec());
                 self.last_found = Some((Arc::clone(source), extent.clone()));
                 Ok(extent)
@@ -372,7 +399,7 @@ impl Layout<'_> {
         if self.mappings.len() >= limits::VIRTUAL_MAPPINGS {
             return Err(too_many());
         }
-        opening::hold(to_u64(size_of::<Mapping>()))?;
+        self.opening.hold(to_u64(size_of::<Mapping>()))?;
         self.mappings.push(region, source_region, source);
         Ok(())
     }
@@ -429,26 +456,8 @@ fn with_axis(region: &Region, dimension: usize, axis: Axis) -> Region {
     Region::Regular(replaced.collect())
 }
 
-/// A name with `%%` as `%`.
-fn literal(name: &Arc<[u8]>) -> Result<Arc<[u8]>> {
-    formatted(name, b"%b")
-}
-
-/// A name with `%b` as the number of a block, and `%%` as `%`.
-fn numbered(name: &Arc<[u8]>, number: u64) -> Result<Arc<[u8]>> {
-    formatted(name, number.to_string().as_bytes())
-}
-
 fn has_number(name: &[u8]) -> bool {
     format_name(name, b"0") != format_name(name, b"1")
-}
-
-/// The name itself where there is nothing to format.
-fn formatted(name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
-    match name.contains(&b'%') {
-        true => kept_name(&format_name(name, block), None),
-        false => Ok(Arc::clone(name)),
-    }
 }
 
 fn format_name(name: &[u8], block: &[u8]) -> Vec<u8> {

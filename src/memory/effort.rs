@@ -1,92 +1,132 @@
 //! How much metadata one request looks at.
 //!
-//! A structure has its own bounds, but a file can be made so that a request meets thousands of the largest: an index
-//! whose records lead to one damaged block, links to headers of megabytes. What reads such says so here, and what
-//! answers a request grants so much; work that no request waits for has no bound.
+//! A structure has its own bounds, but a file can be made so that a request meets thousands of the
+//! largest: an index whose records lead to one damaged block, links to headers of megabytes. A
+//! request therefore has an effort: it is passed down with the container that the request asks, and
+//! each structure is charged to it before it is read. Work that no request waits for has no bound.
 
-use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::limits;
 
-thread_local! {
-    /// Bytes that this thread may still look at.
-    static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+/// Stands for a grant without a bound.
+const UNBOUNDED: u64 = u64::MAX;
 
-    /// How much was granted, where that is all that what it was granted for may ever look at.
-    static ALL: Cell<Option<u64>> = const { Cell::new(None) };
-}
+/// Bytes that may still be looked at. Clones spend from one grant. The default has no bound.
+#[derive(Debug, Clone, Default)]
+pub struct Effort(Option<Arc<Grant>>);
 
-/// A grant to this thread for as long as this lives, in the place of an earlier one.
 #[derive(Debug)]
-pub struct Effort {
-    before: Option<u64>,
-    /// What of that was granted on.
-    of_before: u64,
-    all_before: Option<u64>,
+struct Grant {
+    left: AtomicU64,
+    /// The effort that this one is a part of.
+    whole: Effort,
+    /// The bytes of this part, or of the part that it is in, where they were granted in full.
+    in_full: Option<u64>,
 }
+
+/// The time of a request, at whose end the bound of its effort is lifted: a view or a listing that
+/// the request opened outlives it.
+#[derive(Debug)]
+pub struct Granted(Effort);
 
 impl Effort {
+    /// At most `bytes`.
+    pub fn of(bytes: u64) -> Self {
+        Effort(Some(Arc::new(Grant {
+            left: AtomicU64::new(bytes),
+            whole: Effort::default(),
+            in_full: None,
+        })))
+    }
+
     /// What one request may look at.
     pub fn of_a_request() -> Self {
         Self::of(limits::REQUEST_METADATA)
     }
 
-    /// So many bytes.
-    pub fn of(bytes: u64) -> Self {
-        let before = LEFT.replace(Some(bytes));
-        Effort {
-            before,
-            of_before: 0,
-            all_before: ALL.replace(None),
-        }
+    /// At most `bytes` of what is left, which are taken from the whole as they are spent.
+    pub fn part(&self, bytes: u64) -> Self {
+        let left = self.left().min(bytes);
+        let in_full = match left == bytes {
+            true => Some(bytes),
+            false => self.0.as_ref().and_then(|grant| grant.in_full),
+        };
+        Effort(Some(Arc::new(Grant {
+            left: AtomicU64::new(left),
+            whole: self.clone(),
+            in_full,
+        })))
     }
 
-    /// So many bytes at most, of those that are left of the earlier grant.
-    pub fn within(bytes: u64) -> Self {
-        let before = LEFT.get();
-        let of_before = before.map_or(bytes, |left| left.min(bytes));
-        LEFT.set(Some(of_before));
-        let all_before = ALL.get();
-        if of_before == bytes {
-            ALL.set(Some(bytes));
+    /// Grants what one request may look at once more, until the result is dropped.
+    pub fn granted(&self) -> Granted {
+        self.renew();
+        Granted(self.clone())
+    }
+
+    /// Grants what one request may look at once more.
+    pub fn renew(&self) {
+        self.set(limits::REQUEST_METADATA);
+    }
+
+    /// Whether nothing is left.
+    pub fn is_spent(&self) -> bool {
+        self.left() == 0
+    }
+
+    /// Takes `bytes` of what is left.
+    ///
+    /// # Errors
+    /// `Effort` where less is left; `Limit` where that is what was granted in full as a
+    /// [`part`](Self::part), so that it is too little the next time as well.
+    pub fn spend(&self, bytes: u64) -> Result<()> {
+        let Some(grant) = &self.0 else {
+            return Ok(());
+        };
+        let left = self.take(bytes);
+        if bytes <= left {
+            return Ok(());
         }
-        Effort {
-            before,
-            of_before,
-            all_before,
+        let of_one = |all| Error::limit("metadata that is looked at for one object", all);
+        Err(grant.in_full.map_or(Error::Effort { max: left }, of_one))
+    }
+
+    /// Takes `bytes`, or all that is left; gives what was left before.
+    fn take(&self, bytes: u64) -> u64 {
+        let Some(grant) = &self.0 else {
+            return UNBOUNDED;
+        };
+        let rest = |left| match left {
+            UNBOUNDED => None,
+            left => Some(left.saturating_sub(bytes)),
+        };
+        let taken = grant
+            .left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        let left = taken.unwrap_or(UNBOUNDED);
+        grant.whole.take(bytes.min(left));
+        left
+    }
+
+    fn left(&self) -> u64 {
+        let left = |grant: &Arc<Grant>| grant.left.load(Ordering::Relaxed);
+        self.0.as_ref().map_or(UNBOUNDED, left)
+    }
+
+    fn set(&self, left: u64) {
+        if let Some(grant) = &self.0 {
+            grant.left.store(left, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for Effort {
+impl Drop for Granted {
     fn drop(&mut self) {
-        let spent = self.of_before.saturating_sub(LEFT.get().unwrap_or(0));
-        LEFT.set(self.before.map(|left| left.saturating_sub(spent)));
-        ALL.set(self.all_before);
+        self.0.set(UNBOUNDED);
     }
-}
-
-/// Whether nothing is left of what this thread was granted.
-pub fn is_spent() -> bool {
-    LEFT.get() == Some(0)
-}
-
-/// Takes so many bytes from what this thread was granted.
-///
-/// # Errors
-/// `Effort` where that is less; `Limit` where it is, or is part of, what was granted in full
-/// [`within`](Effort::within) another, so that it is less the next time as well.
-pub fn spend(bytes: u64) -> Result<()> {
-    let Some(left) = LEFT.get() else {
-        return Ok(());
-    };
-    LEFT.set(Some(left.saturating_sub(bytes)));
-    if bytes <= left {
-        return Ok(());
-    }
-    let of_one = |all| Error::limit("metadata that is looked at for one object", all);
-    Err(ALL.get().map_or(Error::Effort { max: left }, of_one))
 }
 
 #[cfg(test)]
@@ -96,47 +136,55 @@ mod tests {
     #[test]
     fn a_grant_lasts_until_it_is_spent() {
         const ALL: u64 = limits::REQUEST_METADATA;
-        spend(2 * ALL).expect("without a request there is no bound");
+        let none = Effort::default();
+        none.spend(2 * ALL)
+            .expect("without a request there is no bound");
+        assert!(!none.is_spent());
         let request = Effort::of_a_request();
-        spend(ALL - 1).expect("within it");
-        {
-            let _part = Effort::of_a_request();
-            spend(ALL).expect("a grant of its own");
+        let clone = request.clone();
+        request.spend(ALL - 1).expect("within it");
+        Effort::of_a_request()
+            .spend(ALL)
+            .expect("a grant of its own");
+        clone.spend(1).expect("all of it");
+        assert!(request.is_spent());
+        let passing = request.spend(1).expect_err("more than that");
+        assert!(passing.is_passing());
+    }
+
+    #[test]
+    fn the_bound_of_a_request_ends_with_it() {
+        const ALL: u64 = limits::REQUEST_METADATA;
+        let effort = Effort::of_a_request();
+        for _ in 0..2 {
+            let _granted = effort.granted();
+            effort.spend(ALL).expect("all of it");
+            effort.renew();
+            effort.spend(ALL).expect("all of it once more");
+            assert!(effort.is_spent());
         }
-        {
-            let _long = Effort::of(2 * ALL);
-            spend(ALL + 1).expect("more in between");
-        }
-        spend(1).expect("all of it");
-        assert!(is_spent());
-        spend(1).expect_err("more than that");
-        drop(request);
-        assert!(!is_spent());
-        spend(ALL + 1).expect("no bound again");
+        assert!(!effort.is_spent());
+        effort.spend(ALL + 1).expect("no bound again");
     }
 
     #[test]
     fn a_part_is_taken_from_the_whole() {
+        let lasting = Effort::default().part(10).spend(11);
+        assert!(
+            !lasting
+                .expect_err("bounded without a whole, too")
+                .is_passing()
+        );
+        let whole = Effort::of(15);
         {
-            let _part = Effort::within(10);
-            let lasting = spend(11).expect_err("bounded without a whole, too");
+            let part = whole.part(10);
+            part.spend(9).expect("most of the part");
+            let lasting = part.part(10).spend(2).expect_err("bounded by the part");
             assert!(!lasting.is_passing());
         }
-        spend(limits::REQUEST_METADATA).expect("no bound again");
-        let _whole = Effort::of(15);
-        {
-            let _part = Effort::within(10);
-            spend(9).expect("most of the part");
-            let _of_the_part = Effort::within(10);
-            let lasting = spend(2).expect_err("bounded by the part");
-            assert!(!lasting.is_passing());
-        }
-        assert!(!is_spent());
-        {
-            let _part = Effort::within(10);
-            let passing = spend(6).expect_err("more than was left");
-            assert!(passing.is_passing());
-        }
-        assert!(is_spent());
+        assert!(!whole.is_spent());
+        let passing = whole.part(10).spend(6).expect_err("more than was left");
+        assert!(passing.is_passing());
+        assert!(whole.is_spent());
     }
 }

@@ -4,10 +4,11 @@
 //! first one that a breadth-first walk over hard links from the root finds, names in byte order.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::effort::{self, Effort};
+use crate::memory::effort::Effort;
 use crate::memory::name_arena::{NameArena, NameAt};
 use crate::memory::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
@@ -124,12 +125,14 @@ const PLACE_BYTES: usize = size_of::<Place>() + 10;
 const ROOT: u32 = u32::MAX;
 
 impl PathIndex {
-    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were seen, or as much metadata as
-    /// a request may look at. `make_room` is told how many bytes the index is going to take, before it does.
+    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were seen,
+    /// or as much metadata as a request may look at. `make_room` is told how many bytes the index is
+    /// going to take, before it does.
     ///
     /// What cannot be read is passed over: its own readers are told.
-    pub fn build(container: &dyn Container, make_room: &dyn Fn(u64)) -> Self {
-        let _effort = Effort::of_a_request();
+    pub fn build(container: &Arc<dyn Container>, make_room: &dyn Fn(u64)) -> Self {
+        let effort = Effort::of_a_request();
+        let container = &*Arc::clone(container).for_request(&effort);
         let root = container.root();
         let mut index = PathIndex {
             root: Some(root),
@@ -153,7 +156,7 @@ impl PathIndex {
                 Ok(_) => {}
                 Err(error) => index.note(&error),
             }
-            index.complete &= !effort::is_spent();
+            index.complete &= !effort.is_spent();
             next = next.saturating_add(1);
         }
         index

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::memory::buffer::Buffer;
+use crate::memory::effort::Effort;
 use crate::source::SharedSource;
 
 /// The bytes of an encoded block, cut into pieces of equal length that are decoded one by one.
@@ -114,19 +115,25 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// `Corrupt` where a structure on the way is damaged.
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>>;
 
-    /// Hands every stored chunk to `visit`, in the index's order, until it breaks off.
-    fn walk(&self, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        self.walk_from(&mut WalkPlace::default(), visit)
+    /// Hands every stored chunk to `visit`, in the index's order, until it breaks off. `effort` pays
+    /// for what is read of the index.
+    fn walk(&self, effort: &Effort, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+        self.walk_from(&mut WalkPlace::default(), effort, visit)
     }
 
     /// Hands the stored chunks from `place` on to `visit`, in the index's order, until it breaks
     /// off; `place` is then behind the last one that it was handed, and a later walk goes on there
-    /// by a descent.
+    /// by a descent. `effort` pays for what is read of the index.
     ///
     /// # Errors
     /// `Corrupt` where a structure is damaged, after the chunks before it were handed on; `place`
     /// stays as it was.
-    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()>;
+    fn walk_from(
+        &self,
+        place: &mut WalkPlace,
+        effort: &Effort,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<()>;
 }
 
 /// How far a walk over a chunk index has come. What the numbers say, the index alone knows; there

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::memory;
+use crate::memory::effort::Effort;
 use crate::model::Array;
 use crate::model::array::Storage;
 use crate::model::storage::{Chunked, StoredChunk, WalkPlace};
@@ -79,16 +80,19 @@ fn write_lines(
 ) -> (Result<()>, bool) {
     let mut line = String::new();
     let mut is_full = false;
-    let walked = chunked.index.walk_from(place, &mut |chunk_place, chunk| {
-        line.clear();
-        write_line(chunked, chunk_place, chunk, &mut line);
-        out.extend_from_slice(line.as_bytes());
-        is_full = is_enough(out);
-        match is_full {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    });
+    let effort = Effort::default();
+    let walked = chunked
+        .index
+        .walk_from(place, &effort, &mut |chunk_place, chunk| {
+            line.clear();
+            write_line(chunked, chunk_place, chunk, &mut line);
+            out.extend_from_slice(line.as_bytes());
+            is_full = is_enough(out);
+            match is_full {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
     (walked, is_full)
 }
 

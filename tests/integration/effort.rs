@@ -102,8 +102,8 @@ fn is_whole_after_a_refusal(name: &str) {
         let file = open(&path);
         for (node, whole) in nodes.iter().zip(&whole) {
             let granted = {
-                let _effort = Effort::of(budget);
-                description(&*file, *node)
+                let effort = Effort::of(budget);
+                description(&*Arc::clone(&file).for_request(&effort), *node)
             };
             refused += usize::from(granted != *whole);
             let again = description(&*file, *node);

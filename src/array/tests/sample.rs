@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use crate::array::{Engine, Reader};
 use crate::error::Result;
+use crate::memory::effort::Effort;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{Class, Datatype};
@@ -28,7 +29,7 @@ impl ChunkIndex for Table {
         Ok(self.0.get(place).copied())
     }
 
-    fn walk_from(&self, _: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(&self, _: &mut WalkPlace, _: &Effort, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         for (place, &stored) in &self.0 {
             if visit(place, stored) == ControlFlow::Break(()) {
                 break;

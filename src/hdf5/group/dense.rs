@@ -8,6 +8,7 @@ use crate::error::{Error, Result, quoted};
 use crate::hdf5::btree_v2::{BtreeV2, RecordCursor};
 use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
 use crate::hdf5::message::link;
+use crate::hdf5::message::on_heap::OnHeap;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
 use crate::model::{Link, LinkStream};
@@ -26,12 +27,12 @@ pub struct DenseLinks {
 }
 
 impl DenseLinks {
-    /// The link messages are on the heap at `heap`, indexed by the B-tree at `name_index`.
-    pub fn new(metadata: Arc<Metadata>, heap: u64, name_index: u64) -> Self {
+    /// The link messages that are in `place`.
+    pub fn new(metadata: &Arc<Metadata>, place: &OnHeap) -> Self {
         DenseLinks {
-            metadata,
-            heap,
-            name_index,
+            metadata: Arc::clone(metadata),
+            heap: place.heap,
+            name_index: place.name_index,
         }
     }
 

@@ -13,7 +13,6 @@ use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
-use crate::memory::effort;
 use crate::model::{Link, LinkStream, LinkTarget, NodeId};
 use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};
@@ -42,8 +41,11 @@ enum Target {
 
 impl SymbolTableLinks {
     /// The links that `table` leads to.
-    pub fn new(metadata: Arc<Metadata>, table: SymbolTable) -> Self {
-        SymbolTableLinks { metadata, table }
+    pub fn new(metadata: &Arc<Metadata>, table: &SymbolTable) -> Self {
+        SymbolTableLinks {
+            metadata: Arc::clone(metadata),
+            table: *table,
+        }
     }
 
     /// The link called `name`: a descent, and a search of one node.
@@ -66,7 +68,7 @@ impl SymbolTableLinks {
         }
         branch.check_order(|offset| {
             let key = heap.text(offset)?;
-            effort::spend(to_u64(key.len()))?;
+            self.metadata.effort().spend(to_u64(key.len()))?;
             Ok(key)
         })?;
         Ok(None)

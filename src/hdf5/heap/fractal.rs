@@ -9,7 +9,6 @@ use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::message::filter_pipeline;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::limits;
-use crate::memory::effort;
 use crate::model::storage::Pipeline;
 use crate::source::{check_range, read_block};
 use crate::wire::checksum::lookup3_without;
@@ -342,7 +341,8 @@ impl FractalHeap {
             return Err(Error::limit(WHAT, limits::METADATA_BLOCK));
         }
         self.metadata.made_block(block.address, stored, || {
-            effort::spend(stored.saturating_add(block.size))?;
+            let bytes = stored.saturating_add(block.size);
+            self.metadata.effort().spend(bytes)?;
             let source = self.metadata.source();
             let stored = read_block(&**source, block.address, stored, WHAT)?;
             let length = to_usize(block.size)?;
@@ -411,7 +411,7 @@ impl FractalHeap {
         if !is_filtered {
             check_range(&**source, address, length, WHAT)?;
             let first = length.min(limits::HEAP_OBJECT);
-            effort::spend(first)?;
+            self.metadata.effort().spend(first)?;
             return read_block(&**source, address, first, WHAT);
         }
         let filter_mask = cursor.u32()?;
@@ -419,7 +419,7 @@ impl FractalHeap {
         if length.max(size) > limits::HEAP_OBJECT {
             return Err(Error::limit(WHAT, limits::HEAP_OBJECT));
         }
-        effort::spend(length.saturating_add(size))?;
+        self.metadata.effort().spend(length.saturating_add(size))?;
         let stored = read_block(&**source, address, length, WHAT)?;
         let object = filter::decode(
             &self.pipeline,

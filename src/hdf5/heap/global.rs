@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::hdf5::heap::texts::Texts;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
-use crate::memory::effort;
 use crate::memory::shared_lru::FileLru;
 use crate::source::{check_range, read_block};
 use crate::wire::{Cursor, to_u64, to_usize};
@@ -33,8 +32,8 @@ pub struct Directory {
 #[derive(Debug)]
 pub struct GlobalHeap {
     metadata: Arc<Metadata>,
-    directories: FileLru<u64, Arc<Directory>>,
-    texts: Texts,
+    directories: Arc<FileLru<u64, Arc<Directory>>>,
+    texts: Arc<Texts>,
 }
 
 impl GlobalHeap {
@@ -42,8 +41,17 @@ impl GlobalHeap {
     pub fn new(metadata: Arc<Metadata>, directories: FileLru<u64, Arc<Directory>>) -> Self {
         GlobalHeap {
             metadata,
-            directories,
-            texts: Texts::default(),
+            directories: Arc::new(directories),
+            texts: Arc::default(),
+        }
+    }
+
+    /// The same heap as `metadata` reads it.
+    pub fn within(&self, metadata: &Arc<Metadata>) -> Self {
+        GlobalHeap {
+            metadata: Arc::clone(metadata),
+            directories: Arc::clone(&self.directories),
+            texts: Arc::clone(&self.texts),
         }
     }
 
@@ -256,7 +264,7 @@ impl Window<'_> {
         if at < self.start || at.saturating_add(HEADER) > end {
             let source = self.metadata.source();
             let length = source.available(at).clamp(HEADER, WINDOW);
-            effort::spend(length)?;
+            self.metadata.effort().spend(length)?;
             self.bytes = read_block(&**source, at, length, "global heap collection")?;
             self.start = at;
         }

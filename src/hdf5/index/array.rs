@@ -12,13 +12,17 @@ use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set, chunks_along};
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::{Cursor, to_u64, to_usize};
 
 const CHECKSUM: u64 = 4;
 
 /// An index that is an array of chunks by number.
-pub(super) trait ChunkArray: fmt::Debug + Send + Sync {
+pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
+    /// The same array, whose blocks are paid for by `effort`.
+    fn within(&self, effort: &Effort) -> Self;
+
     /// The chunks and the form of their entries.
     fn chunks(&self) -> &NumberedChunks;
 
@@ -39,10 +43,15 @@ impl<A: ChunkArray> ChunkIndex for A {
         }
     }
 
-    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(
+        &self,
+        place: &mut WalkPlace,
+        effort: &Effort,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<()> {
         let from = place.0.first().copied().unwrap_or(0);
         if let Some(root) = self.chunks().root {
-            let next = self.visit(root, from, visit)?.break_value();
+            let next = self.within(effort).visit(root, from, visit)?.break_value();
             place.0 = vec![next.unwrap_or(u64::MAX)];
         }
         Ok(())
@@ -50,7 +59,7 @@ impl<A: ChunkArray> ChunkIndex for A {
 }
 
 /// The chunks of a dataset by number, and the form of their entries.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct NumberedChunks {
     pub(super) meta: Arc<Metadata>,
     pub(super) geometry: Geometry,
@@ -63,6 +72,14 @@ pub(super) struct NumberedChunks {
 }
 
 impl NumberedChunks {
+    /// The same chunks, whose blocks are paid for by `effort`.
+    pub(super) fn within(&self, effort: &Effort) -> Self {
+        NumberedChunks {
+            meta: self.meta.within(effort),
+            ..self.clone()
+        }
+    }
+
     /// The number of the chunk at `place`; `None` outside the current extent.
     fn number(&self, place: &[u64]) -> Option<u64> {
         match self.geometry.holds(place) {

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::hdf5::btree_v1::{BtreeV1, Node, Place};
 use crate::hdf5::index::{Geometry, Strays, stored_chunk};
 use crate::hdf5::metadata::Metadata;
+use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::Cursor;
 
@@ -143,7 +144,12 @@ impl ChunkIndex for BtreeV1Index {
         Ok(None)
     }
 
-    fn walk_from(&self, from: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(
+        &self,
+        from: &mut WalkPlace,
+        _: &Effort,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<()> {
         let mut entries = self.tree.entries()?;
         let mut place = vec![0; self.geometry.rank()];
         let mut strays = Strays::default();

@@ -10,6 +10,7 @@ use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::{Geometry, Strays};
 use crate::hdf5::metadata::Metadata;
+use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::wire::Cursor;
 
@@ -63,12 +64,17 @@ impl ChunkIndex for BtreeV2Index {
         self.form.read(&self.meta, &mut self.cursor(&record))
     }
 
-    fn walk_from(&self, from: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(
+        &self,
+        from: &mut WalkPlace,
+        effort: &Effort,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<()> {
         let (position, passed) = match *from.0 {
             [position, passed] => (position, passed),
             _ => (0, 0),
         };
-        let mut records = self.tree.cursor(position);
+        let mut records = self.tree.within(effort).cursor(position);
         let mut place = vec![0; self.geometry.rank()];
         let mut strays = Strays(passed);
         while let Some(record) = records.next_record()? {

@@ -15,6 +15,7 @@ use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Pa
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::metadata::Metadata;
+use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::{Cursor, to_u64, to_usize};
 
@@ -25,7 +26,7 @@ const DATA_BLOCK: &str = "extensible array data block";
 const PAGE: &str = "extensible array data block page";
 
 /// A dataset whose chunks are in an extensible array.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ExtensibleArray {
     chunks: NumberedChunks,
     sizes: Sizes,
@@ -173,6 +174,13 @@ impl ExtensibleArray {
 }
 
 impl ChunkArray for ExtensibleArray {
+    fn within(&self, effort: &Effort) -> Self {
+        ExtensibleArray {
+            chunks: self.chunks.within(effort),
+            ..self.clone()
+        }
+    }
+
     fn chunks(&self) -> &NumberedChunks {
         &self.chunks
     }

@@ -12,6 +12,7 @@ use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Pa
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::metadata::Metadata;
+use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::to_u64;
 
@@ -20,7 +21,7 @@ const DATA_BLOCK: &str = "fixed array data block";
 const PAGE: &str = "fixed array data block page";
 
 /// A dataset whose chunks are in a fixed array.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FixedArray {
     chunks: NumberedChunks,
     paging: Paging,
@@ -61,6 +62,13 @@ impl FixedArray {
 }
 
 impl ChunkArray for FixedArray {
+    fn within(&self, effort: &Effort) -> Self {
+        FixedArray {
+            chunks: self.chunks.within(effort),
+            ..self.clone()
+        }
+    }
+
     fn chunks(&self) -> &NumberedChunks {
         &self.chunks
     }

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, step, stored_chunk};
 use crate::hdf5::metadata::Metadata;
+use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 use crate::source::check_range;
 
@@ -54,7 +55,12 @@ impl ChunkIndex for Implicit {
 
     /// # Errors
     /// `Corrupt` at the first chunk past the end of the file: a dataset may claim any number of them.
-    fn walk_from(&self, from: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(
+        &self,
+        from: &mut WalkPlace,
+        _: &Effort,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<()> {
         const BEHIND: u64 = 1;
         let (done, place) = from.0.split_first().unwrap_or((&0, &[]));
         if *done == BEHIND {
@@ -98,7 +104,7 @@ mod tests {
     fn chunks_of_the_extent_are_met() {
         let mut met = Vec::new();
         index(10, 200)
-            .walk(&mut |place, chunk| {
+            .walk(&Effort::default(), &mut |place, chunk| {
                 met.push((place.to_vec(), chunk.offset));
                 ControlFlow::Continue(())
             })
@@ -110,7 +116,7 @@ mod tests {
     #[test]
     fn a_walk_ends_with_the_file() {
         let mut met = 0;
-        let walked = index(1 << 40, 200).walk(&mut |_, _| {
+        let walked = index(1 << 40, 200).walk(&Effort::default(), &mut |_, _| {
             met += 1;
             ControlFlow::Continue(())
         });

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::index::{Geometry, chunks_along};
 
 /// Chunk numbers of one grid.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Numbering {
     /// Slowest first: a dimension, and how far apart the numbers of neighbours along it are.
     strides: Vec<(usize, u64)>,

@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::hdf5::index::{Geometry, stored_chunk};
+use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
 
 /// A dataset of one chunk.
@@ -45,7 +46,12 @@ impl ChunkIndex for Single {
         Ok(self.chunk.filter(|_| self.geometry.holds(place)))
     }
 
-    fn walk_from(&self, place: &mut WalkPlace, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(
+        &self,
+        place: &mut WalkPlace,
+        _: &Effort,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<()> {
         const BEHIND: u64 = 1;
         let first = vec![0; self.geometry.rank()];
         if place.0 == [BEHIND] {

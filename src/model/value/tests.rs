@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use super::*;
+use crate::memory::effort::Effort;
 use crate::model::datatype::Charset;
 use crate::model::{Attribute, Link, LinkStream, Node};
 
@@ -12,6 +13,9 @@ use crate::model::{Attribute, Link, LinkStream, Node};
 pub(crate) struct Heap(pub(crate) Vec<Vec<u8>>);
 
 impl Container for Heap {
+    fn for_request(self: Arc<Self>, _: &Effort) -> Arc<dyn Container> {
+        self
+    }
     fn root(&self) -> NodeId {
         NodeId(0)
     }

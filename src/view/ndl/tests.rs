@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, Range};
 
 use super::*;
 use crate::array::Engine;
+use crate::memory::effort::Effort;
 use crate::model::array::{Fill, Layout, Storage};
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Charset, Class, ReferenceKind, StringPadding};
@@ -125,6 +126,9 @@ impl LinkStream for Links {
 }
 
 impl Container for Small {
+    fn for_request(self: Arc<Self>, _: &Effort) -> Arc<dyn Container> {
+        self
+    }
     fn root(&self) -> NodeId {
         ROOT
     }
