@@ -221,13 +221,14 @@ impl Log for Rationed {
 impl Rationed {
     fn tell(&self, left_out: u64) {
         if left_out > 0 {
-            let text = format_args!("{left_out} lines were left out here");
-            let record = Record::builder()
-                .level(Level::Warn)
-                .target("h5fs::log")
-                .args(text)
-                .build();
-            self.inner.log(&record);
+            // One statement: before Rust 1.89 no text of `format_args` outlives its own.
+            self.inner.log(
+                &Record::builder()
+                    .level(Level::Warn)
+                    .target("h5fs::log")
+                    .args(format_args!("{left_out} lines were left out here"))
+                    .build(),
+            );
         }
     }
 }
