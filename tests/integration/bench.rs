@@ -3,11 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use crate::harness::{H5FS, python, run};
-
-const LIMIT: Duration = Duration::from_secs(230);
+use crate::harness::{H5FS, LONG, python, run};
 
 /// The program of `scripts/bench`; ended in a way that lets it unmount, should it hang.
 fn bench(data: &Path) -> Command {
@@ -21,7 +18,7 @@ fn bench(data: &Path) -> Command {
 fn peers_are_there() -> bool {
     let mut import = Command::new(python());
     import.args(["-c", "import asdf, h5py, hdf5plugin, lz4"]);
-    run(&mut import, LIMIT).status.success()
+    run(&mut import, LONG).status.success()
 }
 
 #[test]
@@ -40,9 +37,9 @@ fn every_case_runs() {
         .args(["--size", "2M", "--rounds", "1", "--markdown"])
         .arg(&table);
     small.arg("--chart").arg(&chart);
-    let said = run(&mut small, LIMIT).success().text();
+    let said = run(&mut small, LONG).success().text();
 
-    let listed = run(bench(directory.path()).arg("--list"), LIMIT)
+    let listed = run(bench(directory.path()).arg("--list"), LONG)
         .success()
         .text();
     let names: Vec<&str> = listed

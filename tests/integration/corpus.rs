@@ -3,9 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-use crate::harness::{H5FS, python, run};
+use crate::harness::{H5FS, LONG, python, run};
 
 /// What may be wrong: (part of the file's path, part of the kind of row, why). Empty is the aim.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
@@ -63,7 +62,7 @@ fn hdf5_files_conform() {
     command
         .args(["--show", "100000"])
         .env("PYTHONDONTWRITEBYTECODE", "1");
-    let said = run(&mut command, Duration::from_secs(590));
+    let said = run(&mut command, LONG);
     let text = said.text();
     assert!(
         text.contains("\ntotal: "),

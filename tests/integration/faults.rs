@@ -13,7 +13,7 @@ use h5fs::fs::{Caching, Entry, Filesystem, Ino, Kind, Opened, Options, Origin};
 use h5fs::source::neighbours::Neighbours;
 use h5fs::source::{SharedSource, Source};
 
-use crate::harness::{fixture, run, script};
+use crate::harness::{LONG, fixture, run, script};
 use crate::hostile::hdf5::Hdf5;
 use crate::hostile::requests::old_group_in_nodes;
 
@@ -382,7 +382,7 @@ fn of_asdf_and_of_chunks() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let made = run(
         script("changing.py").arg(directory.path()).arg("3000"),
-        std::time::Duration::from_secs(60),
+        LONG,
     );
     assert!(made.status.success(), "{}", made.stderr);
     for name in ["old.asdf", "old.h5"] {

@@ -1,9 +1,8 @@
 //! Every fixture, mounted and compared with what h5py says about it at test time.
 
 use std::fs;
-use std::time::Duration;
 
-use crate::harness::{Mount, fixtures, run, script};
+use crate::harness::{LONG, Mount, fixtures, run, script};
 
 /// The tests below, by the beginnings of the fixtures' names.
 const THEMES: &[(&str, &[&str])] = &[
@@ -71,7 +70,7 @@ fn compare(theme: &str) {
         }
         let mut comparison = script("compare.py");
         comparison.arg(&mount.path).arg(&file);
-        let said = run(&mut comparison, Duration::from_secs(120));
+        let said = run(&mut comparison, LONG);
         if !said.status.success() {
             wrong.push(format!("{}{}", said.text(), said.stderr));
         }

@@ -4,14 +4,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-use crate::harness::{Finished, H5FS, fixture, h5fs, python, run};
-
-const LIMIT: Duration = Duration::from_secs(60);
+use crate::harness::{Finished, H5FS, LONG, fixture, h5fs, python, run};
 
 fn check(options: &[&str], source: &Path) -> Finished {
-    run(h5fs(["check"]).args(options).arg(source), LIMIT)
+    run(h5fs(["check"]).args(options).arg(source), LONG)
 }
 
 /// What a line of Python prints for the file, which it knows as `f`; h5py and numpy are there.
@@ -20,7 +17,7 @@ fn ask(source: &Path, mode: &str, code: &str) -> String {
     command.arg("-c").arg(format!(
         "import sys, h5py, numpy\nf = h5py.File(sys.argv[1], sys.argv[2], libver='latest')\n{code}\nf.close()"
     ));
-    run(command.arg(source).arg(mode), LIMIT).success().text()
+    run(command.arg(source).arg(mode), LONG).success().text()
 }
 
 fn temporary(name: &str) -> (tempfile::TempDir, PathBuf) {
@@ -187,7 +184,7 @@ f["g/inner"] = 1
 f["link"] = h5py.SoftLink("a")"#;
     ask(&source, "w", code);
     readable_by_all(&source);
-    let listing = run(h5fs(["ls", "-l"]).arg(&source), LIMIT).success().text();
+    let listing = run(h5fs(["ls", "-l"]).arg(&source), LONG).success().text();
     let stored = ask(&source, "r", "print(f['a'].id.get_storage_size())");
     let stored: u64 = stored.trim().parse().expect("a number");
     assert!((1..=512).contains(&stored), "one block of 512 bytes");
@@ -207,7 +204,7 @@ f["link"] = h5py.SoftLink("a")"#;
 #[test]
 fn a_long_listing_of_many_names_ends() {
     let source = fixture("links-100k.latest.h5");
-    let finished = run(h5fs(["ls", "-l"]).arg(&source).arg("many"), LIMIT);
+    let finished = run(h5fs(["ls", "-l"]).arg(&source).arg("many"), LONG);
     let text = finished.success().text();
     assert_eq!(text.lines().count(), 100_000);
 }
@@ -221,7 +218,7 @@ fn on_a_terminal(arguments: &str, source: &Path, variables: &[(&str, &str)]) -> 
     command.args(["-qec", &format!("'{H5FS}' {arguments} '{source}'")]);
     command.arg("/dev/null").env_remove("NO_COLOR");
     command.env("TERM", "xterm").envs(variables.iter().copied());
-    run(&mut command, LIMIT).text()
+    run(&mut command, LONG).text()
 }
 
 #[test]
@@ -240,9 +237,7 @@ fn colour_is_for_terminals_that_want_it() {
         assert!(plain.contains("second_name -> group"), "{plain:?}");
         assert!(!plain.contains('\x1b'), "{plain:?}");
     }
-    let piped = run(h5fs(["ls", "-lR"]).arg(&source), LIMIT)
-        .success()
-        .text();
+    let piped = run(h5fs(["ls", "-lR"]).arg(&source), LONG).success().text();
     assert!(!piped.contains('\x1b'), "{piped:?}");
     let (_directory, source) = damaged(b"OHDR", 1, 30);
     let coloured = on_a_terminal("ls", &source, &[]);
@@ -266,7 +261,7 @@ fn references_of_every_kind_are_shown_as_paths() {
         h5fs(["cat"])
             .arg(fixture("standard-references.latest.h5"))
             .arg(".h5fs/json/references.json"),
-        LIMIT,
+        LONG,
     );
     let text = finished.success().text();
     let known = r#"["/target", "/", "/target", "/target/@units", "other.h5:@0x"#;

@@ -4,12 +4,11 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, SFlag, mknod};
 
-use crate::harness::{Mount, run, script};
+use crate::harness::{LONG, Mount, run, script};
 use crate::hostile::asdf::{exploded, file as asdf};
 use crate::hostile::hdf5::*;
 
@@ -29,7 +28,7 @@ use Answer::{Bytes, Fill, Refused};
 fn made() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path().canonicalize().expect("path");
-    run(script("neighbours.py").arg(&top), Duration::from_secs(60)).success();
+    run(script("neighbours.py").arg(&top), LONG).success();
     (directory, top)
 }
 
@@ -109,7 +108,7 @@ fn a_source_that_is_read_stays_open() {
     const ROW: u64 = 32;
     let directory = tempfile::tempdir().expect("temporary directory");
     let mut fixture = script("nested_sources.py");
-    run(fixture.arg(directory.path()), Duration::from_secs(60)).success();
+    run(fixture.arg(directory.path()), LONG).success();
     let mount = Mount::with(&directory.path().join("main.h5"), &["-o", "direct_io"]);
     let rows = fs::File::open(mount.at("rows")).expect("rows");
     let number_at = |offset: u64| {

@@ -6,14 +6,13 @@ use std::os::unix::fs::{PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
 
 use nix::errno::Errno;
 
 use crate::circles::in_raw_file;
 use crate::harness::{
-    Finished, H5FS, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, mount_line, run, script, tree,
-    wait,
+    Finished, H5FS, LONG, MOUNT_LIMIT, Mount, eventually, h5fs, is_root, mount_line, run, script,
+    tree, wait,
 };
 use crate::hostile::superblocks;
 
@@ -43,7 +42,7 @@ fn made() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
     let top = directory.path().canonicalize().expect("path");
-    run(script("policies.py").arg(&top), Duration::from_secs(60)).success();
+    run(script("policies.py").arg(&top), LONG).success();
     (directory, top)
 }
 
@@ -289,11 +288,7 @@ fn a_file_that_leads_into_its_own_mount_is_refused_at_once() {
     for (place, threads) in [("own.h5", "1"), ("own.h5", "2"), ("mnt/own.h5", "1")] {
         let mount = Mount::prepare();
         let source = mount.path.with_file_name("").join(place);
-        run(
-            script("policies.py").arg("--own").arg(&source),
-            Duration::from_secs(60),
-        )
-        .success();
+        run(script("policies.py").arg("--own").arg(&source), LONG).success();
         let mut command = h5fs(["--external", "any", "--threads", threads]);
         run(command.arg(&source).arg(&mount.path), MOUNT_LIMIT).success();
         for name in [
@@ -319,11 +314,7 @@ fn a_file_that_leads_into_its_own_mount_bound_elsewhere_is_refused_at_once() {
     let mount = Mount::prepare();
     let top = mount.path.with_file_name("");
     let source = top.join("main.h5");
-    run(
-        script("policies.py").arg("--bound").arg(&source),
-        Duration::from_secs(60),
-    )
-    .success();
+    run(script("policies.py").arg("--bound").arg(&source), LONG).success();
     let mut command = h5fs(["--external", "any", "--threads", "1"]);
     run(command.arg(&source).arg(&mount.path), MOUNT_LIMIT).success();
     if !is_root() {

@@ -3,9 +3,7 @@
 //! Every run takes the same files, so that it fails only for what changed; `H5FS_RANDOM_SEED` and
 //! `H5FS_RANDOM_COUNT` take others, as `scripts/random` does.
 
-use std::time::Duration;
-
-use crate::harness::{H5FS, Mount, run, script};
+use crate::harness::{H5FS, LONG, Mount, run, script};
 
 const SEED: &str = "1";
 const COUNT: &str = "400";
@@ -19,6 +17,6 @@ fn random_files_are_served_as_h5py_reads_them() {
     let mount = Mount::prepare();
     let mut check = script("random_check.py");
     check.args([H5FS, &seed, &count]).arg(files.path());
-    let said = run(check.arg(&mount.path), Duration::from_secs(230)).success();
+    let said = run(check.arg(&mount.path), LONG).success();
     println!("{}", said.text());
 }

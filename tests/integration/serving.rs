@@ -7,18 +7,15 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use nix::errno::Errno;
 
-use crate::harness::{MOUNT_LIMIT, Mount, fixture, run, script, tree};
-
-const MINUTE: Duration = Duration::from_secs(60);
+use crate::harness::{LONG, MOUNT_LIMIT, Mount, fixture, run, script, tree};
 
 /// Runs one of the questions of `probe.py`, which asks the kernel in ways that std has not.
 #[track_caller]
 fn probe(question: &str, arguments: &[&Path]) {
-    let finished = run(script("probe.py").arg(question).args(arguments), MINUTE);
+    let finished = run(script("probe.py").arg(question).args(arguments), LONG);
     assert!(
         finished.status.success(),
         "{question}: {}{}",
@@ -61,7 +58,7 @@ fn a_group_of_100_000_links() {
         command
             .args(["-c", r#"ls -f "$0" | wc -l"#])
             .arg(mount.at("many"));
-        let counted = run(&mut command, MINUTE).success().text();
+        let counted = run(&mut command, LONG).success().text();
         assert_eq!(counted.trim(), "100002", "with . and ..");
         for i in [0, 1, 49_999, 99_999] {
             let target = fs::read_link(mount.at(&format!("many/entry-{i:06}"))).expect("a link");
@@ -162,11 +159,7 @@ fn sparse_copies_are_right() {
             let copy = directory.path().join(name);
             fs::create_dir(&copy).expect("directory");
             let mut command = Command::new("sh");
-            run(
-                command.args(["-c", line]).arg(&mount.path).arg(&copy),
-                MINUTE,
-            )
-            .success();
+            run(command.args(["-c", line]).arg(&mount.path).arg(&copy), LONG).success();
             probe("copies", &[&copy, &source]);
             let _ = fs::remove_dir_all(&copy);
         }
@@ -190,7 +183,7 @@ fn walks_of_cyclic_files_end() {
                     .args(["-c", line])
                     .arg(&mount.path)
                     .arg(directory.path()),
-                MINUTE,
+                LONG,
             )
             .success();
         }

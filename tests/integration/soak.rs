@@ -2,9 +2,8 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use crate::harness::{H5FS, python, run};
+use crate::harness::{H5FS, LONG, python, run};
 
 /// Runs a part of the soak for no longer than it takes to make `least` rounds.
 #[track_caller]
@@ -13,7 +12,7 @@ fn part(name: &str, least: u32) {
     let mut command = Command::new(python());
     command.arg("-B").arg(parts.join(name)).args([H5FS, "0"]);
     command.arg(least.to_string()).env("SOAK_ENTRIES", "20000");
-    let done = run(&mut command, Duration::from_secs(180));
+    let done = run(&mut command, LONG);
     assert!(done.status.success(), "{}{}", done.text(), done.stderr);
 }
 

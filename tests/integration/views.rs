@@ -2,18 +2,15 @@
 //! the same file.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::harness::{Mount, run, script};
-
-const LIMIT: Duration = Duration::from_secs(120);
+use crate::harness::{LONG, Mount, run, script};
 
 /// Runs one of the script's commands, which ends with a traceback where something differs.
 #[track_caller]
 fn views(command: &str, paths: &[&Path]) {
-    run(script("views.py").arg(command).args(paths), LIMIT).success();
+    run(script("views.py").arg(command).args(paths), LONG).success();
 }
 
 fn written() -> (TempDir, PathBuf) {

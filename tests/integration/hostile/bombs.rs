@@ -5,18 +5,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
-
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
 use super::tree::*;
 use super::visit::{Bounds, walk};
-use crate::harness::{Mount, run, script, wait};
-
-const MINUTE: Duration = Duration::from_secs(60);
+use crate::harness::{LONG, Mount, run, script};
 
 /// The directory of the files that `bombs.py` writes.
 fn made() -> &'static Path {
@@ -25,7 +18,7 @@ fn made() -> &'static Path {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bombs");
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).expect("directory");
-        run(script("bombs.py").arg(&directory), MINUTE).success();
+        run(script("bombs.py").arg(&directory), LONG).success();
         directory
     })
 }
@@ -86,28 +79,6 @@ fn a_chunk_of_256_mebibytes_in_a_file_of_260_kilobytes() {
     assert!(worker.peak() <= promised, "{} bytes", worker.peak());
     // The cache is smaller than the chunk, so nothing of it stays.
     assert_eq!(fs::read(mount.at("good")).expect("good").len(), 400);
-}
-
-/// Who reads, through the page cache, what takes seconds to decode is interrupted at once all the same.
-#[test]
-fn a_reader_of_a_slow_chunk_is_interrupted_at_once() {
-    let mount = Mount::with(&made().join("slow.h5"), &["-o", "threads=1"]);
-    let interrupted = || {
-        // Not dd, which waits for the read to end and then prints what it has copied.
-        let mut reader = Command::new("cat")
-            .arg(mount.at("noise"))
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("cat");
-        std::thread::sleep(Duration::from_millis(200));
-        let start = Instant::now();
-        kill(Pid::from_raw(reader.id() as i32), Signal::SIGINT).expect("kill");
-        wait(&mut reader, MINUTE).expect("it ends");
-        start.elapsed()
-    };
-    let times: Vec<Duration> = (0..5).map(|_| interrupted()).collect();
-    let fastest = times.iter().min().expect("five");
-    assert!(*fastest < Duration::from_millis(500), "{times:?}");
 }
 
 /// What every readable file of a tree holds.
