@@ -11,7 +11,7 @@ use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Class, ReferenceKind};
 use crate::model::{Array, Container, LinkTarget, NodeId, NodeKind, Reference, number};
-use crate::view::ndl::Source;
+use crate::view::ndl::source::Source;
 use crate::wire::to_usize;
 
 /// A dimension that has a coordinate.

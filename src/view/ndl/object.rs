@@ -14,88 +14,22 @@ use crate::model::storage::Filter;
 use crate::model::{Array, Attribute, Datatype, NodeId, NodeKind, Shape};
 use crate::view::attributes::{byte_order, charset_name, filter_name, innermost};
 use crate::view::ndl::dimensions::{self, Coordinate};
-use crate::view::ndl::place::{Members, Step};
+use crate::view::ndl::document::{Document, join, split};
+use crate::view::ndl::progress::{Attributes, Members, Section, SectionKind, Step};
+use crate::view::ndl::source::Source;
 use crate::view::ndl::value::value;
 use crate::view::ndl::yaml::{self, Lines, text};
-use crate::view::ndl::{Document, Source};
 use crate::wire::{to_u64, to_usize};
 
 /// A storage directive and its value.
 type Directive = (&'static [u8], String);
-
-/// Attributes of a node that are to be written and, as further ones, the scalars of a group.
-pub(super) struct Attributes {
-    node: NodeId,
-    /// The number of the next attribute; `None` behind the last.
-    next: Option<u64>,
-    texts: Members,
-    next_text: usize,
-    is_open: bool,
-    /// Why there are more.
-    failure: Option<Error>,
-}
-
-/// Arrays that are to be written under one key, each with its attributes.
-pub(super) struct Section {
-    kind: Kind,
-    members: Members,
-    next: usize,
-    is_open: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Coordinates,
-    Arrays,
-}
-
-impl Attributes {
-    /// Those of `node`, and `texts`.
-    pub(super) fn of(node: NodeId, texts: Members) -> Self {
-        Attributes {
-            node,
-            next: Some(0),
-            texts,
-            next_text: 0,
-            is_open: false,
-            failure: None,
-        }
-    }
-
-    pub(super) fn weight(&self) -> u64 {
-        self.texts.weight()
-    }
-}
-
-impl Section {
-    pub(super) fn coordinates(members: Members) -> Self {
-        Self::new(Kind::Coordinates, members)
-    }
-
-    pub(super) fn arrays(members: Members) -> Self {
-        Self::new(Kind::Arrays, members)
-    }
-
-    fn new(kind: Kind, members: Members) -> Self {
-        Section {
-            kind,
-            members,
-            next: 0,
-            is_open: false,
-        }
-    }
-
-    pub(super) fn weight(&self) -> u64 {
-        self.members.weight()
-    }
-}
 
 impl Document<'_> {
     /// Attributes until enough is written; the rest comes next.
     pub(super) fn write_attributes(&mut self, mut left: Attributes) {
         if let Some(next) = &mut left.next {
             let (source, lines, enough) = (self.source, &mut self.lines, self.enough);
-            let (object, damaged) = (&self.place.object, &mut *self.damaged);
+            let (object, damaged) = (&self.progress.object, &mut *self.damaged);
             let mut is_full = false;
             let visited =
                 source
@@ -103,7 +37,7 @@ impl Document<'_> {
                     .attributes_from(left.node, next, &mut |attribute: Attribute| {
                         open_once(lines, &mut left.is_open);
                         let (name, content) = (&attribute.name, attribute.content);
-                        let path = || super::join(object, &[b"@", &name[..]].concat());
+                        let path = || join(object, &[b"@", &name[..]].concat());
                         write_attribute(source, lines, name, content, &mut |error| {
                             damaged(&path(), error);
                         });
@@ -141,7 +75,7 @@ impl Document<'_> {
     fn end_attributes(&mut self, written: &Attributes) {
         if written.is_open {
             self.lines.close();
-            self.place.is_empty = false;
+            self.progress.is_empty = false;
         }
         if let Some(error) = &written.failure {
             self.unreadable_part(b"attributes", error);
@@ -157,10 +91,10 @@ impl Document<'_> {
             return Ok(());
         };
         if !std::mem::replace(&mut section.is_open, true) {
-            self.place.is_empty = false;
+            self.progress.is_empty = false;
             self.lines.open(match section.kind {
-                Kind::Coordinates => b"dimcoords",
-                Kind::Arrays => b"ndarrays",
+                SectionKind::Coordinates => b"dimcoords",
+                SectionKind::Arrays => b"ndarrays",
             });
         }
         let found = match self.source.container.node(node) {
@@ -173,7 +107,7 @@ impl Document<'_> {
         };
         section.next += 1;
         if let NodeKind::Array(array) = &found.kind {
-            self.place.object = super::join(&self.place.path, name);
+            self.progress.object = join(&self.progress.path, name);
             self.lines.open(name);
             let kind = section.kind;
             self.then(Step::Arrays(section));
@@ -183,8 +117,8 @@ impl Document<'_> {
                 self.unreadable_part(b"elements", error);
             }
             match kind {
-                Kind::Coordinates => self.coordinate(node, array),
-                Kind::Arrays => self.array(node, array),
+                SectionKind::Coordinates => self.coordinate(node, array),
+                SectionKind::Arrays => self.array(node, array),
             }
             if self.needs_too_much() {
                 let most = to_u64(limits::NDL_NAMES);
@@ -216,7 +150,7 @@ impl Document<'_> {
 
     /// Any other array, of the present group.
     fn array(&mut self, node: NodeId, array: &Arc<Array>) {
-        let coordinates = dimensions::coordinates(self.source, node, array, &self.place.path);
+        let coordinates = dimensions::coordinates(self.source, node, array, &self.progress.path);
         let mut coordinates = self.told(b"shape", coordinates);
         coordinates.resize(array.shape.dims().len(), None);
         let present = self.shape(array, &coordinates);
@@ -245,8 +179,8 @@ impl Document<'_> {
                 Some(coordinate) => {
                     is_open |= coordinate.is_unlimited;
                     self.need(coordinate);
-                    let (place, name) = super::split(&coordinate.path);
-                    text(if place == self.place.path {
+                    let (parent, name) = split(&coordinate.path);
+                    text(if parent == self.progress.path {
                         name
                     } else {
                         &coordinate.path

@@ -1,6 +1,7 @@
 //! Documents of a small file: two groups, a scale, arrays over it, links of all kinds.
 
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 use super::*;
 use crate::array::Engine;
@@ -10,7 +11,9 @@ use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Charset, Class, ReferenceKind, StringPadding};
 use crate::model::storage::{Filter, Pipeline};
 use crate::model::value::tests::{int, type_of};
-use crate::model::{Attribute, Reference, Shape};
+use crate::model::{
+    Array, Attribute, Container, Link, LinkStream, LinkTarget, Node, NodeKind, Reference, Shape,
+};
 use crate::view::View;
 use crate::view::streamed::Streamed;
 

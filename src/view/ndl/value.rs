@@ -22,7 +22,7 @@ use crate::model::region::{Axis, Region};
 use crate::model::shape::product;
 use crate::model::value::{Context, ValueWriter};
 use crate::model::{Datatype, NodeKind, Reference};
-use crate::view::ndl::Source;
+use crate::view::ndl::source::Source;
 use crate::view::ndl::yaml;
 use crate::wire::{to_u64, to_usize};
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::error::Error;
 use crate::model::{LinkStream, NodeId};
-use crate::view::ndl::object::{Attributes, Section};
 use crate::wire::to_u64;
 
 /// Dimension coordinates by name, and by the path of their group.
@@ -12,7 +11,7 @@ pub(super) type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
 
 /// How far a document has come.
 #[derive(Default)]
-pub struct Place {
+pub struct Progress {
     /// What is still to be written, the next last.
     pub(super) steps: Vec<Step>,
     /// Keys that the next line stands below.
@@ -50,7 +49,7 @@ pub(super) enum Step {
     Links {
         group: NodeId,
         links: Box<dyn LinkStream>,
-        found: Sorted,
+        found: SortedMembers,
     },
     Attributes(Attributes),
     Arrays(Section),
@@ -66,6 +65,75 @@ pub(super) enum Step {
     Failed(Error),
 }
 
+/// Attributes of a node that are to be written and, as further ones, the scalars of a group.
+pub(super) struct Attributes {
+    pub(super) node: NodeId,
+    /// The number of the next attribute; `None` behind the last.
+    pub(super) next: Option<u64>,
+    pub(super) texts: Members,
+    pub(super) next_text: usize,
+    /// Whether their key is written.
+    pub(super) is_open: bool,
+    /// Why there are more that cannot be read.
+    pub(super) failure: Option<Error>,
+}
+
+/// Arrays that are to be written under one key, each with its attributes.
+pub(super) struct Section {
+    pub(super) kind: SectionKind,
+    pub(super) members: Members,
+    pub(super) next: usize,
+    /// Whether its key is written.
+    pub(super) is_open: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SectionKind {
+    Coordinates,
+    Arrays,
+}
+
+impl Attributes {
+    /// Those of `node`, and `texts`.
+    pub(super) fn of(node: NodeId, texts: Members) -> Self {
+        Attributes {
+            node,
+            next: Some(0),
+            texts,
+            next_text: 0,
+            is_open: false,
+            failure: None,
+        }
+    }
+
+    fn weight(&self) -> u64 {
+        self.texts.weight()
+    }
+}
+
+impl Section {
+    pub(super) fn coordinates(members: Members) -> Self {
+        Self::new(SectionKind::Coordinates, members)
+    }
+
+    pub(super) fn arrays(members: Members) -> Self {
+        Self::new(SectionKind::Arrays, members)
+    }
+
+    fn new(kind: SectionKind, members: Members) -> Self {
+        Section {
+            kind,
+            members,
+            next: 0,
+            is_open: false,
+        }
+    }
+
+    fn weight(&self) -> u64 {
+        self.members.weight()
+    }
+}
+
 /// Names and what they lead to.
 #[derive(Default)]
 pub(super) struct Members {
@@ -76,7 +144,7 @@ pub(super) struct Members {
 
 /// A group's members, by what they are in the language.
 #[derive(Default)]
-pub(super) struct Sorted {
+pub(super) struct SortedMembers {
     pub(super) groups: Members,
     pub(super) coordinates: Members,
     pub(super) arrays: Members,
@@ -98,7 +166,7 @@ impl Members {
         Some((&self.names[start..end], node))
     }
 
-    pub(super) fn weight(&self) -> u64 {
+    fn weight(&self) -> u64 {
         let ends = self.ends.capacity() * size_of::<(usize, NodeId)>();
         to_u64(self.names.capacity() + ends)
     }
@@ -121,15 +189,15 @@ impl FromIterator<(Vec<u8>, NodeId)> for Members {
     }
 }
 
-impl Sorted {
-    pub(super) fn weight(&self) -> u64 {
+impl SortedMembers {
+    fn weight(&self) -> u64 {
         let lists = [&self.groups, &self.coordinates, &self.arrays, &self.texts];
         lists.into_iter().map(Members::weight).sum()
     }
 }
 
 impl Step {
-    pub(super) fn weight(&self) -> u64 {
+    fn weight(&self) -> u64 {
         let own = to_u64(size_of::<Step>());
         own + match self {
             Step::Groups { list, .. } => list.weight(),
@@ -141,14 +209,14 @@ impl Step {
     }
 }
 
-impl Place {
+impl Progress {
     /// Bytes of memory that it takes, about.
     pub(super) fn weight(&self) -> u64 {
         // Of a set or map also what makes it sparse.
         const VISITED: usize = 2 * size_of::<NodeId>();
         let steps: u64 = self.steps.iter().map(Step::weight).sum();
         let visited = self.visited.capacity() * VISITED;
-        let own = size_of::<Place>() + self.path.capacity() + self.object.capacity();
+        let own = size_of::<Progress>() + self.path.capacity() + self.object.capacity();
         to_u64(own + visited + self.elsewhere_names) + steps
     }
 }
