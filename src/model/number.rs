@@ -131,19 +131,30 @@ pub fn ieee_bytes(size: u32, format: &Float) -> Option<u8> {
     }
 }
 
-/// The floating-point number in an element, `None` where the element has more than 16 bytes.
+/// Whether numbers of this format can be computed with. No format of a machine has more bits; of one
+/// that has, the bytes are shown.
+pub fn is_computable(format: &Float) -> bool {
+    // So that a power of two fits 32 bits with a sign, and a mantissa 128 with its leading one.
+    format.exponent_bits <= 30 && format.bias < 1 << 30 && format.mantissa_bits < 128
+}
+
+/// The floating-point number in an element, `None` where the element has more than 16 bytes or
+/// [`is_computable`] denies it.
 pub fn real(element: &[u8], format: &Float) -> Option<Real> {
+    if !is_computable(format) {
+        return None;
+    }
     let word = word(element, format.order)?;
     let size = u32::try_from(element.len()).ok()?;
     match ieee_bytes(size, format) {
         Some(4) => Some(Real::Single(f32::from_bits(u32::try_from(word).ok()?))),
         Some(8) => Some(Real::Double(f64::from_bits(u64::try_from(word).ok()?))),
-        _ => Some(general(word, format)),
+        _ => general(word, format),
     }
 }
 
 /// A number by the places of its fields.
-fn general(word: u128, format: &Float) -> Real {
+fn general(word: u128, format: &Float) -> Option<Real> {
     let negative = slice(word, format.sign.into(), 1) == 1;
     let exponent_bits = u32::from(format.exponent_bits);
     let mantissa_bits = u32::from(format.mantissa_bits);
@@ -152,33 +163,33 @@ fn general(word: u128, format: &Float) -> Real {
     let implied = format.normalization == Normalization::Implied;
     let vax = format.order == ByteOrder::Vax;
     if exponent == ones(exponent_bits) && !vax {
-        return Real::Double(special(negative, mantissa, mantissa_bits, implied));
+        let number = special(negative, mantissa, mantissa_bits, implied);
+        return Some(Real::Double(number));
     }
     if exponent == 0 && vax {
         // VAX: no subnormal numbers; with the sign set it is a reserved operand, which is no number.
-        return Real::Double(if negative { f64::NAN } else { 0.0 });
+        return Some(Real::Double(if negative { f64::NAN } else { 0.0 }));
     }
     let implied_one = match exponent {
         0 => 0,
-        _ if implied => ones(mantissa_bits).saturating_add(1),
+        _ if implied => ones(mantissa_bits).checked_add(1)?,
         _ => 0,
     };
     let significant_bits = mantissa_bits.saturating_add(u32::from(implied));
     let fraction_bits = significant_bits.saturating_sub(1);
-    let exponent = i64::try_from(exponent.max(1)).unwrap_or(i64::MAX);
+    let exponent = i32::try_from(exponent.max(1)).ok()?;
     let power = exponent
-        .saturating_sub(format.bias.into())
-        .saturating_sub(fraction_bits.into());
-    let power = i32::try_from(power).unwrap_or(if power < 0 { i32::MIN } else { i32::MAX });
+        .checked_sub_unsigned(format.bias)?
+        .checked_sub_unsigned(fraction_bits)?;
     let mantissa = mantissa | implied_one;
     let spacing_halves_below = implied && mantissa == implied_one && exponent > 1;
-    scaled(
+    Some(scaled(
         negative,
         mantissa,
         power,
         significant_bits,
         spacing_halves_below,
-    )
+    ))
 }
 
 /// What an exponent of all ones stands for: infinity or no number.
@@ -552,5 +563,28 @@ pub(super) mod tests {
         // Exponent field 0x7FFE, mantissa 1.5: 1.5 * 2^16383.
         let huge = [0, 0, 0, 0, 0, 0, 0, 0xC0, 0xFE, 0xFF, 0, 0];
         assert_eq!(text(&huge, &x87), "-0x1.8p+16383");
+    }
+
+    #[test]
+    fn formats_beyond_all_arithmetic_have_no_value() {
+        let quad = format(Little, 15, 112, 16_383);
+        assert!(real(&[0xaa; 16], &quad).is_some());
+        let strange = [
+            Float {
+                mantissa_bits: 128,
+                ..quad
+            },
+            Float {
+                exponent_bits: 31,
+                ..quad
+            },
+            Float {
+                bias: 1 << 30,
+                ..quad
+            },
+        ];
+        for format in strange {
+            assert!(real(&[0xaa; 16], &format).is_none());
+        }
     }
 }

@@ -5,6 +5,7 @@
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::{PIECE, piece};
+use crate::model::shape::product;
 use crate::wire::to_u64;
 
 /// Some elements of an array; they are counted in C order.
@@ -119,8 +120,11 @@ impl Runs {
     /// The runs of `region` in an array of extent `dims`.
     ///
     /// # Errors
-    /// `Corrupt` where the region does not lie in the array or has no end; `Limit` where it is too ragged.
+    /// `Corrupt` where the region does not lie in the array or has no end; `Limit` where it is too
+    /// ragged, or the array has more elements than 63 bits can count.
     pub fn new(region: &Region, dims: &[u64]) -> Result<Self> {
+        // So that whatever lies in the array can be counted: nothing below saturates.
+        product(dims)?;
         let outside = || Error::corrupt("a selection reaches out of its dataset", None);
         match region {
             Region::Nothing => Ok(Runs(Pattern::Listed(Vec::new()))),
@@ -461,5 +465,12 @@ mod tests {
         let region = Region::Regular(vec![Axis::whole(11)]);
         assert!(Runs::new(&region, &[10]).is_err());
         assert!(Runs::new(&Region::Blocks(vec![(vec![9], vec![10])]), &[10]).is_err());
+    }
+
+    #[test]
+    fn an_array_that_cannot_be_counted_has_no_runs() {
+        let dims = [1 << 40, 1 << 40];
+        let runs = Runs::new(&Region::All, &dims);
+        assert!(matches!(runs, Err(Error::Limit { .. })));
     }
 }

@@ -228,8 +228,9 @@ fn leaf(datatype: &Datatype) -> Option<(u64, Quoting)> {
     let size = u64::from(datatype.size);
     let in_hexadecimal = size.saturating_mul(2).saturating_add(2);
     let width = match &datatype.class {
-        // Longer numbers are written as their bytes.
+        // Such numbers are written as their bytes.
         _ if size > 16 && is_number(datatype) => in_hexadecimal,
+        Class::Float(format) if !number::is_computable(format) => in_hexadecimal,
         Class::Integer { signed, bits, .. } => digits(*signed, *bits),
         Class::Float(format) => float_width(datatype.size, format),
         Class::Time { bits, .. } | Class::Bitfield { bits, .. } => {
