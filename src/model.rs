@@ -8,6 +8,11 @@
 //! | link | link | mapping entry, sequence item, alias, `$ref` |
 //! | array | dataset | ndarray |
 //! | attribute | attribute | none |
+//!
+//! Plain arithmetic is denied on the lower floors, where numbers come from files. A `saturating_`
+//! operation in its place is right where its operands are known to be small, where the sum is a
+//! weight ([`memory`](crate::memory)), or where it is only compared with a bound, which the largest
+//! number is over. Everything else is `checked_`, and an error.
 
 #![cfg_attr(
     not(test),

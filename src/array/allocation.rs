@@ -14,10 +14,9 @@ use crate::model::storage::Chunked;
 /// A hole is where every byte is known to read as zero: nothing is stored there and the fill value is zero.
 #[derive(Debug, Clone)]
 pub struct Allocation {
-    /// Bytes in the file, after all filters.
+    /// Bytes in the file, after all filters; extrapolated where the array has more chunks than are
+    /// counted.
     pub stored_bytes: u64,
-    /// Whether `stored_bytes` is extrapolated, the array having more chunks than are counted.
-    pub estimated: bool,
     /// Ranges of the array's bytes outside of which are holes: sorted, none empty, none touching.
     data: Arc<[Range<u64>]>,
     length: u64,
@@ -28,7 +27,6 @@ impl Allocation {
     pub(super) fn dense(stored_bytes: u64, length: u64) -> Self {
         Allocation {
             stored_bytes,
-            estimated: false,
             data: whole(length),
             length,
         }
@@ -38,7 +36,6 @@ impl Allocation {
     pub(super) fn nothing(zero_fill: bool, length: u64) -> Self {
         Allocation {
             stored_bytes: 0,
-            estimated: false,
             data: if zero_fill { [].into() } else { whole(length) },
             length,
         }
@@ -78,7 +75,6 @@ impl Allocation {
         if walked.cut_off {
             return Ok(Allocation {
                 stored_bytes: walked.extrapolate(grid).min(chunked.source.length()),
-                estimated: true,
                 data: whole(length),
                 length,
             });
@@ -90,7 +86,6 @@ impl Allocation {
         };
         Ok(Allocation {
             stored_bytes: walked.bytes,
-            estimated: false,
             data,
             length,
         })

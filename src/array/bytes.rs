@@ -30,6 +30,7 @@ impl Bytes {
     }
 
     /// Whether no copy was made of a cached chunk.
+    #[cfg(test)]
     pub fn is_shared(&self) -> bool {
         matches!(self.0, Holder::Shared { .. })
     }

@@ -84,6 +84,7 @@ impl<T: ResumableText> Streamed<T> {
     }
 
     /// The text itself.
+    #[cfg(test)]
     pub fn text(&self) -> &T {
         &self.text
     }
