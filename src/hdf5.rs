@@ -3,6 +3,14 @@
 //! Sections are those of "HDF5 File Format Specification Version 3.0". The way in:
 //! [`superblock`] → [`object_header`] → [`message`] → [`group`], [`dataset`], [`attributes`];
 //! what these stand on is in [`heap`], [`btree_v1`], [`btree_v2`] and [`index`].
+//!
+//! # Arithmetic
+//!
+//! Operations on numbers of the file are checked, and what does not fit is an error. Saturating
+//! ones stand where the clamped number is right, too: lengths of structures, because [`metadata`]
+//! refuses every length over its limit under the structure's name; counts that are compared with a
+//! limit; positions in bytes or lists that are in memory, where nothing is found past the end;
+//! differences of numbers whose order was checked; and weights, which are estimates.
 
 #![cfg_attr(
     not(test),

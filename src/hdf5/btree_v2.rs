@@ -318,11 +318,12 @@ impl BtreeV2 {
     fn counted_node(&self, child: Child, level: usize) -> Result<Node> {
         let node = self.node(child, level)?;
         if level > 0 {
-            let mut total = child.used;
+            let mut left = child.total.checked_sub(child.used);
             for i in 0..=node.used {
-                total = total.saturating_add(self.child(&node, i)?.total);
+                let below = self.child(&node, i)?.total;
+                left = left.and_then(|left| left.checked_sub(below));
             }
-            if total != child.total {
+            if left != Some(0) {
                 return Err(node.corrupt("other than the counted number of records"));
             }
         }

@@ -67,7 +67,7 @@ impl Pointers<'_> {
 
     /// The collection that a variable-length element points into; 0 for a null one.
     pub fn variable_length_place(&self, element: &[u8]) -> u64 {
-        let mut cursor = Cursor::new(element, 0, "variable-length element");
+        let mut cursor = Cursor::new(element, None, "variable-length element");
         let id = cursor.u32().and_then(|_| self.heap_id(&mut cursor));
         id.map_or(0, |(collection, _)| collection.unwrap_or(0))
     }
@@ -89,17 +89,15 @@ impl Pointers<'_> {
     /// What an element says: a count, a heap collection and an index. Only the address tells a null element;
     /// without elements the rest may be anything.
     fn sequence(&self, element: &[u8], base_size: u64) -> Result<Option<Sequence>> {
-        let mut cursor = Cursor::new(element, 0, "variable-length element");
+        let mut cursor = Cursor::new(element, None, "variable-length element");
         let count = u64::from(cursor.u32()?);
         let (collection, index) = self.heap_id(&mut cursor)?;
         let Some(collection) = collection else {
             return Ok(None);
         };
-        let bytes = count.saturating_mul(base_size);
-        if bytes > limits::VARIABLE_LENGTH_BYTES {
-            let most = limits::VARIABLE_LENGTH_BYTES;
-            return Err(Error::limit("variable-length element", most));
-        }
+        let most = limits::VARIABLE_LENGTH_BYTES;
+        let bytes = count.checked_mul(base_size).filter(|&bytes| bytes <= most);
+        let bytes = bytes.ok_or_else(|| Error::limit("variable-length element", most))?;
         Ok(Some(Sequence {
             collection,
             index,
@@ -109,7 +107,7 @@ impl Pointers<'_> {
 
     /// What one reference element points to.
     pub fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
-        let mut cursor = Cursor::new(element, 0, "reference element");
+        let mut cursor = Cursor::new(element, None, "reference element");
         match kind {
             ReferenceKind::Object => Ok(self
                 .object(&mut cursor)?
@@ -147,7 +145,7 @@ impl Pointers<'_> {
     /// The elements that a region reference picks. Selections of points are not read; what they point into is known
     /// all the same.
     pub fn region(&self, element: &[u8]) -> Result<Option<Region>> {
-        let mut cursor = Cursor::new(element, 0, "reference element");
+        let mut cursor = Cursor::new(element, None, "reference element");
         let (Some(collection), index) = self.heap_id(&mut cursor)? else {
             return Ok(None);
         };

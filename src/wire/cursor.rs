@@ -10,24 +10,31 @@ use crate::wire::to_u64;
 pub struct Cursor<'a> {
     bytes: &'a [u8],
     position: usize,
-    start: u64,
+    start: Option<u64>,
     structure: &'static str,
 }
 
 impl<'a> Cursor<'a> {
-    /// `bytes` stand at absolute offset `start`; `structure` is its name in the specification.
-    pub fn new(bytes: &'a [u8], start: u64, structure: &'static str) -> Self {
+    /// `bytes` stand at absolute offset `start`, or at none that is known; `structure` is its name
+    /// in the specification.
+    pub fn new(bytes: &'a [u8], start: impl Into<Option<u64>>, structure: &'static str) -> Self {
         Cursor {
             bytes,
             position: 0,
-            start,
+            start: start.into(),
             structure,
         }
     }
 
-    /// Absolute offset of the next byte.
+    /// Absolute offset of the next byte; where that is not known, its offset in the structure.
     pub fn at(&self) -> u64 {
-        self.start.saturating_add(to_u64(self.position))
+        let start = self.start.unwrap_or(0);
+        start.saturating_add(to_u64(self.position))
+    }
+
+    /// Absolute offset of the next byte, where it is known.
+    fn place(&self) -> Option<u64> {
+        self.start.map(|_| self.at())
     }
 
     /// Bytes read so far.
@@ -42,12 +49,12 @@ impl<'a> Cursor<'a> {
 
     /// This structure is corrupt here, for the reason `why`.
     pub fn corrupt(&self, why: &str) -> Error {
-        Error::corrupt(format!("{}: {why}", self.structure), self.at())
+        Error::corrupt(format!("{}: {why}", self.structure), self.place())
     }
 
     /// This structure uses `what`, which is not built.
     pub fn unsupported(&self, what: &str) -> Error {
-        Error::unsupported(format!("{}: {what}", self.structure), self.at())
+        Error::unsupported(format!("{}: {what}", self.structure), self.place())
     }
 
     /// The next `count` bytes.
@@ -165,6 +172,8 @@ mod tests {
         cursor.skip(1).unwrap();
         let error = cursor.u32().unwrap_err();
         assert_eq!(error, Error::corrupt("superblock: ends too early", 101));
+        let error = Cursor::new(&[1], None, "element").u32().unwrap_err();
+        assert_eq!(error, Error::corrupt("element: ends too early", None));
     }
 
     #[test]

@@ -202,10 +202,10 @@ impl FractalHeap {
         let offset = id.uint(self.offset_width)?;
         let length = id.uint(self.length_width)?;
         let (block, start) = self.direct_block(offset)?;
-        let within = to_usize(offset.saturating_sub(start))?;
-        let end = within.checked_add(to_usize(length)?);
-        let object = end.and_then(|end| block.get(within..end));
-        object
+        let length = to_usize(length)?;
+        let within = offset.checked_sub(start).map(to_usize).transpose()?;
+        let rest = within.and_then(|within| block.get(within..));
+        rest.and_then(|rest| rest.get(..length))
             .map(<[u8]>::to_vec)
             .ok_or_else(|| id.corrupt("reaches past its block"))
     }
@@ -224,7 +224,8 @@ impl FractalHeap {
             return Ok((self.read_direct(&block)?, 0));
         }
         for _ in 0..limits::TREE_DEPTH {
-            let child = self.table.child(offset.saturating_sub(block.start));
+            let within = offset.checked_sub(block.start);
+            let child = within.and_then(|within| self.table.child(within));
             let child = child.filter(|child| child.row < rows).ok_or_else(nowhere)?;
             block = self
                 .child_entry(&block, rows, &child)?
@@ -232,7 +233,10 @@ impl FractalHeap {
             if child.row < self.table.max_direct_rows() {
                 return Ok((self.read_direct(&block)?, block.start));
             }
-            rows = self.table.rows_of_indirect(child.size);
+            rows = self
+                .table
+                .rows_of_indirect(child.size)
+                .ok_or_else(nowhere)?;
         }
         Err(Error::limit(
             "depth of a fractal heap",
@@ -473,12 +477,12 @@ impl DoublingTable {
         self.width.saturating_mul(self.starting_block_size)
     }
 
-    /// Rows of an indirect block that spans `size` bytes.
-    fn rows_of_indirect(&self, size: u64) -> u32 {
-        let doublings = size.checked_ilog2().unwrap_or(0);
-        doublings
-            .saturating_sub(self.first_row().ilog2())
-            .saturating_add(1)
+    /// Rows of an indirect block that spans `size` bytes; `None` where that is less than a row.
+    fn rows_of_indirect(&self, size: u64) -> Option<u32> {
+        let doublings = size
+            .checked_ilog2()?
+            .checked_sub(self.first_row().ilog2())?;
+        doublings.checked_add(1)
     }
 
     /// The child that holds `offset` of its parent's space.
@@ -550,7 +554,8 @@ mod tests {
     /// A child of 131072 bytes has seven rows: 2048 · 2^6 bytes.
     #[test]
     fn rows_follow_from_the_span() {
-        assert_eq!(TABLE.rows_of_indirect(131_072), 7);
+        assert_eq!(TABLE.rows_of_indirect(131_072), Some(7));
+        assert_eq!(TABLE.rows_of_indirect(1024), None);
         assert_eq!(TABLE.max_direct_rows(), 9);
     }
 

@@ -39,7 +39,8 @@ impl LocalHeap {
         let size = metadata.length(&mut cursor)?;
         metadata.length(&mut cursor)?; // the free list, which is the writers'
         let data = metadata.defined_address(&mut cursor)?;
-        let is_apart = data >= cursor.at() || data.saturating_add(size) <= at;
+        let is_before = data.checked_add(size).is_some_and(|end| end <= at);
+        let is_apart = data >= cursor.at() || is_before;
         if !is_apart {
             return Err(cursor.corrupt("its data lies over its header"));
         }
@@ -96,16 +97,13 @@ impl LocalHeap {
 
     /// The page that holds the byte at `offset`.
     fn page(&self, offset: u64) -> Result<Arc<[u8]>> {
-        if offset >= self.size {
-            return Err(Error::corrupt(
-                "local heap: a name is not within the heap",
-                self.data,
-            ));
-        }
         let start = offset.saturating_sub(offset.checked_rem(PAGE).unwrap_or(0));
+        let at = self.data.checked_add(start);
+        let at = at.filter(|_| offset < self.size).ok_or_else(|| {
+            Error::corrupt("local heap: a name is not within the heap", self.data)
+        })?;
         let length = PAGE.min(self.size.saturating_sub(start));
-        self.metadata
-            .plain_block(self.data.saturating_add(start), length, "local heap")
+        self.metadata.plain_block(at, length, "local heap")
     }
 }
 

@@ -95,10 +95,13 @@ impl Sizes {
         let blocks = 1_u64.checked_shl(u / 2)?;
         let doubled = 1_u64.checked_shl(u.checked_add(1)? / 2)?;
         let before = 1_u64.checked_shl(u)?.checked_sub(1)?;
+        let entries = self.min_entries.checked_mul(doubled)?;
+        let start = self.min_entries.checked_mul(before)?;
+        start.checked_add(blocks.checked_mul(entries)?)?; // its end
         Some(SuperBlock {
             blocks,
-            entries: self.min_entries.checked_mul(doubled)?,
-            start: self.min_entries.checked_mul(before)?,
+            entries,
+            start,
         })
     }
 
