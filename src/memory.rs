@@ -17,6 +17,7 @@
 pub mod buffer;
 pub mod distinct;
 pub mod effort;
+pub mod marks;
 pub mod name_arena;
 pub mod positions;
 pub mod shared_lru;

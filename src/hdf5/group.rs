@@ -3,7 +3,6 @@
 
 pub mod bounds;
 pub mod dense;
-pub mod marks;
 pub mod symbol_table_node;
 
 use std::sync::Arc;

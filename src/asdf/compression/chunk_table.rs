@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::filter::{self, Length};
 use crate::limits;
 use crate::memory::buffer::Buffer;
+use crate::memory::marks::Marks;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::storage::Pieces;
 use crate::wire::{to_u64, to_usize};
@@ -40,16 +41,7 @@ struct Longest {
     decoded: u64,
 }
 
-/// Where every so many-th chunk is.
-#[derive(Debug)]
-struct Marks {
-    marks: Vec<Mark>,
-    /// Chunks from one mark to the next.
-    distance: usize,
-    /// Chunks so far.
-    count: usize,
-}
-
+/// Where a chunk is.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     /// Offset of the chunk's length.
@@ -85,24 +77,6 @@ static TABLES: LazyLock<Arc<SharedLru<u64, Arc<[Mark]>>>> =
 impl Default for Tables {
     fn default() -> Self {
         Tables(FileLru::of(&TABLES))
-    }
-}
-
-impl Marks {
-    /// Takes the next chunk; where there are too many marks, drops every other one.
-    fn push(&mut self, mark: Mark) {
-        if self.count.is_multiple_of(self.distance) {
-            if self.marks.len() >= limits::CHUNK_MARKS {
-                let mut is_kept = false;
-                self.marks.retain(|_| {
-                    is_kept = !is_kept;
-                    is_kept
-                });
-                self.distance = self.distance.saturating_mul(2);
-            }
-            self.marks.push(mark);
-        }
-        self.count = self.count.saturating_add(1);
     }
 }
 
@@ -181,23 +155,19 @@ impl ChunkTable {
             start: 0,
         });
         let mut longest = Longest::default();
-        let mut marks = Marks {
-            marks: Vec::new(),
-            distance: 1,
-            count: 0,
-        };
-        loop {
+        let mut marks = Marks::new(limits::CHUNK_MARKS, 1);
+        for number in 0.. {
             let mark = walk.next;
             let Some(chunk) = walk.next()? else {
                 break;
             };
-            if marks.count >= limits::BLOCK_CHUNKS {
-                let most = to_u64(limits::BLOCK_CHUNKS);
+            let most = to_u64(limits::BLOCK_CHUNKS);
+            if number >= most {
                 return Err(Error::limit("chunks of a compressed block", most));
             }
             longest.stored = longest.stored.max(u64::from(chunk.stored));
             longest.decoded = longest.decoded.max(u64::from(chunk.decoded));
-            marks.push(mark);
+            marks.pass(number, || mark);
         }
         let decoded = walk.next.start;
         if decoded != self.encoded.decoded {
@@ -208,7 +178,7 @@ impl ChunkTable {
             return Err(self.encoded.placed(Error::corrupt(what, None)));
         }
         self.longest.get_or_init(|| longest);
-        Ok(marks.marks)
+        Ok(marks.into_places().collect())
     }
 
     fn longest(&self) -> Result<Longest> {

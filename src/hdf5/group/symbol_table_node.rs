@@ -8,11 +8,11 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::btree_v1::{GroupBranch, Leaves, Place};
 use crate::hdf5::group::bounds::Bounds;
-use crate::hdf5::group::marks::Marks;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::metadata::Metadata;
 use crate::limits;
+use crate::memory::marks::Marks;
 use crate::model::{Link, LinkStream, LinkTarget, NodeId};
 use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};
@@ -186,7 +186,7 @@ impl SymbolTableStream {
             failure: None,
             passed: 0,
             last_name: None,
-            marks: Marks::default(),
+            marks: Marks::new(limits::LISTING_MARKS, limits::LISTING_MARKS_APART),
             bounds: Bounds::default(),
             is_bounded: false,
         })

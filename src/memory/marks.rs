@@ -1,28 +1,31 @@
-//! Places in a long listing that can be gone back to, where the file itself does not say what stands at which position.
+//! Places on a long way that can be gone back to, where the file itself does not say what stands at
+//! which position.
 
-use crate::limits;
 use crate::wire::to_u64;
 
-/// Some of the places that a listing came by, about evenly spread; when there are too many, every second one is dropped.
+/// Some of the places that were passed, about evenly spread; when there are too many, every second
+/// one is dropped.
 #[derive(Debug)]
 pub struct Marks<P> {
     /// By position.
     marks: Vec<(u64, P)>,
     /// Positions between two of them, at least.
     apart: u64,
-}
-
-impl<P> Default for Marks<P> {
-    fn default() -> Self {
-        Marks {
-            marks: Vec::new(),
-            apart: limits::LISTING_MARKS_APART,
-        }
-    }
+    /// There are always fewer than so many.
+    most: usize,
 }
 
 impl<P> Marks<P> {
-    /// The listing comes by `position`, where it is at `place`.
+    /// Fewer marks than `most`, from one to the next at least `apart` positions.
+    pub fn new(most: usize, apart: u64) -> Self {
+        Marks {
+            marks: Vec::new(),
+            apart,
+            most,
+        }
+    }
+
+    /// Passes `position`, which is at `place`.
     pub fn pass(&mut self, position: u64, place: impl FnOnce() -> P) {
         let next = self
             .marks
@@ -32,7 +35,7 @@ impl<P> Marks<P> {
             return;
         }
         self.marks.push((position, place()));
-        if self.marks.len() >= limits::LISTING_MARKS {
+        if self.marks.len() >= self.most {
             let mut is_kept = false;
             self.marks.retain(|_| {
                 is_kept = !is_kept;
@@ -45,6 +48,11 @@ impl<P> Marks<P> {
     /// Bytes of memory that they take, what their places lead to not counted.
     pub fn weight(&self) -> u64 {
         to_u64(self.marks.capacity().saturating_mul(size_of::<(u64, P)>()))
+    }
+
+    /// The places alone.
+    pub fn into_places(self) -> impl Iterator<Item = P> {
+        self.marks.into_iter().map(|(_, place)| place)
     }
 
     /// The last place at or before `position`, and its own position.
@@ -60,13 +68,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_listing_has_few_marks_and_a_near_one_for_each_place() {
-        let mut marks = Marks::default();
+    fn a_long_way_has_few_marks_and_a_near_one_for_each_place() {
+        let mut marks = Marks::new(2048, 128);
         assert!(marks.before(5).is_none());
         for position in (0..1_000_000).step_by(8) {
             marks.pass(position, || position);
         }
-        assert!(marks.marks.len() < limits::LISTING_MARKS);
+        assert!(marks.marks.len() < 2048);
         for position in (0..1_000_000).step_by(999) {
             let (at, place) = marks.before(position).unwrap();
             assert_eq!(at, *place);
