@@ -83,9 +83,10 @@ pub struct File {
 }
 
 impl File {
-    /// Opens the HDF5 file in `source`; what it names is sought among the `neighbours`, and what they all keep is in the
-    /// `caches`. `force` opens one that a writer has not closed, too. One that a writer appends to is followed as it
-    /// grows, but what was once parsed of it stays: whoever wants to see what was appended since opens it again.
+    /// Opens the HDF5 file in `source`. Files that it names are sought among the `neighbours`; the
+    /// `caches` are shared with other files. `force` opens a file that a writer has not closed,
+    /// too. A file that a writer appends to may grow meanwhile, but structures that were parsed
+    /// stay as they were: to see later ones, open the file again.
     ///
     /// # Errors
     /// As the superblock, its extension or the root group is damaged or not built.
@@ -106,7 +107,8 @@ impl File {
         )
     }
 
-    /// As [`open`](Self::open), for a request with this `effort`, for the sake of what is `opening`.
+    /// As [`open`](Self::open), for a request with this `effort`, for the sake of what is
+    /// `opening`.
     fn open_for(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
@@ -182,7 +184,7 @@ impl File {
             metadata, opening, ..
         } = &self.context;
         opening.done(weight)?;
-        // What the request had no effort left for is no fault of the object's.
+        // An object that lacks a part because the request's effort is spent is not kept.
         if !object.node.is_partial() && !metadata.effort().is_spent() {
             self.objects.put(at, Arc::clone(&object), weight);
         }
@@ -329,7 +331,7 @@ impl Container for File {
     }
 }
 
-/// What is on disk may not fit together.
+/// The structures of a file that is being written may contradict each other.
 fn open_for_writing() -> Error {
     Error::Usage(
         "the file is marked as open for writing; if no program writes it, \
@@ -338,8 +340,8 @@ fn open_for_writing() -> Error {
     )
 }
 
-/// The whole file, where `first` is but the part that was opened: with the other members of its family, or
-/// with the metadata of its cache image in place.
+/// The whole file of which `first` is a part: with the other members of its family, or with the
+/// metadata of its cache image in place.
 fn assemble(
     first: SharedSource,
     superblock: &Superblock,
@@ -379,7 +381,7 @@ fn unmarked(
     Ok(family.unwrap_or(first))
 }
 
-/// Where shared messages are, as the superblock extension says.
+/// The heaps with shared messages, which the superblock extension names.
 fn read_shared_messages(
     metadata: &Arc<Metadata>,
     superblock: &Superblock,

@@ -1,6 +1,5 @@
-//! An object's attributes: messages in its header (compact), or on a fractal heap (dense), found through
-//! a
-//! version 2 B-tree (HDF5 3.0, IV.A.2.v and III.A.2, record type 8).
+//! An object's attributes: messages in its header (compact), or on a fractal heap (dense), found
+//! through a version 2 B-tree (HDF5 3.0, IV.A.2.v and III.A.2, record type 8).
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -28,7 +27,8 @@ const CREATION_ORDER: usize = 2;
 /// Bytes of a heap ID in its records.
 const HEAP_ID: usize = 8;
 
-/// Where in a record the hash is: behind the heap ID, the message's flags and the creation order.
+/// The offset of the hash in a record: behind the heap ID, the message's flags and the creation
+/// order.
 const HASH: usize = HEAP_ID + 1 + 4;
 
 /// The attributes of one object.
@@ -77,7 +77,7 @@ impl<'a> Attributes<'a> {
 
     /// Hands each attribute from number `next` on to `visit` until it breaks off, and moves `next`
     /// behind the last: in the order of the messages, or, if dense, in creation order where that is
-    /// known, else of the names' hashes. What cannot be read is passed over.
+    /// known, else of the names' hashes. An attribute that cannot be read is passed over.
     ///
     /// # Errors
     /// That of the first attribute that was passed over.
@@ -134,8 +134,8 @@ impl<'a> Attributes<'a> {
             })
     }
 
-    /// The name index is complete; an order index that lacks an attribute has been met, and the libraries
-    /// do not use it either.
+    /// The name index is complete; an order index that lacks an attribute has been met, and the
+    /// libraries do not use it either.
     fn visit_dense(
         &self,
         dense: &Dense,

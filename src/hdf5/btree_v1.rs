@@ -1,8 +1,8 @@
 //! Version 1 B-trees: what old groups sort their names by, and old chunked datasets their chunks.
 //!
 //! HDF5 3.0, III.A.1. Nodes are written for 2K children, but K is never needed here: each node says
-//! how many entries it uses, and only those have a meaning. Sibling addresses may be stale, so every
-//! way leads through the parents.
+//! how many entries it uses, and only those have a meaning. Sibling addresses may be stale, so
+//! every way leads through the parents.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -52,8 +52,9 @@ impl BtreeV1 {
         }
     }
 
-    /// The tree of a chunked dataset (node type 1) of `rank` dimensions, its root at absolute offset `root`.
-    /// A key is the chunk's size, its filter mask, and its offset in elements, with one more for the element's bytes.
+    /// The tree of a chunked dataset (node type 1) of `rank` dimensions, its root at absolute
+    /// offset `root`. A key is the chunk's size, its filter mask, and its offset in elements, with
+    /// one more for the element's bytes.
     pub fn chunks(meta: Arc<Metadata>, root: u64, rank: usize) -> Self {
         let key_size = rank.saturating_add(2).saturating_mul(8);
         BtreeV1 {
@@ -64,8 +65,8 @@ impl BtreeV1 {
         }
     }
 
-    /// The root node. Its level is a byte, and falls with each step down: with small nodes a tree of some
-    /// hundred chunks can have as many levels.
+    /// The root node. Its level is a byte, and falls with each step down: with small nodes a tree
+    /// of some hundred chunks can have as many levels.
     ///
     /// # Errors
     /// As for every node: `Corrupt` where it is not one of this tree's type.
@@ -89,7 +90,8 @@ impl BtreeV1 {
     /// The node that child `i` of `node` is. Its level is lower, so no way down is a circle.
     ///
     /// # Errors
-    /// As for every node; `Limit` where all nodes on the way down have more than `limits::TREE_BRANCH` bytes.
+    /// As for every node; `Limit` where all nodes on the way down have more than
+    /// `limits::TREE_BRANCH` bytes.
     pub fn descend(&self, node: &Node, i: usize) -> Result<Node> {
         let child = self.node(self.defined_child(node, i)?, node.branch)?;
         match child.level < node.level {
@@ -172,7 +174,8 @@ impl Node {
         Ok(cursor)
     }
 
-    /// The first of the keys `from..=used` that `is_past` accepts, where those accepted follow all others.
+    /// The first of the keys `from..=used` that `is_past` accepts, where those accepted follow all
+    /// others.
     pub fn first_key(
         &self,
         from: usize,
@@ -212,13 +215,13 @@ impl LeafEntry<'_> {
 
 /// A place among the entries of a tree's leaves.
 #[derive(Debug)]
-pub struct Place {
+pub struct EntryPosition {
     /// From the root down: the number of a node's children that were taken.
     taken: Box<[u16]>,
     budget: u64,
 }
 
-impl Place {
+impl EntryPosition {
     /// The place as numbers, for whoever keeps it beside those of other trees.
     pub fn numbers(&self) -> Vec<u64> {
         let taken = self.taken.iter().copied().map(u64::from);
@@ -229,7 +232,7 @@ impl Place {
     pub fn from_numbers(numbers: &[u64]) -> Self {
         let (budget, taken) = numbers.split_first().unwrap_or((&0, &[]));
         let taken = taken.iter();
-        Place {
+        EntryPosition {
             taken: taken
                 .map(|&taken| taken.try_into().unwrap_or(u16::MAX))
                 .collect(),
@@ -244,8 +247,8 @@ pub struct LeafEntries {
     tree: BtreeV1,
     /// From the root down: a node, and the number of its children already taken.
     path: Vec<(Node, usize)>,
-    /// Bytes of nodes that may still be met. Nodes do not overlap, so together they are not longer than
-    /// the file; a tree that leads to one node many times is.
+    /// Bytes of nodes that may still be met. Nodes do not overlap, so together they are not longer
+    /// than the file; a tree that leads to one node many times is.
     budget: u64,
 }
 
@@ -274,10 +277,10 @@ impl LeafEntries {
         self.path.last().map_or(0, |(node, _)| node.branch)
     }
 
-    /// Where this has come to.
-    pub fn place(&self) -> Place {
+    /// The position before the next entry.
+    pub fn place(&self) -> EntryPosition {
         let taken = self.path.iter().map(|(_, taken)| *taken);
-        Place {
+        EntryPosition {
             taken: taken
                 .map(|taken| taken.try_into().unwrap_or(u16::MAX))
                 .collect(), // `used` is a `u16`
@@ -289,7 +292,7 @@ impl LeafEntries {
     ///
     /// # Errors
     /// As a node on the way is damaged; the tree is then at its end.
-    pub fn go_to(&mut self, place: &Place) -> Result<()> {
+    pub fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
         self.path.clear();
         let mut path: Vec<(Node, usize)> = Vec::new();
         for taken in place.taken.iter().copied().map(usize::from) {
@@ -333,8 +336,8 @@ impl LeafEntries {
     }
 }
 
-/// Two keys of a group's tree, as offsets in the group's local heap: names between them are greater than the first
-/// (`None`: than nothing), and not greater than the second.
+/// Two keys of a group's tree, as offsets in the group's local heap: names between them are greater
+/// than the first (`None`: than nothing), and not greater than the second.
 pub type Keys = (Option<u64>, u64);
 
 /// The symbol table nodes of a group, in the order of the names, one at a time.
@@ -363,8 +366,8 @@ impl Leaves {
             .transpose()
     }
 
-    /// The keys on either side of the way to the node that came last, from the root down. Nothing is sought by the first
-    /// key of a node.
+    /// The keys on either side of the way to the node that came last, from the root down. Nothing
+    /// is sought by the first key of a node.
     pub fn keys(&self) -> Result<Vec<Keys>> {
         let tree = &self.0.tree;
         let keys = self.0.path.iter().map(|(node, taken)| {
@@ -376,7 +379,7 @@ impl Leaves {
     }
 
     /// Before the next symbol table node.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> EntryPosition {
         self.0.place()
     }
 
@@ -384,7 +387,7 @@ impl Leaves {
     ///
     /// # Errors
     /// As a node on the way is damaged; the tree is then at its end.
-    pub fn go_to(&mut self, place: &Place) -> Result<()> {
+    pub fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
         self.0.go_to(place)
     }
 }
@@ -400,8 +403,8 @@ pub struct GroupBranch {
 }
 
 impl GroupBranch {
-    /// `root` is the absolute offset of the tree; `compare` is given the offset of a name in the group's local heap, and
-    /// says how the sought name stands to it.
+    /// `root` is the absolute offset of the tree; `compare` is given the offset of a name in the
+    /// group's local heap, and says how the sought name stands to it.
     ///
     /// # Errors
     /// As a node on the way is damaged, or as `compare` says.
@@ -430,10 +433,12 @@ impl GroupBranch {
         Ok(GroupBranch { tree, nodes, leaf })
     }
 
-    /// Checks what a search relies on: that each key is no less than the one before. `text` reads a name.
+    /// Checks what a search relies on: that each key is no less than the one before. `text` reads a
+    /// name.
     ///
     /// # Errors
-    /// `Corrupt` where keys of a node on the way are not in order, so that the name may be elsewhere.
+    /// `Corrupt` where keys of a node on the way are not in order, so that the name may be
+    /// elsewhere.
     pub fn check_order(&self, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<()> {
         for node in &self.nodes {
             let mut before = Vec::new();
@@ -522,7 +527,8 @@ mod tests {
         assert_eq!(find(41), None);
     }
 
-    /// Written with K = 1 and chunks added in falling order, the library makes a tree that is a list.
+    /// Written with K = 1 and chunks added in falling order, the library makes a tree that is a
+    /// list.
     #[test]
     fn trees_may_be_as_deep_as_a_level_can_say() {
         let inner = (1..=255_u8).rev().map(|level| {

@@ -1,7 +1,8 @@
-//! Version 2 B-trees: records of one size, sorted, in nodes of one size. Links, attributes, chunks and heap
-//! objects are found by them; what a record says is the business of who opens the tree.
+//! Version 2 B-trees: records of one size, sorted, in nodes of one size. Links, attributes, chunks
+//! and heap objects are found by them; the caller that opens a tree interprets its records.
 //!
-//! HDF5 3.0, III.A.2. A node says neither its level nor its number of records: both follow on the way down.
+//! HDF5 3.0, III.A.2. A node says neither its level nor its number of records: both follow on the
+//! way down.
 
 mod levels;
 
@@ -30,7 +31,7 @@ pub struct BtreeV2 {
     order: Option<Order>,
 }
 
-/// By what the records of a tree are ordered.
+/// The key by which the records of a tree are ordered.
 #[derive(Debug, Clone, Copy)]
 enum Order {
     /// By all words of eight bytes from this byte of a record on; no two records have the same.
@@ -148,26 +149,26 @@ impl BtreeV2 {
         }
     }
 
-    /// The same tree, whose records differ in the words of eight bytes from byte `at` of each on, and are
-    /// ordered by them. Nodes whose records are not are damaged.
+    /// The same tree, whose records differ in the words of eight bytes from byte `at` of each on,
+    /// and are ordered by them. Nodes whose records are not are damaged.
     pub fn ordered_by_words(self, at: usize) -> Self {
         let order = Some(Order::Words(at));
         BtreeV2 { order, ..self }
     }
 
-    /// The same tree, whose records are ordered by the hash in the four bytes from byte `at` of each on.
-    /// Nodes whose records are not are damaged.
+    /// The same tree, whose records are ordered by the hash in the four bytes from byte `at` of
+    /// each on. Nodes whose records are not are damaged.
     pub fn ordered_by_hash(self, at: usize) -> Self {
         let order = Some(Order::Hash(at));
         BtreeV2 { order, ..self }
     }
 
-    /// The first record, in the tree's order, that `compare` calls equal. `compare` says how the sought key
-    /// stands to the record it is given.
+    /// The first record, in the tree's order, that `compare` calls equal. `compare` says how the
+    /// sought key stands to the record it is given.
     ///
     /// # Errors
-    /// As a node on the way is damaged, or as `compare` says; `Corrupt` where a node is not between the
-    /// records above it, so that others may be elsewhere.
+    /// As a node on the way is damaged, or as `compare` says; `Corrupt` where a node is not between
+    /// the records above it, so that others may be elsewhere.
     pub fn find(
         &self,
         compare: &mut dyn FnMut(&[u8]) -> Result<Ordering>,
@@ -213,7 +214,7 @@ impl BtreeV2 {
         })
     }
 
-    /// Checks that the records of `node` are between these two, if the tree says by what they are ordered.
+    /// Checks that the records of `node` are between these two, if the tree's order is known.
     fn check_between(&self, node: &Node, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Result<()> {
         let (Some(order), Some(last)) = (self.order, node.used.checked_sub(1)) else {
             return Ok(());
@@ -227,7 +228,7 @@ impl BtreeV2 {
         }
     }
 
-    /// Checks that the `used` records of a node are in order, if the tree says by what they are ordered.
+    /// Checks that the `used` records of a node are in order, if the tree's order is known.
     fn check_order(&self, node: &[u8], used: usize, at: u64, what: &'static str) -> Result<()> {
         let records = node.get(NODE_PREFIX..).unwrap_or_default();
         let records = records.chunks_exact(self.record_size).take(used);
@@ -283,7 +284,8 @@ impl BtreeV2 {
             0 => (b"BTLF", LEAF),
             _ => (b"BTIN", INTERNAL),
         };
-        // A u16 count came from the header, a count of at most eight bytes was checked against the node's size.
+        // A u16 count came from the header, a count of at most eight bytes was checked against the
+        // node's size.
         let used = usize::try_from(child.used).unwrap_or(usize::MAX);
         let children = match level {
             0 => 0,
@@ -313,8 +315,8 @@ impl BtreeV2 {
         })
     }
 
-    /// The node, in which and below which there are as many records as is said of it. Who counts records on the way would
-    /// pass over others.
+    /// The node, checked to have as many records in it and below it as its parent says. With
+    /// another number, a walk that counts records would pass over some.
     fn counted_node(&self, child: Child, level: usize) -> Result<Node> {
         let node = self.node(child, level)?;
         if level > 0 {
@@ -485,8 +487,8 @@ impl RecordCursor {
         }
     }
 
-    /// The way to the record with `before` others before it: below child i, with the number of records
-    /// before it there, or else record i itself.
+    /// The way to the record with `before` others before it: below child i, with the number of
+    /// records before it there, or else record i itself.
     fn choose(&self, node: &Node, before: u64) -> Result<(usize, Option<(Child, u64)>)> {
         let mut before = before;
         for i in 0..=node.used {
@@ -602,7 +604,8 @@ mod tests {
 
     #[test]
     fn counts_must_fit_nodes_and_file() {
-        // A leaf of 64 bytes holds (64 - 10) / 4 = 13 records, the root (64 - 10 - 9) / (4 + 9) = 3.
+        // A leaf of 64 bytes holds (64 - 10) / 4 = 13 records, the root (64 - 10 - 9) / (4 + 9) =
+        // 3.
         let [_, _, leaf, ..] = small_tree();
         assert!(open(&[header(0, 64, 14, 14), leaf.clone()]).is_err());
         assert!(open(&[header(0, 64, 2, 3), leaf.clone()]).is_err());

@@ -1,5 +1,5 @@
-//! The metadata cache image: metadata that a writer left in one block instead of writing each structure
-//! home (HDF5 1.10; not in the specification, its layout is that of the HDF5 library).
+//! The metadata cache image: metadata that a writer left in one block instead of writing each
+//! structure home (HDF5 1.10; not in the specification, its layout is that of the HDF5 library).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,10 +26,12 @@ struct Counted {
     all: Structures,
 }
 
-/// The file with the structures of the image that `message` points to in their places; `all` counts them.
+/// The file with the structures of the image that `message` points to in their places; `all` counts
+/// them.
 ///
 /// # Errors
-/// `Corrupt` for a wrong checksum, a structure that is cut off, and one that has no place in the file; `Limit` for too many.
+/// `Corrupt` for a wrong checksum, a structure that is cut off, and one that has no place in the
+/// file; `Limit` for too many.
 pub fn overlay(
     metadata: &Metadata,
     message: &RawMessage<'_>,

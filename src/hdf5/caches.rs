@@ -1,4 +1,5 @@
-//! What the HDF5 files of one mount keep of what they read, each kind within one limit for all of them together.
+//! The caches that all HDF5 files of one mount share: each kind of value has one limit for all
+//! files together.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::hdf5::other_files::SourceFile;
 use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 
-/// For all files of a mount.
+/// The caches of a mount.
 #[derive(Debug, Clone)]
 pub struct Caches {
     blocks: Arc<SharedLru<BlockRange, TimedBlock>>,
@@ -48,7 +49,7 @@ impl Caches {
         FileLru::of(&self.objects)
     }
 
-    /// What is in a file's global heap collections, by their absolute offsets.
+    /// The directories of a file's global heap collections, by the collections' absolute offsets.
     pub fn heaps(&self) -> FileLru<u64, Arc<Directory>> {
         FileLru::of(&self.heaps)
     }

@@ -1,4 +1,4 @@
-//! What reading any object of a file needs beside its header.
+//! The parts of a file that every object needs to be read, beside its header.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::memory::effort::Effort;
 /// One file, as its objects see it.
 #[derive(Debug)]
 pub struct Context {
-    /// The way to its metadata.
+    /// Its metadata.
     pub metadata: Arc<Metadata>,
-    /// Where shared messages are.
+    /// The heaps with shared messages.
     pub shared: SharedMessages,
-    /// Where variable-length data are.
+    /// The heap with variable-length data.
     pub heap: GlobalHeap,
     /// The files that its datasets name.
     pub other_files: Arc<OtherFiles>,

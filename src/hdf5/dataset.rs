@@ -32,8 +32,8 @@ pub struct DatasetReader<'a> {
 }
 
 impl DatasetReader<'_> {
-    /// The array that the header describes. What is wrong with the storage alone is the storage's error,
-    /// so that type and extent stay known.
+    /// The array that the header describes. An error of the storage alone is kept in the array, so
+    /// that type and extent stay known.
     ///
     /// # Errors
     /// As the datatype, the dataspace or the layout message is missing or damaged.
@@ -71,7 +71,8 @@ impl DatasetReader<'_> {
         })
     }
 
-    /// The dataspace, and what a virtual dataset is made of: its extent may follow from its sources'.
+    /// The dataspace, and what a virtual dataset is made of: its extent may follow from its
+    /// sources'.
     fn extent(&self, layout: &DataLayout) -> Result<(Shape, Result<Mappings>)> {
         let shape = self.shape()?;
         let &DataLayout::Virtual {
@@ -156,7 +157,7 @@ fn layout_name(layout: &DataLayout, is_external: bool) -> Layout {
     }
 }
 
-/// What is known of a dataset when its storage is described.
+/// The parts of a dataset that are known when its storage is described.
 struct StorageParts<'a> {
     reader: &'a DatasetReader<'a>,
     datatype: &'a Datatype,
@@ -189,7 +190,8 @@ impl StorageParts<'_> {
         }
     }
 
-    /// Checks that the layout says as many bytes as the elements have: where it does not, the extent may be what is wrong.
+    /// Checks that the layout says as many bytes as the elements have: where it does not, the
+    /// extent may be wrong.
     fn check_size(&self, layout: &DataLayout, bytes: u64) -> Result<()> {
         let stored = match layout {
             DataLayout::Compact(elements) => to_u64(elements.len()),

@@ -1,5 +1,5 @@
-//! Driver information: how the address space is spread over several files (HDF5 3.0, II.B and IV.A.2.u).
-//! The names of the files that come with the drivers are facts of the HDF5 library.
+//! Driver information: how the address space is spread over several files (HDF5 3.0, II.B and
+//! IV.A.2.u). The names of the files that come with the drivers are facts of the HDF5 library.
 
 use std::sync::Arc;
 
@@ -13,11 +13,12 @@ use crate::source::concatenation::Concatenation;
 use crate::source::neighbours::Neighbours;
 use crate::wire::Cursor;
 
-/// The usages that the multi driver tells apart: superblock, B-tree, raw data, global heap, local heap,
-/// object header.
+/// The usages that the multi driver tells apart: superblock, B-tree, raw data, global heap, local
+/// heap, object header.
 const USAGES: usize = 6;
 
-/// Reads the version 0 driver information block at absolute offset `at` and opens the files it speaks of.
+/// Reads the version 0 driver information block at absolute offset `at` and opens the files it
+/// speaks of.
 pub fn open_block(metadata: &Metadata, at: u64, neighbours: &Neighbours) -> Result<SharedSource> {
     const WHAT: &str = "driver information block";
     let prefix = metadata.plain_block(at, 16, WHAT)?;
@@ -57,8 +58,8 @@ fn open_members(
     }
 }
 
-/// Family: member i holds the bytes from i times the member size on. Their names are not stored; in the
-/// first one's a run of digits stands for 0.
+/// Family: member i holds the bytes from i times the member size on. Their names are not stored; in
+/// the first one's a run of digits stands for 0.
 fn open_family(
     first: &SharedSource,
     information: &mut Cursor<'_>,
@@ -77,9 +78,9 @@ fn open_family(
 /// A part of the address space and where it begins.
 type Member = (u64, SharedSource);
 
-/// The family that a file without driver information is the first member of: old libraries wrote none.
-/// `None` where what is called as its members would be does not make a file that ends at `end_of_file`: files that belong
-/// to a series are often numbered from 0, and one of them may have been cut off.
+/// The family that a file without driver information is the first member of: old libraries wrote
+/// none. `None` where the files of that name do not make a file that ends at `end_of_file`: files
+/// of a series are often numbered from 0, and one of them may have been cut off.
 pub fn open_unmarked_family(
     first: &SharedSource,
     end_of_file: u64,
@@ -93,7 +94,8 @@ pub fn open_unmarked_family(
     }
 }
 
-/// Whether all members but the last are full, the file ends within the last one, and none but the first is a file by itself.
+/// Whether all members but the last are full, the file ends within the last one, and none but the
+/// first is a file by itself.
 fn make_one_file(members: &[Member], end_of_file: u64) -> bool {
     let [(_, first), others @ ..] = members else {
         return false;
@@ -111,7 +113,8 @@ fn make_one_file(members: &[Member], end_of_file: u64) -> bool {
             .all(|(_, member)| find_signature(&**member).is_none())
 }
 
-/// All members, `None` where the first one's name has no number. Of several names that which another member has counts.
+/// All members, `None` where the first one's name has no number. Of several names the one counts
+/// by which another member is found.
 fn family_members(
     first: &SharedSource,
     member_size: u64,
@@ -148,10 +151,10 @@ fn members_called(
     Err(Error::limit("members of a family", limits::FAMILY_MEMBERS))
 }
 
-/// What stands before the number of a member, how many digits that has, and what stands after.
+/// The part of a name before the number of a member, the number of digits, and the part after.
 type FamilyName<'a> = (&'a [u8], usize, &'a [u8]);
 
-/// What stands before the last run of zeros that is a whole number, its digits, and what stands after.
+/// The parts of `name` around its last number, which must be zeros alone.
 fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
     let is_zeros = |run: &[u8]| run.iter().all(|&byte| byte == b'0');
     let mut end = name.len();
@@ -213,7 +216,8 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<S
     Err(information.corrupt(&problem))
 }
 
-/// The members in the order of their first use; a usage whose map value is 0 has a member of its own.
+/// The members in the order of their first use; a usage whose map value is 0 has a member of its
+/// own.
 fn distinct_members(map: [u8; USAGES]) -> impl Iterator<Item = u8> {
     let own = (1..)
         .zip(map)
@@ -226,7 +230,7 @@ fn distinct_members(map: [u8; USAGES]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// What `%s` stands for, given that the opened file is one of the members.
+/// The text that stands for `%s`, given that the opened file is one of the members.
 fn multi_stem<'a>(name: &'a [u8], templates: &[&[u8]]) -> Option<&'a [u8]> {
     templates.iter().find_map(|template| {
         let (before, after) = split_template(template)?;
@@ -241,7 +245,7 @@ fn replace_stem(template: &[u8], stem: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What stands before and after `%s`.
+/// The parts before and after `%s`.
 fn split_template(template: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = template.windows(2).position(|pair| pair == b"%s")?;
     Some((template.get(..at)?, template.get(at.saturating_add(2)..)?))

@@ -1,8 +1,10 @@
-//! Whether a writer has a file locked, as the HDF5 library locks files and `HDF5_USE_FILE_LOCKING` has it.
+//! Whether a writer has a file locked, as the HDF5 library locks files and `HDF5_USE_FILE_LOCKING`
+//! has it.
 //!
-//! Not a part of the format. A writer holds an exclusive lock while it has the file open, one that lets others
-//! read meanwhile (SWMR) only at its start; a reader holds a shared one. Here it is asked for and given
-//! back at once: a writer need not wait for a reader that takes care of changes itself.
+//! Not a part of the format. A writer holds an exclusive lock while it has the file open, one that
+//! lets others read meanwhile (SWMR) only at its start; a reader holds a shared one. Here it is
+//! asked for and given back at once: a writer need not wait for a reader that takes care of changes
+//! itself.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,12 +15,12 @@ use crate::source::file::{FileSource, WriteLock};
 /// The environment variable that says what locks are worth.
 const VARIABLE: &str = "HDF5_USE_FILE_LOCKING";
 
-/// What [`VARIABLE`] asks for.
+/// The values of [`VARIABLE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Never,
     Always,
-    /// Where the file's system has locks; what the library does unasked, too.
+    /// Locks are used where the file's system has them: the library's default.
     WherePossible,
 }
 

@@ -1,5 +1,5 @@
-//! Groups in their three forms: symbol table (old), link messages in the header (compact), links on a
-//! fractal heap (dense) (HDF5 3.0, IV.B and III.A–III.C).
+//! Groups in their three forms: symbol table (old), link messages in the header (compact), links on
+//! a fractal heap (dense) (HDF5 3.0, IV.B and III.A–III.C).
 
 pub mod bounds;
 pub mod dense;
@@ -22,7 +22,7 @@ use crate::wire::{Cursor, to_u64, to_usize};
 /// Bytes of a link's creation order.
 const CREATION_ORDER: usize = 8;
 
-/// Where a group's links are.
+/// The links of a group, in one of three forms.
 #[derive(Debug)]
 pub enum Group {
     /// Old style.
@@ -81,7 +81,8 @@ impl Group {
         }
     }
 
-    /// All links in index order. What cannot be read is passed over, and its error comes last.
+    /// All links in index order. A link that cannot be read is passed over; the first error comes
+    /// last.
     pub fn links(&self, metadata: &Arc<Metadata>) -> Result<Box<dyn LinkStream>> {
         Ok(match self {
             Group::SymbolTable(table) => {

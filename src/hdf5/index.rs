@@ -1,8 +1,9 @@
 //! Chunk indices: from a chunk's place in the grid to its bytes in the file.
 //!
-//! HDF5 3.0, VII (Appendix C). There are six kinds, chosen by the writer by how the dataset can grow. Each
-//! is opened by its header at most; what lies below is fetched on need, one node, block or page at a time.
-//! An index whose address is undefined holds no chunk: nothing was ever written, see [`Unwritten`].
+//! HDF5 3.0, VII (Appendix C). There are six kinds, chosen by the writer by how the dataset can
+//! grow. Each is opened by its header at most; what lies below is fetched on need, one node, block
+//! or page at a time. An index whose address is undefined holds no chunk: nothing was ever written,
+//! see [`Unwritten`].
 
 mod array;
 pub mod btree_v1;
@@ -31,8 +32,8 @@ pub struct Geometry {
 
 impl Geometry {
     /// `dims` are the current dimensions, `max` the most they can grow to (`None`: unlimited),
-    /// `chunk_shape` the elements of a chunk along each, `chunk_bytes` the bytes of a chunk before all filters.
-    /// `at` is where the file says so, for errors.
+    /// `chunk_shape` the elements of a chunk along each, `chunk_bytes` the bytes of a chunk before
+    /// all filters. `at` is where the file says so, for errors.
     ///
     /// # Errors
     /// `Corrupt` where ranks differ or a chunk is empty, `Limit` over `limits::RANK`.
@@ -80,7 +81,8 @@ impl Geometry {
     }
 }
 
-/// The index of a dataset to which nothing was ever written: it does not exist yet, whatever its kind.
+/// The index of a dataset to which nothing was ever written: it does not exist yet, whatever its
+/// kind.
 #[derive(Debug)]
 pub struct Unwritten;
 
@@ -130,7 +132,7 @@ fn chunks_along(dim: u64, chunk: u64) -> u64 {
     }
 }
 
-/// What an index says about a chunk, where `at` is the entry that says so.
+/// A chunk as an index describes it in the entry at `at`.
 ///
 /// # Errors
 /// `Corrupt` for a chunk of no bytes, or one that ends past all files.

@@ -1,8 +1,9 @@
-//! The way to all metadata of one file: fetches each structure as one bounded block, has it
+//! Access to all metadata of one file: fetches each structure as one bounded block, has it
 //! verified once, and keeps it within a byte limit.
 //!
-//! Addresses in the file are relative to the superblock's base address (HDF5 3.0, II.A); here they become
-//! absolute file offsets as soon as they are read, so that nothing above has to know the base.
+//! Addresses in the file are relative to the superblock's base address (HDF5 3.0, II.A); here they
+//! become absolute file offsets as soon as they are read, so that nothing above has to know the
+//! base.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,14 +33,14 @@ pub struct Metadata {
     source: SharedSource,
     form: NumberForm,
     cache: Arc<BlockCache>,
-    /// What was read before this is not taken from the cache.
+    /// Blocks that were read before this are not taken from the cache.
     since: Option<Instant>,
     /// What is read is charged to it.
     effort: Effort,
 }
 
 impl Metadata {
-    /// Addresses and lengths are in the superblock's `form`. What was read is kept in `cache`.
+    /// Addresses and lengths are in the superblock's `form`. Blocks are kept in `cache`.
     pub fn new(source: SharedSource, form: NumberForm, cache: BlockCache) -> Self {
         Metadata {
             source,
@@ -55,15 +56,15 @@ impl Metadata {
         self.cache.clear();
     }
 
-    /// The way to what the file holds from now on, for a structure that outlives the request. A writer
-    /// makes a structure known only after what it leads to: what hangs on one that was just read must
-    /// not come from before.
+    /// The metadata as the file holds it from now on, for a structure that outlives the request. A
+    /// writer stores a structure before the one that leads to it: below a structure that was just
+    /// read, no older block may be used.
     pub fn from_now_on(&self) -> Arc<Self> {
         let since = self.source.is_growing().then(Instant::now);
         self.copy(since, Effort::default())
     }
 
-    /// The same way for a request, whose effort pays for what is read.
+    /// The same metadata for a request, whose effort pays for what is read.
     pub fn within(&self, effort: &Effort) -> Arc<Self> {
         self.copy(self.since, effort.clone())
     }
@@ -93,8 +94,8 @@ impl Metadata {
         self.form.base
     }
 
-    /// Absolute offset of the first byte that may be an element's: no superblock is shorter than one of version 2, which
-    /// has 16 bytes and four addresses (HDF5 3.0, II.A).
+    /// Absolute offset of the first byte that can belong to an element: no superblock is shorter
+    /// than one of version 2, which has 16 bytes and four addresses (HDF5 3.0, II.A).
     pub fn begin_of_data(&self) -> u64 {
         let superblock = to_u64(self.structure_size(4, 0, 16));
         self.base().saturating_add(superblock)
@@ -110,7 +111,8 @@ impl Metadata {
         self.form.structure_size(addresses, lengths, others)
     }
 
-    /// The next address as an absolute file offset; `None` for the undefined address (all bits one).
+    /// The next address as an absolute file offset; `None` for the undefined address (all bits
+    /// one).
     pub fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
         self.form.address(cursor)
     }
@@ -131,12 +133,12 @@ impl Metadata {
         cursor.optional_uint(self.form.size_of_lengths.bytes())
     }
 
-    /// The `length` bytes at absolute offset `at`, from the cache or from the file, where `verify` has to
-    /// accept them before they are kept.
+    /// The `length` bytes at absolute offset `at`, from the cache or from the file, where `verify`
+    /// has to accept them before they are kept.
     ///
     /// # Errors
-    /// `Limit` over `limits::METADATA_BLOCK`, `Effort` over what a request may look at, `Corrupt` past the end of the file,
-    /// or as `verify` says.
+    /// `Limit` over `limits::METADATA_BLOCK`, `Effort` over what a request may look at, `Corrupt`
+    /// past the end of the file, or as `verify` says.
     pub fn block(
         &self,
         at: u64,
@@ -152,8 +154,8 @@ impl Metadata {
         })
     }
 
-    /// What `make` makes of the `length` bytes at absolute offset `at`, or made of them before: the block
-    /// itself, or what is behind its filters.
+    /// The result of `make` for the `length` bytes at absolute offset `at`, now or before: the
+    /// block itself, or the block with its filters undone.
     ///
     /// # Errors
     /// As `make` says.

@@ -48,7 +48,8 @@ impl NumberForm {
         })
     }
 
-    /// The next address as an absolute file offset; `None` for the undefined address (all bits one).
+    /// The next address as an absolute file offset; `None` for the undefined address (all bits
+    /// one).
     ///
     /// # Errors
     /// `Corrupt` where it is past all files.

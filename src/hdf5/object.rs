@@ -14,7 +14,7 @@ use crate::wire::{Cursor, to_u64};
 /// A parsed object: the node, and where its links are if it is a group.
 #[derive(Debug)]
 pub struct Object {
-    /// What the model knows of it.
+    /// The object as the model describes it.
     pub node: Arc<Node>,
     /// Its links.
     pub group: Option<Group>,

@@ -1,5 +1,5 @@
-//! Object headers, versions 1 and 2, with their continuation blocks: the list of messages that make an
-//! object (HDF5 3.0, IV.A.1).
+//! Object headers, versions 1 and 2, with their continuation blocks: the list of messages that make
+//! an object (HDF5 3.0, IV.A.1).
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
@@ -329,7 +329,8 @@ fn read_message(cursor: &mut Cursor<'_>, version: Version, block: usize) -> Resu
 }
 
 impl Metadata {
-    /// Up to `most` bytes at `at`, fewer at the end of the file, or of one of the files that it is made of.
+    /// Up to `most` bytes at `at`, fewer at the end of the file, or of one of the files that it is
+    /// made of.
     fn peek(&self, at: u64, most: u64) -> Result<Vec<u8>> {
         let length = self.source().available(at).min(most);
         read_block(&**self.source(), at, length.max(1), "object header")

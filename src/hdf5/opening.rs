@@ -107,8 +107,8 @@ impl Opening {
         }
     }
 
-    /// An object of so many bytes was parsed. Small ones do not count: there may be as many as there
-    /// are sources.
+    /// An object of so many bytes was parsed. Small ones do not count: there may be as many as
+    /// there are sources.
     ///
     /// # Errors
     /// `Limit` where too much was parsed for the sake of one virtual dataset; the object that was

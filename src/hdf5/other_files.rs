@@ -39,7 +39,7 @@ pub trait Opener: fmt::Debug + Send + Sync {
     ) -> Result<Arc<dyn SourceFile>>;
 }
 
-/// The files that the datasets of one file name; some of those that all files of a mount name are kept open.
+/// The files that the datasets of one file name. Those that were used last are kept open.
 #[derive(Debug)]
 pub struct OtherFiles {
     own: Weak<dyn SourceFile>,
@@ -110,7 +110,7 @@ fn without_detours(name: &[u8]) -> Vec<u8> {
 /// One dataset that a virtual dataset takes elements from.
 #[derive(Debug)]
 pub struct SourceDataset {
-    /// Where files are found.
+    /// The files that the virtual dataset's file names.
     pub files: Arc<OtherFiles>,
     /// The file's name, bytes as in the file.
     pub file: Arc<[u8]>,

@@ -1,5 +1,5 @@
-//! What stored elements point to: object, region and standard references, and variable-length data on the
-//! global heap (HDF5 3.0, IV.A.2.d "Reference" and "Variable-length", VIII).
+//! The targets of stored elements: object, region and standard references, and variable-length data
+//! on the global heap (HDF5 3.0, IV.A.2.d "Reference" and "Variable-length", VIII).
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::model::region::Region;
 use crate::model::{NodeId, Reference};
 use crate::wire::{Cursor, to_u64, to_usize};
 
-/// Where the base elements of a variable-length element are.
+/// The location of a variable-length element's base elements.
 struct Sequence {
     collection: u64,
     index: u32,
@@ -25,7 +25,7 @@ struct Sequence {
 pub struct Pointers<'a> {
     /// Widths and base of addresses.
     pub metadata: &'a Metadata,
-    /// Where variable-length data and regions are.
+    /// The heap with variable-length data and regions.
     pub heap: &'a GlobalHeap,
 }
 
@@ -40,7 +40,8 @@ impl Pointers<'_> {
             .map(|sequence| sequence.bytes))
     }
 
-    /// The part `part` of the base elements of one variable-length element, cut short where they end.
+    /// The part `part` of the base elements of one variable-length element, cut short where they
+    /// end.
     ///
     /// # Errors
     /// `Limit` for an element that is too long; `Corrupt` for one that points nowhere.
@@ -86,8 +87,8 @@ impl Pointers<'_> {
         }
     }
 
-    /// What an element says: a count, a heap collection and an index. Only the address tells a null element;
-    /// without elements the rest may be anything.
+    /// An element is a count, a heap collection and an index. A null element is known by its
+    /// address alone; the rest may be anything.
     fn sequence(&self, element: &[u8], base_size: u64) -> Result<Option<Sequence>> {
         let mut cursor = Cursor::new(element, None, "variable-length element");
         let count = u64::from(cursor.u32()?);
@@ -105,7 +106,7 @@ impl Pointers<'_> {
         }))
     }
 
-    /// What one reference element points to.
+    /// The target of one reference element.
     pub fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
         let mut cursor = Cursor::new(element, None, "reference element");
         match kind {
@@ -131,7 +132,7 @@ impl Pointers<'_> {
         Ok((collection.map(|NodeId(address)| address), cursor.u32()?))
     }
 
-    /// The array of a region reference. Which of its elements may take long to tell.
+    /// The array of a region reference, without the selection, which may take long to read.
     fn region_target(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
         let (Some(collection), index) = self.heap_id(cursor)? else {
             return Ok(Reference::Null);
@@ -142,8 +143,8 @@ impl Pointers<'_> {
         Ok(node.map_or(Reference::Null, Reference::Region))
     }
 
-    /// The elements that a region reference picks. Selections of points are not read; what they point into is known
-    /// all the same.
+    /// The elements that a region reference selects. Selections of points are not read, though the
+    /// dataset that they select from is known.
     pub fn region(&self, element: &[u8]) -> Result<Option<Region>> {
         let mut cursor = Cursor::new(element, None, "reference element");
         let (Some(collection), index) = self.heap_id(&mut cursor)? else {
@@ -157,8 +158,8 @@ impl Pointers<'_> {
         Ok(selection::read(&mut cursor).ok())
     }
 
-    /// `H5T_STD_REF`: every element says itself what it is. Short ones hold their token, longer ones are
-    /// on the global heap.
+    /// `H5T_STD_REF`: every element names its own kind. Short ones hold their token, longer ones
+    /// are on the global heap.
     fn standard(&self, cursor: &mut Cursor<'_>) -> Result<Reference> {
         /// A token and a text with their lengths; what a region has behind them is not read.
         const LONGEST_BLOB: u64 = 1 + 0xff + 2 + 0xffff;

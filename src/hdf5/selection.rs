@@ -1,5 +1,5 @@
-//! Dataspace selections as they are stored: which elements of a dataset a virtual dataset takes, or a
-//! region reference points to (HDF5 3.0, VIII.B "Dataspace selection").
+//! Dataspace selections as they are stored: which elements of a dataset a virtual dataset takes, or
+//! a region reference points to (HDF5 3.0, VIII.B "Dataspace selection").
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -9,8 +9,8 @@ use crate::wire::{Cursor, to_u64};
 /// Reads one stored selection.
 ///
 /// # Errors
-/// `Corrupt` for a pattern that cannot be; `Unsupported` for points, which the libraries do not map either,
-/// and for unknown versions.
+/// `Corrupt` for a pattern that cannot be; `Unsupported` for points, which the libraries do not map
+/// either, and for unknown versions.
 pub fn read(cursor: &mut Cursor<'_>) -> Result<Region> {
     const NONE: u32 = 0;
     const POINTS: u32 = 1;

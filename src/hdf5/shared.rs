@@ -1,5 +1,5 @@
-//! Shared messages: a message's body that stands elsewhere, in a committed datatype's header or on the
-//! file's shared message heaps (HDF5 3.0, III.G and IV.A.2.p).
+//! Shared messages: a message's body that stands elsewhere, in a committed datatype's header or on
+//! the file's shared message heaps (HDF5 3.0, III.G and IV.A.2.p).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -127,8 +127,8 @@ impl SharedMessages {
         FractalHeap::open(&self.metadata, index.heap)?.object(id)
     }
 
-    /// The message of type `kind` in the object header that the cursor points to; it cannot itself be
-    /// shared, so that no chain can arise.
+    /// The message of type `kind` in the object header that the cursor points to; it cannot itself
+    /// be shared, so that no chain can arise.
     fn committed(&self, kind: u16, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         let at = self.metadata.defined_address(cursor)?;
         let header = ObjectHeader::read(&self.metadata, at)?;

@@ -27,18 +27,19 @@ pub struct Superblock {
     pub extension: Option<u64>,
     /// The driver information block of versions 0 and 1.
     pub driver_information: Option<u64>,
-    /// Where the file says that it ends.
+    /// The end of the file, as the file says.
     pub end_of_file: u64,
     /// The object header of the root group.
     pub root: u64,
 }
 
-/// What the file consistency flags tell of a program that writes the file, or did and never closed it.
+/// The program that writes the file, or wrote it and never closed it, by the consistency flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
     /// There is none.
     None,
-    /// One that appends and keeps what is on disk readable meanwhile: single writer, multiple readers.
+    /// One that appends and keeps what is on disk readable meanwhile: single writer, multiple
+    /// readers.
     Appending,
     /// One that keeps nothing readable.
     Any,
@@ -59,8 +60,8 @@ impl Superblock {
     /// Reads the superblock whose signature stands at `at`.
     ///
     /// # Errors
-    /// `Corrupt` where it is cut off, its checksum is wrong or its sizes are none of 2, 4, 8, 16 and
-    /// 32; `Unsupported` for an unknown version.
+    /// `Corrupt` where it is cut off, its checksum is wrong or its sizes are none of 2, 4, 8, 16
+    /// and 32; `Unsupported` for an unknown version.
     pub fn read(source: &dyn Source, at: u64) -> Result<Self> {
         let length = source.length().saturating_sub(at).min(LONGEST);
         let block = read_block(source, at, length, "superblock")?;
@@ -73,7 +74,7 @@ impl Superblock {
         }
     }
 
-    /// Who writes the file, as its flags say; before version 3 they say nothing.
+    /// The writer by the file's flags, which mean nothing before version 3.
     pub fn writer(&self) -> Writer {
         const WRITE_ACCESS: u8 = 0b001;
         const SWMR_WRITE: u8 = 0b100;
@@ -88,7 +89,7 @@ impl Superblock {
     }
 
     fn read_old(mut cursor: Cursor<'_>, version: u8, base: u64) -> Result<Self> {
-        cursor.skip(4)?; // versions of the free space, of the root entry, reserved, of shared headers
+        cursor.skip(4)?; // versions of free space, root entry and shared headers, reserved
         let form = NumberForm::read(&mut cursor, base)?;
         cursor.skip(1 + 2 + 2)?; // reserved, leaf and internal node K of groups
         cursor.skip(4)?; // consistency flags, without a meaning here
@@ -143,6 +144,8 @@ fn root(form: NumberForm, cursor: &mut Cursor<'_>) -> Result<u64> {
 /// The end of the file as an absolute offset, which moves along with the base.
 fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> Result<u64> {
     let stored = cursor.uint(form.size_of_offsets.bytes())?;
+    // One before the base is no end; it is only asked whether the file reaches it.
+    // One before the base is no end; it is only asked whether the file reaches it.
     Ok(stored.saturating_sub(stored_base).saturating_add(form.base))
 }
 

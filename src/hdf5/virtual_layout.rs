@@ -1,6 +1,6 @@
-//! Virtual datasets: the list of parts of other datasets that make one, and the extent that follows from
-//! it (HDF5 3.0, IV.A.2.i "Virtual storage layout", III.E "Global heap block for virtual datasets";
-//! version 1 of the block is HDF5 2.0's).
+//! Virtual datasets: the list of parts of other datasets that make one, and the extent that follows
+//! from it (HDF5 3.0, IV.A.2.i "Virtual storage layout", III.E "Global heap block for virtual
+//! datasets"; version 1 of the block is HDF5 2.0's).
 
 use std::sync::Arc;
 
@@ -27,12 +27,13 @@ struct Entry<R> {
     target: R,
 }
 
-/// Reads the list in object `index` of the global heap's collection at absolute offset `at`; gives the extent of the
-/// virtual dataset, whose stored one is `shape`, and its mappings, the last of which win.
+/// Reads the list in object `index` of the global heap's collection at absolute offset `at`; gives
+/// the extent of the virtual dataset, whose stored one is `shape`, and its mappings, the last of
+/// which win.
 ///
 /// # Errors
-/// As the list is not there; `Corrupt` for one that is damaged, `Limit` for one that is too long; as the sources cannot
-/// be opened on whose extent this one's depends.
+/// As the list is not there; `Corrupt` for one that is damaged, `Limit` for one that is too long;
+/// as the sources cannot be opened on whose extent this one's depends.
 pub fn read(context: &Context, shape: &Shape, at: u64, index: u32) -> Result<(Shape, Mappings)> {
     let mut opening = context.opening.description();
     let heap = &context.heap;
@@ -186,7 +187,8 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// The stored extent along a dimension that grows with its sources is only the last that was known.
+    /// The stored extent along a dimension that grows with its sources is only the last that was
+    /// known.
     fn forget_unlimited(&mut self, entries: &[Entry<RegionAt>]) {
         let mut ends = vec![0; self.dims.len()];
         let mut are_unlimited = vec![false; self.dims.len()];
@@ -275,7 +277,8 @@ impl Layout<'_> {
         self.push_new(source, &source_region, &target)
     }
 
-    /// A part for each block, from sources whose names hold the block's number: until one is missing.
+    /// A part for each block, from sources whose names hold the block's number: until one is
+    /// missing.
     fn add_numbered(
         &mut self,
         entry: &Entry<Region>,
@@ -331,7 +334,8 @@ impl Layout<'_> {
         self.source(file, dataset)
     }
 
-    /// A name with `%b` as `block`, and `%%` as `%`; the name itself where there is nothing to format.
+    /// A name with `%b` as `block`, and `%%` as `%`; the name itself where there is nothing to
+    /// format.
     fn formatted(&mut self, name: &Arc<[u8]>, block: &[u8]) -> Result<Arc<[u8]>> {
         match name.contains(&b'%') {
             true => kept_name(&format_name(name, block), None, &mut self.opening),
@@ -366,7 +370,7 @@ impl Layout<'_> {
         }
     }
 
-    /// Checks that as many elements are taken as there is room for, whether the source is there or not.
+    /// Checks that source and target have as many elements, whether the source is there or not.
     fn check_sizes(&self, source: &Region, target: &Region) -> Result<()> {
         match (elements(source), elements(target)) {
             (Some(source), Some(target)) if source != target => {
@@ -428,7 +432,7 @@ fn unlimited_axis(region: &Region) -> Option<(usize, Axis)> {
     found.map(|(dimension, axis)| (dimension, *axis))
 }
 
-/// Where a selection without unlimited dimension ends along `dimension`.
+/// The end of a selection without unlimited dimension along `dimension`.
 fn fixed_end(region: &Region, dimension: usize) -> u64 {
     match region {
         Region::Regular(axes) if unlimited_axis(region).is_none() => {

@@ -1,7 +1,7 @@
 //! Jenkins' lookup3 (`hashlittle`, initial value 0), the checksum of all HDF5 metadata since 1.8.
 //!
-//! HDF5 3.0 speaks of "Jenkins' lookup3 algorithm" without stating it; the algorithm is Bob Jenkins',
-//! in the public domain since May 2006.
+//! HDF5 3.0 speaks of "Jenkins' lookup3 algorithm" without stating it; the algorithm is Bob
+//! Jenkins', in the public domain since May 2006.
 
 /// The lookup3 hash of `bytes`, from the initial value 0.
 pub fn lookup3(bytes: &[u8]) -> u32 {
@@ -10,7 +10,8 @@ pub fn lookup3(bytes: &[u8]) -> u32 {
     words.finish(last)
 }
 
-/// The same, as if the four bytes at `place` were zeros: for a block that holds its own checksum there.
+/// The same, as if the four bytes at `place` were zeros: for a block that holds its own checksum
+/// there.
 pub fn lookup3_without(bytes: &[u8], place: usize) -> u32 {
     let mut words = Words::new(bytes.len());
     // As many bytes from the front as hold the place, and are mixed in before the last ones.

@@ -1,7 +1,7 @@
 //! How much the nodes of a version 2 B-tree hold, and the widths of the counts that follow from it.
 //!
-//! HDF5 3.0, III.A.2, "Number of Records in Child Node". The specification's formula for the total of a
-//! subtree is wrong near powers of 256; here is counted what files hold.
+//! HDF5 3.0, III.A.2, "Number of Records in Child Node". The specification's formula for the total
+//! of a subtree is wrong near powers of 256; here is counted what files hold.
 
 use crate::error::{Error, Result};
 use crate::hdf5::number_form::Width;
@@ -12,7 +12,7 @@ use crate::wire::{Cursor, to_u64};
 pub(super) const NODE_PREFIX: usize = 6;
 pub(super) const CHECKSUM: usize = 4;
 
-/// Where a node is, and what it holds: a node itself does not say.
+/// The address of a node and the number of its records, which the node itself does not say.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Child {
     pub(super) at: u64,
@@ -22,8 +22,8 @@ pub(super) struct Child {
     pub(super) total: u64,
 }
 
-/// How many records the nodes of each level hold at most, from the leaves (level 0) up, and the widths
-/// of the counts that follow from it.
+/// How many records the nodes of each level hold at most, from the leaves (level 0) up, and the
+/// widths of the counts that follow from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Levels {
     size_of_offsets: Width,
@@ -85,12 +85,14 @@ impl Levels {
         self.levels.len().saturating_sub(1)
     }
 
-    /// Bytes of "Number of Records for Child Node": one width for all levels, that of a leaf's count.
+    /// Bytes of "Number of Records for Child Node": one width for all levels, that of a leaf's
+    /// count.
     pub(super) fn used_width(&self) -> usize {
         self.levels.first().map_or(1, |leaf| bytes_for(leaf.most))
     }
 
-    /// Bytes of "Total Number of Records for Child Node" in a node of `level`; just above the leaves it is absent.
+    /// Bytes of "Total Number of Records for Child Node" in a node of `level`; just above the
+    /// leaves it is absent.
     pub(super) fn total_width(&self, level: usize) -> usize {
         match level {
             0 | 1 => 0,
@@ -145,8 +147,8 @@ mod tests {
         };
         assert_eq!(levels(10 + 255 * 4, 4).used_width(), 1);
         assert_eq!(levels(10 + 256 * 4, 4).used_width(), 2);
-        // 1654 bytes: leaves of 16, above them (1644 - 9) / 109 = 15, so 15 + 16 * 16 = 271 in all: two bytes.
-        // The specification's 16 * 15 = 240 would take one.
+        // 1654 bytes: leaves of 16, above them (1644 - 9) / 109 = 15, so 15 + 16 * 16 = 271 in all:
+        // two bytes. The specification's 16 * 15 = 240 would take one.
         let levels = levels(1654, 100);
         assert_eq!(levels.total_width(1), 0);
         assert_eq!(levels.total_width(2), 2);

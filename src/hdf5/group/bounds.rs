@@ -1,4 +1,5 @@
-//! What the names in a leaf of an old-style group lie between, so that a search for them comes to that leaf.
+//! The bounds of the names in a leaf of an old-style group: a search for a name within them comes
+//! to that leaf.
 
 use crate::error::Result;
 use crate::hdf5::btree_v1::Keys;
@@ -6,7 +7,8 @@ use crate::hdf5::btree_v1::Keys;
 /// The bounds of the leaf that a listing has come to.
 #[derive(Debug, Default)]
 pub struct Bounds {
-    /// From the root down: the keys on either side of the child that was taken, and the closest up to there.
+    /// From the root down: the keys on either side of the child that was taken, and the closest up
+    /// to there.
     levels: Vec<(Keys, Keys)>,
     after: Option<Vec<u8>>,
     last: Vec<u8>,

@@ -1,5 +1,5 @@
-//! New-style groups with many links: link messages on a fractal heap, found through a version 2 B-tree
-//! over the hashes of the names (HDF5 3.0, III.A.2, record type 5).
+//! New-style groups with many links: link messages on a fractal heap, found through a version 2
+//! B-tree over the hashes of the names (HDF5 3.0, III.A.2, record type 5).
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! Old-style groups: a version 1 B-tree whose leaves lead to symbol table nodes, the names being on a
-//! local heap (HDF5 3.0, III.B and III.C).
+//! Old-style groups: a version 1 B-tree whose leaves lead to symbol table nodes, the names being on
+//! a local heap (HDF5 3.0, III.B and III.C).
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::btree_v1::{GroupBranch, Leaves, Place};
+use crate::hdf5::btree_v1::{EntryPosition, GroupBranch, Leaves};
 use crate::hdf5::group::bounds::Bounds;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
@@ -108,7 +108,8 @@ fn read_node(metadata: &Metadata, at: u64, budget: &mut u64) -> Result<Vec<Entry
         version => return Err(cursor.unsupported(&format!("version {version}"))),
     }
     let symbols = usize::from(cursor.u16()?);
-    // The name offset is as wide as a length in all implementations, whatever the specification says.
+    // The name offset is as wide as a length in all implementations, whatever the specification
+    // says.
     let entry = metadata.structure_size(1, 1, 4 + 4 + SCRATCH);
     let length = to_u64(entry.saturating_mul(symbols).saturating_add(PREFIX));
     *budget = budget
@@ -150,11 +151,12 @@ pub struct SymbolTableStream {
     leaves: Leaves,
     entries: VecDeque<Entry>,
     position: u64,
-    /// Bytes of nodes that may still be met: nodes do not overlap, so together they are not longer than the file.
+    /// Bytes of nodes that may still be met: nodes do not overlap, so together they are not longer
+    /// than the file.
     budget: u64,
-    /// Why links were passed over, from the first one on. Who asks again at the end is told again.
+    /// The first error for which a link was passed over. It is returned at the end, each time.
     failure: Option<Error>,
-    /// What was passed over since the last seek, in nodes.
+    /// The number of nodes that were passed over since the last seek.
     passed: usize,
     /// The name that was handed out last. An equal one behind it would lead to the same link.
     last_name: Option<Vec<u8>>,
@@ -166,7 +168,7 @@ pub struct SymbolTableStream {
 
 /// A place before a symbol table node.
 struct Mark {
-    place: Place,
+    place: EntryPosition,
     budget: u64,
 }
 
@@ -217,7 +219,7 @@ impl SymbolTableStream {
         Ok(true)
     }
 
-    /// Counts what is passed over as so many nodes.
+    /// Counts so many more nodes as passed over.
     fn pass(&mut self, nodes: usize) -> Result<()> {
         self.passed = self.passed.saturating_add(nodes);
         if self.passed <= limits::PASSED_NODES {
@@ -261,7 +263,7 @@ impl SymbolTableStream {
         self.pass(passed.get())
     }
 
-    /// Goes to the last place at or before `position` that was come by, if that is nearer than going on.
+    /// Goes to the last mark at or before `position`, if that is nearer than going on.
     fn approach(&mut self, position: u64) -> Result<()> {
         if let Some((at, mark)) = self.marks.before(position)
             && (position < self.position || self.position < at)
@@ -280,7 +282,7 @@ impl LinkStream for SymbolTableStream {
         self.position
     }
 
-    /// The tree does not count its links, so the way leads from the nearest place that was come by.
+    /// The tree does not count its links, so the way leads from the nearest mark.
     fn seek(&mut self, position: u64) -> Result<()> {
         self.passed = 0;
         self.failure.take_if(|_| position == 0);

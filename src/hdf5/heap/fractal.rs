@@ -41,13 +41,14 @@ struct Root {
     filtered: (u64, u32),
 }
 
-/// Bytes of objects that one listing may still fetch. Objects do not overlap, so together they are not longer than
-/// the file, unless filters made them small; an index whose records all lead to one object has no other bound.
+/// Bytes of objects that one listing may still fetch. Objects do not overlap, so together they are
+/// not longer than the file, unless filters made them small; an index whose records all lead to one
+/// object has no other bound.
 #[derive(Debug)]
 pub struct Allowance(u64);
 
 impl Allowance {
-    /// What a listing in the file of `metadata` may fetch.
+    /// The allowance of one listing in the file of `metadata`.
     pub fn new(metadata: &Metadata) -> Self {
         Allowance(metadata.source().length().max(limits::HEAP_LISTING))
     }
@@ -65,8 +66,8 @@ impl Allowance {
     }
 }
 
-/// How the heap's address space is divided: rows of blocks, each row's twice as big as the one before,
-/// except that the first two rows' are equal.
+/// How the heap's address space is divided: rows of blocks, each row's twice as big as the one
+/// before, except that the first two rows' are equal.
 #[derive(Debug)]
 struct DoublingTable {
     width: u64,
@@ -131,7 +132,7 @@ impl FractalHeap {
         let huge_objects = metadata.address(&mut cursor)?;
         metadata.length(&mut cursor)?; // free space in managed blocks
         metadata.address(&mut cursor)?; // free space manager
-        cursor.skip(metadata.structure_size(0, 8, 0))?; // managed space, allocated, iterator; counts and sizes of objects
+        cursor.skip(metadata.structure_size(0, 8, 0))?; // spaces, iterator, object statistics
         let width = u64::from(cursor.u16()?);
         let starting_block_size = metadata.length(&mut cursor)?;
         let max_direct_block_size = metadata.length(&mut cursor)?;
@@ -309,8 +310,8 @@ impl FractalHeap {
         to_u64(self.metadata.structure_size(1, 0, others))
     }
 
-    /// The version, heap address and offset behind a block's signature; so no block can stand in for another, which
-    /// begins at another offset than `start`.
+    /// The version, heap address and offset behind a block's signature; so no block can stand in
+    /// for another, which begins at another offset than `start`.
     fn check_place(&self, cursor: &mut Cursor<'_>, start: u64) -> Result<()> {
         match cursor.u8()? {
             0 => {}
@@ -358,8 +359,8 @@ impl FractalHeap {
         })
     }
 
-    /// The checksum stands in the block's own header and is taken over the whole block, as if it were
-    /// zero itself.
+    /// The checksum stands in the block's own header and is taken over the whole block, as if it
+    /// were zero itself.
     fn verify_direct(&self, bytes: &[u8], at: u64) -> Result<()> {
         if !self.checksummed {
             return Ok(());
@@ -405,8 +406,8 @@ impl FractalHeap {
         )
     }
 
-    /// The huge object whose address and length come next; of one that is too long, what comes first, if it can be had
-    /// alone: an attribute's name.
+    /// The huge object whose address and length come next. Of one that is too long and not
+    /// filtered, the beginning, which holds an attribute's name.
     fn huge_object(&self, is_filtered: bool, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const WHAT: &str = "huge object";
         let address = self.metadata.defined_address(cursor)?;

@@ -1,5 +1,5 @@
-//! Global heaps: collections of objects of any size, which variable-length elements, region references
-//! and virtual datasets point into (HDF5 3.0, III.E).
+//! Global heaps: collections of objects of any size, which variable-length elements, region
+//! references and virtual datasets point into (HDF5 3.0, III.E).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ pub struct GlobalHeap {
 }
 
 impl GlobalHeap {
-    /// The global heap of the file that `metadata` reads; what is in its collections is kept in `directories`.
+    /// The global heap of the file that `metadata` reads; what is in its collections is kept in
+    /// `directories`.
     pub fn new(metadata: Arc<Metadata>, directories: FileLru<u64, Arc<Directory>>) -> Self {
         GlobalHeap {
             metadata,
@@ -55,16 +56,17 @@ impl GlobalHeap {
         }
     }
 
-    /// Drops what is remembered of its objects' content.
+    /// Forgets the ends of strings.
     pub fn forget(&self) {
         self.texts.clear();
     }
 
-    /// The part `part`, in bytes, of object `index` in the collection at absolute offset `collection`, which
-    /// has to hold `length` bytes.
+    /// The part `part`, in bytes, of object `index` in the collection at absolute offset
+    /// `collection`, which has to hold `length` bytes.
     ///
     /// # Errors
-    /// `Corrupt` where there is no such object, two of them, or it has another length; `Limit` over the limit.
+    /// `Corrupt` where there is no such object, two of them, or it has another length; `Limit` over
+    /// the limit.
     pub fn part(
         &self,
         collection: u64,
@@ -83,7 +85,8 @@ impl GlobalHeap {
         self.bytes(&directory, at.saturating_add(part.start), wanted)
     }
 
-    /// The first `length` bytes of object `index` in the collection at absolute offset `collection`.
+    /// The first `length` bytes of object `index` in the collection at absolute offset
+    /// `collection`.
     ///
     /// # Errors
     /// As [`part`](Self::part).
@@ -96,8 +99,8 @@ impl GlobalHeap {
         }
     }
 
-    /// Bytes before the first NUL in the first `length` bytes of object `index` in the collection at absolute offset
-    /// `collection`.
+    /// Bytes before the first NUL in the first `length` bytes of object `index` in the collection
+    /// at absolute offset `collection`.
     ///
     /// # Errors
     /// As [`part`](Self::part).
@@ -131,7 +134,8 @@ impl GlobalHeap {
         }
     }
 
-    /// The whole of object `index` in the collection at absolute offset `collection`, which has `most` bytes.
+    /// The whole of object `index` in the collection at absolute offset `collection`, which has
+    /// `most` bytes.
     ///
     /// # Errors
     /// As [`part`](Self::part).

@@ -1,7 +1,7 @@
-//! Where long strings on the global heap end.
+//! The ends of long strings on the global heap.
 //!
-//! Any number of elements may point to one string, each with another length, and in a damaged file strings lie over
-//! each other. So what is remembered are bytes of the file: they are looked through once.
+//! Any number of elements may point to one string, each with another length, and in a damaged file
+//! strings overlap. So runs of the file's bytes are remembered, not strings: each is searched once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,8 @@ const LONG: u64 = 1024;
 /// Bytes that are looked at at a time then.
 const PIECE: u64 = 64 << 10;
 
-/// Runs of a file's bytes without a NUL: absolute offsets of the first byte and of the one behind the last.
+/// Runs of a file's bytes without a NUL: absolute offsets of the first byte and of the one behind
+/// the last.
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<BTreeMap<u64, u64>>);
 
@@ -88,7 +89,8 @@ mod tests {
 
     use super::*;
 
-    /// Strings within each other, the inner ones first, the outer ones first, and one that ends later.
+    /// Strings within each other, the inner ones first, the outer ones first, and one that ends
+    /// later.
     #[test]
     fn bytes_are_looked_through_once() {
         const LENGTH: u64 = 1 << 20;

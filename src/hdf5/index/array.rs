@@ -1,5 +1,5 @@
-//! What fixed and extensible arrays share: chunks by number, in verified blocks of entries, which are cut
-//! into pages where they are many.
+//! The common part of fixed and extensible arrays: chunks by number, in verified blocks of entries,
+//! which are cut into pages where they are many.
 //!
 //! HDF5 3.0, VII.C and VII.D.
 
@@ -246,8 +246,8 @@ impl Block {
         })
     }
 
-    /// A cursor behind signature, version and client: the client says whether chunks are filtered, as
-    /// the dataset does.
+    /// A cursor behind signature, version and client: the client says whether chunks are filtered,
+    /// as the dataset does.
     pub(super) fn signed(&self, signature: &[u8], filtered: bool) -> Result<Cursor<'_>> {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
         cursor.signature(signature)?;

@@ -1,13 +1,13 @@
 //! Chunks in a version 1 B-tree, the only chunk index before HDF5 1.10.
 //!
-//! HDF5 3.0, III.A.1, node type 1. The key before a chunk says its offset in elements, its stored size
-//! and its filter mask; the last key of a node is a bound only.
+//! HDF5 3.0, III.A.1, node type 1. The key before a chunk says its offset in elements, its stored
+//! size and its filter mask; the last key of a node is a bound only.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::hdf5::btree_v1::{BtreeV1, Node, Place};
+use crate::hdf5::btree_v1::{BtreeV1, EntryPosition, Node};
 use crate::hdf5::index::{Geometry, Strays, stored_chunk};
 use crate::hdf5::metadata::Metadata;
 use crate::memory::effort::Effort;
@@ -26,8 +26,8 @@ pub struct BtreeV1Index {
 }
 
 impl BtreeV1Index {
-    /// `root` is the absolute offset of the root node; `filtered`, whether the dataset has filters: an
-    /// unfiltered chunk has no other size than its elements. Nothing is read yet.
+    /// `root` is the absolute offset of the root node; `filtered`, whether the dataset has filters:
+    /// an unfiltered chunk has no other size than its elements. Nothing is read yet.
     pub fn new(meta: Arc<Metadata>, root: u64, geometry: Geometry, filtered: bool) -> Self {
         let rank = geometry.rank();
         BtreeV1Index {
@@ -56,7 +56,7 @@ impl BtreeV1Index {
             false if length == self.geometry.chunk_bytes => {
                 stored_chunk(offset, length, 0, at).map(Some)
             }
-            // As it is where the filters are what is lost.
+            // A lost filter message would look like this.
             false => Err(cursor.corrupt("an unfiltered chunk of another size")),
         }
     }
@@ -76,8 +76,8 @@ impl BtreeV1Index {
         }
     }
 
-    /// Checks that the keys around number `i` of `node` are in order: a chunk was sought and not found between them, and
-    /// one damaged key leads past chunks that are there.
+    /// Checks that the keys around number `i` of `node` are in order: a chunk was sought and not
+    /// found between them, and one damaged key leads past chunks that are there.
     fn check_order(&self, node: &Node, i: usize) -> Result<()> {
         let mut before: Option<Vec<u64>> = None;
         // The last key is a bound only.
@@ -155,7 +155,7 @@ impl ChunkIndex for BtreeV1Index {
         let mut strays = Strays::default();
         if let Some((passed, at)) = from.0.split_first() {
             strays = Strays(*passed);
-            entries.go_to(&Place::from_numbers(at))?;
+            entries.go_to(&EntryPosition::from_numbers(at))?;
         }
         while let Some(entry) = entries.next_entry()? {
             let chunk = self.chunk(entry.key()?, entry.child()?, &mut place)?;

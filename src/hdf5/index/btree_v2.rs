@@ -1,7 +1,8 @@
 //! Chunks in a version 2 B-tree: datasets with more than one unlimited dimension.
 //!
-//! HDF5 3.0, VII.E; records of type 10 (unfiltered) and 11 (filtered) in III.A.2. A record is an entry
-//! and the chunk's place in the grid, eight bytes a dimension; they are sorted by place, row by row.
+//! HDF5 3.0, VII.E; records of type 10 (unfiltered) and 11 (filtered) in III.A.2. A record is an
+//! entry and the chunk's place in the grid, eight bytes a dimension; they are sorted by place, row
+//! by row.
 
 use std::sync::Arc;
 

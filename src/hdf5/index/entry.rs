@@ -1,4 +1,5 @@
-//! Entries that say where one chunk is, as fixed and extensible arrays and version 2 B-trees hold them.
+//! Entries that say where one chunk is, as fixed and extensible arrays and version 2 B-trees hold
+//! them.
 //!
 //! HDF5 3.0, VII.C and VII.D, "Data Block Element". An address; in filtered datasets then the
 //! stored size and the filter mask. The width of the size follows from the size of the whole entry.

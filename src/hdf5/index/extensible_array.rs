@@ -1,10 +1,10 @@
-//! The extensible array index: entries in blocks whose sizes double, for datasets that grow along one
-//! dimension.
+//! The extensible array index: entries in blocks whose sizes double, for datasets that grow along
+//! one dimension.
 //!
-//! HDF5 3.0, VII.D. After the entries in the index block itself come super blocks: super block u has
-//! 2^(u/2) data blocks of min * 2^((u+1)/2) entries each (halves cut off). The data blocks of the first
-//! super blocks are addressed by the index block, those of each later one by a secondary block,
-//! which also holds the bitmap of their pages where they are paged.
+//! HDF5 3.0, VII.D. After the entries in the index block itself come super blocks: super block u
+//! has 2^(u/2) data blocks of min * 2^((u+1)/2) entries each (halves cut off). The data blocks of
+//! the first super blocks are addressed by the index block, those of each later one by a secondary
+//! block, which also holds the bitmap of their pages where they are paged.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -105,13 +105,15 @@ impl Sizes {
         })
     }
 
-    /// Data blocks of all super blocks before `u`, for a super block that the index block addresses.
+    /// Data blocks of all super blocks before `u`, for a super block that the index block
+    /// addresses.
     fn blocks_before(&self, u: u32) -> u64 {
         let before = (0..u).filter_map(|u| self.super_block(u));
         before.fold(0, |sum, block| sum.saturating_add(block.blocks))
     }
 
-    /// The super block of entry `i`, counted without those in the index block; `None` past the last.
+    /// The super block of entry `i`, counted without those in the index block; `None` past the
+    /// last.
     fn locate(&self, i: u64) -> Option<(u32, SuperBlock)> {
         let doubled = i.checked_div(self.min_entries)?.checked_add(1)?;
         let u = doubled.checked_ilog2()?;
@@ -130,7 +132,7 @@ impl Sizes {
     }
 }
 
-/// A super block in the file: what addresses its data blocks.
+/// A super block in the file, and the block with the addresses of its data blocks.
 #[derive(Debug)]
 struct Addresses {
     super_block: SuperBlock,
@@ -275,7 +277,7 @@ impl ExtensibleArray {
         Ok(block)
     }
 
-    /// What addresses the data blocks of super block `u`; `None` where it has none.
+    /// The addresses of the data blocks of super block `u`; `None` where it has none.
     fn addresses(&self, index: &Block, u: u32) -> Result<Option<Addresses>> {
         let entries = self.chunks.bytes(self.sizes.index_entries);
         let direct = self.sizes.direct();
@@ -300,7 +302,8 @@ impl ExtensibleArray {
         }))
     }
 
-    /// The secondary block of super block `u`: the bitmap of its pages if there are any, and its addresses.
+    /// The secondary block of super block `u`: the bitmap of its pages if there are any, and its
+    /// addresses.
     fn secondary_block(&self, index: &Block, u: u32, at: u64) -> Result<Addresses> {
         let super_block = self.super_block(index, u)?;
         let paging = self.sizes.paging(super_block);
@@ -341,7 +344,8 @@ impl ExtensibleArray {
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
         let offset = self.offset(&block, b"EADB")?;
         let start = addresses.super_block.block_start(i);
-        // The library counts a data block that the index block addresses from the first of all of them.
+        // The library counts a data block that the index block addresses from the first of all of
+        // them.
         let counted = addresses
             .super_block
             .block_start(addresses.first_block.saturating_add(i));
@@ -381,7 +385,8 @@ impl ExtensibleArray {
         self.chunks.meta.address(&mut cursor)
     }
 
-    /// The number of entries before `block`, as it says itself; so no block can stand in for another.
+    /// The number of entries before `block`, as it says itself; so no block can stand in for
+    /// another.
     fn offset(&self, block: &Block, signature: &[u8]) -> Result<u64> {
         let mut cursor = self.chunks.owned(block, signature)?;
         cursor.uint(self.sizes.offset_width())
@@ -433,9 +438,10 @@ mod tests {
         assert_eq!(sizes.locate(total), None);
     }
 
-    /// One entry in the index block; super blocks of 1 x 2, 1 x 4, 2 x 4, 2 x 8 entries, the first two
-    /// addressed by the index block, data blocks of eight cut into two pages. Stored are chunks 0 and 2, and of the
-    /// fourth super block, in its second data block, chunk 23 at the start of the first page.
+    /// One entry in the index block; super blocks of 1 x 2, 1 x 4, 2 x 4, 2 x 8 entries, the first
+    /// two addressed by the index block, data blocks of eight cut into two pages. Stored are chunks
+    /// 0 and 2, and of the fourth super block, in its second data block, chunk 23 at the start of
+    /// the first page.
     fn blocks() -> [(usize, Vec<u8>); 6] {
         let header = [
             &b"EAHD\0\0\x08\x05\x01\x02\x02\x02"[..],
@@ -453,8 +459,8 @@ mod tests {
             &words(&[UNDEFINED, 6000]),
         ]
         .concat();
-        // The third page of the super block is written. Each data block has a byte of the bitmap set aside,
-        // but the bits follow each other.
+        // The third page of the super block is written. Each data block has a byte of the bitmap
+        // set aside, but the bits follow each other.
         let bitmap = [0b0010_0000, 0];
         let secondary = [
             b"EASB\0\0",

@@ -1,7 +1,7 @@
 //! The fixed array index: one entry for every chunk that the dataset can ever have.
 //!
-//! HDF5 3.0, VII.C. A data block of many entries is cut into pages of equal stride, of which a bitmap
-//! says which were ever written; what stands in the others is chance.
+//! HDF5 3.0, VII.C. A data block of many entries is cut into pages of equal stride, of which a
+//! bitmap says which were ever written; what stands in the others is chance.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The implicit index: all chunks stand one after another, so there is nothing to look up.
 //!
-//! HDF5 3.0, VII.B. Used without filters, where all space was allocated when the dataset was created.
+//! HDF5 3.0, VII.B. Used without filters, where all space was allocated when the dataset was
+//! created.
 
 use std::sync::Arc;
 
@@ -54,7 +55,8 @@ impl ChunkIndex for Implicit {
     }
 
     /// # Errors
-    /// `Corrupt` at the first chunk past the end of the file: a dataset may claim any number of them.
+    /// `Corrupt` at the first chunk past the end of the file: a dataset may claim any number of
+    /// them.
     fn walk_from(
         &self,
         from: &mut WalkPlace,

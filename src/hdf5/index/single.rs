@@ -15,8 +15,8 @@ pub struct Single {
 }
 
 impl Single {
-    /// `address` is the chunk's absolute offset; `filtered`, its stored size and filter mask, if it has
-    /// filters; `at` is the layout message, for errors.
+    /// `address` is the chunk's absolute offset; `filtered`, its stored size and filter mask, if it
+    /// has filters; `at` is the layout message, for errors.
     ///
     /// # Errors
     /// `Corrupt` where one chunk does not cover the dataset.

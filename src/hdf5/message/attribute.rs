@@ -61,7 +61,7 @@ fn part<'a>(version: u8, size: u16, cursor: &mut Cursor<'a>) -> Result<&'a [u8]>
     Ok(taken)
 }
 
-/// What the message's prefix says of the parts behind the name.
+/// The message's prefix, as far as it describes the parts behind the name.
 struct Parts<'a> {
     metadata: &'a Metadata,
     shared: &'a SharedMessages,

@@ -6,7 +6,7 @@ use crate::hdf5::metadata::Metadata;
 use crate::limits;
 use crate::wire::{Cursor, to_usize};
 
-/// Where a dataset's elements are; addresses are absolute file offsets.
+/// The location of a dataset's elements; addresses are absolute file offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataLayout {
     /// The elements themselves.
@@ -29,7 +29,7 @@ pub enum DataLayout {
     },
 }
 
-/// What the message says of chunks.
+/// The layout of chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunks {
     /// Elements along each dimension.
@@ -38,7 +38,7 @@ pub struct Chunks {
     pub element_size: u64,
     /// How chunks are found.
     pub index: Index,
-    /// Where the index is; `None` where it does not exist yet.
+    /// The address of the index; `None` where it does not exist yet.
     pub address: Option<u64>,
     /// Chunks that stick out of the extent are stored without the filters.
     pub partial_unfiltered: bool,

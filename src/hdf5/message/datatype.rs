@@ -1,5 +1,5 @@
-//! The datatype message, versions 1 to 5 (HDF5 3.0, IV.A.2.d; version 5 and the complex class are HDF5
-//! 2.0's). Every nested type carries its own version.
+//! The datatype message, versions 1 to 5 (HDF5 3.0, IV.A.2.d; version 5 and the complex class are
+//! HDF5 2.0's). Every nested type carries its own version.
 
 use crate::error::{Error, Result};
 use crate::hdf5::number_form::Width;
@@ -13,8 +13,8 @@ use crate::wire::{Cursor, to_u64};
 /// Reads a datatype message's body, in a file whose addresses have `size_of_offsets` bytes.
 ///
 /// # Errors
-/// `Corrupt` where a part does not fit its whole; `Limit` for types nested too deep or with too many
-/// parts; `Unsupported` for an unknown version or class.
+/// `Corrupt` where a part does not fit its whole; `Limit` for types nested too deep or with too
+/// many parts; `Unsupported` for an unknown version or class.
 pub fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Datatype> {
     let mut parts = 0;
     Reader {
@@ -184,7 +184,8 @@ impl Reader<'_> {
         })
     }
 
-    /// Up to HDF5 1.8 writers give references the size of those with addresses of 8 bytes, whatever the file's.
+    /// Up to HDF5 1.8 writers give references the size of those with addresses of 8 bytes, whatever
+    /// the file's.
     fn reference(&self, bits: ClassBits, size: u32, cursor: &Cursor<'_>) -> Result<Class> {
         let (kind, behind_address) = match bits.field(0, 4) {
             0 => (ReferenceKind::Object, 0),
@@ -431,8 +432,8 @@ mod tests {
         );
     }
 
-    /// `H5T_VAX_F32`: byte order bits 0 and 6, implied normalization, sign at bit 31; bit offset and precision, exponent
-    /// and mantissa (place and length each), bias.
+    /// `H5T_VAX_F32`: byte order bits 0 and 6, implied normalization, sign at bit 31; bit offset
+    /// and precision, exponent and mantissa (place and length each), bias.
     const VAX_F: [u8; 20] = [
         0x11, 0x61, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 129, 0, 0, 0,
     ];

@@ -9,7 +9,8 @@ use crate::wire::Cursor;
 /// Reads a filter pipeline message's body.
 ///
 /// # Errors
-/// `Corrupt` for more than 32 filters or a list that is cut off; `Unsupported` for an unknown version.
+/// `Corrupt` for more than 32 filters or a list that is cut off; `Unsupported` for an unknown
+/// version.
 pub fn read(cursor: &mut Cursor<'_>) -> Result<Pipeline> {
     let version = cursor.u8()?;
     let filters = usize::from(cursor.u8()?);

@@ -1,5 +1,5 @@
-//! Where many links or attributes of an object are, as the link info message (HDF5 3.0, IV.A.2.c) and the attribute
-//! info message (IV.A.2.v) say it alike.
+//! The location of many links or attributes of an object, as the link info message (HDF5 3.0,
+//! IV.A.2.c) and the attribute info message (IV.A.2.v) say it alike.
 
 use crate::error::Result;
 use crate::hdf5::metadata::Metadata;
@@ -15,11 +15,12 @@ pub struct OnHeap {
 }
 
 impl OnHeap {
-    /// Reads the body of a message that counts creation orders in `order_size` bytes; `None` where links or attributes
-    /// are in the object's header.
+    /// Reads the body of a message that counts creation orders in `order_size` bytes; `None` where
+    /// links or attributes are in the object's header.
     ///
     /// # Errors
-    /// `Corrupt` for a heap without an index or the other way round; `Unsupported` for an unknown version or flag.
+    /// `Corrupt` for a heap without an index or the other way round; `Unsupported` for an unknown
+    /// version or flag.
     pub fn read(
         metadata: &Metadata,
         order_size: usize,
@@ -39,7 +40,8 @@ impl OnHeap {
             cursor.skip(order_size)?; // the highest creation order so far
         }
         let heap = metadata.address(cursor)?;
-        // An index over the creation order may follow; attributes have theirs in the name index too.
+        // An index over the creation order may follow; attributes have theirs in the name index
+        // too.
         match (heap, metadata.address(cursor)?) {
             (Some(heap), Some(name_index)) => Ok(Some(OnHeap { heap, name_index })),
             (None, None) => Ok(None),

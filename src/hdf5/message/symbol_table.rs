@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::hdf5::metadata::Metadata;
 use crate::wire::Cursor;
 
-/// Where an old-style group's links are; addresses are absolute file offsets.
+/// The location of an old-style group's links; addresses are absolute file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SymbolTable {
     /// The version 1 B-tree over the names.
