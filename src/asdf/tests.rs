@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::array::{Mapping, Storage};
 use crate::model::extras::Mask;
@@ -11,6 +12,7 @@ use crate::model::{Array, Container, Extras, NodeId, NodeKind, Shape};
 use crate::source::memory::MemorySource;
 use crate::source::neighbours::Neighbours;
 use crate::source::root::Policy;
+use crate::wire::to_u64;
 
 /// A block with the given compression, stored bytes, decoded length and checksum.
 fn block(compression: &[u8; 4], stored: &[u8], decoded: usize, checksum: [u8; 16]) -> Vec<u8> {
@@ -405,6 +407,74 @@ fn a_row_of_more_bytes_than_fit_64_bits_is_an_error() {
     let file = open(&tree, &[plain(b"abcdefgh")]);
     let error = array(&file, "x").storage.as_ref().unwrap_err().clone();
     assert!(matches!(error, Error::Limit { .. }), "{error}");
+}
+
+/// The bound that the error of the entry `x` names.
+fn bound_of_x(tree: &str) -> u64 {
+    let file = open(tree, &[plain(b"abcdefgh")]);
+    let error = file.node(id(&file, "x")).unwrap().error.clone();
+    match error {
+        Some(Error::Limit { max, .. }) => max,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn list(item: &str, count: usize) -> String {
+    format!("[{}]", vec![item; count].join(", "))
+}
+
+#[test]
+fn arrays_of_a_tree_are_bounded() {
+    let array = |shape: &str, datatype: &str| {
+        let stored = "source: 0, byteorder: little";
+        let tree = format!("{{{stored}, shape: {shape}, datatype: {datatype}}}");
+        bound_of_x(&format!("{{x: !core/ndarray-1.0.0 {tree}}}"))
+    };
+    let (rank, members) = (limits::RANK + 1, limits::DATATYPE_MEMBERS + 1);
+    assert_eq!(array(&list("1", rank), "int8"), to_u64(limits::RANK));
+    let most = to_u64(limits::DATATYPE_MEMBERS);
+    assert_eq!(array("[1]", &list("int8", members)), most);
+    let inline = format!("[ucs4, {}]", limits::INLINE_BYTES / 4 + 1);
+    let inline = format!("{{data: [text], datatype: {inline}}}");
+    let inline = format!("{{x: !core/ndarray-1.0.0 {inline}}}");
+    assert_eq!(bound_of_x(&inline), limits::INLINE_BYTES);
+}
+
+#[test]
+fn chunks_of_a_tree_are_bounded() {
+    let chunked = |rank: usize, chunks: usize| {
+        let shape = list("1", rank);
+        let chunks = format!("[&c {{}}{}]", ", *c".repeat(chunks - 1));
+        let fields = format!("{{shape: {shape}, datatype: int8, chunks: {chunks}}}");
+        bound_of_x(&format!("{{x: !core/chunked-ndarray-1.0.0 {fields}}}"))
+    };
+    let most = to_u64(limits::VIRTUAL_MAPPINGS);
+    assert_eq!(chunked(1, limits::VIRTUAL_MAPPINGS + 1), most);
+    let chunks = limits::CHUNK_AXES / limits::RANK + 1;
+    assert_eq!(chunked(limits::RANK, chunks), to_u64(limits::CHUNK_AXES));
+}
+
+#[test]
+fn merged_entries_and_references_are_bounded() {
+    let wide: String = (0..1025).map(|key| format!("{key}: 0, ")).collect();
+    let merged = list("{<<: *wide}", 1024);
+    let file = open(&format!("{{wide: &wide {{{wide}}}, x: {merged}}}"), &[]);
+    let x = id(&file, "x");
+    let error = |name: &str| {
+        let link = file.link(x, name.as_bytes()).unwrap().unwrap();
+        let LinkTarget::Hard(id) = link.target else {
+            panic!("{name} is a link");
+        };
+        file.node(id).unwrap().error.clone()
+    };
+    let most = to_u64(limits::TREE_MERGED);
+    assert_eq!(error("0"), None);
+    assert!(matches!(error("1023"), Some(Error::Limit { max, .. }) if max == most));
+    let long = "a".repeat(limits::TREE_PATH);
+    let file = open(&format!("{{x: {{$ref: '#{long}'}}}}"), &[]);
+    let link = file.link(file.root(), b"x").unwrap().unwrap();
+    let most = to_u64(limits::TREE_PATH);
+    assert!(matches!(link.target, LinkTarget::Damaged(Error::Limit { max, .. }) if max == most));
 }
 
 #[test]
