@@ -21,9 +21,9 @@ pub const HEADER: u64 = 54;
 pub struct Block {
     /// Offset of the magic.
     pub at: u64,
-    /// Whether it reaches to the end of the file, and its sizes mean nothing.
+    /// Whether the block reaches to the end of the file. Its sizes then mean nothing.
     pub streamed: bool,
-    /// The code of its compression, NULs after it; all NUL for none.
+    /// The code of the compression, padded with NUL; all NUL for none.
     pub compression: [u8; 4],
     /// Bytes from the start of the data to the next block.
     pub allocated_size: u64,
@@ -35,7 +35,7 @@ pub struct Block {
     pub checksum: [u8; 16],
     /// Offset of the stored bytes.
     pub data: u64,
-    /// Stored bytes; of a streamed block, what is there.
+    /// Stored bytes; for a streamed block, the bytes up to the end of the file.
     pub stored: u64,
     /// Whether the next block stands where the stored bytes end, although they are more than the
     /// header allows.
@@ -184,8 +184,8 @@ impl BigEndian<'_> {
     }
 }
 
-/// Whether the stored bytes are more than were allocated and yet end where the next block begins, so that
-/// it is the allocated size that is wrong.
+/// Whether the block stores more bytes than were allocated, and the next block begins right behind
+/// the stored bytes: then the allocated size is wrong.
 fn is_overfull(window: &mut Window<'_>, block: &Block) -> Result<bool> {
     if block.streamed || block.used_size <= block.allocated_size {
         return Ok(false);

@@ -26,8 +26,8 @@ pub fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
     Ok(std::str::from_utf8(text).ok().and_then(offsets))
 }
 
-/// The numbers of a YAML document that is nothing but a list, in either style. A tree of all of YAML would
-/// take far more memory than the numbers.
+/// The numbers of a YAML document that is nothing but a list, in flow or block style. Composing a
+/// YAML tree would take far more memory than the numbers.
 fn offsets(text: &str) -> Option<Vec<u64>> {
     let text = text.split_once("---").map_or(text, |(_, list)| list);
     let text = text.split("\n...").next().unwrap_or(text).trim_ascii();

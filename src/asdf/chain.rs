@@ -1,7 +1,7 @@
 //! The chain in which the blocks of a file follow each other ("Low-level file layout": Blocks).
 //!
-//! The chain of headers is walked, and the block index is consulted only where the chain breaks or has lost its beginning: an
-//! index may be stale or lie, the headers are what is there. Of a block no more is kept than where it is:
+//! The chain of headers is walked. The block index is read only where the chain breaks or has lost
+//! its beginning, because an index may be stale or wrong. Only the offset of each block is kept:
 //! its header is read again when it is asked for.
 
 use std::ops::Range;
@@ -17,7 +17,8 @@ use crate::wire::{to_u64, to_usize};
 /// The blocks of a file.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    /// Their offsets, in file order; what cannot be read of one does not hide the next ones.
+    /// The offsets of the blocks, in file order. A block whose header is damaged does not hide the
+    /// next ones.
     pub list: Vec<u64>,
     /// Why there may be blocks that are not in the list.
     pub broken: Option<Error>,
@@ -37,8 +38,8 @@ pub fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
     Ok(blocks)
 }
 
-/// The blocks in a gap before the first one that is found, from the block index: their headers are wiped. Without them
-/// each number would stand for another block.
+/// The blocks in the gap before the first block that was found, as the block index lists them:
+/// their headers are wiped. Without them each number would name another block.
 fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
     let length = gap.end.saturating_sub(gap.start);
     if length < HEADER || scan::find_nonzero(source, &gap)?.is_none() {
@@ -102,8 +103,9 @@ pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
     Ok(blocks)
 }
 
-/// All blocks as the block index has them, where a disk does not give the last of the known ones; `None` where the index
-/// has the known ones otherwise, or no block behind them.
+/// The blocks that the block index lists, for a chain in which a disk error hides the header of the
+/// last known block. `None` if the index disagrees with the known blocks or lists no block behind
+/// them.
 fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
     let index = block_index::read(window.source())?.unwrap_or_default();
     let Some(beyond) = index.strip_prefix(known) else {
@@ -118,7 +120,8 @@ fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
 enum Next {
     Block(u64),
     None,
-    /// No block, but for this reason there may be some elsewhere, unless the block index says the same.
+    /// No block. For this reason more blocks may follow elsewhere, unless the block index says the
+    /// same.
     Doubt(Error),
 }
 
@@ -174,7 +177,8 @@ fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result
     })
 }
 
-/// Takes what the block index knows beyond the break, where it agrees with what is before it.
+/// Adds the blocks behind the break that the block index lists, if the index agrees with the blocks
+/// before it.
 fn recover(source: &dyn Source, blocks: &mut Blocks) -> Result<()> {
     let Some(index) = block_index::read(source)? else {
         return Ok(());

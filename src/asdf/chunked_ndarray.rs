@@ -1,9 +1,10 @@
-//! Chunked ndarrays: one array that is made of several ndarrays of the tree, each at its own place in it.
+//! Chunked ndarrays: one array that is made of several ndarrays of the tree, each at its own
+//! position in the array.
 //!
-//! An extension that asdf-cxx and ASDF.jl write and the standard does not have:
-//! `core/chunked-ndarray-1.x` is `{shape, datatype, chunks}`, and each of its chunks a
-//! `core/ndarray-chunk-1.x`, `{start, ndarray}`. Where chunks overlap the last one counts; where there is none
-//! the elements are zero.
+//! asdf-cxx and ASDF.jl write this extension; the standard does not have it.
+//! `core/chunked-ndarray-1.x` is `{shape, datatype, chunks}`, and each of its chunks is a
+//! `core/ndarray-chunk-1.x`, `{start, ndarray}`. Where chunks overlap, the last one counts;
+//! elements without a chunk are zero.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::asdf::content::Contents;
 use crate::asdf::datatype;
 use crate::asdf::external::Externals;
 use crate::asdf::fields::{self, Fields, Reading};
-use crate::asdf::ndarray::{self, Held};
+use crate::asdf::ndarray::{self, DataBlock};
 use crate::asdf::tree::Tree;
 use crate::asdf::yaml::Index;
 use crate::error::{Error, Result};
@@ -24,9 +25,9 @@ use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
 use crate::wire::to_u64;
 
-/// What ndarrays are described from.
+/// The tree, and the blocks that its ndarrays may have their elements in.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct Context {
     /// The tree that they stand in.
     pub tree: Arc<Tree>,
     /// This file's blocks.
@@ -42,17 +43,16 @@ pub fn is_tag(tag: &str) -> bool {
 
 /// Describes the chunked ndarray at `node`. No chunk's elements are looked at.
 ///
-/// # Errors
-/// `Corrupt` where it is none or a chunk does not lie in it, `Limit` where it has too many chunks or it takes too much to
-/// look at them.
-pub fn describe(around: &Surroundings, effort: &Effort, node: Index) -> Result<Array> {
+/// `Corrupt` if the node is no chunked ndarray or a chunk does not lie in it; `Limit` if it has too
+/// many chunks, or looking at them takes too much effort.
+pub fn describe(context: &Context, effort: &Effort, node: Index) -> Result<Array> {
     let effort = fields::description(effort);
-    let mut parser = Parser::new(around, &effort);
+    let mut parser = Parser::new(context, &effort);
     let fields = Fields::new(parser.document, node)?;
     let (dims, chunks) = parser.extent_and_chunks(&fields)?;
     let datatype = parser.datatype(&fields, chunks.first())?;
     parser.check_bytes(datatype.size)?;
-    let mappings = chunks.into_iter().map(|chunk| chunk.mapping(around));
+    let mappings = chunks.into_iter().map(|chunk| chunk.mapping(context));
     let storage = match shape::product(&dims)? {
         0 => Storage::Empty,
         _ => Storage::Virtual(mappings.collect()),
@@ -68,25 +68,26 @@ pub fn describe(around: &Surroundings, effort: &Effort, node: Index) -> Result<A
     })
 }
 
-/// The blocks that hold the elements of the chunked ndarray at `node`, but for those of damaged chunks.
+/// The blocks that hold the elements of the chunked ndarray at `node`, except the blocks of damaged
+/// chunks.
 ///
 /// # Errors
 /// As [`describe`].
-pub fn blocks(around: &Surroundings, effort: &Effort, node: Index) -> Result<Vec<Held>> {
+pub fn blocks(context: &Context, effort: &Effort, node: Index) -> Result<Vec<DataBlock>> {
     let effort = fields::description(effort);
-    let mut parser = Parser::new(around, &effort);
+    let mut parser = Parser::new(context, &effort);
     let fields = Fields::new(parser.document, node)?;
     let (_, chunks) = parser.extent_and_chunks(&fields)?;
     let held = chunks.iter().map(|chunk| {
-        let (contents, externals) = (&around.contents, &around.externals);
-        ndarray::held(parser.document, contents, externals, chunk.ndarray)
+        let (contents, externals) = (&context.contents, &context.externals);
+        ndarray::data_block(parser.document, contents, externals, chunk.ndarray)
     });
     // Of a damaged chunk nothing is served.
     let held = held.filter(|held| !matches!(held, Err(Error::Corrupt { .. })));
     held.filter_map(Result::transpose).collect()
 }
 
-impl Surroundings {
+impl Context {
     fn ndarray(&self, node: Index, effort: &Effort) -> ndarray::Ndarray {
         let document = Reading::new(self.tree.document(), effort);
         ndarray::describe(document, &self.contents, &self.externals, node)
@@ -101,7 +102,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn mapping(self, around: &Surroundings) -> Mapping {
+    fn mapping(self, context: &Context) -> Mapping {
         let axis = |(&start, &length): (&u64, &u64)| Axis {
             start,
             ..Axis::whole(length)
@@ -110,8 +111,8 @@ impl Chunk {
         Mapping {
             region: Region::Regular(axes.collect()),
             source_region: Region::All,
-            source: Arc::new(Source {
-                around: around.clone(),
+            source: Arc::new(ChunkSource {
+                context: context.clone(),
                 ndarray: self.ndarray,
             }),
         }
@@ -120,14 +121,14 @@ impl Chunk {
 
 /// The ndarray of a chunk, described when its elements are asked for: it may be in another file.
 #[derive(Debug)]
-struct Source {
-    around: Surroundings,
+struct ChunkSource {
+    context: Context,
     ndarray: Index,
 }
 
-impl VirtualSource for Source {
+impl VirtualSource for ChunkSource {
     fn open(&self) -> Result<Option<OpenSource>> {
-        let array = self.around.ndarray(self.ndarray, &Effort::default()).array;
+        let array = self.context.ndarray(self.ndarray, &Effort::default()).array;
         match &array.storage {
             Err(error) => Err(error.clone()),
             Ok(_) => Ok(Some(OpenSource {
@@ -147,23 +148,23 @@ impl VirtualSource for Source {
 }
 
 struct Parser<'a> {
-    around: &'a Surroundings,
+    context: &'a Context,
     document: Reading<'a>,
-    /// Entries of chunks and bytes of references that may still be looked at: the same long ones may be named again
-    /// and again.
+    /// Entries of chunks and bytes of references that may still be looked at. The same long entry
+    /// may be named many times.
     entries_left: usize,
     /// Chunks that may still be described because they do not say their shape.
     shapeless_left: usize,
-    /// Elements that may still stand in the tree, those that are named again counted again: who reads the array makes
-    /// them of the tree each time.
+    /// Inline elements that the chunks may still have. An inline array that is named twice counts
+    /// twice, because a reader of the array parses it twice.
     elements_left: u64,
 }
 
 impl<'a> Parser<'a> {
-    fn new(around: &'a Surroundings, effort: &'a Effort) -> Self {
+    fn new(context: &'a Context, effort: &'a Effort) -> Self {
         Parser {
-            around,
-            document: Reading::new(around.tree.document(), effort),
+            context,
+            document: Reading::new(context.tree.document(), effort),
             entries_left: limits::CHUNK_ENTRIES,
             shapeless_left: limits::SHAPELESS_CHUNKS,
             elements_left: limits::CHUNK_ELEMENTS,
@@ -236,7 +237,7 @@ impl<'a> Parser<'a> {
         let most = to_u64(limits::SHAPELESS_CHUNKS);
         self.shapeless_left = (self.shapeless_left.checked_sub(1))
             .ok_or_else(|| Error::limit("chunks without a shape", most))?;
-        let (contents, externals) = (&self.around.contents, &self.around.externals);
+        let (contents, externals) = (&self.context.contents, &self.context.externals);
         ndarray::extent(self.document, contents, externals, ndarray)
     }
 
@@ -264,7 +265,7 @@ impl<'a> Parser<'a> {
 
     /// As the tree has it, for no more than may still be looked at.
     fn meant(&mut self, node: Index) -> Result<Option<Index>> {
-        let meant = self.around.tree.meant(node, &mut self.entries_left);
+        let meant = self.context.tree.meant(node, &mut self.entries_left);
         match (meant, self.entries_left) {
             (None, 0) => Err(too_many_entries()),
             _ => Ok(meant),

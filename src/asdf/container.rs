@@ -3,13 +3,13 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use crate::asdf::chunked_ndarray::{self, Surroundings};
+use crate::asdf::chunked_ndarray::{self, Context};
 use crate::asdf::content::Contents;
 use crate::asdf::external::Externals;
 use crate::asdf::fields::{Fields, Reading};
 use crate::asdf::header::{self, Header};
-use crate::asdf::ndarray::{self, Held, Ndarray};
-use crate::asdf::nodes::{Caches, Known, Nodes};
+use crate::asdf::ndarray::{self, DataBlock, Ndarray};
+use crate::asdf::nodes::{Caches, DescribedNode, Nodes};
 use crate::asdf::tree::{Kind, Target, Tree};
 use crate::asdf::yaml::compose::compose;
 use crate::asdf::yaml::resolve::{self, CoreTag};
@@ -50,9 +50,9 @@ pub struct File {
 }
 
 impl File {
-    /// Opens a file: reads its header and tree, and walks its blocks. The files that ndarrays take
-    /// their data from are sought among the `neighbours`, once they are asked for; what is kept is in the `caches` of
-    /// the mount.
+    /// Opens a file: reads its header and tree, and walks its blocks. Other files that hold
+    /// elements of ndarrays are sought among the `neighbours` when they are asked for. The `caches`
+    /// belong to the mount.
     ///
     /// A tree that cannot be read leaves an empty root with the error on it, and the blocks.
     ///
@@ -108,7 +108,7 @@ impl File {
             .ok_or(Error::NotFound)
     }
 
-    fn known(&self, id: NodeId) -> Result<Known> {
+    fn known(&self, id: NodeId) -> Result<DescribedNode> {
         if let Some(known) = self.nodes.get(id) {
             return Ok(known);
         }
@@ -119,7 +119,7 @@ impl File {
         Ok(known)
     }
 
-    fn described(&self, id: NodeId) -> Result<Known> {
+    fn described(&self, id: NodeId) -> Result<DescribedNode> {
         let index = self.index(id)?;
         let document = self.tree.document();
         let mut block = None;
@@ -150,32 +150,32 @@ impl File {
             tag: document.tag(index).cloned(),
             error,
         });
-        Ok(Known { node, block })
+        Ok(DescribedNode { node, block })
     }
 
     /// The array that the chunks of a group make, where it is a chunked ndarray.
     fn assembled(&self, index: Index) -> Option<Result<Array>> {
         let tag = self.tree.document().tag(index)?;
         let is_chunked = self.tree.kind(index) == Kind::Group && chunked_ndarray::is_tag(tag);
-        is_chunked.then(|| chunked_ndarray::describe(&self.surroundings(), &self.effort, index))
+        is_chunked.then(|| chunked_ndarray::describe(&self.context(), &self.effort, index))
     }
 
     fn reading(&self) -> Reading<'_> {
         Reading::new(self.tree.document(), &self.effort)
     }
 
-    fn surroundings(&self) -> Surroundings {
-        Surroundings {
+    fn context(&self) -> Context {
+        Context {
             tree: Arc::clone(&self.tree),
             contents: Arc::clone(&self.contents),
             externals: Arc::clone(&self.externals),
         }
     }
 
-    fn verify(&self, held: &Held, read_all: &ReadAll<'_>) -> Result<()> {
+    fn verify(&self, held: &DataBlock, read_all: &ReadAll<'_>) -> Result<()> {
         match held {
-            Held::Here(place) => self.contents.verify(*place, read_all),
-            Held::There(other) => other.verify(0, read_all),
+            DataBlock::Internal(place) => self.contents.verify(*place, read_all),
+            DataBlock::External(other) => other.verify(0, read_all),
         }
     }
 }
@@ -392,17 +392,16 @@ impl Extras for File {
     fn compression_of(&self, id: NodeId) -> Result<Option<String>> {
         let block = match self.known(id)?.block {
             None => return Ok(None),
-            Some(Held::Here(place)) => self.contents.block(place)?.compression_name(),
-            Some(Held::There(other)) => other.block(0)?.compression_name(),
+            Some(DataBlock::Internal(place)) => self.contents.block(place)?.compression_name(),
+            Some(DataBlock::External(other)) => other.block(0)?.compression_name(),
         };
         Ok(Some(block))
     }
 
     fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()> {
-        let Known { node, block } = self.known(id)?;
+        let DescribedNode { node, block } = self.known(id)?;
         if node.assembled.is_some() {
-            let blocks =
-                chunked_ndarray::blocks(&self.surroundings(), &self.effort, self.index(id)?)?;
+            let blocks = chunked_ndarray::blocks(&self.context(), &self.effort, self.index(id)?)?;
             let mut blocks = blocks.iter();
             return blocks.try_for_each(|block| self.verify(block, read_all));
         }

@@ -1,4 +1,4 @@
-//! What blocks hold: their content as arrays of bytes, and whether it has its checksum.
+//! The content of blocks as arrays of bytes, and the check of their checksums.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,25 +23,26 @@ use crate::source::SharedSource;
 pub struct Contents {
     source: SharedSource,
     blocks: Blocks,
-    cells: Mutex<LruCache<usize, Arc<Cell>>>,
-    /// The blocks that were found to have their checksums.
-    sound: Vec<AtomicBool>,
+    cached: Mutex<LruCache<usize, Arc<CachedBlock>>>,
+    /// The blocks whose checksums were compared and right.
+    verified_blocks: Vec<AtomicBool>,
     kept: Kept,
 }
 
-/// What is known of a block that was asked for lately.
+/// A block that was asked for lately.
 #[derive(Debug)]
-struct Cell {
+struct CachedBlock {
     block: Block,
     array: OnceLock<Arc<Array>>,
     base: OnceLock<Arc<Array>>,
-    /// Why it was found not to be sound. Locked while that is found out, so that one thread does.
+    /// Why the block's checksum is wrong. It is locked while the checksum is computed, so that
+    /// one thread computes it.
     fault: Mutex<Option<Error>>,
 }
 
-impl Cell {
+impl CachedBlock {
     fn new(block: Block) -> Self {
-        Cell {
+        CachedBlock {
             block,
             array: OnceLock::new(),
             base: OnceLock::new(),
@@ -55,9 +56,9 @@ impl Contents {
     pub fn new(source: SharedSource, blocks: Blocks) -> Self {
         Contents {
             source,
-            sound: blocks.list.iter().map(|_| AtomicBool::default()).collect(),
+            verified_blocks: blocks.list.iter().map(|_| AtomicBool::default()).collect(),
             blocks,
-            cells: Mutex::new(LruCache::sparse(limits::BLOCK_CACHE)),
+            cached: Mutex::new(LruCache::sparse(limits::BLOCK_CACHE)),
             kept: Kept::default(),
         }
     }
@@ -72,21 +73,21 @@ impl Contents {
     /// # Errors
     /// `NotFound` past the last, otherwise as its header is damaged.
     pub fn block(&self, place: usize) -> Result<Block> {
-        self.cell(place).map(|cell| cell.block.clone())
+        self.cached_block(place).map(|cached| cached.block.clone())
     }
 
-    fn cell(&self, place: usize) -> Result<Arc<Cell>> {
-        if let Some(cell) = self.cells().get(&place) {
-            return Ok(Arc::clone(cell));
+    fn cached_block(&self, place: usize) -> Result<Arc<CachedBlock>> {
+        if let Some(cached_block) = self.cached().get(&place) {
+            return Ok(Arc::clone(cached_block));
         }
         let block = Block::read(&*self.source, self.blocks.at(place)?)?;
-        let mut cells = self.cells();
-        let cell = cells.get_or_insert(place, || Arc::new(Cell::new(block)));
-        Ok(Arc::clone(cell))
+        let mut cached = self.cached();
+        let cached_block = cached.get_or_insert(place, || Arc::new(CachedBlock::new(block)));
+        Ok(Arc::clone(cached_block))
     }
 
-    fn cells(&self) -> MutexGuard<'_, LruCache<usize, Arc<Cell>>> {
-        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cached(&self) -> MutexGuard<'_, LruCache<usize, Arc<CachedBlock>>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The content as bytes: a plain block as it stands in the file.
@@ -94,11 +95,11 @@ impl Contents {
     /// # Errors
     /// As the header is damaged; what cannot be decoded is an error of the array's storage.
     pub fn array(&self, place: usize) -> Result<Arc<Array>> {
-        let cell = self.cell(place)?;
-        if let Some(array) = cell.array.get() {
+        let cached = self.cached_block(place)?;
+        if let Some(array) = cached.array.get() {
             return Ok(Arc::clone(array));
         }
-        let block = &cell.block;
+        let block = &cached.block;
         let storage = match block.size() {
             Ok(length) if block.is_plain() => {
                 Ok(Storage::Extents(vec![self.extent(block, 0, length)]))
@@ -109,7 +110,7 @@ impl Contents {
         let array = Arc::new(bytes(block, storage));
         match is_passing {
             true => Ok(array),
-            false => Ok(Arc::clone(cell.array.get_or_init(|| array))),
+            false => Ok(Arc::clone(cached.array.get_or_init(|| array))),
         }
     }
 
@@ -119,11 +120,11 @@ impl Contents {
     /// # Errors
     /// As the header is damaged, or the block cannot be decoded.
     pub fn base(&self, place: usize) -> Result<Arc<Array>> {
-        let cell = self.cell(place)?;
-        let block = &cell.block;
+        let cached = self.cached_block(place)?;
+        let block = &cached.block;
         let array = match block.is_plain() {
             false => self.array(place)?,
-            true => Arc::clone(cell.base.get_or_init(|| {
+            true => Arc::clone(cached.base.get_or_init(|| {
                 let plain = |length| Plain::new(self.extent(block, 0, length));
                 let storage = block.size().map(plain);
                 let storage = storage.map(|plain| Storage::Encoded(Arc::new(plain)));
@@ -145,24 +146,24 @@ impl Contents {
         }
     }
 
-    /// Compares the block with its checksum. The specification has the sum of the stored bytes; most
-    /// compressed blocks were written with that of the decoded ones.
+    /// Compares the block with its checksum. The specification wants the sum of the stored bytes;
+    /// most compressed blocks were written with the sum of the decoded bytes.
     ///
     /// # Errors
     /// `Corrupt` where it is neither, otherwise as the block cannot be read.
     pub fn verify(&self, place: usize, read_all: &ReadAll<'_>) -> Result<()> {
-        let cell = self.cell(place)?;
-        let sound = self.sound.get(place).ok_or(Error::NotFound)?;
-        let mut fault = cell.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        if sound.load(Ordering::Relaxed) {
+        let cached = self.cached_block(place)?;
+        let is_verified = self.verified_blocks.get(place).ok_or(Error::NotFound)?;
+        let mut fault = cached.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_verified.load(Ordering::Relaxed) {
             return Ok(());
         }
         if let Some(error) = &*fault {
             return Err(error.clone());
         }
-        let verified = self.verified(place, &cell.block, read_all);
+        let verified = self.verified(place, &cached.block, read_all);
         match &verified {
-            Ok(()) => sound.store(true, Ordering::Relaxed),
+            Ok(()) => is_verified.store(true, Ordering::Relaxed),
             Err(error) if error.is_passing() => {}
             Err(error) => *fault = Some(error.clone()),
         }

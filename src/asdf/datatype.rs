@@ -7,11 +7,11 @@ use crate::limits;
 use crate::model::datatype::{ByteOrder, Charset, Class, Datatype, Member, StringPadding};
 use crate::wire::to_u64;
 
-/// Parses the datatype that `node` describes; `order` is the byte order of what does not say its own.
+/// Parses the datatype that `node` describes. `order` is the byte order of a type that does not
+/// name its own.
 ///
-/// # Errors
-/// `Corrupt` where it is none or its elements are over 4 GiB, `Limit` for one that nests too deep, has too many fields
-/// or too long names, or takes too much to look at.
+/// `Corrupt` if the node is no datatype or its elements are over 4 GiB; `Limit` if it nests too
+/// deep, has too many fields or too long names, or takes too much effort.
 pub fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Result<Datatype> {
     let mut parser = Parser {
         document,

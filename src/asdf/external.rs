@@ -16,16 +16,16 @@ use crate::source::file::Fingerprint;
 use crate::source::neighbour::Neighbour;
 use crate::source::neighbours::Neighbours;
 
-/// A file, and what is in it, or why that cannot be read. A damaged one stays open as well: once it has changed, all that
-/// was told of it has.
-type Found = (Arc<Neighbour>, Result<Arc<Contents>>);
+/// A file with its first block, or the reason why that block cannot be read. A damaged file stays
+/// open as well, so that a change of it is noticed.
+type OpenedFile = (Arc<Neighbour>, Result<Arc<Contents>>);
 
-/// The other files, opened when they are asked for. What may be opened is for the neighbours to say. Those that were
-/// used last stay open; each is one, whatever the names that lead to it.
+/// The other files, opened when they are asked for. The neighbours decide what may be opened. The
+/// files that were used last stay open. A file that several names lead to is opened once.
 #[derive(Debug)]
 pub struct Externals {
     neighbours: Arc<Neighbours>,
-    files: Mutex<LruCache<Fingerprint, Found>>,
+    files: Mutex<LruCache<Fingerprint, OpenedFile>>,
 }
 
 impl Externals {
@@ -37,7 +37,7 @@ impl Externals {
         }
     }
 
-    fn files(&self) -> MutexGuard<'_, LruCache<Fingerprint, Found>> {
+    fn files(&self) -> MutexGuard<'_, LruCache<Fingerprint, OpenedFile>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

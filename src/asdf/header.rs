@@ -21,9 +21,10 @@ const MAGIC: &[u8] = b"#ASDF";
 pub struct Header {
     /// The file format version, as the header line has it.
     pub version: String,
-    /// Where the tree's text is, to the end of the line of its end marker; none in a file without a tree.
+    /// The range of the tree's text, up to the end of the line of its end marker; none in a file
+    /// without a tree.
     pub tree: Option<Range<u64>>,
-    /// Why the tree's text is not a whole one.
+    /// Why the tree's text is not complete.
     pub error: Option<Error>,
     /// Where the search for the first block begins.
     pub end: u64,
@@ -45,7 +46,7 @@ pub fn is_asdf(source: &dyn Source) -> Result<bool> {
 /// `Corrupt` where the file does not begin as ASDF files do, `Unsupported` for a major version
 /// over 1.
 pub fn read(source: &dyn Source) -> Result<Header> {
-    let mut text = Window::new(source);
+    let mut text = TextWindow::new(source);
     let version = version(first_line(text.from(0)?))?;
     let mut at = text.line_end(0)?;
     while text.from(at)?.first() == Some(&b'#') {
@@ -95,7 +96,7 @@ fn version(line: &[u8]) -> Result<String> {
 }
 
 /// The end of the tree that begins at `start`, and why it is not a proper end.
-fn tree_end(text: &mut Window<'_>, start: u64) -> Result<(u64, Option<Error>)> {
+fn tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let (end, error) = any_tree_end(text, start)?;
     match end.saturating_sub(start) > limits::TREE_BYTES {
         true => Ok((end, Some(too_long()))),
@@ -104,7 +105,7 @@ fn tree_end(text: &mut Window<'_>, start: u64) -> Result<(u64, Option<Error>)> {
 }
 
 /// The same, however long the tree is.
-fn any_tree_end(text: &mut Window<'_>, start: u64) -> Result<(u64, Option<Error>)> {
+fn any_tree_end(text: &mut TextWindow<'_>, start: u64) -> Result<(u64, Option<Error>)> {
     let mut searched = start;
     loop {
         text.from(searched)?;
@@ -124,7 +125,7 @@ fn any_tree_end(text: &mut Window<'_>, start: u64) -> Result<(u64, Option<Error>
             _ if end.saturating_sub(start) >= limits::TREE_BYTES => {
                 return Ok((end, Some(too_long())));
             }
-            _ => searched = end.saturating_sub(Window::LEAST).max(start),
+            _ => searched = end.saturating_sub(TextWindow::LEAST).max(start),
         }
     }
 }
@@ -157,22 +158,23 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c)
 }
 
-/// A piece of the file that moves on with what is looked at.
-struct Window<'a> {
+/// A piece of the file that follows the position that is looked at.
+struct TextWindow<'a> {
     source: &'a dyn Source,
     /// Where the piece begins in the file.
     start: u64,
     bytes: Vec<u8>,
 }
 
-impl<'a> Window<'a> {
+impl<'a> TextWindow<'a> {
     const PIECE: u64 = 64 << 10;
 
-    /// More bytes than this are there after any place, unless the file ends before: a marker with its line breaks, or a block's magic.
+    /// Bytes that are available behind every position unless the file ends before them: enough for
+    /// an end marker with its line breaks, or a block's magic.
     const LEAST: u64 = 8;
 
     fn new(source: &'a dyn Source) -> Self {
-        Window {
+        TextWindow {
             source,
             start: 0,
             bytes: Vec::new(),

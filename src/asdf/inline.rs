@@ -1,8 +1,8 @@
 //! Inline data: an ndarray whose elements are scalars of the tree, made bytes.
 //!
-//! Elements become what NumPy makes of them, since that is how the reference library reads them; a
-//! null, which it masks, becomes zero, and is told apart by `nulls`. What it would write in another way than it
-//! stands in the tree, as `yes` where the datatype is text, is an error.
+//! Elements become what NumPy makes of them, because the reference library reads them with NumPy.
+//! It masks a null; here a null becomes zero, and [`nulls`] finds it. A scalar that NumPy would
+//! write differently, such as `yes` with a text datatype, is an error.
 
 use crate::asdf::datatype;
 use crate::asdf::fields::{Reading, corrupt, look};
@@ -29,11 +29,11 @@ pub struct Inline {
     pub bytes: Vec<u8>,
 }
 
-/// Reads nested lists. Without a datatype it is told from the scalars, which are `order` then.
+/// Reads nested lists. Without a datatype, the scalars tell the type, and `order` is its byte
+/// order.
 ///
-/// # Errors
-/// `Corrupt` where lists of one level differ in length or an element does not fit the datatype;
-/// `Limit` where there are more elements than aliases may bring in, or it takes too much to look at them.
+/// `Corrupt` if lists of one level differ in length or an element does not fit the datatype;
+/// `Limit` if aliases bring in too many elements, or looking at them takes too much effort.
 pub fn read(
     document: Reading<'_>,
     data: Index,
@@ -68,7 +68,8 @@ pub fn read(
     })
 }
 
-/// Which elements of inline data of this extent are null, a byte each, C order; `None` where none is.
+/// Which elements of inline data of this extent are null: one byte for each element, in C order;
+/// `None` if no element is null.
 ///
 /// # Errors
 /// As `read`.
@@ -161,8 +162,8 @@ fn each(
     }
 }
 
-/// The type that holds all elements: text, complex, float64, int64, uint64 or bool8. Whole numbers of which some need
-/// int64 and others uint64 are float64, as NumPy has it.
+/// The type that holds all elements: text, complex, float64, int64, uint64 or bool8. Whole numbers
+/// are float64 if some need int64 and others uint64, as in NumPy.
 fn inferred(
     document: Reading<'_>,
     data: Index,
@@ -281,7 +282,8 @@ fn put_text(text: &str, datatype: &Datatype, bytes: &mut Vec<u8>) -> Result<()> 
     padded(units, datatype.size, bytes)
 }
 
-/// The text that a scalar is where the datatype is text: of a number or a date, only what Python writes the same.
+/// The text of a scalar whose datatype is text. A number or a date is accepted only if Python
+/// writes it the same way.
 fn written<'a>(document: Reading<'a>, node: Index) -> Result<&'a str> {
     let number = spelt(document, node)?;
     let text = document.document().text(node);

@@ -19,25 +19,25 @@ use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
 use crate::wire::to_u64;
 
-/// Bytes that follow each other in a plain block from which on they are read where they stand.
+/// Bytes of adjacent elements in a plain block from which on they are read directly from the file.
 const LONG_RUN: u64 = 4096;
 
-/// What a node with an ndarray's tag describes.
+/// The description of a node with an ndarray's tag.
 #[derive(Debug)]
 pub struct Ndarray {
     /// The array; of a node that describes none, an empty one whose storage is the error.
     pub array: Array,
     /// The block that holds its elements.
-    pub block: Option<Held>,
+    pub block: Option<DataBlock>,
 }
 
 /// The block that holds an ndarray's elements.
 #[derive(Debug, Clone)]
-pub enum Held {
-    /// At this place in the file.
-    Here(usize),
-    /// The first of another file.
-    There(Arc<Contents>),
+pub enum DataBlock {
+    /// A block of this file, by its number.
+    Internal(usize),
+    /// The first block of another file.
+    External(Arc<Contents>),
 }
 
 /// Whether a resolved tag is an ndarray's, in any version or without one.
@@ -80,10 +80,10 @@ pub fn describe(
     }
 }
 
-/// The extent of the ndarray at `node`, and whether its elements stand in the tree, where they are not looked at.
+/// The extent of the ndarray at `node`, and whether its elements stand in the tree. Elements in the
+/// tree are not looked at.
 ///
-/// # Errors
-/// As the array's storage has, but for what is wrong with elements in the tree.
+/// The errors of the array's storage, except errors of elements in the tree.
 pub fn extent(
     document: Reading<'_>,
     contents: &Contents,
@@ -111,12 +111,12 @@ pub fn extent(
 ///
 /// # Errors
 /// As there is none, or the file that has it cannot be opened.
-pub fn held(
+pub fn data_block(
     document: Reading<'_>,
     contents: &Contents,
     externals: &Externals,
     node: Index,
-) -> Result<Option<Held>> {
+) -> Result<Option<DataBlock>> {
     if document.items(node).is_some() {
         return Ok(None);
     }
@@ -126,11 +126,11 @@ pub fn held(
         externals,
     };
     let source = Fields::new(document, node)?.get("source");
-    source.map(|source| parser.held(source)).transpose()
+    source.map(|source| parser.data_block(source)).transpose()
 }
 
-/// Which elements of inline data are null, a byte each, of the array's shape; `None` where none is, or
-/// the data does not stand in the tree.
+/// Which elements of inline data are null: one byte for each element, in the array's shape. `None`
+/// if no element is null, or the data does not stand in the tree.
 ///
 /// # Errors
 /// As the data is damaged.
@@ -198,11 +198,11 @@ enum Length {
 /// Where an ndarray's elements are.
 enum Elements<'a> {
     Stored(Fields<'a>, Index),
-    Inline(InTree),
+    Inline(InlineData),
 }
 
 /// An ndarray whose elements stand in the tree.
-struct InTree {
+struct InlineData {
     data: Index,
     datatype: Option<Datatype>,
     shape: Option<Index>,
@@ -210,7 +210,7 @@ struct InTree {
 }
 
 impl<'a> Parser<'a> {
-    fn array(&self, node: Index, block: &mut Option<Held>) -> Result<Array> {
+    fn array(&self, node: Index, block: &mut Option<DataBlock>) -> Result<Array> {
         match self.elements(node)? {
             Elements::Inline(inline) => self.inline(inline),
             Elements::Stored(fields, source) => self.stored(&fields, source, block),
@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
 
     fn elements(&self, node: Index) -> Result<Elements<'a>> {
         if self.document.items(node).is_some() {
-            return Ok(Elements::Inline(InTree {
+            return Ok(Elements::Inline(InlineData {
                 data: node,
                 datatype: None,
                 shape: None,
@@ -240,7 +240,7 @@ impl<'a> Parser<'a> {
                 let datatype = fields.get("datatype");
                 let datatype =
                     datatype.map(|datatype| datatype::parse(self.document, datatype, order));
-                Ok(Elements::Inline(InTree {
+                Ok(Elements::Inline(InlineData {
                     data,
                     datatype: datatype.transpose()?,
                     shape: fields.get("shape"),
@@ -252,7 +252,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn inline(&self, array: InTree) -> Result<Array> {
+    fn inline(&self, array: InlineData) -> Result<Array> {
         let inline = inline::read(self.document, array.data, array.datatype, array.order)?;
         Ok(Array {
             datatype: inline.datatype,
@@ -265,7 +265,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn inline_dims(&self, array: &InTree) -> Result<Vec<u64>> {
+    fn inline_dims(&self, array: &InlineData) -> Result<Vec<u64>> {
         let dims = inline::extent(self.document, array.data, array.datatype.as_ref())?;
         self.agreed(array.shape, dims)
     }
@@ -294,7 +294,7 @@ impl<'a> Parser<'a> {
         &self,
         fields: &Fields<'_>,
         source: Index,
-        block: &mut Option<Held>,
+        block: &mut Option<DataBlock>,
     ) -> Result<Array> {
         let order = datatype::byte_order(self.document, fields.need("byteorder")?)?;
         let datatype = match fields.get("datatype") {
@@ -309,7 +309,7 @@ impl<'a> Parser<'a> {
         };
         let strides = fields.get("strides");
         let strides = strides.map(|strides| self.strides(strides, lengths.len()));
-        let view = View {
+        let view = BlockView {
             datatype,
             lengths,
             offset,
@@ -319,22 +319,24 @@ impl<'a> Parser<'a> {
             Some(_) => Layout::External,
             None => Layout::Block,
         };
-        let array = self.held(source).and_then(|held| match block.insert(held) {
-            Held::Here(place) => view.over(self.contents, *place, layout),
-            Held::There(other) => view.over(other, 0, layout),
-        });
+        let array = self
+            .data_block(source)
+            .and_then(|found| match block.insert(found) {
+                DataBlock::Internal(place) => view.over(self.contents, *place, layout),
+                DataBlock::External(other) => view.over(other, 0, layout),
+            });
         Ok(array.unwrap_or_else(|error| view.unreadable(layout, error)))
     }
 
     /// The block that a `source` names.
-    fn held(&self, source: Index) -> Result<Held> {
+    fn data_block(&self, source: Index) -> Result<DataBlock> {
         fields::look(self.document, source)?;
         match external_name(self.document, source) {
             Some(file) => {
                 let contents = self.externals.open(&file, self.document.effort());
-                contents.map(Held::There)
+                contents.map(DataBlock::External)
             }
-            None => self.place(source).map(Held::Here),
+            None => self.place(source).map(DataBlock::Internal),
         }
     }
 
@@ -398,14 +400,14 @@ fn fixed(lengths: &[Length]) -> Option<Vec<u64>> {
 }
 
 /// How an ndarray lies over a block.
-struct View {
+struct BlockView {
     datatype: Datatype,
     lengths: Vec<Length>,
     offset: u64,
     strides: Option<Vec<i64>>,
 }
 
-impl View {
+impl BlockView {
     /// The array over the block at `place`.
     fn over(&self, contents: &Contents, place: usize, layout: Layout) -> Result<Array> {
         let block = contents.block(place)?;

@@ -1,8 +1,8 @@
-//! Described nodes that are kept, within limits for all ASDF files of a mount together.
+//! Described nodes that are kept, within bounds for all ASDF files of a mount together.
 
 use std::sync::Arc;
 
-use crate::asdf::ndarray::Held;
+use crate::asdf::ndarray::DataBlock;
 use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::{Node, NodeId, NodeKind};
@@ -11,28 +11,28 @@ use crate::wire::to_u64;
 /// Bytes up to which a described node is kept among the others.
 const SMALL: u64 = 64 << 10;
 
-/// What a node weighs that keeps another file open: not too many are to be.
+/// Weight of a node that keeps another file open, so that few of them are kept.
 const OPEN_FILE: u64 = 32 << 10;
 
 /// A node and the block that holds its elements.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct DescribedNode {
     /// The node.
     pub node: Arc<Node>,
     /// The block, of an ndarray that has one.
-    pub block: Option<Held>,
+    pub block: Option<DataBlock>,
 }
 
-impl Known {
+impl DescribedNode {
     fn weight(&self) -> u64 {
-        let own = to_u64(size_of::<Node>().saturating_add(size_of::<Known>()));
+        let own = to_u64(size_of::<Node>().saturating_add(size_of::<DescribedNode>()));
         let content = match (&self.node.kind, self.node.array()) {
             (NodeKind::Text(text), _) => to_u64(text.len()),
             (_, Some(array)) => array.weight(),
             _ => 0,
         };
         let file = match self.block {
-            Some(Held::There(_)) => OPEN_FILE,
+            Some(DataBlock::External(_)) => OPEN_FILE,
             _ => 0,
         };
         own.saturating_add(content).saturating_add(file)
@@ -42,8 +42,8 @@ impl Known {
 /// For all files of a mount.
 #[derive(Debug, Clone)]
 pub struct Caches {
-    small: Arc<SharedLru<NodeId, Known>>,
-    large: Arc<SharedLru<NodeId, Known>>,
+    small: Arc<SharedLru<NodeId, DescribedNode>>,
+    large: Arc<SharedLru<NodeId, DescribedNode>>,
 }
 
 impl Default for Caches {
@@ -58,8 +58,8 @@ impl Default for Caches {
 /// The nodes of one file.
 #[derive(Debug)]
 pub struct Nodes {
-    small: FileLru<NodeId, Known>,
-    large: FileLru<NodeId, Known>,
+    small: FileLru<NodeId, DescribedNode>,
+    large: FileLru<NodeId, DescribedNode>,
 }
 
 impl Nodes {
@@ -72,12 +72,12 @@ impl Nodes {
     }
 
     /// The node, if it is kept.
-    pub fn get(&self, id: NodeId) -> Option<Known> {
+    pub fn get(&self, id: NodeId) -> Option<DescribedNode> {
         self.small.get(id).or_else(|| self.large.get(id))
     }
 
     /// Keeps a node. Large ones do not take the place of small ones.
-    pub fn put(&self, id: NodeId, known: Known) {
+    pub fn put(&self, id: NodeId, known: DescribedNode) {
         let weight = known.weight();
         match weight {
             0..=SMALL => self.small.put(id, known, weight),

@@ -40,21 +40,23 @@ pub enum Kind {
 pub struct Tree {
     document: Document,
     groups: HashMap<Index, Group>,
-    /// Those of all mappings, each one's behind those of the one before.
+    /// The entries of all mappings, one mapping after another.
     entries: Vec<Entry>,
-    /// For each entry the slot of one of its mapping, in the order of the keys' texts, and of their numbers.
+    /// For each mapping the slots of its entries, sorted by the text of the key and then by its
+    /// number.
     sorted: Vec<u32>,
-    /// What few mappings have.
-    rests: HashMap<Index, Rest>,
-    /// What parts the text and the number in the names of different keys of one text; no key has it before a number at its end.
+    /// Details that few mappings have.
+    details: HashMap<Index, MappingDetails>,
+    /// The separator between text and number in the names of different keys with one text. No key
+    /// of the document ends in it and a number.
     mark: String,
     /// By the nodes' numbers.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<Location>>,
 }
 
 /// Where a node stands: the entry `slot` of the group `parent`.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Location {
     parent: Index,
     slot: u32,
     /// Bytes of the names from the root to it.
@@ -77,8 +79,8 @@ struct Mapping {
 }
 
 #[derive(Debug, Default)]
-struct Rest {
-    /// By the slot of a key that is no text, that of the key that is its text.
+struct MappingDetails {
+    /// For the slot of a key that is no text: the slot of the text key with the same text.
     texts: HashMap<usize, usize>,
     error: Option<Error>,
 }
@@ -119,7 +121,7 @@ impl Tree {
             groups: HashMap::new(),
             entries: Vec::new(),
             sorted: Vec::new(),
-            rests: HashMap::new(),
+            details: HashMap::new(),
             mark: mark(&document),
             places: vec![None; document.count()],
             document,
@@ -185,7 +187,7 @@ impl Tree {
 
     /// Why a group does not show all that the text means it to hold.
     pub fn error(&self, group: Index) -> Option<&Error> {
-        self.rests.get(&group)?.error.as_ref()
+        self.details.get(&group)?.error.as_ref()
     }
 
     /// The number of a group's entries.
@@ -249,12 +251,13 @@ impl Tree {
         to_usize(u64::from(*slot)).ok()
     }
 
-    fn place(&self, node: Index) -> Option<Place> {
+    fn place(&self, node: Index) -> Option<Location> {
         let number = to_usize(u64::from(node.number())).ok()?;
         self.places.get(number).copied().flatten()
     }
 
-    /// The names from the root to the node's place; none where it has no place, or they are too long.
+    /// The names from the root to the node's place; none if it has no place, or the names are too
+    /// long.
     pub fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
         if !self.has_path(node) {
             return None;
@@ -276,8 +279,8 @@ impl Tree {
         node == Index::ROOT || bytes.is_some_and(|bytes| bytes <= to_u64(limits::TREE_PATH))
     }
 
-    /// The names that the `$ref` at `node` leads over: as its file shows them where that is this one, and from where
-    /// the tree does not lead on, and in another file, its own.
+    /// The names that the `$ref` at `node` leads over. Within this file they are the names as
+    /// shown, as far as the tree leads; in another file they are those of the reference.
     pub fn referred(&self, node: Index) -> Option<Vec<Vec<u8>>> {
         let uri = self.uri(node)?;
         if uri.len() > limits::TREE_PATH {
@@ -303,8 +306,8 @@ impl Tree {
         shown.collect()
     }
 
-    /// The node that a reference within this file names, wherever it stands: what is within an
-    /// ndarray too. References on the way are not followed. No more entries are looked at than are `left`.
+    /// The node that a reference within this file names, also within an ndarray. References on
+    /// the way are not followed. At most `left` entries are looked at.
     fn referenced(&self, reference: &Reference, left: &mut usize) -> Option<Index> {
         let document = &self.document;
         let step = |here: Index, name: &Vec<u8>| {
@@ -318,8 +321,9 @@ impl Tree {
         reference.names.iter().try_fold(Index::ROOT, step)
     }
 
-    /// The node itself; of a `$ref` that is not too long what it names in this file. No more entries of mappings and bytes of text are
-    /// looked at than are `left`; where that is too few, none is.
+    /// The node itself, or for a `$ref` within this file the node that it names. At most `left`
+    /// entries of mappings and bytes of text are looked at; `None` if that is too few, or the
+    /// `$ref` is too long.
     pub fn meant(&self, node: Index, left: &mut usize) -> Option<Index> {
         spend(left, self.document.pairs(node).map_or(1, <[_]>::len))?;
         let Some(uri) = self.uri(node) else {
@@ -339,8 +343,8 @@ impl Tree {
     /// The entry that one step of a pointer means: a key that is text before any other.
     fn referenced_slot(&self, group: Index, name: &[u8]) -> Option<usize> {
         let first = self.slot(group, name)?;
-        let rest = self.rests.get(&group);
-        let text = rest.and_then(|rest| rest.texts.get(&first));
+        let details = self.details.get(&group);
+        let text = details.and_then(|details| details.texts.get(&first));
         Some(text.copied().unwrap_or(first))
     }
 
@@ -394,7 +398,7 @@ impl Tree {
             }
             let length = u32::try_from(length).unwrap_or(u32::MAX);
             let above = self.place(parent).map_or(0, |place| place.path);
-            let place = Place {
+            let place = Location {
                 parent,
                 slot: u32::try_from(here).unwrap_or(u32::MAX),
                 path: above.saturating_add(length),
@@ -422,7 +426,7 @@ impl Tree {
             None => Group::Sequence,
             Some((pairs, error)) => {
                 if error.is_some() {
-                    self.rests.entry(node).or_default().error = error;
+                    self.details.entry(node).or_default().error = error;
                 }
                 Group::Mapping(self.add_mapping(node, &pairs))
             }
@@ -468,7 +472,7 @@ impl Tree {
         self.entries.extend(entries);
         self.sorted.extend(sorted);
         if !texts.is_empty() {
-            self.rests.entry(node).or_default().texts = texts;
+            self.details.entry(node).or_default().texts = texts;
         }
         mapping
     }
@@ -485,8 +489,8 @@ fn at(entries: &[Entry], slot: u32) -> Option<&Entry> {
     entries.get(to_usize(u64::from(slot)).ok()?)
 }
 
-/// `%~`, or with the fewest tildes with which no key ends before a number: a long run of them in one key makes no other
-/// name long.
+/// `%~`, or a `%` with the fewest tildes that no key has before a number at its end. A long run
+/// of tildes in one key makes no other name long.
 fn mark(document: &Document) -> String {
     let tildes = document.keys().filter_map(|key| {
         let text = key.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Small structures at growing offsets, many of which are read at once where they lie close together.
+//! Small structures at growing offsets. Structures that lie close together are read in one piece.
 
 use std::ops::Range;
 

@@ -53,7 +53,8 @@ pub struct Document {
     /// The pairs of all mappings.
     pairs: Vec<(Index, Index)>,
     tags: Vec<Arc<str>>,
-    /// Keys that are no scalars, in order, with the places of their texts: that of the first use, be it an alias.
+    /// Keys that are no scalars, in order, with the spans of their texts: the text of the first
+    /// use, which may be an alias.
     collection_keys: Vec<(Index, Span)>,
     /// Where the text stands in the file.
     start: u64,

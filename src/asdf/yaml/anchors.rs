@@ -1,4 +1,5 @@
-//! Names of anchors and aliases: letters, digits, `-` and `_` in YAML 1.1, almost anything in 1.2, which the parser has.
+//! Names of anchors and aliases. In YAML 1.1 they consist of letters, digits, `-` and `_`; in
+//! YAML 1.2, which the parser reads, of almost anything.
 
 /// How far a name goes, by either version.
 #[derive(Debug, PartialEq, Eq)]

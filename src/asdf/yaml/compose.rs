@@ -15,8 +15,9 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::to_u64;
 
-/// Composes the first document of `text`, which stands at absolute offset `start` of the file. That there is more is an
-/// error [of its own](Document::rest): damage may have ended it early.
+/// Composes the first document of `text`, which stands at absolute offset `start` of the file.
+/// More text behind the document is an error [of its own](Document::rest): damage may have ended
+/// the document early.
 ///
 /// # Errors
 /// `Corrupt` where the text is no YAML or names an anchor that is not there, `Limit` where it is
@@ -124,7 +125,7 @@ enum Progress {
 }
 
 /// A collection whose end has not come yet.
-struct Open {
+struct OpenCollection {
     node: Index,
     kind: Kind,
     /// Whether it stands within brackets.
@@ -141,7 +142,7 @@ struct Composer<'a> {
     tags: Tags,
     /// By the parser's number.
     anchors: Vec<Option<Index>>,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     /// What the open collections hold so far, keys and values in turn.
     children: Vec<Index>,
     /// Each once.
@@ -256,7 +257,7 @@ impl<'a> Composer<'a> {
         }
         let tag = self.tag(tag)?;
         let node = self.add(kind, yaml::Span::default(), anchor, tag, span)?;
-        self.open.push(Open {
+        self.open.push(OpenCollection {
             node,
             kind,
             is_flow: style == StructureStyle::Flow,
@@ -295,7 +296,7 @@ impl<'a> Composer<'a> {
     }
 
     /// Puts what a collection holds where it stays.
-    fn collect(&mut self, ended: &Open) -> Option<yaml::Span> {
+    fn collect(&mut self, ended: &OpenCollection) -> Option<yaml::Span> {
         let Document { items, pairs, .. } = &mut self.document;
         let children = self.children.drain(ended.children..);
         if ended.kind == Kind::Sequence {
@@ -320,8 +321,8 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// Counts the separators within a quoted text. There they mean the same in both versions of YAML,
-    /// unless blanks beside them are left out in one.
+    /// Counts the separators within a quoted text. There they mean the same in both versions of
+    /// YAML, unless one version drops blanks beside them.
     fn separated(&mut self, span: &Span) -> Result<()> {
         let (start, end) = (span.start.byte_offset(), span.end.byte_offset());
         let range = start.zip(end).map(|(start, end)| start..end);

@@ -1,5 +1,6 @@
-//! The names of keys as numbers: equal ones have one number, and the numbers are in the order of the names' bytes. So
-//! telling keys apart and sorting them costs the same however long they are and however often aliases repeat them.
+//! The names of keys as numbers. Equal names have one number, and the numbers are in the order of
+//! the bytes of the names. So comparing and sorting keys costs the same however long the keys are
+//! and however often aliases repeat them.
 
 use std::collections::HashMap;
 

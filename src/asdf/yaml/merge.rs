@@ -37,7 +37,7 @@ pub struct Entries {
 /// The entries of `mapping`; none for any other node. Of equal keys the last wins; the mapping's
 /// own win over merged ones, the earlier of a merge list over the later.
 pub fn entries(document: &Document, mapping: Index, budget: &mut Budget) -> Entries {
-    let mut found = Found::new(document);
+    let mut found = MergedPairs::new(document);
     let mut merges = found.own(document.pairs(mapping).unwrap_or_default());
     let mut visited = HashSet::from([mapping]);
     let mut error = None;
@@ -80,14 +80,14 @@ fn charge(budget: &mut Budget, pairs: usize) -> Result<()> {
     Ok(())
 }
 
-struct Found<'a> {
+struct MergedPairs<'a> {
     document: &'a Document,
     pairs: HashMap<Identity, (Index, Index)>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> MergedPairs<'a> {
     fn new(document: &'a Document) -> Self {
-        Found {
+        MergedPairs {
             document,
             pairs: HashMap::new(),
         }

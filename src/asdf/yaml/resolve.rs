@@ -111,7 +111,8 @@ pub fn float(text: &str) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// The value of a number in base 60, or of any other: added up from the last part on, as the reference library does.
+/// The value of a number, in base 60 or not. The parts are added up from the last one, as the
+/// reference library does.
 fn sixtieths(digits: &str) -> Option<f64> {
     let mut parts = digits.rsplit(':');
     let sum = parts.try_fold((0.0, 1.0_f64), |(value, base), part| {
