@@ -2,6 +2,9 @@
 //!
 //! Nothing is mapped into memory: a file that is truncated under a mapping kills the process with
 //! SIGBUS, a `pread` beyond the end is an error like any other.
+//!
+//! A sum of two numbers from a file is checked where it is made. Where a difference saturates, 0 says
+//! that nothing is left; where a sum does, its parts have been checked before, or fit in memory.
 
 #![cfg_attr(
     not(test),

@@ -72,7 +72,7 @@ fn open_family(
     let members = family_members(first, member_size, neighbours)?;
     let members = members
         .ok_or_else(|| information.corrupt("the file's name has no number 0: open member 0"))?;
-    Ok(Arc::new(Concatenation::new(members)))
+    Ok(Arc::new(Concatenation::new(members)?))
 }
 
 /// A part of the address space and where it begins.
@@ -88,7 +88,7 @@ pub fn open_unmarked_family(
 ) -> Result<Option<SharedSource>> {
     match family_members(first, first.length(), neighbours)? {
         Some(members) if make_one_file(&members, end_of_file) => {
-            Ok(Some(Arc::new(Concatenation::new(members))))
+            Ok(Some(Arc::new(Concatenation::new(members)?)))
         }
         _ => Ok(None),
     }
@@ -210,7 +210,7 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<S
             }
         }
         if members.len() == starts.len() {
-            return Ok(Arc::new(Concatenation::new(members)));
+            return Ok(Arc::new(Concatenation::new(members)?));
         }
     }
     Err(information.corrupt(&problem))

@@ -4,49 +4,74 @@ use crate::error::{Error, Result};
 use crate::source::{SharedSource, Source};
 use crate::wire::{to_u64, to_usize};
 
-/// Sources at ascending addresses; what lies between the end of one and the start of the next is nowhere.
+/// Sources at ascending addresses; what lies between the end of one and the start of the next is
+/// nowhere.
 #[derive(Debug)]
 pub struct Concatenation {
-    /// Start address and source, ascending.
-    members: Vec<(u64, SharedSource)>,
+    /// Ascending.
+    members: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    start: u64,
+    end: u64,
+    source: SharedSource,
+}
+
+impl Member {
+    fn new((start, source): (u64, SharedSource)) -> Result<Self> {
+        let past_all = || Error::corrupt("a member file reaches past the last address", start);
+        Ok(Member {
+            start,
+            end: start.checked_add(source.length()).ok_or_else(past_all)?,
+            source,
+        })
+    }
 }
 
 impl Concatenation {
     /// Each member with the address at which it begins, in any order.
-    pub fn new(mut members: Vec<(u64, SharedSource)>) -> Self {
+    ///
+    /// # Errors
+    /// `Corrupt` where a member does not end within 64 bits.
+    pub fn new(mut members: Vec<(u64, SharedSource)>) -> Result<Self> {
         members.sort_by_key(|(start, _)| *start);
-        Concatenation { members }
+        let members = members
+            .into_iter()
+            .map(Member::new)
+            .collect::<Result<_>>()?;
+        Ok(Concatenation { members })
     }
 
-    /// The member that holds `at`, with its start and the start of the one after.
-    fn member(&self, at: u64) -> Result<(&(u64, SharedSource), u64)> {
-        let after = self.members.partition_point(|(start, _)| *start <= at);
+    /// The member that holds `at`, and the start of the one after it.
+    fn member(&self, at: u64) -> Result<(&Member, u64)> {
+        let after = self.members.partition_point(|member| member.start <= at);
         let member = after
             .checked_sub(1)
             .and_then(|index| self.members.get(index));
-        let end = self
-            .members
-            .get(after)
-            .map_or(u64::MAX, |(start, _)| *start);
+        let next = self.members.get(after);
         let before_all = || Error::corrupt("an address before the first member file", at);
-        Ok((member.ok_or_else(before_all)?, end))
+        Ok((
+            member.ok_or_else(before_all)?,
+            next.map_or(u64::MAX, |next| next.start),
+        ))
     }
 }
 
 impl Source for Concatenation {
     fn length(&self) -> u64 {
-        let last = self.members.last();
-        last.map_or(0, |(start, source)| start.saturating_add(source.length()))
+        self.members.last().map_or(0, |member| member.end)
     }
 
     fn available(&self, at: u64) -> u64 {
-        let after = self.members.partition_point(|(start, _)| *start <= at);
+        let after = self.members.partition_point(|member| member.start <= at);
         let mut end = at;
-        for (start, source) in self.members.iter().skip(after.saturating_sub(1)) {
-            if *start > end {
+        for member in self.members.iter().skip(after.saturating_sub(1)) {
+            if member.start > end {
                 break;
             }
-            end = end.max(start.saturating_add(source.length()));
+            end = end.max(member.end);
         }
         end.saturating_sub(at)
     }
@@ -54,10 +79,12 @@ impl Source for Concatenation {
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         let (mut at, mut rest) = (at, buffer);
         while !rest.is_empty() {
-            let ((start, source), end) = self.member(at)?;
-            let here = to_usize(end.saturating_sub(at).min(to_u64(rest.len())))?;
+            let (member, next) = self.member(at)?;
+            let here = to_usize(next.saturating_sub(at).min(to_u64(rest.len())))?;
             let (part, after) = rest.split_at_mut(here);
-            source.read_at(at.saturating_sub(*start), part)?;
+            member
+                .source
+                .read_at(at.saturating_sub(member.start), part)?;
             at = at.saturating_add(to_u64(here));
             rest = after;
         }
@@ -77,7 +104,15 @@ mod tests {
             let source: SharedSource = Arc::new(MemorySource::new(bytes.to_vec()));
             (*start, source)
         };
-        Concatenation::new(parts.iter().map(member).collect())
+        Concatenation::new(parts.iter().map(member).collect()).unwrap()
+    }
+
+    #[test]
+    fn a_member_ends_within_64_bits() {
+        let bytes: SharedSource = Arc::new(MemorySource::new(b"abc".to_vec()));
+        let at = |start| Concatenation::new(vec![(start, Arc::clone(&bytes))]);
+        assert_eq!(at(u64::MAX - 3).unwrap().length(), u64::MAX);
+        at(u64::MAX - 2).unwrap_err();
     }
 
     #[test]

@@ -7,24 +7,23 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::source::Source;
 
-/// How long to wait before what was half written is read again. With [`limits::GROWING_ATTEMPTS`] it stays
-/// under half a second.
+/// How long to wait before half-written bytes are read again. With [`limits::GROWING_ATTEMPTS`] it
+/// stays under half a second.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// What `read` gives. Where it finds `source` damaged while that grows, it may have met something half
-/// written, and is called again, some times.
+/// What `read` gives. Where it finds `source` damaged while that grows, it may have met half-written
+/// bytes, and is called again, up to [`limits::GROWING_ATTEMPTS`] times.
 ///
 /// # Errors
 /// As `read` says in the end.
 pub fn settled<T>(source: &dyn Source, mut read: impl FnMut() -> Result<T>) -> Result<T> {
-    let mut left = limits::GROWING_ATTEMPTS;
-    loop {
-        left = left.saturating_sub(1);
+    for _ in 1..limits::GROWING_ATTEMPTS {
         match read() {
-            Err(Error::Corrupt { .. }) if left > 0 && source.is_unsettled() => sleep(PAUSE),
+            Err(Error::Corrupt { .. }) if source.is_unsettled() => sleep(PAUSE),
             done => return done,
         }
     }
+    read()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! A source with some of its bytes replaced by others of its own: an HDF5 file whose metadata is in a cache image.
+//! A source with some of its bytes replaced by others of its own: an HDF5 file whose metadata is in a
+//! cache image.
 
 use crate::error::{Error, Result};
 use crate::source::{SharedSource, Source, check_range};
@@ -16,8 +17,14 @@ pub struct Patch {
 }
 
 impl Patch {
+    /// Where it ends, which an overlay has checked to be within 64 bits.
     fn end(&self) -> u64 {
         self.at.saturating_add(self.length)
+    }
+
+    fn is_within_64_bits(&self) -> bool {
+        let ends = |start: u64| start.checked_add(self.length).is_some();
+        ends(self.at) && ends(self.from)
     }
 }
 
@@ -31,11 +38,11 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// A patch may belong past the end of what is below: what was never written home. What is between the end
-    /// and the first such patch would be nowhere, and so may not be.
+    /// A patch may belong past the end of what is below: it was never written home. What is between
+    /// the end and the first such patch would be nowhere, and so may not be.
     ///
     /// # Errors
-    /// `Corrupt` where patches overlap, or leave a gap.
+    /// `Corrupt` where patches overlap, leave a gap, or do not end within 64 bits.
     pub fn new(below: SharedSource, mut patches: Vec<Patch>) -> Result<Self> {
         patches.retain(|patch| patch.length > 0);
         patches.sort_unstable_by_key(|patch| patch.at);
@@ -44,6 +51,7 @@ impl Overlay {
             let fault = match patch.at {
                 at if at < end => "overlaps another",
                 at if at > length => "is past the end of the file",
+                _ if !patch.is_within_64_bits() => "reaches past the last address",
                 _ => {
                     end = patch.end();
                     length = length.max(end);
@@ -141,7 +149,8 @@ mod tests {
             &[(11, 1, 0)],
             &[(10, 1, 0), (12, 1, 0)],
             &[(1 << 60, 1, 0)],
-            &[(5, u64::MAX, 0), (6, 1, 0)],
+            &[(5, u64::MAX, 0)],
+            &[(5, 8, u64::MAX)],
         ] {
             overlay(patches).expect_err("is no place");
         }
