@@ -1,12 +1,12 @@
 //! The command: what stands between the user's shell and the filesystem.
 //!
-//! A mount takes three processes, all of this one binary. The *launcher* is what the user called: it
-//! starts the supervisor and returns when the mount answers. The *supervisor* starts the worker; it
-//! parses nothing and unmounts when the worker ends, however it ends. The *worker* opens the source,
-//! mounts, enters its cage, and then reads and serves. In the foreground the launcher is the
-//! supervisor itself. With `external=none` the worker starts a fourth process, the *opener*, which
-//! opens the source again for it. Each process is started anew from the executable, never forked,
-//! with the user's own arguments.
+//! A mount takes three processes, all of this one binary. The *launcher* is what the user called:
+//! it starts the supervisor and returns when the mount answers. The *supervisor* starts the worker;
+//! it parses nothing and unmounts when the worker ends, however it ends. The *worker* opens the
+//! source, mounts, enters its cage, and then reads and serves. In the foreground the launcher is
+//! the supervisor itself. With `external=none` the worker starts a fourth process, the *opener*,
+//! which opens the source again for it. Each process is started anew from the executable, never
+//! forked, with the user's own arguments.
 
 mod args;
 mod cage;

@@ -19,8 +19,9 @@ pub struct Caches {
     asdf: asdf::Caches,
 }
 
-/// Opens the file in `source`, whatever its name; what it names is sought among the
-/// `neighbours`, and what it keeps is in the `caches` of the mount; `force` opens one that is marked as being written, too.
+/// Opens the file in `source`, whatever its name; what it names is sought among the `neighbours`,
+/// and what it keeps is in the `caches` of the mount; `force` opens one that is marked as being
+/// written, too.
 ///
 /// # Errors
 /// `Unsupported` for a file of neither format; else as the format says.

@@ -94,7 +94,8 @@ impl Error {
         }
     }
 
-    /// Whether this may be over the next time: a disk that does not answer, not a file that is wrong.
+    /// Whether this may be over the next time: a disk that does not answer, not a file that is
+    /// wrong.
     pub fn is_passing(&self) -> bool {
         matches!(self, Error::Io { .. } | Error::Effort { .. })
     }
@@ -142,7 +143,8 @@ pub fn if_lasting<T>(found: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The text itself, or the beginning of one that is too long to be told: a file may hold names of megabytes.
+/// The text itself, or the beginning of one that is too long to be told: a file may hold names of
+/// megabytes.
 fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
     if text.len() <= limits::ERROR_TEXT {
         return text;
@@ -152,7 +154,8 @@ fn cut(text: Cow<'static, str>) -> Cow<'static, str> {
     format!("{begin}…").into()
 }
 
-/// A name from a file as it stands in a message: escaped, and of one that is too long the beginning.
+/// A name from a file as it stands in a message: escaped, and of one that is too long the
+/// beginning.
 pub fn quoted(name: &[u8]) -> String {
     match name.split_at_checked(limits::ERROR_TEXT) {
         Some((begin, [_, ..])) => format!("{}…", begin.escape_ascii()),

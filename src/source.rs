@@ -3,8 +3,9 @@
 //! Nothing is mapped into memory: a file that is truncated under a mapping kills the process with
 //! SIGBUS, a `pread` beyond the end is an error like any other.
 //!
-//! A sum of two numbers from a file is checked where it is made. Where a difference saturates, 0 says
-//! that nothing is left; where a sum does, its parts have been checked before, or fit in memory.
+//! A sum of two numbers from a file is checked where it is made. Where a difference saturates, 0
+//! says that nothing is left; where a sum does, its parts have been checked before, or fit in
+//! memory.
 
 #![cfg_attr(
     not(test),
@@ -46,8 +47,8 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// Length in bytes.
     fn length(&self) -> u64;
 
-    /// Whether a writer is at work, so that the length grows and what is read may be half written, see
-    /// [`settled`](growing::settled).
+    /// Whether a writer is at work, so that the length grows and what is read may be half written,
+    /// see [`settled`](growing::settled).
     fn is_growing(&self) -> bool {
         false
     }
@@ -62,12 +63,14 @@ pub trait Source: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Bytes of memory that its description takes in each array that reads from it; 0 where many share it.
+    /// Bytes of memory that its description takes in each array that reads from it; 0 where many
+    /// share it.
     fn weight(&self) -> u64 {
         0
     }
 
-    /// Bytes that can be read from `at` on in one piece: to the end, or to where the address space has a gap.
+    /// Bytes that can be read from `at` on in one piece: to the end, or to where the address space
+    /// has a gap.
     fn available(&self, at: u64) -> u64 {
         self.length().saturating_sub(at)
     }

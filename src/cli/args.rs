@@ -1,4 +1,5 @@
-//! The command line: one definition, from which `--help`, the man page and the completions are made too.
+//! The command line: one definition, from which `--help`, the man page and the completions are made
+//! too.
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -15,11 +16,12 @@ use crate::error::{Error, Result};
 
 /// Mount an HDF5 or ASDF file as a read-only filesystem
 ///
-/// Groups are directories, datasets are regular files that hold the elements as raw bytes, attributes are
-/// extended attributes. The file is recognised by its content. A source whose name is that of a subcommand
-/// is written `./ls`.
+/// Groups are directories, datasets are regular files that hold the elements as raw bytes,
+/// attributes are extended attributes. The file is recognised by its content. A source whose name
+/// is that of a subcommand is written `./ls`.
 ///
-/// The command returns when the mount answers; `umount MOUNTPOINT` (or `fusermount3 -u MOUNTPOINT`) ends it.
+/// The command returns when the mount answers; `umount MOUNTPOINT` (or `fusermount3 -u MOUNTPOINT`)
+/// ends it.
 #[derive(Debug, Parser)]
 #[command(
     name = "h5fs",
@@ -63,18 +65,18 @@ fn notes() -> String {
     format!(
         "{EXAMPLES}
 
-Under -o the same options stand as {}; the words of mount(8) (ro, noauto, nofail, user, _netdev, x-*) \
-are accepted and change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= go to the \
-kernel.
+Under -o the same options stand as {}; the words of mount(8) (ro, noauto, nofail, user, _netdev, \
+x-*) are accepted and change nothing; context=, fscontext=, defcontext=, rootcontext= and fsname= \
+go to the kernel.
 
-Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOINT`. `mount -t fuse.h5fs` \
-works with h5fs on the PATH.
+Linked as /sbin/mount.h5fs, h5fs is the helper of `mount -t h5fs SOURCE MOUNTPOINT`. `mount -t \
+fuse.h5fs` works with h5fs on the PATH.
 
-Called by root, the process that reads the source becomes the source's owner first, in a mount and in ls, \
-cat, ndl and check: it reads nothing that the owner may not, whatever --external says.
+Called by root, the process that reads the source becomes the source's owner first, in a mount \
+and in ls, cat, ndl and check: it reads nothing that the owner may not, whatever --external says.
 
-H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace. Without --foreground and \
---log-file the log goes to syslog.",
+H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace. Without \
+--foreground and --log-file the log goes to syslog.",
         options::synopsis()
     )
 }
@@ -114,9 +116,9 @@ pub(crate) enum Inspect {
     },
     /// List what cannot be read, and why
     ///
-    /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks. A line for each
-    /// thing that cannot be read, then a summary. The exit status is 1 if there is any such thing. A dangling
-    /// link is none.
+    /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks. A
+    /// line for each thing that cannot be read, then a summary. The exit status is 1 if there is
+    /// any such thing. A dangling link is none.
     Check {
         /// Read every stored byte of every dataset, too
         #[arg(long)]

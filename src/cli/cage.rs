@@ -1,14 +1,15 @@
-//! What a process that reads a source gives up before it reads the first byte of it.
+//! The rights that a process gives up before it reads the first byte of a source.
 //!
 //! | file | what is given up |
 //! |---|---|
 //! | `user` | being root: the process becomes the source's owner; and every capability |
 //! | `resources` | memory and threads beyond what reading takes |
-//! | `landlock` | all files but those that the source may bring in, which can be read; TCP; other processes |
+//! | `landlock` | all files but those that the source may bring in, to be read; TCP; other processes |
 //! | `seccomp` | every system call that reading does not take |
 //!
-//! Landlock and seccomp bind the thread that asks for them and those that it starts, so this comes before
-//! any other thread does. There is no way back, and none to unmount: the supervisor does that.
+//! Landlock and seccomp bind the thread that asks for them and those that it starts, so this comes
+//! before any other thread does. There is no way back, and none to unmount: the supervisor does
+//! that.
 
 mod landlock;
 mod resources;
@@ -26,8 +27,8 @@ use crate::fs::{External, Options, Unread};
 use resources::Bounds;
 use seccomp::Files;
 
-/// Gives up what showing `source` with these `options` does not take; without `sandbox` only being root. What
-/// the kernel cannot take away is said in the log.
+/// Gives up every right that showing `source` with these `options` does not need; without `sandbox`
+/// only that of being root. A right that the kernel cannot take away is named in the log.
 ///
 /// # Errors
 /// `Io` where root cannot become the source's owner.
@@ -44,7 +45,7 @@ pub(super) fn enter(source: &Unread, options: &Options, sandbox: bool) -> Result
     Ok(())
 }
 
-/// Gives up what opening `path` again and again does not take, in the name of the user `owner`.
+/// Gives up every right that opening `path` again and again, as the user `owner`, does not need.
 ///
 /// # Errors
 /// `Io` where root cannot become that user.
@@ -67,8 +68,8 @@ fn say_gaps(source: &Path, gaps: &[String]) {
 enum Reach<'a> {
     /// None: the source is open, and somebody else opens it again.
     Nothing,
-    /// Those beneath a directory. One that the mount hides cannot be had: who looks for it waits for an answer
-    /// from here.
+    /// Those beneath a directory. A directory that the mount hides cannot be had: a process that
+    /// looks for it there waits for an answer from itself.
     Beneath(Option<&'a Path>),
 }
 

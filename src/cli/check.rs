@@ -1,8 +1,9 @@
-//! `h5fs check`: what of a file cannot be read, and why.
+//! `h5fs check`: lists the parts of a file that cannot be read, and why.
 //!
-//! One thread walks the tree and looks at the directories, some others at what the walk meets, and the first
-//! one speaks: a line on standard output for each thing that cannot be read, in the order in which they are
-//! found, and a summary. Nothing is kept of what was looked at but which objects with several names were.
+//! One thread walks the tree and looks at the directories, several others look at the files that
+//! the walk finds, and the main thread writes: a line for each part that cannot be read, in the
+//! order in which they are found, and a summary. Of the objects that were looked at, only the
+//! numbers of those with several names are kept.
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
@@ -18,7 +19,7 @@ use crate::cli::options;
 use crate::cli::printable::{printable, printable_bytes};
 use crate::cli::progress::{Done, Progress, TICK};
 use crate::cli::reading::{self, Outcome, PIECE, Stop};
-use crate::cli::walk::{Met, walk};
+use crate::cli::walk::{Visited, walk};
 use crate::error::{Error, Result};
 use crate::fs::{Filesystem, Handle, Ino, Kind, Whence, errno};
 use crate::wire::to_u64;
@@ -132,16 +133,16 @@ impl Check<'_> {
         let mut seen = HashSet::new();
         walk(self.filesystem, &mut |thing| {
             match thing {
-                Met::Directory(path, ino) => {
+                Visited::Directory(path, ino) => {
                     self.count_object();
                     self.described(path, ino, found);
                 }
-                Met::Torn(path, error) => self.report(path, &error, found),
-                Met::Other(path, named) => {
+                Visited::Broken(path, error) => self.report(path, &error, found),
+                Visited::Entry(path, named) => {
                     let first = named.stat.links <= 1 || seen.insert(named.ino);
                     if named.stat.kind == Kind::File && first {
                         let path = path.to_vec();
-                        // Those who would look at it are gone only if all is over.
+                        // The threads that would look at it are gone only if all is over.
                         let _ = met.send(Object {
                             path,
                             ino: named.ino,
@@ -232,7 +233,7 @@ impl Check<'_> {
         }
         let path = printable_bytes(path);
         let reason = printable(&error.to_string());
-        // Who writes the lines goes away only if all is over.
+        // The thread that writes the lines ends early only if all is over.
         let _ = found.send(format!("{path}: {part}{reason}"));
     }
 

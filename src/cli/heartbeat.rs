@@ -1,8 +1,8 @@
 //! Whether a mount answers: a thread looks through it every so often, and the seconds are counted
 //! that a look takes.
 //!
-//! Seconds are counted one by one, by somebody who waits for each: so a machine that sleeps, and a
-//! supervisor that is stopped together with its worker, count as one at most.
+//! Seconds are counted one by one, each after a wait: so the time for which a machine sleeps, or a
+//! supervisor is stopped together with its worker, counts as one second at most.
 
 use std::path::Path;
 use std::thread;
@@ -10,7 +10,7 @@ use std::thread;
 use crate::cli::mounts::{OwnMount, ask};
 use crate::limits;
 
-/// What a look through the mount tells.
+/// A step of a look through the mount.
 #[derive(Debug)]
 pub(super) enum Look {
     /// The mount was asked something.

@@ -1,9 +1,10 @@
 //! The commands that need no mount; `h5fs cat` itself.
 //!
-//! The source is opened as the user who called asked for it, and read in the same cage as that of a mount.
+//! The source is opened as the user who called asked for it, and read in the same cage as that of a
+//! mount.
 //!
-//! What goes wrong is said on standard error and remembered for the exit status; the rest is done. A reader
-//! that went away is no error.
+//! An error is told on standard error and remembered for the exit status; the rest is done. A
+//! closed pipe is no error.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -21,7 +22,7 @@ use crate::view::ndl::Options;
 
 /// Performs one of the commands.
 pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
-    // Each failure is said by the command itself; the log is for who asks for it.
+    // The command itself tells of each failure; the log is there on request.
     if std::env::var_os("H5FS_LOG").is_some() {
         logging::start(&logging::Destination::Terminal)?;
     }

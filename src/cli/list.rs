@@ -1,7 +1,7 @@
 //! `h5fs ls`: the names of a mount, without one.
 //!
-//! Names go to a terminal escaped and in colour, to a pipe as they are. What cannot be listed or read is said
-//! on standard error, behind the lines that go before it.
+//! Names go to a terminal escaped and in colour, to a pipe as they are. An entry that cannot be
+//! listed or read is named on standard error, after the lines that precede it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,7 +18,8 @@ use crate::cli::walk::{Named, Names, join};
 use crate::error::{Error, Result};
 use crate::fs::{self, Filesystem, Ino, Kind};
 
-/// Lines of a directory that are aligned with each other; those behind them are with these, as far as they fit.
+/// Lines of a directory that are aligned with each other; those behind them are with these, as far
+/// as they fit.
 const ALIGNED: usize = 4096;
 
 /// Lists one path; whether all of it could be.

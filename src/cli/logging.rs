@@ -1,7 +1,8 @@
 //! Where log lines go: standard error in the foreground, else a file, else syslog.
 //!
-//! The environment variable H5FS_LOG holds the level, in env_logger's syntax. A damaged file that is read
-//! over and over must not fill a disk, so lines are rationed; how many were left out is said.
+//! The environment variable H5FS_LOG holds the level, in env_logger's syntax. A damaged file that
+//! is read over and over must not fill a disk, so lines are rationed; how many were left out is
+//! said.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -47,7 +48,8 @@ impl Destination {
 /// # Errors
 /// `Io` where the log file cannot be opened.
 pub(crate) fn start(destination: &Destination) -> Result<()> {
-    // fuser warns of each mount that somebody else took away first, which is the ordinary way to end one.
+    // fuser warns of each mount that somebody else took away first, which is the ordinary way to
+    // end one.
     let levels = Env::new().filter_or("H5FS_LOG", "warn,fuser::mnt=off,fuser::session=error");
     let mut builder = Builder::from_env(levels);
     builder.write_style(WriteStyle::Never);
@@ -71,8 +73,8 @@ pub(crate) fn start(destination: &Destination) -> Result<()> {
     Ok(())
 }
 
-/// Opens the file whose end log lines go to. Of a named pipe, opening does not wait for a reader, and
-/// lines that its reader does not keep up with are lost.
+/// Opens the file whose end log lines go to. Of a named pipe, opening does not wait for a reader,
+/// and lines that its reader does not keep up with are lost.
 fn open_file(path: &Path) -> Result<File> {
     let opened = OpenOptions::new()
         .append(true)
@@ -114,7 +116,8 @@ fn format_dated(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> io
     )
 }
 
-/// RFC 3164 without the date, which whoever receives the line sets (section 4.3.2): it knows the time zone.
+/// RFC 3164 without the date, which the receiver of the line sets (section 4.3.2): it knows the
+/// time zone.
 fn format_syslog(out: &mut env_logger::fmt::Formatter, record: &Record<'_>) -> io::Result<()> {
     const FACILITY_DAEMON: u8 = 3;
     let severity = match record.level() {
@@ -140,8 +143,9 @@ fn name(level: Level) -> &'static str {
 
 /// The connection to /dev/log. Each `write` is one datagram; without a listener it goes nowhere.
 ///
-/// It is made at once: a process in its cage connects to nobody any more. A listener that is started anew at a
-/// socket of its own does not hear that process; one whose socket outlives it (systemd's) does.
+/// It is made at once: a process in its cage connects to nobody any more. A listener that is
+/// started anew at a socket of its own does not hear that process; one whose socket outlives it
+/// (systemd's) does.
 struct Syslog(Option<UnixDatagram>);
 
 impl Syslog {

@@ -95,8 +95,8 @@ pub(crate) struct OwnMount {
     device: Device,
 }
 
-/// Where a mount is now.
-enum Whereabouts {
+/// Whether a mount can be seen where it stands.
+enum Visibility {
     /// It is no more.
     Gone,
     /// Another mount stands on it, or on a directory that leads to it.
@@ -120,20 +120,20 @@ impl OwnMount {
         self.device
     }
 
-    fn whereabouts(&self, table: &[MountEntry]) -> Whereabouts {
+    fn visibility(&self, table: &[MountEntry]) -> Visibility {
         let is_own = |mount: &&MountEntry| (mount.id, mount.device) == (self.number, self.device);
         // The place's name may have changed since.
         let Some(mount) = table.iter().find(is_own) else {
-            return Whereabouts::Gone;
+            return Visibility::Gone;
         };
         match root_at(&mount.point) {
-            Ok(root) if root.id.number != self.number => Whereabouts::Covered,
+            Ok(root) if root.id.number != self.number => Visibility::Covered,
             Ok(root) if self.id.is_none_or(|own| own == root.id) => {
-                Whereabouts::Seen(mount.point.clone(), root)
+                Visibility::Seen(mount.point.clone(), root)
             }
             // The number was given to somebody else's mount.
-            Ok(_) => Whereabouts::Gone,
-            Err(_) => Whereabouts::Covered,
+            Ok(_) => Visibility::Gone,
+            Err(_) => Visibility::Covered,
         }
     }
 
@@ -144,9 +144,9 @@ impl OwnMount {
         if let Some(root) = seen.filter(|root| self.id == Some(root.id)) {
             return Some(root.root);
         }
-        match self.whereabouts(&table().ok()?) {
-            Whereabouts::Seen(_, root) => Some(root.root),
-            Whereabouts::Gone | Whereabouts::Covered => None,
+        match self.visibility(&table().ok()?) {
+            Visibility::Seen(_, root) => Some(root.root),
+            Visibility::Gone | Visibility::Covered => None,
         }
     }
 
@@ -156,17 +156,17 @@ impl OwnMount {
             .is_some_and(|root| ask(&root) == Err(Errno::ENOTCONN))
     }
 
-    /// Takes it away lazily, with other places where its filesystem is seen (`mount --bind`): who
-    /// has a file open keeps it.
+    /// Takes it away lazily, with other places where its filesystem is seen (`mount --bind`): a
+    /// process that has a file open keeps it.
     ///
     /// # Errors
     /// `Io` or `Usage` with the reason and the place.
     pub(crate) fn take_away(&self) -> Result<Removal> {
         let table = table()?;
-        match self.whereabouts(&table) {
-            Whereabouts::Gone => Ok(Removal::Done),
-            Whereabouts::Covered => Ok(Removal::Later),
-            Whereabouts::Seen(point, root) => {
+        match self.visibility(&table) {
+            Visibility::Gone => Ok(Removal::Done),
+            Visibility::Covered => Ok(Removal::Later),
+            Visibility::Seen(point, root) => {
                 // As long as this mount is there, its filesystem's number is nobody else's.
                 let mut copies = table
                     .iter()
@@ -176,9 +176,9 @@ impl OwnMount {
                 detach(&point).and(copies)?;
                 // Between the look and the call somebody may have mounted there, and lost that
                 // mount instead.
-                match self.whereabouts(&self::table()?) {
-                    Whereabouts::Gone => Ok(Removal::Done),
-                    Whereabouts::Covered | Whereabouts::Seen(..) => Ok(Removal::Later),
+                match self.visibility(&self::table()?) {
+                    Visibility::Gone => Ok(Removal::Done),
+                    Visibility::Covered | Visibility::Seen(..) => Ok(Removal::Later),
                 }
             }
         }
@@ -214,7 +214,7 @@ fn root_at(point: &Path) -> Result<MountRoot> {
 }
 
 /// Keeps other processes of this program from mounting at `point` until it is dropped: they would
-/// not see each other. Who holds such a lock for long is passed over.
+/// not see each other. A lock that is held for long is ignored.
 pub(crate) fn lock(point: &Path) -> Option<Flock<File>> {
     const PAUSE: Duration = Duration::from_millis(10);
     let end = Instant::now() + limits::MOUNT_POINT_LOCK;
@@ -229,8 +229,8 @@ pub(crate) fn lock(point: &Path) -> Option<Flock<File>> {
     }
 }
 
-/// Makes the kernel read as far ahead on `device` as it asks for at a time; by itself it reads 128 KiB ahead.
-/// Only root may.
+/// Makes the kernel read as far ahead on `device` as it asks for at a time; by itself it reads 128
+/// KiB ahead. Only root may.
 pub(crate) fn raise_read_ahead(device: Device) {
     const KIBIBYTES: &str = "1024";
     let setting = format!("/sys/class/bdi/{device}/read_ahead_kb");

@@ -1,11 +1,12 @@
 //! The process that opens the source again for a worker whose cage lets it open no file.
 //!
-//! With `external=none` the source is the only file that its worker needs, and it is open already. But another one may
-//! take its place, and no rule of Landlock allows a path whatever stands there, without its neighbours. So a process that
-//! parses nothing opens this one path, as often as it is asked, as the user that the worker is.
+//! With `external=none` the source is the only file that its worker needs, and it is open already.
+//! But another file may replace it, and Landlock has no rule for one path without its neighbours.
+//! So a process that parses nothing opens this one path, as often as it is asked, as the user that
+//! the worker is.
 //!
-//! Its standard input is a socket. A message from the worker is a byte, the number of a question; the answer is that byte,
-//! the error if any, and the open file. At the end of the questions it ends.
+//! Its standard input is a socket. A request of the worker is one byte, its number; the answer is
+//! that byte, the error if any, and the open file. The process ends when the socket is closed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -33,7 +34,7 @@ use crate::source::file::{self, Opener};
 /// How long the worker waits for an answer: the file may be on a disk that answers late, or never.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The number of a question, and an error number or 0.
+/// The number of a request, and an error number or 0.
 const ANSWER: usize = 5;
 
 /// Starts the process that opens `path`, which is absolute, as the user `owner`.
@@ -56,27 +57,27 @@ pub(super) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    let asked = Mutex::new(Asked {
+    let client = Mutex::new(Client {
         socket: own,
         number: 0,
         _process: process,
     });
     Ok(Box::new(move || {
-        let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.open()
+        let mut client = client.lock().unwrap_or_else(PoisonError::into_inner);
+        client.open()
     }))
 }
 
 /// The worker's side.
-struct Asked {
+struct Client {
     socket: OwnedFd,
-    /// That of the last question: an answer that comes too late is not taken for the next one's.
+    /// That of the last request: a late answer is not taken for the next one's.
     number: u8,
     /// It ends when this side of the socket is closed.
     _process: Child,
 }
 
-impl Asked {
+impl Client {
     fn open(&mut self) -> io::Result<File> {
         self.number = self.number.wrapping_add(1);
         rustix::io::write(&self.socket, &[self.number])?;
@@ -108,7 +109,7 @@ fn receive(socket: BorrowedFd<'_>) -> io::Result<(u8, io::Result<File>)> {
     Ok((number, file.ok_or_else(refused)))
 }
 
-/// Answers until nobody asks any more. The `arguments` are the path and the number of the user.
+/// Answers until the socket is closed. The `arguments` are the path and the number of the user.
 ///
 /// # Errors
 /// `Usage` for other arguments; `Io` where root cannot become the user.

@@ -212,8 +212,8 @@ impl Words {
     }
 }
 
-/// Splits at commas, but not inside double quotes (`context="a:s0:c0,c1"`) nor after a backslash, which
-/// is dropped.
+/// Splits at commas, but not inside double quotes (`context="a:s0:c0,c1"`) nor after a backslash,
+/// which is dropped.
 fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -441,8 +441,8 @@ pub(crate) fn switch(text: &str) -> Result<bool, String> {
     }
 }
 
-/// At first [`limits::CACHE_LEAST`], and where readers gain by it up to a quarter of the machine's memory,
-/// within [`limits::CACHE_MOST`].
+/// At first [`limits::CACHE_LEAST`], and where readers gain by it up to a quarter of the machine's
+/// memory, within [`limits::CACHE_MOST`].
 pub(crate) fn default_cache_size() -> CacheSize {
     let memory = machine_memory().unwrap_or(0);
     let most = (memory / 4).clamp(*limits::CACHE_MOST.start(), *limits::CACHE_MOST.end());
@@ -509,8 +509,9 @@ mod tests {
 
     #[test]
     fn every_word_of_our_own() {
-        let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,direct_io,external=any,\
-                   verify=on,sandbox=off,force,noviews,log_file=/a\\,b,fsname=data,context=\"s:c0,c1\"";
+        let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,direct_io,\
+                   external=any,verify=on,sandbox=off,force,noviews,log_file=/a\\,b,\
+                   fsname=data,context=\"s:c0,c1\"";
         let expected = Settings {
             allow_other: true,
             uid: Some(1),

@@ -1,9 +1,10 @@
-//! How text that a stranger chose (a name in a file, a path) is shown on a terminal or in a log line.
+//! How text from an untrusted file (a name, a path) is shown on a terminal or in a log line.
 
 use std::fmt::Write;
 
 /// `text` on one line and without power over a terminal: control characters and those that turn the
-/// writing direction become escapes (`\n`, `\u{1b}`), and so does the backslash that would read as one.
+/// writing direction become escapes (`\n`, `\u{1b}`), and so does the backslash that would read as
+/// one.
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

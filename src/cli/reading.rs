@@ -1,5 +1,5 @@
-//! What the commands without a mount share: how the source is opened, where the output goes, and
-//! how a command ends early.
+//! Shared by the commands without a mount: how the source is opened, where the output goes, and how
+//! a command ends early.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -15,7 +15,7 @@ pub(super) const PIECE: usize = 1 << 20;
 
 /// Why a command ends early.
 pub(super) enum Stop {
-    /// Whoever reads our output closed it.
+    /// The reader of our output closed it.
     ReaderGone,
     Failed(Error),
 }
@@ -38,10 +38,11 @@ impl From<io::Error> for Stop {
 
 pub(super) type Outcome<T> = std::result::Result<T, Stop>;
 
-/// Opens the source with the rights of whoever called the program, and gives them up before the first byte is read;
-/// with `verify` the checksums of whole ASDF blocks are looked at before they are read.
+/// Opens the source with the caller's rights, and gives them up before the first byte is read; with
+/// `verify` the checksums of whole ASDF blocks are looked at before they are read.
 ///
-/// No thread may have been started, and afterwards no file is opened but those that the source may bring in.
+/// No thread may have been started, and afterwards no file is opened but those that the source may
+/// bring in.
 pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
     let options = fs::Options {
         cache_size: options::default_cache_size(),
@@ -54,7 +55,8 @@ pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
     Filesystem::of(unread, &options)
 }
 
-/// Standard output without the line buffer of the standard library, which looks for newlines in data.
+/// Standard output without the line buffer of the standard library, which looks for newlines in
+/// data.
 pub(super) fn output() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }

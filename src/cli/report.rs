@@ -1,8 +1,8 @@
 //! What a worker tells its supervisor, and a supervisor its launcher: lines on a pipe.
 //!
-//! Whoever reads the source may have been taken over by it, so its lines are read like a file: as
-//! far as a bound, and each of them once and in its turn. None says anything that the kernel can be
-//! asked for.
+//! The source may have taken over the process that reads it, so its lines are read like a hostile
+//! file: up to a bound, and each of them once and in its turn. No line says anything that the
+//! kernel can be asked for.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;

@@ -30,8 +30,8 @@ impl Style {
 pub(super) struct Paint(bool);
 
 impl Paint {
-    /// What fits the output: colour on a terminal, unless `NO_COLOR` (of any length but 0) or `TERM` is
-    /// against it.
+    /// What fits the output: colour on a terminal, unless `NO_COLOR` (of any length but 0) or
+    /// `TERM` is against it.
     pub(super) fn of(output: &impl IsTerminal) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Paint(wanted && moves_cursor(output))

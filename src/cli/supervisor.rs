@@ -1,15 +1,16 @@
 //! The process that sees to it that a mount ends well.
 //!
-//! It starts the worker, waits, and takes the mount away when the worker ends for any reason or at SIGINT,
-//! SIGTERM or SIGHUP. It reads nothing of the source, so no source can make it fail. What somebody else
-//! mounts at the same place is left alone: our mount is known by the kernel's number of it. Where
-//! another mount covers it, it is taken away as soon as that is gone.
+//! It starts the worker, waits, and takes the mount away when the worker ends for any reason or at
+//! SIGINT, SIGTERM or SIGHUP. It reads nothing of the source, so no source can make it fail. A
+//! mount that another program made at the same place is left alone: our mount is known by the
+//! number that the kernel gave it. Where another mount covers it, it is taken away as soon as that
+//! is gone.
 //!
-//! The worker's standard output is a pipe to here: lines tell of the mount, and its end, that the worker is
-//! gone. The worker's standard input is a leash: its end tells the worker that the supervisor is gone. The worker
-//! can do nothing about its mount, since its cage lets nobody out, so unmounting is done here
-//! alone. The source may have taken the worker over: it is not believed (see `report`), and a mount
-//! that does not answer any more is ended.
+//! The worker's standard output is a pipe to here: lines tell of the mount, and its end, that the
+//! worker is gone. The worker's standard input is a leash: its end tells the worker that the
+//! supervisor is gone. The worker can do nothing about its mount, since its cage lets nobody out,
+//! so unmounting is done here alone. The source may have taken the worker over: it is not believed
+//! (see `report`), and a mount that does not answer any more is ended.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -60,8 +61,9 @@ pub(super) fn run_in_foreground(call: &Call, mount: &Mount) -> ExitCode {
     supervise(call, mount, Launcher::User)
 }
 
-/// Closes what the launcher inherited beyond the three standard streams: a caller that waits for the end of
-/// such a pipe, or holds a lock by it, must not wait for the unmount. Nothing of our own is open yet.
+/// Closes what the launcher inherited beyond the three standard streams: a caller that waits for
+/// the end of such a pipe, or holds a lock by it, must not wait for the unmount. Nothing of our own
+/// is open yet.
 fn close_inherited() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
         return;
@@ -77,11 +79,12 @@ fn close_inherited() {
     }
 }
 
-/// By what the worker's C library, where it is glibc, gives freed memory back (`mallopt(3)`): what has
-/// 4 MiB at once, and at the end of the heap what is more than that. Left alone it learns from what is
-/// freed to keep up to 32 and 64 MiB, and that in each of its heaps, of which there are as many as
-/// threads. There is one: what a thread has freed then serves all others, and any of several threads may
-/// answer a request. The heap grows by a mebibyte at a time, so that threads seldom wait for that.
+/// Settings by which the worker's C library, where it is glibc, gives freed memory back
+/// (`mallopt(3)`): every block of 4 MiB or more, and all beyond 4 MiB that is free at the end of
+/// the heap. Without them glibc learns from freed blocks to keep up to 32 and 64 MiB in each of its
+/// heaps, of which there are as many as threads. There is one heap: memory that one thread has
+/// freed then serves all others, and any thread may answer a request. The heap grows by a mebibyte
+/// at a time, so that threads seldom wait for that.
 const ALLOCATOR: [(&str, &str); 4] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "4194304"),
@@ -89,7 +92,7 @@ const ALLOCATOR: [(&str, &str); 4] = [
     ("MALLOC_TOP_PAD_", "1048576"),
 ];
 
-/// Who is told how the mount went.
+/// The party that is told how the mount went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Launcher {
     /// The launching process, through our standard output; its end shows at our standard input.
@@ -115,7 +118,7 @@ impl Launcher {
 enum Event {
     /// A line of the worker's.
     Report(Report),
-    /// The worker said something that it cannot mean.
+    /// The worker sent a line that is no report.
     Garbled,
     /// The worker closed its standard output: it is gone or about to be.
     WorkerGone,
@@ -181,8 +184,8 @@ impl Supervisor {
             start_worker(call, launcher).map_err(|error| failure(&mount.source, &error))?;
         watch_worker(&mut worker, &sender);
         let shown = worker.stderr.take().map(show);
-        // The worker was started where the user stands, for the sake of relative paths; from here on no
-        // directory is held.
+        // The worker was started where the user stands, for the sake of relative paths; from here
+        // on no directory is held.
         let _ = std::env::set_current_dir("/");
         Ok(Supervisor {
             launcher,
@@ -262,7 +265,8 @@ impl Supervisor {
         }
     }
 
-    /// Whether a mount in the foreground was served, and its user took it away before it was looked at.
+    /// Whether a mount in the foreground was served, and its user took it away before it was looked
+    /// at.
     fn is_taken_away(&mut self) -> bool {
         self.is_served
             && self.launcher == Launcher::User
@@ -330,7 +334,8 @@ impl Supervisor {
         }
     }
 
-    /// Looks through the mount from a thread: who waits for a mount must still hear a signal.
+    /// Looks through the mount from a thread: the thread that waits for the mount must still hear a
+    /// signal.
     fn look(&self) {
         if let Some(own) = self.own.clone() {
             let sender = self.sender.clone();

@@ -8,7 +8,8 @@ use crate::fs::{Entry, Filesystem, Handle, Ino, Kind, Stat};
 /// Names fetched from a directory at a time.
 const BATCH: usize = 256;
 
-/// A name of a directory and what stands there, which is counted: it is to be given back with `forget`.
+/// A name of a directory and what stands there, which is counted: it is to be given back with
+/// `forget`.
 pub(super) struct Named {
     pub(super) name: Vec<u8>,
     pub(super) ino: Ino,
@@ -67,7 +68,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The next names; none at the end. An answer may hold nothing but a `.`, behind which the listing goes on.
+    /// The next names; none at the end. An answer may hold nothing but a `.`, behind which the
+    /// listing goes on.
     fn fetch(&mut self) -> Result<Vec<Named>> {
         loop {
             let before = self.cookie;
@@ -114,19 +116,20 @@ impl Drop for Names<'_> {
     }
 }
 
-/// What a walk meets.
-pub(super) enum Met<'a> {
-    /// A directory and its path; the walk itself gives it back. What is in it comes next.
+/// Something that a walk comes to.
+pub(super) enum Visited<'a> {
+    /// A directory and its path; the walk itself gives it back. Its entries come next.
     Directory(&'a [u8], Ino),
-    /// Anything else, and its path.
-    Other(&'a [u8], Named),
+    /// Any other entry, and its path.
+    Entry(&'a [u8], Named),
     /// A directory, by its path, that cannot be listed, or no further than this.
-    Torn(&'a [u8], Error),
+    Broken(&'a [u8], Error),
 }
 
-/// Hands the root and all that is beneath it to `visit` until that says `false`, each directory before what
-/// is in it; then the blocks of an ASDF file. Of the tree it holds no more than the way down to where it is.
-pub(super) fn walk(filesystem: &Filesystem, visit: &mut dyn FnMut(Met<'_>) -> bool) {
+/// Hands the root and all that is beneath it to `visit` until that says `false`, each directory
+/// before what is in it; then the blocks of an ASDF file. Of the tree it holds no more than the way
+/// down to where it is.
+pub(super) fn walk(filesystem: &Filesystem, visit: &mut dyn FnMut(Visited<'_>) -> bool) {
     let go_on = walk_from(filesystem, filesystem.root(), b"/", visit);
     if let Some(blocks) = blocks(filesystem).filter(|_| go_on) {
         walk_from(filesystem, blocks, b"/.h5fs/blocks", visit);
@@ -145,7 +148,7 @@ fn walk_from(
     filesystem: &Filesystem,
     directory: Ino,
     path: &[u8],
-    visit: &mut dyn FnMut(Met<'_>) -> bool,
+    visit: &mut dyn FnMut(Visited<'_>) -> bool,
 ) -> bool {
     let mut walk = Walk {
         filesystem,
@@ -176,8 +179,8 @@ struct Level<'a> {
 
 impl Walk<'_> {
     /// Goes into the directory at the path; whether to go on.
-    fn enter(&mut self, directory: Ino, visit: &mut dyn FnMut(Met<'_>) -> bool) -> bool {
-        let go_on = visit(Met::Directory(&self.path, directory));
+    fn enter(&mut self, directory: Ino, visit: &mut dyn FnMut(Visited<'_>) -> bool) -> bool {
+        let go_on = visit(Visited::Directory(&self.path, directory));
         match Names::open(self.filesystem, directory) {
             Ok(names) => {
                 self.levels.push(Level {
@@ -189,13 +192,13 @@ impl Walk<'_> {
             }
             Err(error) => {
                 self.filesystem.forget(directory, 1);
-                go_on && visit(Met::Torn(&self.path, error))
+                go_on && visit(Visited::Broken(&self.path, error))
             }
         }
     }
 
     /// Goes to the next name, or back up at the last one; whether to go on.
-    fn step(&mut self, visit: &mut dyn FnMut(Met<'_>) -> bool) -> bool {
+    fn step(&mut self, visit: &mut dyn FnMut(Visited<'_>) -> bool) -> bool {
         let Some(level) = self.levels.last_mut() else {
             return false;
         };
@@ -205,7 +208,7 @@ impl Walk<'_> {
                 push(&mut self.path, &named.name);
                 return match named.stat.kind {
                     Kind::Directory => self.enter(named.ino, visit),
-                    _ => visit(Met::Other(&self.path, named)),
+                    _ => visit(Visited::Entry(&self.path, named)),
                 };
             }
             Ok(None) => None,
@@ -213,7 +216,7 @@ impl Walk<'_> {
         };
         self.filesystem.forget(level.directory, 1);
         self.levels.pop();
-        torn.is_none_or(|error| visit(Met::Torn(&self.path, error)))
+        torn.is_none_or(|error| visit(Visited::Broken(&self.path, error)))
     }
 }
 

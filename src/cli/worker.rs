@@ -1,13 +1,14 @@
 //! The process that opens the source, mounts it and serves.
 //!
-//! It opens the source and mounts with the rights of whoever called the program. Then it enters its cage,
-//! and only there reads the first byte of the source: no file, however hostile, is parsed outside. It tells its
-//! supervisor how that went in lines on standard output, and ends when the mount does.
+//! It opens the source and mounts with the rights of whoever called the program. Then it enters its
+//! cage, and only there reads the first byte of the source: no file, however hostile, is parsed
+//! outside. It tells its supervisor how that went in lines on standard output, and ends when the
+//! mount does.
 //!
-//! Its standard input is a leash: at its end the supervisor is gone. Nothing in the cage can unmount, and a mount
-//! that nobody serves is worse than one that somebody does, so the worker goes on and says how to
-//! end it. The launcher may not have heard of the mount yet, so it is told once more: its pipe is
-//! standard error, unless the user is there.
+//! Its standard input is a leash: at its end the supervisor is gone. Nothing in the cage can
+//! unmount, and a mount without a server hangs its readers, so the worker goes on and says how to
+//! end the mount. The launcher may not have heard of the mount yet, so it is told once more: its
+//! pipe is standard error, unless the user is there.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -48,8 +49,8 @@ pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
                 log::error!("{}: {error}", mount.mountpoint.display());
             }
             log::logger().flush();
-            // The mount is gone. What is left of the session would try to take it away once more, by its
-            // place, where something else may be mounted by now: nothing is dropped.
+            // The mount is gone. The session, if it were dropped, would try to unmount once more at
+            // the same path, where something else may be mounted by now: nothing is dropped.
             exit(i32::from(ended.is_err()))
         }
         Err(report) => {
@@ -62,7 +63,7 @@ pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
     }
 }
 
-/// Whoever waits for the supervisor's word, and gets it from here if that is gone.
+/// The process that waits for the supervisor's word, and gets it from here if that is gone.
 struct Launcher(Option<File>);
 
 impl Launcher {
@@ -107,7 +108,8 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     }
     let unserved = fuse::mount(&point, &mount_options(mount, &path)).map_err(of_point)?;
     let device = place.mounted(unserved.device()).map_err(of_point)?.device();
-    // Dropped, what is not served yet is unmounted; later only the supervisor can.
+    // A session that is dropped before it serves is unmounted; later only the supervisor can
+    // unmount.
     let told = Report::Mounted.send(&mut io::stdout());
     told.map_err(|_| alone())?;
     mounts::raise_read_ahead(device);
@@ -125,8 +127,8 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     unserved.serve(filesystem).map_err(of_point)
 }
 
-/// A cage in which no file is opened at all takes another process to open the source again. It is started before there is
-/// a mount, so that it has nothing of that open.
+/// A cage in which no file is opened at all takes another process to open the source again. It is
+/// started before there is a mount, so that it has nothing of that open.
 fn opened_again(source: Unread, settings: &Settings) -> Result<Unread> {
     if !settings.no_sandbox && settings.external == External::None {
         let opener = opener::start(source.path(), source.owner()?);
@@ -149,7 +151,8 @@ fn open_many_files() {
     }
 }
 
-/// To be asked for before anything else is mounted, or files outside of the source's directory cannot be opened any more.
+/// To be asked for before anything else is mounted, or files outside of the source's directory
+/// cannot be opened any more.
 fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
     let found = ForeignFilesystems::of(source);
     let unknown = |error| log::warn!("other FUSE filesystems are not told from disks: {error}");
@@ -202,7 +205,7 @@ fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
     }
 }
 
-/// What a mount cannot do without, told apart before the kernel's one word for all of it.
+/// Checks each thing that a mount needs, since the kernel has one error for all of them.
 fn check_fuse() -> Result<()> {
     const DEVICE: &str = "/dev/fuse";
     let opened = OpenOptions::new().read(true).write(true).open(DEVICE);

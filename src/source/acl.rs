@@ -1,7 +1,8 @@
-//! POSIX access control lists (acl(5)): what they give that permission bits do not tell.
+//! POSIX access control lists (acl(5)): the rights that permission bits do not tell of.
 //!
-//! The kernel keeps a list in the extended attribute `system.posix_acl_access`: a version, then entries of a tag, permission
-//! bits and a number; all little-endian. A file with a list has its mask where others have the group's bits.
+//! The kernel keeps a list in the extended attribute `system.posix_acl_access`: a version, then
+//! entries of a tag, permission bits and a number; all little-endian. A file with a list has its
+//! mask where others have the group's bits.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -38,7 +39,8 @@ pub struct Acl {
 }
 
 impl Acl {
-    /// That of an open file; `None` where it has none. One that cannot be read gives nobody anything.
+    /// That of an open file; `None` where it has none. One that cannot be read gives nobody
+    /// anything.
     pub fn of_file(file: impl AsFd) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = fgetxattr(file, ATTRIBUTE, &mut value[..]);
@@ -90,14 +92,16 @@ impl Acl {
         })
     }
 
-    /// `mode` with such bits for the group and for others that nobody is given more by them than by the list.
+    /// `mode` with such bits for the group and for others that nobody is given more by them than by
+    /// the list.
     pub fn narrowed(&self, mode: u32) -> u32 {
         let group = self.group & self.all_named;
         let others = self.others & self.all_named;
         mode & !0o077 | group << 3 | others
     }
 
-    /// Whether those bits, without those of `umask`, keep somebody from reading whom the list lets read.
+    /// Whether those bits, without those of `umask`, keep somebody from reading whom the list lets
+    /// read.
     pub fn is_finer_than_bits(&self, umask: u32) -> bool {
         const READ: u32 = 0o4;
         let bits = self.narrowed(0);

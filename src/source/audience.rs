@@ -1,11 +1,13 @@
-//! Who but its owner may read a file, by its group, its permission bits and its access control list.
+//! The users other than its owner who may read a file, by its group, its permission bits and its
+//! access control list.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 use crate::source::acl::Acl;
 
-/// Group and permission bits of a file or directory; of one with an access control list, bits that give nobody more.
+/// Group and permission bits of a file or directory; of one with an access control list, bits that
+/// give nobody more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audience {
     group: u32,

@@ -1,9 +1,9 @@
-//! What the kernel tells of changes of files that are open, or were: inotify(7).
+//! Changes of files that are open, or were, as the kernel tells of them: inotify(7).
 //!
-//! A `write` stamps its file when it begins. Whoever looks at the times alone takes what stands in
-//! a file meanwhile for its last state, for as long as nobody writes again. The kernel tells of a
-//! `write` once it has ended and before its caller goes on, so a watch that is set before the first
-//! byte is read tells of every byte that was read too early.
+//! A `write` stamps its file when it begins. A reader that looks at the times alone takes the
+//! half-written content for the file's last state, for as long as nobody writes again. The kernel
+//! tells of a `write` once it has ended and before its caller goes on, so a watch that is set
+//! before the first byte is read tells of every byte that was read too early.
 //!
 //! It tells nothing of what comes from another machine, or from under a layer of filesystems, and
 //! nothing of stores to mapped memory and of Linux's own asynchronous I/O (`io_submit`), but that
@@ -46,7 +46,7 @@ pub struct Changes {
     watched: Mutex<HashMap<WatchDescriptor, Vec<Weak<Signs>>>>,
     /// How often something was told.
     told: AtomicU64,
-    /// Readable once something was told, whoever took note of it.
+    /// Readable once something was told, whichever thread took note of it.
     news: EventFd,
 }
 
@@ -111,7 +111,7 @@ impl Changes {
         })
     }
 
-    /// Takes note of all that the kernel has told. What ended before this is among it.
+    /// Takes note of all that the kernel has told. A write that ended before this call is among it.
     pub fn look(&self) {
         self.take(&mut self.lock());
     }

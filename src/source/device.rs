@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-/// The number of a filesystem: no two share one as long as they are mounted, and it is the same at each place where one is
-/// mounted.
+/// The number of a filesystem: no two share one as long as they are mounted, and it is the same at
+/// each place where one is mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Device {
     major: u32,
@@ -15,10 +15,11 @@ pub struct Device {
 }
 
 impl Device {
-    /// What `path` stands on, its last part not followed where it is a symbolic link; `None` where there is nothing, or it
-    /// cannot be reached.
+    /// What `path` stands on, its last part not followed where it is a symbolic link; `None` where
+    /// there is nothing, or it cannot be reached.
     ///
-    /// The filesystem itself is not asked where `path` is the place at which it is mounted: nobody may answer.
+    /// The filesystem itself is not asked where `path` is the place at which it is mounted: nobody
+    /// may answer.
     pub fn at(path: &Path) -> Option<Self> {
         Some(Self::and_mount_at(path)?.0)
     }

@@ -19,8 +19,8 @@ use crate::source::changes::{Changes, FileWatch};
 use crate::source::{SharedSource, Source};
 use crate::wire::to_u64;
 
-/// How long after the last write nothing is half written any more: a file that only claims to have a writer
-/// must not make each look at its damage take that long.
+/// How long after the last write nothing is half written any more: a file that only claims to have
+/// a writer must not make each look at its damage take that long.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// A regular file opened for reading; its length is the one it had then.
@@ -154,7 +154,7 @@ impl WriteLock {
     }
 }
 
-/// Opens a file for a process that may open none.
+/// Opens the source for a process that may open no file itself.
 pub type Opener = Box<dyn Fn() -> io::Result<File> + Send + Sync>;
 
 /// Opens what stands at `path` for reading.
@@ -173,7 +173,8 @@ impl FileSource {
     /// Opens the regular file at `path`, and has `changes` watch it.
     ///
     /// # Errors
-    /// `Io` as the system says; `EISDIR` for a directory, `EINVAL` for anything else that is no regular file.
+    /// `Io` as the system says; `EISDIR` for a directory, `EINVAL` for anything else that is no
+    /// regular file.
     pub fn open(path: &Path, changes: Option<&Arc<Changes>>) -> Result<Self> {
         let file = open(path).map_err(|error| Error::io(&error, path.display().to_string()))?;
         Self::from_file(file, path, changes)

@@ -1,8 +1,9 @@
-//! Filesystems that may wait for ours: those that other programs serve, FUSE, and those that are made
-//! of other filesystems, as an overlay of ours is.
+//! Filesystems that may wait for ours: those that other programs serve, FUSE, and those that are
+//! made of other filesystems, as an overlay of ours is.
 //!
-//! Two mounts whose sources name files in each other would wait for each other for ever. So no mount
-//! looks into another one that it does not stand on: as that is older, no circle of them comes about.
+//! Two mounts whose sources name files in each other would wait for each other for ever. So no
+//! mount looks into another one that it does not stand on: as that is older, no circle of them
+//! comes about.
 
 use std::io;
 use std::path::Path;
@@ -18,7 +19,8 @@ pub struct ForeignFilesystems {
 }
 
 impl ForeignFilesystems {
-    /// Those of the source at `source`, an absolute path without symbolic links, as it is reached now.
+    /// Those of the source at `source`, an absolute path without symbolic links, as it is reached
+    /// now.
     ///
     /// # Errors
     /// As the system says where there is no table of mounts.

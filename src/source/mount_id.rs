@@ -28,8 +28,8 @@ pub struct MountRoot {
 }
 
 impl MountRoot {
-    /// What is seen at `path`, its last part not followed where it is a symbolic link. Who serves
-    /// the filesystem is not asked.
+    /// The mount seen at `path`, its last part not followed where it is a symbolic link. The
+    /// filesystem's server is not asked.
     ///
     /// # Errors
     /// As the system says where `path` cannot be reached.

@@ -16,18 +16,19 @@ use crate::source::changes::Changes;
 use crate::source::file::{FileSource, Fingerprint, GrowingFile, OpenedState};
 use crate::source::{SharedSource, Source};
 
-/// How long what was seen of neighbours that nobody reads is taken for true.
+/// How long a look at neighbours that nobody reads is taken to hold.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A neighbour that is open. Bytes of two of its states never mix: once it has changed, it is not read any more.
+/// A neighbour that is open. Bytes of two of its states never mix: once it has changed, it is not
+/// read any more.
 #[derive(Debug)]
 pub struct Neighbour {
     file: Arc<FileSource>,
-    states: Arc<States>,
+    states: Arc<NeighbourStates>,
 }
 
 impl Neighbour {
-    /// What the file was when it was opened.
+    /// The state in which the file was opened.
     pub fn opened(&self) -> Fingerprint {
         self.file.opened()
     }
@@ -61,15 +62,15 @@ impl Source for Neighbour {
     }
 }
 
-/// What the neighbours of one state of a file looked like when they were opened.
+/// The states in which the neighbours of one state of a file were opened.
 ///
-/// Together with the file they make up what is shown, so that a change of one of them is a change of the file. Those
-/// that were sought and not there count as well.
+/// Together with the file they make up what is shown, so that a change of one of them is a change
+/// of the file. Those that were sought and not there count as well.
 #[derive(Debug)]
-pub struct States {
+pub struct NeighbourStates {
     hasher: RandomState,
-    /// By the paths' hashes: `None` where there was no file. Who is closed is watched on: what was
-    /// read of it stays.
+    /// By the paths' hashes: `None` where there was no file. A closed neighbour is watched on: its
+    /// bytes may be kept.
     seen: Mutex<LruCache<u64, Option<Arc<OpenedState>>>>,
     open: Mutex<Open>,
     changed: AtomicBool,
@@ -92,9 +93,9 @@ impl Open {
     }
 }
 
-impl Default for States {
+impl Default for NeighbourStates {
     fn default() -> Self {
-        States {
+        NeighbourStates {
             hasher: RandomState::new(),
             seen: Mutex::new(LruCache::sparse(limits::SEEN_NEIGHBOURS)),
             open: Mutex::new(Open {
@@ -109,16 +110,17 @@ impl Default for States {
     }
 }
 
-impl States {
+impl NeighbourStates {
     /// No states yet; what becomes of them is told by `changes`.
     pub(super) fn told_by(changes: Option<Arc<Changes>>) -> Arc<Self> {
-        Arc::new(States {
+        Arc::new(NeighbourStates {
             changes,
-            ..States::default()
+            ..NeighbourStates::default()
         })
     }
 
-    /// The neighbour that was opened by this absolute path. One that is open already, by whatever path, is not open twice.
+    /// The neighbour that was opened by this absolute path. One that is open already, by whatever
+    /// path, is not open twice.
     ///
     /// # Errors
     /// `ESTALE` where another file or another state of it was there before, or none.
@@ -229,7 +231,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn open(states: &Arc<States>, path: &Path) -> Result<Arc<Neighbour>> {
+    fn open(states: &Arc<NeighbourStates>, path: &Path) -> Result<Arc<Neighbour>> {
         states.found(path, FileSource::open(path, None)?)
     }
 
@@ -238,7 +240,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("raw");
         fs::write(&path, b"old").unwrap();
-        let states = Arc::new(States::default());
+        let states = Arc::new(NeighbourStates::default());
         let neighbour = open(&states, &path).unwrap();
         let mut bytes = [0; 3];
         neighbour.read_at(0, &mut bytes).unwrap();
@@ -257,7 +259,7 @@ mod tests {
         fs::write(&path, b"one").unwrap();
         fs::write(&other, b"two").unwrap();
         fs::hard_link(&path, &link).unwrap();
-        let states = Arc::new(States::default());
+        let states = Arc::new(NeighbourStates::default());
         let first = open(&states, &path).unwrap();
         let again = open(&states, &directory.path().join("./link")).unwrap();
         assert!(Arc::ptr_eq(&first, &again));
@@ -272,7 +274,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("raw");
         fs::write(&path, b"old").unwrap();
-        let states = Arc::new(States::default());
+        let states = Arc::new(NeighbourStates::default());
         let _kept = open(&states, &path).unwrap();
         std::thread::sleep(PATIENCE);
         assert!(!states.is_changed());
@@ -288,7 +290,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let [path, other] = ["raw", "./other"].map(|name| directory.path().join(name));
         fs::write(&path, b"old").unwrap();
-        let states = Arc::new(States::default());
+        let states = Arc::new(NeighbourStates::default());
         drop(open(&states, &path).unwrap());
         open(&states, &directory.path().join("./raw")).unwrap();
         states.missed(&other).unwrap();
@@ -298,7 +300,7 @@ mod tests {
         open(&states, &other).unwrap_err();
         assert!(states.is_changed());
 
-        let states = Arc::new(States::default());
+        let states = Arc::new(NeighbourStates::default());
         drop(open(&states, &path).unwrap());
         fs::remove_file(&path).unwrap();
         states.missed(&path).unwrap_err();
@@ -313,7 +315,7 @@ mod tests {
         let path = directory.path().join("raw");
         fs::write(&path, b"old").unwrap();
         let changes = Changes::new().unwrap();
-        let states = States::told_by(Some(Arc::clone(&changes)));
+        let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
         let found = || states.found(&path, FileSource::open(&path, Some(&changes))?);
         drop((found().unwrap(), found().unwrap()));
         assert!(!states.is_changed());
@@ -328,13 +330,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("raw");
         fs::write(&path, b"new").unwrap();
-        let states = Arc::new(States::default());
+        let states = Arc::new(NeighbourStates::default());
         assert!(states.is_settled());
         open(&states, &path).unwrap();
         assert!(!states.is_settled());
         // Of what is local, an end would be told.
         let changes = Changes::new().unwrap();
-        let states = States::told_by(Some(Arc::clone(&changes)));
+        let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
         let file = FileSource::open(&path, Some(&changes)).unwrap();
         states.found(&path, file).unwrap();
         assert!(states.is_settled());
@@ -346,7 +348,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("swmr");
         fs::write(&path, b"old").unwrap();
-        let states = Arc::new(States::default());
+        let states = Arc::new(NeighbourStates::default());
         let neighbour = open(&states, &path).unwrap();
         let growing = Arc::clone(&neighbour).growing().unwrap();
         fs::write(&path, b"older").unwrap();

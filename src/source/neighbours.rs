@@ -1,5 +1,5 @@
-//! Files beside the source that it may name: members of a family, external raw files, virtual sources,
-//! external links. What may be opened is the user's choice, never the file's.
+//! Files beside the source that it may name: members of a family, external raw files, virtual
+//! sources, external links. The user chooses which files may be opened, never the file.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -16,7 +16,7 @@ use crate::source::changes::Changes;
 use crate::source::descriptors::share_of;
 use crate::source::file::{FileSource, Fingerprint};
 use crate::source::mount_guard::MountGuard;
-use crate::source::neighbour::{Neighbour, States};
+use crate::source::neighbour::{Neighbour, NeighbourStates};
 use crate::source::root::{Opened, Policy, Root, Unopened, refused, unreadable};
 use crate::wire::to_u64;
 
@@ -24,38 +24,39 @@ use crate::wire::to_u64;
 #[derive(Debug)]
 pub struct Neighbours {
     root: Arc<Root>,
-    /// Where the file's neighbours are sought, one place after the other.
-    places: Arc<[Place]>,
-    /// Who may read the file, where these are not one user alone: all of them must be allowed to read what is opened.
+    /// The directories in which neighbours are sought, one after the other.
+    locations: Arc<[Location]>,
+    /// The readers of the file, where these are not one user alone: all of them must have the right
+    /// to read a file that is opened.
     audience: Option<Audience>,
     raw_files: RawFiles,
-    states: Arc<States>,
+    states: Arc<NeighbourStates>,
 }
 
-/// Where a file stands. One that was opened by a symbolic link is taken to stand there first, and then where that leads, as
-/// the HDF5 library does.
+/// The directory and the name of a file. A file that was opened by a symbolic link has the link's
+/// location first, and then that of the link's target, as in the HDF5 library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct Location {
     /// From the root's directory to the file's own; absolute where that lies elsewhere.
     base: PathBuf,
     name: OsString,
 }
 
-impl Place {
+impl Location {
     /// Of the file at this absolute path.
     fn of(path: &Path, root: &Root) -> Self {
         let directory = path.parent().unwrap_or(Path::new("/"));
         let beneath = directory.strip_prefix(&root.directory);
-        Place {
+        Location {
             base: beneath.unwrap_or(directory).to_path_buf(),
             name: path.file_name().unwrap_or_default().to_owned(),
         }
     }
 }
 
-/// Raw files by the places of who names them and their names there, in this state of the file, which another state does
-/// not share.
-type RawFiles = Arc<Mutex<LruCache<(Arc<[Place]>, Vec<u8>), Arc<Neighbour>>>>;
+/// Raw files by the locations of the naming file and their names there. Another state of that file
+/// does not share them.
+type RawFiles = Arc<Mutex<LruCache<(Arc<[Location]>, Vec<u8>), Arc<Neighbour>>>>;
 
 /// No raw files yet.
 fn no_raw_files() -> RawFiles {
@@ -69,27 +70,29 @@ fn no_raw_files() -> RawFiles {
 pub struct Located {
     /// The open file.
     pub file: FileSource,
-    /// Where it is: absolute, without symbolic links, so that one file has one path however it was named. Only a file that
-    /// a link in another directory leads to has the link's path, as its neighbours are sought there.
+    /// An absolute path without symbolic links, so that one file has one path however it was named.
+    /// Only a file that a link in another directory leads to has the link's path, as its neighbours
+    /// are sought there.
     pub path: PathBuf,
     /// Where it is, without any symbolic link.
     pub real: PathBuf,
-    /// Who may read it there, the directories on the way considered; `None` where nobody else is let in.
+    /// Its readers, as the directories above it let them through; `None` where nobody else is let
+    /// in.
     pub audience: Option<Audience>,
 }
 
 /// A file that was located, `None` where there is none; or why it is not opened.
-pub type Whereabouts = std::result::Result<Option<Located>, Unopened>;
+pub type LocateResult = std::result::Result<Option<Located>, Unopened>;
 
 impl Neighbours {
-    /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory that cannot
-    /// be entered makes each of them unreadable, not the source.
+    /// The neighbours of the file at `source`, an absolute path without symbolic links. A directory
+    /// that cannot be entered makes each of them unreadable, not the source.
     ///
     /// Nothing is looked up in the mount that shows the source, of which `guard` tells.
     pub fn of(source: &Path, policy: Policy, guard: Option<MountGuard>) -> Self {
         let root = Arc::new(Root::of(source, policy, guard));
         Neighbours {
-            places: Arc::new([Place::of(source, &root)]),
+            locations: Arc::new([Location::of(source, &root)]),
             root,
             audience: None,
             raw_files: no_raw_files(),
@@ -100,21 +103,22 @@ impl Neighbours {
     /// What is opened is watched by `changes`.
     #[must_use]
     pub fn watched_by(mut self, changes: Option<Arc<Changes>>) -> Self {
-        self.states = States::told_by(changes.clone());
+        self.states = NeighbourStates::told_by(changes.clone());
         if let Some(root) = Arc::get_mut(&mut self.root) {
             root.changes = changes;
         }
         self
     }
 
-    /// The file was opened by the absolute path `named`, in which only the last name is a symbolic link, if any.
+    /// The file was opened by the absolute path `named`, in which only the last name is a symbolic
+    /// link, if any.
     #[must_use]
     pub fn opened_by(mut self, named: &Path) -> Self {
-        let link = Place::of(named, &self.root);
-        if !self.places.contains(&link) {
-            self.places = [link]
+        let link = Location::of(named, &self.root);
+        if !self.locations.contains(&link) {
+            self.locations = [link]
                 .into_iter()
-                .chain(self.places.iter().cloned())
+                .chain(self.locations.iter().cloned())
                 .collect();
         }
         self
@@ -124,37 +128,37 @@ impl Neighbours {
     pub fn none() -> Self {
         Neighbours {
             root: Arc::new(Root::none()),
-            places: Arc::new([]),
+            locations: Arc::new([]),
             audience: None,
             raw_files: no_raw_files(),
             states: Arc::default(),
         }
     }
 
-    /// Opens only what everybody may read who may read the file: it is shown to them all.
+    /// Opens only files that every reader of this file may read: they are shown to them all.
     #[must_use]
     pub fn for_all_readers(mut self, audience: Audience) -> Self {
         self.audience = Some(audience);
         self
     }
 
-    /// The neighbours of a file that was located among these, or among theirs, for this `audience`: names are
-    /// resolved from its own directory, what may be opened stays the same.
+    /// The neighbours of a file that was located among these, or among theirs, for this `audience`:
+    /// names are resolved from its own directory, the policy stays the same.
     pub fn of_neighbour(&self, located: &Path, real: &Path, audience: Option<Audience>) -> Self {
         Neighbours {
             audience,
             raw_files: no_raw_files(),
-            states: States::told_by(self.root.changes.clone()),
+            states: NeighbourStates::told_by(self.root.changes.clone()),
             ..self.of_part(located, real)
         }
     }
 
-    /// As [`of_neighbour`](Self::of_neighbour), of a file whose elements are shown as those of the source: who may read
-    /// the source is to see these too, and a change is one of the source.
+    /// As [`of_neighbour`](Self::of_neighbour), of a file whose elements are shown as those of the
+    /// source: readers of the source see these too, and a change is one of the source.
     fn of_part(&self, located: &Path, real: &Path) -> Self {
         let part = Neighbours {
             root: Arc::clone(&self.root),
-            places: Arc::new([Place::of(real, &self.root)]),
+            locations: Arc::new([Location::of(real, &self.root)]),
             audience: self.audience,
             raw_files: Arc::clone(&self.raw_files),
             states: Arc::clone(&self.states),
@@ -162,8 +166,8 @@ impl Neighbours {
         part.opened_by(located)
     }
 
-    /// A located file's path beneath the directory of the source that is mounted; one that lies elsewhere
-    /// keeps its absolute path. As a name, it leads back to the file from the source.
+    /// A located file's path beneath the directory of the source that is mounted; one that lies
+    /// elsewhere keeps its absolute path. As a name, it leads back to the file from the source.
     pub fn name_of(&self, located: &Path) -> Vec<u8> {
         let beneath = located.strip_prefix(&self.root.directory);
         let name = beneath.unwrap_or(located).as_os_str();
@@ -172,23 +176,26 @@ impl Neighbours {
 
     /// The file's own names: the one that it was opened by first.
     pub fn own_names(&self) -> impl Iterator<Item = &[u8]> {
-        self.places.iter().map(|place| place.name.as_bytes())
+        self.locations
+            .iter()
+            .map(|location| location.name.as_bytes())
     }
 
     /// Opens the file that the source calls `name`; `None` where there is no such file.
     ///
-    /// An absolute name that leads nowhere is tried once more by its last component, beside the source, as the HDF5
-    /// library does: files move together.
+    /// An absolute name that leads nowhere is tried once more by its last component, beside the
+    /// source, as the HDF5 library does: files move together.
     ///
     /// # Errors
-    /// `Io` where the policy forbids it or the system does: not a regular file, no permission; `ESTALE` where another
-    /// state of it was there before.
+    /// `Io` where the policy forbids it or the system does: not a regular file, no permission;
+    /// `ESTALE` where another state of it was there before.
     pub fn open(&self, name: &[u8]) -> Result<Option<Arc<Neighbour>>> {
         let opened = self.open_at(name)?;
         Ok(opened.map(|(neighbour, _)| neighbour))
     }
 
-    /// As [`open`](Self::open), for a file that may name others in turn, together with its own neighbours.
+    /// As [`open`](Self::open), for a file that may name others in turn, together with its own
+    /// neighbours.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -220,22 +227,23 @@ impl Neighbours {
     }
 
     /// How the neighbours looked that were opened.
-    pub fn states(&self) -> &States {
+    pub fn states(&self) -> &NeighbourStates {
         &self.states
     }
 
-    /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and a file many datasets:
-    /// those that were used last stay open.
+    /// As [`open`](Self::open), for a file without structure, of which a dataset may have many, and
+    /// a file many datasets: those that were used last stay open.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and `Corrupt` where there is none. A failure is not kept: the file may come back.
+    /// As [`open`](Self::open), and `Corrupt` where there is none. A failure is not kept: the file
+    /// may come back.
     pub fn open_raw(&self, name: &[u8]) -> Result<Arc<Neighbour>> {
         let open = || {
             self.raw_files
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
         };
-        let key = (Arc::clone(&self.places), name.to_vec());
+        let key = (Arc::clone(&self.locations), name.to_vec());
         if let Some(file) = open().get(&key) {
             return Ok(Arc::clone(file));
         }
@@ -248,11 +256,11 @@ impl Neighbours {
         Ok(file)
     }
 
-    /// As [`open`](Self::open), and says where the file is. Who may read it is said, not asked.
+    /// As [`open`](Self::open), and says where the file is. Its readers are told, not checked.
     ///
     /// # Errors
     /// As [`open`](Self::open); `ESTALE` where the file is replaced or moved meanwhile.
-    pub fn locate(&self, name: &[u8]) -> Whereabouts {
+    pub fn locate(&self, name: &[u8]) -> LocateResult {
         let found = self.find(name, &|_| Ok(()))?;
         found.map(|found| self.located(found)).transpose()
     }
@@ -261,7 +269,7 @@ impl Neighbours {
     ///
     /// # Errors
     /// As [`locate`](Self::locate).
-    pub fn locate_again(&self, name: &[u8]) -> Whereabouts {
+    pub fn locate_again(&self, name: &[u8]) -> LocateResult {
         let Some(name) = self.path(name)? else {
             return Ok(None);
         };
@@ -296,7 +304,7 @@ impl Neighbours {
     /// `name` as a path, `None` where it cannot be that of a file.
     fn path<'a>(&self, name: &'a [u8]) -> std::result::Result<Option<&'a Path>, Unopened> {
         let bytes = |path: &Path| path.as_os_str().len().saturating_add(1);
-        let bases = self.places.iter().map(|place| bytes(&place.base));
+        let bases = self.locations.iter().map(|location| bytes(&location.base));
         let taken = bytes(&self.root.directory).saturating_add(bases.max().unwrap_or(0));
         if name.len() > limits::FILE_PATH.saturating_sub(taken) {
             let most = to_u64(limits::FILE_PATH);
@@ -315,7 +323,8 @@ impl Neighbours {
         }
     }
 
-    /// The file called `name`, and the path by which it was opened. `missed` is told where there is none.
+    /// The file called `name`, and the path by which it was opened. `missed` is told where there is
+    /// none.
     fn find(&self, name: &[u8], missed: &dyn Fn(&Path) -> Result<()>) -> Opened {
         let missed = |path: &Path| {
             let failed = |error| Unopened::Failed(path.to_path_buf(), error);
@@ -337,8 +346,8 @@ impl Neighbours {
         let Some(beside) = beside else {
             return Ok(None);
         };
-        for place in self.places.iter() {
-            let path = place.base.join(beside);
+        for location in self.locations.iter() {
+            let path = location.base.join(beside);
             match self.root.open_beside(&path)? {
                 Some(found) => return Ok(Some(found)),
                 None => missed(&self.root.directory.join(&path))?,
@@ -348,7 +357,8 @@ impl Neighbours {
     }
 }
 
-/// The directories above this path, which has no symbolic links, as far as they let through who is not their owner.
+/// The directories above this path, which has no symbolic links, as far as they let users other
+/// than their owner through.
 fn directories(real: &Path) -> impl Iterator<Item = Audience> {
     let above = real.ancestors().skip(1);
     above.map(|directory| match directory.metadata() {
@@ -369,7 +379,8 @@ pub fn with_real_directory(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The path, absolute and without symbolic links, of the file that was opened by `path` in the state `opened`.
+/// The path, absolute and without symbolic links, of the file that was opened by `path` in the
+/// state `opened`.
 ///
 /// # Errors
 /// `ESTALE` where another file stands there now.
@@ -539,7 +550,8 @@ mod tests {
         assert_eq!(name(&beyond, "in/sub/a").as_deref(), Some("sub/a"));
     }
 
-    /// A file, a FIFO that nobody writes to, and a link out of the directory take each other's place.
+    /// A file, a FIFO that nobody writes to, and a link out of the directory take each other's
+    /// place.
     #[test]
     fn what_takes_the_place_of_a_file_is_neither_waited_for_nor_read() {
         let (_outer, inner) = files();

@@ -1,5 +1,5 @@
-//! A source with some of its bytes replaced by others of its own: an HDF5 file whose metadata is in a
-//! cache image.
+//! A source with some of its bytes replaced by others of its own: an HDF5 file whose metadata is in
+//! a cache image.
 
 use crate::error::{Error, Result};
 use crate::source::{SharedSource, Source, check_range};
@@ -38,8 +38,8 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// A patch may belong past the end of what is below: it was never written home. What is between
-    /// the end and the first such patch would be nowhere, and so may not be.
+    /// A patch may belong past the end of the source below: it was never written home. Bytes
+    /// between that end and the first such patch would be nowhere, so there may be none.
     ///
     /// # Errors
     /// `Corrupt` where patches overlap, leave a gap, or do not end within 64 bits.
@@ -68,7 +68,8 @@ impl Overlay {
         })
     }
 
-    /// Puts the part of `patch` that belongs to the buffer, which is read from `at` on, in its place.
+    /// Puts the part of `patch` that belongs to the buffer, which is read from `at` on, in its
+    /// place.
     fn apply(&self, patch: &Patch, at: u64, buffer: &mut [u8]) -> Result<()> {
         let skipped = at.saturating_sub(patch.at);
         let start = to_usize(patch.at.saturating_sub(at))?;

@@ -22,7 +22,7 @@ impl RawFile {
 }
 
 impl Source for RawFile {
-    /// It never ends: what is not there reads as zeros.
+    /// It never ends: past the end of the file it reads as zeros.
     fn length(&self) -> u64 {
         u64::MAX
     }

@@ -1,4 +1,5 @@
-//! The directory of the source that is mounted, and what may be opened there or elsewhere for its sake.
+//! The directory of the source that is mounted, and what may be opened there or elsewhere for its
+//! sake.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -62,8 +63,8 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// The directory of the file at `source`, an absolute path without symbolic links. One that cannot be entered makes
-    /// each file there unreadable. Nothing is looked up in the mount that
+    /// The directory of the file at `source`, an absolute path without symbolic links. One that
+    /// cannot be entered makes each file there unreadable. Nothing is looked up in the mount that
     /// `guard` tells of.
     pub(super) fn of(source: &Path, policy: Policy, guard: Option<MountGuard>) -> Self {
         let directory = source.parent().unwrap_or(Path::new("/")).to_path_buf();
@@ -105,8 +106,8 @@ impl Root {
         }
     }
 
-    /// Opens what stands at `path`. Of what stands beside a link to the source, in another directory, `Within` allows
-    /// what is itself a link into the source's.
+    /// Opens what stands at `path`. Of what stands beside a link to the source, in another
+    /// directory, `Within` allows what is itself a link into the source's.
     pub(super) fn open_beside(&self, path: &Path) -> Opened {
         if self.policy == Policy::Within && path.is_absolute() {
             self.keep_out(path)?;
@@ -202,8 +203,8 @@ impl Root {
     }
 }
 
-/// Whether a relative path goes above the directory that it begins in, on its way or at its end. The system
-/// sees to symbolic links on that way.
+/// Whether a relative path goes above the directory that it begins in, on its way or at its end.
+/// The system sees to symbolic links on that way.
 fn climbs_out(path: &Path) -> bool {
     let mut depth = 0_usize;
     for component in path.components() {
@@ -224,8 +225,8 @@ pub(super) fn refused(name: &Path, why: &str) -> Unopened {
     Unopened::Refused(unreadable(name, why))
 }
 
-/// `name` cannot be had: `why` is what the policy says, or the system. Its reader asked for something else, which has the
-/// right to be read, and lacks this part.
+/// `name` cannot be had: `why` is what the policy says, or the system. Its reader asked for
+/// something else, which has the right to be read, and lacks this part.
 pub(super) fn unreadable(name: &Path, why: &str) -> Error {
     let what = format!("{} ({why})", name.display().to_string().escape_debug());
     Error::caused(Cause::Failed, what)

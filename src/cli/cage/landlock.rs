@@ -7,12 +7,12 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 
-/// The last version that has something to take away. What later ones add are records for the audit, and a
+/// The last version that has something to take away. Later ones add records for the audit, and a
 /// right to connect to named sockets, for which seccomp leaves no call.
 const VERSION: ABI = ABI::V6;
 
-/// Leaves this thread, and those that it starts, nothing of the file system but to read regular files
-/// beneath `readable`; no TCP; no signals and no abstract sockets to other processes.
+/// Leaves this thread, and those that it starts, nothing of the file system but to read regular
+/// files beneath `readable`; no TCP; no signals and no abstract sockets to other processes.
 ///
 /// # Errors
 /// What the kernel cannot do.

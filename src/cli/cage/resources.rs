@@ -1,12 +1,14 @@
 //! Memory and threads; getrlimit(2).
 //!
-//! `RLIMIT_DATA` counts what can be written and is nobody else's: all that the allocator and stacks take. It is
-//! what promised memory adds up to, everything at once, so that it is never met by a file, whatever it holds,
-//! but by whoever has broken into the process. Memory beyond it is refused, and the process ends; the supervisor
-//! unmounts. `RLIMIT_AS` counts addresses as well, whose tables take memory even where nothing is written.
+//! `RLIMIT_DATA` counts what can be written and is nobody else's: all that the allocator and stacks
+//! take. It is what promised memory adds up to, everything at once, so that it is never met by a
+//! file, whatever it holds, but by whoever has broken into the process. Memory beyond it is
+//! refused, and the process ends; the supervisor unmounts. `RLIMIT_AS` counts addresses as well,
+//! whose tables take memory even where nothing is written.
 //!
-//! `RLIMIT_NPROC` counts the threads of a real user in the whole system, those of other programs too: so the bound
-//! is more than all that there are. For the real user root the kernel does not look at it.
+//! `RLIMIT_NPROC` counts the threads of a real user in the whole system, those of other programs
+//! too: so the bound is more than all that there are. For the real user root the kernel does not
+//! look at it.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -70,7 +72,8 @@ fn data(options: &Options, machine: u64) -> u64 {
         .fold(limits::SERVING_BYTES, u64::saturating_add)
 }
 
-/// How many threads there are in the whole system: a bound for those of any user; proc(5), /proc/loadavg.
+/// How many threads there are in the whole system: a bound for those of any user; proc(5),
+/// /proc/loadavg.
 pub(super) fn threads_of_the_system() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     let (_, all) = text.split(' ').nth(3)?.split_once('/')?;

@@ -21,8 +21,8 @@ pub(super) enum Files {
     None,
 }
 
-/// Leaves this thread, and those that it starts, the system calls that serving takes. All others answer
-/// `EPERM`.
+/// Leaves this thread, and those that it starts, the system calls that serving takes. All others
+/// answer `EPERM`.
 ///
 /// # Errors
 /// What the kernel cannot do.
@@ -93,7 +93,8 @@ fn bits(flags: i32) -> u64 {
     u64::from(flags.unsigned_abs())
 }
 
-/// Files are only read. What `openat2` is asked lies in memory, where no filter sees it: that is Landlock's.
+/// Files are only read. The flags of `openat2` lie in memory, where no filter sees them: Landlock
+/// restricts that call.
 fn opening() -> Vec<Sometimes> {
     let read_only = |index| without(index, libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC);
     vec![

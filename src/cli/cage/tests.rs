@@ -60,8 +60,8 @@ fn files() -> tempfile::TempDir {
     directory
 }
 
-/// Calls `attempts` from a thread of its own, which is shut in with this `reach`; passed over where the kernel has
-/// gaps.
+/// Calls `attempts` from a thread of its own, which is shut in with this `reach`; passed over where
+/// the kernel has gaps.
 fn shut_in(reach: &Reach<'_>, attempts: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         scope.spawn(|| match &shut(reach)[..] {

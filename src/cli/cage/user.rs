@@ -2,8 +2,8 @@
 //!
 //! A process has a user for files, and others for what is done to it. The worker's for files is the
 //! source's owner, so that it can read what that user can. The others are a number that nobody has:
-//! whoever may signal it, stop it, or change its limits and its priority, could make root's mount
-//! hang.
+//! a user who may signal the worker, stop it, or change its limits and its priority could make
+//! root's mount hang.
 
 use std::ffi::CString;
 
@@ -25,8 +25,8 @@ const NO_GROUP: u32 = 65_534;
 const NOBODYS: u32 = 0xf000_0000;
 
 /// Becomes the user `owner` for all that concerns files, with that user's groups, where this
-/// process is root's. Whoever it is then has no capability, so that permission bits count for it.
-/// This is for the calling thread and those that it starts, so it comes before any other thread
+/// process is root's. The process has no capability afterwards, so that permission bits count for
+/// it. This is for the calling thread and those that it starts, so it comes before any other thread
 /// does.
 ///
 /// # Errors
@@ -71,7 +71,8 @@ fn change_user(owner: Uid) -> nix::Result<()> {
 }
 
 fn change_numbers(owner: Uid) -> nix::Result<()> {
-    // Nobody is kept from root's processes, and a FUSE filesystem that is root's asks for all numbers.
+    // Nobody is kept from root's processes, and a FUSE filesystem that is root's asks for all
+    // numbers.
     if owner.is_root() {
         return setresuid(owner, owner, owner);
     }
