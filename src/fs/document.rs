@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::fs::Filesystem;
-use crate::fs::inode::What;
+use crate::fs::filesystem::Filesystem;
+use crate::fs::inode::NodeType;
 use crate::view::ndl::{Description, Options, Source};
 use crate::view::streamed::ResumableText;
 
@@ -24,24 +24,21 @@ impl Filesystem {
     ) -> Result<()> {
         const PIECE: usize = 64 << 10;
         let found = self.resolve(path)?;
-        let (live, entry) = self.standing(found.ino)?;
-        if !matches!(entry.what, What::Group | What::Object) {
+        let (file, inode) = self.mount.standing(found.ino)?;
+        if !matches!(inode.node_type, NodeType::Group | NodeType::Object) {
             return Err(Error::NotFound);
         }
-        let links = live.container.node(entry.node)?.link_count;
-        let path = self
-            .space(&live)
-            .file_path(&entry, links)
-            .ok_or(Error::NotFound)?;
-        let index = Arc::clone(&live);
+        let links = file.container.node(inode.node)?.link_count;
+        let path = self.mount.space(&file).file_path(&inode, links);
+        let index = Arc::clone(&file);
         let document = Description {
             source: Source {
-                container: Arc::clone(&live.container),
-                engine: Arc::clone(&live.engine),
+                container: Arc::clone(&file.container),
+                engine: Arc::clone(&file.engine),
                 paths: Arc::new(move |node| index.index().known_path(node)),
             },
-            node: entry.node,
-            path,
+            node: inode.node,
+            path: path.ok_or(Error::NotFound)?,
             options,
         };
         let mut place = document.begin();

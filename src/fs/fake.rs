@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
-use crate::fs::external::{Opener, Others};
+use crate::fs::opening::open_source;
+use crate::fs::other_files::{Opener, OtherFiles};
 use crate::fs::watch::Watch;
-use crate::fs::{Filesystem, Options, Origin, open_source};
+use crate::fs::{Filesystem, Options, Origin};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::model::array::{Fill, Layout, Storage};
@@ -219,7 +220,7 @@ impl Fake {
             Ok(fake)
         });
         let options = Options::default();
-        let others = Others::new(&source, open);
+        let others = OtherFiles::new(&source, open);
         let watch = Watch::new(&source).unwrap();
         let opened = open_source(watch.file(), &watch, &others, &options).unwrap();
         Filesystem::build(opened, &options, others, Some(watch))

@@ -23,13 +23,16 @@ use fuser::{
 };
 
 use crate::error::{Error, Result};
+use crate::fs::errno;
+use crate::fs::filesystem::{Filesystem, Whence};
 use crate::fs::fuse::readers::Readers;
 use crate::fs::fuse::reply::{
     Listed, attributes, directory_flags, file_flags, file_type, number, reply_xattr, ttl,
 };
+use crate::fs::handle::Handle;
+use crate::fs::mount::Outdate;
 use crate::fs::stat::BLOCK_SIZE;
 use crate::fs::workers::{Object, Workers};
-use crate::fs::{Filesystem, Handle, Outdate, Whence, errno};
 use crate::limits;
 use crate::source::changes::Changes;
 use crate::source::device::Device;

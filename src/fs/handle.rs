@@ -7,13 +7,12 @@ use std::sync::{Arc, Mutex};
 use nix::errno::Errno;
 
 use crate::array::Held;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::errno::refusal;
-use crate::fs::live::Live;
-use crate::fs::lock;
-use crate::fs::views::Attributes;
+use crate::fs::file_state::FileState;
+use crate::fs::listing::Listing;
+use crate::fs::lock::lock;
 use crate::limits;
-use crate::model::{Link, LinkStream};
 use crate::view::View;
 
 /// An open file or directory.
@@ -50,30 +49,32 @@ pub(super) struct Open {
     /// The inode it was opened on.
     pub(super) ino: u64,
     /// The file that it reads, in one state of it.
-    pub(super) live: Arc<Live>,
-    pub(super) what: What,
+    pub(super) file: Arc<FileState>,
+    pub(super) content: Content,
     held: Held,
 }
 
 impl Open {
     /// # Errors
     /// `Io` (`ENOMEM`) where all that is open takes too much memory.
-    pub(super) fn file(ino: u64, live: Arc<Live>, view: Box<dyn View>) -> Result<Self> {
-        Self::new(ino, live, What::File(view))
+    pub(super) fn file(ino: u64, file: Arc<FileState>, view: Box<dyn View>) -> Result<Self> {
+        Self::new(ino, file, Content::File(view))
     }
 
     /// # Errors
     /// As [`file`](Self::file).
-    pub(super) fn directory(ino: u64, live: Arc<Live>) -> Result<Self> {
-        Self::new(ino, live, What::Directory(Mutex::default()))
+    pub(super) fn directory(ino: u64, file: Arc<FileState>) -> Result<Self> {
+        Self::new(ino, file, Content::Directory(Mutex::default()))
     }
 
-    fn new(ino: u64, live: Arc<Live>, what: What) -> Result<Self> {
-        let held = live.engine.hold(limits::OPEN_HANDLE + what.own_bytes())?;
+    fn new(ino: u64, file: Arc<FileState>, content: Content) -> Result<Self> {
+        let held = file
+            .engine
+            .hold(limits::OPEN_HANDLE + content.own_bytes())?;
         Ok(Open {
             ino,
-            live,
-            what,
+            file,
+            content,
             held,
         })
     }
@@ -86,7 +87,7 @@ impl Open {
     pub(super) fn settle(&self) -> Result<()> {
         let counted = self.count();
         if counted.is_err() {
-            self.what.forget();
+            self.content.forget();
             // It takes no more than at the beginning now.
             let _ = self.count();
         }
@@ -94,118 +95,31 @@ impl Open {
     }
 
     fn count(&self) -> Result<()> {
-        let bytes = self.what.own_bytes();
+        let bytes = self.content.own_bytes();
         self.held.resize(limits::OPEN_HANDLE.saturating_add(bytes))
     }
 }
 
-pub(super) enum What {
+pub(super) enum Content {
     File(Box<dyn View>),
     Directory(Mutex<Listing>),
 }
 
-impl What {
+impl Content {
     /// Bytes of memory that this handle takes for itself.
     fn own_bytes(&self) -> u64 {
         match self {
-            What::File(view) => view.own_bytes(),
-            What::Directory(listing) => lock(listing).own_bytes(),
+            Content::File(view) => view.own_bytes(),
+            Content::Directory(listing) => lock(listing).own_bytes(),
         }
     }
 
     /// Lets go of what can be found again.
     fn forget(&self) {
         match self {
-            What::File(view) => view.forget(),
-            What::Directory(listing) => lock(listing).forget(),
+            Content::File(view) => view.forget(),
+            Content::Directory(listing) => lock(listing).forget(),
         }
-    }
-}
-
-/// What an open directory keeps of its listing.
-#[derive(Default)]
-pub(super) struct Listing {
-    pub(super) cursor: Option<Cursor>,
-    attributes: Option<Arc<Attributes>>,
-    /// Whether something could not be read this time.
-    pub(super) is_unsure: bool,
-}
-
-impl Listing {
-    fn own_bytes(&self) -> u64 {
-        let cursor = self.cursor.as_ref().map_or(0, Cursor::own_bytes);
-        let attributes = self.attributes.as_ref();
-        let attributes = attributes.map_or(0, |known| known.own_bytes());
-        cursor.saturating_add(attributes)
-    }
-
-    fn forget(&mut self) {
-        self.cursor = None;
-        self.attributes = None;
-    }
-
-    /// The directory's attributes, found once; where not all could be read, once for each listing from the first on.
-    pub(super) fn attributes(
-        &mut self,
-        is_first: bool,
-        find: impl FnOnce() -> Attributes,
-    ) -> Arc<Attributes> {
-        self.attributes
-            .take_if(|known| is_first && known.is_passing());
-        Arc::clone(self.attributes.get_or_insert_with(|| Arc::new(find())))
-    }
-}
-
-/// The place in a group's links where a listing has come to.
-pub(super) struct Cursor {
-    links: Box<dyn LinkStream>,
-    /// A link that was fetched and not yet taken, with the position where it was asked for.
-    next: Option<(u64, Link)>,
-    /// Where and why the listing ended early.
-    failed: Option<(u64, Error)>,
-}
-
-impl Cursor {
-    pub(super) fn new(links: Box<dyn LinkStream>) -> Self {
-        Cursor {
-            links,
-            next: None,
-            failed: None,
-        }
-    }
-
-    fn own_bytes(&self) -> u64 {
-        let next = self.next.as_slice().iter();
-        let next = next.map(|(_, link)| link.weight());
-        self.links.weight().saturating_add(next.sum())
-    }
-
-    /// The first link at or after `position`, and the position behind it, which is further on where links
-    /// that cannot be read were passed over; `None` past the last.
-    pub(super) fn at(&mut self, position: u64) -> Result<Option<(&Link, u64)>> {
-        if let Some((at, error)) = &self.failed
-            && *at == position
-        {
-            return Err(error.clone());
-        }
-        if self.next.as_ref().is_none_or(|(at, _)| *at != position) {
-            self.next = None;
-            let fetched = self.fetch(position);
-            let fetched = fetched.inspect_err(|error| {
-                let lasting = Some(error.clone()).filter(|error| !error.is_passing());
-                self.failed = lasting.map(|error| (position, error));
-            });
-            self.next = fetched?.map(|link| (position, link));
-        }
-        let behind = self.links.position();
-        Ok(self.next.as_ref().map(|(_, link)| (link, behind)))
-    }
-
-    fn fetch(&mut self, position: u64) -> Result<Option<Link>> {
-        if self.links.position() != position {
-            self.links.seek(position)?;
-        }
-        self.links.next()
     }
 }
 
@@ -220,9 +134,9 @@ impl Handles {
     /// # Errors
     /// `Io` (`EMFILE`) where too many are open.
     pub(super) fn insert(&self, open: Open, caching: Caching) -> Result<Opened> {
-        let is_given_up = match &open.what {
-            What::File(view) => view.is_given_up(),
-            What::Directory(_) => false,
+        let is_given_up = match &open.content {
+            Content::File(view) => view.is_given_up(),
+            Content::Directory(_) => false,
         };
         let mut others = lock(&self.open);
         if others.len() >= limits::OPEN_HANDLES {

@@ -13,10 +13,11 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::refusal;
-use crate::fs::inode::{self, Entry, Tree, What};
-use crate::fs::live::Live;
+use crate::fs::file_state::FileState;
+use crate::fs::inode::{self, Inode, NodeType, Tree};
 use crate::fs::namespace::{Directory, Found, Namespace};
-use crate::fs::trees::{ViewTree, files};
+use crate::fs::trees;
+use crate::fs::trees::view_tree::{ViewTree, files};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::paths::{resolve, resolve_names};
@@ -24,7 +25,7 @@ use crate::model::{LinkTarget, Node, NodeId, NodeKind};
 
 /// A directory of a tree of views.
 pub(super) struct Mirror<'a> {
-    pub(super) live: &'a Arc<Live>,
+    pub(super) file: &'a Arc<FileState>,
     pub(super) tree: &'static ViewTree,
     /// The tree's number.
     pub(super) number: Tree,
@@ -45,25 +46,19 @@ struct Way {
 pub(super) struct Shown {
     /// The number it has unless something else has the same hash.
     pub(super) ino: u64,
-    pub(super) entry: Entry,
+    pub(super) inode: Inode,
     /// Of a symbolic link.
     pub(super) text: Option<Vec<u8>>,
 }
 
 impl<'a> Mirror<'a> {
     /// The directory of `object` in the tree whose directories, or files, have numbers of `number`.
-    pub(super) fn new(
-        space: Namespace<'a>,
-        live: &'a Arc<Live>,
-        number: Tree,
-        object: NodeId,
-    ) -> Option<Self> {
-        let tree = ViewTree::of_number(number)?;
-        let above = number - inode::FIRST_VIEW;
+    pub(super) fn new(space: Namespace<'a>, number: Tree, object: NodeId) -> Option<Self> {
+        let tree = trees::of_number(number)?;
         Some(Mirror {
-            live,
+            file: space.file,
             tree,
-            number: number - above % 2,
+            number: tree.number,
             object,
             source: space.directory(object),
         })
@@ -74,12 +69,12 @@ impl<'a> Mirror<'a> {
     }
 
     fn number_of(&self, tree: Tree, node: NodeId) -> u64 {
-        inode::of_node(self.live.generation, tree, node)
+        inode::of_node(self.file.generation, tree, node)
     }
 
     /// The number of what is shown here as `shown` and has no object's.
     pub(super) fn link_number(&self, shown: &[u8]) -> u64 {
-        inode::of_link(self.live.generation, self.number, self.object, shown)
+        inode::of_link(self.file.generation, self.number, self.object, shown)
     }
 
     /// Whether groups and links are in it.
@@ -87,7 +82,7 @@ impl<'a> Mirror<'a> {
     /// # Errors
     /// As the object cannot be read now.
     pub(super) fn is_of_group(&self) -> Result<bool> {
-        let node = if_lasting(self.live.container.node(self.object))?;
+        let node = if_lasting(self.file.container.node(self.object))?;
         Ok(node.is_some_and(|node| matches!(node.kind, NodeKind::Group)))
     }
 
@@ -95,7 +90,7 @@ impl<'a> Mirror<'a> {
     pub(super) fn find(&self, shown: &[u8]) -> Result<Shown> {
         let found = self.found(shown)?;
         let mut forms = self.forms(&found)?.into_iter();
-        let form = forms.find(|form| *form.entry.name == *shown);
+        let form = forms.find(|form| *form.inode.name == *shown);
         form.ok_or(Error::NotFound)
     }
 
@@ -119,12 +114,12 @@ impl<'a> Mirror<'a> {
     }
 
     fn is_name_of(&self, shown: &[u8], found: &Found) -> bool {
-        let name = &*found.entry.name;
+        let name = &*found.inode.name;
         self.file_name(name) == shown || self.directory_name(name) == shown
     }
 
     fn find_cut(&self, shown: &[u8]) -> Result<Found> {
-        let mut links = self.live.container.links(self.object)?;
+        let mut links = self.file.container.links(self.object)?;
         let mut left = limits::CUT_NAME_LINKS;
         while let Some(link) = links.next()? {
             let name = self.source.shown(&link);
@@ -186,9 +181,9 @@ impl<'a> Mirror<'a> {
         let Some(node) = self.target(found)? else {
             return Ok(Vec::new());
         };
-        let name = &*found.entry.name;
+        let name = &*found.inode.name;
         let mut forms = Vec::new();
-        let has_file = self.tree.size(self.live, &node)?.is_some();
+        let has_file = self.tree.size(self.file, &node)?.is_some();
         // Without a suffix the two would have one name.
         let has_place = !has_file || !self.tree.suffix.is_empty();
         if has_place && self.has_directory(&node) {
@@ -198,10 +193,10 @@ impl<'a> Mirror<'a> {
             };
             if text.is_none() {
                 // It may lead somewhere once all can be read.
-                self.live.index().check()?;
+                self.file.index().check()?;
             }
             let shown = self.directory_name(name);
-            forms.extend(text.map(|text| self.form(What::Mirror, &node, shown, text)));
+            forms.extend(text.map(|text| self.form(NodeType::ViewDirectory, &node, shown, text)));
         }
         if has_file {
             let text = match self.way(&found.target)? {
@@ -209,28 +204,29 @@ impl<'a> Mirror<'a> {
                 None => Some(None),
             };
             let shown = self.file_name(name);
-            forms.extend(text.map(|text| self.form(What::View, &node, shown, text)));
+            forms.extend(text.map(|text| self.form(NodeType::View, &node, shown, text)));
         }
         // What has no number of its own here cannot be shown.
         forms.retain(|form| {
-            form.entry.what == What::MirrorLink || inode::is_object(self.number, form.entry.node)
+            form.inode.node_type == NodeType::ViewLink
+                || inode::is_object(self.number, form.inode.node)
         });
         Ok(forms)
     }
 
     /// What is listed for what stands in the source's tree and cannot be read now.
     pub(super) fn unread(&self, found: &Found) -> Shown {
-        let shown = self.directory_name(&found.entry.name);
+        let shown = self.directory_name(&found.inode.name);
         Shown {
             ino: self.link_number(&shown),
-            entry: self.entry(What::Unread, self.object, shown),
+            inode: self.inode(NodeType::Unreadable, self.object, shown),
             text: None,
         }
     }
 
     /// The object that a link leads to, in this file.
     fn target(&self, found: &Found) -> Result<Option<Arc<Node>>> {
-        let container = &*self.live.container;
+        let container = &*self.file.container;
         let id = match (&found.target, &found.object) {
             (_, Some(node)) => return if_lasting(node.clone()),
             (LinkTarget::Hard(node), None) => Some(*node),
@@ -253,31 +249,37 @@ impl<'a> Mirror<'a> {
         }
     }
 
-    fn form(&self, what: What, node: &Node, shown: Vec<u8>, text: Option<Vec<u8>>) -> Shown {
-        let (ino, what, node) = match (&text, what) {
+    fn form(
+        &self,
+        node_type: NodeType,
+        node: &Node,
+        shown: Vec<u8>,
+        text: Option<Vec<u8>>,
+    ) -> Shown {
+        let (ino, node_type, node) = match (&text, node_type) {
             (Some(_), _) => {
                 let ino = self.link_number(&shown);
-                (ino, What::MirrorLink, self.object)
+                (ino, NodeType::ViewLink, self.object)
             }
-            (None, What::View) => {
+            (None, NodeType::View) => {
                 let ino = self.number_of(files(self.number), node.id);
-                (ino, what, node.id)
+                (ino, node_type, node.id)
             }
-            (None, _) => (self.number_of(self.number, node.id), what, node.id),
+            (None, _) => (self.number_of(self.number, node.id), node_type, node.id),
         };
         Shown {
             ino,
-            entry: self.entry(what, node, shown),
+            inode: self.inode(node_type, node, shown),
             text,
         }
     }
 
-    pub(super) fn entry(&self, what: What, node: NodeId, shown: Vec<u8>) -> Entry {
-        Entry {
-            what,
-            generation: self.live.generation,
-            tree: match what {
-                What::View => files(self.number),
+    pub(super) fn inode(&self, node_type: NodeType, node: NodeId, shown: Vec<u8>) -> Inode {
+        Inode {
+            node_type,
+            generation: self.file.generation,
+            tree: match node_type {
+                NodeType::View => files(self.number),
                 _ => self.number,
             },
             node,
@@ -290,11 +292,11 @@ impl<'a> Mirror<'a> {
     /// inside where it stands here, and outside where no link can lead there.
     fn elsewhere(&self, node: &Node, found: &Found) -> Option<Option<Vec<u8>>> {
         let place = match node.kind {
-            NodeKind::Group if found.entry.what == What::Group => None,
+            NodeKind::Group if found.inode.node_type == NodeType::Group => None,
             NodeKind::Group => Some(self.way_to(node.id)?),
             _ if node.link_count <= 1 => None,
             _ => match self.space().indexed_home(node.id) {
-                Some((group, name)) if group != self.object || *name != *found.entry.name => {
+                Some((group, name)) if group != self.object || *name != *found.inode.name => {
                     let mut way = self.way_to(group)?;
                     way.push(self.directory_name(&name).into());
                     Some(way)
@@ -325,7 +327,7 @@ impl<'a> Mirror<'a> {
                 (absolute, symlink::components(path, from_root).collect())
             }
             LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. } => {
-                let Some(names) = if_lasting(self.live.container.names(target))? else {
+                let Some(names) = if_lasting(self.file.container.names(target))? else {
                     return Ok(None);
                 };
                 (true, symlink::escaped(&names, true).collect())

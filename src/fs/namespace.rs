@@ -13,9 +13,10 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
-use crate::fs::external::{self, Others, Place};
-use crate::fs::inode::{self, Entry, Inodes, SOURCE, What};
-use crate::fs::live::Live;
+use crate::fs::file_state::FileState;
+use crate::fs::inode::{self, Inode, NodeType, SOURCE};
+use crate::fs::inodes::Inodes;
+use crate::fs::other_files::{self, OtherFiles, Place};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
@@ -23,16 +24,16 @@ use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 /// The tree of one mounted file.
 #[derive(Clone, Copy)]
 pub(super) struct Namespace<'a> {
-    pub(super) live: &'a Live,
+    pub(super) file: &'a Arc<FileState>,
     pub(super) inodes: &'a Inodes,
-    pub(super) others: &'a Others,
+    pub(super) others: &'a OtherFiles,
 }
 
 /// A name in a directory, and what stands there.
 pub(super) struct Found {
     /// The number it has unless another link has the same hash.
     pub(super) ino: u64,
-    pub(super) entry: Entry,
+    pub(super) inode: Inode,
     /// The object, where it is one that was asked for.
     pub(super) object: Option<Result<Arc<Node>>>,
     /// Where the link leads.
@@ -50,15 +51,15 @@ pub(super) struct Directory<'a> {
 
 impl<'a> Namespace<'a> {
     pub(super) fn root(&self) -> NodeId {
-        self.live.container.root()
+        self.file.container.root()
     }
 
     /// The number of an object.
     pub(super) fn ino(&self, node: NodeId) -> u64 {
-        if self.live.is_mount_root(node) {
+        if self.file.is_mount_root(node) {
             inode::ROOT
         } else {
-            inode::of_node(self.live.generation, self.live.tree, node)
+            inode::of_node(self.file.generation, self.file.tree, node)
         }
     }
 
@@ -67,7 +68,7 @@ impl<'a> Namespace<'a> {
         if ino == inode::ROOT {
             self.root()
         } else {
-            inode::node_of(self.live.generation, ino)
+            inode::node_of(self.file.generation, ino)
         }
     }
 
@@ -105,7 +106,7 @@ impl<'a> Namespace<'a> {
 
     /// The group and the shown name where a group's directory stands.
     fn home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
-        if let Some((parent, name)) = self.inodes.home(self.ino(group), self.live.generation) {
+        if let Some((parent, name)) = self.inodes.home(self.ino(group), self.file.generation) {
             return Some((self.node(parent), name));
         }
         self.indexed_home(group)
@@ -113,30 +114,30 @@ impl<'a> Namespace<'a> {
 
     /// The group and the name, as shown, that are an object's own in the index.
     pub(super) fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
-        let index = self.live.index();
+        let index = self.file.index();
         let (parent, name) = index.place(group)?;
-        let shown = name::escape(name, self.live.is_mount_root(parent));
+        let shown = name::escape(name, self.file.is_mount_root(parent));
         Some((parent, shown.into()))
     }
 
     /// The path of an object, names as in the file: the canonical one of an object with several names,
     /// else the one that it was met under. `None` where none is known, or it is over the limit.
-    pub(super) fn file_path(&self, entry: &Entry, link_count: u32) -> Option<Vec<u8>> {
-        if entry.what == What::Object && link_count > 1 {
-            let canonical = self.live.index().path(entry.node);
+    pub(super) fn file_path(&self, inode: &Inode, link_count: u32) -> Option<Vec<u8>> {
+        if inode.node_type == NodeType::Object && link_count > 1 {
+            let canonical = self.file.index().path(inode.node);
             if canonical.is_some() {
                 return canonical;
             }
         }
-        if entry.node == self.root() && entry.what == What::Group {
+        if inode.node == self.root() && inode.node_type == NodeType::Group {
             return Some(b"/".to_vec());
         }
-        self.path_of_name(self.node(entry.parent), &entry.name)
+        self.path_of_name(self.node(inode.parent), &inode.name)
     }
 
     /// The path of any object by its identity alone, for texts that name it.
     pub(super) fn path_of(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
-        self.live.index().known_path(node)
+        self.file.index().known_path(node)
     }
 
     /// The path, names as in the file, of what `group` shows as `shown`.
@@ -149,7 +150,7 @@ impl<'a> Namespace<'a> {
             path.push(b'/');
             path.extend_from_slice(
                 &self
-                    .live
+                    .file
                     .real_name_within(parent, &name, &mut left)
                     .ok()??,
             );
@@ -168,7 +169,7 @@ impl Directory<'_> {
 
     /// Whether this is the root of the mount.
     pub(super) fn is_root(&self) -> bool {
-        self.space.live.is_mount_root(self.group)
+        self.space.file.is_mount_root(self.group)
     }
 
     /// What stands under the shown name.
@@ -176,9 +177,9 @@ impl Directory<'_> {
         if shown.len() > limits::NAME_BYTES {
             return Err(refusal(Errno::ENAMETOOLONG, "name"));
         }
-        let live = self.space.live;
-        let real = live.real_name(self.group, shown)?.ok_or(Error::NotFound)?;
-        let link = live.container.link(self.group, &real)?;
+        let file = self.space.file;
+        let real = file.real_name(self.group, shown)?.ok_or(Error::NotFound)?;
+        let link = file.container.link(self.group, &real)?;
         Ok(self.show(link.ok_or(Error::NotFound)?))
     }
 
@@ -190,35 +191,37 @@ impl Directory<'_> {
     /// What a link of this group is in the mount.
     pub(super) fn show(&self, link: Link) -> Found {
         let shown = self.shown(&link);
-        let tree = self.space.live.tree;
+        let tree = self.space.file.tree;
         let mut object = None;
-        let (what, node) = match &link.target {
-            LinkTarget::Hard(node) if *node == self.space.root() => (What::Link, self.group),
+        let (node_type, node) = match &link.target {
+            LinkTarget::Hard(node) if *node == self.space.root() => (NodeType::Link, self.group),
             LinkTarget::Hard(node) if inode::is_object(tree, *node) => {
-                let found = self.space.live.container.node(*node);
-                let what = match &found {
+                let found = self.space.file.container.node(*node);
+                let node_type = match &found {
                     Ok(found) if matches!(found.kind, NodeKind::Group) => {
                         self.place(*node, found.link_count, &shown)
                     }
-                    Err(error) if error.is_passing() => What::Unread,
-                    _ => What::Object,
+                    Err(error) if error.is_passing() => NodeType::Unreadable,
+                    _ => NodeType::Object,
                 };
-                object = (what != What::Link).then_some(found);
-                match what {
-                    What::Link | What::Unread => (what, self.group),
-                    _ => (what, *node),
+                object = (node_type != NodeType::Link).then_some(found);
+                match node_type {
+                    NodeType::Link | NodeType::Unreadable => (node_type, self.group),
+                    _ => (node_type, *node),
                 }
             }
-            LinkTarget::Hard(_) | LinkTarget::Damaged(_) => (What::Damaged, self.group),
-            _ => (What::Link, self.group),
+            LinkTarget::Hard(_) | LinkTarget::Damaged(_) => (NodeType::DamagedLink, self.group),
+            _ => (NodeType::Link, self.group),
         };
-        let ino = match what {
-            What::Link | What::Damaged | What::Unread => self.link_number(&link.target, &shown),
-            _ => inode::of_node(self.space.live.generation, tree, node),
+        let ino = match node_type {
+            NodeType::Link | NodeType::DamagedLink | NodeType::Unreadable => {
+                self.link_number(&link.target, &shown)
+            }
+            _ => inode::of_node(self.space.file.generation, tree, node),
         };
         Found {
             ino,
-            entry: self.entry(what, node, &shown),
+            inode: self.inode(node_type, node, &shown),
             object,
             target: link.target,
         }
@@ -227,9 +230,9 @@ impl Directory<'_> {
     /// The number of a link. One into another file has a different one with and without that file: the
     /// kernel keeps the text of the one it knows.
     fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
-        let (generation, tree) = (self.space.live.generation, self.space.live.tree);
+        let (generation, tree) = (self.space.file.generation, self.space.file.tree);
         if let Some(file) = target.other_file()
-            && let Some(place) = self.space.others.place(self.space.live, file)
+            && let Some(place) = self.space.others.place(self.space.file, file)
         {
             let place = match &place {
                 Place::Root => b"",
@@ -241,11 +244,11 @@ impl Directory<'_> {
         inode::of_link(generation, tree, self.group, shown)
     }
 
-    fn entry(&self, what: What, node: NodeId, shown: &[u8]) -> Entry {
-        Entry {
-            what,
-            generation: self.space.live.generation,
-            tree: self.space.live.tree,
+    fn inode(&self, node_type: NodeType, node: NodeId, shown: &[u8]) -> Inode {
+        Inode {
+            node_type,
+            generation: self.space.file.generation,
+            tree: self.space.file.tree,
             node,
             parent: self.space.ino(self.group),
             name: shown.into(),
@@ -253,15 +256,15 @@ impl Directory<'_> {
     }
 
     /// Whether the group `node`, met here as `shown`, is a directory here or a symbolic link.
-    fn place(&self, node: NodeId, link_count: u32, shown: &[u8]) -> What {
+    fn place(&self, node: NodeId, link_count: u32, shown: &[u8]) -> NodeType {
         let space = self.space;
-        let here = self.entry(What::Group, node, shown);
+        let here = self.inode(NodeType::Group, node, shown);
         let ino = space.ino(node);
         let home = space.inodes.home(ino, here.generation);
         let (parent, name) = home.unwrap_or_else(|| {
             let indexed = (link_count > 1).then(|| space.indexed_home(node)).flatten();
             let place = match indexed {
-                Some((parent, name)) => Entry {
+                Some((parent, name)) => Inode {
                     parent: space.ino(parent),
                     name,
                     ..here.clone()
@@ -271,15 +274,15 @@ impl Directory<'_> {
             space.inodes.settle(ino, place)
         });
         if parent == here.parent && *name == *shown {
-            What::Group
+            NodeType::Group
         } else {
-            What::Link
+            NodeType::Link
         }
     }
 
     /// The way from here to what `names`, as shown, lead to from the root of another file.
     fn outward(&self, place: &Place, names: impl Iterator<Item = Vec<u8>>) -> Option<Vec<u8>> {
-        let mut from = way_to(&self.space.live.shown);
+        let mut from = way_to(&self.space.file.shown);
         from.extend_from_slice(self.path()?);
         let mut to = match place {
             Place::Root => Vec::new(),
@@ -309,12 +312,12 @@ impl Directory<'_> {
             }
             LinkTarget::Soft(path) if path.starts_with(b"/") => {
                 let depth = self.path().map(<[_]>::len);
-                let in_source = self.space.live.tree == SOURCE;
+                let in_source = self.space.file.tree == SOURCE;
                 depth.map(|depth| symlink::absolute(depth, path, in_source))
             }
             LinkTarget::Soft(path) => Some(symlink::beneath(path, self.is_root())),
             LinkTarget::External { file, path } => {
-                match self.space.others.place(self.space.live, file) {
+                match self.space.others.place(self.space.file, file) {
                     Some(place) => {
                         let names = symlink::components(path, place == Place::Root);
                         self.outward(&place, names)
@@ -323,16 +326,16 @@ impl Directory<'_> {
                 }
             }
             LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. } => {
-                let names = self.space.live.container.names(target)?;
-                let to = symlink::escaped(&names, self.space.live.tree == SOURCE);
+                let names = self.space.file.container.names(target)?;
+                let to = symlink::escaped(&names, self.space.file.tree == SOURCE);
                 let to: Vec<Box<[u8]>> = to.map(Into::into).collect();
                 self.path().map(|from| symlink::relative(from, &to))
             }
             LinkTarget::Reference {
                 file: Some(file), ..
             } => {
-                let names = self.space.live.container.names(target)?;
-                match self.space.others.place(self.space.live, file) {
+                let names = self.space.file.container.names(target)?;
+                match self.space.others.place(self.space.file, file) {
                     Some(place) => {
                         let names = symlink::escaped(&names, place == Place::Root);
                         self.outward(&place, names)
@@ -358,6 +361,6 @@ impl Directory<'_> {
 fn way_to(shown: &[u8]) -> Vec<Box<[u8]>> {
     match shown {
         b"" => Vec::new(),
-        _ => vec![name::VIEWS.into(), external::NAME.into(), shown.into()],
+        _ => vec![name::VIEWS.into(), other_files::NAME.into(), shown.into()],
     }
 }

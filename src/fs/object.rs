@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
+use crate::array::Reader;
 use crate::array::vlen::VariableLength;
 use crate::error::{Error, Result, if_lasting};
-use crate::fs::live::Live;
+use crate::fs::file_state::FileState;
+use crate::fs::mount::Mount;
 use crate::limits;
 use crate::model::array::Storage;
 use crate::model::storage::Chunked;
-use crate::model::{Array, Node, NodeKind};
+use crate::model::{Array, Node, NodeId, NodeKind};
 use crate::view::View;
 use crate::view::attributes::committed_text;
 use crate::view::raw::Raw;
 use crate::view::text::Text;
 use crate::view::variable_length::Content;
+
+/// The attribute that tells how a block, or that with an ndarray's elements, is compressed.
+pub(super) const COMPRESSION: &str = "h5fs.compression";
 
 /// How much of a file's content is stored, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,11 +44,11 @@ fn size(node: &Node) -> u64 {
 ///
 /// # Errors
 /// As how many bytes they are cannot be found out now.
-pub(super) fn measure(live: &Live, node: &Node, at_any_cost: bool) -> Result<(u64, Stored)> {
+pub(super) fn measure(file: &FileState, node: &Node, at_any_cost: bool) -> Result<(u64, Stored)> {
     Ok(match &node.kind {
         NodeKind::Array(array) if VariableLength::is_made_of(array) => match at_any_cost {
             true => {
-                let content = live.variable_length(node.id, array);
+                let content = file.variable_length(node.id, array);
                 // What is wrong with it, opening it will tell.
                 match if_lasting(content.and_then(|content| content.length()))? {
                     Some(size) => (size, Stored::Known(Some(size))),
@@ -52,12 +57,12 @@ pub(super) fn measure(live: &Live, node: &Node, at_any_cost: bool) -> Result<(u6
             }
             false => (0, Stored::Unknown),
         },
-        NodeKind::Array(array) => (size(node), stored(live, node, array, at_any_cost)),
+        NodeKind::Array(array) => (size(node), stored(file, node, array, at_any_cost)),
         _ => (size(node), Stored::Known(Some(size(node)))),
     })
 }
 
-fn stored(live: &Live, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> Stored {
+fn stored(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> Stored {
     let size = size(node);
     match &array.storage {
         Ok(Storage::Empty) => Stored::Known(None),
@@ -65,9 +70,9 @@ fn stored(live: &Live, node: &Node, array: &Arc<Array>, at_any_cost: bool) -> St
         Ok(Storage::Fill) => Stored::Known(Some(0)),
         // While a file grows, what a walk finds would be true for a moment.
         Ok(Storage::Chunked(chunked))
-            if at_any_cost && !live.is_growing() || is_small(chunked, array) =>
+            if at_any_cost && !file.is_growing() || is_small(chunked, array) =>
         {
-            stored_chunks(live, node, array)
+            stored_chunks(file, node, array)
         }
         Ok(Storage::Chunked(_)) => Stored::Unknown,
         Ok(Storage::Encoded(pieces)) => Stored::Known(Some(pieces.stored_bytes())),
@@ -86,8 +91,8 @@ fn is_small(chunked: &Chunked, array: &Array) -> bool {
     chunks <= limits::LISTED_CHUNKS
 }
 
-fn stored_chunks(live: &Live, node: &Node, array: &Arc<Array>) -> Stored {
-    let allocation = live
+fn stored_chunks(file: &FileState, node: &Node, array: &Arc<Array>) -> Stored {
+    let allocation = file
         .reader(node.id, array)
         .and_then(|reader| reader.allocation());
     match allocation {
@@ -102,7 +107,7 @@ fn stored_chunks(live: &Live, node: &Node, array: &Arc<Array>) -> Stored {
 ///
 /// # Errors
 /// As it is known before reading that it cannot be served.
-pub(super) fn open(live: &Live, node: &Node) -> Result<Box<dyn View>> {
+pub(super) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>> {
     if let NodeKind::Array(array) = &node.kind
         && let Err(error) = &array.storage
     {
@@ -113,20 +118,37 @@ pub(super) fn open(live: &Live, node: &Node) -> Result<Box<dyn View>> {
         NodeKind::Group => Err(Error::NotFound),
         NodeKind::Array(array) if array.bytes()? == 0 => Ok(Box::new(Text::new(Vec::new()))),
         NodeKind::Array(array) if VariableLength::is_made_of(array) => Ok(Box::new(Content::new(
-            live.variable_length(node.id, array)?,
+            file.variable_length(node.id, array)?,
         )?)),
-        NodeKind::Array(array) => Ok(Box::new(Raw::new(live.reader(node.id, array)?))),
+        NodeKind::Array(array) => Ok(Box::new(Raw::new(file.reader(node.id, array)?))),
         NodeKind::CommittedDatatype(datatype) => Ok(Box::new(Text::new(committed_text(datatype)))),
         NodeKind::Text(text) => Ok(Box::new(Text::new(text.clone()))),
     }
 }
 
 /// Why the object's content cannot be served, as far as is known before reading.
-pub(super) fn fault(live: &Live, node: &Node) -> Option<Error> {
+pub(super) fn fault(file: &FileState, node: &Node) -> Option<Error> {
     match &node.kind {
-        NodeKind::Array(_) => open(live, node).err(),
+        NodeKind::Array(_) => open(file, node).err(),
         _ => node.error.clone(),
     }
+}
+
+/// With the option `verify`, compares the block that an object's elements are in with the block's checksum.
+pub(super) fn verify(mount: &Mount, file: &FileState, object: NodeId) -> Result<()> {
+    let Some(extras) = file.container.extras().filter(|_| mount.options.verify) else {
+        return Ok(());
+    };
+    extras.verify_array(object, &|array, visit| read_all(file, array, visit))
+}
+
+/// Hands all bytes of an array to `visit`, from front to back.
+pub(super) fn read_all(
+    file: &FileState,
+    array: &Arc<Array>,
+    visit: &mut dyn FnMut(&[u8]),
+) -> Result<()> {
+    Reader::new(&file.engine, Arc::clone(array))?.read_all(visit)
 }
 
 fn length(text: &[u8]) -> u64 {

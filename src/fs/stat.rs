@@ -4,15 +4,15 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::fs::Options;
+use crate::fs::options::Options;
 use crate::source::audience::Audience;
 
 /// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
-pub const BLOCK_SIZE: u32 = 1 << 20;
+pub(super) const BLOCK_SIZE: u32 = 1 << 20;
 
 /// `st_blksize` of a directory: what `readdir(3)` asks for at a time. In a larger one, somebody who seeks would be told
 /// thousands of names for each that he wants.
-pub const DIRECTORY_BLOCK_SIZE: u32 = 32 << 10;
+pub(super) const DIRECTORY_BLOCK_SIZE: u32 = 32 << 10;
 
 /// The kinds of files in the mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,4 +121,40 @@ impl Stat {
         };
         self
     }
+}
+
+/// What a lookup finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number.
+    pub ino: u64,
+    /// Tells objects of one number apart: it is another one once the source has changed.
+    pub generation: u32,
+    /// What `stat` tells of it.
+    pub attributes: Stat,
+    /// Whether this stays true as long as the source is unchanged.
+    pub cacheable: bool,
+}
+
+impl Entry {
+    /// The same, cacheable only if that is right: what could not be read may be read next time.
+    pub(super) fn kept_if(self, is_right: bool) -> Self {
+        Entry {
+            cacheable: self.cacheable && is_right,
+            ..self
+        }
+    }
+}
+
+/// A name in a directory.
+#[derive(Debug)]
+pub struct DirEntry<'a> {
+    /// The name as shown.
+    pub name: &'a [u8],
+    /// Its number.
+    pub ino: u64,
+    /// The kind of file.
+    pub kind: Kind,
+    /// Where the listing goes on after it.
+    pub next: u64,
 }

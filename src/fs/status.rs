@@ -2,53 +2,54 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::fs::Filesystem;
-use crate::fs::live::Live;
+use crate::error::Result;
+use crate::fs::node::{FsNode, Target};
+use crate::fs::stat::Kind;
+use crate::view::View;
+use crate::view::text::Text;
 
-/// Its name in the directory of views.
-pub(super) const NAME: &[u8] = b"status";
+/// The status, as a regular file.
+pub(super) struct Status;
 
-impl Filesystem {
-    /// The text of the status file as it is now.
-    pub(super) fn status(&self, live: &Live) -> Vec<u8> {
-        let origin = self.origin();
-        let engine = live.engine.statistics();
-        let facts = [
-            ("version", env!("CARGO_PKG_VERSION").to_owned()),
-            // Hostile names must not forge lines.
-            (
-                "source",
-                origin
-                    .path
-                    .as_os_str()
-                    .as_encoded_bytes()
-                    .escape_ascii()
-                    .to_string(),
-            ),
-            ("source bytes", origin.size.to_string()),
-            (
-                "source opened",
-                live.generation.saturating_add(1).to_string(),
-            ),
-            (
-                "uptime seconds",
-                self.started.elapsed().as_secs().to_string(),
-            ),
-            ("inodes known", self.inodes.len().to_string()),
-            ("cache bytes", engine.cache_bytes.to_string()),
-            ("cache capacity", engine.cache_capacity.to_string()),
-            ("cache hits", engine.hits.to_string()),
-            ("cache misses", engine.misses.to_string()),
-            ("cache evictions", engine.evictions.to_string()),
-            ("chunks decoded", engine.chunks_decoded.to_string()),
-            (
-                "bytes served",
-                self.served.load(Ordering::Relaxed).to_string(),
-            ),
-        ];
-        let lines = facts
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}\n"));
-        lines.collect::<String>().into_bytes()
+impl FsNode for Status {
+    fn kind(&self) -> Kind {
+        Kind::File
     }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        Ok(Box::new(Text::streamed(text(target))))
+    }
+}
+
+/// The text as it is now.
+fn text(target: &Target<'_>) -> Vec<u8> {
+    let (mount, file) = (target.mount, target.file);
+    let origin = mount.origin();
+    let engine = file.engine.statistics();
+    // Hostile names must not forge lines.
+    let source = origin.path.as_os_str().as_encoded_bytes().escape_ascii();
+    let uptime = mount.started.elapsed().as_secs();
+    let served = mount.served.load(Ordering::Relaxed);
+    let facts = [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("source", source.to_string()),
+        ("source bytes", origin.size.to_string()),
+        (
+            "source opened",
+            file.generation.saturating_add(1).to_string(),
+        ),
+        ("uptime seconds", uptime.to_string()),
+        ("inodes known", mount.inodes.len().to_string()),
+        ("cache bytes", engine.cache_bytes.to_string()),
+        ("cache capacity", engine.cache_capacity.to_string()),
+        ("cache hits", engine.hits.to_string()),
+        ("cache misses", engine.misses.to_string()),
+        ("cache evictions", engine.evictions.to_string()),
+        ("chunks decoded", engine.chunks_decoded.to_string()),
+        ("bytes served", served.to_string()),
+    ];
+    let lines = facts
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\n"));
+    lines.collect::<String>().into_bytes()
 }

@@ -4,7 +4,8 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
-use crate::fs::{Entry, Filesystem, Kind};
+use crate::fs::filesystem::Filesystem;
+use crate::fs::stat::{Entry, Kind};
 use crate::limits;
 
 impl Filesystem {

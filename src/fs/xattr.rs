@@ -4,16 +4,13 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
-use crate::fs::inode::{Entry, What};
-use crate::fs::live::Live;
 use crate::fs::namespace::Namespace;
-use crate::fs::{Filesystem, Ino, lock, object};
+use crate::fs::node::{Described, Target};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::{Attribute, Node};
@@ -37,89 +34,52 @@ struct Object<'a> {
     /// Its path, names as in the file.
     path: Vec<u8>,
     /// What is told of it beside that.
-    facts: Vec<(&'static str, Vec<u8>)>,
+    facts: &'a [(&'static str, Vec<u8>)],
     /// What is wrong with it.
     error: Option<String>,
     /// Why something of it is not known now.
     unread: Option<Error>,
 }
 
-impl Filesystem {
-    /// The names of the extended attributes, each with `user.`.
-    ///
-    /// # Errors
-    /// As the object's list of attributes is damaged.
-    pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        let (live, entry, _granted) = self.requested(ino)?;
-        #[expect(
-            clippy::redundant_closure_for_method_calls,
-            reason = "the method alone is not general over the object's lifetime"
-        )]
-        self.with_attributes(&live, ino, &entry, |object| object.list())
-            .unwrap_or_else(|| Ok(Vec::new()))
-    }
+/// The names of the extended attributes of `described`, each with `user.`.
+///
+/// # Errors
+/// As the object's list of attributes is damaged.
+pub(super) fn list(target: &Target<'_>, described: &Described) -> Result<Vec<Vec<u8>>> {
+    object(target, described).list()
+}
 
-    /// The value of an extended attribute; `name` with `user.`.
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
-    /// value that is too long.
-    pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        let name = user_name(name)?;
-        let (live, entry, _granted) = self.requested(ino)?;
-        self.with_attributes(&live, ino, &entry, |object| object.get(name))
-            .unwrap_or_else(|| Err(absent()))
-    }
+/// The value of an extended attribute of `described`; `name` without `user.`.
+///
+/// # Errors
+/// `ENODATA` for a name that is not there, `E2BIG` for a value that is too long.
+pub(super) fn get(target: &Target<'_>, described: &Described, name: &[u8]) -> Result<Vec<u8>> {
+    object(target, described).get(name)
+}
 
-    /// Calls `use_it` with the object as extended attributes show it; `None` where it can have none.
-    fn with_attributes<T>(
-        &self,
-        live: &Live,
-        ino: Ino,
-        entry: &Entry,
-        use_it: impl FnOnce(&Object<'_>) -> T,
-    ) -> Option<T> {
-        let space = self.space(live);
-        let node: Option<Arc<Node>>;
-        let fault: Option<Error>;
-        match entry.what {
-            What::Group | What::Object => match live.container.node(entry.node) {
-                Ok(found) => {
-                    fault = object::fault(live, &found);
-                    node = Some(found);
-                }
-                Err(error) => (node, fault) = (None, Some(error)),
-            },
-            What::Damaged => (node, fault) = (None, Some(self.damage(live, entry))),
-            What::Block => (node, fault) = (None, self.open_extra(live, ino, entry).err()),
-            _ => return None,
-        }
-        let facts = match (entry.what, &node) {
-            (What::Block, _) => self.block_attributes(live, ino),
-            (_, Some(node)) => self.object_facts(live, node),
-            (_, None) => Ok(Vec::new()),
-        };
-        let (facts, unread) = match facts {
-            Ok(facts) => (facts, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        let unreadable = fault.as_ref().filter(|_| node.is_none());
-        let passing = unreadable.filter(|error| error.is_passing()).cloned();
-        let count = node.as_ref().map_or(1, |node| node.link_count);
-        let noted = lock(&self.faults).get(&ino).map(|fault| fault.text.clone());
-        let path = space.file_path(entry, count);
-        let unplaced = match &path {
-            None if count > 1 => live.index().check().err(),
-            _ => None,
-        };
-        Some(use_it(&Object {
-            space,
-            node: node.as_deref(),
-            unread: unread.or(unplaced).or(passing),
-            path: path.unwrap_or_default(),
-            facts,
-            error: fault.map(|error| error.to_string()).or(noted),
-        }))
+fn object<'a>(target: &Target<'a>, described: &'a Described) -> Object<'a> {
+    let space = target.space();
+    let node = described.node.as_deref();
+    let fault = described.fault.as_ref();
+    let (facts, unread) = match &described.facts {
+        Ok(facts) => (&facts[..], None),
+        Err(error) => (&[][..], Some(error.clone())),
+    };
+    let unreadable = fault.filter(|error| node.is_none() && error.is_passing());
+    let count = node.map_or(1, |node| node.link_count);
+    let path = space.file_path(target.inode, count);
+    let unplaced = match &path {
+        None if count > 1 => target.file.index().check().err(),
+        _ => None,
+    };
+    let noted = target.mount.faults.text(target.ino);
+    Object {
+        space,
+        node,
+        unread: unread.or(unplaced).or(unreadable.cloned()),
+        path: path.unwrap_or_default(),
+        facts,
+        error: fault.map(Error::to_string).or(noted),
     }
 }
 
@@ -127,13 +87,13 @@ impl Filesystem {
 ///
 /// # Errors
 /// `EOPNOTSUPP` for a name of another kind: `ENODATA` would make the kernel ask for it again and again.
-fn user_name(name: &[u8]) -> Result<&[u8]> {
+pub(super) fn user_name(name: &[u8]) -> Result<&[u8]> {
     name.strip_prefix(PREFIX)
         .ok_or_else(|| refusal(Errno::EOPNOTSUPP, "extended attribute"))
 }
 
 /// There is no such attribute.
-fn absent() -> Error {
+pub(super) fn absent() -> Error {
     refusal(Errno::ENODATA, "extended attribute")
 }
 
@@ -149,7 +109,7 @@ impl Object<'_> {
         let Some(node) = self.node else {
             return Ok(list.names);
         };
-        let container = &*self.space.live.container;
+        let container = &*self.space.file.container;
         container.attributes(node.id, &mut |attribute| {
             if !is_shown(&attribute.name) || list.holds(&attribute.name) {
                 return ControlFlow::Continue(());
@@ -175,7 +135,7 @@ impl Object<'_> {
         }
         let unread = || self.unread.clone().unwrap_or_else(absent);
         let node = self.node.filter(|_| is_shown(name)).ok_or_else(unread)?;
-        let found = self.space.live.container.attribute(node.id, name)?;
+        let found = self.space.file.container.attribute(node.id, name)?;
         let content = found.ok_or_else(absent)?.content?;
         match self.text(&content) {
             Err(Error::Limit { .. }) => Err(refusal(Errno::E2BIG, "extended attribute")),
@@ -188,7 +148,7 @@ impl Object<'_> {
             Some(node) => attributes::builtin(node, &self.path),
             None => Vec::new(),
         };
-        all.extend_from_slice(&self.facts);
+        all.extend_from_slice(self.facts);
         if let Some(error) = &self.error {
             all.push((ERROR, error.as_bytes().to_vec()));
         }
@@ -220,7 +180,7 @@ impl Object<'_> {
     /// The value as text; `Limit` where it is too long for the kernel.
     fn text(&self, content: &AttributeContent) -> Result<Vec<u8>> {
         let paths = |node| self.space.path_of(node);
-        let container = &*self.space.live.container;
+        let container = &*self.space.file.container;
         attributes::value_text_within(container, &paths, content, limits::XATTR_BYTES)
     }
 }

@@ -1,26 +1,30 @@
 //! Content that is whole in memory: short texts.
 
+use std::sync::Arc;
+
 use crate::array::Bytes;
 use crate::error::Result;
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
-/// A short text.
+/// A short text; its copies share the bytes.
+#[derive(Clone)]
 pub struct Text {
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
     sized: bool,
 }
 
 impl Text {
     /// A text whose length `stat` tells.
     pub fn new(bytes: Vec<u8>) -> Self {
+        let bytes = bytes.into();
         Text { bytes, sized: true }
     }
 
     /// A text that is made anew at each open, like those of `/proc`: its length is known to none before.
     pub fn streamed(bytes: Vec<u8>) -> Self {
         Text {
-            bytes,
+            bytes: bytes.into(),
             sized: false,
         }
     }

@@ -5,8 +5,9 @@ use std::time::{Duration, SystemTime};
 use fuser::{Errno, FileAttr, FileType, FopenFlags, Generation, INodeNo, ReplyXattr};
 
 use crate::error::{Error, Result};
-use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE};
-use crate::fs::{Caching, DirEntry, Entry, Kind, Opened, Stat, errno};
+use crate::fs::errno;
+use crate::fs::handle::{Caching, Opened};
+use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE, DirEntry, Entry, Kind, Stat};
 
 /// How long the kernel may keep what it was told of an unchanged source.
 const TTL: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,8 +1,9 @@
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
+use crate::fs::lock::lock;
 use crate::fs::tests::errno_of;
-use crate::fs::{Caching, Filesystem, Handle, lock};
+use crate::fs::{Caching, Filesystem, Handle};
 use crate::limits;
 
 const SET: u64 = 200;
@@ -56,16 +57,16 @@ fn no_more_than_so_many_are_open_and_others_once_some_are_closed() {
 fn what_is_open_counts_even_where_it_keeps_nothing() {
     let tree = tree();
     let set = tree.resolve(b"/set").unwrap().ino;
-    let live = tree.live().unwrap();
+    let file = tree.mount.shown().unwrap();
     let first = tree.open_file(set).unwrap().handle;
     let free = || {
         let mut free = limits::OPEN_BYTES;
-        while live.engine.hold(free).is_err() {
+        while file.engine.hold(free).is_err() {
             free -= limits::OPEN_HANDLE / 4;
         }
         free
     };
-    let others = live.engine.hold(free() - limits::OPEN_HANDLE / 2).unwrap();
+    let others = file.engine.hold(free() - limits::OPEN_HANDLE / 2).unwrap();
     assert_eq!(errno_of(tree.open_file(set)), Errno::ENOMEM);
     assert_eq!(errno_of(tree.opendir(tree.root())), Errno::ENOMEM);
     assert_eq!(&tree.read(first, 0, 10).unwrap()[..], b"bytes");
@@ -77,23 +78,23 @@ fn what_is_open_counts_even_where_it_keeps_nothing() {
 fn a_listing_without_room_to_remember_goes_on() {
     let tree = tree();
     let attributes = tree.resolve(b"/.h5fs/attrs/set").unwrap().ino;
-    let live = tree.live().unwrap();
+    let file = tree.mount.shown().unwrap();
     let handle = tree.opendir(attributes).unwrap().handle;
     let open = tree.handles.get(handle).unwrap();
-    let remembered = |least: bool| (open.what.own_bytes() > 200_000) == least;
+    let remembered = |least: bool| (open.content.own_bytes() > 200_000) == least;
     assert_eq!(listed(&tree, handle, 0), 1002);
     assert!(remembered(true));
-    let others = live.engine.hold(limits::OPEN_BYTES - (300 << 10));
-    let others = (others.unwrap(), live.engine.hold(50 << 10).unwrap());
+    let others = file.engine.hold(limits::OPEN_BYTES - (300 << 10));
+    let others = (others.unwrap(), file.engine.hold(50 << 10).unwrap());
     let second = tree.opendir(attributes).unwrap().handle;
     assert_eq!(listed(&tree, second, 0), 1002);
     assert_eq!(listed(&tree, second, 500), 502);
     let forgetful = tree.handles.get(second).unwrap();
-    assert_eq!(forgetful.what.own_bytes(), 0);
+    assert_eq!(forgetful.content.own_bytes(), 0);
     assert!(remembered(true));
     drop(others);
     assert_eq!(listed(&tree, second, 1000), 2);
-    assert!(forgetful.what.own_bytes() > 200_000);
+    assert!(forgetful.content.own_bytes() > 200_000);
 }
 
 /// What the kernel is told with a handle is known when the handle is made. Who would ask the handle for it afterwards

@@ -3,7 +3,7 @@
 //! `find` and `ls -l` look up every name of a directory, and the kernel forgets none of them before it needs the memory. So
 //! the entries stand close together, and their names behind one another.
 
-use crate::fs::inode::{Entry, Tree, What};
+use crate::fs::inode::{Inode, NodeType, Tree};
 use crate::memory::positions::Positions;
 use crate::model::NodeId;
 
@@ -18,7 +18,7 @@ pub(super) struct Table {
     names: Names,
 }
 
-/// An [`Entry`] and what belongs to it.
+/// An [`Inode`] and what belongs to it.
 #[derive(Debug)]
 struct Slot {
     ino: u64,
@@ -29,7 +29,7 @@ struct Slot {
     /// Where the name stands among the names.
     name: u32,
     tree: Tree,
-    what: What,
+    node_type: NodeType,
     /// Of a directory: its last listing was not whole.
     unsure: bool,
 }
@@ -41,10 +41,10 @@ impl Table {
     }
 
     /// What stands under `ino`.
-    pub(super) fn get(&self, ino: u64) -> Option<Entry> {
+    pub(super) fn get(&self, ino: u64) -> Option<Inode> {
         let slot = &self.slots[self.position(ino)?];
-        Some(Entry {
-            what: slot.what,
+        Some(Inode {
+            node_type: slot.node_type,
             generation: slot.generation,
             tree: slot.tree,
             node: slot.node,
@@ -66,7 +66,7 @@ impl Table {
     }
 
     /// Has `entry` stand under `ino`. The count of what stood there stays; else it is 0.
-    pub(super) fn put(&mut self, ino: u64, entry: &Entry) {
+    pub(super) fn put(&mut self, ino: u64, entry: &Inode) {
         let old = self.position(ino);
         let mut slot = Slot {
             ino,
@@ -76,7 +76,7 @@ impl Table {
             lookups: 0,
             name: self.names.put(&entry.name),
             tree: entry.tree,
-            what: entry.what,
+            node_type: entry.node_type,
             unsure: false,
         };
         match old {
@@ -217,9 +217,9 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn entry(name: &str) -> Entry {
-        Entry {
-            what: What::Object,
+    fn entry(name: &str) -> Inode {
+        Inode {
+            node_type: NodeType::Object,
             generation: 1,
             tree: 0,
             node: NodeId(7),

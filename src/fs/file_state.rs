@@ -1,6 +1,5 @@
 //! One mounted file in one of its states: the open container, and what was worked out from it.
 
-use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,8 +8,10 @@ use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::fs::indexes::FileIndex;
 use crate::fs::inode::{SOURCE, Tree};
+use crate::fs::lock::lock;
+use crate::fs::name;
+use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;
-use crate::fs::{Origin, lock, name};
 use crate::limits;
 use crate::memory::effort::{Effort, Granted};
 use crate::memory::weighted_lru::WeightedLru;
@@ -18,6 +19,9 @@ use crate::model::paths::PathIndex;
 use crate::model::{Array, Container, NodeId};
 use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
+use crate::view::View;
+use crate::view::raw::Raw;
+use crate::view::text::Text;
 use crate::wire::to_u64;
 
 /// How long a file that grows is shown as it was seen last.
@@ -26,8 +30,8 @@ const GROWTH: Duration = Duration::from_millis(200);
 /// What a directory shows a cut name for: its group, and the name as shown.
 type CutName = (NodeId, Box<[u8]>);
 
-/// The names, as in the file, that directories show cut; none for one that a group does not have.
-type CutNames = WeightedLru<CutName, Option<Box<[u8]>>>;
+/// The file of an attribute: the object, and the file's name as shown.
+type AttributeFile = (NodeId, Box<[u8]>);
 
 /// A file that is open, and where it came from.
 pub(super) struct OpenedFile {
@@ -44,7 +48,7 @@ pub(super) struct OpenedFile {
 
 /// One mounted file in one of its states. Clones share all that was worked out.
 #[derive(Clone)]
-pub(super) struct Live {
+pub(super) struct FileState {
     /// Counts the states of the source.
     pub(super) generation: u32,
     /// The number of its tree.
@@ -61,12 +65,18 @@ pub(super) struct Live {
     state: Option<Arc<OpenedState>>,
     watch: Option<Arc<Watch>>,
     index: Arc<FileIndex>,
-    readers: Arc<Mutex<WeightedLru<NodeId, Arc<Reader>>>>,
-    variable_length: Arc<Mutex<WeightedLru<NodeId, Arc<VariableLength>>>>,
-    cut_names: Arc<Mutex<CutNames>>,
+    kept: Arc<Kept>,
 }
 
-impl Live {
+/// What was worked out of a file and may be wanted again.
+struct Kept {
+    readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
+    variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
+    cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
+    attribute_texts: Mutex<WeightedLru<AttributeFile, Text>>,
+}
+
+impl FileState {
     pub(super) fn new(
         generation: u32,
         tree: Tree,
@@ -74,7 +84,7 @@ impl Live {
         engine: Arc<Engine>,
         index: Arc<FileIndex>,
     ) -> Self {
-        Live {
+        FileState {
             generation,
             tree,
             container: opened.container,
@@ -87,9 +97,12 @@ impl Live {
             state: opened.state,
             watch: opened.watch.map(Arc::new),
             index,
-            readers: Arc::new(Mutex::new(WeightedLru::new(limits::READERS))),
-            variable_length: Arc::new(Mutex::new(WeightedLru::new(limits::READERS))),
-            cut_names: Arc::new(Mutex::new(WeightedLru::new(limits::CUT_NAMES))),
+            kept: Arc::new(Kept {
+                readers: Mutex::new(WeightedLru::new(limits::READERS)),
+                variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
+                cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
+                attribute_texts: Mutex::new(WeightedLru::new(limits::ATTRIBUTE_TEXTS)),
+            }),
         }
     }
 
@@ -97,28 +110,29 @@ impl Live {
     pub(super) fn for_request(&self) -> (Arc<Self>, Granted) {
         let effort = Effort::of_a_request();
         let granted = effort.granted();
-        let live = Live {
+        let file = FileState {
             container: Arc::clone(&self.container).for_request(&effort),
             effort,
             ..self.clone()
         };
-        (Arc::new(live), granted)
+        (Arc::new(file), granted)
     }
 
     /// The same file after a writer has appended to it, opened as `opened`. A writer that lets others read leaves
     /// links alone, so what was found of them stays.
     pub(super) fn grown(&self, opened: OpenedFile) -> Self {
         let (engine, index) = (Arc::clone(&self.engine), Arc::clone(&self.index));
-        Live::new(self.generation, self.tree, opened, engine, index)
+        FileState::new(self.generation, self.tree, opened, engine, index)
     }
 
     /// Lets go of what is kept to be found again: another state is shown now, and whoever has a file of this one
     /// open may have it open for long.
     pub(super) fn retire(&self) {
         self.container.forget();
-        lock(&self.readers).clear();
-        lock(&self.variable_length).clear();
-        lock(&self.cut_names).clear();
+        lock(&self.kept.readers).clear();
+        lock(&self.kept.variable_length).clear();
+        lock(&self.kept.cut_names).clear();
+        lock(&self.kept.attribute_texts).clear();
     }
 
     /// Whether a writer appends to it.
@@ -179,13 +193,13 @@ impl Live {
     pub(super) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
         // Of a file that grows, a description that was read later may hold more.
         let is_right = |reader: &Reader| !self.is_growing() || Arc::ptr_eq(reader.array(), array);
-        if let Some(reader) = lock(&self.readers).get(&node)
+        if let Some(reader) = lock(&self.kept.readers).get(&node)
             && is_right(reader)
         {
             return Ok(Arc::clone(reader));
         }
         let reader = Arc::new(Reader::new(&self.engine, Arc::clone(array))?);
-        let mut readers = lock(&self.readers);
+        let mut readers = lock(&self.kept.readers);
         if let Some(kept) = readers.get(&node)
             && is_right(kept)
         {
@@ -195,25 +209,59 @@ impl Live {
         Ok(reader)
     }
 
+    /// An array of bytes, opened for one reader.
+    ///
+    /// # Errors
+    /// As it is known before reading that it cannot be read.
+    pub(super) fn open_bytes(&self, array: Arc<Array>) -> Result<Box<dyn View>> {
+        if array.bytes()? == 0 {
+            array.storage.as_ref().map_err(Clone::clone)?;
+            return Ok(Box::new(Text::new(Vec::new())));
+        }
+        let reader = Reader::new(&self.engine, array)?;
+        Ok(Box::new(Raw::new(Arc::new(reader))))
+    }
+
     /// The content of the variable-length array of `node`, which keeps where its elements begin.
     pub(super) fn variable_length(
         &self,
         node: NodeId,
         array: &Arc<Array>,
     ) -> Result<Arc<VariableLength>> {
-        if let Some(content) = lock(&self.variable_length).get(&node) {
+        if let Some(content) = lock(&self.kept.variable_length).get(&node) {
             return Ok(Arc::clone(content));
         }
         let reader = self.reader(node, array)?;
         let content = VariableLength::new(reader, Arc::clone(&self.container))?;
         let content = Arc::new(content.ok_or(Error::NotFound)?);
-        let mut kept = lock(&self.variable_length);
+        let mut kept = lock(&self.kept.variable_length);
         if let Some(content) = kept.get(&node) {
             return Ok(Arc::clone(content));
         }
         let weight = array.weight().saturating_add(content.weight());
         kept.put(node, Arc::clone(&content), weight);
         Ok(content)
+    }
+
+    /// The text of the attribute of `object` whose file is shown as `shown`, rendered by `render` unless it is still
+    /// kept: a lookup, `stat` and an open want it one after another. Of a file that grows none is kept.
+    pub(super) fn attribute_text(
+        &self,
+        object: NodeId,
+        shown: &[u8],
+        render: impl FnOnce() -> Result<Text>,
+    ) -> Result<Text> {
+        let key: AttributeFile = (object, shown.into());
+        if let Some(text) = lock(&self.kept.attribute_texts).get(&key) {
+            return Ok(text.clone());
+        }
+        let text = render()?;
+        if !self.is_growing() {
+            let weight = text.own_bytes().saturating_add(to_u64(shown.len()));
+            let gone = lock(&self.kept.attribute_texts).put(key, text.clone(), weight);
+            drop(gone);
+        }
+        Ok(text)
     }
 
     /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows none.
@@ -233,7 +281,7 @@ impl Live {
             return Ok(name::unescape(shown, at_root));
         }
         let key: CutName = (group, shown.into());
-        if let Some(found) = lock(&self.cut_names).get(&key) {
+        if let Some(found) = lock(&self.kept.cut_names).get(&key) {
             return Ok(found.as_deref().map(<[u8]>::to_vec));
         }
         let granted = *left;
@@ -247,7 +295,7 @@ impl Live {
             .len()
             .saturating_add(found.as_ref().map_or(0, Vec::len));
         let kept = found.as_deref().map(Into::into);
-        lock(&self.cut_names).put(key, kept, to_u64(weight));
+        lock(&self.kept.cut_names).put(key, kept, to_u64(weight));
         Ok(found)
     }
 
@@ -270,9 +318,4 @@ impl Live {
         }
         Ok(None)
     }
-}
-
-/// A cache's capacity.
-pub(super) fn at_least_one(count: usize) -> NonZeroUsize {
-    NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN)
 }

@@ -17,6 +17,7 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -26,10 +27,13 @@ use nix::errno::Errno;
 
 use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
-use crate::fs::inode::{FIRST_FILE, Inodes, Tree};
-use crate::fs::live::{Live, OpenedFile, at_least_one};
+use crate::fs::file_state::{FileState, OpenedFile};
+use crate::fs::inode::{self, FIRST_FILE, Tree};
+use crate::fs::inodes::Inodes;
+use crate::fs::lock::lock;
+use crate::fs::name;
+use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;
-use crate::fs::{Origin, lock, name};
 use crate::limits;
 use crate::model::Container;
 use crate::source::SharedSource;
@@ -39,7 +43,7 @@ use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
 use crate::source::root::Unopened;
 
-/// Its name in the directory of views.
+/// The name of their directory in the directory of views.
 pub(super) const NAME: &[u8] = b"external";
 
 /// Opens a file as what it is by its content.
@@ -56,15 +60,15 @@ pub(super) enum Place {
 }
 
 /// What stands under a name in the directory of other files.
-pub(super) enum Standing {
+pub(super) enum OtherName {
     /// The file.
-    File(Arc<Live>),
+    File(Arc<FileState>),
     /// Another name of the file that is shown there.
     Spelling(Place),
 }
 
 /// All other files of a mount.
-pub(super) struct Others {
+pub(super) struct OtherFiles {
     /// The source's path, as a file's path is found.
     source: PathBuf,
     open: Opener,
@@ -82,7 +86,7 @@ struct State {
     search: Search,
     /// The trees that have ended, the one that did first at the front.
     ended: VecDeque<Tree>,
-    open: LruCache<Tree, Arc<Live>>,
+    open: LruCache<Tree, Arc<FileState>>,
 }
 
 /// The search for names in links that nobody has looked at.
@@ -113,6 +117,7 @@ struct Numbered {
 
 impl State {
     fn new(generation: u32) -> Self {
+        let most = NonZeroUsize::new(limits::OPEN_MOUNTED_FILES).unwrap_or(NonZeroUsize::MIN);
         State {
             generation,
             met: Vec::new(),
@@ -123,7 +128,7 @@ impl State {
                 searched: 0,
                 ended: None,
             },
-            open: LruCache::sparse(share_of(at_least_one(limits::OPEN_MOUNTED_FILES))),
+            open: LruCache::sparse(share_of(most)),
         }
     }
 
@@ -150,7 +155,7 @@ impl State {
     }
 
     /// Keeps a file open, and of the others those that there is room for. What is not kept any more comes back.
-    fn keep(&mut self, tree: Tree, live: Arc<Live>) -> Vec<Arc<Live>> {
+    fn keep(&mut self, tree: Tree, live: Arc<FileState>) -> Vec<Arc<FileState>> {
         let pushed = self.open.push(tree, live);
         let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
         gone.extend(self.make_room(1));
@@ -158,7 +163,7 @@ impl State {
     }
 
     /// Takes out files until the open ones are not too heavy, or so few are left.
-    fn make_room(&mut self, least: usize) -> Vec<Arc<Live>> {
+    fn make_room(&mut self, least: usize) -> Vec<Arc<FileState>> {
         let mut gone = Vec::new();
         while self.open.len() > least
             && self.weight() > limits::OPEN_MOUNTED_BYTES
@@ -251,10 +256,10 @@ impl State {
     }
 }
 
-impl Others {
+impl OtherFiles {
     /// The other files of the source at `source`, opened by `open`.
     pub(super) fn new(source: &Path, open: Opener) -> Self {
-        Others {
+        OtherFiles {
             source: source.to_path_buf(),
             open,
             inodes: Arc::new(Inodes::new()),
@@ -283,7 +288,7 @@ impl Others {
     }
 
     /// Where the file that `live` calls `name` is shown; `None` where there is none, or it may not be opened.
-    pub(super) fn place(&self, live: &Live, name: &[u8]) -> Option<Place> {
+    pub(super) fn place(&self, live: &FileState, name: &[u8]) -> Option<Place> {
         let path = match live.neighbours.locate(name) {
             Ok(Some(located)) if located.real == self.source => return Some(Place::Root),
             Ok(Some(located)) => located.path,
@@ -309,7 +314,7 @@ impl Others {
     ///
     /// # Errors
     /// `NotFound` where no link has named such a file; `EIO` where it is damaged, or of no known format.
-    pub(super) fn find(&self, source: &Live, shown: &[u8]) -> Result<Standing> {
+    pub(super) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
         if shown.len() > limits::NAME_BYTES {
             return Err(refusal(Errno::ENAMETOOLONG, "name"));
         }
@@ -323,16 +328,16 @@ impl Others {
     }
 
     /// The same, as far as links were looked at.
-    fn find_named(&self, source: &Live, shown: &[u8]) -> Result<Standing> {
+    fn find_named(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
         let known = lock(&self.state).names.get(shown).map(|k| k.name.clone());
         match known {
             Some(name) => self.find_known(source, shown, &name),
-            None => self.spelling(source, shown).map(Standing::Spelling),
+            None => self.spelling(source, shown).map(OtherName::Spelling),
         }
     }
 
     /// The place of a file that is known under another name. Of one that no link has named, nothing is told.
-    fn spelling(&self, source: &Live, shown: &[u8]) -> Result<Place> {
+    fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<Place> {
         let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
         let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
             return Err(Error::NotFound);
@@ -352,7 +357,7 @@ impl Others {
     ///
     /// # Errors
     /// As some cannot be read now, so that the search means nothing.
-    fn search(&self, source: &Live, is_found: &dyn Fn() -> bool) -> Result<()> {
+    fn search(&self, source: &FileState, is_found: &dyn Fn() -> bool) -> Result<()> {
         let started = Instant::now();
         loop {
             let mut state = lock(&self.state);
@@ -374,7 +379,7 @@ impl Others {
                 None => self.search_in(source)?,
                 Some(shown) => {
                     // What is wrong with a file, its readers are told.
-                    if let Ok(Standing::File(live)) = self.find_named(source, &shown) {
+                    if let Ok(OtherName::File(live)) = self.find_named(source, &shown) {
                         self.search_in(&live)?;
                     }
                 }
@@ -386,7 +391,7 @@ impl Others {
         }
     }
 
-    fn search_in(&self, live: &Live) -> Result<()> {
+    fn search_in(&self, live: &FileState) -> Result<()> {
         let index = live.index();
         for name in index.other_files() {
             self.place(live, name);
@@ -395,25 +400,25 @@ impl Others {
     }
 
     /// What stands under `shown`, the file that the source would call `name`.
-    fn find_known(&self, source: &Live, shown: &[u8], name: &[u8]) -> Result<Standing> {
+    fn find_known(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherName> {
         let located = source.neighbours.locate_again(name);
         let located = located.map_err(Unopened::error)?;
         let located = located.ok_or(Error::NotFound)?;
         if located.real == self.source {
-            return Ok(Standing::Spelling(Place::Root));
+            return Ok(OtherName::Spelling(Place::Root));
         }
         let name = source.neighbours.name_of(&located.path);
         let own = name::escape(&name, false);
         if own != shown {
             // It was named before it became a symbolic link, or while that could not be told.
             lock(&self.state).know(&own, &name);
-            return Ok(Standing::Spelling(Place::Other(own)));
+            return Ok(OtherName::Spelling(Place::Other(own)));
         }
         let watch = Watch::over(&located.path, located.file);
         let audience = located.audience;
         let growing = self.growing(shown, &watch);
         let tree = match &growing {
-            Some(live) if live.is_recent() => return Ok(Standing::File(Arc::clone(live))),
+            Some(live) if live.is_recent() => return Ok(OtherName::File(Arc::clone(live))),
             Some(live) => live.tree,
             None => {
                 let mut state = lock(&self.state);
@@ -423,7 +428,7 @@ impl Others {
         if growing.is_none()
             && let Some(live) = lock(&self.state).open.get(&tree)
         {
-            return Ok(Standing::File(Arc::clone(live)));
+            return Ok(OtherName::File(Arc::clone(live)));
         }
         let (now, is_young) = (watch.opened(), watch.is_young());
         let gone = lock(&self.state).make_room(0);
@@ -450,17 +455,17 @@ impl Others {
         }
         let Some(before) = growing else {
             if let Some(kept) = state.open.get(&tree) {
-                return Ok(Standing::File(Arc::clone(kept)));
+                return Ok(OtherName::File(Arc::clone(kept)));
             }
             let live = Arc::new(live);
             let gone = state.keep(tree, Arc::clone(&live));
             drop(state);
             drop(gone);
-            return Ok(Standing::File(live));
+            return Ok(OtherName::File(live));
         };
         if !live.is_growing() && is_young {
             // The writer has just closed it, or is about to.
-            return Ok(Standing::File(before));
+            return Ok(OtherName::File(before));
         }
         let live = Arc::new(live);
         if let Some(file) = state.file(tree) {
@@ -470,12 +475,12 @@ impl Others {
         drop(state);
         drop(gone);
         before.retire();
-        Ok(Standing::File(live))
+        Ok(OtherName::File(live))
     }
 
     /// The file shown as `shown`, if a writer was appending to it when it was opened last and it is the one that
     /// `watch` watches.
-    fn growing(&self, shown: &[u8], watch: &Watch) -> Option<Arc<Live>> {
+    fn growing(&self, shown: &[u8], watch: &Watch) -> Option<Arc<FileState>> {
         let mut state = lock(&self.state);
         let tree = state.names.get(shown)?.tree?;
         let live = state.open.get(&tree)?;
@@ -484,15 +489,15 @@ impl Others {
 
     fn open(
         &self,
-        source: &Live,
+        source: &FileState,
         tree: Tree,
         shown: &[u8],
         (neighbours, audience): (Neighbours, Option<Audience>),
         watch: Watch,
-    ) -> Result<Live> {
+    ) -> Result<FileState> {
         let neighbours = Arc::new(neighbours);
         let container = self.container(watch.file(), &neighbours)?;
-        if !crate::fs::inode::is_object(tree, container.root()) {
+        if !inode::is_object(tree, container.root()) {
             return Err(Error::unsupported("a file of this size", None));
         }
         let origin = Origin::new(watch.path().to_path_buf(), &watch.metadata()?);
@@ -506,14 +511,20 @@ impl Others {
         };
         let engine = Arc::clone(&source.engine);
         let index = source.index_of_another();
-        Ok(Live::new(source.generation, tree, opened, engine, index))
+        Ok(FileState::new(
+            source.generation,
+            tree,
+            opened,
+            engine,
+            index,
+        ))
     }
 
     /// The file whose tree has the number `tree`, opened again if need be.
     ///
     /// # Errors
     /// `ESTALE` once it has changed, or is gone.
-    pub(super) fn get(&self, source: &Live, tree: Tree) -> Result<Arc<Live>> {
+    pub(super) fn get(&self, source: &FileState, tree: Tree) -> Result<Arc<FileState>> {
         let kept = lock(&self.state).open.get(&tree).cloned();
         if let Some(live) = kept {
             if live.is_growing() {
@@ -531,9 +542,9 @@ impl Others {
         self.find_again(source, tree, &shown)
     }
 
-    fn find_again(&self, source: &Live, tree: Tree, shown: &[u8]) -> Result<Arc<Live>> {
+    fn find_again(&self, source: &FileState, tree: Tree, shown: &[u8]) -> Result<Arc<FileState>> {
         match self.find(source, shown) {
-            Ok(Standing::File(live)) if live.tree == tree => Ok(live),
+            Ok(OtherName::File(live)) if live.tree == tree => Ok(live),
             Ok(_) | Err(Error::NotFound) => Err(stale()),
             Err(error) => Err(error),
         }

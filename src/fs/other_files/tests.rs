@@ -4,11 +4,12 @@ use std::fs;
 
 use nix::errno::Errno;
 
-use crate::fs::external::State;
 use crate::fs::fake::{Fake, ROOT};
+use crate::fs::other_files::State;
 use std::sync::Arc;
 
-use crate::fs::inode::{Entry, Inodes, What, of_node};
+use crate::fs::inode::{Inode, NodeType, of_node};
+use crate::fs::inodes::Inodes;
 use crate::fs::tests::{content, errno_of, list, names, text, xattr};
 use crate::fs::{Filesystem, Kind};
 use crate::model::NodeId;
@@ -208,7 +209,7 @@ fn a_file_that_changes_often_leaves_nothing() {
             let found = fs.resolve(path.as_bytes()).unwrap();
             fs.forget(found.ino, 1);
         }
-        known.push(fs.inodes.len());
+        known.push(fs.mount.inodes.len());
     }
     assert_eq!(known[1], known[49], "{known:?}");
 }
@@ -230,8 +231,8 @@ fn the_numbers_of_trees_do_not_run_out() {
     };
     state.know(b"part", b"part");
     let first = number(&mut state, 0);
-    let known = Entry {
-        what: What::Group,
+    let known = Inode {
+        node_type: NodeType::Group,
         generation: 0,
         tree: first,
         node: NodeId(96),

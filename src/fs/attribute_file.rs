@@ -1,0 +1,104 @@
+//! An attribute as a file: its value as text, a line for each element.
+
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::file_state::FileState;
+use crate::fs::inode::NodeType;
+use crate::fs::mirror::{Mirror, Shown};
+use crate::fs::name;
+use crate::fs::node::{FsNode, Target};
+use crate::fs::stat::{Entry, Kind};
+use crate::model::{Attribute, NodeId};
+use crate::view::text::Text;
+use crate::view::{View, attribute_file};
+
+/// An attribute of an object, as a regular file.
+pub(super) struct AttributeFile;
+
+impl FsNode for AttributeFile {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        // What is wrong with it, opening it will tell; of what may be read then, no size is made up.
+        Ok(described(target, if_lasting(text(target))?))
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        Ok(Box::new(text(target)?))
+    }
+}
+
+/// Counts a lookup of the attribute's file that `mirror`, the directory, shows as `shown`.
+///
+/// # Errors
+/// `NotFound` where there is no such attribute; as it cannot be read now.
+pub(super) fn enter(directory: &Target<'_>, mirror: &Mirror<'_>, name: &[u8]) -> Result<Entry> {
+    let (file, object) = (directory.file, mirror.object);
+    let mut is_missing = false;
+    let text = file.attribute_text(object, name, || {
+        let found = find(file, object, name);
+        is_missing = found.is_err();
+        render(file, found?)
+    });
+    let text = match is_missing {
+        true => Some(text?),
+        false => if_lasting(text)?,
+    };
+    let shown = shown(mirror, name);
+    let ino = directory.mount.inodes.enter(shown.ino, &shown.inode);
+    let target = Target {
+        ino,
+        inode: &shown.inode,
+        ..*directory
+    };
+    Ok(described(&target, text))
+}
+
+/// The attribute's file that `mirror` shows as `name`.
+pub(super) fn shown(mirror: &Mirror<'_>, name: &[u8]) -> Shown {
+    Shown {
+        ino: mirror.link_number(name),
+        inode: mirror.inode(NodeType::Attribute, mirror.object, name.to_vec()),
+        text: None,
+    }
+}
+
+fn described(target: &Target<'_>, text: Option<Text>) -> Entry {
+    let length = text.as_ref().and_then(View::length);
+    target.sized(length.unwrap_or(0)).kept_if(text.is_some())
+}
+
+fn text(target: &Target<'_>) -> Result<Text> {
+    let (file, inode) = (target.file, target.inode);
+    file.attribute_text(inode.node, &inode.name, || {
+        render(file, find(file, inode.node, &inode.name)?)
+    })
+}
+
+fn render(file: &FileState, attribute: Attribute) -> Result<Text> {
+    let paths = |node| file.index().known_path(node);
+    attribute_file::view(&*file.container, &paths, &attribute.content?)
+}
+
+/// The attribute of `object` whose file is shown as `shown`.
+fn find(file: &FileState, object: NodeId, shown: &[u8]) -> Result<Attribute> {
+    let container = &*file.container;
+    if let Some(name) = name::unescape(shown, false) {
+        let name = name.strip_prefix(b"@").ok_or(Error::NotFound)?;
+        return container.attribute(object, name)?.ok_or(Error::NotFound);
+    }
+    let mut found = None;
+    if name::is_cut(shown) {
+        container.attributes(object, &mut |attribute| {
+            if Mirror::attribute_name(&attribute.name) != shown {
+                return ControlFlow::Continue(());
+            }
+            found = Some(attribute);
+            ControlFlow::Break(())
+        })?;
+    }
+    found.ok_or(Error::NotFound)
+}

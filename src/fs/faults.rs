@@ -1,0 +1,56 @@
+//! What is wrong with which object, for as many objects as are remembered.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+
+use lru::LruCache;
+
+use crate::error::Error;
+use crate::fs::lock::lock;
+use crate::limits;
+
+/// The last fault of each object, by the object's inode number.
+pub(super) struct Faults(Mutex<LruCache<u64, Fault>>);
+
+/// What was found wrong with an object.
+struct Fault {
+    text: String,
+    /// It may be over the next time.
+    is_passing: bool,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        let most = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap_or(NonZeroUsize::MIN);
+        Faults(Mutex::new(LruCache::sparse(most)))
+    }
+}
+
+impl Faults {
+    /// Remembers a fault; whether it is another one than was remembered.
+    pub(super) fn note(&self, ino: u64, error: &Error) -> bool {
+        let text = error.to_string();
+        let mut faults = lock(&self.0);
+        let is_known = faults.get(&ino).is_some_and(|known| known.text == text);
+        let is_passing = error.is_passing();
+        faults.put(ino, Fault { text, is_passing });
+        !is_known
+    }
+
+    /// Forgets what kept an object from being read, if that was not the object's own fault.
+    pub(super) fn forgive(&self, ino: u64) {
+        let mut faults = lock(&self.0);
+        if faults.peek(&ino).is_some_and(|fault| fault.is_passing) {
+            faults.pop(&ino);
+        }
+    }
+
+    /// The text of an object's fault.
+    pub(super) fn text(&self, ino: u64) -> Option<String> {
+        lock(&self.0).get(&ino).map(|fault| fault.text.clone())
+    }
+
+    pub(super) fn clear(&self) {
+        lock(&self.0).clear();
+    }
+}

@@ -1,0 +1,495 @@
+//! The mounted tree, without a mount: each request of the kernel as a method.
+//!
+//! Every number that is handed out by [`Filesystem::lookup`] is counted and is to be given back with
+//! [`Filesystem::forget`].
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use nix::errno::Errno;
+
+use crate::array::{Bytes, Wish};
+use crate::detect;
+use crate::error::{Error, Result};
+use crate::fs::errno::{refusal, stale};
+use crate::fs::file_state::{FileState, OpenedFile};
+use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
+use crate::fs::inode::{self, Inode};
+use crate::fs::listing::{DOTS, Listable, Listed, Visit};
+use crate::fs::lock::lock;
+use crate::fs::mount::{Mount, Outdate};
+use crate::fs::node::{FsNode, Target};
+use crate::fs::nodes;
+use crate::fs::opening::{open_source, opener, refuse_fine_list};
+use crate::fs::options::Options;
+use crate::fs::other_files::OtherFiles;
+use crate::fs::stat::{DirEntry, Entry, Kind, Origin};
+use crate::fs::unread::Unread;
+use crate::fs::views::fixed_inodes;
+use crate::fs::watch::Watch;
+use crate::fs::xattr;
+use crate::model::Container;
+use crate::source::changes::Changes;
+use crate::source::neighbours::Neighbours;
+use crate::view::View;
+use crate::wire::to_u64;
+
+/// An inode number.
+pub type Ino = u64;
+
+/// What [`Filesystem::lseek`] looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whence {
+    /// The next byte that is stored, or not known to be zero.
+    Data,
+    /// The next byte of a range that reads as zeros and is stored nowhere.
+    Hole,
+}
+
+/// One file's tree.
+pub struct Filesystem {
+    pub(super) mount: Mount,
+    pub(super) handles: Handles,
+}
+
+impl Filesystem {
+    /// The tree of the file at `source`.
+    ///
+    /// # Errors
+    /// As the file cannot be opened, or is of no known format, or its root is damaged.
+    pub fn open(source: &Path, options: &Options) -> Result<Self> {
+        Self::of(Unread::open(source)?, options)
+    }
+
+    /// The tree of the file that is open.
+    ///
+    /// # Errors
+    /// As it is of no known format, or its root is damaged.
+    pub fn of(source: Unread, options: &Options) -> Result<Self> {
+        let watch = source.watch;
+        refuse_fine_list(&watch.file(), options)?;
+        if !options.force {
+            detect::refuse_locked(&watch.file())?;
+        }
+        let others = OtherFiles::new(watch.path(), opener(options));
+        let opened = open_source(watch.file(), &watch, &others, options)?;
+        Ok(Self::build(opened, options, others, Some(watch)))
+    }
+
+    /// The tree of an open file that is not watched for changes and leads to no other.
+    pub fn new(container: Arc<dyn Container>, origin: Origin, options: &Options) -> Self {
+        let others = OtherFiles::new(&origin.path, opener(options));
+        let opened = OpenedFile {
+            container,
+            origin: Arc::new(origin),
+            neighbours: Arc::new(Neighbours::none()),
+            state: None,
+            watch: None,
+            shown: [].into(),
+        };
+        Self::build(opened, options, others, None)
+    }
+
+    pub(super) fn build(
+        opened: OpenedFile,
+        options: &Options,
+        others: OtherFiles,
+        watch: Option<Watch>,
+    ) -> Self {
+        Filesystem {
+            mount: Mount::new(opened, options, others, watch, fixed_inodes),
+            handles: Handles::default(),
+        }
+    }
+
+    /// How it is shown.
+    pub fn options(&self) -> &Options {
+        &self.mount.options
+    }
+
+    /// What it takes over from its source.
+    pub fn origin(&self) -> Arc<Origin> {
+        self.mount.origin()
+    }
+
+    /// The root's number.
+    pub fn root(&self) -> Ino {
+        inode::ROOT
+    }
+
+    /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be opened
+    /// again.
+    pub fn generation(&self) -> Option<u32> {
+        self.mount.generation()
+    }
+
+    /// The numbers, counted or not, that stood for another state of the source; the root is one of them.
+    pub fn outdated(&self) -> Vec<Ino> {
+        self.mount.outdated()
+    }
+
+    /// Has `outdate` called for all numbers of a state of the source, before the next one is shown.
+    pub(super) fn call_when_outdated(&self, outdate: Outdate) {
+        self.mount.call_when_outdated(outdate);
+    }
+
+    /// The kernel keeps no listing of the root from before the state `generation` of the source.
+    pub(super) fn set_relisted(&self, generation: u32) {
+        self.mount.set_relisted(generation);
+    }
+
+    /// Takes note of what the system tells of changes of the source.
+    pub(super) fn look(&self) {
+        self.mount.look();
+    }
+
+    /// What tells of changes of the source.
+    pub(super) fn changes(&self) -> Option<&Arc<Changes>> {
+        self.mount.changes()
+    }
+
+    /// Has the node that answers for `ino` answer a request.
+    pub(super) fn ask<T>(
+        &self,
+        ino: Ino,
+        answer: impl FnOnce(&dyn FsNode, &Target<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let (file, inode) = self.mount.standing(ino)?;
+        let (file, _granted) = file.for_request();
+        answer(nodes::of(&inode), &self.target(&file, ino, &inode))
+    }
+
+    fn target<'a>(&'a self, file: &'a Arc<FileState>, ino: Ino, inode: &'a Inode) -> Target<'a> {
+        Target {
+            mount: &self.mount,
+            file,
+            ino,
+            inode,
+        }
+    }
+
+    /// What stands under `name` in the directory `parent`; counted.
+    ///
+    /// # Errors
+    /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the group's index is damaged.
+    pub fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
+        self.ask(parent, |node, target| node.lookup(target, name))
+    }
+
+    /// Gives back `count` lookups.
+    pub fn forget(&self, ino: Ino, count: u64) {
+        self.mount.inodes.forget(ino, count);
+    }
+
+    /// What `stat` tells, whatever it costs.
+    ///
+    /// # Errors
+    /// `ESTALE` where the number stands for nothing (any more).
+    pub fn getattr(&self, ino: Ino) -> Result<Entry> {
+        self.ask(ino, |node, target| node.stat(target))
+    }
+
+    /// The text of a symbolic link.
+    ///
+    /// # Errors
+    /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for anything else than a symbolic link.
+    pub fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
+        self.ask(ino, |node, target| node.readlink(target))
+    }
+
+    /// The directory that `ino`, a directory, is in.
+    pub fn parent(&self, ino: Ino) -> Result<Ino> {
+        Ok(self.mount.standing(ino)?.1.parent)
+    }
+
+    /// The names of the extended attributes, each with `user.`.
+    ///
+    /// # Errors
+    /// As the object's list of attributes is damaged.
+    pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        self.ask(ino, |node, target| match node.xattr(target) {
+            Some(object) => xattr::list(target, &object),
+            None => Ok(Vec::new()),
+        })
+    }
+
+    /// The value of an extended attribute; `name` with `user.`.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
+    /// value that is too long.
+    pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        let name = xattr::user_name(name)?;
+        self.ask(ino, |node, target| match node.xattr(target) {
+            Some(object) => xattr::get(target, &object, name),
+            None => Err(xattr::absent()),
+        })
+    }
+
+    /// Reads every attribute of an object, also those that are shown nowhere, and hands on what is wrong
+    /// with which (its name as in the file).
+    ///
+    /// # Errors
+    /// As the object itself or its list of attributes is damaged.
+    pub fn examine(&self, ino: Ino, damaged: &mut dyn FnMut(&[u8], Error)) -> Result<()> {
+        // Nobody waits for it, so that it may look at as much as it needs.
+        let (file, inode) = self.mount.standing(ino)?;
+        let target = self.target(&file, ino, &inode);
+        nodes::of(&inode).examine(&target, damaged)
+    }
+
+    /// Opens a regular file.
+    ///
+    /// # Errors
+    /// As it is known before reading that its content cannot be served.
+    pub fn open_file(&self, ino: Ino) -> Result<Opened> {
+        let (file, inode) = self.mount.standing(ino)?;
+        let view = self.content(&file, ino, &inode)?;
+        let caching = match view.length() {
+            _ if file.is_growing() => Caching::Never,
+            None => Caching::Never,
+            Some(_) if file.is_settled() => Caching::Lasting,
+            Some(_) => Caching::WhileOpen,
+        };
+        self.handles.insert(Open::file(ino, file, view)?, caching)
+    }
+
+    /// The content of a regular file.
+    fn content(&self, file: &Arc<FileState>, ino: Ino, inode: &Inode) -> Result<Box<dyn View>> {
+        let (file, _granted) = file.for_request();
+        let target = self.target(&file, ino, inode);
+        let opened = nodes::of(inode).open(&target);
+        opened.inspect_err(|error| target.note(error))
+    }
+
+    /// Opens a directory.
+    pub fn opendir(&self, ino: Ino) -> Result<Opened> {
+        let mount = &self.mount;
+        let (file, inode) = mount.standing(ino)?;
+        let node = nodes::of(&inode);
+        if node.kind() != Kind::Directory {
+            return Err(refusal(Errno::ENOTDIR, "opendir"));
+        }
+        let was_unsure = mount.inodes.set_unsure(ino, false);
+        // The root has one number in all states of the source.
+        let is_of_now = ino != inode::ROOT || mount.is_relisted(file.generation);
+        let is_lasting = is_of_now && node.is_lasting() && !was_unsure && file.is_settled();
+        let caching = match is_lasting {
+            true => Caching::Lasting,
+            false => Caching::WhileOpen,
+        };
+        // Each listing of it has the effort of a request.
+        let (file, _) = file.for_request();
+        let open = Open::directory(ino, file);
+        let opened = open.and_then(|open| self.handles.insert(open, caching));
+        if opened.is_err() && was_unsure {
+            mount.inodes.set_unsure(ino, true);
+        }
+        opened
+    }
+
+    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `visit` until it
+    /// says that it is full; that entry is not taken.
+    ///
+    /// # Errors
+    /// As the index is damaged at `cookie`; where it is damaged further on, the next call says so.
+    pub fn readdir(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        visit: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
+        self.list(handle, cookie, &mut |listed, next| {
+            visit(DirEntry {
+                name: listed.name,
+                ino: listed.ino,
+                kind: listed.kind,
+                next,
+            })
+        })
+    }
+
+    /// Like [`readdir`](Self::readdir), with what `stat` tells; each entry that is taken is counted,
+    /// except `.` and `..`. What only a lookup tells has nothing.
+    pub fn readdir_plus(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        visit: &mut dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool,
+    ) -> Result<()> {
+        self.list(handle, cookie, &mut |listed, next| {
+            let with = |ino, kind| DirEntry {
+                name: listed.name,
+                ino,
+                kind,
+                next,
+            };
+            match (listed.stat)() {
+                Listable::Counted(entry) => {
+                    let is_full = visit(with(entry.ino, entry.attributes.kind), Some(&entry));
+                    if is_full {
+                        self.forget(entry.ino, 1);
+                    }
+                    is_full
+                }
+                Listable::Uncounted(entry) => {
+                    visit(with(entry.ino, entry.attributes.kind), Some(&entry))
+                }
+                Listable::Unknown(kind) => visit(with(listed.ino, kind), None),
+            }
+        })
+    }
+
+    fn list(&self, handle: Handle, cookie: u64, visit: &mut Visit<'_>) -> Result<()> {
+        let open = self.opened(handle)?;
+        let _granted = open.file.effort.granted();
+        let listed = self.list_open(&open, cookie, visit);
+        // What is let go of here, the next call finds again.
+        let _ = open.settle();
+        listed
+    }
+
+    fn list_open(&self, open: &Open, cookie: u64, visit: &mut Visit<'_>) -> Result<()> {
+        let Content::Directory(listing) = &open.content else {
+            return Err(refusal(Errno::ENOTDIR, "readdir"));
+        };
+        let inode = self.mount.inode(&open.file, open.ino)?;
+        let dots = [(&b"."[..], open.ino), (&b".."[..], inode.parent)];
+        for (next, (name, ino)) in (1_u64..).zip(dots) {
+            let stat = || self.mount.dot(ino);
+            if cookie < next && visit(&Listed::dot(name, ino, &stat), next) {
+                return Ok(());
+            }
+        }
+        let target = self.target(&open.file, open.ino, &inode);
+        let first = cookie.max(DOTS);
+        nodes::of(&inode).list(&target, &mut lock(listing), first, visit)
+    }
+
+    /// What a handle stands for, which must be of the state of its file that is shown now.
+    fn opened(&self, handle: Handle) -> Result<Arc<Open>> {
+        let open = self.handles.get(handle)?;
+        let source = self.mount.shown()?;
+        if open.file.generation != source.generation {
+            return Err(stale());
+        }
+        let now = match open.file.tree {
+            inode::SOURCE => source,
+            tree if open.file.is_growing() => self.mount.others.get(&source, tree)?,
+            _ if open.file.is_changed() => return Err(stale()),
+            _ => return Ok(open),
+        };
+        match &open.content {
+            Content::File(view) if !Arc::ptr_eq(&open.file, &now) && view.length().is_some() => {
+                self.follow(handle, &open, now)
+            }
+            _ => Ok(open),
+        }
+    }
+
+    /// Makes a handle read its file as it has grown since. A stream goes on with what it began.
+    fn follow(&self, handle: Handle, open: &Open, file: Arc<FileState>) -> Result<Arc<Open>> {
+        let ino = open.ino;
+        let inode = self.mount.inode(&file, ino)?;
+        let view = self.content(&file, ino, &inode)?;
+        Ok(self.handles.replace(handle, Open::file(ino, file, view)?))
+    }
+
+    fn file<'a>(&self, open: &'a Open) -> Result<&'a dyn View> {
+        match &open.content {
+            Content::File(view) => Ok(&**view),
+            Content::Directory(_) => Err(refusal(Errno::EISDIR, "read")),
+        }
+    }
+
+    /// At most `length` bytes of an open file from `offset` on; fewer at its end only.
+    ///
+    /// # Errors
+    /// As a part that the range touches cannot be read; `ESTALE` once the source has changed;
+    /// `ENOMEM` where what would be kept for the next read, with all else that is open, takes too
+    /// much.
+    pub fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(handle, offset, length, &Wish::default())
+    }
+
+    /// As `read`, for somebody who may go away: work for nobody else is given up then.
+    ///
+    /// # Errors
+    /// As `read`; [`Error::unwanted`] once the wish does not hold any more.
+    pub fn read_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        length: usize,
+        wish: &Wish,
+    ) -> Result<Bytes> {
+        let open = self.opened(handle)?;
+        let read = self.file(&open)?.read_for(offset, length, wish);
+        self.served(&open, read)
+    }
+
+    /// The same bytes, if they are to be had without decoding or waiting.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let open = self.opened(handle)?;
+        match self.file(&open)?.read_now(offset, length).transpose() {
+            Some(read) => self.served(&open, read).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What is answered, this having been read of an open file.
+    fn served(&self, open: &Open, read: Result<Bytes>) -> Result<Bytes> {
+        open.settle()?;
+        // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged one.
+        let mount = &self.mount;
+        if mount.is_changed_now() || !open.file.is_growing() && open.file.is_changed_now() {
+            return Err(stale());
+        }
+        match &read {
+            Ok(bytes) => {
+                let bytes = to_u64(bytes.len());
+                mount.served.fetch_add(bytes, Ordering::Relaxed);
+                mount.faults.forgive(open.ino);
+            }
+            Err(error) => {
+                let inode = mount.inode(&open.file, open.ino)?;
+                mount.note(&open.file, open.ino, &inode, error);
+            }
+        }
+        read
+    }
+
+    /// The next data or hole of an open file at or after `offset`; its end counts as a hole.
+    ///
+    /// # Errors
+    /// `ENXIO` where there is none.
+    pub fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
+        let open = self.opened(handle)?;
+        let view = self.file(&open)?;
+        let none = || refusal(Errno::ENXIO, "seek");
+        if view.length().is_some_and(|length| offset >= length) {
+            return Err(none());
+        }
+        match whence {
+            Whence::Data => view.data_at(offset)?.ok_or_else(none),
+            Whence::Hole => view.hole_at(offset),
+        }
+    }
+
+    /// Closes a file or directory.
+    pub fn release(&self, handle: Handle) {
+        let Some(open) = self.handles.remove(handle) else {
+            return;
+        };
+        if let Content::Directory(listing) = &open.content
+            && lock(listing).is_unsure
+        {
+            // Whoever opened it meanwhile may have had the kernel keep what was listed here after that.
+            self.mount.inodes.set_unsure(open.ino, true);
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The mounted file, in whatever state it is, and what every node of the mount has to know.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+
+use crate::array::Engine;
+use crate::detect;
+use crate::error::{Error, Result, quoted};
+use crate::fs::errno::{is_fault, refusal, stale};
+use crate::fs::faults::Faults;
+use crate::fs::file_state::{FileState, OpenedFile};
+use crate::fs::indexes::{FileIndex, Indexes};
+use crate::fs::inode::{self, Inode};
+use crate::fs::inodes::Inodes;
+use crate::fs::listing::{Listable, Listing};
+use crate::fs::lock::lock;
+use crate::fs::namespace::Namespace;
+use crate::fs::opening::open_source;
+use crate::fs::options::Options;
+use crate::fs::other_files::OtherFiles;
+use crate::fs::stat::{Entry, Kind, Origin, Stat};
+use crate::fs::trees;
+use crate::fs::watch::Watch;
+use crate::model::NodeId;
+use crate::source::changes::Changes;
+
+/// How long a source that cannot be opened again is left alone: a writer may be in the middle of it.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// What makes the kernel ask anew. It is called with requests waiting for it, so it must wait for
+/// none.
+pub(super) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;
+
+/// The inodes that stand in the mount whatever is in the file, in the state `generation` of the source with the root
+/// object `root`.
+pub(super) type FixedInodes = fn(generation: u32, root: NodeId) -> Vec<(u64, Inode)>;
+
+/// The mounted file.
+pub(super) struct Mount {
+    pub(super) options: Options,
+    origin: RwLock<Arc<Origin>>,
+    /// `None` once the source has changed and cannot be opened again.
+    file: RwLock<Option<Arc<FileState>>>,
+    /// Counts the states of the source.
+    generation: AtomicU32,
+    watch: Option<Watch>,
+    /// Makes the kernel ask anew for what it was told of these numbers.
+    outdate: OnceLock<Outdate>,
+    /// The last state of the source before which the kernel keeps no listing of the root.
+    relisted: AtomicU32,
+    /// When the source was last opened anew, or that was tried.
+    renewed: Mutex<Instant>,
+    pub(super) inodes: Arc<Inodes>,
+    fixed: FixedInodes,
+    indexes: Arc<Indexes>,
+    pub(super) others: OtherFiles,
+    pub(super) faults: Faults,
+    pub(super) started: Instant,
+    /// Bytes that were read of files.
+    pub(super) served: AtomicU64,
+}
+
+impl Mount {
+    pub(super) fn new(
+        opened: OpenedFile,
+        options: &Options,
+        others: OtherFiles,
+        watch: Option<Watch>,
+        fixed: FixedInodes,
+    ) -> Self {
+        let mount = Mount {
+            options: options.clone(),
+            origin: RwLock::new(Arc::clone(&opened.origin)),
+            file: RwLock::new(None),
+            generation: AtomicU32::new(0),
+            watch,
+            outdate: OnceLock::new(),
+            relisted: AtomicU32::new(0),
+            renewed: Mutex::new(Instant::now()),
+            inodes: Arc::clone(others.inodes()),
+            fixed,
+            indexes: Arc::default(),
+            others,
+            faults: Faults::default(),
+            started: Instant::now(),
+            served: AtomicU64::new(0),
+        };
+        mount.show(opened, 0);
+        mount
+    }
+
+    /// Makes `opened` the source that is shown.
+    fn show(&self, opened: OpenedFile, generation: u32) {
+        let engine = Engine::new(self.options.cache_size, self.options.threads);
+        let node = opened.container.root();
+        let root = opened.container.node(node);
+        if let Some(error) = root.ok().and_then(|root| root.error.clone()) {
+            log::warn!("{}: {error}", opened.origin.path.display());
+        }
+        for (ino, inode) in (self.fixed)(generation, node) {
+            self.inodes.pin(ino, &inode);
+        }
+        self.others.reset(generation);
+        // Whoever has seen a new name must meet no old one.
+        if let Some(outdate) = self.outdate.get() {
+            outdate(&self.outdated_by(Some(generation)));
+        }
+        let index = Arc::new(FileIndex::of(&self.indexes));
+        let file = FileState::new(generation, inode::SOURCE, opened, engine, index);
+        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
+        self.inodes.show(generation);
+        self.faults.clear();
+    }
+
+    /// What is taken over from the source.
+    pub(super) fn origin(&self) -> Arc<Origin> {
+        let origin = self.origin.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&origin)
+    }
+
+    /// The state of the source that is shown now.
+    pub(super) fn shown(&self) -> Result<Arc<FileState>> {
+        if let Some(watch) = &self.watch
+            && self.is_due(watch)
+        {
+            self.renew(watch);
+        }
+        self.current().ok_or_else(stale)
+    }
+
+    /// Whether the source is to be opened anew.
+    fn is_due(&self, watch: &Watch) -> bool {
+        match self.current() {
+            Some(file) if file.is_growing() => watch.may_have_grown() || file.is_changed(),
+            Some(file) => watch.is_changed() || file.is_changed(),
+            None => true,
+        }
+    }
+
+    /// Whether the source has changed, and has not only grown.
+    pub(super) fn is_changed_now(&self) -> bool {
+        let is_growing = self.current().is_some_and(|file| file.is_growing());
+        !is_growing && self.watch.as_ref().is_some_and(Watch::is_changed_now)
+    }
+
+    /// Takes note of what the system tells of changes: of writes that have ended, and of names that
+    /// have gone.
+    pub(super) fn look(&self) {
+        if let Some(changes) = self.changes() {
+            changes.look();
+        }
+    }
+
+    /// What tells of changes.
+    pub(super) fn changes(&self) -> Option<&Arc<Changes>> {
+        self.watch.as_ref()?.changes()
+    }
+
+    /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be opened
+    /// again.
+    pub(super) fn generation(&self) -> Option<u32> {
+        self.shown().ok().map(|file| file.generation)
+    }
+
+    /// The numbers, counted or not, that stood for another state of the source; the root is one of them.
+    pub(super) fn outdated(&self) -> Vec<u64> {
+        self.outdated_by(self.current().map(|file| file.generation))
+    }
+
+    /// As [`outdated`](Self::outdated), where the state `generation` of the source is shown.
+    pub(super) fn outdated_by(&self, generation: Option<u32>) -> Vec<u64> {
+        let mut outdated = self.inodes.outdated(generation);
+        outdated.push(inode::ROOT);
+        outdated
+    }
+
+    /// Has `outdate` called for all numbers of a state of the source, before the next one is shown.
+    pub(super) fn call_when_outdated(&self, outdate: Outdate) {
+        let set = self.outdate.set(outdate);
+        debug_assert!(set.is_ok());
+    }
+
+    /// Whether the kernel keeps no listing of the root from before the state `generation` of the source.
+    pub(super) fn is_relisted(&self, generation: u32) -> bool {
+        self.relisted.load(Ordering::Acquire) == generation
+    }
+
+    /// The kernel keeps no listing of the root from before the state `generation` of the source.
+    pub(super) fn set_relisted(&self, generation: u32) {
+        self.relisted.store(generation, Ordering::Release);
+    }
+
+    fn current(&self) -> Option<Arc<FileState>> {
+        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
+        file.clone()
+    }
+
+    /// Opens the changed source anew.
+    fn renew(&self, watch: &Watch) {
+        let mut renewed = lock(&self.renewed);
+        let file = self.current();
+        let is_early = match &file {
+            Some(file) => file.is_growing() && file.is_recent(),
+            None => renewed.elapsed() < RETRY,
+        };
+        if is_early || !self.is_due(watch) {
+            return;
+        }
+        let was_shown = file.is_some();
+        let growing = file.filter(|file| file.is_growing());
+        if growing.is_none() {
+            // What is gone and what comes are not in memory together.
+            self.drop_shown();
+        }
+        let mut reopened = self.reopen(watch, growing.as_ref());
+        if reopened == Err(stale()) {
+            // The same writer may have done one thing more, as closing it.
+            reopened = self.reopen(watch, growing.as_ref());
+        }
+        if let Err(error) = reopened {
+            if was_shown {
+                log::warn!("{}: has changed: {error}", watch.path().display());
+            }
+            self.drop_shown();
+        }
+        *renewed = Instant::now();
+    }
+
+    /// Shows nothing. Whoever has a file open keeps no more of what was shown than that.
+    fn drop_shown(&self) {
+        let mut file = self.file.write().unwrap_or_else(PoisonError::into_inner);
+        let before = file.take();
+        drop(file);
+        if let Some(before) = before {
+            before.retire();
+        }
+    }
+
+    /// Shows the source as it is now: the same one, if a writer has only appended to it; else another, and what
+    /// was opened before stays stale.
+    fn reopen(&self, watch: &Watch, before: Option<&Arc<FileState>>) -> Result<()> {
+        let guard = self.options.guard.as_ref();
+        if guard.is_some_and(|guard| guard.is_on_the_way(watch.path())) {
+            return Err(refusal(Errno::EDEADLK, "its own mount hides it"));
+        }
+        let mut reopened = watch.reopen()?;
+        let grows = |file: &FileState| file.is_growing() && !file.is_changed();
+        let before = before.filter(|file| grows(file) && watch.is_same_file(&reopened));
+        if before.is_none() && !self.options.force {
+            detect::refuse_locked(&reopened.file())?;
+        }
+        let opened = open_source(reopened.file(), watch, &self.others, &self.options)?;
+        let is_growing = opened.container.is_growing();
+        if before.is_some() && !is_growing && (reopened.is_young() || reopened.is_changed_now()) {
+            // The writer has just closed it, or is about to: until all is written, what was seen last is right.
+            return Ok(());
+        }
+        if !is_growing && reopened.is_changed_now() {
+            return Err(stale());
+        }
+        watch.watch(reopened);
+        let mut origin = self.origin.write().unwrap_or_else(PoisonError::into_inner);
+        *origin = Arc::clone(&opened.origin);
+        drop(origin);
+        if let Some(before) = before {
+            let file = Arc::new(before.grown(opened));
+            *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
+            before.retire();
+            return Ok(());
+        }
+        let generation = self.generation.fetch_add(1, Ordering::Relaxed);
+        self.show(opened, generation.wrapping_add(1));
+        log::warn!("{}: has changed; opened anew", watch.path().display());
+        Ok(())
+    }
+
+    pub(super) fn space<'a>(&'a self, file: &'a Arc<FileState>) -> Namespace<'a> {
+        Namespace {
+            file,
+            inodes: &self.inodes,
+            others: &self.others,
+        }
+    }
+
+    /// What a number stands for, and in which file.
+    pub(super) fn standing(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
+        self.look();
+        let source = self.shown()?;
+        let inode = self.inode(&source, ino)?;
+        if inode.tree < inode::FIRST_FILE {
+            return Ok((source, inode));
+        }
+        Ok((self.others.get(&source, inode.tree)?, inode))
+    }
+
+    /// What a number stands for.
+    pub(super) fn inode(&self, file: &FileState, ino: u64) -> Result<Inode> {
+        let inode = self.inodes.get(ino);
+        inode
+            .filter(|inode| inode.generation == file.generation)
+            .ok_or_else(stale)
+    }
+
+    /// What `stat` tells of a file without content that stays as long as the source is unchanged.
+    pub(super) fn fixed(&self, file: &FileState, ino: u64, kind: Kind) -> Entry {
+        Entry {
+            ino,
+            generation: file.generation,
+            attributes: self.bare(file, ino, kind),
+            cacheable: file.is_settled(),
+        }
+    }
+
+    /// What `.` or `..` is listed as, which is not counted.
+    pub(super) fn dot(&self, ino: u64) -> Listable {
+        match self.standing(ino) {
+            Ok((file, _)) => {
+                let entry = self.fixed(&file, ino, Kind::Directory);
+                Listable::Uncounted(entry.kept_if(false))
+            }
+            Err(_) => Listable::Unknown(Kind::Directory),
+        }
+    }
+
+    /// Has the kernel not keep what an open directory lists: something of it cannot be read now.
+    pub(super) fn mark_unsure(&self, ino: u64, listing: &mut Listing) {
+        listing.is_unsure = true;
+        self.inodes.set_unsure(ino, true);
+    }
+
+    /// A file of `kind` without content, with the owner, the mode and the times of `file`.
+    pub(super) fn bare(&self, file: &FileState, ino: u64, kind: Kind) -> Stat {
+        file.origin.stat(ino, kind, &self.options)
+    }
+
+    /// Remembers what is wrong with an object, and logs it once.
+    pub(super) fn note(&self, file: &Arc<FileState>, ino: u64, inode: &Inode, error: &Error) {
+        if !is_fault(error) || !self.faults.note(ino, error) {
+            return;
+        }
+        let path = self.space(file).file_path(inode, 1).unwrap_or_default();
+        let tree = trees::of_number(inode.tree);
+        let place = match (&*file.shown, tree) {
+            (b"", None) => String::new(),
+            (b"", Some(tree)) => format!("{}:", tree.name.escape_ascii()),
+            (shown, _) => format!("{}:", shown.escape_ascii()),
+        };
+        log::warn!("{place}{}: {error}", quoted(&path));
+    }
+}

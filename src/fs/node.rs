@@ -1,0 +1,159 @@
+//! What stands in the mount: one type of node for all of it, which answers each request.
+//!
+//! A node has no state of its own. All that it needs to know comes with the request: the inode, and the file that the
+//! inode stands in. `nodes.rs` says which node answers for which type of inode.
+
+use std::sync::Arc;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::fs::errno::refusal;
+use crate::fs::file_state::FileState;
+use crate::fs::inode::Inode;
+use crate::fs::listing::{Listing, Visit};
+use crate::fs::mount::Mount;
+use crate::fs::namespace::{Directory, Namespace};
+use crate::fs::stat::{Entry, Kind};
+use crate::model::Node;
+use crate::view::View;
+use crate::wire::to_u64;
+
+/// The inode that a request is about.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) mount: &'a Mount,
+    /// The file that the inode stands in, as it is shown now.
+    pub(super) file: &'a Arc<FileState>,
+    pub(super) ino: u64,
+    pub(super) inode: &'a Inode,
+}
+
+impl<'a> Target<'a> {
+    /// The tree of the target's file.
+    pub(super) fn space(&self) -> Namespace<'a> {
+        self.mount.space(self.file)
+    }
+
+    /// The group that the target is, or is in.
+    pub(super) fn directory(&self) -> Directory<'a> {
+        self.space().directory(self.inode.node)
+    }
+
+    /// What `stat` tells of it as a file of `kind` without content.
+    pub(super) fn bare(&self, kind: Kind) -> Entry {
+        self.mount.fixed(self.file, self.ino, kind)
+    }
+
+    /// What `stat` tells of it as a regular file of `size` bytes, all of which are stored.
+    pub(super) fn sized(&self, size: u64) -> Entry {
+        let entry = self.bare(Kind::File);
+        Entry {
+            attributes: entry.attributes.sized(size, Some(size)),
+            ..entry
+        }
+    }
+
+    /// What `stat` tells of it as a symbolic link with a text of so many bytes.
+    pub(super) fn link(&self, length: usize) -> Entry {
+        let entry = self.bare(Kind::Symlink);
+        Entry {
+            attributes: entry.attributes.sized(to_u64(length), None),
+            ..entry
+        }
+    }
+
+    /// Remembers what is wrong with it, and logs that once.
+    pub(super) fn note(&self, error: &Error) {
+        self.mount.note(self.file, self.ino, self.inode, error);
+    }
+}
+
+/// Built-in attributes: names without `user.`, and values.
+pub(super) type Facts = Vec<(&'static str, Vec<u8>)>;
+
+/// An object as extended attributes tell of it.
+pub(super) struct Described {
+    /// `None` where the object itself cannot be read.
+    pub(super) node: Option<Arc<Node>>,
+    /// Why its content cannot be served.
+    pub(super) fault: Option<Error>,
+    /// What is told of it beside its description.
+    pub(super) facts: Result<Facts>,
+}
+
+/// Told of each damaged attribute: its name, as in the file, and what is wrong with it.
+pub(super) type Damaged<'d> = dyn FnMut(&[u8], Error) + 'd;
+
+/// A node of the mount. What a node does not answer is refused as the system refuses it for a file of its kind.
+pub(super) trait FsNode: Sync {
+    /// The kind of file.
+    fn kind(&self) -> Kind;
+
+    /// What `stat` tells, whatever it costs.
+    ///
+    /// # Errors
+    /// As that cannot be found out now.
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        Ok(target.bare(self.kind()))
+    }
+
+    /// What stands under `name` in this directory; counted.
+    ///
+    /// # Errors
+    /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the directory cannot be read.
+    fn lookup(&self, _target: &Target<'_>, _name: &[u8]) -> Result<Entry> {
+        Err(refusal(Errno::ENOTDIR, "lookup"))
+    }
+
+    /// Hands the entries of this directory from `first` on to `visit`, until it has no room.
+    ///
+    /// # Errors
+    /// As the directory cannot be read at `first`.
+    fn list(
+        &self,
+        _target: &Target<'_>,
+        _listing: &mut Listing,
+        _first: u64,
+        _visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        Err(refusal(Errno::ENOTDIR, "readdir"))
+    }
+
+    /// Whether this directory lists the same as long as the source is unchanged.
+    fn is_lasting(&self) -> bool {
+        true
+    }
+
+    /// The content of this regular file.
+    ///
+    /// # Errors
+    /// As it is known before reading that it cannot be served.
+    fn open(&self, _target: &Target<'_>) -> Result<Box<dyn View>> {
+        Err(match self.kind() {
+            Kind::Symlink => refusal(Errno::ELOOP, "open"),
+            Kind::Directory | Kind::File => refusal(Errno::EISDIR, "open"),
+        })
+    }
+
+    /// The text of this symbolic link.
+    ///
+    /// # Errors
+    /// `ENAMETOOLONG` over 4095 bytes.
+    fn readlink(&self, _target: &Target<'_>) -> Result<Vec<u8>> {
+        Err(refusal(Errno::EINVAL, "readlink"))
+    }
+
+    /// The object that extended attributes tell of; `None` where there are none.
+    fn xattr(&self, _target: &Target<'_>) -> Option<Described> {
+        None
+    }
+
+    /// Reads all of the object but its content, and hands on what is wrong with which attribute.
+    ///
+    /// # Errors
+    /// As the object itself, or its list of attributes, is damaged.
+    fn examine(&self, _target: &Target<'_>, _damaged: &mut Damaged<'_>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! A mounted file, opened as what its content says it is.
+
+use std::sync::Arc;
+
+use crate::detect;
+use crate::error::{Error, Result};
+use crate::fs::file_state::OpenedFile;
+use crate::fs::options::Options;
+use crate::fs::other_files::{Opener, OtherFiles};
+use crate::fs::stat::Origin;
+use crate::fs::watch::Watch;
+use crate::source::file::FileSource;
+use crate::source::neighbours::Neighbours;
+
+/// Refuses to show a file to others whose access control list lets them in otherwise than permission bits can tell. One
+/// that comes later only takes away what it denies.
+pub(super) fn refuse_fine_list(file: &FileSource, options: &Options) -> Result<()> {
+    let umask = options.umask.unwrap_or(0);
+    if options.allow_other && file.acl().is_some_and(|acl| acl.is_finer_than_bits(umask)) {
+        return Err(Error::Usage(
+            "allow_other: its access control list is finer than permission bits; \
+             `setfacl -b` takes it away, umask=077 keeps others out"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Opens a mounted file as what it is.
+pub(super) fn opener(options: &Options) -> Opener {
+    let (force, caches) = (options.force, detect::Caches::default());
+    Box::new(move |source, neighbours| detect::open(source, neighbours, &caches, force))
+}
+
+/// Opens the source that `watch` watches, `file` being its state.
+pub(super) fn open_source(
+    file: Arc<FileSource>,
+    watch: &Watch,
+    others: &OtherFiles,
+    options: &Options,
+) -> Result<OpenedFile> {
+    let path = watch.path();
+    let metadata = file.metadata()?;
+    let state = Arc::clone(file.state());
+    let neighbours = Neighbours::of(path, options.external, options.guard.clone());
+    let neighbours = neighbours.watched_by(watch.changes().cloned());
+    let mut neighbours = neighbours.opened_by(watch.named());
+    let audience = match options.allow_other {
+        true => Some(file.audience()?.without(options.umask.unwrap_or(0))),
+        false => None,
+    };
+    if let Some(audience) = audience {
+        neighbours = neighbours.for_all_readers(audience);
+    }
+    let neighbours = Arc::new(neighbours);
+    Ok(OpenedFile {
+        container: others.container(file, &neighbours)?,
+        origin: Arc::new(Origin::new(path.to_path_buf(), &metadata).for_audience(audience)),
+        neighbours,
+        state: Some(state),
+        watch: None,
+        shown: [].into(),
+    })
+}

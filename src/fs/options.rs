@@ -1,0 +1,56 @@
+//! How a mounted file is shown.
+
+use std::num::NonZeroUsize;
+
+use crate::array::CacheSize;
+use crate::limits;
+use crate::source::mount_guard::MountGuard;
+use crate::source::root::Policy as External;
+
+/// How a file is shown.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Owner of all files, else the source's.
+    pub uid: Option<u32>,
+    /// Group of all files, else the source's.
+    pub gid: Option<u32>,
+    /// Permission bits that are taken away.
+    pub umask: Option<u32>,
+    /// Whether reads go past the kernel's page cache.
+    pub direct_io: bool,
+    /// Bytes of decoded chunks that are kept.
+    pub cache_size: CacheSize,
+    /// Threads that decode.
+    pub threads: usize,
+    /// Whether `.h5fs` is there.
+    pub views: bool,
+    /// Which other files the mounted one may lead to.
+    pub external: External,
+    /// The mount itself: nothing is looked up there, for want of anybody else to answer.
+    pub guard: Option<MountGuard>,
+    /// Whether users other than the one who mounts are let in.
+    pub allow_other: bool,
+    /// Whether whole-block checksums are checked before the first byte is served.
+    pub verify: bool,
+    /// Whether a file that is marked as being written is shown, too.
+    pub force: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            uid: None,
+            gid: None,
+            umask: None,
+            direct_io: false,
+            cache_size: limits::CACHE_LEAST.into(),
+            threads: std::thread::available_parallelism().map_or(2, NonZeroUsize::get),
+            views: true,
+            external: External::Within,
+            guard: None,
+            allow_other: false,
+            verify: false,
+            force: false,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A part of an array as a file: a dataset's name with a selector behind it, `temp[0:10]`.
+
+use std::sync::Arc;
+
+use nix::errno::Errno;
+
+use crate::array::vlen::VariableLength;
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::errno::refusal;
+use crate::fs::file_state::FileState;
+use crate::fs::inode::{self, Inode, NodeType};
+use crate::fs::mirror::Mirror;
+use crate::fs::name;
+use crate::fs::node::{FsNode, Target};
+use crate::fs::object;
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::trees::view_tree::refuse_unread;
+use crate::limits;
+use crate::model::Node;
+use crate::model::selection::{Selector, split};
+use crate::view::View;
+use crate::view::elements::Elements;
+use crate::view::npy::Npy;
+
+/// A part of an array, as a regular file.
+pub(super) struct Selection;
+
+impl FsNode for Selection {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        // What is wrong with it, opening it will tell; of what may be read then, no size is made up.
+        let found = if_lasting(find(target, &target.inode.name))?;
+        let length = found.as_ref().and_then(|(view, _)| view.length());
+        Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        let (view, node) = find(target, &target.inode.name)?;
+        object::verify(target.mount, target.file, node.id)?;
+        Ok(view)
+    }
+}
+
+/// Counts a lookup of `name`, a dataset's with a selector behind it, in the directory of a group.
+///
+/// # Errors
+/// `NotFound` where it is no such name, or the dataset has no such part.
+pub(super) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
+    let (mount, file) = (directory.mount, directory.file);
+    if !mount.options.views {
+        return Err(Error::NotFound);
+    }
+    let (view, _) = find(directory, name)?;
+    let (tree, group) = (directory.inode.tree, directory.inode.node);
+    let numbers = match tree {
+        inode::SOURCE => inode::SELECTIONS,
+        other => other,
+    };
+    let parent = match tree {
+        inode::SOURCE => directory.space().ino(group),
+        other => inode::of_node(file.generation, other, group),
+    };
+    let inode = Inode {
+        node_type: NodeType::Selection,
+        generation: file.generation,
+        tree,
+        node: group,
+        parent,
+        name: name.into(),
+    };
+    let ino = inode::of_link(file.generation, numbers, group, name);
+    let ino = mount.inodes.enter(ino, &inode);
+    let target = Target {
+        ino,
+        inode: &inode,
+        ..*directory
+    };
+    Ok(target.sized(view.length().unwrap_or(0)))
+}
+
+/// The part that `shown` names of a dataset in the group that `target` is, or is in; and the dataset.
+fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)> {
+    if shown.len() > limits::NAME_BYTES {
+        return Err(refusal(Errno::ENAMETOOLONG, "name"));
+    }
+    let mirror = Mirror::new(target.space(), target.inode.tree, target.inode.node);
+    let named = match &mirror {
+        Some(mirror) => mirror.object_name(shown).ok_or(Error::NotFound)?,
+        None => shown.to_vec(),
+    };
+    let directory = target.directory();
+    for (dataset, selector) in split(&named) {
+        // The names of fields are escaped as names are.
+        let selector = name::unescape(selector, false);
+        let Some(selector) = selector.and_then(|text| Selector::parse(&text)) else {
+            continue;
+        };
+        let found = match directory.find(dataset) {
+            Err(Error::NotFound) => continue,
+            found => found?,
+        };
+        let node = match found.object {
+            Some(Ok(node)) => node,
+            Some(Err(error)) if error.is_passing() => return Err(error),
+            _ => continue,
+        };
+        match select(target.file, &node, &selector) {
+            Err(Error::NotFound) => {}
+            Err(error) => return Err(error),
+            Ok(elements) if mirror.is_some() => {
+                let npy = Npy::new(elements)?.ok_or(Error::NotFound)?;
+                return Ok((Box::new(npy), node));
+            }
+            Ok(elements) => return Ok((elements.content, node)),
+        }
+    }
+    Err(Error::NotFound)
+}
+
+/// The part that `selector` names of an array of fixed-size elements.
+///
+/// # Errors
+/// `NotFound` where there is none.
+fn select(file: &FileState, node: &Node, selector: &Selector) -> Result<Elements> {
+    let array = node
+        .array()
+        .filter(|array| !VariableLength::is_made_of(array));
+    let array = array.ok_or(Error::NotFound)?;
+    refuse_unread(array)?;
+    // Before anything is read: what is not there must not look damaged.
+    selector.select(&array.datatype, &array.shape)?;
+    Elements::selected(file.reader(node.id, array)?, selector)
+}

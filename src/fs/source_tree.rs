@@ -1,0 +1,364 @@
+//! The nodes of a file's own tree: groups as directories, all other objects as regular files, other links as symbolic
+//! links.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::errno::stale;
+use crate::fs::file_state::FileState;
+use crate::fs::inode::{self, NodeType};
+use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::mount::Mount;
+use crate::fs::name;
+use crate::fs::namespace::{Directory, Found};
+use crate::fs::node::{Damaged, Described, Facts, FsNode, Target};
+use crate::fs::object::{self, Stored};
+use crate::fs::selection;
+use crate::fs::stat::{Entry, Kind};
+use crate::limits;
+use crate::model::{LinkTarget, Node, NodeKind};
+use crate::view::View;
+use crate::view::attributes;
+use crate::wire::to_u64;
+
+/// A group, as a directory.
+pub(super) struct Group;
+
+/// Any other object, or one that cannot be read, as a regular file.
+pub(super) struct Object;
+
+/// A link that is no hard link, or leads to a group that is a directory elsewhere, as a symbolic link.
+pub(super) struct Link;
+
+/// A link that does not say where it leads, as a regular file.
+pub(super) struct DamagedLink;
+
+/// An object that cannot be read now. It is listed, and never looked up.
+pub(super) struct Unreadable;
+
+impl FsNode for Group {
+    fn kind(&self) -> Kind {
+        Kind::Directory
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        stat_object(target)
+    }
+
+    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+        let (mount, file) = (target.mount, target.file);
+        if target.ino == inode::ROOT && name == name::VIEWS {
+            let views = inode::of_generation(file.generation, inode::VIEWS);
+            return Ok(mount.fixed(file, views, Kind::Directory));
+        }
+        let group = target.directory();
+        match group.find(name) {
+            Err(Error::NotFound) => selection::enter(target, name),
+            found => enter(mount, &group, &found?, true),
+        }
+    }
+
+    fn list(
+        &self,
+        target: &Target<'_>,
+        listing: &mut Listing,
+        first: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let (mount, container) = (target.mount, &*target.file.container);
+        let directory = target.directory();
+        let mut at = first;
+        let started = Instant::now();
+        // What takes long is handed out in parts; only an empty answer would be the end.
+        while at == first || started.elapsed() <= limits::LISTING_TIME {
+            target.file.effort.renew();
+            match listing.link(container, target.inode.node, at - DOTS) {
+                Ok(Some((link, behind))) => {
+                    let found = directory.show(link);
+                    if found.inode.node_type == NodeType::Unreadable {
+                        mount.mark_unsure(target.ino, listing);
+                    }
+                    at = behind.saturating_add(DOTS);
+                    let listed = Listed {
+                        name: &found.inode.name,
+                        ino: found.ino,
+                        kind: kind_of(found.inode.node_type),
+                        stat: &|| match enter(mount, &directory, &found, false) {
+                            Ok(entry) => Listable::Counted(entry),
+                            Err(_) => Listable::Unknown(Kind::Directory),
+                        },
+                    };
+                    if visit(&listed, at) {
+                        return Ok(());
+                    }
+                }
+                Ok(None) => return Ok(()),
+                // What came before it is handed out first; the next call comes back here.
+                Err(_) if at > first => return Ok(()),
+                Err(error) => {
+                    target.note(&error);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+        Some(described(target))
+    }
+
+    fn examine(&self, target: &Target<'_>, damaged: &mut Damaged<'_>) -> Result<()> {
+        examine_object(target, damaged)
+    }
+}
+
+impl FsNode for Object {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        stat_object(target)
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        let node = target.file.container.node(target.inode.node)?;
+        object::verify(target.mount, target.file, node.id)?;
+        object::open(target.file, &node)
+    }
+
+    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+        Some(described(target))
+    }
+
+    fn examine(&self, target: &Target<'_>, damaged: &mut Damaged<'_>) -> Result<()> {
+        examine_object(target, damaged)
+    }
+}
+
+impl FsNode for Link {
+    fn kind(&self) -> Kind {
+        Kind::Symlink
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        stat_link(target)
+    }
+
+    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+        let directory = target.directory();
+        let found = directory.find(&target.inode.name)?;
+        directory.text(&found.target)
+    }
+}
+
+impl FsNode for DamagedLink {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        stat_link(target)
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        Err(damage(target))
+    }
+
+    fn xattr(&self, target: &Target<'_>) -> Option<Described> {
+        Some(Described {
+            node: None,
+            fault: Some(damage(target)),
+            facts: Ok(Facts::new()),
+        })
+    }
+
+    fn examine(&self, target: &Target<'_>, _: &mut Damaged<'_>) -> Result<()> {
+        Err(damage(target))
+    }
+}
+
+impl FsNode for Unreadable {
+    fn kind(&self) -> Kind {
+        Kind::Directory
+    }
+
+    fn stat(&self, _: &Target<'_>) -> Result<Entry> {
+        Err(stale())
+    }
+}
+
+fn kind_of(node_type: NodeType) -> Kind {
+    match node_type {
+        NodeType::Group | NodeType::Unreadable => Kind::Directory,
+        NodeType::Link => Kind::Symlink,
+        _ => Kind::File,
+    }
+}
+
+/// Counts a lookup of `found`, which stands in `directory`, and describes it; what is costly is left out unless it is
+/// wanted `at_any_cost`.
+///
+/// # Errors
+/// As what stands there cannot be read now: the next time it may be told what it is.
+pub(super) fn enter(
+    mount: &Mount,
+    directory: &Directory<'_>,
+    found: &Found,
+    at_any_cost: bool,
+) -> Result<Entry> {
+    refuse_unread(mount, directory.space.file, found)?;
+    let ino = mount.inodes.enter(found.ino, &found.inode);
+    let target = Target {
+        mount,
+        file: directory.space.file,
+        ino,
+        inode: &found.inode,
+    };
+    let described = describe(&target, directory, found, at_any_cost);
+    // The kernel is not told of it, so that it cannot forget it.
+    described.inspect_err(|_| mount.inodes.forget(ino, 1))
+}
+
+fn refuse_unread(mount: &Mount, file: &Arc<FileState>, found: &Found) -> Result<()> {
+    match &found.object {
+        Some(Err(error)) if error.is_passing() => {
+            mount.note(file, found.ino, &found.inode, error);
+            Err(error.clone())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn describe(
+    target: &Target<'_>,
+    directory: &Directory<'_>,
+    found: &Found,
+    at_any_cost: bool,
+) -> Result<Entry> {
+    match &found.object {
+        Some(node) => describe_object(target, node, at_any_cost),
+        None => Ok(describe_link(target, directory, &found.target)),
+    }
+}
+
+/// What `stat` tells of an object.
+fn describe_object(
+    target: &Target<'_>,
+    node: &Result<Arc<Node>>,
+    at_any_cost: bool,
+) -> Result<Entry> {
+    let mut entry = target.bare(kind_of(target.inode.node_type));
+    match node {
+        Ok(node) => {
+            let stat = &mut entry.attributes;
+            stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));
+            if target.inode.node_type == NodeType::Object {
+                let (size, stored) = object::measure(target.file, node, at_any_cost)?;
+                let known = match stored {
+                    Stored::Known(stored) => stored,
+                    Stored::Unknown => Some(size),
+                };
+                *stat = stat.sized(size, known);
+                stat.links = node.link_count.max(1);
+                // Its block may say how long it is.
+                return Ok(entry.kept_if(stored != Stored::Unknown && !node.is_partial()));
+            }
+            Ok(entry)
+        }
+        Err(error) => {
+            target.note(error);
+            Ok(entry.kept_if(false))
+        }
+    }
+}
+
+/// What `stat` tells of a link that leads `to` there.
+fn describe_link(target: &Target<'_>, directory: &Directory<'_>, to: &LinkTarget) -> Entry {
+    let mut entry = target.bare(kind_of(target.inode.node_type));
+    // Other files come and go, and what cannot be read now may be read next time.
+    let mut is_right = to.other_file().is_none();
+    if target.inode.node_type == NodeType::Link {
+        let text = directory.text(to);
+        is_right &= !matches!(&text, Err(error) if error.is_passing());
+        let length = text.map_or(0, |text| text.len());
+        entry.attributes = entry.attributes.sized(to_u64(length), None);
+    } else if let LinkTarget::Damaged(error) = to {
+        target.note(error);
+    }
+    entry.kept_if(is_right)
+}
+
+fn stat_object(target: &Target<'_>) -> Result<Entry> {
+    match target.file.container.node(target.inode.node) {
+        Err(error) if error.is_passing() => {
+            target.note(&error);
+            Err(error)
+        }
+        node => describe_object(target, &node, true),
+    }
+}
+
+fn stat_link(target: &Target<'_>) -> Result<Entry> {
+    let directory = target.directory();
+    let found = directory.find(&target.inode.name)?;
+    refuse_unread(target.mount, target.file, &found)?;
+    describe(target, &directory, &found, true)
+}
+
+/// What is wrong with a damaged link.
+fn damage(target: &Target<'_>) -> Error {
+    let found = target.directory().find(&target.inode.name);
+    match found.map(|found| found.target) {
+        Ok(LinkTarget::Damaged(error)) | Err(error) => error,
+        Ok(_) => Error::corrupt("link: leads to no object", None),
+    }
+}
+
+fn described(target: &Target<'_>) -> Described {
+    match target.file.container.node(target.inode.node) {
+        Ok(node) => Described {
+            fault: object::fault(target.file, &node),
+            facts: facts(target.file, &node),
+            node: Some(node),
+        },
+        Err(error) => Described {
+            node: None,
+            fault: Some(error),
+            facts: Ok(Facts::new()),
+        },
+    }
+}
+
+/// What is told of an object beside its description: how the block with its elements is compressed.
+///
+/// # Errors
+/// As that cannot be found out now.
+fn facts(file: &FileState, node: &Node) -> Result<Facts> {
+    let extras = file.container.extras();
+    let extras = extras.filter(|_| matches!(node.kind, NodeKind::Array(_)));
+    let code = extras.map(|extras| if_lasting(extras.compression_of(node.id)));
+    let code = code.transpose()?.flatten().flatten();
+    let facts = code.map(|code| (object::COMPRESSION, code.into_bytes()));
+    Ok(facts.into_iter().collect())
+}
+
+/// Reads every attribute of an object, also those that are shown nowhere.
+fn examine_object(target: &Target<'_>, damaged: &mut Damaged<'_>) -> Result<()> {
+    let container = &*target.file.container;
+    let node = container.node(target.inode.node)?;
+    container.attributes(node.id, &mut |attribute| {
+        // That of a reference is no part of the value: the object's path need not be looked for.
+        let value = attribute
+            .content
+            .and_then(|content| attributes::value_text(container, &|_| Ok(None), &content));
+        if let Err(error) = value {
+            damaged(&attribute.name, error);
+        }
+        ControlFlow::Continue(())
+    })?;
+    node.error.clone().map_or(Ok(()), Err)
+}

@@ -1,0 +1,65 @@
+//! `.h5fs/mask`: what marks the missing elements of an ASDF ndarray.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::fs::file_state::FileState;
+use crate::fs::trees::view_tree::{Size, Subject, ViewTree, WITHOUT_FILES, refuse_unread, shown};
+use crate::model::extras::Mask;
+use crate::model::{Array, Node};
+use crate::view::text::Text;
+use crate::wire::to_u64;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"mask",
+    number: 12,
+    size: |file, node| {
+        Ok(match mask_of(file, node)? {
+            Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
+            Some(Masked::Array(array)) => {
+                refuse_unread(&array)?;
+                Some(Size::Exact(array.bytes()?))
+            }
+            None => None,
+        })
+    },
+    open: |subject| match checked_mask(subject)? {
+        Some(Masked::Number(text)) => shown(Some(Text::new(text))),
+        Some(Masked::Array(array)) => subject.file.open_bytes(array),
+        None => Err(Error::NotFound),
+    },
+    ..WITHOUT_FILES
+};
+
+/// What marks the missing elements of an ndarray, as a file shows it.
+enum Masked {
+    /// The text of the number that they are equal to.
+    Number(Vec<u8>),
+    /// An array that is not zero where they are.
+    Array(Arc<Array>),
+}
+
+fn mask_of(file: &FileState, node: &Node) -> Result<Option<Masked>> {
+    let Some(extras) = file.container.extras() else {
+        return Ok(None);
+    };
+    Ok(match extras.mask(node.id)? {
+        Some(Mask::Number(text)) => Some(Masked::Number(text)),
+        Some(Mask::Node(mask)) => file
+            .container
+            .node(mask)?
+            .array()
+            .map(|array| Masked::Array(Arc::clone(array))),
+        Some(Mask::Array(mask)) => Some(Masked::Array(mask)),
+        None => None,
+    })
+}
+
+fn checked_mask(subject: &Subject<'_>) -> Result<Option<Masked>> {
+    let extras = subject.file.container.extras();
+    let mask = extras.map(|extras| extras.mask(subject.node.id));
+    if let Some(Some(Mask::Node(mask))) = mask.transpose()? {
+        (subject.verify)(mask)?;
+    }
+    mask_of(subject.file, subject.node)
+}

@@ -1,0 +1,309 @@
+//! The nodes of the trees of views: directories, views of objects, symbolic links.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::attribute_file;
+use crate::fs::errno::refusal;
+use crate::fs::file_state::FileState;
+use crate::fs::inode::{self, NodeType};
+use crate::fs::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit};
+use crate::fs::mirror::{Mirror, Shown};
+use crate::fs::mount::Mount;
+use crate::fs::node::{FsNode, Target};
+use crate::fs::object;
+use crate::fs::selection;
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::trees;
+use crate::fs::trees::view_tree::{Size, Subject};
+use crate::limits;
+use crate::memory::distinct::keep_first_of_each;
+use crate::model::Node;
+use crate::view::View;
+use crate::wire::to_u64;
+
+/// A directory of a tree of views.
+pub(super) struct ViewDirectory;
+
+/// A view of an object, as a regular file.
+pub(super) struct ViewFile;
+
+/// A symbolic link in a tree of views.
+pub(super) struct ViewLink;
+
+impl FsNode for ViewDirectory {
+    fn kind(&self) -> Kind {
+        Kind::Directory
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        let node = if_lasting(target.file.container.node(target.inode.node))?;
+        let entry = target.bare(Kind::Directory);
+        Ok(match node {
+            Some(node) => modified_as(entry, &node),
+            None => entry.kept_if(false),
+        })
+    }
+
+    fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+        let mirror = mirror(target)?;
+        if mirror.tree.of_attributes && name.starts_with(b"@") {
+            return attribute_file::enter(target, &mirror, name);
+        }
+        match mirror.find(name) {
+            Err(Error::NotFound) if mirror.tree.has_selections => selection::enter(target, name),
+            found => enter(target.mount, target.file, &found?),
+        }
+    }
+
+    fn list(
+        &self,
+        target: &Target<'_>,
+        listing: &mut Listing,
+        first: u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let listed = list(target, listing, first, visit);
+        listed.inspect_err(|error| target.note(error))
+    }
+}
+
+impl FsNode for ViewFile {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        let node = target.file.container.node(target.inode.node)?;
+        let tree = trees::of_number(target.inode.tree).ok_or(Error::NotFound)?;
+        let (size, is_known) = match tree.size(target.file, &node)? {
+            Some(Size::Exact(length)) => (length, true),
+            Some(Size::Streamed) => (0, true),
+            None => (0, false),
+        };
+        let entry = modified_as(target.sized(size), &node);
+        Ok(entry.kept_if(is_known && !node.is_partial()))
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        let node = target.file.container.node(target.inode.node)?;
+        let tree = trees::of_number(target.inode.tree).ok_or(Error::NotFound)?;
+        tree.open(&Subject {
+            file: target.file,
+            node: &node,
+            path: viewed_path(target, &node)?,
+            verify: &|node| object::verify(target.mount, target.file, node),
+        })
+    }
+}
+
+impl FsNode for ViewLink {
+    fn kind(&self) -> Kind {
+        Kind::Symlink
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        Ok(target.link(self.readlink(target)?.len()))
+    }
+
+    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+        let shown = mirror(target)?.find(&target.inode.name)?;
+        let text = shown.text.ok_or(Error::NotFound)?;
+        match text.len() <= limits::SYMLINK_BYTES {
+            true => Ok(text),
+            false => Err(refusal(Errno::ENAMETOOLONG, "text of a symbolic link")),
+        }
+    }
+}
+
+fn modified_as(entry: Entry, node: &Node) -> Entry {
+    let mut entry = entry;
+    let stat = &mut entry.attributes;
+    stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));
+    entry
+}
+
+/// The directory that the target is, or is in.
+fn mirror<'a>(target: &Target<'a>) -> Result<Mirror<'a>> {
+    let mirror = Mirror::new(target.space(), target.inode.tree, target.inode.node);
+    mirror.ok_or(Error::NotFound)
+}
+
+/// Counts a lookup of what a directory shows, which is no attribute, and describes it.
+fn enter(mount: &Mount, file: &Arc<FileState>, shown: &Shown) -> Result<Entry> {
+    let ino = mount.inodes.enter(shown.ino, &shown.inode);
+    let target = Target {
+        mount,
+        file,
+        ino,
+        inode: &shown.inode,
+    };
+    let described = match &shown.text {
+        Some(text) => Ok(target.link(text.len())),
+        None if shown.inode.node_type == NodeType::View => ViewFile.stat(&target),
+        None => ViewDirectory.stat(&target),
+    };
+    // The kernel is not told of it, so that it cannot forget it.
+    described.inspect_err(|_| mount.inodes.forget(ino, 1))
+}
+
+fn kind_of(shown: &Shown) -> Kind {
+    match shown.inode.node_type {
+        NodeType::ViewDirectory | NodeType::Unreadable => Kind::Directory,
+        NodeType::ViewLink => Kind::Symlink,
+        _ => Kind::File,
+    }
+}
+
+/// What a listing of `directory` tells of `shown`: nothing of what is costly.
+fn listable(directory: &Target<'_>, shown: &Shown) -> Listable {
+    let mount = directory.mount;
+    let kind = kind_of(shown);
+    if matches!(
+        shown.inode.node_type,
+        NodeType::Attribute | NodeType::Unreadable
+    ) {
+        return Listable::Unknown(kind);
+    }
+    // The listing is of the state that it was opened in; of a file that has grown since, the kernel is told what it is.
+    let now = mount.shown().ok();
+    let entry = match now.filter(|now| now.generation == shown.inode.generation) {
+        Some(now) if now.is_growing() => enter(mount, &now.for_request().0, shown).ok(),
+        Some(_) => enter(mount, directory.file, shown).ok(),
+        None => None,
+    };
+    entry.map_or(Listable::Unknown(kind), Listable::Counted)
+}
+
+/// The path of the object that a view is of, names as in the file.
+fn viewed_path(target: &Target<'_>, node: &Node) -> Result<Vec<u8>> {
+    let (file, inode) = (target.file, target.inode);
+    if node.id == file.container.root() {
+        return Ok(b"/".to_vec());
+    }
+    let group = inode::node_of(file.generation, inode.parent);
+    let mirror = Mirror::new(target.space(), inode.tree, group).ok_or(Error::NotFound)?;
+    let found = mirror.found(&inode.name)?;
+    match target.space().file_path(&found.inode, node.link_count) {
+        Some(path) => Ok(path),
+        // A deep one has none; any may lack it that could not be found.
+        None if node.link_count > 1 => file.index().check().map(|()| Vec::new()),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Hands out attributes, then what is in the group, two places for each of its links.
+///
+/// Where many links in a row have nothing to show, the answer is one more `.`, which every program passes over: the
+/// listing goes on behind it, while an empty answer would be the end of the directory.
+fn list(
+    target: &Target<'_>,
+    listing: &mut Listing,
+    first: u64,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let (mount, container) = (target.mount, &*target.file.container);
+    let mirror = mirror(target)?;
+    let attributes = listing.attributes(first == DOTS, || attribute_names(&mirror));
+    if attributes.is_passing() {
+        mount.mark_unsure(target.ino, listing);
+    }
+    let count = to_u64(attributes.names.len());
+    let mut at = first - DOTS;
+    while at < count {
+        let name = usize::try_from(at).ok();
+        let Some(name) = name.and_then(|at| attributes.names.get(at)) else {
+            break;
+        };
+        at += 1;
+        if show(
+            target,
+            &attribute_file::shown(&mirror, name),
+            at + DOTS,
+            visit,
+        ) {
+            return Ok(());
+        }
+    }
+    let mut is_any = at + DOTS > first;
+    let is_of_group = match mirror.is_of_group() {
+        Err(_) if is_any => return Ok(()),
+        found => found?,
+    };
+    let started = Instant::now();
+    loop {
+        if started.elapsed() > limits::LISTING_TIME {
+            if !is_any {
+                let stat = || mount.dot(target.ino);
+                visit(&Listed::dot(b".", target.ino, &stat), at + DOTS);
+            }
+            return Ok(());
+        }
+        target.file.effort.renew();
+        let (position, form) = ((at - count) / 2, (at - count) % 2);
+        let fetched = match is_of_group {
+            true => listing.link(container, mirror.object, position),
+            false => Ok(None),
+        };
+        let (link, behind) = match fetched {
+            Ok(Some(found)) => found,
+            Ok(None) => break,
+            Err(_) if is_any => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let found = target.directory().show(link);
+        let forms = mirror.forms(&found).unwrap_or_else(|_| {
+            mount.mark_unsure(target.ino, listing);
+            vec![mirror.unread(&found)]
+        });
+        let ahead = forms.len();
+        for (place, shown) in forms.iter().enumerate().skip(usize::from(form > 0)) {
+            at = match place + 1 < ahead {
+                true => at + 1,
+                false => count + 2 * behind,
+            };
+            if show(target, shown, at + DOTS, visit) {
+                return Ok(());
+            }
+            is_any = true;
+        }
+        at = count + 2 * behind;
+    }
+    // What came before it is handed out first; the next call comes back here.
+    match &attributes.damaged {
+        Some(error) if at + DOTS == first => Err(error.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// Hands `shown`, of `directory`, to `visit`; whether there was no room.
+fn show(directory: &Target<'_>, shown: &Shown, next: u64, visit: &mut Visit<'_>) -> bool {
+    let listed = Listed {
+        name: &shown.inode.name,
+        ino: shown.ino,
+        kind: kind_of(shown),
+        stat: &|| listable(directory, shown),
+    };
+    visit(&listed, next)
+}
+
+fn attribute_names(mirror: &Mirror<'_>) -> AttributeNames {
+    let mut found = AttributeNames::default();
+    if mirror.tree.of_attributes {
+        let names = &mut found.names;
+        let listed = mirror
+            .file
+            .container
+            .attributes(mirror.object, &mut |attribute| {
+                names.push(Mirror::attribute_name(&attribute.name));
+                ControlFlow::Continue(())
+            });
+        keep_first_of_each(names, |name| name);
+        found.damaged = listed.err();
+    }
+    found.measured()
+}
