@@ -23,7 +23,7 @@ impl FsNode for AttributeFile {
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
         // What is wrong with it, opening it will tell; of what may be read then, no size is made up.
-        Ok(described(target, if_lasting(text(target))?))
+        Ok(described(target, if_lasting(text(target))?.as_ref()))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
@@ -54,7 +54,7 @@ pub(super) fn enter(directory: &Target<'_>, mirror: &Mirror<'_>, name: &[u8]) ->
         inode: &shown.inode,
         ..*directory
     };
-    Ok(described(&target, text))
+    Ok(described(&target, text.as_ref()))
 }
 
 /// The attribute's file that `mirror` shows as `name`.
@@ -66,8 +66,8 @@ pub(super) fn shown(mirror: &Mirror<'_>, name: &[u8]) -> Shown {
     }
 }
 
-fn described(target: &Target<'_>, text: Option<Text>) -> Entry {
-    let length = text.as_ref().and_then(View::length);
+fn described(target: &Target<'_>, text: Option<&Text>) -> Entry {
+    let length = text.and_then(View::length);
     target.sized(length.unwrap_or(0)).kept_if(text.is_some())
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 use crate::fs::opening::open_source;
@@ -32,6 +32,8 @@ pub(super) struct Fake {
     objects: Arc<BTreeMap<u64, Object>>,
     /// What is true of `failing` and `costly` objects: it may begin and end.
     pub(super) is_failing: Arc<AtomicBool>,
+    /// How often an attribute was read.
+    pub(super) attribute_reads: Arc<AtomicUsize>,
     /// Objects on a disk that does not answer.
     failing: Vec<u64>,
     /// Objects that take more than a request may look at.
@@ -288,6 +290,7 @@ impl Container for Fake {
     }
 
     fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>> {
+        self.attribute_reads.fetch_add(1, Ordering::SeqCst);
         let attributes = &self.get(id)?.attributes;
         let found = attributes.iter().find(|attribute| attribute.name == name);
         Ok(found.cloned())

@@ -1,5 +1,9 @@
 //! The trees of views of a small graph.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
@@ -54,6 +58,36 @@ fn attributes_are_files() {
     );
     let absent = fs.resolve(b".h5fs/attrs/g/@absent");
     assert_eq!(errno_of(absent), Errno::ENOENT);
+}
+
+#[test]
+fn an_attribute_is_rendered_once_for_each_state_of_the_source() {
+    let directory = tempfile::tempdir().unwrap();
+    let with_title = |title: &[u8]| {
+        let mut fake = Fake::new();
+        fake.attribute(ROOT, b"title", title);
+        fake
+    };
+    let (old, new) = (with_title(b"old"), with_title(b"newer"));
+    let reads = [&old, &new].map(|fake| Arc::clone(&fake.attribute_reads));
+    let read = |fake: usize| reads[fake].load(Ordering::SeqCst);
+    let fs = Fake::mounted_among(directory.path(), vec![("old", old), ("new", new)]);
+    let path = ".h5fs/attrs/@title";
+    for _ in 0..2 {
+        let found = fs.resolve(path.as_bytes()).unwrap();
+        assert_eq!(found.attributes.size, 4);
+        assert_eq!(fs.getattr(found.ino).unwrap().attributes.size, 4);
+        assert_eq!(content(&fs, path).unwrap(), b"old\n");
+    }
+    assert_eq!(read(0), 1);
+    std::fs::rename(directory.path().join("new"), directory.path().join("old")).unwrap();
+    let patience = Instant::now();
+    while fs.generation() != Some(1) {
+        assert!(patience.elapsed().as_secs() < 10, "the change is not seen");
+    }
+    assert_eq!(fs.resolve(path.as_bytes()).unwrap().attributes.size, 6);
+    assert_eq!(content(&fs, path).unwrap(), b"newer\n");
+    assert_eq!((read(0), read(1)), (1, 1));
 }
 
 #[test]
