@@ -1,4 +1,5 @@
-//! The mounted tree. [`Filesystem`] answers requests without a mount; `fs/fuse.rs` alone knows the kernel's side.
+//! The mounted tree. [`Filesystem`] answers requests without a mount; `fs/fuse.rs` alone knows the
+//! kernel's side.
 //!
 //! A request passes these files, each of which imports only from those below it:
 //!
@@ -8,13 +9,16 @@
 //! | `filesystem`, `walk`, `document` | each request as a method; handles |
 //! | `nodes` | the table: the node that answers for each type of inode |
 //! | `views` | the directory `.h5fs` and the table of what stands in it |
-//! | `source_tree`, `view_nodes`, `attribute_file`, `selection`, `other_nodes`, `blocks`, `tree_text`, `status` | the nodes |
+//! | `source_tree`, `selection`, `other_nodes` | the nodes of files: objects, links, parts of arrays |
+//! | `view_nodes`, `attribute_file` | the nodes of the trees of views |
+//! | `blocks`, `tree_text`, `status` | the nodes that stand in `.h5fs` once |
 //! | `node` | what every node answers: stat, open, list, lookup, extended attributes |
-//! | `mount`, `opening`, `faults` | the mounted file in whatever state it is; damage that was met |
+//! | `mount`, `opening`, `faults` | the mounted file in its present state; damage that was met |
 //! | `mirror`, `trees` | directories of views; the table of the trees of views |
-//! | `namespace`, `other_files` | what a link of a group is in the mount; files that links lead to |
+//! | `namespace`, `other_files` | the file that a link becomes; other files that links lead to |
 //! | `file_state`, `indexes`, `watch` | a file in one of its states; paths of objects; changes |
-//! | `handle`, `listing`, `inodes`, `inode`, `stat`, `name`, `symlink`, `errno` | handles, numbers, names, answers |
+//! | `handle`, `listing`, `inodes`, `inode` | open files, directories and inode numbers |
+//! | `stat`, `name`, `symlink`, `errno` | answers, names, texts of links |
 
 pub mod errno;
 pub mod fuse;

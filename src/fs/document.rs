@@ -1,4 +1,4 @@
-//! The Ndarray Data Language document of an object, for whoever wants it without a mount.
+//! The Ndarray Data Language document of an object, for commands that need no mount.
 
 use std::sync::Arc;
 

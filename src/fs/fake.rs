@@ -203,8 +203,8 @@ impl Fake {
         Filesystem::new(Arc::new(self), origin, options)
     }
 
-    /// The first of `files` as a filesystem, which finds the others at their paths in `directory`. A file's
-    /// content is the path that it was made for.
+    /// The first of `files` as a filesystem, which finds the others at their paths in `directory`.
+    /// A file's content is the path that it was made for.
     pub(super) fn mounted_among(directory: &Path, files: Vec<(&str, Fake)>) -> Filesystem {
         let directory = directory.canonicalize().unwrap();
         let source = directory.join(files[0].0);

@@ -118,15 +118,15 @@ impl FileState {
         (Arc::new(file), granted)
     }
 
-    /// The same file after a writer has appended to it, opened as `opened`. A writer that lets others read leaves
-    /// links alone, so what was found of them stays.
+    /// The same file after a writer has appended to it, opened as `opened`. A writer that lets
+    /// others read leaves links alone, so what was found of them stays.
     pub(super) fn grown(&self, opened: OpenedFile) -> Self {
         let (engine, index) = (Arc::clone(&self.engine), Arc::clone(&self.index));
         FileState::new(self.generation, self.tree, opened, engine, index)
     }
 
-    /// Lets go of what is kept to be found again: another state is shown now, and whoever has a file of this one
-    /// open may have it open for long.
+    /// Lets go of what is kept to be found again: another state is shown now, and a file of this one
+    /// may stay open for long.
     pub(super) fn retire(&self) {
         self.container.forget();
         lock(&self.kept.readers).clear();
@@ -158,14 +158,15 @@ impl FileState {
         own.is_some_and(|own| own.is_of_same_file(&watch.fingerprint()))
     }
 
-    /// Whether this other file, or one that it takes elements from, has changed since it was opened, as far as was seen
-    /// lately.
+    /// Whether this other file, or one that it takes elements from, has changed since it was
+    /// opened, as far as was seen lately.
     pub(super) fn is_changed(&self) -> bool {
         let neighbours = self.neighbours.states();
         self.watch.as_ref().is_some_and(|watch| watch.is_changed()) || neighbours.is_changed()
     }
 
-    /// Whether this other file has changed since it was opened, as it is now, or one was read that had.
+    /// Whether this other file has changed since it was opened, as it is now, or one was read that
+    /// had.
     pub(super) fn is_changed_now(&self) -> bool {
         let neighbours = self.neighbours.states();
         self.watch
@@ -243,8 +244,9 @@ impl FileState {
         Ok(content)
     }
 
-    /// The text of the attribute of `object` whose file is shown as `shown`, rendered by `render` unless it is still
-    /// kept: a lookup, `stat` and an open want it one after another. Of a file that grows none is kept.
+    /// The text of the attribute of `object` whose file is shown as `shown`, rendered by `render`
+    /// unless it is still kept: a lookup, `stat` and an open want it one after another. Of a file
+    /// that grows none is kept.
     pub(super) fn attribute_text(
         &self,
         object: NodeId,
@@ -264,7 +266,8 @@ impl FileState {
         Ok(text)
     }
 
-    /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows none.
+    /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows
+    /// none.
     pub(super) fn real_name(&self, group: NodeId, shown: &[u8]) -> Result<Option<Vec<u8>>> {
         self.real_name_within(group, shown, &mut { limits::CUT_NAME_LINKS })
     }

@@ -1,7 +1,7 @@
 //! The mounted tree, without a mount: each request of the kernel as a method.
 //!
-//! Every number that is handed out by [`Filesystem::lookup`] is counted and is to be given back with
-//! [`Filesystem::forget`].
+//! Every number that is handed out by [`Filesystem::lookup`] is counted and is to be given back
+//! with [`Filesystem::forget`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -118,13 +118,14 @@ impl Filesystem {
         inode::ROOT
     }
 
-    /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be opened
-    /// again.
+    /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be
+    /// opened again.
     pub fn generation(&self) -> Option<u32> {
         self.mount.generation()
     }
 
-    /// The numbers, counted or not, that stood for another state of the source; the root is one of them.
+    /// The numbers, counted or not, that stood for another state of the source; the root is one of
+    /// them.
     pub fn outdated(&self) -> Vec<Ino> {
         self.mount.outdated()
     }
@@ -182,7 +183,7 @@ impl Filesystem {
         self.mount.inodes.forget(ino, count);
     }
 
-    /// What `stat` tells, whatever it costs.
+    /// What `stat` tells, at any cost.
     ///
     /// # Errors
     /// `ESTALE` where the number stands for nothing (any more).
@@ -227,13 +228,13 @@ impl Filesystem {
         })
     }
 
-    /// Reads every attribute of an object, also those that are shown nowhere, and hands on what is wrong
-    /// with which (its name as in the file).
+    /// Reads every attribute of an object, also those that are shown nowhere, and hands on what is
+    /// wrong with which (its name as in the file).
     ///
     /// # Errors
     /// As the object itself or its list of attributes is damaged.
     pub fn examine(&self, ino: Ino, damaged: &mut dyn FnMut(&[u8], Error)) -> Result<()> {
-        // Nobody waits for it, so that it may look at as much as it needs.
+        // No request of the kernel waits for it, so that it may look at as much as it needs.
         let (file, inode) = self.mount.standing(ino)?;
         let target = self.target(&file, ino, &inode);
         nodes::of(&inode).examine(&target, damaged)
@@ -289,8 +290,8 @@ impl Filesystem {
         opened
     }
 
-    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `visit` until it
-    /// says that it is full; that entry is not taken.
+    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `visit` until
+    /// it says that it is full; that entry is not taken.
     ///
     /// # Errors
     /// As the index is damaged at `cookie`; where it is damaged further on, the next call says so.
@@ -310,8 +311,8 @@ impl Filesystem {
         })
     }
 
-    /// Like [`readdir`](Self::readdir), with what `stat` tells; each entry that is taken is counted,
-    /// except `.` and `..`. What only a lookup tells has nothing.
+    /// Like [`readdir`](Self::readdir), with what `stat` tells; each entry that is taken is
+    /// counted, except `.` and `..`. What only a lookup tells has nothing.
     pub fn readdir_plus(
         &self,
         handle: Handle,
@@ -413,7 +414,7 @@ impl Filesystem {
         self.read_for(handle, offset, length, &Wish::default())
     }
 
-    /// As `read`, for somebody who may go away: work for nobody else is given up then.
+    /// As `read`, for a reader that may go away: work that no other reader waits for is given up then.
     ///
     /// # Errors
     /// As `read`; [`Error::unwanted`] once the wish does not hold any more.
@@ -444,7 +445,8 @@ impl Filesystem {
     /// What is answered, this having been read of an open file.
     fn served(&self, open: &Open, read: Result<Bytes>) -> Result<Bytes> {
         open.settle()?;
-        // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged one.
+        // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged
+        // one.
         let mount = &self.mount;
         if mount.is_changed_now() || !open.file.is_growing() && open.file.is_changed_now() {
             return Err(stale());
@@ -488,7 +490,7 @@ impl Filesystem {
         if let Content::Directory(listing) = &open.content
             && lock(listing).is_unsure
         {
-            // Whoever opened it meanwhile may have had the kernel keep what was listed here after that.
+            // If it was opened once more meanwhile, the kernel may have kept what was listed here.
             self.mount.inodes.set_unsure(open.ino, true);
         }
     }

@@ -31,9 +31,8 @@ pub enum Caching {
 }
 
 /// An open file or directory, and what the kernel is to be told with it.
-///
-/// All of it is known when the handle is made: nobody has to ask the handle for it, which the source may have left
-/// behind by then.
+/// All of it is known when the handle is made. A later question could fail, as the source may have
+/// changed by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
     /// To be given back with [`Filesystem::release`](crate::fs::Filesystem::release).
@@ -79,8 +78,8 @@ impl Open {
         })
     }
 
-    /// Counts what the last call has left here. Where that is more than there is room for, it is
-    /// let go of: who reads or lists on begins anew.
+    /// Counts the memory that the last call has left here. Where there is no room for it, it is let
+    /// go of: the next read or listing begins anew.
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) where it was let go of.

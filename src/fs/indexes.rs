@@ -1,4 +1,5 @@
-//! The canonical paths of the objects of all files of a mount, within one weight for all of them together.
+//! The canonical paths of the objects of all files of a mount, within one weight for all of them
+//! together.
 
 use std::sync::{Arc, Mutex};
 
@@ -44,7 +45,8 @@ impl FileIndex {
         Self::of(&self.all)
     }
 
-    /// The index of `container`; the first call walks it, and so does one after others have taken its room.
+    /// The index of `container`; the first call walks it, and so does one after others have taken
+    /// its room.
     pub(super) fn get(&self, container: &Arc<dyn Container>) -> Arc<PathIndex> {
         if let Some(index) = self.own.get(()) {
             return index;

@@ -7,12 +7,12 @@
 //! | bit 63 set | a link of the source that is no hard link: a hash of its group and name |
 //! | bit 62 set | what stands beside the source's tree: 16 bits say in which tree, 46 what in it |
 //!
-//! The first three are the same in every mount of an unchanged file. In the trees beside it an object has its
-//! `NodeId` below 2^45, all else a hash with bit 45 set.
+//! The first three are the same in every mount of an unchanged file. In the trees beside it an
+//! object has its `NodeId` below 2^45, all else a hash with bit 45 set.
 //!
 //! Once the source has changed, all numbers but the root's are turned into others, see
 //! [`of_generation`]: a number that the kernel knows must not come to stand for something else
-//! while somebody has the old one open.
+//! while a process has the old file open.
 
 use crate::model::NodeId;
 
@@ -42,8 +42,8 @@ pub(super) type Tree = u16;
 pub(super) const SOURCE: Tree = 0;
 /// Other spellings of other files' names.
 pub(super) const SPELLINGS: Tree = 1;
-/// ASDF blocks. Between the spellings and these are the trees of views, each with two numbers: for directories, and for
-/// files.
+/// ASDF blocks. Between the spellings and these are the trees of views, each with two numbers: for
+/// directories, and for files.
 pub(super) const BLOCK_FILES: Tree = 254;
 /// Parts of arrays in the source's own tree.
 pub(super) const SELECTIONS: Tree = 255;
@@ -61,8 +61,8 @@ pub(super) enum NodeType {
     Link,
     /// A link that does not say where it leads, as a regular file; `node` is the group it is in.
     DamagedLink,
-    /// An object that cannot be read now, as a directory, so that a walk down the tree meets the error; it is listed,
-    /// and never looked up. `node` is the group it is in.
+    /// An object that cannot be read now, as a directory, so that a walk down the tree meets the
+    /// error; it is listed, and never looked up. `node` is the group it is in.
     Unreadable,
     /// The directory of views, `.h5fs`.
     Views,
@@ -110,7 +110,8 @@ impl Inode {
         self.node_type == NodeType::Group && self.generation == generation
     }
 
-    /// Whether it is kept though the kernel has forgotten it, where the state `generation` of the source is shown.
+    /// Whether it is kept though the kernel has forgotten it, where the state `generation` of the
+    /// source is shown.
     pub(super) fn stays(&self, generation: u32) -> bool {
         let is_fixed = matches!(self.node_type, NodeType::Group | NodeType::Views);
         // So does all that stands in the directory of views.
@@ -160,8 +161,8 @@ pub(super) fn node_of(generation: u32, ino: u64) -> NodeId {
     }
 }
 
-/// The number of what is shown as `name` in `group` of `tree` and is no object: FNV-1a, so that every mount
-/// finds the same.
+/// The number of what is shown as `name` in `group` of `tree` and is no object: FNV-1a, so that
+/// every mount finds the same.
 pub(super) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &[u8]) -> u64 {
     let group = group.0.to_le_bytes();
     let bytes = group.iter().chain(name);

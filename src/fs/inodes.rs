@@ -12,8 +12,8 @@ use crate::fs::lock::lock;
 
 const SHARDS: usize = 16;
 
-/// All inodes that the kernel knows, and every group that has been met in what is shown now, so that no group is a
-/// directory in two places.
+/// All inodes that the kernel knows, and every group that has been met in what is shown now, so
+/// that no group is a directory in two places.
 #[derive(Debug)]
 pub(super) struct Inodes {
     shards: [Mutex<Table>; SHARDS],
@@ -40,8 +40,8 @@ impl Inodes {
         lock(self.shard(ino)).get(ino)
     }
 
-    /// Counts one lookup of `entry` under `ino`; the first one since it was forgotten writes it down.
-    /// Gives the number it is known by: that of a link moves on where another has its hash.
+    /// Counts one lookup of `entry` under `ino`; the first one since it was forgotten writes it
+    /// down. Gives the number it is known by: that of a link moves on where another has its hash.
     pub(super) fn enter(&self, ino: u64, entry: &Inode) -> u64 {
         let mut ino = ino;
         loop {
@@ -81,8 +81,8 @@ impl Inodes {
         met.then_some((known.parent, known.name))
     }
 
-    /// Remembers whether the last listing of the directory `ino` lacks what could not be read then; what was remembered
-    /// before.
+    /// Remembers whether the last listing of the directory `ino` lacks what could not be read then;
+    /// what was remembered before.
     pub(super) fn set_unsure(&self, ino: u64, is_unsure: bool) -> bool {
         let mut shard = lock(self.shard(ino));
         let known = shard.unsure(ino);
@@ -98,7 +98,8 @@ impl Inodes {
         }
     }
 
-    /// Takes back `lookups` lookups. A group of what is shown now keeps its place; all else that has none left is dropped.
+    /// Takes back `lookups` lookups. A group of what is shown now keeps its place; all else that
+    /// has none left is dropped.
     pub(super) fn forget(&self, ino: u64, lookups: u64) {
         let mut shard = lock(self.shard(ino));
         let Some(left) = shard.lookups(ino) else {
@@ -112,7 +113,8 @@ impl Inodes {
         }
     }
 
-    /// Shows the state `generation` of the source: of the others there stays what the kernel knows, until it forgets that.
+    /// Shows the state `generation` of the source: of the others there stays what the kernel knows,
+    /// until it forgets that.
     pub(super) fn show(&self, generation: u32) {
         self.generation.store(generation, Ordering::Relaxed);
         for shard in &self.shards {
@@ -120,8 +122,8 @@ impl Inodes {
         }
     }
 
-    /// Ends a tree of another file: there stays what the kernel knows, until it forgets that, as if it were of an earlier
-    /// state of the source.
+    /// Ends a tree of another file: there stays what the kernel knows, until it forgets that, as if
+    /// it were of an earlier state of the source.
     pub(super) fn end(&self, tree: Tree) {
         let before = self.generation.load(Ordering::Relaxed).wrapping_sub(1);
         for shard in &self.shards {

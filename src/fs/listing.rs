@@ -43,8 +43,8 @@ pub(super) enum Listable {
     Unknown(Kind),
 }
 
-/// Takes an entry of a listing, and where the listing goes on behind it. Once it has no room it says so; that entry is
-/// not taken.
+/// Takes an entry of a listing, and the position behind it. Once there is no room, it answers `true`
+/// and has not taken the entry.
 pub(super) type Visit<'v> = dyn FnMut(&Listed<'_>, u64) -> bool + 'v;
 
 /// What an open directory keeps of its listing.
@@ -84,7 +84,8 @@ impl Listing {
         Ok(found.map(|(link, behind)| (link.clone(), behind)))
     }
 
-    /// The directory's attributes, found once; where not all could be read, once for each listing from the first on.
+    /// The directory's attributes, found once; where not all could be read, once for each listing
+    /// from the first on.
     pub(super) fn attributes(
         &mut self,
         is_first: bool,
@@ -120,8 +121,8 @@ impl Cursor {
         self.links.weight().saturating_add(next.sum())
     }
 
-    /// The first link at or after `position`, and the position behind it, which is further on where links
-    /// that cannot be read were passed over; `None` past the last.
+    /// The first link at or after `position`, and the position behind it, which is further on where
+    /// links that cannot be read were passed over; `None` past the last.
     fn at(&mut self, position: u64) -> Result<Option<(&Link, u64)>> {
         if let Some((at, error)) = &self.failed
             && *at == position

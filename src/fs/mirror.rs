@@ -1,11 +1,13 @@
-//! The directories of a tree of views: those of the source's tree, with views in the place of objects.
+//! The directories of a tree of views: those of the source's tree, with views in the place of
+//! objects.
 //!
-//! A view's name is that of its object as the source's tree shows it, and the tree's suffix; a group whose
-//! name ends in the suffix has that dot as `%2E`. In the tree of attributes it is a name with `@` at
-//! its front that has that as `%40`. What is over 255 bytes then is cut as names are.
+//! A view's name is that of its object as the source's tree shows it, and the tree's suffix; a
+//! group whose name ends in the suffix has that dot as `%2E`. In the tree of attributes it is a
+//! name with `@` at its front that has that as `%40`. What is over 255 bytes then is cut as names
+//! are.
 //!
-//! A soft link that leads to something that this tree shows is a symbolic link in it; what leads nowhere, or
-//! into another file, is left out.
+//! A soft link that leads to something that this tree shows is a symbolic link in it; what leads
+//! nowhere, or into another file, is left out.
 
 use std::sync::Arc;
 
@@ -173,7 +175,8 @@ impl<'a> Mirror<'a> {
         Some(guarded.unwrap_or_else(|| shown.to_vec()))
     }
 
-    /// What this tree shows for what stands in the source's tree: nothing, a directory, a file, or both.
+    /// What this tree shows for what stands in the source's tree: nothing, a directory, a file, or
+    /// both.
     ///
     /// # Errors
     /// As the object cannot be read now.
@@ -288,8 +291,8 @@ impl<'a> Mirror<'a> {
         }
     }
 
-    /// The text of the symbolic link that stands here for a directory, where that stands elsewhere; `None`
-    /// inside where it stands here, and outside where no link can lead there.
+    /// The text of the symbolic link that stands here for a directory, where that stands elsewhere;
+    /// `None` inside where it stands here, and outside where no link can lead there.
     fn elsewhere(&self, node: &Node, found: &Found) -> Option<Option<Vec<u8>>> {
         let place = match node.kind {
             NodeKind::Group if found.inode.node_type == NodeType::Group => None,
@@ -337,7 +340,8 @@ impl<'a> Mirror<'a> {
         Ok(Some(Way { absolute, names }))
     }
 
-    /// The text of the symbolic link that stands for a soft link to a file of this tree, or to a directory.
+    /// The text of the symbolic link that stands for a soft link to a file of this tree, or to a
+    /// directory.
     fn soft(&self, way: Way, to_file: bool) -> Option<Vec<u8>> {
         let mut names = way.names;
         let last = names.pop();

@@ -1,4 +1,4 @@
-//! The mounted file, in whatever state it is, and what every node of the mount has to know.
+//! The mounted file in its present state, and all else that every node of the mount has to know.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -27,15 +27,16 @@ use crate::fs::watch::Watch;
 use crate::model::NodeId;
 use crate::source::changes::Changes;
 
-/// How long a source that cannot be opened again is left alone: a writer may be in the middle of it.
+/// How long a source that cannot be opened again is left alone: a writer may be in the middle of
+/// it.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// What makes the kernel ask anew. It is called with requests waiting for it, so it must wait for
 /// none.
 pub(super) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;
 
-/// The inodes that stand in the mount whatever is in the file, in the state `generation` of the source with the root
-/// object `root`.
+/// The inodes that stand in the mount whatever is in the file, in the state `generation` of the
+/// source with the root object `root`.
 pub(super) type FixedInodes = fn(generation: u32, root: NodeId) -> Vec<(u64, Inode)>;
 
 /// The mounted file.
@@ -104,7 +105,7 @@ impl Mount {
             self.inodes.pin(ino, &inode);
         }
         self.others.reset(generation);
-        // Whoever has seen a new name must meet no old one.
+        // Once a process has seen a new name, it must meet no old one.
         if let Some(outdate) = self.outdate.get() {
             outdate(&self.outdated_by(Some(generation)));
         }
@@ -159,13 +160,14 @@ impl Mount {
         self.watch.as_ref()?.changes()
     }
 
-    /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be opened
-    /// again.
+    /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be
+    /// opened again.
     pub(super) fn generation(&self) -> Option<u32> {
         self.shown().ok().map(|file| file.generation)
     }
 
-    /// The numbers, counted or not, that stood for another state of the source; the root is one of them.
+    /// The numbers, counted or not, that stood for another state of the source; the root is one of
+    /// them.
     pub(super) fn outdated(&self) -> Vec<u64> {
         self.outdated_by(self.current().map(|file| file.generation))
     }
@@ -183,7 +185,8 @@ impl Mount {
         debug_assert!(set.is_ok());
     }
 
-    /// Whether the kernel keeps no listing of the root from before the state `generation` of the source.
+    /// Whether the kernel keeps no listing of the root from before the state `generation` of the
+    /// source.
     pub(super) fn is_relisted(&self, generation: u32) -> bool {
         self.relisted.load(Ordering::Acquire) == generation
     }
@@ -229,7 +232,7 @@ impl Mount {
         *renewed = Instant::now();
     }
 
-    /// Shows nothing. Whoever has a file open keeps no more of what was shown than that.
+    /// Shows nothing. Of the state that was shown, only files that are open stay in memory.
     fn drop_shown(&self) {
         let mut file = self.file.write().unwrap_or_else(PoisonError::into_inner);
         let before = file.take();
@@ -239,8 +242,8 @@ impl Mount {
         }
     }
 
-    /// Shows the source as it is now: the same one, if a writer has only appended to it; else another, and what
-    /// was opened before stays stale.
+    /// Shows the source as it is now: the same one, if a writer has only appended to it; else
+    /// another, and what was opened before stays stale.
     fn reopen(&self, watch: &Watch, before: Option<&Arc<FileState>>) -> Result<()> {
         let guard = self.options.guard.as_ref();
         if guard.is_some_and(|guard| guard.is_on_the_way(watch.path())) {
@@ -255,7 +258,8 @@ impl Mount {
         let opened = open_source(reopened.file(), watch, &self.others, &self.options)?;
         let is_growing = opened.container.is_growing();
         if before.is_some() && !is_growing && (reopened.is_young() || reopened.is_changed_now()) {
-            // The writer has just closed it, or is about to: until all is written, what was seen last is right.
+            // The writer has just closed it, or is about to: until all is written, what was seen
+            // last is right.
             return Ok(());
         }
         if !is_growing && reopened.is_changed_now() {

@@ -1,7 +1,7 @@
 //! Names of the file as names of the mount.
 //!
-//! Bytes are kept, valid UTF-8 or not; what POSIX cannot hold is escaped, and a shown name leads back
-//! to one name only:
+//! Bytes are kept, valid UTF-8 or not; what POSIX cannot hold is escaped, and a shown name leads
+//! back to one name only:
 //!
 //! | in the file | shown |
 //! |---|---|
@@ -86,7 +86,8 @@ fn escape_whole(name: &[u8], at_root: bool) -> Vec<u8> {
     shown
 }
 
-/// What is left of `shown` is a copy: the rest would stand in memory as a gap too small for the next long name.
+/// What is left of `shown` is a copy: the rest would stand in memory as a gap too small for the
+/// next long name.
 fn cut(shown: &[u8], name: &[u8]) -> Vec<u8> {
     let left = shown.iter().take(limits::NAME_BYTES - CUT_SUFFIX).copied();
     let suffix = format!("~{:08x}", lookup3(name));

@@ -1,10 +1,11 @@
 //! A file's tree: what a link of a group is in the mount, and where a group is a directory.
 //!
-//! A group may have many hard links and may hold itself, but the kernel knows a directory in one place
-//! only: one that turns up under a second parent is moved, one that is its own ancestor is `ELOOP`. So a
-//! group's directory stands at one of its names, and every other name is a symbolic link to it. With a
-//! link count of 1 that name is the one it is met under; otherwise the object-to-path index says;
-//! and where neither knows, the first name that is looked up keeps it for the life of the mount.
+//! A group may have many hard links and may hold itself, but the kernel knows a directory in one
+//! place only: one that turns up under a second parent is moved, one that is its own ancestor is
+//! `ELOOP`. So a group's directory stands at one of its names, and every other name is a symbolic
+//! link to it. With a link count of 1 that name is the one it is met under; otherwise the
+//! object-to-path index says; and where neither knows, the first name that is looked up keeps it
+//! for the life of the mount.
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -120,8 +121,9 @@ impl<'a> Namespace<'a> {
         Some((parent, shown.into()))
     }
 
-    /// The path of an object, names as in the file: the canonical one of an object with several names,
-    /// else the one that it was met under. `None` where none is known, or it is over the limit.
+    /// The path of an object, names as in the file: the canonical one of an object with several
+    /// names, else the one that it was met under. `None` where none is known, or it is over the
+    /// limit.
     pub(super) fn file_path(&self, inode: &Inode, link_count: u32) -> Option<Vec<u8>> {
         if inode.node_type == NodeType::Object && link_count > 1 {
             let canonical = self.file.index().path(inode.node);
@@ -227,8 +229,8 @@ impl Directory<'_> {
         }
     }
 
-    /// The number of a link. One into another file has a different one with and without that file: the
-    /// kernel keeps the text of the one it knows.
+    /// The number of a link. One into another file has a different one with and without that file:
+    /// the kernel keeps the text of the one it knows.
     fn link_number(&self, target: &LinkTarget, shown: &[u8]) -> u64 {
         let (generation, tree) = (self.space.file.generation, self.space.file.tree);
         if let Some(file) = target.other_file()
@@ -357,7 +359,8 @@ impl Directory<'_> {
     }
 }
 
-/// The names that lead from the mount's root to that of the file shown as `shown`, none for the source.
+/// The names that lead from the mount's root to that of the file shown as `shown`, none for the
+/// source.
 fn way_to(shown: &[u8]) -> Vec<Box<[u8]>> {
     match shown {
         b"" => Vec::new(),

@@ -1,7 +1,7 @@
 //! What stands in the mount: one type of node for all of it, which answers each request.
 //!
-//! A node has no state of its own. All that it needs to know comes with the request: the inode, and the file that the
-//! inode stands in. `nodes.rs` says which node answers for which type of inode.
+//! A node has no state of its own. All that it needs to know comes with the request: the inode, and
+//! the file that the inode stands in. `nodes.rs` says which node answers for which type of inode.
 
 use std::sync::Arc;
 
@@ -85,12 +85,13 @@ pub(super) struct Described {
 /// Told of each damaged attribute: its name, as in the file, and what is wrong with it.
 pub(super) type Damaged<'d> = dyn FnMut(&[u8], Error) + 'd;
 
-/// A node of the mount. What a node does not answer is refused as the system refuses it for a file of its kind.
+/// A node of the mount. What a node does not answer is refused as the system refuses it for a file
+/// of its kind.
 pub(super) trait FsNode: Sync {
     /// The kind of file.
     fn kind(&self) -> Kind;
 
-    /// What `stat` tells, whatever it costs.
+    /// What `stat` tells, at any cost.
     ///
     /// # Errors
     /// As that cannot be found out now.

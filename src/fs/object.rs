@@ -29,7 +29,8 @@ pub(super) enum Stored {
     Unknown,
 }
 
-/// Bytes of the object's content; 0 where it has none that can be served, or where finding it is costly.
+/// Bytes of the object's content; 0 where it has none that can be served, or where finding it is
+/// costly.
 fn size(node: &Node) -> u64 {
     match &node.kind {
         NodeKind::Group => 0,
@@ -134,7 +135,8 @@ pub(super) fn fault(file: &FileState, node: &Node) -> Option<Error> {
     }
 }
 
-/// With the option `verify`, compares the block that an object's elements are in with the block's checksum.
+/// With the option `verify`, compares the block that an object's elements are in with the block's
+/// checksum.
 pub(super) fn verify(mount: &Mount, file: &FileState, object: NodeId) -> Result<()> {
     let Some(extras) = file.container.extras().filter(|_| mount.options.verify) else {
         return Ok(());

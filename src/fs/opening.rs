@@ -12,8 +12,8 @@ use crate::fs::watch::Watch;
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
 
-/// Refuses to show a file to others whose access control list lets them in otherwise than permission bits can tell. One
-/// that comes later only takes away what it denies.
+/// Refuses to show a file to others whose access control list lets them in otherwise than
+/// permission bits can tell. One that comes later only takes away what it denies.
 pub(super) fn refuse_fine_list(file: &FileSource, options: &Options) -> Result<()> {
     let umask = options.umask.unwrap_or(0);
     if options.allow_other && file.acl().is_some_and(|acl| acl.is_finer_than_bits(umask)) {

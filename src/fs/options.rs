@@ -26,9 +26,9 @@ pub struct Options {
     pub views: bool,
     /// Which other files the mounted one may lead to.
     pub external: External,
-    /// The mount itself: nothing is looked up there, for want of anybody else to answer.
+    /// The mount itself: a look-up there would wait for an answer that this process has to give.
     pub guard: Option<MountGuard>,
-    /// Whether users other than the one who mounts are let in.
+    /// Whether all users are let in, not only the user that mounts.
     pub allow_other: bool,
     /// Whether whole-block checksums are checked before the first byte is served.
     pub verify: bool,

@@ -1,17 +1,18 @@
 //! Other files, that external links lead to: `.h5fs/external/FILE`.
 //!
-//! FILE is the file's path beneath the source's directory, absolute where it lies elsewhere, shown as one name.
-//! That path has no symbolic links in it, so a file is mounted in one place however its links are spelled,
-//! and links that lead round in circles end; a link back to the source leads to the root of the mount. Only a file that a
-//! symbolic link in another directory leads to is mounted under the link's path, as what it names is sought there.
+//! FILE is the file's path beneath the source's directory, absolute where it lies elsewhere, shown
+//! as one name. That path has no symbolic links in it, so a file is mounted in one place however
+//! its links are spelled, and links that lead round in circles end; a link back to the source leads
+//! to the root of the mount. Only a file that a symbolic link in another directory leads to is
+//! mounted under the link's path, as what it names is sought there.
+//! A file is there once a link of the source, or of a file so reached, has named it. Where no request
+//! has looked at that link yet, the links are searched, within limits: a program may have kept the
+//! path from an earlier mount.
 //!
-//! Only what a link of the source, or of a file so reached, has named is there. Where nobody has looked at that link yet,
-//! the links are searched, within limits: a path may have been kept from an earlier mount.
-//!
-//! A file is opened when something is looked up in it, and some stay open. One that changes gets a tree of
-//! its own then: what was found in the old one is stale. One that a writer appends to keeps its tree. There are sixty-five
-//! thousand numbers of trees: then that of the tree that ended first is taken again, once the kernel has forgotten all that
-//! stood in it.
+//! A file is opened when something is looked up in it, and some stay open. One that changes gets a
+//! tree of its own then: what was found in the old one is stale. One that a writer appends to keeps
+//! its tree. There are sixty-five thousand numbers of trees: then that of the tree that ended first
+//! is taken again, once the kernel has forgotten all that stood in it.
 
 #[cfg(test)]
 mod tests;
@@ -89,7 +90,7 @@ struct State {
     open: LruCache<Tree, Arc<FileState>>,
 }
 
-/// The search for names in links that nobody has looked at.
+/// The search for names in links that no request has looked at.
 struct Search {
     /// How many of the known files, the source before them, were searched.
     searched: u64,
@@ -154,7 +155,8 @@ impl State {
         self.met.get(usize::try_from(position).ok()?).cloned()
     }
 
-    /// Keeps a file open, and of the others those that there is room for. What is not kept any more comes back.
+    /// Keeps a file open, and of the others those that there is room for. What is not kept any more
+    /// comes back.
     fn keep(&mut self, tree: Tree, live: Arc<FileState>) -> Vec<Arc<FileState>> {
         let pushed = self.open.push(tree, live);
         let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
@@ -211,7 +213,7 @@ impl State {
         let used = inodes.trees();
         let place = self.ended.iter().position(|tree| !used.contains(tree))?;
         let tree = self.ended.remove(place)?;
-        // Somebody may have been about to open what stood there.
+        // A request may have been about to open the file that stood there.
         self.open.pop(&tree);
         Some(tree)
     }
@@ -287,7 +289,8 @@ impl OtherFiles {
         (self.open)(source, Arc::clone(neighbours))
     }
 
-    /// Where the file that `live` calls `name` is shown; `None` where there is none, or it may not be opened.
+    /// Where the file that `live` calls `name` is shown; `None` where there is none, or it may not
+    /// be opened.
     pub(super) fn place(&self, live: &FileState, name: &[u8]) -> Option<Place> {
         let path = match live.neighbours.locate(name) {
             Ok(Some(located)) if located.real == self.source => return Some(Place::Root),
@@ -313,7 +316,8 @@ impl OtherFiles {
     /// What stands under `shown`; `source` is the mounted one.
     ///
     /// # Errors
-    /// `NotFound` where no link has named such a file; `EIO` where it is damaged, or of no known format.
+    /// `NotFound` where no link has named such a file; `EIO` where it is damaged, or of no known
+    /// format.
     pub(super) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
         if shown.len() > limits::NAME_BYTES {
             return Err(refusal(Errno::ENAMETOOLONG, "name"));
@@ -336,7 +340,8 @@ impl OtherFiles {
         }
     }
 
-    /// The place of a file that is known under another name. Of one that no link has named, nothing is told.
+    /// The place of a file that is known under another name. Of one that no link has named, nothing
+    /// is told.
     fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<Place> {
         let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
         let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
@@ -352,8 +357,8 @@ impl OtherFiles {
         }
     }
 
-    /// Looks at links that nobody has looked at, those of the source and of the files that are known then, until
-    /// `is_found`.
+    /// Looks at the links that no request has looked at, of the source and then of the files that are
+    /// known, until `is_found`.
     ///
     /// # Errors
     /// As some cannot be read now, so that the search means nothing.
@@ -478,8 +483,8 @@ impl OtherFiles {
         Ok(OtherName::File(live))
     }
 
-    /// The file shown as `shown`, if a writer was appending to it when it was opened last and it is the one that
-    /// `watch` watches.
+    /// The file shown as `shown`, if a writer was appending to it when it was opened last and it is
+    /// the one that `watch` watches.
     fn growing(&self, shown: &[u8], watch: &Watch) -> Option<Arc<FileState>> {
         let mut state = lock(&self.state);
         let tree = state.names.get(shown)?.tree?;

@@ -31,7 +31,8 @@ impl FsNode for Selection {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        // What is wrong with it, opening it will tell; of what may be read then, no size is made up.
+        // What is wrong with it, opening it will tell; of what may be read then, no size is made
+        // up.
         let found = if_lasting(find(target, &target.inode.name))?;
         let length = found.as_ref().and_then(|(view, _)| view.length());
         Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))
@@ -81,7 +82,8 @@ pub(super) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
     Ok(target.sized(view.length().unwrap_or(0)))
 }
 
-/// The part that `shown` names of a dataset in the group that `target` is, or is in; and the dataset.
+/// The part that `shown` names of a dataset in the group that `target` is, or is in; and the
+/// dataset.
 fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)> {
     if shown.len() > limits::NAME_BYTES {
         return Err(refusal(Errno::ENAMETOOLONG, "name"));

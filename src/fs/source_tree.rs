@@ -1,5 +1,5 @@
-//! The nodes of a file's own tree: groups as directories, all other objects as regular files, other links as symbolic
-//! links.
+//! The nodes of a file's own tree: groups as directories, all other objects as regular files, other
+//! links as symbolic links.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ pub(super) struct Group;
 /// Any other object, or one that cannot be read, as a regular file.
 pub(super) struct Object;
 
-/// A link that is no hard link, or leads to a group that is a directory elsewhere, as a symbolic link.
+/// A link that is no hard link, or leads to a group that is a directory elsewhere, as a symbolic
+/// link.
 pub(super) struct Link;
 
 /// A link that does not say where it leads, as a regular file.
@@ -199,8 +200,8 @@ fn kind_of(node_type: NodeType) -> Kind {
     }
 }
 
-/// Counts a lookup of `found`, which stands in `directory`, and describes it; what is costly is left out unless it is
-/// wanted `at_any_cost`.
+/// Counts a lookup of `found`, which stands in `directory`, and describes it; what is costly is
+/// left out unless it is wanted `at_any_cost`.
 ///
 /// # Errors
 /// As what stands there cannot be read now: the next time it may be told what it is.

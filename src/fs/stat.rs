@@ -10,8 +10,8 @@ use crate::source::audience::Audience;
 /// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
 pub(super) const BLOCK_SIZE: u32 = 1 << 20;
 
-/// `st_blksize` of a directory: what `readdir(3)` asks for at a time. In a larger one, somebody who seeks would be told
-/// thousands of names for each that he wants.
+/// `st_blksize` of a directory: what `readdir(3)` asks for at a time. If it were larger, a program
+/// that seeks would be told thousands of names for each that it wants.
 pub(super) const DIRECTORY_BLOCK_SIZE: u32 = 32 << 10;
 
 /// The kinds of files in the mount.
@@ -81,7 +81,8 @@ impl Origin {
         }
     }
 
-    /// The same for those alone who are its audience, where it is shown to others than who mounted it.
+    /// The same, readable by its audience alone, where it is shown to other users than the one that
+    /// mounted it.
     #[must_use]
     pub(super) fn for_audience(self, audience: Option<Audience>) -> Self {
         let mode = audience.map_or(self.mode, |audience| audience.mode());
@@ -93,7 +94,7 @@ impl Origin {
         let readable = self.mode & 0o444 & !options.umask.unwrap_or(0);
         let mode = match kind {
             Kind::File => readable,
-            // Whoever may read a directory may enter it, unless the umask says otherwise.
+            // A user that may read a directory may enter it, unless the umask says otherwise.
             Kind::Directory => readable | ((self.mode & 0o444) >> 2) & !options.umask.unwrap_or(0),
             Kind::Symlink => 0o777,
         };

@@ -1,7 +1,7 @@
 //! Texts of symbolic links: relative, so that they resolve inside the mount wherever that is.
 //!
-//! In a soft link's path (HDF5 3.0, IV.A.2.g) `..` is an ordinary name, `.` and empty names are passed
-//! over.
+//! In a soft link's path (HDF5 3.0, IV.A.2.g) `..` is an ordinary name, `.` and empty names are
+//! passed over.
 
 use crate::fs::name;
 
@@ -25,8 +25,9 @@ pub(super) fn beneath(path: &[u8], at_root: bool) -> Vec<u8> {
     joined(components(path, at_root))
 }
 
-/// A text for `path` in another file that is not shown, `FILE:PATH`, which leads nowhere: a component ends in the
-/// colon, unless the file's name and the path stay in the mount anyhow, and what follows never climbs back.
+/// A text for `path` in another file that is not shown, `FILE:PATH`, which leads nowhere: a
+/// component ends in the colon, unless the file's name and the path stay in the mount anyhow, and
+/// what follows never climbs back.
 pub(super) fn outside(file: &[u8], path: &[u8]) -> Vec<u8> {
     let climbs =
         file.starts_with(b"/") || file.split(|&byte| byte == b'/').any(|name| name == b"..");

@@ -2,14 +2,16 @@
 //!
 //! # A new tree
 //!
-//! 1. Write `src/fs/trees/NAME.rs` with a `TREE`: its name, a number that no tree has or had (even, from 20 on), the
-//!    suffix that it adds to an object's name, the size of an object's file (`None` where it has none), and the file,
-//!    opened. The rest comes from `..WITHOUT_FILES`.
-//! 2. Name it here twice: `mod NAME;`, and a row of [`TREES`] where the listing of `.h5fs` is to show it.
+//! 1. Write `src/fs/trees/NAME.rs` with a `TREE`: its name, a number that no tree has or had (even,
+//!    from 20 on), the suffix that it adds to an object's name, the size of an object's file
+//!    (`None` where it has none), and the file, opened. The rest comes from `..WITHOUT_FILES`.
+//! 2. Name it here twice: `mod NAME;`, and a row of [`TREES`] where the listing of `.h5fs` is to
+//!    show it.
 //!
-//! That is all: directories, links, names, lookup, `stat`, listings and handles are the same in all trees. What a file
-//! holds is a [`View`](crate::view::View). A view that is worth more than a few lines gets a file in `src/view`, where
-//! it is tested without a tree. A file whose length is not known before it is read has the size `Size::Streamed`.
+//! That is all: directories, links, names, lookup, `stat`, listings and handles are the same in all
+//! trees. What a file holds is a [`View`](crate::view::View). A view that is worth more than a few
+//! lines gets a file in `src/view`, where it is tested without a tree. A file whose length is not
+//! known before it is read has the size `Size::Streamed`.
 
 mod assembled;
 mod attrs;
@@ -56,7 +58,7 @@ mod tests {
     use super::*;
     use crate::fs::inode::{BLOCK_FILES, SPELLINGS};
 
-    /// Inode numbers are made of them, and whoever has seen one must find it again in the next release.
+    /// Inode numbers are made of them, and must be the same in the next release.
     #[test]
     fn each_tree_has_a_number_of_its_own() {
         let numbers: HashSet<Tree> = TREES.iter().map(|tree| tree.number).collect();

@@ -169,7 +169,8 @@ fn listable(directory: &Target<'_>, shown: &Shown) -> Listable {
     ) {
         return Listable::Unknown(kind);
     }
-    // The listing is of the state that it was opened in; of a file that has grown since, the kernel is told what it is.
+    // The listing is of the state that it was opened in; of a file that has grown since, the kernel
+    // is told what it is.
     let now = mount.shown().ok();
     let entry = match now.filter(|now| now.generation == shown.inode.generation) {
         Some(now) if now.is_growing() => enter(mount, &now.for_request().0, shown).ok(),
@@ -198,8 +199,9 @@ fn viewed_path(target: &Target<'_>, node: &Node) -> Result<Vec<u8>> {
 
 /// Hands out attributes, then what is in the group, two places for each of its links.
 ///
-/// Where many links in a row have nothing to show, the answer is one more `.`, which every program passes over: the
-/// listing goes on behind it, while an empty answer would be the end of the directory.
+/// Where many links in a row have nothing to show, the answer is one more `.`, which every program
+/// passes over: the listing goes on behind it, while an empty answer would be the end of the
+/// directory.
 fn list(
     target: &Target<'_>,
     listing: &mut Listing,

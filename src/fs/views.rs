@@ -1,7 +1,7 @@
 //! The directory of views, `.h5fs`, and the table of what stands in it.
 //!
-//! Most of it are the trees of views, which have a table of their own. What stands there once is a [`Single`]: a node of
-//! its own file, and a row of [`ABOVE`] or [`BELOW`] here.
+//! Most of it are the trees of views, which have a table of their own. What stands there once is a
+//! [`Single`]: a node of its own file, and a row of [`ABOVE`] or [`BELOW`] here.
 
 #[cfg(test)]
 mod tests;
@@ -145,7 +145,8 @@ fn rows(mount: &Mount, file: &FileState) -> impl Iterator<Item = Row> {
     above.chain(trees).chain(below)
 }
 
-/// The roots of the trees, and the document of the whole file: the name, the number as a tree, and the type of node.
+/// The roots of the trees, and the document of the whole file: the name, the number as a tree, and
+/// the type of node.
 fn in_trees(
     are_shown: bool,
     root: NodeId,
@@ -169,7 +170,8 @@ fn stat(mount: &Mount, row: &Row) -> Result<Entry> {
     row.node.stat(&target)
 }
 
-/// The inodes that stand in the mount whatever is in the file: the root, the directory of views, and what is in it.
+/// The inodes that stand in the mount of any file: the root, the directory of views,
+/// and what is in it.
 pub(super) fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
     let views = inode::of_generation(generation, inode::VIEWS);
     let entry = |node_type, tree, parent, name: &[u8]| Inode {

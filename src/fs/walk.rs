@@ -35,7 +35,8 @@ impl Filesystem {
         found
     }
 
-    /// Goes `path` from the last directory of `way`, which then ends in the one that the result is in.
+    /// Goes `path` from the last directory of `way`, which then ends in the one that the result is
+    /// in.
     fn go(&self, path: &[u8], follow_last: bool, way: &mut Vec<Entry>) -> Result<Entry> {
         let mut names = pending(path);
         let mut hops = 0;

@@ -12,8 +12,8 @@ use crate::source::file::{self, FileSource, Fingerprint, OpenedState, Opener};
 /// How long what was seen of the source is taken for true where nothing is read from it.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long after a change the clock that stamps files may not tell the next one from it, and whoever made
-/// it may be about to make more.
+/// How long after a change the next one may get the same time stamp, and the writer may be about to
+/// make more.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// Keeps the source's state as it was when it was opened.
@@ -23,7 +23,7 @@ pub(super) struct Watch {
     named: PathBuf,
     /// Tells of writes when they end.
     changes: Option<Arc<Changes>>,
-    /// Who opens the path again; `None`: this process.
+    /// Opens the path again; `None` where this process does.
     opener: Option<Opener>,
     state: Mutex<State>,
 }
@@ -122,7 +122,8 @@ impl Watch {
         state.changed
     }
 
-    /// As [`is_changed`](Self::is_changed), or it may have changed without a trace right after it was opened.
+    /// As [`is_changed`](Self::is_changed), or it may have changed without a trace right after it
+    /// was opened.
     pub(super) fn may_have_grown(&self) -> bool {
         self.is_changed() || {
             let state = lock(&self.state);
@@ -147,7 +148,8 @@ impl Watch {
         Ok(Reopened(State::new(file)))
     }
 
-    /// Whether `reopened` is the file that is watched, changed or not, and not another one of its name.
+    /// Whether `reopened` is the file that is watched, changed or not, and not another one of its
+    /// name.
     pub(super) fn is_same_file(&self, reopened: &Reopened) -> bool {
         self.fingerprint().is_of_same_file(&reopened.0.opened)
     }

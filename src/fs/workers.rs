@@ -1,12 +1,13 @@
-//! Who answers which request, so that no object keeps those of others waiting for long.
+//! The order in which threads answer requests: no object keeps requests to others waiting for long.
 //!
-//! The threads that take requests answer them themselves as long as one of them is left to take the next. Other requests
-//! wait here, as data, for worker threads that are started when needed: those of each object in the order of their
-//! coming, and of the objects one after another.
+//! The threads that take requests answer them themselves as long as one of them is left to take the
+//! next. Other requests wait here, as data, for worker threads that are started when needed: those
+//! of each object in the order of their coming, and of the objects one after another.
 //!
-//! No more requests than there are `threads` are begun, for contents and for all else, before those under way are done, or are
-//! *slow*: under way for [`limits::SLOW_REQUEST`]. So requests that take seconds keep others waiting for milliseconds. While that many are
-//! under way, slow or not, an object has only one of them: of what is slow by nature, others have as much as it.
+//! No more requests than there are `threads` are begun, for contents and for all else, before those
+//! under way are done, or are *slow*: under way for [`limits::SLOW_REQUEST`]. So requests that take
+//! seconds keep others waiting for milliseconds. While that many are under way, slow or not, an
+//! object has only one of them: of what is slow by nature, others have as much as it.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +24,8 @@ pub(super) enum Object {
     Content(u64),
     /// Anything else that is told of an inode, or a name. It has places of its own beside contents.
     Description(u64),
-    /// Attributes' values, of all objects: they may take megabytes, so that few are to be in memory at a time.
+    /// Attributes' values, of all objects: they may take megabytes, so that few are to be in memory
+    /// at a time.
     Values,
 }
 
@@ -123,7 +125,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has an idle worker look whether a request can be begun; there is always one, as long as requests wait.
+    /// Has an idle worker look whether a request can be begun; there is always one, as long as
+    /// requests wait.
     fn look(shared: &Arc<Shared>, mut state: MutexGuard<'_, State>) {
         if state.turns.is_empty() {
             return;
@@ -290,7 +293,7 @@ mod tests {
         (end, is_begun)
     }
 
-    /// Fills the places of those who take requests.
+    /// Fills the places of the threads that take requests.
     fn taken(workers: &Arc<Workers>) -> Vec<Sender<()>> {
         let fill = |object| {
             let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());

@@ -18,7 +18,8 @@ use crate::view::attributes;
 
 /// What all names here begin with.
 const PREFIX: &[u8] = b"user.";
-/// What the built-in names begin with after that; attributes of the file with such names are not shown.
+/// What the built-in names begin with after that; attributes of the file with such names are not
+/// shown.
 const BUILTIN: &[u8] = b"h5fs.";
 /// The name under which an object tells what is wrong with it.
 const ERROR: &str = "h5fs.error";
@@ -86,7 +87,8 @@ fn object<'a>(target: &Target<'a>, described: &'a Described) -> Object<'a> {
 /// The attribute's name without `user.`.
 ///
 /// # Errors
-/// `EOPNOTSUPP` for a name of another kind: `ENODATA` would make the kernel ask for it again and again.
+/// `EOPNOTSUPP` for a name of another kind: `ENODATA` would make the kernel ask for it again and
+/// again.
 pub(super) fn user_name(name: &[u8]) -> Result<&[u8]> {
     name.strip_prefix(PREFIX)
         .ok_or_else(|| refusal(Errno::EOPNOTSUPP, "extended attribute"))
@@ -156,8 +158,8 @@ impl Object<'_> {
         all
     }
 
-    /// Bytes of the value as text; `None` where it is too long. One that cannot be read is listed, and so are those
-    /// after `unread` more bytes of text: only asking for them tells why.
+    /// Bytes of the value as text; `None` where it is too long. One that cannot be read is listed,
+    /// and so are those after `unread` more bytes of text: only asking for them tells why.
     fn length(&self, attribute: &Attribute, unread: &mut usize) -> Option<usize> {
         let Ok(content) = &attribute.content else {
             return Some(0);
@@ -209,8 +211,8 @@ impl List {
         self.seen.contains(name)
     }
 
-    /// Adds a name whose value is `length` bytes long, unless one of both is too long; breaks off where
-    /// the list would be.
+    /// Adds a name whose value is `length` bytes long, unless one of both is too long; breaks off
+    /// where the list would be.
     fn add(&mut self, name: &[u8], length: usize) -> ControlFlow<()> {
         let full = [PREFIX, name].concat();
         if full.len() > limits::NAME_BYTES || length > limits::XATTR_BYTES {

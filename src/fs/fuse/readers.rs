@@ -1,8 +1,8 @@
-//! Reads under way, so that those of a reader who has gone are given up.
-//!
-//! The kernel tells an interrupted request from others only to who answers `FUSE_INTERRUPT`, which fuser keeps to itself. But
-//! a thread that closes a file reads it no more: what it still has under way there is read ahead, or was left when it
-//! was killed. Whoever else waits for the same pages has the kernel ask again.
+//! Reads under way, so that those of a reader that has gone are given up.
+//! The kernel reports an interrupted request by `FUSE_INTERRUPT`, which fuser does not hand on. But
+//! a thread that closes a file has stopped reading it: its reads that are still under way are read
+//! ahead, or were left when it was killed. If another thread waits for the same pages, the kernel
+//! asks again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

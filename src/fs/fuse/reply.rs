@@ -61,7 +61,8 @@ pub(super) fn attributes(stat: &Stat) -> FileAttr {
     }
 }
 
-/// How the kernel is to treat an open file; `is_direct` where no read may go by way of its page cache.
+/// How the kernel is to treat an open file; `is_direct` where no read may go by way of its page
+/// cache.
 pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
     let flags = match opened.caching {
         _ if is_direct => FopenFlags::FOPEN_DIRECT_IO,
@@ -69,7 +70,7 @@ pub(super) fn file_flags(opened: &Opened, is_direct: bool) -> FopenFlags {
         Caching::WhileOpen => FopenFlags::empty(),
         Caching::Lasting => FopenFlags::FOPEN_KEEP_CACHE,
     };
-    // Its `flush` tells that somebody has stopped reading, and costs a request.
+    // Its `flush` tells that a thread has stopped reading, and costs a request.
     match opened.is_given_up && flags != FopenFlags::FOPEN_DIRECT_IO {
         true => flags,
         false => flags | FopenFlags::FOPEN_NOFLUSH,
@@ -93,7 +94,8 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// `entry` as listed; without it, what is told is valid for no time, so that the kernel looks it up before use.
+    /// `entry` as listed; without it, what is told is valid for no time, so that the kernel looks
+    /// it up before use.
     pub(super) fn new(listed: &DirEntry<'_>, entry: Option<&Entry>) -> Self {
         let unknown = Stat {
             ino: listed.ino,

@@ -97,8 +97,9 @@ fn a_listing_without_room_to_remember_goes_on() {
     assert!(forgetful.content.own_bytes() > 200_000);
 }
 
-/// What the kernel is told with a handle is known when the handle is made. Who would ask the handle for it afterwards
-/// would be answered `ESTALE`, the kernel would never learn of the handle, and so would never release it.
+/// What the kernel is told with a handle is known when the handle is made. A question to the handle
+/// afterwards would be answered `ESTALE`, the kernel would never learn of the handle, and so would
+/// never release it.
 #[test]
 fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
-//! Inodes by number, in as little room as a million of them should take: 50 bytes for each, and its name.
+//! Inodes by number, in as little room as a million of them should take: 50 bytes for each, and its
+//! name.
 //!
-//! `find` and `ls -l` look up every name of a directory, and the kernel forgets none of them before it needs the memory. So
-//! the entries stand close together, and their names behind one another.
+//! `find` and `ls -l` look up every name of a directory, and the kernel forgets none of them before
+//! it needs the memory. So the entries stand close together, and their names behind one another.
 
 use crate::fs::inode::{Inode, NodeType, Tree};
 use crate::memory::positions::Positions;
@@ -183,7 +184,7 @@ fn index(position: u32) -> usize {
 #[derive(Debug, Default)]
 struct Names {
     bytes: Vec<u8>,
-    /// Bytes that nobody refers to any more.
+    /// Bytes of names that no slot refers to any more.
     unused: usize,
 }
 

@@ -15,12 +15,13 @@ use crate::view::streamed::{ResumableText, Streamed};
 pub(in crate::fs) struct ViewTree {
     /// Its name beneath `.h5fs`.
     pub(in crate::fs) name: &'static [u8],
-    /// The number of its directories in inode numbers; the number after it is that of its files. It stays what it is
-    /// whatever other trees there are.
+    /// The number of its directories in inode numbers; the number after it is that of its files. It
+    /// stays what it is whatever other trees there are.
     pub(in crate::fs) number: Tree,
     /// What an object's name has added to it.
     pub(in crate::fs) suffix: &'static [u8],
-    /// Whether an object has a directory, with a file for each of its attributes, instead of a file.
+    /// Whether an object has a directory, with a file for each of its attributes, instead of a
+    /// file.
     pub(in crate::fs) of_attributes: bool,
     /// Whether it has files of parts of arrays, too.
     pub(in crate::fs) has_selections: bool,

@@ -93,7 +93,8 @@ fn an_attribute_is_rendered_once_for_each_state_of_the_source() {
 #[test]
 fn directories_stand_in_one_place() {
     let fs = mounted();
-    // In the source's tree /y is the group's own place, and /z is where a walk meets the dataset first.
+    // In the source's tree /y is the group's own place, and /z is where a walk meets the dataset
+    // first.
     assert_eq!(text(&fs, "g/x.npy"), "../y");
     assert_eq!(text(&fs, ".h5fs/attrs/g/x.npy"), "../y");
     assert_eq!(text(&fs, ".h5fs/attrs/g/%2540at"), "../z");
