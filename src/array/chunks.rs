@@ -24,15 +24,22 @@ pub(super) struct Chunks {
     array: u64,
     pub(super) grid: Grid,
     origin: Origin,
-    /// Lets in one after another, in the order of their coming, where that is how chunks are decoded.
-    turns: Turns,
 }
 
 #[derive(Debug)]
 enum Origin {
     Grid(Chunked),
-    /// With the stored bytes that are in memory while a piece is decoded.
-    Block(Arc<dyn Pieces>, u64),
+    Block(Block),
+}
+
+#[derive(Debug)]
+struct Block {
+    pieces: Arc<dyn Pieces>,
+    /// Stored bytes that are in memory while a piece is decoded.
+    stored_at_once: u64,
+    /// Lets one decode after another in, in the order of their coming. All who have the block open
+    /// share them.
+    turns: Arc<Turns>,
 }
 
 /// A chunk as the file has it.
@@ -69,7 +76,6 @@ impl Chunks {
             array: number,
             grid,
             origin: Origin::Grid(chunked.clone()),
-            turns: Turns::default(),
         })
     }
 
@@ -78,7 +84,12 @@ impl Chunks {
     /// # Errors
     /// `Corrupt` where the block is shorter or what tells its pieces apart is damaged, `Limit` for pieces
     /// over the limit.
-    pub(super) fn of_block(number: u64, pieces: &Arc<dyn Pieces>, length: u64) -> Result<Self> {
+    pub(super) fn of_block(
+        number: u64,
+        pieces: &Arc<dyn Pieces>,
+        turns: Arc<Turns>,
+        length: u64,
+    ) -> Result<Self> {
         if pieces.bytes() < length {
             let what = format!("array of {length} bytes in a block of {}", pieces.bytes());
             return Err(Error::corrupt(what, None));
@@ -88,8 +99,11 @@ impl Chunks {
         Ok(Chunks {
             array: number,
             grid: Grid::new(&[length], &[piece], 1)?,
-            origin: Origin::Block(Arc::clone(pieces), pieces.stored_at_once()?),
-            turns: Turns::default(),
+            origin: Origin::Block(Block {
+                pieces: Arc::clone(pieces),
+                stored_at_once: pieces.stored_at_once()?,
+                turns,
+            }),
         })
     }
 
@@ -110,7 +124,7 @@ impl Chunks {
     pub(super) fn stored_bytes(&self) -> Option<u64> {
         match &self.origin {
             Origin::Grid(_) => None,
-            Origin::Block(pieces, _) => Some(pieces.stored_bytes()),
+            Origin::Block(block) => Some(block.pieces.stored_bytes()),
         }
     }
 
@@ -126,14 +140,17 @@ impl Chunks {
     pub(super) fn is_sequential(&self) -> bool {
         match &self.origin {
             Origin::Grid(_) => false,
-            Origin::Block(pieces, _) => pieces.is_sequential(),
+            Origin::Block(block) => block.pieces.is_sequential(),
         }
     }
 
     /// Waits until it is the caller's turn to decode, where chunks are best decoded one after another: who
     /// was overtaken by many would have to decode the way once more.
     pub(super) fn turn(&self) -> Option<Turn<'_>> {
-        self.is_sequential().then(|| self.turns.wait())
+        match &self.origin {
+            Origin::Block(block) if block.pieces.is_sequential() => Some(block.turns.wait()),
+            _ => None,
+        }
     }
 
     /// Where chunk `number` is.
@@ -185,7 +202,7 @@ impl Chunks {
     pub(super) fn decode_bytes(&self, encoded: Option<Encoded>) -> u64 {
         let decoded = self.grid.chunk_bytes();
         let stored = match (&self.origin, encoded.and_then(|encoded| encoded.stored)) {
-            (Origin::Block(_, stored), _) => *stored,
+            (Origin::Block(block), _) => block.stored_at_once,
             (_, Some(stored)) => stored.length,
             (_, None) => decoded,
         };
@@ -202,7 +219,7 @@ impl Chunks {
             (Origin::Grid(chunked), Some(stored)) => {
                 self.undo_filters(chunked, stored, help.is_wanted)
             }
-            (Origin::Block(pieces, _), _) => pieces.decode_with(encoded.number, help),
+            (Origin::Block(block), _) => block.pieces.decode(encoded.number, help),
             (Origin::Grid(_), None) => Err(Error::NotFound),
         }));
         let broken = |_| Err(Error::caused(Cause::Failed, "a decoder broke off"));

@@ -105,6 +105,11 @@ impl DecodeMemory {
         }
     }
 
+    /// Decodes that are under way.
+    pub(super) fn under_way(&self) -> usize {
+        self.state().lanes.iter().map(|lane| lane.taken.len()).sum()
+    }
+
     /// Whether one decode of `bytes` bytes leaves room for another of its kind.
     pub(super) fn holds_twice(&self, bytes: u64) -> bool {
         bytes <= limits::DECODE_BYTES / 2

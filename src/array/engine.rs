@@ -11,6 +11,7 @@ use crate::array::decode_memory::DecodeMemory;
 use crate::array::flight::{Entry, Flights, Lead};
 use crate::array::held::{Held, Holdings};
 use crate::array::queue::{Next, Queue};
+use crate::array::turns::Turns;
 use crate::array::virtual_array::Source;
 use crate::array::wish::Wish;
 use crate::error::Result;
@@ -31,6 +32,8 @@ pub struct Engine {
     /// The sources of virtual arrays, by the number of their part.
     pub(super) sources: Arc<SharedLru<usize, Arc<Source>>>,
     numbers: Mutex<Numbers>,
+    /// The turns of the blocks that are open, by the numbers of their arrays.
+    turns: Mutex<HashMap<u64, Weak<Turns>>>,
     holdings: Arc<Holdings>,
 }
 
@@ -100,6 +103,7 @@ impl Engine {
             shared,
             sources: SharedLru::new(limits::VIRTUAL_SOURCES),
             numbers: Mutex::default(),
+            turns: Mutex::default(),
             holdings: Arc::default(),
         })
     }
@@ -129,6 +133,18 @@ impl Engine {
     pub(super) fn number(&self, array: &Arc<Array>) -> u64 {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         numbers.number(array)
+    }
+
+    /// The turns in which the pieces of the block with this number are decoded.
+    pub(super) fn turns(&self, number: u64) -> Arc<Turns> {
+        let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = all.get(&number).and_then(Weak::upgrade) {
+            return turns;
+        }
+        all.retain(|_, turns| turns.strong_count() > 0);
+        let turns = Arc::default();
+        all.insert(number, Arc::downgrade(&turns));
+        turns
     }
 }
 
@@ -310,6 +326,12 @@ impl Shared {
         }
     }
 
+    /// The share in the threads of one of the decodes under way, one at least.
+    fn share_of_threads(&self) -> usize {
+        let decodes = self.memory.under_way().max(1);
+        (self.threads / decodes).max(1)
+    }
+
     fn decode(
         &self,
         chunks: &Chunks,
@@ -330,7 +352,7 @@ impl Shared {
             }
         };
         let mut help = Help {
-            threads: self.threads,
+            threads: self.share_of_threads(),
             is_wanted,
             pass: &mut pass,
         };

@@ -227,7 +227,9 @@ impl Location {
                 Ok(Location::Chunks(Arc::new(chunks)))
             }
             Storage::Encoded(pieces) => {
-                let chunks = Chunks::of_block(engine.number(array), pieces, length)?;
+                let number = engine.number(array);
+                let turns = engine.turns(number);
+                let chunks = Chunks::of_block(number, pieces, turns, length)?;
                 Ok(Location::Chunks(Arc::new(chunks)))
             }
             Storage::Strided(_) | Storage::Virtual(_) => {

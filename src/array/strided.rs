@@ -187,7 +187,7 @@ mod tests {
     use crate::array::tests::sample::{byte, plain, range};
     use crate::memory::buffer::Buffer;
     use crate::model::array::Storage;
-    use crate::model::storage::Pieces;
+    use crate::model::storage::{Help, Pieces};
 
     /// A block whose byte number i is `byte(i)`; it counts what is decoded.
     #[derive(Debug)]
@@ -210,7 +210,7 @@ mod tests {
             self.bytes / 2
         }
 
-        fn decode(&self, piece: u64) -> Result<Buffer> {
+        fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
             self.decoded.fetch_add(1, Ordering::SeqCst);
             let start = piece * self.piece;
             let bytes = (start..self.bytes.min(start + self.piece)).map(byte);

@@ -499,18 +499,7 @@ impl Pieces for OneWay {
         true
     }
 
-    fn decode(&self, piece: u64) -> Result<Buffer> {
-        self.decode_with(
-            piece,
-            &mut Help {
-                is_wanted: &|| true,
-                threads: 1,
-                pass: &mut |_, _| {},
-            },
-        )
-    }
-
-    fn decode_with(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         self.decoded.fetch_add(piece + 1, Ordering::SeqCst);
         let content = |piece: u64| {
             let bytes = (piece * 1000..(piece + 1) * 1000).map(byte);

@@ -12,40 +12,35 @@
 //! | `blsc` | one Blosc-1 buffer | the whole |
 //! | `bls2` | one Blosc-2 chunk or contiguous frame | the whole |
 //!
-//! A block that decodes to [`limits::WHOLE_BLOCK`] bytes or less is one piece, whatever its framing, so
-//! that its checksums are verified before a byte of it is served; unless far more is stored than such
-//! content needs.
+//! A block that decodes to [`limits::WHOLE_BLOCK`] bytes or less is one piece, whatever its framing,
+//! so that its checksums are verified before a byte of it is served; unless far more is stored than
+//! such content needs.
+//!
+//! Every block gives its pieces by [`Pieces::decode`]. The array engine caches them, waits for them,
+//! and lets one at a time decode a sequential block. What such a block needs to go on is its state in
+//! [`Resumes`].
 //!
 //! What a read costs beyond its pieces: for `zlib` the way from the checkpoint before it, for `bzp2`
-//! nothing, once the blocks before it were decoded to know where it is, for the others the way from the
-//! beginning of the [part](parts) it lies in. Where a stream is one part, going back costs the way from its
-//! beginning; but what is decoded on the way goes into the cache of chunks, as much of
-//! its end as half of that holds. So reading backwards, or here and there, decodes a stream once
+//! nothing, once the blocks before it were decoded to know where it is, for the others the way from
+//! the beginning of the [part](stream::parts) it lies in. Where a stream is one part, going back costs
+//! the way from its beginning; but what is decoded on the way goes into the cache of chunks, as much
+//! of its end as half of that holds. So reading backwards, or here and there, decodes a stream once
 //! where half of the cache holds it, and otherwise once for each half of the cache.
 //!
-//! Memory: what a stream needs to be decoded on is kept for [`limits::RESUMABLE_BLOCKS`] blocks of a
-//! file, that of the others is forgotten. For `zlib` it is at most 129 positions of 43 KiB (5.5 MiB),
-//! for `bzp2` the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder
-//! with its window, the four pieces decoded last and the places of at most
-//! [`limits::STREAM_PARTS`] parts, 56 bytes each.
-//! The places of chunks are kept for the blocks of all files together, within [`limits::CHUNK_TABLES`].
+//! Memory: the states of [`limits::RESUMABLE_BLOCKS`] blocks of a file are kept. For `zlib` a state is
+//! at most 129 positions of 43 KiB (5.5 MiB), for `bzp2` the places of the blocks and
+//! [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window, the four pieces decoded
+//! last and the places of at most [`limits::STREAM_PARTS`] parts, 56 bytes each. The places of chunks
+//! are kept for the blocks of all files together, within [`limits::CHUNK_TABLES`].
 
-pub mod bit_marks;
-pub mod bzip2_blocks;
+pub mod bzip2;
 pub mod chunk_table;
-pub mod codec;
-pub mod following;
-pub mod lz4_frames;
-pub mod lzma2;
-pub mod parts;
+pub mod encoded;
 pub mod plain;
-pub mod resumable;
-pub mod runs;
+pub mod resumes;
 pub mod stream;
 pub mod whole;
-pub mod xz_streams;
 pub mod zlib;
-pub mod zstd_frames;
 
 use std::sync::Arc;
 
@@ -56,11 +51,12 @@ use crate::limits;
 use crate::model::storage::Pieces;
 use crate::source::{self, SharedSource};
 
-use bzip2_blocks::Bzip2Blocks;
-use chunk_table::{ChunkCodec, ChunkTable, Tables};
-use codec::{LZ4_MAGIC, StreamCodec};
-use resumable::{Resumables, StreamPieces};
-use stream::Stream;
+use bzip2::Bzip2Block;
+use chunk_table::{ChunkCodec, ChunkTable, SharedTables, Tables};
+use encoded::Encoded;
+use resumes::Resumes;
+use stream::StreamBlock;
+use stream::codec::{LZ4_MAGIC, StreamCodec};
 use whole::{Whole, WholeCodec};
 use zlib::ZlibBlock;
 
@@ -75,62 +71,19 @@ enum Framing {
 }
 
 /// What is kept for the blocks of one file.
-#[derive(Debug, Default)]
-pub struct Kept {
-    resumables: Arc<Resumables>,
+#[derive(Debug)]
+pub struct BlockCaches {
+    resumes: Arc<Resumes>,
     tables: Arc<Tables>,
 }
 
-/// A compressed block and where it is.
-#[derive(Debug, Clone)]
-pub struct Encoded {
-    /// Offset of the block.
-    pub block: u64,
-    /// The file.
-    pub source: SharedSource,
-    /// Offset of the stored bytes.
-    pub offset: u64,
-    /// Stored bytes.
-    pub stored: u64,
-    /// Decoded bytes, as the block header has it.
-    pub decoded: u64,
-}
-
-impl Encoded {
-    /// `Limit` where more is stored than `needed` bytes and a surplus.
-    fn limit_stored(&self, needed: u64, surplus: u64) -> Result<()> {
-        let most = needed.saturating_add(surplus);
-        if self.stored > most {
-            let what = format!(
-                "a block of {} bytes stored as {}",
-                self.decoded, self.stored
-            );
-            return Err(Error::limit(what, most));
+impl BlockCaches {
+    /// Those of one more file, with its share of the chunk tables.
+    pub fn of(tables: &SharedTables) -> Self {
+        BlockCaches {
+            resumes: Arc::default(),
+            tables: Arc::new(Tables::of(tables)),
         }
-        Ok(())
-    }
-
-    /// The stored bytes, all of them.
-    fn read(&self) -> Result<Vec<u8>> {
-        source::read_block(&*self.source, self.offset, self.stored, "block")
-    }
-
-    /// The same error, with the place of the stored bytes where it has none.
-    fn placed(&self, error: Error) -> Error {
-        match error {
-            Error::Corrupt { what, at: None } => Error::corrupt(what, self.offset),
-            other => other,
-        }
-    }
-
-    fn corrupt(&self, what: &'static str) -> Error {
-        Error::corrupt(what, self.offset)
-    }
-
-    /// Says that the stream lacks its end, although all of its content is there.
-    fn warn_of_cut(&self) {
-        let at = self.offset;
-        log::warn!("block at byte {at}: the bzip2 stream lacks its end; its content is whole");
     }
 }
 
@@ -139,8 +92,12 @@ impl Encoded {
 /// # Errors
 /// `Unsupported` for a code or framing that is not known, `Corrupt` where the framing is damaged or
 /// contradicts the block header, `Limit` for far more stored bytes than the content can need.
-pub fn pieces(source: &SharedSource, block: &Block, kept: &Kept) -> Result<Arc<dyn Pieces>> {
-    let Kept { resumables, tables } = kept;
+pub fn pieces(
+    source: &SharedSource,
+    block: &Block,
+    caches: &BlockCaches,
+) -> Result<Arc<dyn Pieces>> {
+    let BlockCaches { resumes, tables } = caches;
     let encoded = Encoded {
         block: block.at,
         source: Arc::clone(source),
@@ -151,22 +108,16 @@ pub fn pieces(source: &SharedSource, block: &Block, kept: &Kept) -> Result<Arc<d
     source::check_range(&**source, encoded.offset, encoded.stored, "block")?;
     encoded.limit_stored(encoded.decoded.saturating_mul(16), limits::BLOCK_SURPLUS)?;
     let is_small = encoded.decoded <= limits::WHOLE_BLOCK && whole::limit_stored(&encoded).is_ok();
+    let (piece, resumes) = (limits::BLOCK_PIECE, Arc::clone(resumes));
     Ok(match framing(&encoded, block)? {
         Framing::Zlib if is_small => Arc::new(Whole::new(encoded, WholeCodec::Zlib)?),
-        Framing::Zlib => {
-            let stream = ZlibBlock::new(encoded, limits::BLOCK_PIECE)?;
-            Arc::new(StreamPieces::new(stream, resumables))
-        }
+        Framing::Zlib => Arc::new(ZlibBlock::new(encoded, piece, resumes)?),
         Framing::Bzip2 if is_small => Arc::new(Whole::new(encoded, WholeCodec::Bzip2)?),
-        Framing::Bzip2 => {
-            let stream = Bzip2Blocks::new(encoded, limits::BLOCK_PIECE);
-            Arc::new(StreamPieces::new(stream, resumables))
+        Framing::Bzip2 => Arc::new(Bzip2Block::new(encoded, piece, resumes)),
+        Framing::Stream(codec) if is_small => {
+            Arc::new(Whole::new(encoded, WholeCodec::Stream(codec))?)
         }
-        Framing::Stream(codec) if is_small => Arc::new(Whole::new(encoded, codec.whole())?),
-        Framing::Stream(codec) => {
-            let stream = Stream::new(encoded, codec, limits::BLOCK_PIECE);
-            Arc::new(StreamPieces::new(stream, resumables))
-        }
+        Framing::Stream(codec) => Arc::new(StreamBlock::new(encoded, codec, piece, resumes)),
         Framing::Chunks(codec) => Arc::new(ChunkTable::new(encoded, codec, tables)),
         Framing::Whole(codec) => Arc::new(Whole::new(encoded, codec)?),
     })

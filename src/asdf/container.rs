@@ -87,8 +87,8 @@ impl File {
         }
         let blocks = chain::walk(&*source, header.end)?;
         Ok(File {
-            contents: Arc::new(Contents::new(Arc::clone(&source), blocks)),
-            externals: Arc::new(Externals::new(neighbours)),
+            contents: Arc::new(Contents::new(Arc::clone(&source), blocks, &caches.tables)),
+            externals: Arc::new(Externals::new(neighbours, caches.tables.clone())),
             source,
             header: Arc::new(header),
             error,

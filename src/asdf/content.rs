@@ -8,7 +8,8 @@ use md5::{Digest, Md5};
 
 use crate::asdf::block::Block;
 use crate::asdf::chain::Blocks;
-use crate::asdf::compression::{self, Kept, plain::Plain};
+use crate::asdf::compression::chunk_table::SharedTables;
+use crate::asdf::compression::{self, BlockCaches, plain::Plain};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::Shape;
@@ -26,7 +27,7 @@ pub struct Contents {
     cached: Mutex<LruCache<usize, Arc<CachedBlock>>>,
     /// The blocks whose checksums were compared and right.
     verified_blocks: Vec<AtomicBool>,
-    kept: Kept,
+    caches: BlockCaches,
 }
 
 /// A block that was asked for lately.
@@ -53,13 +54,13 @@ impl CachedBlock {
 
 impl Contents {
     /// The blocks of `source`.
-    pub fn new(source: SharedSource, blocks: Blocks) -> Self {
+    pub fn new(source: SharedSource, blocks: Blocks, tables: &SharedTables) -> Self {
         Contents {
             source,
             verified_blocks: blocks.list.iter().map(|_| AtomicBool::default()).collect(),
             blocks,
             cached: Mutex::new(LruCache::sparse(limits::BLOCK_CACHE)),
-            kept: Kept::default(),
+            caches: BlockCaches::of(tables),
         }
     }
 
@@ -104,7 +105,7 @@ impl Contents {
             Ok(length) if block.is_plain() => {
                 Ok(Storage::Extents(vec![self.extent(block, 0, length)]))
             }
-            _ => compression::pieces(&self.source, block, &self.kept).map(Storage::Encoded),
+            _ => compression::pieces(&self.source, block, &self.caches).map(Storage::Encoded),
         };
         let is_passing = matches!(&storage, Err(error) if error.is_passing());
         let array = Arc::new(bytes(block, storage));

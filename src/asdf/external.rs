@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
+use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::content::Contents;
 use crate::asdf::{chain, header};
 use crate::error::{Error, Result, quoted};
@@ -25,14 +26,16 @@ type OpenedFile = (Arc<Neighbour>, Result<Arc<Contents>>);
 #[derive(Debug)]
 pub struct Externals {
     neighbours: Arc<Neighbours>,
+    tables: SharedTables,
     files: Mutex<LruCache<Fingerprint, OpenedFile>>,
 }
 
 impl Externals {
     /// The other files beside a source.
-    pub fn new(neighbours: Arc<Neighbours>) -> Self {
+    pub fn new(neighbours: Arc<Neighbours>, tables: SharedTables) -> Self {
         Externals {
             neighbours,
+            tables,
             files: Mutex::new(LruCache::sparse(share_of(limits::OPEN_NEIGHBOURS))),
         }
     }
@@ -54,7 +57,8 @@ impl Externals {
         if let Some((_, known)) = self.files().get(&state) {
             return known.clone();
         }
-        let found = first_block(Arc::<Neighbour>::clone(&file), effort).map(Arc::new);
+        let block = first_block(Arc::<Neighbour>::clone(&file), &self.tables, effort);
+        let found = block.map(Arc::new);
         let is_passing = matches!(&found, Err(error) if error.is_passing());
         if is_passing || effort.is_spent() {
             return found;
@@ -64,11 +68,11 @@ impl Externals {
     }
 }
 
-fn first_block(source: SharedSource, effort: &Effort) -> Result<Contents> {
+fn first_block(source: SharedSource, tables: &SharedTables, effort: &Effort) -> Result<Contents> {
     let header = header::read(&*source)?;
     effort.spend(header.end)?;
     let blocks = chain::first(&*source, header.end)?;
-    Ok(Contents::new(source, blocks))
+    Ok(Contents::new(source, blocks, tables))
 }
 
 #[cfg(test)]
@@ -87,7 +91,7 @@ mod tests {
         std::fs::write(top.join("none"), "none").unwrap();
         let source = top.join("source");
         let neighbours = Neighbours::of(&source, Policy::Within, None);
-        let externals = Externals::new(Arc::new(neighbours));
+        let externals = Externals::new(Arc::new(neighbours), SharedTables::default());
         let open = |name: &[u8]| externals.open(name, &Effort::default());
         let first = open(b"a").unwrap();
         assert_eq!(first.blocks().list.len(), 1, "the others are not looked at");

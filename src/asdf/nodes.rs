@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::ndarray::DataBlock;
 use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
@@ -44,6 +45,8 @@ impl DescribedNode {
 pub struct Caches {
     small: Arc<SharedLru<NodeId, DescribedNode>>,
     large: Arc<SharedLru<NodeId, DescribedNode>>,
+    /// Where the chunks of compressed blocks are.
+    pub(super) tables: SharedTables,
 }
 
 impl Default for Caches {
@@ -51,6 +54,7 @@ impl Default for Caches {
         Caches {
             small: SharedLru::new(limits::NODE_CACHE),
             large: SharedLru::new(limits::INLINE_KEPT),
+            tables: SharedTables::default(),
         }
     }
 }

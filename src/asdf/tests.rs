@@ -68,7 +68,7 @@ fn read(array: &Array) -> Result<Vec<u8>> {
         }
         Storage::Encoded(pieces) => {
             let count = pieces.bytes().div_ceil(pieces.piece_bytes()?);
-            let piece = |number| pieces.decode(number).map(Buffer::into_vec);
+            let piece = |number| pieces.decode_alone(number).map(Buffer::into_vec);
             let pieces: Result<Vec<_>> = (0..count).map(piece).collect();
             Ok(pieces?.concat())
         }

@@ -38,23 +38,29 @@ pub trait Pieces: Send + Sync + fmt::Debug {
         false
     }
 
-    /// The decoded bytes of a piece, exactly as many as it has.
+    /// The decoded bytes of a piece, exactly as many as it has. Of a sequential block, the caller
+    /// lets one decode take place at a time.
     ///
     /// # Errors
     /// As the stored bytes are damaged or of a kind that is not built; `NotFound` past the last piece.
-    fn decode(&self, piece: u64) -> Result<Buffer>;
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer>;
+}
 
-    /// As `decode`, with help.
-    ///
-    /// # Errors
-    /// As `decode`.
-    fn decode_with(&self, piece: u64, _help: &mut Help<'_>) -> Result<Buffer> {
-        self.decode(piece)
+#[cfg(test)]
+impl dyn Pieces + '_ {
+    /// Decodes a piece without help.
+    pub(crate) fn decode_alone(&self, piece: u64) -> Result<Buffer> {
+        let mut help = Help {
+            threads: 1,
+            is_wanted: &|| true,
+            pass: &mut |_, _| {},
+        };
+        self.decode(piece, &mut help)
     }
 }
 
 /// Whether somebody still waits for what is being decoded. Where nobody does, the work ends with [`Error::unwanted`].
-pub type IsWanted<'a> = dyn Fn() -> bool + 'a;
+pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// What whoever decodes a piece may make use of.
 pub struct Help<'a> {

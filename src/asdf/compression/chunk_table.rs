@@ -1,8 +1,8 @@
 //! Blocks that are chunks one after another, each compressed for itself, each with its length.
 
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::asdf::compression::Encoded;
+use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::window::Window;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::marks::Marks;
 use crate::memory::shared_lru::{FileLru, SharedLru};
-use crate::model::storage::Pieces;
+use crate::model::storage::{Help, Pieces};
 use crate::wire::{to_u64, to_usize};
 
 /// What a chunk is compressed with.
@@ -70,13 +70,20 @@ impl Chunk {
 #[derive(Debug)]
 pub struct Tables(FileLru<u64, Arc<[Mark]>>);
 
-/// Those of all files together.
-static TABLES: LazyLock<Arc<SharedLru<u64, Arc<[Mark]>>>> =
-    LazyLock::new(|| SharedLru::new(limits::CHUNK_TABLES));
+/// Those of all files of a mount together.
+#[derive(Debug, Clone)]
+pub struct SharedTables(Arc<SharedLru<u64, Arc<[Mark]>>>);
 
-impl Default for Tables {
+impl Default for SharedTables {
     fn default() -> Self {
-        Tables(FileLru::of(&TABLES))
+        SharedTables(SharedLru::new(limits::CHUNK_TABLES))
+    }
+}
+
+impl Tables {
+    /// Those of one more file.
+    pub fn of(all: &SharedTables) -> Self {
+        Tables(FileLru::of(&all.0))
     }
 }
 
@@ -248,7 +255,7 @@ impl Pieces for ChunkTable {
         self.encoded.stored
     }
 
-    fn decode(&self, piece: u64) -> Result<Buffer> {
+    fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
         let longest = self.piece_bytes()?;
         let start = piece.saturating_mul(longest);
         let end = start.saturating_add(longest).min(self.encoded.decoded);
@@ -300,8 +307,16 @@ mod tests {
             stored,
             decoded,
         };
-        let table = ChunkTable::new(encoded, ChunkCodec::Lz4, &Arc::default());
+        let table = ChunkTable::new(
+            encoded,
+            ChunkCodec::Lz4,
+            &Arc::new(Tables::of(&SharedTables::default())),
+        );
         table.piece_bytes().map(|_| table)
+    }
+
+    fn decoded(table: &ChunkTable, piece: u64) -> Result<Buffer> {
+        (table as &dyn Pieces).decode_alone(piece)
     }
 
     #[test]
@@ -310,9 +325,9 @@ mod tests {
         let table = table(bytes, 12).unwrap();
         assert_eq!(table.piece_bytes(), Ok(5));
         for (piece, bytes) in (0..).zip([&b"abcde"[..], b"fghij", b"kl"]) {
-            assert_eq!(*table.decode(piece).unwrap(), *bytes);
+            assert_eq!(*decoded(&table, piece).unwrap(), *bytes);
         }
-        assert_eq!(table.decode(3), Err(Error::NotFound));
+        assert_eq!(decoded(&table, 3), Err(Error::NotFound));
     }
 
     #[test]
@@ -327,10 +342,10 @@ mod tests {
             if forgotten {
                 table.tables.0.clear();
             }
-            let decoded = table.decode(to_u64(piece)).unwrap();
+            let decoded = decoded(&table, to_u64(piece)).unwrap();
             assert_eq!(*decoded, content[piece..=piece], "{piece}");
         }
-        assert_eq!(table.decode(to_u64(count)), Err(Error::NotFound));
+        assert_eq!(decoded(&table, to_u64(count)), Err(Error::NotFound));
     }
 
     #[test]

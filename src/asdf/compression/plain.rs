@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Extent, Pieces};
+use crate::model::storage::{Extent, Help, Pieces};
 
 /// Bytes of a piece.
 const PIECE: u64 = 256 << 10;
@@ -31,7 +31,7 @@ impl Pieces for Plain {
         self.0.length
     }
 
-    fn decode(&self, piece: u64) -> Result<Buffer> {
+    fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
         let start = piece.saturating_mul(PIECE);
         let length = self.0.length.saturating_sub(start).min(PIECE);
         if length == 0 {

@@ -7,17 +7,27 @@
 //! by whom it was handed to. A checksum over the whole stream is verified for who reads it from the
 //! beginning to the end, that of a part before the part's last bytes are given.
 
+pub mod codec;
+pub mod following;
+pub mod lz4_frames;
+pub mod lzma2;
+pub mod part_list;
+pub mod parts;
+pub mod xz_streams;
+pub mod zstd_frames;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use crate::asdf::compression::Encoded;
-use crate::asdf::compression::codec::{Decoder, Stored, StreamCodec, at_end, fill};
-use crate::asdf::compression::parts::{self, Part, PartsReader};
-use crate::asdf::compression::resumable::Resumable;
+use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::resumes::Resumes;
+use crate::asdf::compression::stream::codec::{Decoder, Stored, StreamCodec, at_end, fill};
+use crate::asdf::compression::stream::part_list::Part;
+use crate::asdf::compression::stream::parts::PartsReader;
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, still};
+use crate::model::storage::{Help, Pieces, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Pieces that are kept, so that readers who overtake each other do not make the stream start again.
@@ -30,11 +40,11 @@ const NEAR: u64 = 8;
 const AT_ONCE: u64 = 32;
 
 /// A block that is one stream.
-pub struct Stream {
+pub struct StreamBlock {
     encoded: Encoded,
     codec: StreamCodec,
     piece: u64,
-    state: Mutex<State>,
+    resumes: Arc<Resumes>,
 }
 
 #[derive(Default)]
@@ -70,21 +80,42 @@ impl Run {
     }
 }
 
-impl std::fmt::Debug for Stream {
+impl std::fmt::Debug for StreamBlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Stream({:?} at {})", self.codec, self.encoded.offset)
+        write!(
+            f,
+            "StreamBlock({:?} at {})",
+            self.codec, self.encoded.offset
+        )
     }
 }
 
-impl Stream {
+impl StreamBlock {
     /// The block as a stream, in pieces of `piece` bytes.
-    pub fn new(encoded: Encoded, codec: StreamCodec, piece: NonZeroU64) -> Self {
-        Stream {
+    pub fn new(
+        encoded: Encoded,
+        codec: StreamCodec,
+        piece: NonZeroU64,
+        resumes: Arc<Resumes>,
+    ) -> Self {
+        StreamBlock {
             encoded,
             codec,
             piece: piece.get(),
-            state: Mutex::default(),
+            resumes,
         }
+    }
+
+    fn decode_from(&self, state: &mut State, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
+        let mut until = piece;
+        if state.is_broken || !state.run.is_near(piece, NEAR) {
+            until = self.seek(state, piece)?;
+        }
+        let bytes = self.decode_on(state, piece, help)?;
+        if until > piece {
+            self.pass_on(&mut state.run, until, help);
+        }
+        Ok(bytes)
     }
 
     /// Decodes on to the end of `piece`, which is not before the first one that is kept.
@@ -111,10 +142,6 @@ impl Stream {
     fn stored(&self) -> Stored {
         let Encoded { offset, stored, .. } = self.encoded;
         Stored::new(Arc::clone(&self.encoded.source), offset, stored)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Goes to the last part before `piece`, or to the beginning, unless the run comes by. Gives the piece
@@ -206,31 +233,27 @@ impl Stream {
     }
 }
 
-impl Resumable for Stream {
-    fn encoded(&self) -> &Encoded {
-        &self.encoded
+impl Pieces for StreamBlock {
+    fn bytes(&self) -> u64 {
+        self.encoded.decoded
     }
 
-    fn piece_bytes(&self) -> u64 {
-        self.piece
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(self.piece)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.encoded.stored
+    }
+
+    fn is_sequential(&self) -> bool {
+        true
     }
 
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
-        let mut state = self.state();
-        let mut until = piece;
-        if state.is_broken || !state.run.is_near(piece, NEAR) {
-            until = self.seek(&mut state, piece)?;
-        }
-        let bytes = self.decode_on(&mut state, piece, help)?;
-        if until > piece {
-            self.pass_on(&mut state.run, until, help);
-        }
-        Ok(bytes)
-    }
-
-    fn forget(&self) {
-        if let Ok(mut state) = self.state.try_lock() {
-            *state = State::default();
-        }
+        self.encoded.check_piece(piece, self.piece)?;
+        let decode = |state: &mut State| self.decode_from(state, piece, help);
+        let bytes = self.resumes.with(self.encoded.offset, decode);
+        bytes.map_err(|error| self.encoded.placed(error))
     }
 }

@@ -5,7 +5,9 @@ use libdeflater::{CompressionLvl, Compressor};
 use lz4_flex::frame::{BlockSize, FrameInfo};
 use proptest::prelude::*;
 
-use super::parts::{Part, PartsReader};
+use super::stream::codec;
+use super::stream::part_list::Part;
+use super::stream::parts::{self, PartsReader};
 use super::*;
 use crate::filter::Length;
 use crate::memory::buffer::Buffer;
@@ -53,28 +55,39 @@ fn stream(codec: StreamCodec, content: &[u8]) -> Vec<u8> {
 }
 
 fn bzip2(content: &[u8]) -> Vec<u8> {
-    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    let mut encoder = ::bzip2::write::BzEncoder::new(Vec::new(), ::bzip2::Compression::fast());
     encoder.write_all(content).unwrap();
     encoder.finish().unwrap()
+}
+
+fn zlib_block(encoded: Encoded) -> Box<dyn Pieces> {
+    Box::new(ZlibBlock::new(encoded, PIECE, Arc::default()).unwrap())
+}
+
+fn whole(encoded: Encoded, codec: WholeCodec) -> Box<dyn Pieces> {
+    Box::new(Whole::new(encoded, codec).unwrap())
+}
+
+fn bzip2_block(encoded: Encoded) -> Box<dyn Pieces> {
+    Box::new(Bzip2Block::new(encoded, PIECE, Arc::default()))
+}
+
+fn stream_block(encoded: Encoded, codec: StreamCodec) -> Box<dyn Pieces> {
+    Box::new(StreamBlock::new(encoded, codec, PIECE, Arc::default()))
 }
 
 /// The pieces of a long block in every framing that is one stream; `change` is what happens to the
 /// stored bytes.
 fn long(content: &[u8], decoded: usize, change: impl Fn(&mut Vec<u8>)) -> Vec<Box<dyn Pieces>> {
-    let resumables = Arc::<Resumables>::default();
     let changed = |mut stored: Vec<u8>| {
         change(&mut stored);
         encoded(&stored, decoded)
     };
-    let streams = [StreamCodec::Zstd, StreamCodec::Lz4Frame].map(|codec| -> Box<dyn Pieces> {
-        let stream = Stream::new(changed(stream(codec, content)), codec, PIECE);
-        Box::new(StreamPieces::new(stream, &resumables))
-    });
+    let streams = [StreamCodec::Zstd, StreamCodec::Lz4Frame]
+        .map(|codec| stream_block(changed(stream(codec, content)), codec));
     let mut pieces = Vec::from(streams);
-    let zlib = ZlibBlock::new(changed(zlib(content)), PIECE).unwrap();
-    pieces.push(Box::new(StreamPieces::new(zlib, &resumables)));
-    let bzip2 = Bzip2Blocks::new(changed(bzip2(content)), PIECE);
-    pieces.push(Box::new(StreamPieces::new(bzip2, &resumables)));
+    pieces.push(zlib_block(changed(zlib(content))));
+    pieces.push(bzip2_block(changed(bzip2(content))));
     pieces
 }
 
@@ -86,10 +99,10 @@ fn pieces_of_a_stream_are_found_in_any_order() {
         for number in [0, 1, 4, 2, 0, 3, 4] {
             let start = number * piece;
             let expected = &content[start..content.len().min(start + piece)];
-            let decoded = pieces.decode(u64::try_from(number).unwrap()).unwrap();
+            let decoded = pieces.decode_alone(u64::try_from(number).unwrap()).unwrap();
             assert!(*decoded == *expected, "{pieces:?}, piece {number}");
         }
-        assert_eq!(pieces.decode(5), Err(Error::NotFound));
+        assert_eq!(pieces.decode_alone(5), Err(Error::NotFound));
     }
 }
 
@@ -98,8 +111,8 @@ fn a_stream_of_another_length_is_corrupt() {
     let content = content();
     for wrong in [content.len() - 1, content.len() + 1] {
         for pieces in long(&content, wrong, |_| {}) {
-            assert!(pieces.decode(0).is_ok(), "{pieces:?}");
-            let last = pieces.decode(4);
+            assert!(pieces.decode_alone(0).is_ok(), "{pieces:?}");
+            let last = pieces.decode_alone(4);
             assert!(
                 matches!(last, Err(Error::Corrupt { .. })),
                 "{pieces:?}: {last:?}"
@@ -113,9 +126,9 @@ fn a_cut_stream_gives_what_is_there() {
     let content = content();
     let cut = |stored: &mut Vec<u8>| stored.truncate(stored.len() * 9 / 10);
     for pieces in long(&content, content.len(), cut) {
-        assert!(pieces.decode(0).is_ok(), "{pieces:?}");
+        assert!(pieces.decode_alone(0).is_ok(), "{pieces:?}");
         assert!(
-            pieces.decode(4).is_err() && pieces.decode(0).is_ok(),
+            pieces.decode_alone(4).is_err() && pieces.decode_alone(0).is_ok(),
             "{pieces:?}"
         );
     }
@@ -124,12 +137,7 @@ fn a_cut_stream_gives_what_is_there() {
 #[test]
 fn what_no_zlib_stream_can_hold_is_refused() {
     let claim = encoded(&zlib(b"abc"), 1 << 40);
-    assert!(ZlibBlock::new(claim, PIECE).is_err());
-}
-
-fn zlib_block(stored: &[u8], decoded: usize) -> StreamPieces {
-    let block = ZlibBlock::new(encoded(stored, decoded), PIECE).unwrap();
-    StreamPieces::new(block, &Arc::default())
+    assert!(ZlibBlock::new(claim, PIECE, Arc::default()).is_err());
 }
 
 /// Noise over and over: each match refers nearly as far back as a zlib stream may, 32 768 bytes.
@@ -143,10 +151,10 @@ fn zlib_matches_reach_back_over_a_whole_window() {
     let content = noise.take(32_700).collect::<Vec<_>>().repeat(20);
     let stored = zlib(&content);
     assert!(stored.len() < 100_000, "{} bytes", stored.len());
-    let pieces = zlib_block(&stored, content.len());
+    let pieces = zlib_block(encoded(&stored, content.len()));
     for number in [9, 4, 8, 5, 0, 6] {
         let start = number << 16;
-        let decoded = pieces.decode(u64::try_from(number).unwrap()).unwrap();
+        let decoded = pieces.decode_alone(u64::try_from(number).unwrap()).unwrap();
         assert!(content[start..].starts_with(&decoded), "piece {number}");
     }
 }
@@ -156,10 +164,10 @@ fn the_checksum_of_a_long_zlib_stream_is_verified() {
     let content = content();
     let mut stored = zlib(&content);
     *stored.last_mut().unwrap() ^= 1;
-    let pieces = zlib_block(&stored, content.len());
-    assert!(pieces.decode(3).is_ok());
+    let pieces = zlib_block(encoded(&stored, content.len()));
+    assert!(pieces.decode_alone(3).is_ok());
     let why = Error::corrupt("zlib: the checksum is another", 3);
-    assert_eq!(pieces.decode(4), Err(why));
+    assert_eq!(pieces.decode_alone(4), Err(why));
 }
 
 #[test]
@@ -167,9 +175,9 @@ fn every_cut_of_a_long_zlib_stream_is_seen() {
     let content = content();
     let stored = zlib(&content);
     for end in (0..8).map(|cut| stored.len() - 1 - cut) {
-        let pieces = zlib_block(&stored[..end], content.len());
+        let pieces = zlib_block(encoded(&stored[..end], content.len()));
         let why = Error::corrupt("zlib: ends too early", 3);
-        assert_eq!(pieces.decode(4), Err(why), "{end}");
+        assert_eq!(pieces.decode_alone(4), Err(why), "{end}");
     }
 }
 
@@ -183,8 +191,8 @@ proptest! {
         let mut stored = zlib(&content);
         let place = place.index(stored.len());
         stored[place] ^= 1_u8 << bit;
-        let pieces = zlib_block(&stored, content.len());
-        let ours = (0..5).map(|number| pieces.decode(number)).collect::<Result<Vec<_>>>();
+        let pieces = zlib_block(encoded(&stored, content.len()));
+        let ours = (0..5).map(|number| pieces.decode_alone(number)).collect::<Result<Vec<_>>>();
         let ours = ours.map(|pieces| pieces.iter().flat_map(|piece| piece.to_vec()).collect());
         let theirs = crate::filter::deflate::decode(&stored, Length::Exactly(content.len()));
         prop_assert_eq!(ours.ok(), theirs.ok().map(Buffer::into_vec));
@@ -201,13 +209,12 @@ const XZ: &[u8] = &[
 
 #[test]
 fn xz_streams_are_decoded() {
-    let whole = |decoded| Whole::new(encoded(XZ, decoded), StreamCodec::Xz.whole());
-    let decode = |decoded| whole(decoded).unwrap().decode(0);
+    let decode =
+        |decoded| whole(encoded(XZ, decoded), WholeCodec::Stream(StreamCodec::Xz)).decode_alone(0);
     assert_eq!(decode(300), Ok(b"abc".repeat(100).into()));
     assert!(decode(299).is_err() && decode(301).is_err());
-    let long = Stream::new(encoded(XZ, 300), StreamCodec::Xz, PIECE);
-    let long = StreamPieces::new(long, &Arc::default());
-    assert_eq!(long.decode(0), Ok(b"abc".repeat(100).into()));
+    let long = stream_block(encoded(XZ, 300), StreamCodec::Xz);
+    assert_eq!(long.decode_alone(0), Ok(b"abc".repeat(100).into()));
 }
 
 /// Of eighteen pieces, checkpoints of zlib standing before every fourth.
@@ -215,25 +222,22 @@ fn xz_streams_are_decoded() {
 fn many_decode_one_stream_at_once() {
     let content = content().repeat(4);
     let (bzip2, zlib) = (bzip2(&content), zlib(&content));
-    let bzip2 = Bzip2Blocks::new(encoded(&bzip2, content.len()), PIECE);
-    let zlib = ZlibBlock::new(encoded(&zlib, content.len()), PIECE).unwrap();
-    let resumables = Arc::default();
-    let bzip2 = StreamPieces::new(bzip2, &resumables);
-    let zlib = StreamPieces::new(zlib, &resumables);
+    let bzip2 = &*bzip2_block(encoded(&bzip2, content.len()));
+    let zlib = &*zlib_block(encoded(&zlib, content.len()));
     let piece = usize::try_from(PIECE.get()).unwrap();
-    let assert_piece = |pieces: &StreamPieces, number: usize| {
+    let assert_piece = |pieces: &dyn Pieces, number: usize| {
         let start = number * piece;
         let expected = &content[start..content.len().min(start + piece)];
-        let decoded = pieces.decode(u64::try_from(number).unwrap()).unwrap();
+        let decoded = pieces.decode_alone(u64::try_from(number).unwrap()).unwrap();
         assert!(*decoded == *expected, "{pieces:?}, piece {number}");
     };
     // A way back, and one to where nobody was, before anybody else comes.
     for number in [17, 9, 1, 13, 12] {
-        assert_piece(&zlib, number);
+        assert_piece(zlib, number);
     }
     std::thread::scope(|scope| {
         for first in 0..4_usize {
-            let (assert_piece, bzip2, zlib) = (&assert_piece, &bzip2, &zlib);
+            let assert_piece = &assert_piece;
             scope.spawn(move || {
                 for number in (first..18).step_by(4).chain((first..18).rev().step_by(3)) {
                     assert_piece(bzip2, number);
@@ -251,11 +255,10 @@ fn a_damaged_bzip2_block_ends_the_stream_before_it() {
     // The third block is damaged: 100 000 bytes each are in the first and the second.
     let third = stored.len() / 6 * 5 / 2;
     stored[third] ^= 0x10;
-    let blocks = Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
-    let pieces = StreamPieces::new(blocks, &Arc::default());
-    assert!(matches!(pieces.decode(8), Err(Error::Corrupt { .. })));
-    assert!(pieces.decode(0).unwrap()[..] == content[..65_536]);
-    assert!(matches!(pieces.decode(4), Err(Error::Corrupt { .. })));
+    let pieces = bzip2_block(encoded(&stored, content.len()));
+    assert!(matches!(pieces.decode_alone(8), Err(Error::Corrupt { .. })));
+    assert!(pieces.decode_alone(0).unwrap()[..] == content[..65_536]);
+    assert!(matches!(pieces.decode_alone(4), Err(Error::Corrupt { .. })));
 }
 
 #[test]
@@ -265,10 +268,9 @@ fn the_checksum_of_a_whole_bzip2_stream_is_verified() {
     // Of its 32 bits the last byte holds some, and up to seven bits that mean nothing.
     let last = stored.len() - 2;
     stored[last] ^= 1;
-    let blocks = Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
-    let pieces = StreamPieces::new(blocks, &Arc::default());
-    assert!(pieces.decode(0).is_ok());
-    assert!(matches!(pieces.decode(4), Err(Error::Corrupt { .. })));
+    let pieces = bzip2_block(encoded(&stored, content.len()));
+    assert!(pieces.decode_alone(0).is_ok());
+    assert!(matches!(pieces.decode_alone(4), Err(Error::Corrupt { .. })));
 }
 
 /// `lz4.frame.compress(b'abc' * 100)` of Python's lz4 4.4.
@@ -430,8 +432,7 @@ fn a_part_that_is_come_to_again_is_handed_over_whole() {
         .chunks(4 << 16)
         .flat_map(|part| zstd::bulk::compress(part, 1).unwrap())
         .collect();
-    let block = Stream::new(encoded(&frames, content.len()), StreamCodec::Zstd, PIECE);
-    let pieces = StreamPieces::new(block, &Arc::default());
+    let pieces = stream_block(encoded(&frames, content.len()), StreamCodec::Zstd);
     let passed = |piece: u64| {
         let mut numbers = Vec::new();
         let mut pass = |number: u64, bytes: Buffer| {
@@ -444,7 +445,7 @@ fn a_part_that_is_come_to_again_is_handed_over_whole() {
             threads: 1,
             pass: &mut pass,
         };
-        let decoded = pieces.decode_with(piece, &mut help);
+        let decoded = pieces.decode(piece, &mut help);
         let start = usize::try_from(piece << 16).unwrap();
         assert!(content[start..].starts_with(&decoded.unwrap()));
         numbers
@@ -509,50 +510,49 @@ fn a_bzip2_stream_without_its_end_is_read() {
     let content = content();
     let mut stored = bzip2(&content);
     stored.truncate(stored.len() - 9);
-    let whole = Whole::new(encoded(&stored, content.len()), WholeCodec::Bzip2).unwrap();
-    assert!(*whole.decode(0).unwrap() == *content);
-    let blocks = || Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
-    let pieces = StreamPieces::new(blocks(), &Arc::default());
-    assert!(pieces.decode(4).unwrap()[..] == content[262_144..]);
-    assert!(pieces.decode(0).unwrap()[..] == content[..65_536]);
+    let at_once = whole(encoded(&stored, content.len()), WholeCodec::Bzip2);
+    assert!(*at_once.decode_alone(0).unwrap() == *content);
+    let pieces = bzip2_block(encoded(&stored, content.len()));
+    assert!(pieces.decode_alone(4).unwrap()[..] == content[262_144..]);
+    assert!(pieces.decode_alone(0).unwrap()[..] == content[..65_536]);
     // The last block itself is cut.
     stored.truncate(stored.len() - 9);
-    let whole = Whole::new(encoded(&stored, content.len()), WholeCodec::Bzip2).unwrap();
-    assert!(whole.decode(0).is_err());
-    let blocks = Bzip2Blocks::new(encoded(&stored, content.len()), PIECE);
-    let pieces = StreamPieces::new(blocks, &Arc::default());
-    assert!(pieces.decode(4).is_err() && pieces.decode(0).is_ok());
+    let at_once = whole(encoded(&stored, content.len()), WholeCodec::Bzip2);
+    assert!(at_once.decode_alone(0).is_err());
+    let pieces = bzip2_block(encoded(&stored, content.len()));
+    assert!(pieces.decode_alone(4).is_err() && pieces.decode_alone(0).is_ok());
 }
 
 #[test]
 fn what_streams_forget_for_others_is_decoded_again() {
     let content = content();
-    let resumables = Arc::<Resumables>::default();
+    let resumes = Arc::<Resumes>::default();
     let at = |place: usize, stored: &[u8]| Encoded {
         block: 0,
         offset: u64::try_from(place).unwrap(),
         source: Arc::new(MemorySource::new([&vec![b'.'; place], stored].concat())),
         ..encoded(stored, content.len())
     };
+    let kept = || Arc::clone(&resumes);
     // One more than a file keeps something for, of each kind.
-    let streams = (0..=limits::RESUMABLE_BLOCKS).flat_map(|round| {
-        let zlib = ZlibBlock::new(at(3 * round, &zlib(&content)), PIECE).unwrap();
-        let bzip2 = Bzip2Blocks::new(at(3 * round + 1, &bzip2(&content)), PIECE);
+    let streams = (0..=limits::RESUMABLE_BLOCKS).flat_map(|round| -> [Box<dyn Pieces>; 3] {
+        let zlib = at(3 * round, &zlib(&content));
+        let bzip2 = at(3 * round + 1, &bzip2(&content));
         let codec = StreamCodec::Zstd;
-        let zstd = Stream::new(at(3 * round + 2, &stream(codec, &content)), codec, PIECE);
+        let zstd = at(3 * round + 2, &stream(codec, &content));
         [
-            StreamPieces::new(zlib, &resumables),
-            StreamPieces::new(bzip2, &resumables),
-            StreamPieces::new(zstd, &resumables),
+            Box::new(ZlibBlock::new(zlib, PIECE, kept()).unwrap()),
+            Box::new(Bzip2Block::new(bzip2, PIECE, kept())),
+            Box::new(StreamBlock::new(zstd, codec, PIECE, kept())),
         ]
     });
-    let streams: Vec<StreamPieces> = streams.collect();
+    let streams: Vec<Box<dyn Pieces>> = streams.collect();
     let piece = usize::try_from(PIECE.get()).unwrap();
     for number in [2, 1, 4] {
         for stream in &streams {
             let start = number * piece;
             let expected = &content[start..content.len().min(start + piece)];
-            let decoded = stream.decode(u64::try_from(number).unwrap()).unwrap();
+            let decoded = stream.decode_alone(u64::try_from(number).unwrap()).unwrap();
             assert!(*decoded == *expected, "{stream:?}, piece {number}");
         }
     }
@@ -593,7 +593,7 @@ fn block_pieces(code: &[u8; 4], stored: &[u8], decoded: usize) -> Result<Arc<dyn
     file.extend(stored);
     let source: SharedSource = Arc::new(MemorySource::new(file));
     let block = Block::read(&*source, 0).unwrap();
-    pieces(&source, &block, &Kept::default())
+    pieces(&source, &block, &BlockCaches::of(&SharedTables::default()))
 }
 
 #[test]
@@ -614,11 +614,11 @@ fn the_code_and_the_first_bytes_say_the_framing() {
     ] {
         let pieces = block_pieces(code, &stored, 300).unwrap();
         assert_eq!(
-            pieces.decode(0),
+            pieces.decode_alone(0),
             Ok(b"abc".repeat(100).into()),
             "{pieces:?}"
         );
-        assert_eq!(pieces.decode(1), Err(Error::NotFound), "{pieces:?}");
+        assert_eq!(pieces.decode_alone(1), Err(Error::NotFound), "{pieces:?}");
     }
 }
 
@@ -635,12 +635,15 @@ fn long_blocks_are_decoded_in_pieces() {
         assert_eq!(pieces.piece_bytes(), Ok(1 << 20));
         assert_eq!(pieces.bytes(), limits::WHOLE_BLOCK + 7);
         assert_eq!(
-            pieces.decode(16),
+            pieces.decode_alone(16),
             Ok(b"the end".to_vec().into()),
             "{pieces:?}"
         );
-        assert!(pieces.decode(3).unwrap()[..] == [0; 1 << 20], "{pieces:?}");
-        assert_eq!(pieces.decode(17), Err(Error::NotFound), "{pieces:?}");
+        assert!(
+            pieces.decode_alone(3).unwrap()[..] == [0; 1 << 20],
+            "{pieces:?}"
+        );
+        assert_eq!(pieces.decode_alone(17), Err(Error::NotFound), "{pieces:?}");
     }
 }
 
@@ -660,7 +663,11 @@ fn a_block_that_is_stored_in_far_too_many_bytes_is_not_read_whole() {
     ] {
         for length in [stored.len(), stored.len() + 100, 2 << 20] {
             let pieces = block_pieces(code, &lengthened(&stored, length), 8).unwrap();
-            assert_eq!(pieces.decode(0), Ok(content.clone().into()), "{pieces:?}");
+            assert_eq!(
+                pieces.decode_alone(0),
+                Ok(content.clone().into()),
+                "{pieces:?}"
+            );
             assert!(pieces.stored_at_once().unwrap() <= limits::BLOCK_PIECE.get());
         }
         let most = surplus + 16 * content.len();

@@ -1,12 +1,12 @@
 //! Blocks that are decoded in one piece.
 
-use crate::asdf::compression::Encoded;
-use crate::asdf::compression::codec::StreamCodec;
+use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::stream::codec::StreamCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::Pieces;
+use crate::model::storage::{Help, Pieces};
 use crate::wire::{to_u64, to_usize};
 
 /// What decodes a block at once.
@@ -94,7 +94,7 @@ impl Pieces for Whole {
         self.encoded.stored
     }
 
-    fn decode(&self, piece: u64) -> Result<Buffer> {
+    fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
         if piece > 0 {
             return Err(Error::NotFound);
         }

@@ -4,7 +4,7 @@
 //! A read costs the way from the checkpoint before it, the first one the way from the beginning.
 
 use std::num::NonZeroU64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::{
@@ -13,12 +13,12 @@ use miniz_oxide::inflate::core::inflate_flags::{
 };
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
-use crate::asdf::compression::Encoded;
-use crate::asdf::compression::resumable::Resumable;
+use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::resumes::Resumes;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, IsWanted, still};
+use crate::model::storage::{Help, IsWanted, Pieces, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
@@ -47,7 +47,7 @@ pub struct ZlibBlock {
     piece: u64,
     /// Pieces from one checkpoint to the next.
     distance: u64,
-    progress: Mutex<Progress>,
+    resumes: Arc<Resumes>,
 }
 
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl ZlibBlock {
     ///
     /// # Errors
     /// `Corrupt` where so few bytes cannot hold so many.
-    pub fn new(encoded: Encoded, piece: NonZeroU64) -> Result<Self> {
+    pub fn new(encoded: Encoded, piece: NonZeroU64, resumes: Arc<Resumes>) -> Result<Self> {
         // A saturated product is more than any length.
         if encoded.decoded > encoded.stored.saturating_mul(EXPANSION) {
             return Err(encoded.corrupt("block: data_size is more than its bytes can hold"));
@@ -91,7 +91,7 @@ impl ZlibBlock {
             encoded,
             piece: piece.get(),
             distance: pieces.div_ceil(CHECKPOINTS).max(LEAST_DISTANCE),
-            progress: Mutex::default(),
+            resumes,
         })
     }
 
@@ -199,26 +199,31 @@ impl ZlibBlock {
     }
 }
 
-impl Resumable for ZlibBlock {
-    fn encoded(&self) -> &Encoded {
-        &self.encoded
+impl Pieces for ZlibBlock {
+    fn bytes(&self) -> u64 {
+        self.encoded.decoded
     }
 
-    fn piece_bytes(&self) -> u64 {
-        self.piece
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(self.piece)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.encoded.stored
+    }
+
+    fn is_sequential(&self) -> bool {
+        true
     }
 
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut position = self.nearest(&mut progress, piece);
-        let bytes = self.forward(&mut position, piece, &mut progress.checkpoints, help);
-        progress.last = Some(position);
-        bytes
-    }
-
-    fn forget(&self) {
-        if let Ok(mut progress) = self.progress.try_lock() {
-            *progress = Progress::default();
-        }
+        self.encoded.check_piece(piece, self.piece)?;
+        self.resumes
+            .with(self.encoded.offset, |progress: &mut Progress| {
+                let mut position = self.nearest(progress, piece);
+                let bytes = self.forward(&mut position, piece, &mut progress.checkpoints, help);
+                progress.last = Some(position);
+                bytes
+            })
     }
 }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::asdf::compression::Encoded;
-use crate::asdf::compression::codec::XZ_MAGIC;
-use crate::asdf::compression::lzma2::Chunks;
-use crate::asdf::compression::parts::{Part, PartList};
+use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::stream::codec::XZ_MAGIC;
+use crate::asdf::compression::stream::lzma2::Chunks;
+use crate::asdf::compression::stream::part_list::{Part, PartList};
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use crate::asdf::compression::Encoded;
-use crate::asdf::compression::codec::LZ4_MAGIC;
-use crate::asdf::compression::parts::PartList;
+use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::stream::codec::LZ4_MAGIC;
+use crate::asdf::compression::stream::part_list::PartList;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::filter::{self, Length};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::asdf::compression::Encoded;
-use crate::asdf::compression::parts::PartList;
+use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::stream::part_list::PartList;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;

@@ -1,6 +1,6 @@
 //! The places in a bzip2 stream where its blocks begin: marks of 48 bits that stand at any bit.
 
-use crate::asdf::compression::Encoded;
+use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -10,7 +10,7 @@ use crate::wire::to_u64;
 const BLOCK: u64 = 0x3141_5926_5359;
 
 /// What stands after the last block (those of its square root).
-pub const END: u64 = 0x1772_4538_5090;
+pub(super) const END: u64 = 0x1772_4538_5090;
 
 const MARK_BITS: u32 = 48;
 const MASK: u64 = (1 << MARK_BITS) - 1;
@@ -20,16 +20,16 @@ const PIECE: u64 = 256 << 10;
 
 /// A place where a block may begin. The same bits may stand within a block: what follows tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub(super) struct Mark {
     /// In bits from the start of the stream.
-    pub bit: u64,
+    pub(super) bit: u64,
     /// Whether it is the mark of the stream's end.
-    pub is_end: bool,
+    pub(super) is_end: bool,
 }
 
 /// The marks of one stream, found as far as they were asked for.
 #[derive(Debug)]
-pub struct BitMarks {
+pub(super) struct BitMarks {
     marks: Vec<Mark>,
     /// Stored bytes that were searched.
     searched: u64,
@@ -64,7 +64,12 @@ impl BitMarks {
     ///
     /// # Errors
     /// `Io` as the stream cannot be read, `Limit` for too many marks.
-    pub fn get(&mut self, number: usize, encoded: &Encoded, until: u64) -> Result<Option<Mark>> {
+    pub(super) fn get(
+        &mut self,
+        number: usize,
+        encoded: &Encoded,
+        until: u64,
+    ) -> Result<Option<Mark>> {
         let until = until.min(encoded.stored);
         while self.marks.len() <= number && self.searched < until {
             if self.marks.len() >= limits::BLOCK_CHUNKS {
@@ -81,7 +86,7 @@ impl BitMarks {
     }
 
     /// The mark with this number, if it was found before.
-    pub fn known(&self, number: usize) -> Option<Mark> {
+    pub(super) fn known(&self, number: usize) -> Option<Mark> {
         self.marks.get(number).copied()
     }
 

@@ -5,8 +5,7 @@ use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 use lz4_flex::frame::FrameDecoder;
 use lzma_rust2::XzReader;
 
-use crate::asdf::compression::following::Following;
-use crate::asdf::compression::whole::WholeCodec;
+use crate::asdf::compression::stream::following::Following;
 use crate::error::{Error, Result};
 use crate::filter::{self, Length};
 use crate::limits;
@@ -35,11 +34,6 @@ pub enum StreamCodec {
 }
 
 impl StreamCodec {
-    /// The codec for a block that is decoded at once.
-    pub fn whole(self) -> WholeCodec {
-        WholeCodec::Stream(self)
-    }
-
     /// Decodes a whole stream.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What a block of an .xz stream decodes to, by the headers of its LZMA2 chunks: they have the lengths
 //! that a decoder follows, whatever an index says.
 
-use crate::asdf::compression::Encoded;
+use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;

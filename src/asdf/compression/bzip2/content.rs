@@ -17,7 +17,7 @@ const LONGEST: usize = 255;
 
 /// The content of one block.
 #[derive(Debug, Default)]
-pub struct Content {
+pub(super) struct Content {
     length: u64,
     bytes: Vec<u8>,
     /// Whether runs are shortened.
@@ -28,7 +28,7 @@ pub struct Content {
 
 impl Content {
     /// Adds bytes at the end.
-    pub fn push(&mut self, part: &[u8]) {
+    pub(super) fn push(&mut self, part: &[u8]) {
         self.length = self.length.saturating_add(to_u64(part.len()));
         if !self.is_short && self.bytes.len().saturating_add(part.len()) > FLAT {
             self.is_short = true;
@@ -69,19 +69,19 @@ impl Content {
     }
 
     /// The content, to which nothing is added any more.
-    pub fn finish(mut self) -> Self {
+    pub(super) fn finish(mut self) -> Self {
         self.end_run();
         self.bytes.shrink_to_fit();
         self
     }
 
     /// Bytes of the content.
-    pub fn length(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         self.length
     }
 
     /// Bytes of memory.
-    pub fn weight(&self) -> u64 {
+    pub(super) fn weight(&self) -> u64 {
         to_u64(self.bytes.capacity())
     }
 
@@ -89,7 +89,7 @@ impl Content {
     ///
     /// # Errors
     /// `Limit` for offsets that no memory has.
-    pub fn append(&self, range: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn append(&self, range: Range<u64>, to: &mut Vec<u8>) -> Result<()> {
         let range = to_usize(range.start)?..to_usize(range.end.min(self.length))?;
         if !self.is_short {
             to.extend_from_slice(self.bytes.get(range).unwrap_or_default());

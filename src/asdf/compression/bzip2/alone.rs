@@ -1,0 +1,65 @@
+//! A block of a bzip2 stream, cut out of it and made a stream of its own.
+
+use crate::asdf::compression::bzip2::bit_marks::END;
+use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::scan;
+use crate::error::Result;
+use crate::wire::to_usize;
+
+/// A stream of one block.
+pub(super) struct Alone {
+    pub(super) stream: Vec<u8>,
+    /// The block's checksum, and so the stream's.
+    pub(super) sum: u32,
+}
+
+impl Alone {
+    /// The block that stands from bit `from` to bit `to` of the stream.
+    pub(super) fn cut(encoded: &Encoded, from: u64, to: u64) -> Result<Self> {
+        let Alone { mut stream, sum } = Alone::open(encoded, from, to)?;
+        let over = u32::try_from(to.saturating_sub(from) % 8).unwrap_or(0);
+        let rest = match over {
+            0 => 0,
+            _ => stream.pop().unwrap_or(0),
+        };
+        let tail = u128::from(END) << 80 | u128::from(sum) << 48;
+        let tail = tail.wrapping_shr(over) | u128::from(rest) << 120;
+        stream.extend_from_slice(&tail.to_be_bytes());
+        Ok(Alone { stream, sum })
+    }
+
+    /// The same, without the end of the stream.
+    pub(super) fn open(encoded: &Encoded, from: u64, to: u64) -> Result<Self> {
+        let at = encoded.offset;
+        let mut stream = scan::piece(&*encoded.source, at..at.saturating_add(4))?;
+        if !matches!(stream.as_slice(), [b'B', b'Z', b'h', b'1'..=b'9']) {
+            return Err(encoded.corrupt("bzip2: no header"));
+        }
+        let block = bits(encoded, from, to)?;
+        let sum = block.get(6..10).and_then(|sum| sum.try_into().ok());
+        let sum = u32::from_be_bytes(sum.unwrap_or_default());
+        stream.extend_from_slice(&block);
+        Ok(Alone { stream, sum })
+    }
+}
+
+/// Bits `from..to` of the stream; those that fill up the last byte are zero.
+pub(super) fn bits(encoded: &Encoded, from: u64, to: u64) -> Result<Vec<u8>> {
+    let first = encoded.offset.saturating_add(from / 8);
+    let end = encoded.offset.saturating_add(to.div_ceil(8));
+    let end = end.min(encoded.offset.saturating_add(encoded.stored));
+    let mut bytes = scan::piece(&*encoded.source, first..end)?;
+    let shift = u32::try_from(from % 8).unwrap_or(0);
+    let mut before = 0_u8;
+    for byte in bytes.iter_mut().rev() {
+        let pair = u16::from_be_bytes([*byte, before]).wrapping_shl(shift);
+        before = std::mem::replace(byte, pair.to_be_bytes()[0]);
+    }
+    let count = to.saturating_sub(from);
+    bytes.truncate(to_usize(count.div_ceil(8))?);
+    let over = u32::try_from(count % 8).unwrap_or(0);
+    if let (1.., Some(last)) = (over, bytes.last_mut()) {
+        *last &= 0xff_u8.wrapping_shl(8_u32.wrapping_sub(over));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,56 @@
+//! What it takes to decode a block on from where it was left, for the blocks of a file used last.
+
+use std::any::Any;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
+
+use crate::limits;
+
+type State = Box<dyn Any + Send>;
+
+/// The states of [`limits::RESUMABLE_BLOCKS`] blocks, by the offsets of their stored bytes. Only the block
+/// itself knows what its state is.
+pub struct Resumes(Mutex<LruCache<u64, State>>);
+
+impl Default for Resumes {
+    fn default() -> Self {
+        Resumes(Mutex::new(LruCache::unbounded()))
+    }
+}
+
+impl std::fmt::Debug for Resumes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Resumes")
+    }
+}
+
+impl Resumes {
+    /// Lets `decode` work on the state of a block, or on that of its beginning where none is kept.
+    /// The array engine lets one at a time decode a block, so that the state is not missed.
+    pub fn with<S, R>(&self, offset: u64, decode: impl FnOnce(&mut S) -> R) -> R
+    where
+        S: Any + Send + Default,
+    {
+        let state = self.states().pop(&offset);
+        let state = state.and_then(|state| state.downcast().ok());
+        let mut state: Box<S> = state.unwrap_or_default();
+        let result = decode(&mut state);
+        // Dropped here, where the states are not locked.
+        drop(self.put(offset, state));
+        result
+    }
+
+    /// Keeps a state; gives those that have no room beside it.
+    fn put(&self, offset: u64, state: State) -> [Option<State>; 2] {
+        let mut states = self.states();
+        let before = states.put(offset, state);
+        let is_full = states.len() > limits::RESUMABLE_BLOCKS;
+        let oldest = if is_full { states.pop_lru() } else { None };
+        [before, oldest.map(|(_, state)| state)]
+    }
+
+    fn states(&self) -> MutexGuard<'_, LruCache<u64, State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

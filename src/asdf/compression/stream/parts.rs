@@ -1,0 +1,103 @@
+//! Finds the parts of a stream, and decodes it from one of them on.
+
+use std::io::{self, BufReader, Cursor, Read};
+use std::sync::Arc;
+
+use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::stream::codec::{Decoder, Stored, StreamCodec};
+use crate::asdf::compression::stream::part_list::{Part, PartList};
+use crate::asdf::compression::stream::{lz4_frames, xz_streams, zstd_frames};
+use crate::error::{Error, Result};
+use crate::wire::to_u64;
+
+/// The parts of a stream, one after another, or none where it has no index that can be trusted.
+///
+/// # Errors
+/// `Io` as the stream cannot be read.
+pub fn find(encoded: &Encoded, codec: StreamCodec) -> Result<Arc<[Part]>> {
+    let parts = match codec {
+        StreamCodec::Zstd => zstd_frames::parts(encoded)?,
+        StreamCodec::Lz4Frame => lz4_frames::parts(encoded)?,
+        StreamCodec::Xz => xz_streams::parts(encoded)?,
+    };
+    let list = parts.and_then(PartList::finish);
+    Ok(list.unwrap_or_default())
+}
+
+/// The content from one part on.
+pub struct PartsReader {
+    encoded: Encoded,
+    codec: StreamCodec,
+    parts: Arc<[Part]>,
+    next: usize,
+    current: Option<Current>,
+}
+
+struct Current {
+    decoder: Decoder<'static>,
+    /// Bytes that are still to come.
+    left: u64,
+}
+
+impl PartsReader {
+    /// Begins with the part number `first`.
+    pub fn new(encoded: Encoded, codec: StreamCodec, parts: Arc<[Part]>, first: usize) -> Self {
+        PartsReader {
+            encoded,
+            codec,
+            parts,
+            next: first,
+            current: None,
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<Option<&mut Current>> {
+        if self.current.is_none() {
+            let Some(part) = self.parts.get(self.next) else {
+                return Ok(None);
+            };
+            self.next = self.next.saturating_add(1);
+            let source = Arc::clone(&self.encoded.source);
+            let (length, tail) = match self.codec {
+                StreamCodec::Xz => (xz_streams::padded(part.stored), xz_streams::tail(part)),
+                _ => (part.stored, Vec::new()),
+            };
+            let stored = Stored::new(source, part.offset, length);
+            let head = Cursor::new(Arc::clone(&part.head));
+            let stored = head.chain(stored).chain(Cursor::new(tail));
+            let decoder = self.codec.part_decoder(BufReader::new(stored));
+            self.current = Some(Current {
+                decoder: decoder.map_err(io::Error::other)?,
+                left: part.decoded,
+            });
+        }
+        Ok(self.current.as_mut())
+    }
+}
+
+impl Read for PartsReader {
+    /// Checks the end of a part, where its own checksum stands, before it gives its last bytes.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let at = self.encoded.offset;
+        let other_length =
+            || io::Error::other(Error::corrupt("block: a part of another length", at));
+        let Some(current) = self.begin()? else {
+            return Ok(0);
+        };
+        let most = usize::try_from(current.left).unwrap_or(usize::MAX);
+        let most = buffer.len().min(most);
+        let room = buffer.get_mut(..most).unwrap_or_default();
+        let read = current.decoder.read(room)?;
+        if read == 0 && most > 0 {
+            return Err(other_length());
+        }
+        current.left = current.left.saturating_sub(to_u64(read));
+        if current.left == 0 {
+            if current.decoder.read(&mut [0])? > 0 {
+                return Err(other_length());
+            }
+            self.current = None;
+        }
+        Ok(read)
+    }
+}
