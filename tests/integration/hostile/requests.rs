@@ -16,7 +16,7 @@ use super::hdf5::*;
 use super::tree::*;
 use super::values::{attribute_record, heap_of, with_dense_attributes};
 
-const MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 1 });
+const MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
 /// So many, or a twentieth.
 pub(super) const fn many(count: usize) -> usize {
