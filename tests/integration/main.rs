@@ -21,6 +21,7 @@ mod hostile;
 mod inspect;
 mod layering;
 mod lines;
+mod long;
 mod neighbours;
 mod policy;
 mod random;

@@ -6,13 +6,17 @@
 use crate::harness::{H5FS, LONG, Mount, run, script};
 
 const SEED: &str = "1";
-const COUNT: &str = "400";
 
 #[test]
-fn random_files_are_served_as_h5py_reads_them() {
+fn a_hundred_files_are_served_as_h5py_reads_them() {
+    are_served_as_h5py_reads_them(100);
+}
+
+/// So many files, unless the environment asks for another number.
+pub(crate) fn are_served_as_h5py_reads_them(count: u32) {
     let chosen = |name: &str, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
     let seed = chosen("H5FS_RANDOM_SEED", SEED);
-    let count = chosen("H5FS_RANDOM_COUNT", COUNT);
+    let count = chosen("H5FS_RANDOM_COUNT", &count.to_string());
     let files = tempfile::tempdir().expect("temporary directory");
     let mount = Mount::prepare();
     let mut check = script("random_check.py");

@@ -387,8 +387,7 @@ fn large_virtual_datasets_that_are_described_at_the_same_time() {
 
 /// Virtual datasets that take 16 MiB each while they are open, more than there is room for: those that are opened are read,
 /// and once one is closed another can be.
-#[test]
-fn many_large_virtual_datasets_that_are_open_at_once() {
+pub(crate) fn many_large_virtual_datasets_that_are_open_at_once() {
     let (_directory, source) = large_sets(20);
     let names: Vec<[u8; 1]> = (b'a'..=b't').map(|name| [name]).collect();
     let mount = mounted(&source);
@@ -690,34 +689,45 @@ fn many_anchors(count: usize) -> String {
     (0..count).map(|i| format!("- &a{i} 1\n")).collect()
 }
 
-/// Trees of the most nodes, and of the longest text, which are read again each time that the file has changed.
-#[test]
-fn the_largest_trees() {
-    const CHANGES: u64 = 2;
+/// The trees of the most nodes and of the longest text, by their names.
+pub(crate) const LARGEST_TREES: [&str; 6] =
+    ["lists", "mappings", "keys", "anchors", "literal", "quoted"];
+
+fn largest_tree(name: &str) -> String {
     let nodes = limits::TREE_NODES - 64;
     let bytes = usize::try_from(limits::TREE_BYTES).expect("memory") - 256;
-    let keys: String = (0..nodes / 2).map(|i| format!("k{i}: 1, ")).collect();
-    let trees = [
-        ("lists", format!("[{}end]", "[x], ".repeat(nodes / 2))),
-        ("mappings", format!("[{}end]", "{k: 1}, ".repeat(nodes / 3))),
-        ("keys", format!("{{{keys}end: 1}}")),
-        ("anchors", many_anchors(limits::TREE_ANCHORS)),
-        ("literal", format!("a: |\n{}", "  x\n".repeat(bytes / 4))),
-        ("quoted", format!("a: '{}'", "x".repeat(bytes))),
-    ];
-    for (name, tree) in trees {
+    let keys = || (0..nodes / 2).map(|i| format!("k{i}: 1, "));
+    match name {
+        "lists" => format!("[{}end]", "[x], ".repeat(nodes / 2)),
+        "mappings" => format!("[{}end]", "{k: 1}, ".repeat(nodes / 3)),
+        "keys" => format!("{{{}end: 1}}", keys().collect::<String>()),
+        "anchors" => many_anchors(limits::TREE_ANCHORS),
+        "literal" => format!("a: |\n{}", "  x\n".repeat(bytes / 4)),
+        "quoted" => format!("a: '{}'", "x".repeat(bytes)),
+        _ => panic!("no tree {name}"),
+    }
+}
+
+#[test]
+fn a_tree_of_the_most_keys_and_one_of_the_longest_text() {
+    largest_trees(&["keys", "quoted"], 1);
+}
+
+/// Trees that are read again each time that the file has changed.
+pub(crate) fn largest_trees(names: &[&str], changes: u64) {
+    for name in names {
         let directory = tempfile::tempdir().expect("temporary directory");
         let source = directory.path().join(name);
-        fs::write(&source, file(tree, &[])).expect(name);
+        fs::write(&source, file(largest_tree(name), &[])).expect("write");
         let mount = mounted(&source);
-        for change in 0..=CHANGES {
+        for change in 0..=changes {
             let day = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400 * change);
-            let changed = File::options().append(true).open(&source).expect(name);
-            changed.set_modified(day).expect(name);
+            let changed = File::options().append(true).open(&source).expect("open");
+            changed.set_modified(day).expect("set the time");
             drop(changed);
             let root = || fs::metadata(mount.at("")).and_then(|root| root.modified());
             eventually(MOUNT_LIMIT, name, || root().is_ok_and(|time| time == day));
-            let first = fs::read_dir(mount.at("")).expect(name).next();
+            let first = fs::read_dir(mount.at("")).expect("listing").next();
             assert!(first.is_some_and(|first| first.is_ok()), "{name}");
         }
         keeps_its_promise(&mount, &source);

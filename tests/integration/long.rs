@@ -1,0 +1,35 @@
+//! Searches and extremes that take minutes. `scripts/test --long` runs them, and so does CI; other
+//! runs pass over them.
+
+use crate::hostile::{memory, mutants};
+use crate::{corpus, random};
+
+#[test]
+#[ignore = "takes a minute: scripts/test --long"]
+fn ten_thousand_mutants() {
+    mutants::search(10_000);
+}
+
+#[test]
+#[ignore = "takes half a minute: scripts/test --long"]
+fn four_hundred_random_files() {
+    random::are_served_as_h5py_reads_them(400);
+}
+
+#[test]
+#[ignore = "takes half a minute: scripts/test --long"]
+fn hdf5_files_of_the_corpus_conform() {
+    corpus::hdf5_files_conform();
+}
+
+#[test]
+#[ignore = "takes half a minute: scripts/test --long"]
+fn the_largest_trees() {
+    memory::largest_trees(&memory::LARGEST_TREES, 2);
+}
+
+#[test]
+#[ignore = "takes half a minute: scripts/test --long"]
+fn many_large_virtual_datasets_that_are_open_at_once() {
+    memory::many_large_virtual_datasets_that_are_open_at_once();
+}
