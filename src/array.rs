@@ -31,17 +31,17 @@ mod stored;
 mod strided;
 mod turns;
 mod virtual_array;
-pub mod vlen;
+pub(crate) mod vlen;
 mod wish;
 
-pub use allocation::Allocation;
-pub use bytes::Bytes;
-pub use cache::CacheSize;
-pub use engine::{Engine, Statistics};
-pub use held::Held;
-pub use prefetch::Stream;
-pub use reader::Reader;
-pub use wish::{Wish, Wishes};
+pub(crate) use allocation::Allocation;
+pub(crate) use bytes::Bytes;
+pub(crate) use cache::CacheSize;
+pub(crate) use engine::Engine;
+pub(crate) use held::Held;
+pub(crate) use prefetch::Stream;
+pub(crate) use reader::Reader;
+pub(crate) use wish::{Wish, Wishes};
 
 #[cfg(test)]
 mod tests;

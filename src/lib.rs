@@ -10,8 +10,8 @@
 //! |---|---|---|
 //! | 8 | [`cli`] | the command: arguments, supervisor, worker and its cage, commands without a mount, logging |
 //! | 7 | [`fs`] | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
-//! | 6 | [`view`] | what a file of the mount holds: a length and a `read_at` |
-//! | 5 | [`array`](mod@array) | a byte range of an array: chunks, cache, prefetch, gather |
+//! | 6 | `view` | what a file of the mount holds: a length and a `read_at` |
+//! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
 //! | 4 | [`hdf5`], [`asdf`], [`detect`] | the formats; they hand up descriptions, never import each other |
 //! | 3 | [`filter`] | codecs: bytes to bytes, output bounded |
 //! | 2 | [`model`] | what both formats speak |
@@ -20,7 +20,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod array;
+mod array;
 pub mod asdf;
 pub mod cli;
 pub mod detect;
@@ -32,5 +32,5 @@ pub mod limits;
 pub mod memory;
 pub mod model;
 pub mod source;
-pub mod view;
+mod view;
 pub mod wire;

@@ -3,25 +3,25 @@
 //! A view is made for each open file, so it may hold what belongs to one reader: a prefetch stream,
 //! the place in a text that is produced from front to back.
 
-pub mod attribute_file;
-pub mod attributes;
-pub mod chunks;
-pub mod csv;
-pub mod elements;
-pub mod json;
-pub mod ndl;
-pub mod npy;
-pub mod raw;
-pub mod selected;
-pub mod streamed;
-pub mod text;
-pub mod variable_length;
+pub(crate) mod attribute_file;
+pub(crate) mod attributes;
+pub(crate) mod chunks;
+pub(crate) mod csv;
+pub(crate) mod elements;
+pub(crate) mod json;
+pub(crate) mod ndl;
+pub(crate) mod npy;
+pub(crate) mod raw;
+pub(crate) mod selected;
+pub(crate) mod streamed;
+pub(crate) mod text;
+pub(crate) mod variable_length;
 
 use crate::array::{Bytes, Wish};
 use crate::error::Result;
 
 /// The content of one open file.
-pub trait View: Send + Sync {
+pub(crate) trait View: Send + Sync {
     /// Bytes of the whole content, `None` where only its end tells.
     fn length(&self) -> Option<u64>;
 

@@ -13,7 +13,7 @@ use crate::model::storage::Chunked;
 ///
 /// A hole is where every byte is known to read as zero: nothing is stored there and the fill value is zero.
 #[derive(Debug, Clone)]
-pub struct Allocation {
+pub(crate) struct Allocation {
     /// Bytes in the file, after all filters; extrapolated where the array has more chunks than are
     /// counted.
     pub stored_bytes: u64,
@@ -92,13 +92,13 @@ impl Allocation {
     }
 
     /// The first offset, from `offset` on, that may hold anything but zero; `None` if there is none.
-    pub fn data_at(&self, offset: u64) -> Option<u64> {
+    pub(crate) fn data_at(&self, offset: u64) -> Option<u64> {
         let next = self.data.partition_point(|range| range.end <= offset);
         self.data.get(next).map(|range| range.start.max(offset))
     }
 
     /// The first offset, from `offset` on, that lies in a hole; the array's end counts as one.
-    pub fn hole_at(&self, offset: u64) -> u64 {
+    pub(crate) fn hole_at(&self, offset: u64) -> u64 {
         let next = self.data.partition_point(|range| range.end <= offset);
         match self.data.get(next) {
             Some(range) if range.start <= offset => range.end,
@@ -107,7 +107,7 @@ impl Allocation {
     }
 
     /// Whether every byte is known to be zero.
-    pub fn is_hole(&self) -> bool {
+    pub(crate) fn is_hole(&self) -> bool {
         self.data.is_empty()
     }
 }

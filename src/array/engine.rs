@@ -27,7 +27,7 @@ use crate::source::SharedSource;
 const SEQUENTIAL_DEPTH: u64 = 1;
 
 /// Cache and decode threads, one for each mount. The threads end when it is dropped.
-pub struct Engine {
+pub(crate) struct Engine {
     pub(super) shared: Arc<Shared>,
     /// The sources of virtual arrays, by the number of their part.
     pub(super) sources: Arc<SharedLru<usize, Arc<Source>>>,
@@ -70,7 +70,7 @@ pub(super) enum Found {
 
 /// What the engine has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Statistics {
+pub(crate) struct Statistics {
     /// Bytes of decoded chunks that are kept.
     pub cache_bytes: u64,
     /// The most that are kept.
@@ -88,7 +88,7 @@ pub struct Statistics {
 impl Engine {
     /// An engine that keeps decoded chunks in a cache of this size, with `threads` (one at least) threads
     /// that decode ahead; what is decoded at a time takes no more memory than so many of the largest chunks.
-    pub fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
+    pub(crate) fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
         let shared = Arc::new(Shared {
             cache: Cache::new(cache_size.into()),
@@ -112,12 +112,12 @@ impl Engine {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) where all that is open takes too much.
-    pub fn hold(&self, bytes: u64) -> Result<Held> {
+    pub(crate) fn hold(&self, bytes: u64) -> Result<Held> {
         self.holdings.hold(bytes)
     }
 
     /// What has been done so far.
-    pub fn statistics(&self) -> Statistics {
+    pub(crate) fn statistics(&self) -> Statistics {
         let counts = self.shared.cache.counts();
         Statistics {
             cache_bytes: counts.bytes,

@@ -12,7 +12,7 @@ pub(super) struct Holdings(AtomicU64);
 
 /// Bytes that are taken until this is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub(crate) struct Held {
     holdings: Arc<Holdings>,
     bytes: Mutex<u64>,
 }
@@ -49,7 +49,7 @@ impl Held {
     ///
     /// # Errors
     /// `Io` (`OutOfMemory`) where others have too many already; it is as many as before then.
-    pub fn resize(&self, bytes: u64) -> Result<()> {
+    pub(crate) fn resize(&self, bytes: u64) -> Result<()> {
         let mut held = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         match bytes.checked_sub(*held) {
             Some(0) => return Ok(()),

@@ -11,7 +11,7 @@ use crate::array::wish::Wishes;
 ///
 /// The kernel sends the requests of one sequential reader in parallel, so they may arrive a little out of order.
 #[derive(Default)]
-pub struct Stream {
+pub(crate) struct Stream {
     progress: Mutex<Progress>,
     wishes: Wishes,
     room: OnceLock<Room>,
@@ -58,7 +58,7 @@ const DISORDER: u64 = 4;
 
 impl Stream {
     /// A file that has just been opened.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Stream::default()
     }
 

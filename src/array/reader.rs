@@ -18,7 +18,7 @@ use crate::model::array::{Mappings, Storage};
 
 /// The bytes of one array; shared by all who have it open.
 #[derive(Debug)]
-pub struct Reader {
+pub(crate) struct Reader {
     array: Arc<Array>,
     length: u64,
     content: Content,
@@ -42,7 +42,7 @@ impl Reader {
     /// Why the storage is not readable, as the description says; `Unsupported` for a filter that cannot
     /// be undone; `Corrupt` where the description contradicts itself; `Limit` for pieces of a block
     /// over the limit; `Io` (`OutOfMemory`) where the descriptions of all that is open take too much.
-    pub fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
+    pub(crate) fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
         Self::at_depth(engine, array, 0)
     }
 
@@ -65,12 +65,12 @@ impl Reader {
     }
 
     /// The description.
-    pub fn array(&self) -> &Arc<Array> {
+    pub(crate) fn array(&self) -> &Arc<Array> {
         &self.array
     }
 
     /// Bytes of all elements.
-    pub fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
@@ -78,7 +78,7 @@ impl Reader {
     ///
     /// # Errors
     /// As a part of them cannot be read or decoded; never zeros in its stead.
-    pub fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+    pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
         self.read_in(None, offset, length, &Wish::default())
     }
 
@@ -88,7 +88,7 @@ impl Reader {
     /// # Errors
     /// As `read`; [`Error::unwanted`](crate::error::Error::unwanted) once the wish does not hold
     /// any more.
-    pub fn read_in(
+    pub(crate) fn read_in(
         &self,
         stream: Option<&Stream>,
         offset: u64,
@@ -111,7 +111,12 @@ impl Reader {
     ///
     /// # Errors
     /// As `read`.
-    pub fn read_now(&self, stream: &Stream, offset: u64, length: usize) -> Result<Option<Bytes>> {
+    pub(crate) fn read_now(
+        &self,
+        stream: &Stream,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Bytes>> {
         let end = self.end(offset, length);
         if offset >= end {
             return Ok(Some(Bytes::from(Vec::new())));
@@ -128,7 +133,7 @@ impl Reader {
     }
 
     /// Whether reading it may take long for each byte: it is decoded.
-    pub fn is_encoded(&self) -> bool {
+    pub(crate) fn is_encoded(&self) -> bool {
         match &self.content {
             Content::Stored(stored) => stored.is_encoded(),
             Content::Strided(_) | Content::Virtual(_) => true,
@@ -139,7 +144,7 @@ impl Reader {
     ///
     /// # Errors
     /// As `read`.
-    pub fn read_all(&self, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
+    pub(crate) fn read_all(&self, visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         const PART: u64 = 1 << 20;
         let piece = match &self.content {
             Content::Stored(stored) => stored.chunk_bytes().unwrap_or(1).min(limits::CHUNK_BYTES),
@@ -156,7 +161,7 @@ impl Reader {
     ///
     /// # Errors
     /// As the chunk index is damaged.
-    pub fn allocation(&self) -> Result<Allocation> {
+    pub(crate) fn allocation(&self) -> Result<Allocation> {
         if let Some(known) = self.allocation.get() {
             return Ok(known.clone());
         }

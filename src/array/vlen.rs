@@ -22,7 +22,7 @@ const BLOCK: u64 = 4096;
 const FIRST: u64 = 64;
 
 /// The content of a variable-length array.
-pub struct VariableLength {
+pub(crate) struct VariableLength {
     reader: Arc<Reader>,
     container: Arc<dyn Container>,
     content: Content,
@@ -42,7 +42,7 @@ enum Content {
 
 /// Where a read ended, so that the next one need not look for its place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     element: u64,
     /// Offset at which that element begins, in bytes.
     start: u64,
@@ -50,7 +50,7 @@ pub struct Place {
 
 impl VariableLength {
     /// Whether an array is of variable length as a whole.
-    pub fn is_made_of(array: &Array) -> bool {
+    pub(crate) fn is_made_of(array: &Array) -> bool {
         Content::of(array).is_some()
     }
 
@@ -58,7 +58,7 @@ impl VariableLength {
     ///
     /// # Errors
     /// `Limit` for more elements than are counted.
-    pub fn new(reader: Arc<Reader>, container: Arc<dyn Container>) -> Result<Option<Self>> {
+    pub(crate) fn new(reader: Arc<Reader>, container: Arc<dyn Container>) -> Result<Option<Self>> {
         let Some(content) = Content::of(reader.array()) else {
             return Ok(None);
         };
@@ -81,17 +81,17 @@ impl VariableLength {
     ///
     /// # Errors
     /// As an element, or what it points to, cannot be read.
-    pub fn length(&self) -> Result<u64> {
+    pub(crate) fn length(&self) -> Result<u64> {
         Ok(self.starts()?.last().copied().unwrap_or(0))
     }
 
     /// The number of elements.
-    pub fn elements(&self) -> u64 {
+    pub(crate) fn elements(&self) -> u64 {
         self.elements
     }
 
     /// Bytes of memory that it keeps to find where elements begin.
-    pub fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         self.elements / BLOCK * size_of::<u64>() as u64
     }
 
@@ -99,7 +99,7 @@ impl VariableLength {
     ///
     /// # Errors
     /// As an element that the range touches, or what it points to, cannot be read.
-    pub fn read(&self, offset: u64, length: usize, place: &mut Place) -> Result<Vec<u8>> {
+    pub(crate) fn read(&self, offset: u64, length: usize, place: &mut Place) -> Result<Vec<u8>> {
         let starts = self.starts()?;
         let end = offset
             .saturating_add(length as u64)
@@ -153,7 +153,7 @@ impl VariableLength {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn offsets(&self, first: u64, count: u64) -> Result<Vec<u64>> {
+    pub(crate) fn offsets(&self, first: u64, count: u64) -> Result<Vec<u64>> {
         let starts = self.starts()?;
         let last = first.saturating_add(count).min(self.elements + 1);
         let mut offsets = Vec::with_capacity(last.saturating_sub(first) as usize);

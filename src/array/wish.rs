@@ -11,11 +11,11 @@ pub struct Wish {
 
 /// The asker's side of its wishes. They end with it.
 #[derive(Debug, Default)]
-pub struct Wishes(Arc<AtomicU64>);
+pub(crate) struct Wishes(Arc<AtomicU64>);
 
 impl Wishes {
     /// One more wish.
-    pub fn wish(&self) -> Wish {
+    pub(crate) fn wish(&self) -> Wish {
         let now = self.0.load(Ordering::Relaxed);
         Wish {
             made: Some((Arc::clone(&self.0), now)),
@@ -23,7 +23,7 @@ impl Wishes {
     }
 
     /// Takes back all that were made.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

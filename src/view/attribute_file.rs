@@ -12,7 +12,7 @@ use crate::view::text::Text;
 ///
 /// # Errors
 /// As [`value_text`].
-pub fn view(
+pub(crate) fn view(
     container: &dyn Container,
     paths: &Paths<'_>,
     content: &AttributeContent,

@@ -20,7 +20,7 @@ use crate::wire::{to_u64, to_usize};
 /// # Errors
 /// `Limit` where the text has more than [`limits::ATTRIBUTE_TEXT`]; as the container where a pointer
 /// leads nowhere.
-pub fn value_text(
+pub(crate) fn value_text(
     container: &dyn Container,
     paths: &Paths<'_>,
     content: &AttributeContent,
@@ -30,7 +30,7 @@ pub fn value_text(
 
 /// Whether the value's text has more than `limit` bytes by the number of its elements alone: those without bytes, or
 /// without text, have their line breaks still.
-pub fn has_too_many_elements(content: &AttributeContent, limit: usize) -> bool {
+pub(crate) fn has_too_many_elements(content: &AttributeContent, limit: usize) -> bool {
     let count = content.shape.elements();
     count.is_ok_and(|count| count > to_u64(limit).saturating_add(1))
 }
@@ -40,7 +40,7 @@ pub fn has_too_many_elements(content: &AttributeContent, limit: usize) -> bool {
 ///
 /// # Errors
 /// `Limit` where the text has more than `limit` bytes; else as [`value_text`].
-pub fn value_text_within(
+pub(crate) fn value_text_within(
     container: &dyn Container,
     paths: &Paths<'_>,
     content: &AttributeContent,
@@ -72,14 +72,14 @@ pub fn value_text_within(
 }
 
 /// A committed datatype's file: a YAML document with NDL's `type`.
-pub fn committed_text(datatype: &Datatype) -> Vec<u8> {
+pub(crate) fn committed_text(datatype: &Datatype) -> Vec<u8> {
     format!("type: {}\n", ndl_type(datatype)).into_bytes()
 }
 
 /// The attributes that the mount gives to a node, names without `user.`, in the order in which they are
 /// listed. `path` is the node's own, bytes as in the file. A value that is too long for an extended
 /// attribute is left out; a fill value that points to bytes elsewhere too.
-pub fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut list = List(Vec::new());
     if let Some(array) = node.array() {
         describe(array, &mut list);

@@ -17,14 +17,14 @@ use crate::model::storage::{Chunked, StoredChunk, WalkPlace};
 use crate::view::streamed::ResumableText;
 
 /// The text of an array's chunk index.
-pub struct ChunkLines(Arc<Array>);
+pub(crate) struct ChunkLines(Arc<Array>);
 
 impl ChunkLines {
     /// The text of the index of `array`; `None` where it has no chunks.
     ///
     /// # Errors
     /// Why the storage is not readable.
-    pub fn new(array: Arc<Array>) -> Result<Option<Self>> {
+    pub(crate) fn new(array: Arc<Array>) -> Result<Option<Self>> {
         if array.chunk_shape.is_none() {
             return Ok(None);
         }

@@ -14,7 +14,7 @@
 //! A compound has a column for each of its parts, `a`, `b.c`, `f[0]`, `f[1][2]`; a complex number has two.
 //! What columns hold and how wide they are, [`mod@column`] says.
 
-pub mod column;
+pub(crate) mod column;
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ use crate::view::elements::{Elements, complex_part, opened, overlap};
 use crate::wire::{to_u64, to_usize};
 
 /// The text of an array.
-pub struct Csv {
+pub(crate) struct Csv {
     elements: Elements,
     table: Table,
 }
@@ -47,7 +47,7 @@ impl Csv {
     ///
     /// # Errors
     /// `Limit` for too many columns, an element that is too long, or a text longer than a file can be.
-    pub fn new(elements: Elements) -> Result<Option<Self>> {
+    pub(crate) fn new(elements: Elements) -> Result<Option<Self>> {
         let table = Table::new(&elements.datatype, elements.dims.as_deref())?;
         Ok(table.map(|table| Csv { elements, table }))
     }
@@ -57,7 +57,7 @@ impl Csv {
 ///
 /// # Errors
 /// As [`Csv::new`].
-pub fn length(array: &Array) -> Result<Option<u64>> {
+pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
     let (datatype, dims) = opened(&array.datatype, &array.shape)?;
     let table = Table::new(&datatype, dims.as_deref())?;
     Ok(table.map(|table| table.length))

@@ -14,7 +14,7 @@ use crate::wire::{to_u64, to_usize};
 
 /// The elements of an array, or of a selection from one, as NumPy has them: dimensions of elements that
 /// are arrays stand behind the array's own.
-pub struct Elements {
+pub(crate) struct Elements {
     /// The type of one element; never an array.
     pub datatype: Datatype,
     /// The dimensions, slowest first; `None` for a null dataspace.
@@ -28,7 +28,7 @@ impl Elements {
     ///
     /// # Errors
     /// `Limit` for an array that no file can hold.
-    pub fn whole(reader: Arc<Reader>) -> Result<Self> {
+    pub(crate) fn whole(reader: Arc<Reader>) -> Result<Self> {
         let array = reader.array();
         let (datatype, dims) = opened(&array.datatype, &array.shape)?;
         Ok(Elements {
@@ -42,7 +42,7 @@ impl Elements {
     ///
     /// # Errors
     /// `NotFound` where the array has no such part; `Limit` for an array that no file can hold.
-    pub fn selected(reader: Arc<Reader>, selector: &Selector) -> Result<Self> {
+    pub(crate) fn selected(reader: Arc<Reader>, selector: &Selector) -> Result<Self> {
         let array = reader.array();
         let selection = selector.select(&array.datatype, &array.shape)?;
         Ok(Elements {
@@ -84,7 +84,7 @@ impl Elements {
 ///
 /// # Errors
 /// `Limit` for an array that no file can hold.
-pub fn opened(datatype: &Datatype, shape: &Shape) -> Result<(Datatype, Option<Vec<u64>>)> {
+pub(crate) fn opened(datatype: &Datatype, shape: &Shape) -> Result<(Datatype, Option<Vec<u64>>)> {
     let all = Selection::whole(datatype, shape.dims())?;
     let dims = (*shape != Shape::Null).then(|| all.dims());
     Ok((all.datatype, dims))
@@ -92,7 +92,7 @@ pub fn opened(datatype: &Datatype, shape: &Shape) -> Result<(Datatype, Option<Ve
 
 /// The type of either part of a complex number: of one by type, or of a compound of two floating-point
 /// numbers `r` and `i`, which is what h5py and others write.
-pub fn complex_part(datatype: &Datatype) -> Option<&Datatype> {
+pub(crate) fn complex_part(datatype: &Datatype) -> Option<&Datatype> {
     match &datatype.class {
         Class::Complex(base) => Some(base),
         Class::Compound(members) => {
@@ -123,7 +123,7 @@ fn is_boolean(datatype: &Datatype) -> bool {
 }
 
 /// The datatype with booleans and complex numbers in the place of what stands for them in HDF5.
-pub fn as_numpy_has_it(datatype: &Datatype) -> Datatype {
+pub(crate) fn as_numpy_has_it(datatype: &Datatype) -> Datatype {
     let class = match &datatype.class {
         _ if is_boolean(datatype) => Class::Bool,
         Class::Compound(members) => match complex_part(datatype) {

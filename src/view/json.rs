@@ -19,10 +19,10 @@ use crate::view::streamed::ResumableText;
 use crate::wire::to_usize;
 
 /// Finds a node's path, bytes as in the file, `None` where it has none; for as long as it is kept.
-pub type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Send + Sync>;
+pub(crate) type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Send + Sync>;
 
 /// The text of an array, which can be written from any of its elements on.
-pub struct Json {
+pub(crate) struct Json {
     elements: Elements,
     engine: Arc<Engine>,
     container: Arc<dyn Container>,
@@ -68,7 +68,7 @@ impl Json {
     ///
     /// # Errors
     /// `Limit` for elements that are too long or too many.
-    pub fn new(
+    pub(crate) fn new(
         elements: Elements,
         engine: Arc<Engine>,
         container: Arc<dyn Container>,

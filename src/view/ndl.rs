@@ -31,9 +31,9 @@ mod source;
 mod value;
 mod yaml;
 
-pub use document::Options;
-pub use progress::Progress;
-pub use source::Source;
+pub(crate) use document::Options;
+pub(crate) use progress::Progress;
+pub(crate) use source::Source;
 
 use crate::error::{Error, Result};
 use crate::model::NodeId;
@@ -45,7 +45,7 @@ use yaml::Lines;
 
 /// The document of the object `node` at `path` (names as in the file); the root group and `/` for
 /// that of the whole file.
-pub struct Description {
+pub(crate) struct Description {
     /// What it is made from.
     pub source: Source,
     /// The object.
@@ -99,7 +99,7 @@ impl Description {
     ///
     /// # Errors
     /// As `write_on`.
-    pub fn write_part(
+    pub(crate) fn write_part(
         &self,
         progress: &mut Progress,
         enough: usize,

@@ -16,7 +16,7 @@ use crate::view::elements::{Elements, as_numpy_has_it, opened, overlap};
 use crate::wire::to_u64;
 
 /// Header and elements.
-pub struct Npy {
+pub(crate) struct Npy {
     header: Vec<u8>,
     content: Box<dyn View>,
     length: u64,
@@ -27,7 +27,7 @@ impl Npy {
     ///
     /// # Errors
     /// `Limit` where it has more bytes than a file can.
-    pub fn new(elements: Elements) -> Result<Option<Self>> {
+    pub(crate) fn new(elements: Elements) -> Result<Option<Self>> {
         let Some(dims) = &elements.dims else {
             return Ok(None);
         };
@@ -46,7 +46,7 @@ impl Npy {
 ///
 /// # Errors
 /// `Limit` where it has more bytes than a file can.
-pub fn length(array: &Array) -> Result<Option<u64>> {
+pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
     let (datatype, dims) = opened(&array.datatype, &array.shape)?;
     let Some(dims) = dims else { return Ok(None) };
     match header(&datatype, &dims) {

@@ -7,14 +7,14 @@ use crate::error::Result;
 use crate::view::View;
 
 /// The elements of one array.
-pub struct Raw {
+pub(crate) struct Raw {
     reader: Arc<Reader>,
     stream: Stream,
 }
 
 impl Raw {
     /// The elements that `reader` reads.
-    pub fn new(reader: Arc<Reader>) -> Self {
+    pub(crate) fn new(reader: Arc<Reader>) -> Self {
         Raw {
             reader,
             stream: Stream::new(),

@@ -19,7 +19,7 @@ const SPAN: u64 = 1 << 20;
 const NEAR: u64 = 4096;
 
 /// Picked elements of one array.
-pub struct Selected {
+pub(crate) struct Selected {
     reader: Arc<Reader>,
     stream: Stream,
     offset: u64,
@@ -38,7 +38,7 @@ impl Selected {
     ///
     /// # Errors
     /// `Limit` where they have more bytes than a file can hold.
-    pub fn new(reader: Arc<Reader>, selection: &Selection) -> Result<Self> {
+    pub(crate) fn new(reader: Arc<Reader>, selection: &Selection) -> Result<Self> {
         let mut run = u64::from(selection.datatype.size);
         let mut axes = selection.axes.clone();
         axes.retain(|axis| axis.count != 1);

@@ -15,7 +15,7 @@ use crate::wire::{to_u64, to_usize};
 
 /// A text that is written part by part (an element, a line), and gone on with from any place
 /// between two parts.
-pub trait ResumableText: Send + Sync {
+pub(crate) trait ResumableText: Send + Sync {
     /// A place between two parts.
     type Place: Send;
 
@@ -43,7 +43,7 @@ pub trait ResumableText: Send + Sync {
 }
 
 /// An open file that shows such a text.
-pub struct Streamed<T: ResumableText> {
+pub(crate) struct Streamed<T: ResumableText> {
     text: T,
     state: Mutex<State<T::Place>>,
 }
@@ -76,7 +76,7 @@ const PIECE: usize = 64 << 10;
 
 impl<T: ResumableText> Streamed<T> {
     /// A file that shows `text`.
-    pub fn new(text: T) -> Self {
+    pub(crate) fn new(text: T) -> Self {
         Streamed {
             text,
             state: Mutex::default(),
@@ -85,7 +85,7 @@ impl<T: ResumableText> Streamed<T> {
 
     /// The text itself.
     #[cfg(test)]
-    pub fn text(&self) -> &T {
+    pub(crate) fn text(&self) -> &T {
         &self.text
     }
 

@@ -9,20 +9,20 @@ use crate::wire::{to_u64, to_usize};
 
 /// A short text; its copies share the bytes.
 #[derive(Clone)]
-pub struct Text {
+pub(crate) struct Text {
     bytes: Arc<[u8]>,
     sized: bool,
 }
 
 impl Text {
     /// A text whose length `stat` tells.
-    pub fn new(bytes: Vec<u8>) -> Self {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
         let bytes = bytes.into();
         Text { bytes, sized: true }
     }
 
     /// A text that is made anew at each open, like those of `/proc`: its length is known to none before.
-    pub fn streamed(bytes: Vec<u8>) -> Self {
+    pub(crate) fn streamed(bytes: Vec<u8>) -> Self {
         Text {
             bytes: bytes.into(),
             sized: false,

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::view::View;
 
 /// Strings with their line feeds, or the elements of sequences.
-pub struct Content {
+pub(crate) struct Content {
     array: Arc<VariableLength>,
     length: u64,
     place: Mutex<Place>,
@@ -19,7 +19,7 @@ impl Content {
     ///
     /// # Errors
     /// As an element cannot be read.
-    pub fn new(array: Arc<VariableLength>) -> Result<Self> {
+    pub(crate) fn new(array: Arc<VariableLength>) -> Result<Self> {
         let length = array.length()?;
         Ok(Content {
             array,
@@ -48,7 +48,7 @@ impl View for Content {
 }
 
 /// Where each element begins in the content, and where the last one ends: 64-bit little-endian numbers.
-pub struct Offsets {
+pub(crate) struct Offsets {
     array: Arc<VariableLength>,
 }
 
@@ -57,12 +57,12 @@ const NUMBER: u64 = 8;
 
 impl Offsets {
     /// The offsets into the content of `array`.
-    pub fn new(array: Arc<VariableLength>) -> Self {
+    pub(crate) fn new(array: Arc<VariableLength>) -> Self {
         Offsets { array }
     }
 
     /// Bytes of all numbers.
-    pub fn size(array: &VariableLength) -> u64 {
+    pub(crate) fn size(array: &VariableLength) -> u64 {
         (array.elements() + 1) * NUMBER
     }
 }

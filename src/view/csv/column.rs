@@ -29,7 +29,7 @@ const ELEMENT: u64 = limits::TEXT_ELEMENT_BYTES;
 
 /// One column.
 #[derive(Debug)]
-pub struct Column {
+pub(crate) struct Column {
     name: Vec<u8>,
     /// Where its cell begins in the text of an element.
     pub start: u64,
@@ -51,7 +51,7 @@ enum Quoting {
 
 /// The columns of one element, at least one.
 #[derive(Debug)]
-pub struct Columns {
+pub(crate) struct Columns {
     list: Vec<Column>,
     width: u64,
     /// Bytes of all names.
@@ -64,7 +64,7 @@ impl Columns {
     ///
     /// # Errors
     /// `Limit` for too many columns, or an element that is too long.
-    pub fn of(datatype: &Datatype) -> Result<Option<Self>> {
+    pub(crate) fn of(datatype: &Datatype) -> Result<Option<Self>> {
         let mut columns = Columns {
             list: Vec::new(),
             width: 0,
@@ -78,18 +78,18 @@ impl Columns {
     }
 
     /// Bytes of an element's text, separators included.
-    pub fn width(&self) -> u64 {
+    pub(crate) fn width(&self) -> u64 {
         self.width
     }
 
     /// The columns from the one on that holds byte `place` of an element's text.
-    pub fn from(&self, place: u64) -> &[Column] {
+    pub(crate) fn from(&self, place: u64) -> &[Column] {
         let before = |column: &Column| column.start + to_u64(column.width) < place;
         &self.list[self.list.partition_point(before)..]
     }
 
     /// The line of names, each as far right as its column, if it fits there.
-    pub fn header(&self) -> Vec<u8> {
+    pub(crate) fn header(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for column in &self.list {
             let mut name = Vec::new();
@@ -195,7 +195,7 @@ impl Column {
     ///
     /// # Errors
     /// `Corrupt` for an element that is shorter than its datatype.
-    pub fn write(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    pub(crate) fn write(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let bytes = element.get(self.offset..).unwrap_or_default();
         let start = out.len();
         let context = Context::without_pointers(usize::MAX);

@@ -11,7 +11,7 @@ pub(super) type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
 
 /// How far a document has come.
 #[derive(Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// What is still to be written, the next last.
     pub(super) steps: Vec<Step>,
     /// Keys that the next line stands below.

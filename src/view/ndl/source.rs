@@ -7,7 +7,7 @@ use crate::model::Container;
 use crate::view::json::SharedPaths;
 
 /// What a document is made from.
-pub struct Source {
+pub(crate) struct Source {
     /// The file.
     pub container: Arc<dyn Container>,
     /// Reads the values of arrays.
