@@ -13,6 +13,7 @@
 mod allocation;
 mod bytes;
 mod cache;
+mod cancel;
 mod chunks;
 mod convert;
 mod decode_memory;
@@ -22,7 +23,7 @@ mod fill_value;
 mod flight;
 mod gather;
 mod grid;
-mod held;
+mod held_memory;
 mod prefetch;
 mod queue;
 mod reader;
@@ -32,16 +33,15 @@ mod strided;
 mod turns;
 mod virtual_array;
 pub(crate) mod vlen;
-mod wish;
 
 pub(crate) use allocation::Allocation;
 pub(crate) use bytes::Bytes;
 pub(crate) use cache::CacheSize;
+pub(crate) use cancel::{CancelToken, Canceller};
 pub(crate) use engine::Engine;
-pub(crate) use held::Held;
+pub(crate) use held_memory::HeldMemory;
 pub(crate) use prefetch::Stream;
 pub(crate) use reader::Reader;
-pub(crate) use wish::{Wish, Wishes};
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ pub(crate) mod streamed;
 pub(crate) mod text;
 pub(crate) mod variable_length;
 
-use crate::array::{Bytes, Wish};
+use crate::array::{Bytes, CancelToken};
 use crate::error::Result;
 
 /// The content of one open file.
@@ -43,7 +43,7 @@ pub(crate) trait View: Send + Sync {
     ///
     /// # Errors
     /// As `read_at`.
-    fn read_for(&self, offset: u64, length: usize, _wish: &Wish) -> Result<Bytes> {
+    fn read_for(&self, offset: u64, length: usize, _cancel: &CancelToken) -> Result<Bytes> {
         self.read_at(offset, length)
     }
 

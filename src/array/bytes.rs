@@ -12,27 +12,27 @@ pub struct Bytes(Holder);
 #[derive(Debug, Clone)]
 enum Holder {
     Owned(Buffer),
-    Shared { chunk: Decoded, range: Range<usize> },
+    Decoder { chunk: Decoded, range: Range<usize> },
 }
 
 impl Bytes {
     /// The part `range` of `chunk`, which holds it, without a copy.
     pub(super) fn shared(chunk: Decoded, range: Range<usize>) -> Self {
-        Bytes(Holder::Shared { chunk, range })
+        Bytes(Holder::Decoder { chunk, range })
     }
 
     /// The bytes as a vector; copied where they are shared.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
             Holder::Owned(bytes) => bytes.into_vec(),
-            Holder::Shared { chunk, range } => chunk[range].to_vec(),
+            Holder::Decoder { chunk, range } => chunk[range].to_vec(),
         }
     }
 
     /// Whether no copy was made of a cached chunk.
     #[cfg(test)]
     pub fn is_shared(&self) -> bool {
-        matches!(self.0, Holder::Shared { .. })
+        matches!(self.0, Holder::Decoder { .. })
     }
 }
 
@@ -54,7 +54,7 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Holder::Owned(bytes) => bytes,
-            Holder::Shared { chunk, range } => &chunk[range.clone()],
+            Holder::Decoder { chunk, range } => &chunk[range.clone()],
         }
     }
 }

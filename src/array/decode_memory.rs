@@ -27,7 +27,7 @@ struct State {
     lanes: [Lane; CLASSES],
     next_ticket: u64,
     /// The chunk that was used longest ago first.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<KeptChunk>,
 }
 
 /// The decodes of one class.
@@ -57,7 +57,7 @@ impl Lane {
 }
 
 /// A chunk that no cache can hold.
-struct Kept {
+struct KeptChunk {
     key: Key,
     chunk: Decoded,
     /// Bytes that decoding it took.
@@ -129,7 +129,7 @@ impl DecodeMemory {
     /// Lets go of what nobody has read for a while; after which time there may be more to let go of.
     pub(super) fn forget_idle(&self) -> Option<Duration> {
         let now = Instant::now();
-        let idle = |kept: &Kept| now.duration_since(kept.used);
+        let idle = |kept: &KeptChunk| now.duration_since(kept.used);
         let mut state = self.state();
         let mut gone = Vec::new();
         while state
@@ -192,7 +192,7 @@ impl State {
     }
 
     /// Takes out kept chunks, the one that was used longest ago first, until all is within what is promised.
-    fn make_room(&mut self, threads: usize) -> Vec<Kept> {
+    fn make_room(&mut self, threads: usize) -> Vec<KeptChunk> {
         let mut gone = Vec::new();
         while !self.is_within(threads)
             && let Some(oldest) = self.kept.pop_front()
@@ -225,7 +225,7 @@ impl Permit<'_> {
     pub(super) fn keep(self, key: Key, chunk: &Decoded) {
         let mut state = self.memory.state();
         state.give_back(self.bytes);
-        state.kept.push_back(Kept {
+        state.kept.push_back(KeptChunk {
             key,
             chunk: Decoded::clone(chunk),
             decode: self.bytes,

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 
 use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
+use crate::array::cancel::CancelToken;
 use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::decode_memory::DecodeMemory;
 use crate::array::flight::{Entry, Flights, Lead};
-use crate::array::held::{Held, Holdings};
+use crate::array::held_memory::{HeldMemory, Holdings};
 use crate::array::queue::{Next, Queue};
 use crate::array::turns::Turns;
 use crate::array::virtual_array::Source;
-use crate::array::wish::Wish;
 use crate::error::Result;
 use crate::limits;
 use crate::memory::buffer::Buffer;
@@ -28,7 +28,7 @@ const SEQUENTIAL_DEPTH: u64 = 1;
 
 /// Cache and decode threads, one for each mount. The threads end when it is dropped.
 pub(crate) struct Engine {
-    pub(super) shared: Arc<Shared>,
+    pub(super) decoder: Arc<Decoder>,
     /// The sources of virtual arrays, by the number of their part.
     pub(super) sources: Arc<SharedLru<usize, Arc<Source>>>,
     numbers: Mutex<Numbers>,
@@ -49,18 +49,18 @@ struct Numbers {
 }
 
 /// What the decode threads hold too.
-pub(super) struct Shared {
+pub(super) struct Decoder {
     pub(super) cache: Cache,
     pub(super) queue: Queue,
     pub(super) threads: usize,
-    flights: Flights<Found>,
+    flights: Flights<ChunkContent>,
     memory: DecodeMemory,
     decoded: AtomicU64,
 }
 
 /// A chunk as a reader gets it.
 #[derive(Debug, Clone)]
-pub(super) enum Found {
+pub(super) enum ChunkContent {
     /// All of it is the fill value.
     Absent,
     /// As it is, from this offset of the source.
@@ -90,7 +90,7 @@ impl Engine {
     /// that decode ahead; what is decoded at a time takes no more memory than so many of the largest chunks.
     pub(crate) fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
-        let shared = Arc::new(Shared {
+        let decoder = Arc::new(Decoder {
             cache: Cache::new(cache_size.into()),
             queue: Queue::new(),
             threads,
@@ -98,9 +98,9 @@ impl Engine {
             memory: DecodeMemory::new(threads),
             decoded: AtomicU64::new(0),
         });
-        spawn_decoders(&shared);
+        spawn_decoders(&decoder);
         Arc::new(Engine {
-            shared,
+            decoder,
             sources: SharedLru::new(limits::VIRTUAL_SOURCES),
             numbers: Mutex::default(),
             turns: Mutex::default(),
@@ -112,20 +112,20 @@ impl Engine {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) where all that is open takes too much.
-    pub(crate) fn hold(&self, bytes: u64) -> Result<Held> {
+    pub(crate) fn hold(&self, bytes: u64) -> Result<HeldMemory> {
         self.holdings.hold(bytes)
     }
 
     /// What has been done so far.
     pub(crate) fn statistics(&self) -> Statistics {
-        let counts = self.shared.cache.counts();
+        let counts = self.decoder.cache.counts();
         Statistics {
             cache_bytes: counts.bytes,
-            cache_capacity: self.shared.cache.capacity(),
+            cache_capacity: self.decoder.cache.capacity(),
             hits: counts.hits,
             misses: counts.misses,
             evictions: counts.evictions,
-            chunks_decoded: self.shared.decoded.load(Ordering::Relaxed),
+            chunks_decoded: self.decoder.decoded.load(Ordering::Relaxed),
         }
     }
 
@@ -170,11 +170,11 @@ impl Numbers {
 }
 
 /// Starts the decode threads.
-fn spawn_decoders(shared: &Arc<Shared>) {
-    for _ in 0..shared.threads {
-        let shared = Arc::clone(shared);
+fn spawn_decoders(decoder: &Arc<Decoder>) {
+    for _ in 0..decoder.threads {
+        let decoder = Arc::clone(decoder);
         let thread = thread::Builder::new().name("decode".to_owned());
-        if let Err(error) = thread.spawn(move || shared.decode_queued()) {
+        if let Err(error) = thread.spawn(move || decoder.decode_queued()) {
             // Readers decode for themselves then.
             log::warn!("no thread to decode ahead: {error}");
         }
@@ -184,7 +184,7 @@ fn spawn_decoders(shared: &Arc<Shared>) {
 impl Drop for Engine {
     fn drop(&mut self) {
         // Not joined: a thread may be waiting for a disk that does not answer, an unmount must not.
-        self.shared.queue.close();
+        self.decoder.queue.close();
     }
 }
 
@@ -194,31 +194,36 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-impl Shared {
+impl Decoder {
     /// Chunk `number`, if it is there already, decoded.
     pub(super) fn ready(&self, key: Key) -> Option<Decoded> {
         self.cache.hit(key).or_else(|| self.memory.find(key))
     }
 
     /// Chunk `number`, for a reader: from the cache, from whoever is decoding it, or decoded here and now.
-    pub(super) fn chunk(&self, chunks: &Chunks, number: u64, wish: &Wish) -> Result<Found> {
+    pub(super) fn chunk(
+        &self,
+        chunks: &Chunks,
+        number: u64,
+        cancel: &CancelToken,
+    ) -> Result<ChunkContent> {
         if !chunks.is_encoded() {
             return self.load(chunks, number, &|| true);
         }
         let key = chunks.key(number);
         if let Some(chunk) = self.cache.get(key) {
-            return Ok(Found::Decoded(chunk));
+            return Ok(ChunkContent::Decoded(chunk));
         }
         self.queue.take_over(key);
         loop {
-            let found = match self.flights.enter(key, wish, || self.kept(key)) {
+            let found = match self.flights.enter(key, cancel, || self.kept(key)) {
                 Entry::Ready(found) => Ok(found),
                 Entry::Wait(flight) => flight.wait(),
                 Entry::Lead(lead) => self.lead(lead, chunks, number),
             };
             match found {
                 // It was given up just before this reader joined.
-                Err(error) if error.is_unwanted() && wish.holds() => {}
+                Err(error) if error.is_unwanted() && !cancel.is_cancelled() => {}
                 found => return found,
             }
         }
@@ -228,7 +233,7 @@ impl Shared {
     fn decode_queued(&self) {
         loop {
             match self.queue.next(self.memory.forget_idle()) {
-                Next::Job(job) => self.decode_ahead(&job.chunks, job.number, &job.wish),
+                Next::Job(job) => self.decode_ahead(&job.chunks, job.number, &job.token),
                 Next::Nothing => {}
                 Next::End => return,
             }
@@ -236,9 +241,9 @@ impl Shared {
     }
 
     /// Decodes chunk `number` into the cache, unless it is there or on its way.
-    fn decode_ahead(&self, chunks: &Chunks, number: u64, wish: &Wish) {
+    fn decode_ahead(&self, chunks: &Chunks, number: u64, cancel: &CancelToken) {
         let key = chunks.key(number);
-        if let Entry::Lead(lead) = self.flights.enter(key, wish, || self.kept(key)) {
+        if let Entry::Lead(lead) = self.flights.enter(key, cancel, || self.kept(key)) {
             // The reader that needs it will meet the error again.
             let _ = self.lead(lead, chunks, number);
         }
@@ -291,21 +296,26 @@ impl Shared {
         entry.saturating_mul(chunks.grid.chunks()).saturating_mul(2)
     }
 
-    fn kept(&self, key: Key) -> Option<Found> {
+    fn kept(&self, key: Key) -> Option<ChunkContent> {
         let kept = self.cache.peek(key).or_else(|| self.memory.find(key));
-        kept.map(Found::Decoded)
+        kept.map(ChunkContent::Decoded)
     }
 
-    fn lead(&self, lead: Lead<'_, Found>, chunks: &Chunks, number: u64) -> Result<Found> {
+    fn lead(
+        &self,
+        lead: Lead<'_, ChunkContent>,
+        chunks: &Chunks,
+        number: u64,
+    ) -> Result<ChunkContent> {
         let found = self.load(chunks, number, &|| lead.is_wanted());
         lead.finish(found.clone());
         found
     }
 
-    fn load(&self, chunks: &Chunks, number: u64, is_wanted: &IsWanted<'_>) -> Result<Found> {
+    fn load(&self, chunks: &Chunks, number: u64, is_wanted: &IsWanted<'_>) -> Result<ChunkContent> {
         match chunks.locate(number)? {
-            Located::Absent => Ok(Found::Absent),
-            Located::Raw(source, offset) => Ok(Found::Raw(source, offset)),
+            Located::Absent => Ok(ChunkContent::Absent),
+            Located::Raw(source, offset) => Ok(ChunkContent::Raw(source, offset)),
             Located::Encoded(encoded) => {
                 let turn = chunks.turn();
                 if turn.is_some()
@@ -321,7 +331,7 @@ impl Shared {
                     permit.keep(key, &chunk);
                     self.queue.wake();
                 }
-                Ok(Found::Decoded(chunk))
+                Ok(ChunkContent::Decoded(chunk))
             }
         }
     }

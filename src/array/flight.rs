@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::array::cache::Key;
-use crate::array::wish::Wish;
+use crate::array::cancel::CancelToken;
 use crate::error::{Cause, Error, Result};
 
 /// The decodes under way.
@@ -17,7 +17,7 @@ pub(super) struct Flight<T> {
     outcome: Mutex<Option<Result<T>>>,
     landed: Condvar,
     /// Of all who joined it.
-    wishes: Mutex<Vec<Wish>>,
+    tokens: Mutex<Vec<CancelToken>>,
 }
 
 /// What a reader has to do.
@@ -49,12 +49,12 @@ impl<T: Clone> Flights<T> {
     pub(super) fn enter(
         &self,
         key: Key,
-        wish: &Wish,
+        token: &CancelToken,
         ready: impl FnOnce() -> Option<T>,
     ) -> Entry<'_, T> {
         let mut table = self.table();
         if let Some(flight) = table.get(&key) {
-            flight.wishes().push(wish.clone());
+            flight.tokens().push(token.clone());
             return Entry::Wait(Arc::clone(flight));
         }
         if let Some(outcome) = ready() {
@@ -63,7 +63,7 @@ impl<T: Clone> Flights<T> {
         let flight = Arc::new(Flight {
             outcome: Mutex::new(None),
             landed: Condvar::new(),
-            wishes: Mutex::new(vec![wish.clone()]),
+            tokens: Mutex::new(vec![token.clone()]),
         });
         table.insert(key, Arc::clone(&flight));
         Entry::Lead(Lead {
@@ -98,15 +98,15 @@ impl<T: Clone> Flight<T> {
         }
     }
 
-    /// Whether anybody still waits for it. Wishes that do not hold any more are dropped.
+    /// Whether anybody still waits for it. Canceller that do not hold any more are dropped.
     fn is_wanted(&self) -> bool {
-        let mut wishes = self.wishes();
-        wishes.retain(Wish::holds);
-        !wishes.is_empty()
+        let mut tokens = self.tokens();
+        tokens.retain(|token| !token.is_cancelled());
+        !tokens.is_empty()
     }
 
-    fn wishes(&self) -> MutexGuard<'_, Vec<Wish>> {
-        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tokens(&self) -> MutexGuard<'_, Vec<CancelToken>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn outcome(&self) -> MutexGuard<'_, Option<Result<T>>> {
@@ -142,18 +142,19 @@ impl<T: Clone> Drop for Lead<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::wish::Wishes;
+    use crate::array::cancel::Canceller;
 
     #[test]
     fn those_who_come_later_wait_for_the_first() {
         let flights = Flights::<u32>::new();
-        let Entry::Lead(lead) = flights.enter((0, 0), &Wish::default(), || None) else {
+        let Entry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None) else {
             panic!("nobody was there before");
         };
         std::thread::scope(|scope| {
             let waiters: Vec<_> = (0..4)
                 .map(|_| {
-                    let Entry::Wait(flight) = flights.enter((0, 0), &Wish::default(), || None)
+                    let Entry::Wait(flight) =
+                        flights.enter((0, 0), &CancelToken::default(), || None)
                     else {
                         panic!("a flight is under way");
                     };
@@ -171,10 +172,10 @@ mod tests {
     #[test]
     fn a_panic_of_the_first_wakes_the_others() {
         let flights = Flights::<u32>::new();
-        let Entry::Lead(lead) = flights.enter((0, 0), &Wish::default(), || None) else {
+        let Entry::Lead(lead) = flights.enter((0, 0), &CancelToken::default(), || None) else {
             panic!("nobody was there before");
         };
-        let Entry::Wait(flight) = flights.enter((0, 0), &Wish::default(), || None) else {
+        let Entry::Wait(flight) = flights.enter((0, 0), &CancelToken::default(), || None) else {
             panic!("a flight is under way");
         };
         let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
@@ -184,26 +185,26 @@ mod tests {
         assert!(broken.is_err());
         assert!(flight.wait().is_err());
         assert!(matches!(
-            flights.enter((0, 0), &Wish::default(), || None),
+            flights.enter((0, 0), &CancelToken::default(), || None),
             Entry::Lead(_)
         ));
     }
 
     #[test]
-    fn it_is_wanted_as_long_as_one_wish_holds() {
+    fn it_is_wanted_until_all_who_joined_cancel() {
         let flights = Flights::<u32>::new();
-        let (first, second) = (Wishes::default(), Wishes::default());
-        let Entry::Lead(lead) = flights.enter((0, 0), &first.wish(), || None) else {
+        let (first, second) = (Canceller::default(), Canceller::default());
+        let Entry::Lead(lead) = flights.enter((0, 0), &first.token(), || None) else {
             panic!("nobody was there before");
         };
-        let Entry::Wait(_) = flights.enter((0, 0), &second.wish(), || None) else {
+        let Entry::Wait(_) = flights.enter((0, 0), &second.token(), || None) else {
             panic!("a flight is under way");
         };
-        first.forget();
+        first.cancel();
         assert!(lead.is_wanted());
         drop(second);
         assert!(!lead.is_wanted());
-        let Entry::Wait(_) = flights.enter((0, 0), &Wish::default(), || None) else {
+        let Entry::Wait(_) = flights.enter((0, 0), &CancelToken::default(), || None) else {
             panic!("it has not landed yet");
         };
         assert!(lead.is_wanted());

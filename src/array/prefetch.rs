@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::array::cancel::Canceller;
 use crate::array::chunks::Chunks;
-use crate::array::engine::Shared;
+use crate::array::engine::Decoder;
 use crate::array::span::Span;
-use crate::array::wish::Wishes;
 
 /// The reads of one array through one open file.
 ///
@@ -13,7 +13,7 @@ use crate::array::wish::Wishes;
 #[derive(Default)]
 pub(crate) struct Stream {
     progress: Mutex<Progress>,
-    wishes: Wishes,
+    canceller: Canceller,
     room: OnceLock<Room>,
     /// The same for the way back.
     room_back: OnceLock<Room>,
@@ -33,15 +33,15 @@ struct Progress {
 
 /// A part of the cache that is claimed for one reader.
 struct Room {
-    shared: Arc<Shared>,
+    decoder: Arc<Decoder>,
     bytes: u64,
 }
 
 impl Room {
-    fn claim(shared: &Arc<Shared>, bytes: u64) -> Self {
-        shared.cache.claim(bytes);
+    fn claim(decoder: &Arc<Decoder>, bytes: u64) -> Self {
+        decoder.cache.claim(bytes);
         Room {
-            shared: Arc::clone(shared),
+            decoder: Arc::clone(decoder),
             bytes,
         }
     }
@@ -49,7 +49,7 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.shared.cache.release(self.bytes);
+        self.decoder.cache.release(self.bytes);
     }
 }
 
@@ -64,38 +64,40 @@ impl Stream {
 
     /// To be told of each read of `chunks`, which must be encoded, before it: where the reads are
     /// sequential, the chunks behind this one are queued; a seek drops what is queued.
-    pub(super) fn advise(&self, shared: &Arc<Shared>, chunks: &Arc<Chunks>, span: &Span<'_>) {
+    pub(super) fn advise(&self, decoder: &Arc<Decoder>, chunks: &Arc<Chunks>, span: &Span<'_>) {
         let (offset, end) = (span.start(), span.end());
         let mut progress = self.progress();
         if !progress.goes_on(offset, end) {
             if chunks.is_sequential() && offset < progress.end {
                 // What is decoded on the way back here will be wanted again.
-                let claim = || Room::claim(shared, shared.needed_backwards(chunks));
+                let claim = || Room::claim(decoder, decoder.needed_backwards(chunks));
                 self.room_back.get_or_init(claim);
             }
-            self.wishes.forget();
+            self.canceller.cancel();
             *progress = Progress::default();
         }
         progress.end = progress.end.max(end);
         progress.untouched = progress.untouched.max(span.last_chunk() + 1);
         let sequential = std::mem::replace(&mut progress.sequential, true);
         if sequential || chunks.grid.band() > 1 {
-            let claim = || Room::claim(shared, shared.needed(chunks));
+            let claim = || Room::claim(decoder, decoder.needed(chunks));
             self.room.get_or_init(claim);
         }
         if !sequential {
             return;
         }
-        let depth = shared.depth(chunks);
+        let depth = decoder.depth(chunks);
         let from = progress.untouched.max(progress.unqueued);
         let to = (progress.untouched + depth).min(chunks.grid.chunks());
         if from < to {
             // What is still to be read must not go before what was read meanwhile.
             for number in progress.untouched..from {
-                shared.cache.promote(chunks.key(number));
+                decoder.cache.promote(chunks.key(number));
             }
             let numbers: Vec<u64> = (from..to).collect();
-            let taken = shared.queue.push_expected(chunks, &numbers, &self.wishes);
+            let taken = decoder
+                .queue
+                .push_expected(chunks, &numbers, &self.canceller);
             progress.unqueued = from + taken as u64;
         }
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::array::cache::Key;
+use crate::array::cancel::{CancelToken, Canceller};
 use crate::array::chunks::Chunks;
-use crate::array::wish::{Wish, Wishes};
 use crate::limits;
 
 /// Chunks that wait for a decode thread.
@@ -23,11 +23,11 @@ struct State {
     closed: bool,
 }
 
-/// One chunk to decode, as long as whoever asked for it wants it.
+/// One chunk to decode, unless that is cancelled.
 pub(super) struct Job {
     pub(super) chunks: Arc<Chunks>,
     pub(super) number: u64,
-    pub(super) wish: Wish,
+    pub(super) token: CancelToken,
 }
 
 /// What a thread has to do.
@@ -54,10 +54,10 @@ impl Queue {
     }
 
     /// Queues chunks of which a reader waits for the first: before all that is only expected.
-    pub(super) fn push_urgent(&self, chunks: &Arc<Chunks>, numbers: &[u64], wishes: &Wishes) {
+    pub(super) fn push_urgent(&self, chunks: &Arc<Chunks>, numbers: &[u64], canceller: &Canceller) {
         let mut state = self.state();
         for &number in numbers.iter().rev() {
-            state.jobs.push_front(job(chunks, number, wishes));
+            state.jobs.push_front(job(chunks, number, canceller));
         }
         state.trim();
         drop(state);
@@ -69,16 +69,16 @@ impl Queue {
         &self,
         chunks: &Arc<Chunks>,
         numbers: &[u64],
-        wishes: &Wishes,
+        canceller: &Canceller,
     ) -> usize {
         let mut state = self.state();
-        state.jobs.retain(|job| job.wish.holds());
+        state.jobs.retain(|job| !job.token.is_cancelled());
         let room = limits::PREFETCH_CHUNKS.saturating_sub(state.jobs.len());
         let taken = room.min(numbers.len());
         let jobs = numbers.iter().take(taken);
         state
             .jobs
-            .extend(jobs.map(|&number| job(chunks, number, wishes)));
+            .extend(jobs.map(|&number| job(chunks, number, canceller)));
         drop(state);
         // Usually one chunk: to wake a thread that finds nothing costs a hundredth of a decode.
         for _ in 0..taken {
@@ -116,7 +116,7 @@ impl Queue {
                 return Next::End;
             }
             match state.jobs.pop_front() {
-                Some(job) if job.wish.holds() => return Next::Job(job),
+                Some(job) if !job.token.is_cancelled() => return Next::Job(job),
                 Some(_) => {}
                 None if has_waited || state.is_woken => {
                     state.is_woken = false;
@@ -150,15 +150,15 @@ impl Queue {
 
 impl State {
     fn trim(&mut self) {
-        self.jobs.retain(|job| job.wish.holds());
+        self.jobs.retain(|job| !job.token.is_cancelled());
         self.jobs.truncate(limits::PREFETCH_CHUNKS);
     }
 }
 
-fn job(chunks: &Arc<Chunks>, number: u64, wishes: &Wishes) -> Job {
+fn job(chunks: &Arc<Chunks>, number: u64, canceller: &Canceller) -> Job {
     Job {
         chunks: Arc::clone(chunks),
         number,
-        wish: wishes.wish(),
+        token: canceller.token(),
     }
 }

@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use crate::array::allocation::Allocation;
 use crate::array::bytes::Bytes;
+use crate::array::cancel::CancelToken;
 use crate::array::engine::Engine;
-use crate::array::held::Held;
+use crate::array::held_memory::HeldMemory;
 use crate::array::prefetch::Stream;
 use crate::array::stored::Stored;
 use crate::array::strided::Strided;
 use crate::array::virtual_array::{SourceReader, VirtualArray};
-use crate::array::wish::Wish;
 use crate::error::Result;
 use crate::limits;
 use crate::model::Array;
@@ -24,7 +24,7 @@ pub(crate) struct Reader {
     content: Content,
     allocation: OnceLock<Allocation>,
     /// What the description takes; none for a source of another, which counts as one of those that are kept.
-    _held: Option<Held>,
+    _held: Option<HeldMemory>,
 }
 
 /// Where the bytes come from.
@@ -79,29 +79,29 @@ impl Reader {
     /// # Errors
     /// As a part of them cannot be read or decoded; never zeros in its stead.
     pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_in(None, offset, length, &Wish::default())
+        self.read_in(None, offset, length, &CancelToken::default())
     }
 
     /// As `read`, for somebody who may go away: what is decoded for nobody else is given up then.
     /// Of the reads that belong to `stream`, what a sequential reader needs next is decoded ahead.
     ///
     /// # Errors
-    /// As `read`; [`Error::unwanted`](crate::error::Error::unwanted) once the wish does not hold
+    /// As `read`; [`Error::unwanted`](crate::error::Error::unwanted) once the cancel does not hold
     /// any more.
     pub(crate) fn read_in(
         &self,
         stream: Option<&Stream>,
         offset: u64,
         length: usize,
-        wish: &Wish,
+        cancel: &CancelToken,
     ) -> Result<Bytes> {
         let end = self.end(offset, length);
         if offset >= end {
             return Ok(Bytes::from(Vec::new()));
         }
         match &self.content {
-            Content::Stored(stored) => stored.read(offset, end, stream, wish),
-            Content::Strided(strided) => strided.read(offset, end, stream, wish),
+            Content::Stored(stored) => stored.read(offset, end, stream, cancel),
+            Content::Strided(strided) => strided.read(offset, end, stream, cancel),
             Content::Virtual(parts) => parts.read(offset, end),
         }
     }

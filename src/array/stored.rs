@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::array::Bytes;
 use crate::array::allocation::Allocation;
+use crate::array::cancel::{CancelToken, Canceller};
 use crate::array::chunks::Chunks;
-use crate::array::engine::{Engine, Found, Shared};
+use crate::array::engine::{ChunkContent, Decoder, Engine};
 use crate::array::extents::Extents;
 use crate::array::fill_value::FillValue;
 use crate::array::gather::Plan;
 use crate::array::prefetch::Stream;
 use crate::array::span::{Part, Span};
-use crate::array::wish::{Wish, Wishes};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
@@ -67,7 +67,7 @@ impl Stored {
         offset: u64,
         end: u64,
         stream: Option<&Stream>,
-        wish: &Wish,
+        cancel: &CancelToken,
     ) -> Result<Bytes> {
         match &self.location {
             Location::Nowhere => Ok(self.fill.bytes(offset, end).into()),
@@ -76,9 +76,9 @@ impl Stored {
             Location::Chunks(chunks) => {
                 let span = Span::new(&chunks.grid, offset, end);
                 if let Some(stream) = stream {
-                    stream.advise(self.shared(), chunks, &span);
+                    stream.advise(self.decoder(), chunks, &span);
                 }
-                self.read_chunks(chunks, &span, wish)
+                self.read_chunks(chunks, &span, cancel)
             }
         }
     }
@@ -91,7 +91,9 @@ impl Stored {
         stream: Option<&Stream>,
     ) -> Result<Option<Bytes>> {
         let Location::Chunks(chunks) = &self.location else {
-            return self.read(offset, end, stream, &Wish::default()).map(Some);
+            return self
+                .read(offset, end, stream, &CancelToken::default())
+                .map(Some);
         };
         if !chunks.is_encoded() {
             return Ok(None);
@@ -99,7 +101,7 @@ impl Stored {
         let span = Span::new(&chunks.grid, offset, end);
         let bytes = self.read_decoded(chunks, &span);
         if let (Some(_), Some(stream)) = (&bytes, stream) {
-            stream.advise(self.shared(), chunks, &span);
+            stream.advise(self.decoder(), chunks, &span);
         }
         Ok(bytes)
     }
@@ -108,22 +110,29 @@ impl Stored {
     fn read_decoded(&self, chunks: &Chunks, span: &Span<'_>) -> Option<Bytes> {
         let part = span.only_part()?;
         let start = part.one_run(span.length())?;
-        let chunk = self.shared().ready(chunks.key(part.number))?;
+        let chunk = self.decoder().ready(chunks.key(part.number))?;
         Some(Bytes::shared(chunk, start..start + span.length()))
     }
 
-    fn read_chunks(&self, chunks: &Arc<Chunks>, span: &Span<'_>, wish: &Wish) -> Result<Bytes> {
+    fn read_chunks(
+        &self,
+        chunks: &Arc<Chunks>,
+        span: &Span<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
         let mut parts = span.parts();
-        let shared = match chunks.is_encoded() {
+        let ahead = match chunks.is_encoded() {
             true => limits::PREFETCH_CHUNKS,
             false => 0,
         };
-        let first: Vec<Part> = parts.by_ref().take(shared).collect();
+        let first: Vec<Part> = parts.by_ref().take(ahead).collect();
         let _helped = self.spread(chunks, &first);
         let mut reply = Buffer::default();
         for part in first.into_iter().chain(parts) {
-            let found = self.shared().chunk(chunks, part.number, wish)?;
-            if let (Found::Decoded(chunk), Some(start)) = (&found, part.one_run(span.length())) {
+            let found = self.decoder().chunk(chunks, part.number, cancel)?;
+            if let (ChunkContent::Decoded(chunk), Some(start)) =
+                (&found, part.one_run(span.length()))
+            {
                 let range = start..start + span.length();
                 return Ok(Bytes::shared(Arc::clone(chunk), range));
             }
@@ -139,30 +148,36 @@ impl Stored {
     }
 
     /// Puts the part of a chunk into the reply, which begins at byte `offset` of the array.
-    fn gather(&self, found: &Found, plan: &Plan, offset: u64, reply: &mut [u8]) -> Result<()> {
+    fn gather(
+        &self,
+        found: &ChunkContent,
+        plan: &Plan,
+        offset: u64,
+        reply: &mut [u8],
+    ) -> Result<()> {
         match found {
-            Found::Decoded(chunk) => plan.copy(chunk, reply),
-            Found::Raw(source, base) => plan.read(&**source, *base, reply)?,
-            Found::Absent => plan.fill(&self.fill, offset, reply),
+            ChunkContent::Decoded(chunk) => plan.copy(chunk, reply),
+            ChunkContent::Raw(source, base) => plan.read(&**source, *base, reply)?,
+            ChunkContent::Absent => plan.fill(&self.fill, offset, reply),
         }
         Ok(())
     }
 
     /// Lets the decode threads help with a read of several chunks, until what is returned is
     /// dropped.
-    fn spread(&self, chunks: &Arc<Chunks>, parts: &[Part]) -> Option<Wishes> {
-        let depth = self.shared().depth(chunks) as usize;
+    fn spread(&self, chunks: &Arc<Chunks>, parts: &[Part]) -> Option<Canceller> {
+        let depth = self.decoder().depth(chunks) as usize;
         if depth < 2 || parts.len() < 2 {
             return None;
         }
         let mut missing: Vec<u64> = parts.iter().map(|part| part.number).collect();
-        missing.retain(|&number| !self.shared().has(chunks, number));
+        missing.retain(|&number| !self.decoder().has(chunks, number));
         missing.truncate(depth);
         // The first is for the reader itself.
         let others = missing.get(1..).filter(|others| !others.is_empty())?;
-        let wishes = Wishes::default();
-        self.shared().queue.push_urgent(chunks, others, &wishes);
-        Some(wishes)
+        let canceller = Canceller::default();
+        self.decoder().queue.push_urgent(chunks, others, &canceller);
+        Some(canceller)
     }
 
     /// Whether reading it may take long for each byte: it is decoded.
@@ -200,8 +215,8 @@ impl Stored {
         }
     }
 
-    fn shared(&self) -> &Arc<Shared> {
-        &self.engine.shared
+    fn decoder(&self) -> &Arc<Decoder> {
+        &self.engine.decoder
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::array::bytes::Bytes;
+use crate::array::cancel::CancelToken;
 use crate::array::engine::Engine;
 use crate::array::grid::Grid;
 use crate::array::prefetch::Stream;
 use crate::array::span::Span;
 use crate::array::stored::Stored;
-use crate::array::wish::Wish;
 use crate::error::{Error, Result};
 use crate::model::Array;
 use crate::model::array::Strided as Description;
@@ -92,10 +92,10 @@ impl Strided {
         offset: u64,
         end: u64,
         stream: Option<&Stream>,
-        wish: &Wish,
+        cancel: &CancelToken,
     ) -> Result<Bytes> {
         if let Some((base, start)) = self.packed() {
-            return base.read(start + offset, start + end, stream, wish);
+            return base.read(start + offset, start + end, stream, cancel);
         }
         let span = Span::new(&self.grid, offset, end);
         let mut reply = vec![0; span.length()];
@@ -165,7 +165,7 @@ impl Strided {
         if end <= start {
             return Err(Error::corrupt("block under an array: too short", None));
         }
-        let bytes = self.base.read(start, end, None, &Wish::default())?;
+        let bytes = self.base.read(start, end, None, &CancelToken::default())?;
         Ok(Piece { start, bytes })
     }
 }

@@ -17,7 +17,7 @@ use crate::memory::buffer::Buffer;
 use crate::memory::effort::Effort;
 use crate::model::array::{Fill, Storage};
 use crate::model::storage::{
-    ChunkIndex, ChunkVisitor, Extent, Help, Pieces, StoredChunk, WalkPlace,
+    ChunkIndex, ChunkVisitor, Extent, Help, IndexCursor, Pieces, StoredChunk,
 };
 use crate::source::memory::MemorySource;
 
@@ -133,7 +133,7 @@ fn decoded_in_order(engine: &Arc<Engine>, sample: &Sample, step: usize) -> u64 {
         let offset = (part * step) as u64;
         assert_eq!(
             &*reader
-                .read_in(Some(&stream), offset, step, &Wish::default())
+                .read_in(Some(&stream), offset, step, &CancelToken::default())
                 .unwrap(),
             expected
         );
@@ -297,7 +297,7 @@ fn a_filtered_chunk_over_the_limit_is_refused_where_it_is_stored() {
     for offset in [0, 3, 6] {
         assert_eq!(
             &*reader
-                .read_in(Some(&stream), offset, 3, &Wish::default())
+                .read_in(Some(&stream), offset, 3, &CancelToken::default())
                 .unwrap(),
             [7; 3]
         );
@@ -365,7 +365,12 @@ impl ChunkIndex for Endless {
         Ok(None)
     }
 
-    fn walk_from(&self, _: &mut WalkPlace, _: &Effort, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(
+        &self,
+        _: &mut IndexCursor,
+        _: &Effort,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<()> {
         let stored = StoredChunk {
             offset: 0,
             length: 7,
@@ -412,7 +417,7 @@ fn a_sequential_reader_finds_its_chunks_decoded() {
     // The requests of one reader, two of them in the wrong order.
     for offset in [0, 200, 600, 400] {
         reader
-            .read_in(Some(&stream), offset, 200, &Wish::default())
+            .read_in(Some(&stream), offset, 200, &CancelToken::default())
             .unwrap();
     }
     eventually("all 64 chunks decoded", || {
@@ -437,7 +442,7 @@ fn a_random_reader_causes_no_other_decodes() {
     for i in 0..16 {
         let offset = i * 37 % 64 * 1000;
         reader
-            .read_in(Some(&stream), offset, 100, &Wish::default())
+            .read_in(Some(&stream), offset, 100, &CancelToken::default())
             .unwrap();
     }
     std::thread::sleep(Duration::from_millis(50));
@@ -454,8 +459,8 @@ fn a_seek_drops_what_is_queued() {
     let (reader, _) = sample.reader(&engine);
     let stream = Stream::new();
     for offset in [0, 500] {
-        let wish = Wish::default();
-        reader.read_in(Some(&stream), offset, 500, &wish).unwrap();
+        let cancel = CancelToken::default();
+        reader.read_in(Some(&stream), offset, 500, &cancel).unwrap();
     }
     drop(stream);
     std::thread::sleep(Duration::from_millis(200));
@@ -533,7 +538,7 @@ fn going_backwards_through_a_stream_is_not_quadratic() {
 #[test]
 fn the_threads_end_with_the_engine() {
     let engine = Engine::new(0, 3);
-    let shared = Arc::downgrade(&engine.shared);
+    let decoder = Arc::downgrade(&engine.decoder);
     drop(engine);
-    eventually("threads ended", || shared.strong_count() == 0);
+    eventually("threads ended", || decoder.strong_count() == 0);
 }

@@ -42,7 +42,7 @@ enum Content {
 
 /// Where a read ended, so that the next one need not look for its place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ElementStart {
     element: u64,
     /// Offset at which that element begins, in bytes.
     start: u64,
@@ -99,7 +99,12 @@ impl VariableLength {
     ///
     /// # Errors
     /// As an element that the range touches, or what it points to, cannot be read.
-    pub(crate) fn read(&self, offset: u64, length: usize, place: &mut Place) -> Result<Vec<u8>> {
+    pub(crate) fn read(
+        &self,
+        offset: u64,
+        length: usize,
+        place: &mut ElementStart,
+    ) -> Result<Vec<u8>> {
         let starts = self.starts()?;
         let end = offset
             .saturating_add(length as u64)
@@ -134,7 +139,7 @@ impl VariableLength {
                 if is_full {
                     break;
                 }
-                at = Place {
+                at = ElementStart {
                     element: at.element + 1,
                     start: at.start + bytes,
                 };
@@ -161,7 +166,7 @@ impl VariableLength {
         let Some(&start) = starts.get(block as usize) else {
             return Ok(offsets);
         };
-        let mut at = Place {
+        let mut at = ElementStart {
             element: block * BLOCK,
             start,
         };
@@ -324,7 +329,7 @@ fn sum(lengths: &[u64]) -> Option<u64> {
 }
 
 /// The first element from `at` on that is not in a block without any more bytes.
-fn skip_empty(starts: &[u64], at: Place) -> u64 {
+fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
     let block = at.element / BLOCK;
     match starts.get(block as usize + 1) {
         Some(&end) if end <= at.start => {
@@ -336,11 +341,11 @@ fn skip_empty(starts: &[u64], at: Place) -> u64 {
 }
 
 /// The last known place at or before `offset`: where the last read ended, or the beginning of a block.
-fn nearest(starts: &[u64], offset: u64, last: Place) -> Place {
+fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
     let block = starts
         .partition_point(|&start| start <= offset)
         .saturating_sub(1);
-    let block = Place {
+    let block = ElementStart {
         element: block as u64 * BLOCK,
         start: starts[block],
     };
@@ -415,7 +420,7 @@ mod tests {
     fn strings_end_at_their_nul_and_null_is_an_empty_line() {
         let array = strings(&[0, 9, 1], vec![b"ab\0cd".to_vec(), b"e".to_vec()]);
         assert_eq!(
-            array.read(0, 100, &mut Place::default()),
+            array.read(0, 100, &mut ElementStart::default()),
             Ok(b"ab\n\ne\n".to_vec())
         );
         assert_eq!(array.length(), Ok(6));
@@ -435,7 +440,7 @@ mod tests {
                 .flat_map(|&element| [&texts[usize::from(element)][..], b"\n"].concat())
                 .collect();
             let array = strings(&elements, texts);
-            let mut place = Place::default();
+            let mut place = ElementStart::default();
             for (offset, length) in reads {
                 let start = (offset as usize).min(whole.len());
                 let end = (start + length).min(whole.len());

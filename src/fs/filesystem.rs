@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use nix::errno::Errno;
 
-use crate::array::{Bytes, Wish};
+use crate::array::{Bytes, CancelToken};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
@@ -411,22 +411,22 @@ impl Filesystem {
     /// `ENOMEM` where what would be kept for the next read, with all else that is open, takes too
     /// much.
     pub fn read(&self, handle: Handle, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(handle, offset, length, &Wish::default())
+        self.read_for(handle, offset, length, &CancelToken::default())
     }
 
     /// As `read`, for a reader that may go away: work that no other reader waits for is given up then.
     ///
     /// # Errors
-    /// As `read`; [`Error::unwanted`] once the wish does not hold any more.
+    /// As `read`; [`Error::unwanted`] once the cancel does not hold any more.
     pub fn read_for(
         &self,
         handle: Handle,
         offset: u64,
         length: usize,
-        wish: &Wish,
+        cancel: &CancelToken,
     ) -> Result<Bytes> {
         let open = self.opened(handle)?;
-        let read = self.file(&open)?.read_for(offset, length, wish);
+        let read = self.file(&open)?.read_for(offset, length, cancel);
         self.served(&open, read)
     }
 

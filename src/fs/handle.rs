@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use nix::errno::Errno;
 
-use crate::array::Held;
+use crate::array::HeldMemory;
 use crate::error::Result;
 use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
@@ -50,7 +50,7 @@ pub(super) struct Open {
     /// The file that it reads, in one state of it.
     pub(super) file: Arc<FileState>,
     pub(super) content: Content,
-    held: Held,
+    held: HeldMemory,
 }
 
 impl Open {

@@ -18,7 +18,7 @@ pub mod single;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::to_u64;
 
 /// The grid of a chunked dataset, slowest dimension first.
@@ -91,7 +91,7 @@ impl ChunkIndex for Unwritten {
         Ok(None)
     }
 
-    fn walk_from(&self, _: &mut WalkPlace, _: &Effort, _: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(&self, _: &mut IndexCursor, _: &Effort, _: &mut ChunkVisitor<'_>) -> Result<()> {
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::hdf5::caches::Caches;
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::number_form::{NumberForm, Width};
 use crate::memory::effort::Effort;
-use crate::model::storage::{ChunkIndex, StoredChunk, WalkPlace};
+use crate::model::storage::{ChunkIndex, IndexCursor, StoredChunk};
 use crate::source::memory::MemorySource;
 use crate::wire::checksum::lookup3;
 
@@ -55,7 +55,7 @@ pub(crate) fn walked(index: &dyn ChunkIndex) -> Result<Vec<(Vec<u64>, u64)>> {
     };
     let effort = Effort::default();
     let walked = index.walk(&effort, &mut visit);
-    let mut place = WalkPlace::default();
+    let mut place = IndexCursor::default();
     let mut again = Vec::new();
     let ended = loop {
         let before = (place.clone(), again.len());

@@ -98,7 +98,7 @@ fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
 pub struct PathIndex {
     root: Option<NodeId>,
     /// In the order in which the walk found them.
-    places: Vec<Place>,
+    places: Vec<PathEntry>,
     positions: Positions,
     names: NameArena,
     /// Files that links lead into, and the bytes that they take.
@@ -111,7 +111,7 @@ pub struct PathIndex {
 
 /// An object, and its name in a group.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct PathEntry {
     node: NodeId,
     /// The group's own position, `ROOT` for the root.
     group: u32,
@@ -119,7 +119,7 @@ struct Place {
 }
 
 /// Bytes of a place, and of its position in a table that has just grown to twice its size.
-const PLACE_BYTES: usize = size_of::<Place>() + 10;
+const PLACE_BYTES: usize = size_of::<PathEntry>() + 10;
 
 /// A position that no object has.
 const ROOT: u32 = u32::MAX;
@@ -211,7 +211,7 @@ impl PathIndex {
                 left.hold(self.weight());
                 let name = self.keep_name(&link.name, left)?;
                 let group = position;
-                self.places.push(Place { node, group, name });
+                self.places.push(PathEntry { node, group, name });
             }
         }
     }
@@ -267,7 +267,7 @@ impl PathIndex {
         self.positions.get(node.0, |at| key(&self.places, at))
     }
 
-    fn at(&self, position: u32) -> Option<Place> {
+    fn at(&self, position: u32) -> Option<PathEntry> {
         self.places.get(usize::try_from(position).ok()?).copied()
     }
 
@@ -349,7 +349,7 @@ fn file_bytes(name: &[u8]) -> usize {
 }
 
 /// The object at a position.
-fn key(places: &[Place], position: u32) -> u64 {
+fn key(places: &[PathEntry], position: u32) -> u64 {
     let place = usize::try_from(position).ok().and_then(|at| places.get(at));
     place.map_or(u64::MAX, |place| place.node.0)
 }

@@ -124,7 +124,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// Hands every stored chunk to `visit`, in the index's order, until it breaks off. `effort` pays
     /// for what is read of the index.
     fn walk(&self, effort: &Effort, visit: &mut ChunkVisitor<'_>) -> Result<()> {
-        self.walk_from(&mut WalkPlace::default(), effort, visit)
+        self.walk_from(&mut IndexCursor::default(), effort, visit)
     }
 
     /// Hands the stored chunks from `place` on to `visit`, in the index's order, until it breaks
@@ -136,7 +136,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// stays as it was.
     fn walk_from(
         &self,
-        place: &mut WalkPlace,
+        place: &mut IndexCursor,
         effort: &Effort,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()>;
@@ -145,7 +145,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
 /// How far a walk over a chunk index has come. What the numbers say, the index alone knows; there
 /// are none at the beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WalkPlace(pub Vec<u64>);
+pub struct IndexCursor(pub Vec<u64>);
 
 /// Is handed each stored chunk with its place in the grid.
 pub type ChunkVisitor<'a> = dyn FnMut(&[u64], StoredChunk) -> ControlFlow<()> + 'a;

@@ -13,7 +13,7 @@ use crate::memory;
 use crate::memory::effort::Effort;
 use crate::model::Array;
 use crate::model::array::Storage;
-use crate::model::storage::{Chunked, StoredChunk, WalkPlace};
+use crate::model::storage::{Chunked, IndexCursor, StoredChunk};
 use crate::view::streamed::ResumableText;
 
 /// The text of an array's chunk index.
@@ -34,13 +34,13 @@ impl ChunkLines {
 }
 
 impl ResumableText for ChunkLines {
-    type Place = WalkPlace;
+    type Progress = IndexCursor;
 
-    fn begin(&self) -> WalkPlace {
-        WalkPlace::default()
+    fn begin(&self) -> IndexCursor {
+        IndexCursor::default()
     }
 
-    fn write_on(&self, place: &mut WalkPlace, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+    fn write_on(&self, place: &mut IndexCursor, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
         let Ok(Storage::Chunked(chunked)) = &self.0.storage else {
             // No chunk is stored.
             return Ok(false);
@@ -66,7 +66,7 @@ impl ResumableText for ChunkLines {
         }
     }
 
-    fn place_bytes(&self, place: &WalkPlace) -> u64 {
+    fn progress_bytes(&self, place: &IndexCursor) -> u64 {
         memory::piece(size_of_val(&*place.0))
     }
 }
@@ -74,7 +74,7 @@ impl ResumableText for ChunkLines {
 /// Appends the lines from `place` on, until `is_enough` says so after one; says whether it did.
 fn write_lines(
     chunked: &Chunked,
-    place: &mut WalkPlace,
+    place: &mut IndexCursor,
     out: &mut Vec<u8>,
     mut is_enough: impl FnMut(&[u8]) -> bool,
 ) -> (Result<()>, bool) {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::array::{Engine, Held};
+use crate::array::{Engine, HeldMemory};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{Class, Datatype};
@@ -137,7 +137,7 @@ impl Json {
     ///
     /// # Errors
     /// `Io` (`ENOMEM`) where, with all that is open, too many are written at a time.
-    fn room(&self) -> Result<Held> {
+    fn room(&self) -> Result<HeldMemory> {
         self.engine.hold(3 * limits::TEXT_ELEMENT_BYTES)
     }
 
@@ -164,7 +164,7 @@ impl Json {
 
 impl ResumableText for Json {
     /// The number of the next leaf.
-    type Place = u64;
+    type Progress = u64;
 
     fn begin(&self) -> u64 {
         0

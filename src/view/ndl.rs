@@ -57,7 +57,7 @@ pub(crate) struct Description {
 }
 
 impl ResumableText for Description {
-    type Place = Progress;
+    type Progress = Progress;
 
     fn begin(&self) -> Progress {
         Progress {
@@ -88,7 +88,7 @@ impl ResumableText for Description {
         to_u64(self.path.capacity())
     }
 
-    fn place_bytes(&self, progress: &Progress) -> u64 {
+    fn progress_bytes(&self, progress: &Progress) -> u64 {
         progress.weight()
     }
 }

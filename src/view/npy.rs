@@ -6,7 +6,7 @@
 //! enumeration of FALSE and TRUE is `|b1` here, its compound of `r` and `i` a complex number. Dimensions of
 //! elements that are arrays stand behind the array's own.
 
-use crate::array::{Bytes, Wish};
+use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
 use crate::model::numpy::numpy_literal;
 use crate::model::shape::product;
@@ -121,9 +121,9 @@ impl View for Npy {
         to_u64(self.header.len())
     }
 
-    fn read_for(&self, offset: u64, length: usize, wish: &Wish) -> Result<Bytes> {
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         match offset.checked_sub(to_u64(self.header.len())) {
-            Some(offset) => self.content.read_for(offset, length, wish),
+            Some(offset) => self.content.read_for(offset, length, cancel),
             None => self.read_at(offset, length),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::array::{Bytes, Reader, Stream, Wish};
+use crate::array::{Bytes, CancelToken, Reader, Stream};
 use crate::error::Result;
 use crate::view::View;
 
@@ -28,12 +28,12 @@ impl View for Raw {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_for(offset, length, &Wish::default())
+        self.read_for(offset, length, &CancelToken::default())
     }
 
-    fn read_for(&self, offset: u64, length: usize, wish: &Wish) -> Result<Bytes> {
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let stream = Some(&self.stream);
-        self.reader.read_in(stream, offset, length, wish)
+        self.reader.read_in(stream, offset, length, cancel)
     }
 
     fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {

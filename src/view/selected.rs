@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::array::{Bytes, Reader, Stream, Wish};
+use crate::array::{Bytes, CancelToken, Reader, Stream};
 use crate::error::{Error, Result};
 use crate::model::array::Storage;
 use crate::model::selection::{Axis, Selection};
@@ -117,8 +117,8 @@ impl Selected {
         let length = to_usize(length)?;
         let is_long = self.run > NEAR || length > usize::try_from(NEAR).unwrap_or(usize::MAX);
         let stream = is_long.then_some(&self.stream);
-        let wish = Wish::default();
-        let bytes = self.reader.read_in(stream, offset, length, &wish)?;
+        let cancel = CancelToken::default();
+        let bytes = self.reader.read_in(stream, offset, length, &cancel)?;
         match bytes.len() == length {
             true => Ok(bytes),
             false => Err(Error::corrupt("selection: outside of its array", None)),

@@ -17,10 +17,10 @@ use crate::wire::{to_u64, to_usize};
 /// between two parts.
 pub(crate) trait ResumableText: Send + Sync {
     /// A place between two parts.
-    type Place: Send;
+    type Progress: Send;
 
     /// The place before the first part.
-    fn begin(&self) -> Self::Place;
+    fn begin(&self) -> Self::Progress;
 
     /// Appends the parts from `place` on to `out`, at least one, until that has `enough` bytes, and
     /// moves `place` behind them; says whether there may be more. Not called again after it has
@@ -29,7 +29,12 @@ pub(crate) trait ResumableText: Send + Sync {
     /// # Errors
     /// As the next part cannot be written. Whole parts before it may have been appended; `place` is
     /// behind those.
-    fn write_on(&self, place: &mut Self::Place, enough: usize, out: &mut Vec<u8>) -> Result<bool>;
+    fn write_on(
+        &self,
+        place: &mut Self::Progress,
+        enough: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<bool>;
 
     /// Bytes of memory that the text takes for itself.
     fn own_bytes(&self) -> u64 {
@@ -37,7 +42,7 @@ pub(crate) trait ResumableText: Send + Sync {
     }
 
     /// Bytes of memory that `place` takes.
-    fn place_bytes(&self, _place: &Self::Place) -> u64 {
+    fn progress_bytes(&self, _place: &Self::Progress) -> u64 {
         0
     }
 }
@@ -45,7 +50,7 @@ pub(crate) trait ResumableText: Send + Sync {
 /// An open file that shows such a text.
 pub(crate) struct Streamed<T: ResumableText> {
     text: T,
-    state: Mutex<State<T::Place>>,
+    state: Mutex<State<T::Progress>>,
 }
 
 /// How far the reader is.
@@ -90,7 +95,7 @@ impl<T: ResumableText> Streamed<T> {
     }
 
     /// The state; where a panic left it between two parts, that before the first read.
-    fn state(&self) -> MutexGuard<'_, State<T::Place>> {
+    fn state(&self) -> MutexGuard<'_, State<T::Progress>> {
         self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = poisoned.into_inner();
             *state = State::default();
@@ -111,7 +116,7 @@ impl<P> State<P> {
     }
 
     /// Writes the next piece, of `enough` bytes or a part more, in the place of the present one.
-    fn advance<T: ResumableText<Place = P>>(&mut self, text: &T, enough: usize) -> Result<()> {
+    fn advance<T: ResumableText<Progress = P>>(&mut self, text: &T, enough: usize) -> Result<()> {
         self.start += to_u64(self.piece.len());
         self.piece.clear();
         let place = self.place.get_or_insert_with(|| text.begin());
@@ -145,7 +150,7 @@ impl<T: ResumableText> View for Streamed<T> {
     fn own_bytes(&self) -> u64 {
         let state = self.state();
         let place = state.place.as_ref();
-        let place = place.map_or(0, |place| self.text.place_bytes(place));
+        let place = place.map_or(0, |place| self.text.progress_bytes(place));
         let piece = to_u64(state.piece.capacity());
         self.text
             .own_bytes()
@@ -211,7 +216,7 @@ mod tests {
     }
 
     impl ResumableText for Numbers {
-        type Place = u32;
+        type Progress = u32;
 
         fn begin(&self) -> u32 {
             self.begun.fetch_add(1, Ordering::Relaxed);

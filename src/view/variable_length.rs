@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::array::Bytes;
-use crate::array::vlen::{Place, VariableLength};
+use crate::array::vlen::{ElementStart, VariableLength};
 use crate::error::Result;
 use crate::view::View;
 
@@ -11,7 +11,7 @@ use crate::view::View;
 pub(crate) struct Content {
     array: Arc<VariableLength>,
     length: u64,
-    place: Mutex<Place>,
+    place: Mutex<ElementStart>,
 }
 
 impl Content {

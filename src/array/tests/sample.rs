@@ -15,7 +15,7 @@ use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{Class, Datatype};
 use crate::model::storage::{
-    ChunkIndex, ChunkVisitor, Chunked, Filter, Pipeline, StoredChunk, WalkPlace,
+    ChunkIndex, ChunkVisitor, Chunked, Filter, IndexCursor, Pipeline, StoredChunk,
 };
 use crate::source::memory::MemorySource;
 use crate::source::{SharedSource, Source};
@@ -29,7 +29,12 @@ impl ChunkIndex for Table {
         Ok(self.0.get(place).copied())
     }
 
-    fn walk_from(&self, _: &mut WalkPlace, _: &Effort, visit: &mut ChunkVisitor<'_>) -> Result<()> {
+    fn walk_from(
+        &self,
+        _: &mut IndexCursor,
+        _: &Effort,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<()> {
         for (place, &stored) in &self.0 {
             if visit(place, stored) == ControlFlow::Break(()) {
                 break;

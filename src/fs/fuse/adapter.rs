@@ -186,7 +186,7 @@ impl fuser::Filesystem for Adapter {
                 Handle(handle.0),
                 offset,
                 length,
-                &read.wish,
+                &read.cancel,
             ) {
                 Ok(bytes) => reply.data(&bytes),
                 Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),

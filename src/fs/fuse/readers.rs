@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::array::{Wish, Wishes};
+use crate::array::{CancelToken, Canceller};
 
 /// An open file, and a thread that reads it.
 type Reader = (u64, u32);
@@ -20,14 +20,14 @@ pub(super) struct Readers(Mutex<HashMap<Reader, Reads>>);
 #[derive(Default)]
 struct Reads {
     count: usize,
-    wishes: Wishes,
+    canceller: Canceller,
 }
 
 /// One read under way.
 pub(super) struct Read {
     readers: Arc<Readers>,
     reader: Reader,
-    pub(super) wish: Wish,
+    pub(super) cancel: CancelToken,
 }
 
 impl Readers {
@@ -37,22 +37,22 @@ impl Readers {
         let mut all = readers.lock();
         let reads = all.entry(reader).or_default();
         reads.count += 1;
-        let wish = match thread {
-            0 => Wish::default(),
-            _ => reads.wishes.wish(),
+        let cancel = match thread {
+            0 => CancelToken::default(),
+            _ => reads.canceller.token(),
         };
         drop(all);
         Read {
             readers: Arc::clone(readers),
             reader,
-            wish,
+            cancel,
         }
     }
 
     /// The thread has closed the file.
     pub(super) fn closed(&self, handle: u64, thread: u32) {
         if let Some(reads) = self.lock().get(&(handle, thread)) {
-            reads.wishes.forget();
+            reads.canceller.cancel();
         }
     }
 
@@ -88,14 +88,18 @@ mod tests {
             begin(2, 7),
             begin(1, 0),
         ];
-        let held =
-            |reads: &[Read]| -> Vec<bool> { reads.iter().map(|read| read.wish.holds()).collect() };
+        let held = |reads: &[Read]| -> Vec<bool> {
+            reads
+                .iter()
+                .map(|read| !read.cancel.is_cancelled())
+                .collect()
+        };
         readers.closed(1, 0);
         readers.closed(3, 7);
         assert_eq!(held(&reads), [true; 5]);
         readers.closed(1, 7);
         assert_eq!(held(&reads), [false, false, true, true, true]);
-        assert!(begin(1, 7).wish.holds());
+        assert!(!begin(1, 7).cancel.is_cancelled());
         drop(reads);
         assert!(readers.lock().is_empty());
     }

@@ -13,7 +13,7 @@ use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set, chunks_along};
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::memory::effort::Effort;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Cursor, to_u64, to_usize};
 
 const CHECKSUM: u64 = 4;
@@ -45,7 +45,7 @@ impl<A: ChunkArray> ChunkIndex for A {
 
     fn walk_from(
         &self,
-        place: &mut WalkPlace,
+        place: &mut IndexCursor,
         effort: &Effort,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::hdf5::btree_v1::{BtreeV1, EntryPosition, Node};
 use crate::hdf5::index::{Geometry, Strays, stored_chunk};
 use crate::hdf5::metadata::Metadata;
 use crate::memory::effort::Effort;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::Cursor;
 
 /// Bytes of a key before the chunk's offset.
@@ -146,7 +146,7 @@ impl ChunkIndex for BtreeV1Index {
 
     fn walk_from(
         &self,
-        from: &mut WalkPlace,
+        from: &mut IndexCursor,
         _: &Effort,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {

@@ -12,7 +12,7 @@ use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::{Geometry, Strays};
 use crate::hdf5::metadata::Metadata;
 use crate::memory::effort::Effort;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::Cursor;
 
 const RECORD: &str = "chunk record of a B-tree (version 2)";
@@ -67,7 +67,7 @@ impl ChunkIndex for BtreeV2Index {
 
     fn walk_from(
         &self,
-        from: &mut WalkPlace,
+        from: &mut IndexCursor,
         effort: &Effort,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {

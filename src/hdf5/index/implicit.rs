@@ -10,7 +10,7 @@ use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, step, stored_chunk};
 use crate::hdf5::metadata::Metadata;
 use crate::memory::effort::Effort;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::source::check_range;
 
 /// Chunks in the order of their numbers, from one address on.
@@ -59,7 +59,7 @@ impl ChunkIndex for Implicit {
     /// them.
     fn walk_from(
         &self,
-        from: &mut WalkPlace,
+        from: &mut IndexCursor,
         _: &Effort,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {

@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use crate::hdf5::index::{Geometry, stored_chunk};
 use crate::memory::effort::Effort;
-use crate::model::storage::{ChunkIndex, ChunkVisitor, StoredChunk, WalkPlace};
+use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 
 /// A dataset of one chunk.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl ChunkIndex for Single {
 
     fn walk_from(
         &self,
-        place: &mut WalkPlace,
+        place: &mut IndexCursor,
         _: &Effort,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {

@@ -12,7 +12,7 @@ pub(super) struct Holdings(AtomicU64);
 
 /// Bytes that are taken until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldMemory {
     holdings: Arc<Holdings>,
     bytes: Mutex<u64>,
 }
@@ -22,9 +22,9 @@ impl Holdings {
     ///
     /// # Errors
     /// `Io` (`OutOfMemory`) where others have too many already.
-    pub(super) fn hold(self: &Arc<Self>, bytes: u64) -> Result<Held> {
+    pub(super) fn hold(self: &Arc<Self>, bytes: u64) -> Result<HeldMemory> {
         self.take(bytes)?;
-        Ok(Held {
+        Ok(HeldMemory {
             holdings: Arc::clone(self),
             bytes: Mutex::new(bytes),
         })
@@ -44,7 +44,7 @@ impl Holdings {
     }
 }
 
-impl Held {
+impl HeldMemory {
     /// Takes more, or gives some back, so that it is so many bytes.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldMemory {
     fn drop(&mut self) {
         let held = self.bytes.get_mut();
         let held = *held.unwrap_or_else(PoisonError::into_inner);
