@@ -1,10 +1,10 @@
 //! Arrays as bytes: turns the description of an array into the bytes of its elements, C order, in
 //! the stored datatype. Alone here filters are undone and fill values put in.
 //!
-//! A read goes from a byte range to boxes and chunks (`span`, over `grid`), gets each chunk from the
-//! cache, from a reader that is decoding it, or decodes it (`engine`, `cache`, `flight`, `chunks`),
-//! and copies what it needs into the reply (`gather`). One chunk that holds the whole answer is
-//! handed out without a copy.
+//! A read goes from a byte range to boxes and chunks (`span`, over `grid`), gets each chunk from
+//! the cache, from a reader that is decoding it, or decodes it (`engine`, `cache`, `flight`,
+//! `chunks`), and copies what it needs into the reply (`gather`). One chunk that holds the whole
+//! answer is handed out without a copy.
 //!
 //! Memory: the cache's capacity, and for each decode under way the stored and twice the decoded
 //! bytes of its chunk (`decode_memory`), of which chunks that are too large for the cache are kept,

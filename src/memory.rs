@@ -1,4 +1,5 @@
-//! Memory and its bookkeeping: buffers, caches within a weight, arenas, and what one request may look at.
+//! Memory and its bookkeeping: buffers, caches within a weight, arenas, and what one request may
+//! look at.
 //!
 //! A weight says about how many bytes of memory something takes: a small file can describe large
 //! things, and many of them. It is only ever compared with a bound, so a sum that no number can

@@ -1,4 +1,4 @@
-//! What both formats speak: nodes, links, datatypes, shapes, storage, attributes.
+//! The terms of both formats: nodes, links, datatypes, shapes, storage, attributes.
 //!
 //! | term | HDF5 | ASDF |
 //! |---|---|---|
@@ -58,19 +58,21 @@ use crate::memory::effort::Effort;
 
 /// One open file of either format: a graph of nodes, and the values that live outside arrays.
 pub trait Container: Send + Sync {
-    /// The same file for a request: what is read of its metadata through the result, and through the
-    /// streams that come of it, is paid for by `effort`.
+    /// The same file for a request: what is read of its metadata through the result, and through
+    /// the streams that come of it, is paid for by `effort`.
     fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container>;
 
     /// The node that the mount's root shows.
     fn root(&self) -> NodeId;
 
-    /// Whether a writer appends to the file meanwhile. HDF5: one that lets others read (SWMR). ASDF: no.
+    /// Whether a writer appends to the file meanwhile. HDF5: one that lets others read (SWMR).
+    /// ASDF: no.
     fn is_growing(&self) -> bool {
         false
     }
 
-    /// Bytes of memory, about, that it takes as long as it is open. HDF5: few. ASDF: its tree and its blocks.
+    /// Bytes of memory, about, that it takes as long as it is open. HDF5: few. ASDF: its tree and
+    /// its blocks.
     fn weight(&self) -> u64 {
         0
     }
@@ -93,8 +95,8 @@ pub trait Container: Send + Sync {
     /// The links of `group` in the file's index order, from the first.
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>>;
 
-    /// The names from the root, any bytes, that an alias or a `$ref` leads over, each as its group lists it; none for
-    /// the root itself. No other link has any.
+    /// The names from the root, any bytes, that an alias or a `$ref` leads over, each as its group
+    /// lists it; none for the root itself. No other link has any.
     ///
     /// # Errors
     /// As the path is too long.
@@ -105,7 +107,8 @@ pub trait Container: Send + Sync {
     /// Hands every attribute of the node to `visit` in the file's order until it breaks off.
     ///
     /// # Errors
-    /// As the list is damaged; an attribute that is itself damaged is handed on with its error as value.
+    /// As the list is damaged; an attribute that is itself damaged is handed on with its error as
+    /// value.
     fn attributes(
         &self,
         id: NodeId,
@@ -138,8 +141,8 @@ pub trait Container: Send + Sync {
     /// The attribute called `name` (bytes as in the file).
     fn attribute(&self, id: NodeId, name: &[u8]) -> Result<Option<Attribute>>;
 
-    /// Bytes that one stored variable-length element points to, in base elements of `base_size` bytes;
-    /// `None` for a null element. Nothing but the element is looked at.
+    /// Bytes that one stored variable-length element points to, in base elements of `base_size`
+    /// bytes; `None` for a null element. Nothing but the element is looked at.
     ///
     /// # Errors
     /// `Limit` for an element over the limit.
@@ -161,22 +164,23 @@ pub trait Container: Send + Sync {
         0
     }
 
-    /// Bytes before the first NUL of what one stored element of bytes points to; 0 for a null element.
+    /// Bytes before the first NUL of what one stored element of bytes points to; 0 for a null
+    /// element.
     ///
     /// # Errors
     /// As [`variable_length`](Self::variable_length).
     fn text_bytes(&self, element: &[u8]) -> Result<u64>;
 
-    /// What one stored reference element of `kind` points to.
+    /// The target of one stored reference element of `kind`.
     fn reference(&self, kind: datatype::ReferenceKind, element: &[u8]) -> Result<Reference>;
 
-    /// The elements of its array that a stored region reference picks, however many runs they are; `None` where that
-    /// cannot be read. ASDF has no such references.
+    /// The elements of its array that a stored region reference picks, however many runs they are;
+    /// `None` where that cannot be read. ASDF has no such references.
     fn region(&self, _element: &[u8]) -> Result<Option<region::Region>> {
         Ok(None)
     }
 
-    /// What the file holds beside its graph of nodes. HDF5: nothing.
+    /// The content of the file beside its graph of nodes. HDF5: none.
     fn extras(&self) -> Option<&dyn Extras> {
         None
     }

@@ -1,4 +1,4 @@
-//! What a file of the mount holds: a length and a `read_at`.
+//! The content of the files of the mount: a length and a `read_at`.
 //!
 //! A view is made for each open file, so it may hold what belongs to one reader: a prefetch stream,
 //! the place in a text that is produced from front to back.
@@ -39,7 +39,7 @@ pub(crate) trait View: Send + Sync {
     /// As a part that the range touches cannot be read.
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes>;
 
-    /// As `read_at`, for somebody who may go away, if work for him is given up then.
+    /// As `read_at`, but views that can do so give the work up once it is cancelled.
     ///
     /// # Errors
     /// As `read_at`.
@@ -55,7 +55,7 @@ pub(crate) trait View: Send + Sync {
         Ok(None)
     }
 
-    /// Whether work for somebody who goes away is given up.
+    /// Whether cancelled work is given up.
     fn is_given_up(&self) -> bool {
         false
     }

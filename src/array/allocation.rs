@@ -1,4 +1,4 @@
-//! What of an array is stored: for `st_blocks`, SEEK_DATA and SEEK_HOLE.
+//! Which parts of an array are stored: for `st_blocks`, SEEK_DATA and SEEK_HOLE.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use crate::model::storage::Chunked;
 
 /// How much of an array is stored, and which of its bytes.
 ///
-/// A hole is where every byte is known to read as zero: nothing is stored there and the fill value is zero.
+/// A hole is where every byte is known to read as zero: nothing is stored there and the fill value
+/// is zero.
 #[derive(Debug, Clone)]
 pub(crate) struct Allocation {
     /// Bytes in the file, after all filters; extrapolated where the array has more chunks than are
@@ -41,8 +42,8 @@ impl Allocation {
         }
     }
 
-    /// The array of `length` bytes in the chunks of `grid`. An index that is beyond what one request may look at is
-    /// extrapolated from what was seen of it.
+    /// The array of `length` bytes in the chunks of `grid`. An index that is beyond what one
+    /// request may look at is extrapolated from what was seen of it.
     ///
     /// # Errors
     /// As the chunk index is damaged.
@@ -91,7 +92,8 @@ impl Allocation {
         })
     }
 
-    /// The first offset, from `offset` on, that may hold anything but zero; `None` if there is none.
+    /// The first offset, from `offset` on, that may hold anything but zero; `None` if there is
+    /// none.
     pub(crate) fn data_at(&self, offset: u64) -> Option<u64> {
         let next = self.data.partition_point(|range| range.end <= offset);
         self.data.get(next).map(|range| range.start.max(offset))
@@ -121,7 +123,7 @@ fn whole(length: u64) -> Arc<[Range<u64>]> {
     }
 }
 
-/// What a walk over the index found.
+/// The chunks that a walk over the index met.
 #[derive(Default)]
 struct Walked {
     chunks: u64,
@@ -138,7 +140,8 @@ impl Walked {
     }
 }
 
-/// Rows of chunks along the slowest dimension that has more than one element: contiguous in the array.
+/// Rows of chunks along the slowest dimension that has more than one element: contiguous in the
+/// array.
 struct Bands {
     axis: usize,
     /// Bytes of a band; the array's last one may be shorter.

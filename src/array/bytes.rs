@@ -1,11 +1,12 @@
-//! What a read answers with.
+//! The bytes that a read returns.
 
 use std::ops::{Deref, Range};
 
 use crate::array::cache::Decoded;
 use crate::memory::buffer::Buffer;
 
-/// Bytes of an array: a buffer of their own, or a part of a decoded chunk that is shared with the cache.
+/// Bytes of an array: a buffer of their own, or a part of a decoded chunk that is shared with the
+/// cache.
 #[derive(Debug, Clone)]
 pub struct Bytes(Holder);
 

@@ -1,9 +1,9 @@
 //! Decoded chunks that are kept, weighed in bytes; the one that was used longest ago goes first.
 //!
-//! The cache is small as long as that costs nobody: who reads a file once needs few chunks, and what they
-//! leave is still in the processor's cache when it is written anew. It grows where readers claim room for
-//! chunks that they will come back to, and by each chunk that is decoded a second time although a larger
-//! cache would have kept it.
+//! The cache is small as long as that costs no reader: one that reads a file once needs few chunks,
+//! and the memory that they leave is still in the processor's cache when it is used again. It grows
+//! where readers claim room for chunks that they will come back to, and by each chunk that is
+//! decoded a second time although a larger cache would have kept it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub(super) type Key = (u64, u64);
 /// The elements of one chunk.
 pub(super) type Decoded = Arc<Buffer>;
 
-/// What an entry costs besides the chunk's bytes: its node in the list, its slot in the table.
+/// Bytes that an entry takes besides the chunk: its node in the list, its slot in the table.
 const ENTRY_BYTES: u64 = 128;
 
 /// How many bytes of decoded chunks are kept.
@@ -61,14 +61,15 @@ struct Entries {
     departed: Departed,
 }
 
-/// Chunks that were evicted, with their bytes: as far back as the largest cache would have kept them.
+/// Chunks that were evicted, with their bytes: as far back as the largest cache would have kept
+/// them.
 struct Departed {
     chunks: LruCache<Key, u64>,
     bytes: u64,
     most: u64,
 }
 
-/// What the cache has done so far.
+/// Counts of the cache's work so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) bytes: u64,
@@ -144,7 +145,8 @@ impl Cache {
         found
     }
 
-    /// The chunk, for a reader who asks again where it is not there: as `get`, but that is no miss.
+    /// The chunk, for a reader that will ask again if it is not there: as `get`, but without
+    /// counting a miss.
     pub(super) fn hit(&self, key: Key) -> Option<Decoded> {
         let found = self.entries().chunks.get(&key).cloned();
         self.hits

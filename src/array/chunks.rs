@@ -65,7 +65,8 @@ impl Chunks {
     /// The chunks of `array`, which must not be empty.
     ///
     /// # Errors
-    /// `Corrupt` for a chunk shape that cannot be, `Unsupported` for a filter that cannot be undone.
+    /// `Corrupt` for a chunk shape that cannot be, `Unsupported` for a filter that cannot be
+    /// undone.
     pub(super) fn of_grid(number: u64, array: &Array, chunked: &Chunked) -> Result<Self> {
         let element = u64::from(array.datatype.size);
         let grid = Grid::new(array.shape.dims(), &chunked.chunk_shape, element)?;
@@ -82,8 +83,8 @@ impl Chunks {
     /// The pieces of a block of which the first `length` bytes, not zero, are to be read.
     ///
     /// # Errors
-    /// `Corrupt` where the block is shorter or what tells its pieces apart is damaged, `Limit` for pieces
-    /// over the limit.
+    /// `Corrupt` where the block is shorter or what tells its pieces apart is damaged, `Limit` for
+    /// pieces over the limit.
     pub(super) fn of_block(
         number: u64,
         pieces: &Arc<dyn Pieces>,
@@ -144,8 +145,8 @@ impl Chunks {
         }
     }
 
-    /// Waits until it is the caller's turn to decode, where chunks are best decoded one after another: who
-    /// was overtaken by many would have to decode the way once more.
+    /// Waits until it is the caller's turn to decode, where chunks are best decoded one after
+    /// another: a thread that many others overtook would have to decode the way once more.
     pub(super) fn turn(&self) -> Option<Turn<'_>> {
         match &self.origin {
             Origin::Block(block) if block.pieces.is_sequential() => Some(block.turns.wait()),
@@ -156,7 +157,8 @@ impl Chunks {
     /// Where chunk `number` is.
     ///
     /// # Errors
-    /// `Corrupt` where the index is damaged or points outside the source, `Limit` for a chunk over the limit.
+    /// `Corrupt` where the index is damaged or points outside the source, `Limit` for a chunk over
+    /// the limit.
     pub(super) fn locate(&self, number: u64) -> Result<Located> {
         match &self.origin {
             Origin::Grid(chunked) => self.locate_in(chunked, number),
@@ -198,7 +200,8 @@ impl Chunks {
         Ok(Located::Raw(Arc::clone(source), stored.offset))
     }
 
-    /// Bytes that decoding a chunk may take: as stored, and twice as decoded (from one filter to the next).
+    /// Bytes that decoding a chunk may take: as stored, and twice as decoded (from one filter to
+    /// the next).
     pub(super) fn decode_bytes(&self, encoded: Option<Encoded>) -> u64 {
         let decoded = self.grid.chunk_bytes();
         let stored = match (&self.origin, encoded.and_then(|encoded| encoded.stored)) {
@@ -214,7 +217,7 @@ impl Chunks {
     /// # Errors
     /// `Corrupt` where filters refuse it or make less of it than a chunk; the chunk is named.
     pub(super) fn decode(&self, encoded: Encoded, help: &mut Help<'_>) -> Result<Buffer> {
-        // A panic in somebody else's codec is an error of this chunk, not the end of a thread.
+        // A panic in a codec is an error of this chunk, not the end of a thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
             (Origin::Grid(chunked), Some(stored)) => {
                 self.undo_filters(chunked, stored, help.is_wanted)
@@ -300,11 +303,12 @@ fn skips_all(filter_mask: u32, filters: usize) -> bool {
     (0..filters).all(|i| i < 32 && filter_mask >> i & 1 == 1)
 }
 
-/// An optional filter that could not be applied is masked out of its chunks: where it is out of all of
-/// them, that it cannot be undone does not matter.
+/// An optional filter that could not be applied is masked out of its chunks: where it is out of all
+/// of them, that it cannot be undone does not matter.
 ///
 /// # Errors
-/// `error` where some chunk needs a filter that is not built, or too many chunks would have to be asked.
+/// `error` where some chunk needs a filter that is not built, or too many chunks would have to be
+/// asked.
 fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
     let mut left = limits::ALLOCATION_WALK;
     let mut needed = false;
@@ -321,8 +325,8 @@ fn is_never_applied(chunked: &Chunked, error: Error) -> Result<()> {
     if needed { Err(error) } else { Ok(()) }
 }
 
-/// `Corrupt` where a chunk is not inside the source. A writer may make known where a chunk will be before
-/// the file is that long.
+/// `Corrupt` where a chunk is not inside the source. A writer may make known where a chunk will be
+/// before the file is that long.
 fn is_in(source: &SharedSource, offset: u64, length: u64) -> Result<()> {
     settled(&**source, || {
         check_range(&**source, offset, length, "stored chunk")

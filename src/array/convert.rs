@@ -1,9 +1,10 @@
 //! Numbers of one stored type as numbers of another: a virtual dataset may differ from its sources.
 //!
-//! As the HDF5 library converts: integers are clamped to the range of their new type, fractions are cut
-//! off, floating-point numbers are rounded to the nearest. Between integers of one size and opposite byte
-//! orders it does no more than turn their bytes around, whatever their signs and precisions; so it does
-//! between floating-point numbers that differ in nothing else, and no bit of a NaN is lost.
+//! As the HDF5 library converts: integers are clamped to the range of their new type, fractions are
+//! cut off, floating-point numbers are rounded to the nearest. Between integers of one size and
+//! opposite byte orders it does no more than turn their bytes around, whatever their signs and
+//! precisions; so it does between floating-point numbers that differ in nothing else, and no bit of
+//! a NaN is lost.
 
 use crate::error::{Error, Result};
 use crate::model::Datatype;
@@ -81,8 +82,8 @@ impl Conversion {
     }
 }
 
-/// Numbers of one size, of which one is little-endian and one big-endian: integers without padding below
-/// them, floating-point numbers of one format.
+/// Numbers of one size, of which one is little-endian and one big-endian: integers without padding
+/// below them, floating-point numbers of one format.
 fn differ_in_order(from: &Datatype, to: &Datatype) -> bool {
     let (from_order, to_order) = match (&from.class, &to.class) {
         (

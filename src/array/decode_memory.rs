@@ -1,11 +1,14 @@
-//! The memory of decoding: what the decodes under way may take together, and the decoded chunks that no cache can hold.
+//! The memory of decoding: what the decodes under way may take together, and the decoded chunks
+//! that no cache can hold.
 //!
-//! Decodes are of three classes by what they take, so that none waits for those of a larger class. Within a class they are let
-//! in in the order of their coming. Small ones have memory of their own; medium and large ones together never take more than so
-//! many of the largest as there are threads, of which large ones leave one to the medium.
+//! Decodes are of three classes by what they take, so that none waits for those of a larger class.
+//! Within a class they are let in in the order of their coming. Small ones have memory of their
+//! own; medium and large ones together never take more than so many of the largest as there are
+//! threads, of which large ones leave one to the medium.
 //!
-//! A chunk that is larger than the cache is kept here for whoever reads on in it, instead of being decoded for each read
-//! anew. It takes of what decodes may take, goes where another decode needs the room, and some time after the last read.
+//! A chunk that is larger than the cache is kept here for whoever reads on in it, instead of being
+//! decoded for each read anew. It takes of what decodes may take, goes where another decode needs
+//! the room, and some time after the last read.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -126,7 +129,8 @@ impl DecodeMemory {
         Some(chunk)
     }
 
-    /// Lets go of what nobody has read for a while; after which time there may be more to let go of.
+    /// Lets go of what nobody has read for a while; after which time there may be more to let go
+    /// of.
     pub(super) fn forget_idle(&self) -> Option<Duration> {
         let now = Instant::now();
         let idle = |kept: &KeptChunk| now.duration_since(kept.used);
@@ -191,7 +195,8 @@ impl State {
         sum.saturating_add(bytes) <= largest.saturating_mul(threads as u64)
     }
 
-    /// Takes out kept chunks, the one that was used longest ago first, until all is within what is promised.
+    /// Takes out kept chunks, the one that was used longest ago first, until all is within what is
+    /// promised.
     fn make_room(&mut self, threads: usize) -> Vec<KeptChunk> {
         let mut gone = Vec::new();
         while !self.is_within(threads)

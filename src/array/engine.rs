@@ -1,4 +1,4 @@
-//! What all arrays of a mount share: the cache, the decodes under way, and the threads that decode ahead.
+//! The cache, the decodes under way and the decode threads, which all arrays of a mount share.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +22,8 @@ use crate::model::Array;
 use crate::model::storage::{Help, IsWanted, still};
 use crate::source::SharedSource;
 
-/// Chunks that are decoded ahead of a reader where they can only be decoded one after another: more might
-/// overtake each other, and cost the way twice.
+/// Chunks that are decoded ahead of a reader where they can only be decoded one after another: more
+/// might overtake each other, and cost the way twice.
 const SEQUENTIAL_DEPTH: u64 = 1;
 
 /// Cache and decode threads, one for each mount. The threads end when it is dropped.
@@ -37,18 +37,18 @@ pub(crate) struct Engine {
     holdings: Arc<Holdings>,
 }
 
-/// The numbers under which the cache knows arrays. Readers of one description share a number, so that
-/// what is decoded for one serves all: a block under several arrays is such.
+/// The numbers under which the cache knows arrays. Readers of one description share a number, so
+/// that what is decoded for one serves all: a block under several arrays is such.
 #[derive(Default)]
 struct Numbers {
     next: u64,
-    /// By the description's address, which nobody else has while a `Weak` holds it.
+    /// By the description's address, which no other has while a `Weak` holds it.
     given: HashMap<usize, (Weak<Array>, u64)>,
     /// How many are given when those of descriptions that are gone are next looked for.
     sweep_at: usize,
 }
 
-/// What the decode threads hold too.
+/// Decodes chunks, once however many readers wait for one. The decode threads hold it, too.
 pub(super) struct Decoder {
     pub(super) cache: Cache,
     pub(super) queue: Queue,
@@ -68,7 +68,7 @@ pub(super) enum ChunkContent {
     Decoded(Decoded),
 }
 
-/// What the engine has done so far.
+/// Counts of the engine's work so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Statistics {
     /// Bytes of decoded chunks that are kept.
@@ -86,8 +86,9 @@ pub(crate) struct Statistics {
 }
 
 impl Engine {
-    /// An engine that keeps decoded chunks in a cache of this size, with `threads` (one at least) threads
-    /// that decode ahead; what is decoded at a time takes no more memory than so many of the largest chunks.
+    /// An engine that keeps decoded chunks in a cache of this size, with `threads` (one at least)
+    /// threads that decode ahead; what is decoded at a time takes no more memory than so many of
+    /// the largest chunks.
     pub(crate) fn new(cache_size: impl Into<CacheSize>, threads: usize) -> Arc<Engine> {
         let threads = threads.max(1);
         let decoder = Arc::new(Decoder {
@@ -116,7 +117,7 @@ impl Engine {
         self.holdings.hold(bytes)
     }
 
-    /// What has been done so far.
+    /// The counts so far.
     pub(crate) fn statistics(&self) -> Statistics {
         let counts = self.decoder.cache.counts();
         Statistics {
@@ -200,7 +201,8 @@ impl Decoder {
         self.cache.hit(key).or_else(|| self.memory.find(key))
     }
 
-    /// Chunk `number`, for a reader: from the cache, from whoever is decoding it, or decoded here and now.
+    /// Chunk `number`, for a reader: from the cache, from the thread that is decoding it, or
+    /// decoded here and now.
     pub(super) fn chunk(
         &self,
         chunks: &Chunks,
@@ -249,14 +251,15 @@ impl Decoder {
         }
     }
 
-    /// Whether chunk `number`, which a reader is about to need, is in the cache or on its way there; there,
-    /// it is not the next to go.
+    /// Whether chunk `number`, which a reader is about to need, is in the cache or on its way
+    /// there; there, it is not the next to go.
     pub(super) fn has(&self, chunks: &Chunks, number: u64) -> bool {
         let key = chunks.key(number);
         self.cache.promote(key) || self.flights.contains(key)
     }
 
-    /// How many chunks may be decoded ahead of one reader: not so many that they push out those of its band.
+    /// How many chunks may be decoded ahead of one reader: not so many that they push out those of
+    /// its band.
     pub(super) fn depth(&self, chunks: &Chunks) -> u64 {
         if !chunks.is_encoded() || !self.memory.holds_twice(chunks.decode_bytes(None)) {
             return 0;
@@ -280,7 +283,8 @@ impl Decoder {
     /// Bytes of the cache that a sequential reader needs to have each chunk decoded only once.
     pub(super) fn needed(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
-        // The kernel sends several requests at a time: the first of one band overtakes the last of that before.
+        // The kernel sends several requests at a time: the first of one band overtakes the last of
+        // that before.
         let bands = match chunks.grid.band() {
             1 => 1,
             band => band.saturating_mul(2),
@@ -289,8 +293,8 @@ impl Decoder {
         entry.saturating_mul(kept.min(chunks.grid.chunks()))
     }
 
-    /// Bytes of the cache with which a reader that goes back in a stream has it decoded only once: of a
-    /// way, half of the cache may be filled.
+    /// Bytes of the cache with which a reader that goes back in a stream has it decoded only once:
+    /// of a way, half of the cache may be filled.
     pub(super) fn needed_backwards(&self, chunks: &Chunks) -> u64 {
         let entry = entry_bytes(chunks.grid.chunk_bytes());
         entry.saturating_mul(chunks.grid.chunks()).saturating_mul(2)

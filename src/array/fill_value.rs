@@ -1,4 +1,4 @@
-//! What elements that are stored nowhere read as.
+//! The value of elements that are not stored.
 
 use std::sync::Arc;
 

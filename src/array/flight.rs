@@ -16,7 +16,7 @@ pub(super) struct Flights<T> {
 pub(super) struct Flight<T> {
     outcome: Mutex<Option<Result<T>>>,
     landed: Condvar,
-    /// Of all who joined it.
+    /// The tokens of all readers that joined it.
     tokens: Mutex<Vec<CancelToken>>,
 }
 
@@ -44,8 +44,8 @@ impl<T: Clone> Flights<T> {
         }
     }
 
-    /// Joins the flight of `key` or begins it, unless `ready` has the outcome of one that has just ended:
-    /// an outcome must be where `ready` finds it before its flight lands.
+    /// Joins the flight of `key` or begins it, unless `ready` has the outcome of one that has just
+    /// ended: an outcome must be where `ready` finds it before its flight lands.
     pub(super) fn enter(
         &self,
         key: Key,
@@ -98,7 +98,7 @@ impl<T: Clone> Flight<T> {
         }
     }
 
-    /// Whether anybody still waits for it. Canceller that do not hold any more are dropped.
+    /// Whether a reader still waits for it. Cancelled tokens are dropped.
     fn is_wanted(&self) -> bool {
         let mut tokens = self.tokens();
         tokens.retain(|token| !token.is_cancelled());
@@ -115,12 +115,12 @@ impl<T: Clone> Flight<T> {
 }
 
 impl<T: Clone> Lead<'_, T> {
-    /// Whether anybody still waits for the work.
+    /// Whether a reader still waits for the work.
     pub(super) fn is_wanted(&self) -> bool {
         self.flight.is_wanted()
     }
 
-    /// Hands `outcome` to all who wait.
+    /// Hands `outcome` to all readers that wait.
     pub(super) fn finish(self, outcome: Result<T>) {
         *self.flight.outcome() = Some(outcome);
     }

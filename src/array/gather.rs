@@ -7,15 +7,17 @@ use crate::array::grid::{Grid, Slab};
 use crate::error::Result;
 use crate::source::Source;
 
-/// Bytes between two runs that are read along rather than skipped: about what one more system call costs.
+/// Bytes between two runs that are read along rather than skipped: about what one more system call
+/// costs.
 const GAP: u64 = 16 << 10;
 
 /// Bytes and runs that one read from an unfiltered chunk collects at most.
 const WINDOW_BYTES: u64 = 1 << 20;
 const WINDOW_RUNS: usize = 4096;
 
-/// The part of one chunk that lies in one box: runs of equal length, each contiguous in the chunk and
-/// in the reply. Both offsets grow from run to run; that in the block under a strided array need not.
+/// The part of one chunk that lies in one box: runs of equal length, each contiguous in the chunk
+/// and in the reply. Both offsets grow from run to run; that in the block under a strided array
+/// need not.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// Offset of the first run in the chunk, in bytes.
@@ -129,7 +131,8 @@ impl Plan {
         });
     }
 
-    /// Copies from a chunk that stands unfiltered at `base` in `source`, reading little more than is needed.
+    /// Copies from a chunk that stands unfiltered at `base` in `source`, reading little more than
+    /// is needed.
     pub(super) fn read(&self, source: &dyn Source, base: u64, reply: &mut [u8]) -> Result<()> {
         let mut window = Window {
             source,

@@ -1,10 +1,11 @@
 //! How an array is cut into chunks, and how a range of its bytes falls into boxes.
 //!
-//! An element's bytes count as one more, fastest dimension, so that a range may begin and end inside
-//! an element. Dimensions along which one chunk holds the whole extent are then merged with the next
-//! slower one: a one-dimensional array becomes a row of bytes, and so does a stack of images
-//! that is chunked image by image. A chunk's number does not change by that. Its place is counted
-//! in the array's own dimensions where an index is asked, in merged ones where bytes are copied.
+//! An element's bytes count as one more, fastest dimension, so that a range may begin and end
+//! inside an element. Dimensions along which one chunk holds the whole extent are then merged with
+//! the next slower one: a one-dimensional array becomes a row of bytes, and so does a stack of
+//! images that is chunked image by image. A chunk's number does not change by that. Its place is
+//! counted in the array's own dimensions where an index is asked, in merged ones where bytes are
+//! copied.
 
 use crate::error::{Error, Result};
 use crate::model::shape::product;
@@ -65,7 +66,8 @@ impl Grid {
     /// zero nor over 63 bits, in chunks of `chunk` elements.
     ///
     /// # Errors
-    /// `Corrupt` where the chunk has another rank or no elements, `Limit` where its size exceeds 63 bits.
+    /// `Corrupt` where the chunk has another rank or no elements, `Limit` where its size exceeds 63
+    /// bits.
     pub(super) fn new(dims: &[u64], chunk: &[u64], element: u64) -> Result<Self> {
         if chunk.len() != dims.len() || chunk.contains(&0) {
             return Err(Error::corrupt(
@@ -148,8 +150,8 @@ impl Grid {
         slabs
     }
 
-    /// Cuts `from..to`, counted from the first byte under `prefix`, into the rest of a first row, whole
-    /// rows, and the beginning of a last row.
+    /// Cuts `from..to`, counted from the first byte under `prefix`, into the rest of a first row,
+    /// whole rows, and the beginning of a last row.
     fn split(&self, prefix: &mut Vec<u64>, from: u64, to: u64, slabs: &mut Vec<Slab>) {
         let stride = self.axes[prefix.len()].stride;
         let (mut first, last) = (from / stride, to / stride);
@@ -323,17 +325,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slabs_follow_each_other_and_are_few((dims, chunk, element) in shapes(), ends in any::<(u64, u64)>()) {
+        fn slabs_follow_each_other_and_are_few(
+            (dims, chunk, element) in shapes(),
+            ends in any::<(u64, u64)>(),
+        ) {
             let grid = Grid::new(&dims, &chunk, element).unwrap();
             let (start, end) = range(dims.iter().product::<u64>() * element, ends);
             let slabs = grid.slabs(start, end);
             prop_assert!(slabs.len() < 2 * grid.axes.len());
             let mut next = start;
             for slab in &slabs {
-                let corner: u64 = slab.start.iter().zip(&grid.axes).map(|(&s, a)| s * a.stride).sum();
+                let steps = slab.start.iter().zip(&grid.axes);
+                let corner: u64 = steps.map(|(&s, a)| s * a.stride).sum();
                 prop_assert_eq!(corner, next);
                 prop_assert_eq!(slab.at, next - start);
-                for (axis, (first, count)) in grid.axes.iter().zip(slab.start.iter().zip(&slab.count)) {
+                let bounds = slab.start.iter().zip(&slab.count);
+                for (axis, (first, count)) in grid.axes.iter().zip(bounds) {
                     prop_assert!(first + count <= axis.length);
                 }
                 next += slab.bytes();

@@ -1,4 +1,4 @@
-//! Decoding ahead of a reader of one open file who reads in order.
+//! Decoding ahead of sequential reads through one open file.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -9,7 +9,8 @@ use crate::array::span::Span;
 
 /// The reads of one array through one open file.
 ///
-/// The kernel sends the requests of one sequential reader in parallel, so they may arrive a little out of order.
+/// The kernel sends the requests of one sequential reader in parallel, so they may arrive a little
+/// out of order.
 #[derive(Default)]
 pub(crate) struct Stream {
     progress: Mutex<Progress>,

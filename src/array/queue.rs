@@ -30,7 +30,7 @@ pub(super) struct Job {
     pub(super) token: CancelToken,
 }
 
-/// What a thread has to do.
+/// The next work of a thread.
 pub(super) enum Next {
     Job(Job),
     /// Nothing at present.

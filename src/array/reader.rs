@@ -16,14 +16,15 @@ use crate::limits;
 use crate::model::Array;
 use crate::model::array::{Mappings, Storage};
 
-/// The bytes of one array; shared by all who have it open.
+/// The bytes of one array; shared by all open files that show it.
 #[derive(Debug)]
 pub(crate) struct Reader {
     array: Arc<Array>,
     length: u64,
     content: Content,
     allocation: OnceLock<Allocation>,
-    /// What the description takes; none for a source of another, which counts as one of those that are kept.
+    /// The memory of the description; `None` for a source of a virtual array, which counts in the
+    /// cache of such sources.
     _held: Option<HeldMemory>,
 }
 
@@ -39,9 +40,10 @@ impl Reader {
     /// The bytes of `array`.
     ///
     /// # Errors
-    /// Why the storage is not readable, as the description says; `Unsupported` for a filter that cannot
-    /// be undone; `Corrupt` where the description contradicts itself; `Limit` for pieces of a block
-    /// over the limit; `Io` (`OutOfMemory`) where the descriptions of all that is open take too much.
+    /// Why the storage is not readable, as the description says; `Unsupported` for a filter that
+    /// cannot be undone; `Corrupt` where the description contradicts itself; `Limit` for pieces of
+    /// a block over the limit; `Io` (`OutOfMemory`) where the descriptions of all that is open take
+    /// too much.
     pub(crate) fn new(engine: &Arc<Engine>, array: Arc<Array>) -> Result<Reader> {
         Self::at_depth(engine, array, 0)
     }
@@ -82,12 +84,12 @@ impl Reader {
         self.read_in(None, offset, length, &CancelToken::default())
     }
 
-    /// As `read`, for somebody who may go away: what is decoded for nobody else is given up then.
-    /// Of the reads that belong to `stream`, what a sequential reader needs next is decoded ahead.
+    /// As `read`, until `cancel` says that the reader has gone: a decode that no other reader waits
+    /// for is given up then. For reads that belong to `stream`, the chunks that a sequential reader
+    /// needs next are decoded ahead.
     ///
     /// # Errors
-    /// As `read`; [`Error::unwanted`](crate::error::Error::unwanted) once the cancel does not hold
-    /// any more.
+    /// As `read`; [`Error::unwanted`](crate::error::Error::unwanted) once it is cancelled.
     pub(crate) fn read_in(
         &self,
         stream: Option<&Stream>,
@@ -157,7 +159,8 @@ impl Reader {
         Ok(())
     }
 
-    /// What of the array is stored; found once, by a walk over the chunk index within limits.
+    /// Which parts of the array are stored; found once, by a walk over the chunk index within
+    /// limits.
     ///
     /// # Errors
     /// As the chunk index is damaged.

@@ -1,5 +1,5 @@
-//! The chunks that a range of an array's bytes meets, and the part that each has in it. A read, what
-//! it has decoded ahead and the way of the bytes into the reply use the same value.
+//! The chunks that a range of an array's bytes meets, and the part that each has in it. A read,
+//! what it has decoded ahead and the way of the bytes into the reply use the same value.
 
 use crate::array::gather::Plan;
 use crate::array::grid::{Grid, Slab};
@@ -14,7 +14,7 @@ pub(super) struct Span<'a> {
     boxes: Vec<(Slab, ChunkBox)>,
 }
 
-/// What one chunk has of a span.
+/// The bytes that one chunk has of a span.
 #[derive(Debug)]
 pub(super) struct Part {
     /// The chunk's number.
@@ -166,7 +166,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_chunk_has_one_part((dims, chunk, element) in shapes(), ends in any::<(u64, u64)>()) {
+        fn each_chunk_has_one_part(
+            (dims, chunk, element) in shapes(),
+            ends in any::<(u64, u64)>(),
+        ) {
             let grid = Grid::new(&dims, &chunk, element).unwrap();
             let bytes = dims.iter().product::<u64>() * element;
             let numbers = |start, end| {

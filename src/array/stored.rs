@@ -193,7 +193,7 @@ impl Stored {
         }
     }
 
-    /// What of the array is stored.
+    /// Which parts of the array are stored.
     ///
     /// # Errors
     /// As the chunk index is damaged.

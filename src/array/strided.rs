@@ -127,8 +127,9 @@ impl Strided {
         }
     }
 
-    /// Copies runs, each its place in the block, its place in the reply and its length, in the order
-    /// in which they stand in the block: each piece is needed once then, however the strides lie.
+    /// Copies runs, each its place in the block, its place in the reply and its length, in the
+    /// order in which they stand in the block: each piece is needed once then, however the strides
+    /// lie.
     fn fetch(&self, runs: &mut Vec<(u64, usize, usize)>, reply: &mut [u8]) -> Result<()> {
         runs.sort_unstable();
         let mut held = None;
@@ -266,7 +267,8 @@ mod tests {
             let (base, _) = block(300, piece);
             let array = over(&base, &dims, &strides, element, 145);
             let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
-            let expected: Vec<u8> = places(&dims, &strides, element, 145).into_iter().map(byte).collect();
+            let expected = places(&dims, &strides, element, 145).into_iter();
+            let expected: Vec<u8> = expected.map(byte).collect();
             let (start, end) = range(expected.len() as u64, ends);
             let read = reader.read(start, (end - start) as usize).unwrap();
             prop_assert_eq!(&*read, &expected[start as usize..end as usize]);

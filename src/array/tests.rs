@@ -124,7 +124,8 @@ fn the_cache_keeps_within_its_bytes() {
     assert!(statistics.evictions > 80);
 }
 
-/// Reads all bytes in their order, `step` at a time, and gives how many chunks were decoded for that.
+/// Reads all bytes in their order, `step` at a time, and gives how many chunks were decoded for
+/// that.
 fn decoded_in_order(engine: &Arc<Engine>, sample: &Sample, step: usize) -> u64 {
     let before = engine.statistics().chunks_decoded;
     let (reader, _) = sample.reader(engine);

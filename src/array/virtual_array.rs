@@ -1,5 +1,5 @@
-//! An array that is made of parts of other arrays. What no part covers, or whose source is missing, is the
-//! fill value.
+//! An array that is made of parts of other arrays. What no part covers, or whose source is missing,
+//! is the fill value.
 
 use std::any::Any;
 use std::fmt;
@@ -64,8 +64,8 @@ pub(super) struct Source {
 }
 
 impl VirtualArray {
-    /// The parts that `mappings` say, of an array that is itself a source of `depth` virtual arrays,
-    /// one for the other. `sources` are kept by all virtual arrays together.
+    /// The parts that `mappings` say, of an array that is itself a source of `depth` virtual
+    /// arrays, one for the other. `sources` are kept by all virtual arrays together.
     ///
     /// # Errors
     /// `Corrupt` where a part lies outside the array; `Limit` for virtual arrays that are each
@@ -171,7 +171,8 @@ impl VirtualArray {
         Ok(())
     }
 
-    /// The part's source, `None` where it is missing. Neither that nor an error is kept for the next read: sources come and go.
+    /// The part's source, `None` where it is missing. Neither that nor an error is kept for the
+    /// next read: sources come and go.
     fn source(&self, part: &Part, opened: &mut Opened) -> Result<Option<Arc<Source>>> {
         if let Some(source) = self.sources.get(part.number) {
             return Ok(Some(source));
@@ -257,8 +258,8 @@ impl Part {
 }
 
 impl Source {
-    /// The bytes of the elements from `ordinal` on, in the virtual array's type of `size` bytes, without so many `skipped`
-    /// ones. Of long elements no more is read than is wanted.
+    /// The bytes of the elements from `ordinal` on, in the virtual array's type of `size` bytes,
+    /// without so many `skipped` ones. Of long elements no more is read than is wanted.
     fn read(&self, ordinal: u64, skipped: u64, size: u64, target: &mut [u8]) -> Result<()> {
         let (mut next, end) = (skipped, skipped + target.len() as u64);
         while next < end {
@@ -284,7 +285,8 @@ impl Source {
         Ok(())
     }
 
-    /// The elements from `first` on, all of them whole but for so many bytes `within` the first, and some of the last.
+    /// The elements from `first` on, all of them whole but for so many bytes `within` the first,
+    /// and some of the last.
     fn convert(&self, first: u64, within: usize, size: usize, target: &mut [u8]) -> Result<()> {
         let own_size = self.reader.array().datatype.size as usize;
         let elements = (within + target.len()).div_ceil(size);

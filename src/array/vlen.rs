@@ -1,8 +1,9 @@
-//! A variable-length array as one run of bytes: its strings, each with a line feed, or the elements of its
-//! sequences, one after another; and where each begins.
+//! A variable-length array as one run of bytes: its strings, each with a line feed, or the elements
+//! of its sequences, one after another; and where each begins.
 //!
-//! Stored elements are counts and pointers of one size, grouped in blocks. The start of each block is found
-//! once, by a walk over all elements, and kept; the starts within a block are found anew when needed.
+//! Stored elements are counts and pointers of one size, grouped in blocks. The start of each block
+//! is found once, by a walk over all elements, and kept; the starts within a block are found anew
+//! when needed.
 
 use std::fmt;
 use std::ops::Range;
@@ -31,7 +32,7 @@ pub(crate) struct VariableLength {
     starts: Mutex<Option<Arc<Vec<u64>>>>,
 }
 
-/// What the elements are.
+/// The kind of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     /// Strings; of some, what follows a NUL is none of the text.
@@ -154,7 +155,8 @@ impl VariableLength {
         Ok(reply)
     }
 
-    /// Where the elements `first..first + count` begin; one more than there are elements is where all end.
+    /// Where the elements `first..first + count` begin; one more than there are elements is where
+    /// all end.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -189,15 +191,15 @@ impl VariableLength {
         Ok(offsets)
     }
 
-    /// The container with an effort that pays for the way to the content of so many elements, should
-    /// each lead to a collection that was not met just before.
+    /// The container with an effort that pays for the way to the content of so many elements,
+    /// should each lead to a collection that was not met just before.
     fn container_for(&self, elements: u64) -> Arc<dyn Container> {
         let all = elements.saturating_add(BLOCK);
         let effort = Effort::of(all.saturating_mul(limits::COLLECTION_METADATA));
         Arc::clone(&self.container).for_request(&effort)
     }
 
-    /// Where each block begins. Whoever comes while they are being found waits for them.
+    /// Where each block begins. A call that comes while they are being found waits for them.
     fn starts(&self) -> Result<Arc<Vec<u64>>> {
         let mut known = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(starts) = &*known {
@@ -246,8 +248,8 @@ impl VariableLength {
         Ok(self.reader.read(first * size, length as usize)?.into_vec())
     }
 
-    /// Bytes that each of some elements stands for. Those that lead to one place are looked at one after another:
-    /// what stands there may be more than is kept.
+    /// Bytes that each of some elements stands for. Those that lead to one place are looked at one
+    /// after another: what stands there may be more than is kept.
     fn lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
         let mut elements: Vec<_> = self.each(stored).enumerate().collect();
         let mut lengths = vec![0; elements.len()];
@@ -340,7 +342,8 @@ fn skip_empty(starts: &[u64], at: ElementStart) -> u64 {
     }
 }
 
-/// The last known place at or before `offset`: where the last read ended, or the beginning of a block.
+/// The last known place at or before `offset`: where the last read ended, or the beginning of a
+/// block.
 fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
     let block = starts
         .partition_point(|&start| start <= offset)

@@ -1,10 +1,10 @@
-//! NameArena in blocks of one size: as many as there are, they are never copied to where there is room for twice of them,
-//! and small blocks find room where others were.
+//! Names in blocks of one size. However many there are, they are never copied into a buffer of
+//! twice the size, and small blocks find room where others were freed.
 
 /// Bytes of a name, with its length, that has a block of its own.
 const LONG: usize = NameArena::BLOCK / 16;
 
-/// NameArena that are added and never taken out, each after its length in two bytes.
+/// Names that are added and never taken out, each after its length in two bytes.
 #[derive(Debug, Default)]
 pub struct NameArena {
     blocks: Vec<Vec<u8>>,

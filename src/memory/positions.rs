@@ -1,12 +1,13 @@
-//! A map from keys to their positions in a vector that stands elsewhere, five bytes for each: for what there are millions of.
+//! A map from keys to their positions in a vector that stands elsewhere, five bytes for each: for
+//! what there are millions of.
 //!
-//! Who keeps the vector says which key is at a position, and keeps both in step.
+//! The owner of the vector says which key is at a position, and keeps both in step.
 
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-/// Positions by key. Keys may be chosen by a file, so nobody can foretell how they are hashed.
+/// Positions by key. A file may choose the keys, so their hashes cannot be foretold.
 #[derive(Debug, Default)]
 pub struct Positions {
     table: HashTable<u32>,

@@ -1,4 +1,4 @@
-//! What is kept of several files, within one weight for all of them together.
+//! Values of several files, kept within one weight for all of them together.
 
 use std::fmt;
 use std::hash::Hash;
@@ -56,11 +56,13 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
     /// Keeps `value`, of so many bytes, unless it alone is too heavy.
     pub fn put(&self, key: K, value: V, weight: u64) {
         let gone = self.all.lock().put((self.file, key), value, weight);
-        // The last value of another file may take that file with it, which then clears its own share.
+        // The last value of another file may take that file with it, which then clears its own
+        // share.
         drop(gone);
     }
 
-    /// Drops what was used least recently, whichever file it is of, until a value of so many bytes has room.
+    /// Drops what was used least recently, whichever file it is of, until a value of so many bytes
+    /// has room.
     pub fn make_room(&self, weight: u64) {
         let gone = self.all.lock().make_room(weight);
         drop(gone);

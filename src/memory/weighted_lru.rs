@@ -1,4 +1,4 @@
-//! What is kept because it may be wanted again: the most recently used of it, within a weight.
+//! Values that may be wanted again: the most recently used ones, within a weight.
 
 use std::hash::Hash;
 
@@ -13,7 +13,7 @@ pub struct WeightedLru<K: Hash + Eq, V> {
 }
 
 impl<K: Hash + Eq, V> WeightedLru<K, V> {
-    /// What an entry weighs beside its value.
+    /// The weight of an entry beside its value.
     const OVERHEAD: u64 = 128;
 
     /// Keeps no more than `most` bytes.
@@ -30,7 +30,8 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         self.values.get(key).map(|(value, _)| value)
     }
 
-    /// Keeps `value`, of so many bytes, unless it alone is too heavy. What is not kept any more comes back.
+    /// Keeps `value`, of so many bytes, unless it alone is too heavy. What is not kept any more
+    /// comes back.
     pub fn put(&mut self, key: K, value: V, weight: u64) -> Vec<V> {
         let mut gone = Vec::new();
         let weight = weight.saturating_add(Self::OVERHEAD);
@@ -45,7 +46,8 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         gone
     }
 
-    /// Takes out the least recently used ones until there is room for so many bytes more, or nothing is left.
+    /// Takes out the least recently used ones until there is room for so many bytes more, or
+    /// nothing is left.
     pub fn make_room(&mut self, weight: u64) -> Vec<V> {
         let mut gone = Vec::new();
         while self.weight.saturating_add(weight) > self.most

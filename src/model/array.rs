@@ -22,7 +22,7 @@ pub struct Array {
     pub datatype: Datatype,
     /// The extent.
     pub shape: Shape,
-    /// What elements that are stored nowhere read as.
+    /// The value of elements that are not stored.
     pub fill: Fill,
     /// The layout's name as the user is told it.
     pub layout: Layout,
@@ -60,7 +60,7 @@ impl Array {
     }
 }
 
-/// What elements that are stored nowhere read as.
+/// The value of elements that are not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fill {
     /// The format's default: zeros (HDF5: also where the fill value is undefined).
@@ -151,7 +151,7 @@ pub struct Strided {
 pub struct OpenSource {
     /// The array.
     pub array: Arc<Array>,
-    /// The file that it is in. Whoever reads the array keeps that open: parts of an array that is
+    /// The file that it is in. The reader of the array keeps it open: parts of an array that is
     /// virtual in turn may be there.
     pub file: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -164,15 +164,16 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// As the file may not be opened, or is damaged.
     fn open(&self) -> Result<Option<OpenSource>>;
 
-    /// Whether it is in another file, so that what its elements point to is no part of the virtual array's file.
+    /// Whether it is in another file, so that what its elements point to is no part of the virtual
+    /// array's file.
     fn is_elsewhere(&self) -> bool;
 
     /// Bytes of memory that what is known of it takes, about.
     fn weight(&self) -> u64;
 }
 
-/// A part of an array that is made of elements of another: the k-th element of one region is the k-th of
-/// the other.
+/// A part of an array that is made of elements of another: the k-th element of one region is the
+/// k-th of the other.
 #[derive(Debug, Clone)]
 pub struct Mapping {
     /// Where the elements are in the array that is made.
@@ -223,7 +224,8 @@ impl Mappings {
         &mut self.regions
     }
 
-    /// Appends one: where the elements are in the array, where they are in the source, and the source.
+    /// Appends one: where the elements are in the array, where they are in the source, and the
+    /// source.
     pub fn push(
         &mut self,
         region: RegionAt,

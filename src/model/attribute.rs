@@ -25,14 +25,15 @@ pub struct AttributeContent {
     pub elements: Arc<[u8]>,
 }
 
-/// What a stored reference points to.
+/// The target of a stored reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// Nothing.
     Null,
     /// A node of this file.
     Object(NodeId),
-    /// Some elements of this array of this file; [`Container::region`](crate::model::Container::region) tells which.
+    /// Some elements of this array of this file;
+    /// [`Container::region`](crate::model::Container::region) tells which.
     Region(NodeId),
     /// An attribute of a node of this file.
     Attribute {

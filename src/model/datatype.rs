@@ -1,7 +1,7 @@
-//! What one stored element is: class, size and layout of its bits.
+//! The type of one stored element: class, size and layout of its bits.
 //!
-//! The classes are those of the HDF5 specification (3.0, IV.A.2.d); ASDF's datatypes are a subset, with
-//! two more (`Ucs4`, `Bool`).
+//! The classes are those of the HDF5 specification (3.0, IV.A.2.d); ASDF's datatypes are a subset,
+//! with two more (`Ucs4`, `Bool`).
 
 use crate::memory::piece;
 use crate::wire::to_u64;
@@ -11,11 +11,11 @@ use crate::wire::to_u64;
 pub struct Datatype {
     /// Bytes of one stored element. HDF5 variable-length types: of the stored reference.
     pub size: u32,
-    /// What the bytes mean.
+    /// The meaning of the bytes.
     pub class: Class,
 }
 
-/// What the bytes of an element mean.
+/// The meaning of an element's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Class {
     /// Fixed-point number.
@@ -38,7 +38,7 @@ pub enum Class {
     },
     /// Text of fixed length, `size` bytes.
     String {
-        /// What follows the text within its bytes.
+        /// The bytes that follow the text within its size.
         padding: StringPadding,
         /// How its characters are encoded.
         charset: Charset,
@@ -67,14 +67,15 @@ pub enum Class {
     Enumeration {
         /// The integer type of the values.
         base: Box<Datatype>,
-        /// Names (bytes as in the file) with their values as stored, `base.size` bytes each, in file order.
+        /// Names (bytes as in the file) with their values as stored, `base.size` bytes each, in
+        /// file order.
         members: Vec<(Vec<u8>, Vec<u8>)>,
     },
     /// A sequence of any length.
     VariableLength(Box<Datatype>),
     /// A string of any length.
     VariableString {
-        /// What ends the text.
+        /// The end of the text.
         padding: StringPadding,
         /// How its characters are encoded.
         charset: Charset,
@@ -138,7 +139,7 @@ pub struct Float {
     pub mantissa: u8,
     /// Bits of the mantissa.
     pub mantissa_bits: u8,
-    /// What is added to the exponent before it is stored.
+    /// The number that is added to the exponent before it is stored.
     pub bias: u32,
     /// Where the mantissa's leading one is.
     pub normalization: Normalization,
@@ -155,7 +156,7 @@ pub enum Normalization {
     Implied,
 }
 
-/// What follows a string within its bytes.
+/// The bytes that follow a string within its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StringPadding {
     /// The text ends at the first NUL.
@@ -175,7 +176,7 @@ pub enum Charset {
     Utf8,
 }
 
-/// What a reference element holds.
+/// The content of a reference element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceKind {
     /// An object's address.
@@ -235,7 +236,8 @@ impl Datatype {
         }
     }
 
-    /// Whether an element holds a pointer to bytes elsewhere: a variable-length part or a reference.
+    /// Whether an element holds a pointer to bytes elsewhere: a variable-length part or a
+    /// reference.
     pub fn has_pointers(&self) -> bool {
         match &self.class {
             Class::VariableLength(_) | Class::VariableString { .. } | Class::Reference(_) => true,

@@ -1,4 +1,4 @@
-//! What a file holds beside its graph of nodes: ASDF's tree as text, its blocks, its masks.
+//! The content of a file beside its graph of nodes: ASDF's tree as text, its blocks, its masks.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::model::storage::Extent;
 use crate::model::{Array, NodeId};
 
-/// What a file holds beside its graph of nodes.
+/// The content of a file beside its graph of nodes.
 pub trait Extras: Send + Sync {
     /// The tree's text, to the end of the line of its end marker; `None` in a file without a tree.
     fn tree_text(&self) -> Option<Extent>;
@@ -29,35 +29,35 @@ pub trait Extras: Send + Sync {
     /// As [`block`](Self::block); what cannot be decoded is an error of the array's storage.
     fn block_content(&self, number: usize) -> Result<Arc<Array>>;
 
-    /// The code of the compression of the block, here or in another file, that holds the elements of the
-    /// ndarray, `none` for none; `None` where no block does.
+    /// The code of the compression of the block, here or in another file, that holds the elements
+    /// of the ndarray, `none` for none; `None` where no block does.
     ///
     /// # Errors
     /// As the ndarray cannot be described, or the block's header is damaged.
     fn compression_of(&self, id: NodeId) -> Result<Option<String>>;
 
-    /// As [`verify_block`](Self::verify_block), of the block, here or in another file, that holds the
-    /// elements of the ndarray, if one does.
+    /// As [`verify_block`](Self::verify_block), of the block, here or in another file, that holds
+    /// the elements of the ndarray, if one does.
     ///
     /// # Errors
     /// As `verify_block`.
     fn verify_array(&self, id: NodeId, read_all: &ReadAll<'_>) -> Result<()>;
 
-    /// Compares the block with its checksum, which costs reading and decoding it whole, with `read_all`;
-    /// the answer is remembered. A block without a checksum is taken as it is.
+    /// Compares the block with its checksum, which costs reading and decoding it whole, with
+    /// `read_all`; the answer is remembered. A block without a checksum is taken as it is.
     ///
     /// # Errors
     /// `Corrupt` where it has another, otherwise as it cannot be read.
     fn verify_block(&self, number: usize, read_all: &ReadAll<'_>) -> Result<()>;
 
-    /// What marks the missing elements of the ndarray; `None` where nothing does.
+    /// The mark of the ndarray's missing elements; `None` where there is none.
     fn mask(&self, id: NodeId) -> Result<Option<Mask>>;
 }
 
 /// Reads an array's bytes and hands them over in order, decoded within the bounds for that.
 pub type ReadAll<'a> = dyn Fn(&Arc<Array>, &mut dyn FnMut(&[u8])) -> Result<()> + 'a;
 
-/// What the header of a block says.
+/// The facts that a block's header states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockFacts {
     /// The code of the compression, `none` for none.
@@ -74,7 +74,7 @@ pub struct BlockFacts {
     pub checksum: Option<[u8; 16]>,
 }
 
-/// What marks the missing elements of an ndarray.
+/// The mark of an ndarray's missing elements.
 #[derive(Debug, Clone)]
 pub enum Mask {
     /// Elements equal to the number of this text, or NaNs.

@@ -30,9 +30,11 @@ pub enum LinkTarget {
         /// The object's path in it.
         path: Vec<u8>,
     },
-    /// ASDF: alias of the node, whose own place is elsewhere; [`names`](crate::model::Container::names) says where.
+    /// ASDF: alias of the node, whose own place is elsewhere;
+    /// [`names`](crate::model::Container::names) says where.
     Alias(NodeId),
-    /// ASDF: `$ref`, a path from the root of this file or another; [`names`](crate::model::Container::names) has it.
+    /// ASDF: `$ref`, a path from the root of this file or another;
+    /// [`names`](crate::model::Container::names) has it.
     Reference {
         /// Another file's name as the URI gives it, unescaped; `None` for this file.
         file: Option<Vec<u8>>,
@@ -46,7 +48,7 @@ pub enum LinkTarget {
 }
 
 impl Link {
-    /// What it costs a search through many links to have met it, a short one costing 1.
+    /// The effort of passing it in a search through many links; that of a short one is 1.
     pub fn cost(&self) -> usize {
         let target = match &self.target {
             LinkTarget::Soft(path) => path.len(),
@@ -97,8 +99,8 @@ pub trait LinkStream: Send {
     /// The next link, `None` after the last.
     ///
     /// # Errors
-    /// As the index is damaged here, or links before could not be read and were passed over; the stream is then at its end,
-    /// and says the same again.
+    /// As the index is damaged here, or links before could not be read and were passed over; the
+    /// stream is then at its end, and says the same again.
     fn next(&mut self) -> Result<Option<Link>>;
 
     /// Bytes of memory that it keeps for itself, about.

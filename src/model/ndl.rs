@@ -1,19 +1,21 @@
 //! A datatype in the Ndarray Data Language (0.6.1, "Datatype"), as YAML in flow form.
 //!
-//! The language has `string`, `int8` to `uint64`, `float32`, `float64`, `objref`, `regref`, `opaque`,
-//! `enum`, `compound`, `vlen` and `array`. It describes values, so byte order, padding and a string's
-//! length are not part of it. What it has no word for is written so:
+//! The language has `string`, `int8` to `uint64`, `float32`, `float64`, `objref`, `regref`,
+//! `opaque`, `enum`, `compound`, `vlen` and `array`. It describes values, so byte order, padding
+//! and a string's length are not part of it. What it has no word for is written so:
 //!
 //! | datatype | NDL |
 //! |---|---|
 //! | complex | compound of `r` and `i` |
 //! | ASDF boolean | enum of int8 with FALSE and TRUE, as h5py writes booleans |
 //! | bit field of 1, 2, 4 or 8 bytes | unsigned integer of that size |
-//! | integer of 1, 2, 4 or 8 bytes with padding bits | integer of that size, which holds all its values |
+//! | integer of 1, 2, 4 or 8 bytes with padding bits | integer of that size, which holds them |
 //! | enumeration over an integer of another size | enum without a base |
 //! | region reference | regref of blocks: the selection's kind is each element's own |
 //! | reference of HDF5 1.12 | objref: what it points to is each element's own |
-//! | all else (float16, bfloat16, VAX and extended floats, integers of other sizes, time, compounds and enumerations without members) | opaque of that size, tagged with the type's name |
+//! | float16, bfloat16, VAX and extended floats | opaque of that size, tagged with the name |
+//! | integers of other sizes, time | the same |
+//! | compounds and enumerations without members | the same |
 
 use std::fmt::Write;
 
@@ -184,9 +186,9 @@ pub fn write_yaml_key(text: &[u8], out: &mut String) {
     }
 }
 
-/// Appends text as a YAML scalar on one line that readers of YAML 1.1 and 1.2 take for this text: plain
-/// where no reader can see a number, boolean, null, date or syntax in it, otherwise in double quotes.
-/// Bytes that are not UTF-8 become `\udcXX`, as Python's `surrogateescape` has it.
+/// Appends text as a YAML scalar on one line that readers of YAML 1.1 and 1.2 take for this text:
+/// plain where no reader can see a number, boolean, null, date or syntax in it, otherwise in double
+/// quotes. Bytes that are not UTF-8 become `\udcXX`, as Python's `surrogateescape` has it.
 pub fn write_yaml_text(text: &[u8], out: &mut String) {
     match std::str::from_utf8(text) {
         Ok(text) if is_plain(text) => out.push_str(text),

@@ -17,7 +17,7 @@ pub struct NodeId(pub u64);
 pub struct Node {
     /// Its identity.
     pub id: NodeId,
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
     /// ASDF: the array that the members of a group make together, which is not shown among them.
     pub assembled: Option<Arc<Array>>,
@@ -29,7 +29,7 @@ pub struct Node {
     pub comment: Option<Vec<u8>>,
     /// ASDF: the tag that the tree gives it, resolved. HDF5: none.
     pub tag: Option<Arc<str>>,
-    /// What is wrong with the object although it can be shown, in part.
+    /// The damage of an object that can be shown in part.
     pub error: Option<Error>,
 }
 
@@ -42,7 +42,8 @@ impl Node {
         }
     }
 
-    /// Whether something of it could not be read that may be there the next time: it is not worth keeping then.
+    /// Whether something of it could not be read that may be there the next time: it is not worth
+    /// keeping then.
     pub fn is_partial(&self) -> bool {
         self.passing().is_some()
     }
@@ -55,7 +56,7 @@ impl Node {
     }
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug)]
 pub enum NodeKind {
     /// HDF5: group. ASDF: mapping or sequence.

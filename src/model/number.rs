@@ -1,13 +1,14 @@
 //! Stored numbers: the fields of their bits, and their text.
 //!
-//! HDF5 3.0, IV.A.2.d: an integer is some bits of its element (class 0), a floating-point number has
-//! a sign, an exponent and a mantissa anywhere in it (class 1). ASDF's numbers are the plain cases.
+//! HDF5 3.0, IV.A.2.d: an integer is some bits of its element (class 0), a floating-point number
+//! has a sign, an exponent and a mantissa anywhere in it (class 1). ASDF's numbers are the plain
+//! cases.
 //!
-//! Text is what Python and NumPy (2.4) print: the fewest digits that give the stored number back when
-//! read in its own format, `1.0`, `1e+300`, `nan`, `-inf`; exponents below 1e-4 and from 1e16
-//! (64 bits), 1e6 (32 bits), 1e3 (16 bits). Where two such texts are equally near, the last digit may be
-//! the other one. A number with more than 53 significant bits is rounded to
-//! them; one that a 64-bit float cannot hold at all is written in C's exact notation, `0x1.8p+16000`.
+//! Text is what Python and NumPy (2.4) print: the fewest digits that give the stored number back
+//! when read in its own format, `1.0`, `1e+300`, `nan`, `-inf`; exponents below 1e-4 and from 1e16
+//! (64 bits), 1e6 (32 bits), 1e3 (16 bits). Where two such texts are equally near, the last digit
+//! may be the other one. A number with more than 53 significant bits is rounded to them; one that a
+//! 64-bit float cannot hold at all is written in C's exact notation, `0x1.8p+16000`.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -51,9 +52,9 @@ pub enum Real {
     Narrow {
         /// The number.
         value: f64,
-        /// What is nearer than this towards zero is read as this number.
+        /// Numbers nearer than this towards zero are read as this one.
         below: f64,
-        /// What is nearer than this away from zero is read as this number.
+        /// Numbers nearer than this away from zero are read as this one.
         above: f64,
         /// Significant bits of the format.
         bits: u32,
@@ -119,7 +120,8 @@ pub fn integer(element: &[u8], order: ByteOrder, signed: bool, field: Bits) -> O
     Some(Integer::Signed((number | extension).cast_signed()))
 }
 
-/// Bytes of the IEEE 754 format that this is, whatever the byte order; `None` if it is another format.
+/// Bytes of the IEEE 754 format that this is, whatever the byte order; `None` if it is another
+/// format.
 pub fn ieee_bytes(size: u32, format: &Float) -> Option<u8> {
     let size = u8::try_from(size).ok()?;
     if !matches!(size, 2 | 4 | 8) || (format.order == ByteOrder::Vax) {
@@ -131,8 +133,8 @@ pub fn ieee_bytes(size: u32, format: &Float) -> Option<u8> {
     }
 }
 
-/// Whether numbers of this format can be computed with. No format of a machine has more bits; of one
-/// that has, the bytes are shown.
+/// Whether numbers of this format can be computed with. No format of a machine has more bits; of
+/// one that has, the bytes are shown.
 pub fn is_computable(format: &Float) -> bool {
     // So that a power of two fits 32 bits with a sign, and a mantissa 128 with its leading one.
     format.exponent_bits <= 30 && format.bias < 1 << 30 && format.mantissa_bits < 128
@@ -167,7 +169,8 @@ fn general(word: u128, format: &Float) -> Option<Real> {
         return Some(Real::Double(number));
     }
     if exponent == 0 && vax {
-        // VAX: no subnormal numbers; with the sign set it is a reserved operand, which is no number.
+        // VAX: no subnormal numbers; with the sign set it is a reserved operand, which is no
+        // number.
         return Some(Real::Double(if negative { f64::NAN } else { 0.0 }));
     }
     let implied_one = match exponent {
@@ -192,7 +195,7 @@ fn general(word: u128, format: &Float) -> Option<Real> {
     ))
 }
 
-/// What an exponent of all ones stands for: infinity or no number.
+/// The meaning of an exponent of all ones: infinity or no number.
 fn special(negative: bool, mantissa: u128, mantissa_bits: u32, implied: bool) -> f64 {
     // A stored leading one says nothing here.
     let fraction_bits = mantissa_bits.saturating_sub(u32::from(!implied));
@@ -231,7 +234,7 @@ fn scaled(
     }
     let half = quarter * 2.0;
     let below = if spacing_halves_below { quarter } else { half };
-    // What lies in the middle between two numbers is read as the even one.
+    // A number in the middle between two others is read as the even one.
     let even = slice(mantissa, 0, 1) == 0;
     let bound = |distance: f64| if even { distance.next_up() } else { distance };
     Real::Narrow {

@@ -1,14 +1,14 @@
 //! A datatype as NumPy writes it in an .npy header: the Python literal of `numpy.dtype.descr`.
 //!
-//! It describes the bytes as stored: padding is `|V` fields without a name, strings are `|S` with their
-//! padding, enumerations are their integers. A field's array is its third item; an element that is an
-//! array is a tuple, `('<f4', (2, 3))`, as `numpy.lib.format.dtype_to_descr` has it.
+//! It describes the bytes as stored: padding is `|V` fields without a name, strings are `|S` with
+//! their padding, enumerations are their integers. A field's array is its third item; an element
+//! that is an array is a tuple, `('<f4', (2, 3))`, as `numpy.lib.format.dtype_to_descr` has it.
 
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Member};
 use crate::model::number;
 
-/// What `numpy.dtype` takes: [`numpy_literal`], a simple type without its quotes (`<f4`).
+/// An argument of `numpy.dtype`: [`numpy_literal`], a simple type without its quotes (`<f4`).
 pub fn numpy_descr(datatype: &Datatype) -> Option<String> {
     let literal = numpy_literal(datatype)?;
     Some(match literal.strip_prefix('\'') {
@@ -17,9 +17,9 @@ pub fn numpy_descr(datatype: &Datatype) -> Option<String> {
     })
 }
 
-/// The literal of an .npy header, a simple type in quotes (`'<f4'`). `None` where NumPy cannot describe
-/// the bytes: pointers, time, numbers with padding bits, in VAX order or of other formats than
-/// IEEE 754's 2, 4 and 8 bytes, compounds whose members overlap or share a name.
+/// The literal of an .npy header, a simple type in quotes (`'<f4'`). `None` where NumPy cannot
+/// describe the bytes: pointers, time, numbers with padding bits, in VAX order or of other formats
+/// than IEEE 754's 2, 4 and 8 bytes, compounds whose members overlap or share a name.
 pub fn numpy_literal(datatype: &Datatype) -> Option<String> {
     let (base, dims) = without_dims(datatype);
     let base = descr(base)?;
@@ -153,8 +153,8 @@ fn field(member: &Member) -> Option<String> {
     })
 }
 
-/// Text as Python's `repr` writes it; bytes that are not UTF-8 become `\udcXX`, as `surrogateescape`
-/// has it.
+/// Text as Python's `repr` writes it; bytes that are not UTF-8 become `\udcXX`, as
+/// `surrogateescape` has it.
 fn python_text(text: &[u8]) -> String {
     let quote = if text.contains(&b'\'') && !text.contains(&b'"') {
         '"'
@@ -225,9 +225,9 @@ mod tests {
         );
     }
 
-    /// Expected: `numpy.lib.format.dtype_to_descr`, of `{'names': ['a', 'x'], 'formats': ['u1', '<f8'],
-    /// 'offsets': [0, 8], 'itemsize': 24}`, of `[('k', '<f4', (3, 3)), ("it's", 'S4')]`, and of
-    /// `('<f4', (3,))` as a field's type, whatever the members' order in the file.
+    /// Expected: `numpy.lib.format.dtype_to_descr`, of `{'names': ['a', 'x'], 'formats': ['u1',
+    /// '<f8'], 'offsets': [0, 8], 'itemsize': 24}`, of `[('k', '<f4', (3, 3)), ("it's", 'S4')]`,
+    /// and of `('<f4', (3,))` as a field's type, whatever the members' order in the file.
     #[test]
     fn records_and_arrays() {
         let double = Datatype::ieee(8, ByteOrder::Little);

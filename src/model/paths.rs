@@ -1,7 +1,8 @@
 //! Object to path: which of its names is an object's own.
 //!
-//! An object may have any number of hard links, and a group may hold itself. Its canonical path is the
-//! first one that a breadth-first walk over hard links from the root finds, names in byte order.
+//! An object may have any number of hard links, and a group may hold itself. Its canonical path is
+//! the first one that a breadth-first walk over hard links from the root finds, names in byte
+//! order.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use crate::memory::positions::Positions;
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 use crate::wire::to_u64;
 
-/// The object at `path` from the group `from`, or from the root where it begins with `/`, over links of every
-/// kind; `None` where there is none. `..` is an ordinary name.
+/// The object at `path` from the group `from`, or from the root where it begins with `/`, over
+/// links of every kind; `None` where there is none. `..` is an ordinary name.
 ///
 /// # Errors
 /// `Unsupported` where the path leads into another file; `Limit` for links without end.
@@ -92,8 +93,8 @@ fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The canonical place of every object that the walk found. There may be a million of them, so each takes 21 bytes, and its
-/// name.
+/// The canonical place of every object that the walk found. There may be a million of them, so each
+/// takes 21 bytes, and its name.
 #[derive(Debug, Default)]
 pub struct PathIndex {
     root: Option<NodeId>,
@@ -125,11 +126,11 @@ const PLACE_BYTES: usize = size_of::<PathEntry>() + 10;
 const ROOT: u32 = u32::MAX;
 
 impl PathIndex {
-    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were seen,
-    /// or as much metadata as a request may look at. `make_room` is told how many bytes the index is
-    /// going to take, before it does.
+    /// Walks `container` until every object is found, or `limits::PATH_INDEX_LINKS` links were
+    /// seen, or as much metadata as a request may look at. `make_room` is told how many bytes the
+    /// index is going to take, before it does.
     ///
-    /// What cannot be read is passed over: its own readers are told.
+    /// Objects that cannot be read are passed over: their own readers meet the error.
     pub fn build(container: &Arc<dyn Container>, make_room: &dyn Fn(u64)) -> Self {
         let effort = Effort::of_a_request();
         let container = &*Arc::clone(container).for_request(&effort);
@@ -162,8 +163,8 @@ impl PathIndex {
         index
     }
 
-    /// Gives the objects that `group` has links to, and that were not met yet, their places; none of them where the budget
-    /// does not reach to the end of its links.
+    /// Gives the objects that `group` has links to, and that were not met yet, their places; none
+    /// of them where the budget does not reach to the end of its links.
     fn add(
         &mut self,
         container: &dyn Container,
@@ -354,7 +355,7 @@ fn key(places: &[PathEntry], position: u32) -> u64 {
     place.map_or(u64::MAX, |place| place.node.0)
 }
 
-/// What the walk may still do.
+/// The effort that is left to the walk.
 struct Budget<'a> {
     links: usize,
     bytes: usize,

@@ -230,8 +230,8 @@ impl Run {
     }
 }
 
-/// The axes with the elements that a step is; a dimension that is selected whole is merged with the one
-/// before it, so that runs are as long as they can be.
+/// The axes with the elements that a step is; a dimension that is selected whole is merged with the
+/// one before it, so that runs are as long as they can be.
 fn merged(axes: &[Axis], dims: &[u64]) -> Vec<(Axis, u64)> {
     let mut merged: Vec<(Axis, u64)> = Vec::new();
     let mut stride = 1_u64;

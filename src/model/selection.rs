@@ -1,11 +1,12 @@
 //! Selectors: a part of an array, named as NumPy's basic indexing names it.
 //!
-//! `[0, :, ::-2]`, `[..., 3]`, `[flux]`, `['a field']['x'][10:20]`: one bracket after the other, each with
-//! either a field's name, bare or quoted, or integers, slices and at most one ellipsis. A bare text that is
-//! no index is a name; in a quoted one `\` makes the next byte stand for itself. What NumPy
-//! calls an `IndexError` or a `KeyError` is [`Error::NotFound`]: there is no such part.
+//! `[0, :, ::-2]`, `[..., 3]`, `[flux]`, `['a field']['x'][10:20]`: one bracket after the other,
+//! each with either a field's name, bare or quoted, or integers, slices and at most one ellipsis. A
+//! bare text that is no index is a name; in a quoted one `\` makes the next byte stand for itself.
+//! What NumPy calls an `IndexError` or a `KeyError` is [`Error::NotFound`]: there is no such part.
 //!
-//! An element that is itself an array counts as further dimensions behind the array's own, as in NumPy.
+//! An element that is itself an array counts as further dimensions behind the array's own, as in
+//! NumPy.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -13,11 +14,11 @@ use crate::model::shape::product;
 use crate::model::{Datatype, Shape, datatype::Class};
 use crate::wire::to_u64;
 
-/// What stands in the brackets.
+/// The indices in the brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector(Vec<Step>);
 
-/// What stands in one pair of brackets.
+/// The content of one pair of brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Field(Vec<u8>),
@@ -99,7 +100,7 @@ pub fn split(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         .filter(|(_, selector)| Selector::parse(selector).is_some())
 }
 
-/// What stands before the closing bracket, and what follows that.
+/// The text before the closing bracket, and the text after it.
 fn parse_step(text: &[u8]) -> Option<(Step, &[u8])> {
     let text = text.trim_ascii_start();
     if let Some((quote @ (b'\'' | b'"'), quoted)) = text.split_first() {
@@ -283,7 +284,8 @@ impl Axis {
         }
     }
 
-    /// The first place of a slice and the number of its places, as Python's `slice.indices` has them.
+    /// The first place of a slice and the number of its places, as Python's `slice.indices` has
+    /// them.
     fn range(&self, start: Option<i64>, stop: Option<i64>, step: i64) -> (i64, u64) {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         // Where a slice may begin and end: it goes past the last place, or before the first.

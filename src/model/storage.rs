@@ -42,7 +42,8 @@ pub trait Pieces: Send + Sync + fmt::Debug {
     /// lets one decode take place at a time.
     ///
     /// # Errors
-    /// As the stored bytes are damaged or of a kind that is not built; `NotFound` past the last piece.
+    /// As the stored bytes are damaged or of a kind that is not built; `NotFound` past the last
+    /// piece.
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer>;
 }
 
@@ -59,7 +60,8 @@ impl dyn Pieces + '_ {
     }
 }
 
-/// Whether somebody still waits for what is being decoded. Where nobody does, the work ends with [`Error::unwanted`].
+/// Whether somebody still waits for what is being decoded. Where nobody does, the work ends with
+/// [`Error::unwanted`].
 pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// What whoever decodes a piece may make use of.
@@ -68,8 +70,8 @@ pub struct Help<'a> {
     pub threads: usize,
     /// Asked between one part of the work and the next.
     pub is_wanted: &'a IsWanted<'a>,
-    /// Is handed the pieces that had to be decoded on the way, with their numbers, so that somebody keeps them: a
-    /// reader who goes backwards needs them next.
+    /// Is handed the pieces that had to be decoded on the way, with their numbers, so that somebody
+    /// keeps them: a reader who goes backwards needs them next.
     pub pass: &'a mut dyn FnMut(u64, Buffer),
 }
 
@@ -100,7 +102,8 @@ pub struct Extent {
 pub struct Chunked {
     /// Where the chunks are.
     pub source: SharedSource,
-    /// Absolute offset of the first byte that may be a chunk's: what is before says what the source is.
+    /// Absolute offset of the first byte that may be a chunk's: what is before says what the source
+    /// is.
     pub begin: u64,
     /// Elements of a chunk along each dimension, none zero. Same rank as the array.
     pub chunk_shape: Vec<u64>,
@@ -121,8 +124,8 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// `Corrupt` where a structure on the way is damaged.
     fn find(&self, place: &[u64]) -> Result<Option<StoredChunk>>;
 
-    /// Hands every stored chunk to `visit`, in the index's order, until it breaks off. `effort` pays
-    /// for what is read of the index.
+    /// Hands every stored chunk to `visit`, in the index's order, until it breaks off. `effort`
+    /// pays for what is read of the index.
     fn walk(&self, effort: &Effort, visit: &mut ChunkVisitor<'_>) -> Result<()> {
         self.walk_from(&mut IndexCursor::default(), effort, visit)
     }

@@ -70,7 +70,8 @@ pub const ESCAPE: usize = 6;
 mod tests {
     use super::*;
 
-    /// Expected: Python's `json.dumps(bytes.decode('utf-8', 'surrogateescape'), ensure_ascii=False)`.
+    /// Expected: Python's `json.dumps(bytes.decode('utf-8', 'surrogateescape'),
+    /// ensure_ascii=False)`.
     #[test]
     fn json_text_is_escaped_reversibly() {
         let mut out = Vec::new();

@@ -1,7 +1,7 @@
 //! The text of one stored element.
 //!
-//! A [`ValueWriter`] is made once for a datatype and appends the text of any number of elements, each
-//! without an allocation (only pointers to bytes elsewhere cost one). It knows two forms:
+//! A [`ValueWriter`] is made once for a datatype and appends the text of any number of elements,
+//! each without an allocation (only pointers to bytes elsewhere cost one). It knows two forms:
 //!
 //! | class | text | JSON |
 //! |---|---|---|
@@ -12,7 +12,9 @@
 //! | complex | `1+2j` | `{"r": 1.0, "i": 2.0}` |
 //! | bit field, time | `0x` and the number in hexadecimal | quoted |
 //! | opaque, numbers over 128 bits | `0x` and the bytes in hexadecimal, in stored order | quoted |
-//! | reference | the target's path (`PATH/@NAME` of an attribute, `FILE:@0xADDR` in another file), `@0xADDR` without one, `null` | quoted, `null` |
+//! | reference to an object with a path | the path; `null` for none | quoted, `null` |
+//! | reference to an object without | `@0xADDR`; `FILE:@0xADDR` in another file | quoted |
+//! | reference to an attribute | `PATH/@NAME` | quoted |
 //! | compound | as in JSON | `{"a": 1, "b": [1, 2]}` |
 //! | array, variable-length sequence | as in JSON | `[1, 2]`, nested by dimension |
 //!
@@ -30,10 +32,11 @@ use crate::model::text::{ESCAPE, escape_json, json_length, without_padding, writ
 use crate::model::{Container, Datatype, NodeId, Reference};
 use crate::wire::{to_u64, to_usize};
 
-/// Finds a node's path, bytes as in the file, `None` where it has none; fails where that cannot be found out now.
+/// Finds a node's path, bytes as in the file, `None` where it has none; fails where that cannot be
+/// found out now.
 pub type Paths<'a> = dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + 'a;
 
-/// What an element's text needs from outside the element, and how long it may become.
+/// The surroundings that an element's text needs, and its greatest length.
 pub struct Context<'a> {
     /// Follows pointers. `None`: every pointer reads as null, as those of a zero fill value do.
     pub container: Option<&'a dyn Container>,
@@ -220,8 +223,8 @@ impl ValueWriter {
     /// Appends an element's text: a string's bytes as they are, nested values as JSON.
     ///
     /// # Errors
-    /// `Limit` once `out` is over the limit of `context`; `Corrupt` for an element that is too short;
-    /// as the container where a pointer leads nowhere. What was appended until then stays.
+    /// `Limit` once `out` is over the limit of `context`; `Corrupt` for an element that is too
+    /// short; as the container where a pointer leads nowhere. What was appended until then stays.
     pub fn text(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.write(element, context, Form::Text, out)
     }

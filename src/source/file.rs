@@ -46,7 +46,7 @@ pub struct OpenedState {
 }
 
 impl OpenedState {
-    /// What the file looked like.
+    /// The file's fingerprint then.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
@@ -68,7 +68,7 @@ impl OpenedState {
         !self.was_calm && (is_left() || !self.is_watched() && self.fingerprint.is_calm())
     }
 
-    /// What a writer appends is waited for from now on, and no change.
+    /// From now on a writer may append: that is waited for, and is no change.
     pub(super) fn let_grow(&self) {
         self.may_grow.store(true, Ordering::Relaxed);
     }
@@ -83,7 +83,8 @@ impl OpenedState {
     }
 }
 
-/// What tells one state of a file from another: device, inode, size, and both change times.
+/// The facts that tell one state of a file from another: device, inode, size, and both change
+/// times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
     device: u64,
@@ -117,7 +118,7 @@ impl Fingerprint {
 
     /// Whether the last write began so long ago that it has ended.
     fn is_calm(&self) -> bool {
-        // Whoever copies a file may have set the time of its content back.
+        // A program that copies a file may have set the time of its content back.
         let age = Self::since(self.changed);
         age.is_some_and(|age| age >= limits::UNSEEN_WRITE)
     }
@@ -254,7 +255,7 @@ impl FileSource {
         self.state.fingerprint
     }
 
-    /// The file's state when it was opened, which is watched as long as somebody keeps this.
+    /// The file's state when it was opened, which is watched as long as this is kept.
     pub fn state(&self) -> &Arc<OpenedState> {
         &self.state
     }

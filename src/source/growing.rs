@@ -11,7 +11,7 @@ use crate::source::Source;
 /// stays under half a second.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// What `read` gives. Where it finds `source` damaged while that grows, it may have met
+/// The result of `read`. Where it finds `source` damaged while that grows, it may have met
 /// half-written bytes, and is called again, up to [`limits::GROWING_ATTEMPTS`] times.
 ///
 /// # Errors

@@ -7,8 +7,8 @@ use crate::model::value::Paths;
 use crate::view::attributes::value_text;
 use crate::view::text::Text;
 
-/// The value as text, each element's behind the other's and followed by a line break; nothing for a value
-/// without elements. `paths` turns the target of a reference into text.
+/// The value as text, each element's behind the other's and followed by a line break; nothing for a
+/// value without elements. `paths` turns the target of a reference into text.
 ///
 /// # Errors
 /// As [`value_text`].

@@ -18,8 +18,8 @@ use crate::wire::{to_u64, to_usize};
 /// dataspace. `paths` turns the target of a reference into text.
 ///
 /// # Errors
-/// `Limit` where the text has more than [`limits::ATTRIBUTE_TEXT`]; as the container where a pointer
-/// leads nowhere.
+/// `Limit` where the text has more than [`limits::ATTRIBUTE_TEXT`]; as the container where a
+/// pointer leads nowhere.
 pub(crate) fn value_text(
     container: &dyn Container,
     paths: &Paths<'_>,
@@ -28,15 +28,15 @@ pub(crate) fn value_text(
     value_text_within(container, paths, content, limits::ATTRIBUTE_TEXT)
 }
 
-/// Whether the value's text has more than `limit` bytes by the number of its elements alone: those without bytes, or
-/// without text, have their line breaks still.
+/// Whether the value's text has more than `limit` bytes by the number of its elements alone: those
+/// without bytes, or without text, have their line breaks still.
 pub(crate) fn has_too_many_elements(content: &AttributeContent, limit: usize) -> bool {
     let count = content.shape.elements();
     count.is_ok_and(|count| count > to_u64(limit).saturating_add(1))
 }
 
-/// As [`value_text`], but gives up once the text has more than `limit` bytes, so that a short answer does
-/// not cost a long value.
+/// As [`value_text`], but gives up once the text has more than `limit` bytes, so that a short
+/// answer does not cost a long value.
 ///
 /// # Errors
 /// `Limit` where the text has more than `limit` bytes; else as [`value_text`].
@@ -76,9 +76,9 @@ pub(crate) fn committed_text(datatype: &Datatype) -> Vec<u8> {
     format!("type: {}\n", ndl_type(datatype)).into_bytes()
 }
 
-/// The attributes that the mount gives to a node, names without `user.`, in the order in which they are
-/// listed. `path` is the node's own, bytes as in the file. A value that is too long for an extended
-/// attribute is left out; a fill value that points to bytes elsewhere too.
+/// The attributes that the mount gives to a node, names without `user.`, in the order in which they
+/// are listed. `path` is the node's own, bytes as in the file. A value that is too long for an
+/// extended attribute is left out; a fill value that points to bytes elsewhere too.
 pub(crate) fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut list = List(Vec::new());
     if let Some(array) = node.array() {
@@ -139,7 +139,7 @@ fn describe(array: &Array, list: &mut List) {
     }
 }
 
-/// What only some classes have.
+/// The attributes that only some classes have.
 fn describe_class(class: &Class, list: &mut List) {
     match class {
         Class::String { padding, charset } | Class::VariableString { padding, charset } => {
@@ -203,7 +203,8 @@ pub(super) fn charset_name(charset: Charset) -> &'static str {
     }
 }
 
-/// The one order of all numbers of more than one byte, `mixed` if they differ, `none` if there are none.
+/// The one order of all numbers of more than one byte, `mixed` if they differ, `none` if there are
+/// none.
 pub(super) fn byte_order(datatype: &Datatype) -> &'static str {
     let mut orders = Vec::new();
     collect_orders(datatype, &mut orders);
@@ -249,7 +250,8 @@ fn pipeline_text(pipeline: &Pipeline) -> String {
     filters.join(", ")
 }
 
-/// The name, and in parentheses the level of `deflate`, the number of a filter that HDF5 does not have.
+/// The name, and in parentheses the level of `deflate`, the number of a filter that HDF5 does not
+/// have.
 fn filter_text(filter: &Filter) -> String {
     let name = filter_name(filter);
     match (filter.id, filter.parameters.first()) {
@@ -279,7 +281,7 @@ pub(super) fn filter_name(filter: &Filter) -> String {
     if name.is_empty() { "filter" } else { name }.to_owned()
 }
 
-/// What elements that are stored nowhere read as. ASDF arrays have no such thing.
+/// The value of elements that are not stored. ASDF arrays have no such thing.
 fn fill_text(array: &Array) -> Option<Vec<u8>> {
     let datatype = &array.datatype;
     let size = usize::try_from(datatype.size).ok()?;

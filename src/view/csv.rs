@@ -2,8 +2,8 @@
 //! reading, and every byte is a step away.
 //!
 //! Every cell is as wide as the widest text its type can have, the text at its right end, and is
-//! followed by `,` or, at the end of a row, by a line break. So every element takes the same number of
-//! bytes, and byte n of the text leads to its element by a division.
+//! followed by `,` or, at the end of a row, by a line break. So every element takes the same number
+//! of bytes, and byte n of the text leads to its element by a division.
 //!
 //! | elements | rows |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | of more dimensions | a row for each vector along the last one |
 //! | compounds of any dimensions | a row for each element, below a line of the columns' names |
 //!
-//! A compound has a column for each of its parts, `a`, `b.c`, `f[0]`, `f[1][2]`; a complex number has two.
-//! What columns hold and how wide they are, [`mod@column`] says.
+//! A compound has a column for each of its parts, `a`, `b.c`, `f[0]`, `f[1][2]`; a complex number
+//! has two. [`mod@column`] says how wide columns are and which text they hold.
 
 pub(crate) mod column;
 
@@ -46,7 +46,8 @@ impl Csv {
     /// The text of `elements`; `None` for a type with variable-length or reference parts.
     ///
     /// # Errors
-    /// `Limit` for too many columns, an element that is too long, or a text longer than a file can be.
+    /// `Limit` for too many columns, an element that is too long, or a text longer than a file can
+    /// be.
     pub(crate) fn new(elements: Elements) -> Result<Option<Self>> {
         let table = Table::new(&elements.datatype, elements.dims.as_deref())?;
         Ok(table.map(|table| Csv { elements, table }))
@@ -94,7 +95,7 @@ impl Table {
         }))
     }
 
-    /// What follows the last cell of an element.
+    /// The byte that follows the last cell of an element.
     fn end_of(&self, element: u64) -> u8 {
         match (element + 1).is_multiple_of(self.per_row) {
             true => b'\n',

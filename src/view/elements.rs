@@ -1,4 +1,4 @@
-//! What the views of an array have in common: a type, dimensions, and the elements' bytes.
+//! The elements of an array as its views use them: a type, dimensions, and bytes.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::view::raw::Raw;
 use crate::view::selected::Selected;
 use crate::wire::{to_u64, to_usize};
 
-/// The elements of an array, or of a selection from one, as NumPy has them: dimensions of elements that
-/// are arrays stand behind the array's own.
+/// The elements of an array, or of a selection from one, as NumPy has them: dimensions of elements
+/// that are arrays stand behind the array's own.
 pub(crate) struct Elements {
     /// The type of one element; never an array.
     pub datatype: Datatype,
@@ -90,8 +90,8 @@ pub(crate) fn opened(datatype: &Datatype, shape: &Shape) -> Result<(Datatype, Op
     Ok((all.datatype, dims))
 }
 
-/// The type of either part of a complex number: of one by type, or of a compound of two floating-point
-/// numbers `r` and `i`, which is what h5py and others write.
+/// The type of either part of a complex number: of one by type, or of a compound of two
+/// floating-point numbers `r` and `i`, which is what h5py and others write.
 pub(crate) fn complex_part(datatype: &Datatype) -> Option<&Datatype> {
     match &datatype.class {
         Class::Complex(base) => Some(base),

@@ -1,18 +1,20 @@
-//! A file, or one of its objects, in the Ndarray Data Language 0.6.1: a YAML document of groups, flat
-//! by path, each with its attributes, dimension coordinates and ndarrays.
+//! A file, or one of its objects, in the Ndarray Data Language 0.6.1: a YAML document of groups,
+//! flat by path, each with its attributes, dimension coordinates and ndarrays.
 //!
-//! Values are given of attributes and of dimension coordinates, of other arrays on request, all within
-//! limits. What the language cannot express is treated so:
+//! Values are given of attributes and of dimension coordinates, of other arrays on request, all
+//! within limits. What the language cannot express is treated so:
 //!
 //! | in the file | in the document |
 //! |---|---|
 //! | datatypes without a word | [`ndl`](crate::model::ndl) says |
 //! | null dataspace | shape `[0]`, and a comment |
 //! | a finite bound over the present extent | the extent is the shape, the bound a comment |
-//! | an unlimited dimension | `null`; the extent is `storage: shape` or `size`, as the language asks |
+//! | an unlimited dimension | `null`; the extent is `storage: shape` or `size`, as it asks |
 //! | an object with several hard links | once, at its canonical path; a comment at the others |
-//! | soft, external and user-defined links, committed datatypes, ASDF aliases and references | comments |
-//! | what cannot be read | a comment with the reason; `value: null`; where it may be read the next time, an error at the end |
+//! | soft, external and user-defined links, ASDF aliases and references | comments |
+//! | committed datatypes | comments |
+//! | damaged parts | a comment with the reason; `value: null` |
+//! | parts that cannot be read now | the same, and an error at the end |
 //! | a value over the limits | none; of an attribute, which must have one, `null`; a comment |
 //! | ASDF scalar | attribute of its group; a plain number is one, the rest is text |
 //! | ASDF sequence | group with members `0`, `1`, … |
@@ -46,7 +48,7 @@ use yaml::Lines;
 /// The document of the object `node` at `path` (names as in the file); the root group and `/` for
 /// that of the whole file.
 pub(crate) struct Description {
-    /// What it is made from.
+    /// The file.
     pub source: Source,
     /// The object.
     pub node: NodeId,
@@ -94,8 +96,8 @@ impl ResumableText for Description {
 }
 
 impl Description {
-    /// As [`write_on`](ResumableText::write_on). `damaged` is told what of which object (its path, names
-    /// as in the file) cannot be read, which a comment in the document says, too.
+    /// As [`write_on`](ResumableText::write_on). `damaged` is told what of which object (its path,
+    /// names as in the file) cannot be read, which a comment in the document says, too.
     ///
     /// # Errors
     /// As `write_on`.

@@ -1,10 +1,10 @@
 //! A NumPy file: a header, then the elements as they are stored.
 //!
-//! The header is byte for byte what `numpy.save` writes ("A Simple File Format for NumPy Arrays"): format
-//! version 1.0, 2.0 where the header is longer than 65 535 bytes, 3.0 where a field's name is not
-//! Latin-1; filled up with blanks so that the elements begin at a multiple of 64 bytes. h5py's
-//! enumeration of FALSE and TRUE is `|b1` here, its compound of `r` and `i` a complex number. Dimensions of
-//! elements that are arrays stand behind the array's own.
+//! The header is byte for byte what `numpy.save` writes ("A Simple File Format for NumPy Arrays"):
+//! format version 1.0, 2.0 where the header is longer than 65 535 bytes, 3.0 where a field's name
+//! is not Latin-1; filled up with blanks so that the elements begin at a multiple of 64 bytes.
+//! h5py's enumeration of FALSE and TRUE is `|b1` here, its compound of `r` and `i` a complex
+//! number. Dimensions of elements that are arrays stand behind the array's own.
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ fn total(header: &[u8], datatype: &Datatype, dims: &[u64]) -> Result<u64> {
         .ok_or_else(|| Error::limit("size of an array", MOST))
 }
 
-/// What stands before the elements; `None` where NumPy has no such type.
+/// The bytes before the elements; `None` where NumPy has no such type.
 fn header(datatype: &Datatype, dims: &[u64]) -> Option<Vec<u8>> {
     // NumPy leaves room for the first dimension to grow to this many digits.
     const DIGITS: usize = 21;

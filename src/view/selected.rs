@@ -1,7 +1,8 @@
 //! The elements that a selector picks, C order, as NumPy's basic indexing would copy them.
 //!
-//! What stands side by side in the array is one run and read as one. Short runs that stand near
-//! each other are read together, with what is between them, as long as that touches no chunk more.
+//! Elements that are side by side in the array are one run, which is read at once. Short runs that
+//! stand near each other are read together, with what is between them, as long as that touches no
+//! chunk more.
 
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ pub(crate) struct Selected {
     /// How the runs follow each other, slowest first; at least one axis.
     axes: Vec<Axis>,
     length: u64,
-    /// Bytes of the array that a span must not leave: within them no other chunk lies between two runs
-    /// that are near.
+    /// Bytes of the array that a span must not leave: within them no other chunk lies between two
+    /// runs that are near.
     row: u64,
 }
 
@@ -77,7 +78,8 @@ impl Selected {
         (offset, along)
     }
 
-    /// The runs, at most `wanted`, that are read at once with the one at `offset`, `along` the last axis.
+    /// The runs, at most `wanted`, that are read at once with the one at `offset`, `along` the last
+    /// axis.
     fn together(&self, offset: u64, along: u64, wanted: u64) -> u64 {
         let Some(axis) = self.axes.last() else {
             return 1;

@@ -1,9 +1,9 @@
-//! A text of a length that nobody knows before its end, written while it is read.
+//! A text whose length is not known before its end, written while it is read.
 //!
 //! Such a text can be left after any part of it and gone on with later. From one read to the next
 //! an open file keeps the place where the writing has come to, and what was written of the last
 //! part and not yet asked for; before the first read it keeps nothing. No thread and no buffer
-//! belongs to a text that nobody is reading. Reading on costs what writing costs; to go back is to
+//! belongs to a text that is not being read. Reading on costs what writing costs; to go back is to
 //! begin anew.
 
 use std::sync::{Mutex, MutexGuard};
@@ -59,7 +59,7 @@ struct State<P> {
     place: Option<P>,
     /// Where `piece` begins in the text.
     start: u64,
-    /// What was written last.
+    /// The part that was written last.
     piece: Vec<u8>,
     /// Whether nothing comes behind `piece`.
     is_whole: bool,
@@ -125,7 +125,7 @@ impl<P> State<P> {
                 self.is_whole = !is_more;
                 Ok(())
             }
-            // What came before is handed out first; who reads on is told then.
+            // The parts before the error are handed out first; the next read returns it.
             Err(_) if !self.piece.is_empty() => Ok(()),
             Err(error) => Err(error),
         }

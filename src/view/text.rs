@@ -21,7 +21,8 @@ impl Text {
         Text { bytes, sized: true }
     }
 
-    /// A text that is made anew at each open, like those of `/proc`: its length is known to none before.
+    /// A text that is made anew at each open, like those of `/proc`: its length is known to none
+    /// before.
     pub(crate) fn streamed(bytes: Vec<u8>) -> Self {
         Text {
             bytes: bytes.into(),

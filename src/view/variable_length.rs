@@ -47,7 +47,8 @@ impl View for Content {
     }
 }
 
-/// Where each element begins in the content, and where the last one ends: 64-bit little-endian numbers.
+/// Where each element begins in the content, and where the last one ends: 64-bit little-endian
+/// numbers.
 pub(crate) struct Offsets {
     array: Arc<VariableLength>,
 }

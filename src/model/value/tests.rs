@@ -8,8 +8,8 @@ use crate::memory::effort::Effort;
 use crate::model::datatype::Charset;
 use crate::model::{Attribute, Link, LinkStream, Node};
 
-/// A container of pointers alone. A variable-length element is a byte: the index of its bytes in the
-/// list, any past its end for null. A reference is a byte: a node's number, 0 for null.
+/// A container of pointers alone. A variable-length element is a byte: the index of its bytes in
+/// the list, any past its end for null. A reference is a byte: a node's number, 0 for null.
 pub(crate) struct Heap(pub(crate) Vec<Vec<u8>>);
 
 impl Container for Heap {

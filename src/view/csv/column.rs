@@ -12,8 +12,8 @@
 //! | complex | two columns | as its parts |
 //! | bit field, opaque, time | two a byte, and 2 | hexadecimal |
 //!
-//! Compounds and arrays have the columns of their parts. Pointers (variable-length data, references) have
-//! none: their text can have any length.
+//! Compounds and arrays have the columns of their parts. Pointers (variable-length data,
+//! references) have none: their text can have any length.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -104,7 +104,8 @@ impl Columns {
         out
     }
 
-    /// Adds the columns of what stands at `offset` under `name`; says whether all of it has columns.
+    /// Adds the columns of what stands at `offset` under `name`; says whether all of it has
+    /// columns.
     fn add(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<bool> {
         if let Some(part) = complex_part(datatype) {
             let second = offset.saturating_add(part.size.into());

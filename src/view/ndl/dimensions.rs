@@ -1,10 +1,10 @@
 //! Dimension coordinates: which arrays are some, and which stand for the dimensions of an array.
 //!
 //! HDF5 dimension scales (H5DS): a scale is an array of one dimension whose attribute `CLASS` is
-//! `DIMENSION_SCALE`; an array's `DIMENSION_LIST` holds for each dimension references to its scales, of
-//! which the first counts. netCDF-4 adds numbers: `_Netcdf4Dimid` of a scale, and `_Netcdf4Coordinates`, the
-//! numbers of the dimensions of a coordinate variable with several; they are sought in the variable's own
-//! group first, then in those above. ASDF has none of it.
+//! `DIMENSION_SCALE`; an array's `DIMENSION_LIST` holds for each dimension references to its
+//! scales, of which the first counts. netCDF-4 adds numbers: `_Netcdf4Dimid` of a scale, and
+//! `_Netcdf4Coordinates`, the numbers of the dimensions of a coordinate variable with several; they
+//! are sought in the variable's own group first, then in those above. ASDF has none of it.
 
 use crate::error::{Result, if_lasting};
 use crate::limits;
@@ -55,7 +55,8 @@ pub(super) fn has_no_values(container: &dyn Container, node: NodeId) -> Result<b
     Ok(name.is_some_and(|name| name.starts_with(MARK)))
 }
 
-/// The coordinate of each dimension of an array in the group at path `group`, as far as there are any.
+/// The coordinate of each dimension of an array in the group at path `group`, as far as there are
+/// any.
 pub(super) fn coordinates(
     source: &Source,
     node: NodeId,

@@ -12,7 +12,8 @@ use crate::view::ndl::yaml::{Lines, text};
 /// How much a document holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Arrays of at most this many elements, besides dimension coordinates, have their values in it.
+    /// Arrays of at most this many elements, besides dimension coordinates, have their values in
+    /// it.
     pub values: u64,
 }
 
@@ -45,7 +46,8 @@ impl Document<'_> {
         Err(error)
     }
 
-    /// What was found out of a part, or a member; nothing where it cannot be, which a comment says.
+    /// The value that was found of a part or a member; after an error, which a comment tells,
+    /// nothing.
     pub(super) fn told<T: Default>(&mut self, name: &[u8], found: Result<T>) -> T {
         found.unwrap_or_else(|error| {
             self.unreadable_part(name, &error);

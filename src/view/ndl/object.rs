@@ -165,7 +165,8 @@ impl Document<'_> {
         self.lines.pair(b"type", &ndl_type(datatype));
     }
 
-    /// The shape; returns the storage directive of the present one, where the shape does not tell it.
+    /// The shape; returns the storage directive of the present one, where the shape does not tell
+    /// it.
     fn shape(&mut self, array: &Array, coordinates: &[Option<Coordinate>]) -> Option<Directive> {
         let Shape::Simple { dims, max } = &array.shape else {
             self.lines.comment("null dataspace");
@@ -253,7 +254,8 @@ fn open_once(lines: &mut Lines<'_>, is_open: &mut bool) {
     }
 }
 
-/// An attribute: a single string in the short form, which no other type is told from, all else in the full.
+/// An attribute: a single string in the short form, which no other type is told from, all else in
+/// the full.
 fn write_attribute(
     source: &Source,
     lines: &mut Lines<'_>,

@@ -12,7 +12,7 @@ pub(super) type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
 /// How far a document has come.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// What is still to be written, the next last.
+    /// The steps that are still to be taken, the next one last.
     pub(super) steps: Vec<Step>,
     /// Keys that the next line stands below.
     pub(super) depth: usize,

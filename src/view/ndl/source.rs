@@ -1,4 +1,4 @@
-//! What documents are made from.
+//! The sources of a document.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::array::Engine;
 use crate::model::Container;
 use crate::view::json::SharedPaths;
 
-/// What a document is made from.
+/// The file, and the means to read its arrays and to find paths.
 pub(crate) struct Source {
     /// The file.
     pub container: Arc<dyn Container>,

@@ -238,7 +238,8 @@ const TIME_TEXT: &str = "  dimcoords:
         CLASS: DIMENSION_SCALE
 ";
 
-/// Its first dimension is named by a coordinate without a bound, so the storage says how long it is.
+/// Its first dimension is named by a coordinate without a bound, so the storage says how long it
+/// is.
 const FLUX_TEXT: &str = "    flux:
       shape: [/time, 3]
       type: int16

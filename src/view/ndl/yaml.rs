@@ -102,8 +102,8 @@ pub(super) fn text(text: &[u8]) -> String {
     out
 }
 
-/// A number's text, as Python and C write it, as every reader of YAML reads it: with a point before an
-/// exponent, `.nan`, `.inf`. What is no decimal number becomes text.
+/// A number's text, as Python and C write it, as every reader of YAML reads it: with a point before
+/// an exponent, `.nan`, `.inf`. What is no decimal number becomes text.
 pub(super) fn number(number: &[u8]) -> String {
     let Ok(plain) = std::str::from_utf8(number) else {
         return text(number);
