@@ -4,6 +4,9 @@
 /// Bytes of a name, with its length, that has a block of its own.
 const LONG: usize = NameArena::BLOCK / 16;
 
+/// Bytes of a name's length.
+const PREFIX: usize = size_of::<u16>();
+
 /// Names that are added and never taken out, each after its length in two bytes.
 #[derive(Debug, Default)]
 pub struct NameArena {
@@ -57,9 +60,14 @@ impl NameArena {
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         let bytes = self.blocks.get(at / Self::BLOCK);
         let name = bytes.and_then(|bytes| bytes.get(at % Self::BLOCK..));
-        let name = name.and_then(<[u8]>::split_first_chunk::<2>);
+        let name = name.and_then(<[u8]>::split_first_chunk::<PREFIX>);
         let name = name.and_then(|(length, rest)| rest.get(..u16::from_le_bytes(*length).into()));
         name.unwrap_or_default()
+    }
+
+    /// Bytes of the name that stands there, and of its length.
+    pub fn bytes_of(&self, at: NameAt) -> usize {
+        self.get(at).len().saturating_add(PREFIX)
     }
 
     /// Bytes that they take.

@@ -5,6 +5,7 @@
 //! it needs the memory. So the entries stand close together, and their names behind one another.
 
 use crate::fs::inode::{Inode, NodeType, Tree};
+use crate::memory::name_arena::{NameArena, NameAt};
 use crate::memory::positions::Positions;
 use crate::model::NodeId;
 
@@ -16,7 +17,9 @@ const WASTE: usize = 64 << 10;
 pub(super) struct Table {
     positions: Positions,
     slots: Vec<Slot>,
-    names: Names,
+    names: NameArena,
+    /// Bytes of names that no entry has any more.
+    unused: usize,
 }
 
 /// An [`Inode`] and what belongs to it.
@@ -28,7 +31,7 @@ struct Slot {
     generation: u32,
     lookups: u32,
     /// Where the name stands among the names.
-    name: u32,
+    name: NameAt,
     tree: Tree,
     node_type: NodeType,
     /// Of a directory: its last listing was not whole.
@@ -68,6 +71,10 @@ impl Table {
 
     /// Has `entry` stand under `ino`. The count of what stood there stays; else it is 0.
     pub(super) fn put(&mut self, ino: u64, entry: &Inode) {
+        // No directory shows a name that is too long, and no memory holds too many.
+        let Some(name) = self.names.put(&entry.name) else {
+            return;
+        };
         let old = self.position(ino);
         let mut slot = Slot {
             ino,
@@ -75,7 +82,7 @@ impl Table {
             parent: entry.parent,
             generation: entry.generation,
             lookups: 0,
-            name: self.names.put(&entry.name),
+            name,
             tree: entry.tree,
             node_type: entry.node_type,
             unsure: false,
@@ -117,15 +124,19 @@ impl Table {
         self.waste(removed.name);
     }
 
-    /// Counts the name at `start` as unused; where most of them are, moves the others together.
-    fn waste(&mut self, start: u32) {
-        self.names.unused += PREFIX + self.names.get(start).len();
-        if self.names.unused < WASTE + self.names.bytes.len() / 2 {
+    /// Counts the name as unused; where most of them are, moves the others together.
+    fn waste(&mut self, name: NameAt) {
+        self.unused += self.names.bytes_of(name);
+        if self.unused < WASTE + self.names.weight() / 2 {
             return;
         }
         let old = std::mem::take(&mut self.names);
+        self.unused = 0;
         for slot in &mut self.slots {
-            slot.name = self.names.put(old.get(slot.name));
+            // There is room for a part of the names where there was for all.
+            if let Some(name) = self.names.put(old.get(slot.name)) {
+                slot.name = name;
+            }
         }
         self.shrink();
     }
@@ -180,40 +191,6 @@ fn index(position: u32) -> usize {
     usize::try_from(position).unwrap_or(usize::MAX)
 }
 
-/// Names behind one another, each after its length.
-#[derive(Debug, Default)]
-struct Names {
-    bytes: Vec<u8>,
-    /// Bytes of names that no slot refers to any more.
-    unused: usize,
-}
-
-/// Bytes of a name's length.
-const PREFIX: usize = 2;
-
-impl Names {
-    /// Puts a name at the end; where it stands.
-    fn put(&mut self, name: &[u8]) -> u32 {
-        let start = u32::try_from(self.bytes.len());
-        let length = u16::try_from(name.len());
-        // No directory shows a longer name, and no memory holds so many.
-        let (Ok(start), Ok(length)) = (start, length) else {
-            return u32::MAX;
-        };
-        self.bytes.extend(length.to_le_bytes());
-        self.bytes.extend_from_slice(name);
-        start
-    }
-
-    fn get(&self, start: u32) -> &[u8] {
-        let name = self.bytes.get(index(start)..);
-        let name = name.and_then(<[u8]>::split_first_chunk::<PREFIX>);
-        name.map_or(b"", |(length, rest)| {
-            &rest[..usize::from(u16::from_le_bytes(*length))]
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,12 +230,12 @@ mod tests {
         for i in 0..30_000 {
             table.put(i * 64, &entry(&name(i)));
         }
-        let full = table.names.bytes.len();
+        let full = table.names.weight();
         for i in (0..30_000).filter(|i| i % 3 != 0) {
             table.remove(i * 64);
         }
         assert_eq!(table.len(), 10_000);
-        assert!(table.names.bytes.len() < full * 2 / 3);
+        assert!(table.names.weight() < full * 2 / 3);
         for i in 0..30_000 {
             let found = table.get(i * 64).map(|entry| entry.name);
             let wanted = (i % 3 == 0).then(|| name(i).into_bytes().into_boxed_slice());
