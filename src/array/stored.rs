@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::array::Bytes;
 use crate::array::allocation::Allocation;
+use crate::array::bytes::Bytes;
 use crate::array::cancel::{CancelToken, Canceller};
 use crate::array::chunks::Chunks;
 use crate::array::engine::{ChunkContent, Decoder, Engine};

@@ -9,7 +9,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::array::{Allocation, Reader};
+use crate::array::allocation::Allocation;
+use crate::array::reader::Reader;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
