@@ -22,33 +22,32 @@
     )
 )]
 
-pub mod attributes;
-pub mod btree_v1;
-pub mod btree_v2;
-pub mod cache_image;
-pub mod caches;
-pub mod context;
-pub mod dataset;
-pub mod driver_info;
-pub mod file_locking;
-pub mod group;
-pub mod heap;
-pub mod index;
-
-pub mod message;
-pub mod metadata;
-pub mod number_form;
-pub mod object;
-pub mod object_header;
-pub mod opening;
-pub mod other_files;
-pub mod reference;
-pub mod selection;
-pub mod shared;
-pub mod superblock;
+mod attributes;
+mod btree_v1;
+mod btree_v2;
+mod cache_image;
+pub(crate) mod caches;
+mod context;
+mod dataset;
+mod driver_info;
+pub(crate) mod file_locking;
+mod group;
+mod heap;
+mod index;
+mod message;
+mod metadata;
+mod number_form;
+mod object;
+mod object_header;
+mod opening;
+mod other_files;
+mod reference;
+mod selection;
+mod shared;
+pub(crate) mod superblock;
 #[cfg(test)]
 mod testing;
-pub mod virtual_layout;
+mod virtual_layout;
 
 use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Weak};
@@ -76,7 +75,7 @@ use crate::source::neighbours::Neighbours;
 
 /// One open HDF5 file.
 #[derive(Debug)]
-pub struct File {
+pub(crate) struct File {
     context: Context,
     root: u64,
     objects: Arc<FileLru<u64, Arc<Object>>>,
@@ -90,7 +89,7 @@ impl File {
     ///
     /// # Errors
     /// As the superblock, its extension or the root group is damaged or not built.
-    pub fn open(
+    pub(crate) fn open(
         source: SharedSource,
         neighbours: Arc<Neighbours>,
         caches: &Caches,

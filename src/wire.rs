@@ -2,7 +2,7 @@
 
 pub mod checksum;
 pub mod crc32;
-pub mod cursor;
+mod cursor;
 
 pub use cursor::Cursor;
 

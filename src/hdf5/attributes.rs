@@ -33,7 +33,7 @@ const HASH: usize = HEAP_ID + 1 + 4;
 
 /// The attributes of one object.
 #[derive(Debug)]
-pub struct Attributes<'a> {
+pub(crate) struct Attributes<'a> {
     metadata: &'a Arc<Metadata>,
     shared: &'a SharedMessages,
     header: &'a ObjectHeader,
@@ -51,7 +51,7 @@ impl<'a> Attributes<'a> {
     ///
     /// # Errors
     /// As the message or heap that says where they are is damaged.
-    pub fn open(
+    pub(crate) fn open(
         metadata: &'a Arc<Metadata>,
         shared: &'a SharedMessages,
         header: &'a ObjectHeader,
@@ -81,7 +81,7 @@ impl<'a> Attributes<'a> {
     ///
     /// # Errors
     /// That of the first attribute that was passed over.
-    pub fn visit(
+    pub(crate) fn visit(
         &self,
         next: &mut u64,
         visit: &mut dyn FnMut(Attribute) -> ControlFlow<()>,
@@ -109,7 +109,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// The attribute called `name`.
-    pub fn find(&self, name: &[u8]) -> Result<Option<Attribute>> {
+    pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Attribute>> {
         match &self.dense {
             None => Ok(self
                 .compact(0)

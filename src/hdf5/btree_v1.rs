@@ -18,7 +18,7 @@ const CHUNK: u8 = 1;
 
 /// One version 1 B-tree: where its root is, and the form of its keys.
 #[derive(Debug, Clone)]
-pub struct BtreeV1 {
+pub(crate) struct BtreeV1 {
     meta: Arc<Metadata>,
     root: u64,
     node_type: u8,
@@ -27,7 +27,7 @@ pub struct BtreeV1 {
 
 /// One node, level 0 being a leaf: N children between N + 1 keys.
 #[derive(Debug, Clone)]
-pub struct Node {
+pub(crate) struct Node {
     block: Arc<[u8]>,
     at: u64,
     level: u8,
@@ -42,7 +42,7 @@ pub struct Node {
 impl BtreeV1 {
     /// The tree of a group (node type 0), its root at absolute offset `root`.
     /// A key is the offset of a name in the group's local heap.
-    pub fn group(meta: Arc<Metadata>, root: u64) -> Self {
+    pub(crate) fn group(meta: Arc<Metadata>, root: u64) -> Self {
         let key_size = meta.structure_size(0, 1, 0);
         BtreeV1 {
             meta,
@@ -55,7 +55,7 @@ impl BtreeV1 {
     /// The tree of a chunked dataset (node type 1) of `rank` dimensions, its root at absolute
     /// offset `root`. A key is the chunk's size, its filter mask, and its offset in elements, with
     /// one more for the element's bytes.
-    pub fn chunks(meta: Arc<Metadata>, root: u64, rank: usize) -> Self {
+    pub(crate) fn chunks(meta: Arc<Metadata>, root: u64, rank: usize) -> Self {
         let key_size = rank.saturating_add(2).saturating_mul(8);
         BtreeV1 {
             meta,
@@ -70,19 +70,19 @@ impl BtreeV1 {
     ///
     /// # Errors
     /// As for every node: `Corrupt` where it is not one of this tree's type.
-    pub fn root(&self) -> Result<Node> {
+    pub(crate) fn root(&self) -> Result<Node> {
         self.node(self.root, 0)
     }
 
     /// The address of child `i` of `node`: a node, or below a leaf what the tree is about.
-    pub fn child(&self, node: &Node, i: usize) -> Result<Option<u64>> {
+    pub(crate) fn child(&self, node: &Node, i: usize) -> Result<Option<u64>> {
         let mut cursor = node.entry(i, node.used)?;
         cursor.skip(node.key_size)?;
         self.meta.address(&mut cursor)
     }
 
     /// As [`child`](Self::child), which must be defined.
-    pub fn defined_child(&self, node: &Node, i: usize) -> Result<u64> {
+    pub(crate) fn defined_child(&self, node: &Node, i: usize) -> Result<u64> {
         let child = self.child(node, i)?;
         child.ok_or_else(|| Error::corrupt(format!("{NODE}: a child is undefined"), node.at))
     }
@@ -92,7 +92,7 @@ impl BtreeV1 {
     /// # Errors
     /// As for every node; `Limit` where all nodes on the way down have more than
     /// `limits::TREE_BRANCH` bytes.
-    pub fn descend(&self, node: &Node, i: usize) -> Result<Node> {
+    pub(crate) fn descend(&self, node: &Node, i: usize) -> Result<Node> {
         let child = self.node(self.defined_child(node, i)?, node.branch)?;
         match child.level < node.level {
             true => Ok(child),
@@ -104,7 +104,7 @@ impl BtreeV1 {
     }
 
     /// The entries of all leaves, in the order of the keys.
-    pub fn entries(&self) -> Result<LeafEntries> {
+    pub(crate) fn entries(&self) -> Result<LeafEntries> {
         let root = self.root()?;
         Ok(LeafEntries {
             budget: self.meta.source().length(),
@@ -150,17 +150,17 @@ impl BtreeV1 {
 
 impl Node {
     /// Levels below this one; 0 for a leaf.
-    pub fn level(&self) -> u8 {
+    pub(crate) fn level(&self) -> u8 {
         self.level
     }
 
     /// Number of children.
-    pub fn used(&self) -> usize {
+    pub(crate) fn used(&self) -> usize {
         self.used
     }
 
     /// A cursor at key `i`, from 0 to [`used`](Self::used) inclusive.
-    pub fn key(&self, i: usize) -> Result<Cursor<'_>> {
+    pub(crate) fn key(&self, i: usize) -> Result<Cursor<'_>> {
         self.entry(i, self.used.saturating_add(1))
     }
 
@@ -176,7 +176,7 @@ impl Node {
 
     /// The first of the keys `from..=used` that `is_past` accepts, where those accepted follow all
     /// others.
-    pub fn first_key(
+    pub(crate) fn first_key(
         &self,
         from: usize,
         mut is_past: impl FnMut(Cursor<'_>) -> Result<bool>,
@@ -195,7 +195,7 @@ impl Node {
 
 /// One entry of a leaf.
 #[derive(Debug, Clone, Copy)]
-pub struct LeafEntry<'t> {
+pub(crate) struct LeafEntry<'t> {
     tree: &'t BtreeV1,
     node: &'t Node,
     i: usize,
@@ -203,19 +203,19 @@ pub struct LeafEntry<'t> {
 
 impl LeafEntry<'_> {
     /// A cursor at the key before the child.
-    pub fn key(&self) -> Result<Cursor<'_>> {
+    pub(crate) fn key(&self) -> Result<Cursor<'_>> {
         self.node.key(self.i)
     }
 
     /// The address of what the tree is about.
-    pub fn child(&self) -> Result<Option<u64>> {
+    pub(crate) fn child(&self) -> Result<Option<u64>> {
         self.tree.child(self.node, self.i)
     }
 }
 
 /// A place among the entries of a tree's leaves.
 #[derive(Debug)]
-pub struct EntryPosition {
+pub(crate) struct EntryPosition {
     /// From the root down: the number of a node's children that were taken.
     taken: Box<[u16]>,
     budget: u64,
@@ -223,13 +223,13 @@ pub struct EntryPosition {
 
 impl EntryPosition {
     /// The place as numbers, for whoever keeps it beside those of other trees.
-    pub fn numbers(&self) -> Vec<u64> {
+    pub(crate) fn numbers(&self) -> Vec<u64> {
         let taken = self.taken.iter().copied().map(u64::from);
         std::iter::once(self.budget).chain(taken).collect()
     }
 
     /// The place that [`numbers`](Self::numbers) gave.
-    pub fn from_numbers(numbers: &[u64]) -> Self {
+    pub(crate) fn from_numbers(numbers: &[u64]) -> Self {
         let (budget, taken) = numbers.split_first().unwrap_or((&0, &[]));
         let taken = taken.iter();
         EntryPosition {
@@ -243,7 +243,7 @@ impl EntryPosition {
 
 /// Goes through the entries of a tree's leaves; keeps one node of each level.
 #[derive(Debug)]
-pub struct LeafEntries {
+pub(crate) struct LeafEntries {
     tree: BtreeV1,
     /// From the root down: a node, and the number of its children already taken.
     path: Vec<(Node, usize)>,
@@ -257,7 +257,7 @@ impl LeafEntries {
     ///
     /// # Errors
     /// As a node on the way is damaged; the tree is then at its end.
-    pub fn next_entry(&mut self) -> Result<Option<LeafEntry<'_>>> {
+    pub(crate) fn next_entry(&mut self) -> Result<Option<LeafEntry<'_>>> {
         match self.advance() {
             Ok(true) => Ok(self.path.last().map(|(node, taken)| LeafEntry {
                 tree: &self.tree,
@@ -273,12 +273,12 @@ impl LeafEntries {
     }
 
     /// Bytes of the nodes that this keeps.
-    pub fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         self.path.last().map_or(0, |(node, _)| node.branch)
     }
 
     /// The position before the next entry.
-    pub fn place(&self) -> EntryPosition {
+    pub(crate) fn place(&self) -> EntryPosition {
         let taken = self.path.iter().map(|(_, taken)| *taken);
         EntryPosition {
             taken: taken
@@ -292,7 +292,7 @@ impl LeafEntries {
     ///
     /// # Errors
     /// As a node on the way is damaged; the tree is then at its end.
-    pub fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
+    pub(crate) fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
         self.path.clear();
         let mut path: Vec<(Node, usize)> = Vec::new();
         for taken in place.taken.iter().copied().map(usize::from) {
@@ -338,20 +338,20 @@ impl LeafEntries {
 
 /// Two keys of a group's tree, as offsets in the group's local heap: names between them are greater
 /// than the first (`None`: than nothing), and not greater than the second.
-pub type Keys = (Option<u64>, u64);
+pub(crate) type Keys = (Option<u64>, u64);
 
 /// The symbol table nodes of a group, in the order of the names, one at a time.
 #[derive(Debug)]
-pub struct Leaves(LeafEntries);
+pub(crate) struct Leaves(LeafEntries);
 
 impl Leaves {
     /// Bytes of the nodes that this keeps.
-    pub fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         self.0.weight()
     }
 
     /// `root` is the absolute offset of the group's B-tree.
-    pub fn new(meta: Arc<Metadata>, root: u64) -> Result<Self> {
+    pub(crate) fn new(meta: Arc<Metadata>, root: u64) -> Result<Self> {
         BtreeV1::group(meta, root).entries().map(Leaves)
     }
 
@@ -359,7 +359,7 @@ impl Leaves {
     ///
     /// # Errors
     /// As a node on the way is damaged; the tree is then at its end.
-    pub fn next_leaf(&mut self) -> Result<Option<u64>> {
+    pub(crate) fn next_leaf(&mut self) -> Result<Option<u64>> {
         let entry = self.0.next_entry()?;
         entry
             .map(|entry| entry.tree.defined_child(entry.node, entry.i))
@@ -368,7 +368,7 @@ impl Leaves {
 
     /// The keys on either side of the way to the node that came last, from the root down. Nothing
     /// is sought by the first key of a node.
-    pub fn keys(&self) -> Result<Vec<Keys>> {
+    pub(crate) fn keys(&self) -> Result<Vec<Keys>> {
         let tree = &self.0.tree;
         let keys = self.0.path.iter().map(|(node, taken)| {
             let before = taken.checked_sub(1).filter(|&i| i > 0);
@@ -379,7 +379,7 @@ impl Leaves {
     }
 
     /// Before the next symbol table node.
-    pub fn place(&self) -> EntryPosition {
+    pub(crate) fn place(&self) -> EntryPosition {
         self.0.place()
     }
 
@@ -387,19 +387,19 @@ impl Leaves {
     ///
     /// # Errors
     /// As a node on the way is damaged; the tree is then at its end.
-    pub fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
+    pub(crate) fn go_to(&mut self, place: &EntryPosition) -> Result<()> {
         self.0.go_to(place)
     }
 }
 
 /// The way down a group's tree to where a name is, if it is there.
 #[derive(Debug)]
-pub struct GroupBranch {
+pub(crate) struct GroupBranch {
     tree: BtreeV1,
     /// From the root down.
     nodes: Vec<Node>,
     /// The absolute offset of the one symbol table node that can hold the name.
-    pub leaf: Option<u64>,
+    pub(crate) leaf: Option<u64>,
 }
 
 impl GroupBranch {
@@ -408,7 +408,7 @@ impl GroupBranch {
     ///
     /// # Errors
     /// As a node on the way is damaged, or as `compare` says.
-    pub fn to(
+    pub(crate) fn to(
         meta: Arc<Metadata>,
         root: u64,
         mut compare: impl FnMut(u64) -> Result<Ordering>,
@@ -439,7 +439,7 @@ impl GroupBranch {
     /// # Errors
     /// `Corrupt` where keys of a node on the way are not in order, so that the name may be
     /// elsewhere.
-    pub fn check_order(&self, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<()> {
+    pub(crate) fn check_order(&self, text: impl Fn(u64) -> Result<Vec<u8>>) -> Result<()> {
         for node in &self.nodes {
             let mut before = Vec::new();
             for i in 1..=node.used {

@@ -21,7 +21,7 @@ const LEAF: &str = "B-tree leaf node (version 2)";
 
 /// One version 2 B-tree: its header. Clones share the file's metadata.
 #[derive(Debug, Clone)]
-pub struct BtreeV2 {
+pub(crate) struct BtreeV2 {
     meta: Arc<Metadata>,
     record_type: u8,
     record_size: usize,
@@ -76,7 +76,7 @@ impl BtreeV2 {
     ///
     /// # Errors
     /// `Corrupt` for another type and for sizes that cannot be, `Limit` for the depth.
-    pub fn open(meta: Arc<Metadata>, at: u64, record_type: u8) -> Result<Self> {
+    pub(crate) fn open(meta: Arc<Metadata>, at: u64, record_type: u8) -> Result<Self> {
         let length = to_u64(meta.structure_size(1, 1, 22));
         let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
         let block = meta.block(at, length, HEADER, verify)?;
@@ -127,22 +127,22 @@ impl BtreeV2 {
     }
 
     /// Number of records.
-    pub fn records(&self) -> u64 {
+    pub(crate) fn records(&self) -> u64 {
         self.records
     }
 
     /// Bytes of a record.
-    pub fn record_size(&self) -> usize {
+    pub(crate) fn record_size(&self) -> usize {
         self.record_size
     }
 
     /// Levels below the root.
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.levels.depth()
     }
 
     /// The same tree, whose nodes are paid for by `effort`.
-    pub fn within(&self, effort: &Effort) -> Self {
+    pub(crate) fn within(&self, effort: &Effort) -> Self {
         BtreeV2 {
             meta: self.meta.within(effort),
             ..self.clone()
@@ -151,14 +151,14 @@ impl BtreeV2 {
 
     /// The same tree, whose records differ in the words of eight bytes from byte `at` of each on,
     /// and are ordered by them. Nodes whose records are not are damaged.
-    pub fn ordered_by_words(self, at: usize) -> Self {
+    pub(crate) fn ordered_by_words(self, at: usize) -> Self {
         let order = Some(Order::Words(at));
         BtreeV2 { order, ..self }
     }
 
     /// The same tree, whose records are ordered by the hash in the four bytes from byte `at` of
     /// each on. Nodes whose records are not are damaged.
-    pub fn ordered_by_hash(self, at: usize) -> Self {
+    pub(crate) fn ordered_by_hash(self, at: usize) -> Self {
         let order = Some(Order::Hash(at));
         BtreeV2 { order, ..self }
     }
@@ -169,7 +169,7 @@ impl BtreeV2 {
     /// # Errors
     /// As a node on the way is damaged, or as `compare` says; `Corrupt` where a node is not between
     /// the records above it, so that others may be elsewhere.
-    pub fn find(
+    pub(crate) fn find(
         &self,
         compare: &mut dyn FnMut(&[u8]) -> Result<Ordering>,
     ) -> Result<Option<Vec<u8>>> {
@@ -206,7 +206,7 @@ impl BtreeV2 {
     ///
     /// # Errors
     /// As [`find`](Self::find).
-    pub fn find_words(&self, sought: &[u64]) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn find_words(&self, sought: &[u64]) -> Result<Option<Vec<u8>>> {
         let order = self.order;
         self.find(&mut |record| {
             let key = order.into_iter().flat_map(|order| order.key(record));
@@ -242,16 +242,8 @@ impl BtreeV2 {
         }
     }
 
-    /// The record at `position`, counted from 0 in the tree's order; `None` past the last.
-    ///
-    /// # Errors
-    /// As a node on the way is damaged.
-    pub fn get(&self, position: u64) -> Result<Option<Vec<u8>>> {
-        self.cursor(position).next_record()
-    }
-
     /// The records from `position` on, in the tree's order. Nothing is read yet.
-    pub fn cursor(&self, position: u64) -> RecordCursor {
+    pub(crate) fn cursor(&self, position: u64) -> RecordCursor {
         RecordCursor {
             tree: self.clone(),
             path: Vec::new(),
@@ -370,7 +362,7 @@ impl Node {
 
 /// The records of a tree from some position on; keeps the nodes from the root to the next record.
 #[derive(Debug)]
-pub struct RecordCursor {
+pub(crate) struct RecordCursor {
     tree: BtreeV2,
     /// From the root down; empty before the first record since a seek.
     path: Vec<Frame>,
@@ -406,18 +398,18 @@ impl Frame {
 
 impl RecordCursor {
     /// The number of records before the next one.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.position
     }
 
     /// Bytes of the nodes that it keeps.
-    pub fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         let nodes = self.path.iter().map(|frame| to_u64(frame.node.block.len()));
         nodes.fold(0, u64::saturating_add)
     }
 
     /// Makes the record at `position` the next one. Nothing is read yet.
-    pub fn seek(&mut self, position: u64) {
+    pub(crate) fn seek(&mut self, position: u64) {
         self.position = position;
         self.path.clear();
     }
@@ -426,7 +418,7 @@ impl RecordCursor {
     ///
     /// # Errors
     /// As a node on the way is damaged; the cursor is then at its end.
-    pub fn next_record(&mut self) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn next_record(&mut self) -> Result<Option<Vec<u8>>> {
         let record = self.advance();
         match record {
             Ok(Some(_)) => self.position = self.position.saturating_add(1),
@@ -585,8 +577,8 @@ mod tests {
             assert_eq!(marks, b"abcdefgh"[usize::try_from(from).unwrap()..]);
             assert_eq!(cursor.position(), 8);
         }
-        assert_eq!(tree.get(4), Ok(Some(vec![2, 0, 0, b'e'])));
-        assert_eq!(tree.get(8), Ok(None));
+        assert_eq!(tree.cursor(4).next_record(), Ok(Some(vec![2, 0, 0, b'e'])));
+        assert_eq!(tree.cursor(8).next_record(), Ok(None));
     }
 
     #[test]
@@ -594,7 +586,7 @@ mod tests {
         let mut blocks = small_tree();
         blocks[3][8] ^= 1;
         let tree = open(&blocks).unwrap();
-        assert!(tree.get(3).is_err());
+        assert!(tree.cursor(3).next_record().is_err());
         assert_eq!(find(&tree, 7), Some(vec![7, 0, 0, b'h']));
         let mut cursor = tree.cursor(2);
         assert!(cursor.next_record().unwrap().is_some());
@@ -612,7 +604,7 @@ mod tests {
         assert!(open(&[header(1, 64, 3, 50), leaf.clone()]).is_err());
         let over = node(b"BTIN", &[[9, 0]], &[(128, 14), (128, 1)]);
         let tree = open(&[header(1, 64, 1, 16), over, leaf]).unwrap();
-        assert!(tree.get(0).is_err());
+        assert!(tree.cursor(0).next_record().is_err());
         assert!(open(&[header(65, 64, 1, 1)]).is_err());
     }
 
@@ -627,7 +619,7 @@ mod tests {
                 b.clone(),
                 c.clone(),
             ];
-            assert!(open(&blocks).unwrap().get(0).is_err());
+            assert!(open(&blocks).unwrap().cursor(0).next_record().is_err());
         }
         assert!(open(&[header(0, 64, 2, 0), a]).is_err());
     }
@@ -658,6 +650,6 @@ mod tests {
     fn a_circle_ends() {
         let own_child = node(b"BTIN", &[[9, 0]], &[(64, 1), (64, 1)]);
         let tree = open(&[header(1, 64, 1, 3), own_child]).unwrap();
-        assert!(tree.get(0).is_err());
+        assert!(tree.cursor(0).next_record().is_err());
     }
 }

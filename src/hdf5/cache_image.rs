@@ -16,7 +16,7 @@ const WHAT: &str = "metadata cache image";
 
 /// The number of structures in the images of all files of a mount.
 #[derive(Debug, Clone, Default)]
-pub struct Structures(Arc<AtomicUsize>);
+pub(crate) struct Structures(Arc<AtomicUsize>);
 
 /// A file whose image is counted as long as it is open.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct Counted {
 /// # Errors
 /// `Corrupt` for a wrong checksum, a structure that is cut off, and one that has no place in the
 /// file; `Limit` for too many.
-pub fn overlay(
+pub(crate) fn overlay(
     metadata: &Metadata,
     message: &RawMessage<'_>,
     all: &Structures,

@@ -14,15 +14,15 @@ use crate::memory::shared_lru::{FileLru, SharedLru};
 
 /// The caches of a mount.
 #[derive(Debug, Clone)]
-pub struct Caches {
+pub(crate) struct Caches {
     blocks: Arc<SharedLru<BlockRange, TimedBlock>>,
     objects: Arc<SharedLru<u64, Arc<Object>>>,
     heaps: Arc<SharedLru<u64, Arc<Directory>>>,
     other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
     /// Counts what is in cache images, which stay as long as their files are open.
-    pub image_structures: Structures,
+    pub(crate) image_structures: Structures,
     /// Lets one thread at a time describe what takes much memory.
-    pub turns: Arc<Turns>,
+    pub(crate) turns: Arc<Turns>,
 }
 
 impl Default for Caches {
@@ -40,22 +40,22 @@ impl Default for Caches {
 
 impl Caches {
     /// A file's metadata.
-    pub fn blocks(&self) -> BlockCache {
+    pub(crate) fn blocks(&self) -> BlockCache {
         FileLru::of(&self.blocks)
     }
 
     /// A file's objects by the absolute offsets of their headers.
-    pub fn objects(&self) -> FileLru<u64, Arc<Object>> {
+    pub(crate) fn objects(&self) -> FileLru<u64, Arc<Object>> {
         FileLru::of(&self.objects)
     }
 
     /// The directories of a file's global heap collections, by the collections' absolute offsets.
-    pub fn heaps(&self) -> FileLru<u64, Arc<Directory>> {
+    pub(crate) fn heaps(&self) -> FileLru<u64, Arc<Directory>> {
         FileLru::of(&self.heaps)
     }
 
     /// The open files that a file names.
-    pub fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn SourceFile>> {
+    pub(crate) fn other_files(&self) -> FileLru<Vec<u8>, Arc<dyn SourceFile>> {
         FileLru::of(&self.other_files)
     }
 }

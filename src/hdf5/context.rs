@@ -12,22 +12,22 @@ use crate::memory::effort::Effort;
 
 /// One file, as its objects see it.
 #[derive(Debug)]
-pub struct Context {
+pub(crate) struct Context {
     /// Its metadata.
-    pub metadata: Arc<Metadata>,
+    pub(crate) metadata: Arc<Metadata>,
     /// The heaps with shared messages.
-    pub shared: SharedMessages,
+    pub(crate) shared: SharedMessages,
     /// The heap with variable-length data.
-    pub heap: GlobalHeap,
+    pub(crate) heap: GlobalHeap,
     /// The files that its datasets name.
-    pub other_files: Arc<OtherFiles>,
+    pub(crate) other_files: Arc<OtherFiles>,
     /// The virtual datasets for whose sake it is read.
-    pub opening: Opening,
+    pub(crate) opening: Opening,
 }
 
 impl Context {
     /// The same file for a request with this `effort`, for the sake of what is `opening`.
-    pub fn within(&self, effort: &Effort, opening: Opening) -> Self {
+    pub(crate) fn within(&self, effort: &Effort, opening: Opening) -> Self {
         let metadata = self.metadata.within(effort);
         Context {
             shared: self.shared.within(&metadata),
@@ -39,7 +39,7 @@ impl Context {
     }
 
     /// Follows the pointers in elements.
-    pub fn pointers(&self) -> Pointers<'_> {
+    pub(crate) fn pointers(&self) -> Pointers<'_> {
         Pointers {
             metadata: &self.metadata,
             heap: &self.heap,

@@ -24,11 +24,11 @@ use crate::source::raw_file::RawFile;
 use crate::wire::to_u64;
 
 /// Reads the messages of one dataset.
-pub struct DatasetReader<'a> {
+pub(crate) struct DatasetReader<'a> {
     /// The file.
-    pub context: &'a Context,
+    pub(crate) context: &'a Context,
     /// The dataset's header.
-    pub header: &'a ObjectHeader,
+    pub(crate) header: &'a ObjectHeader,
 }
 
 impl DatasetReader<'_> {
@@ -37,7 +37,7 @@ impl DatasetReader<'_> {
     ///
     /// # Errors
     /// As the datatype, the dataspace or the layout message is missing or damaged.
-    pub fn read(&self) -> Result<Array> {
+    pub(crate) fn read(&self) -> Result<Array> {
         let datatype = self.datatype()?;
         let layout = self.layout()?;
         let (shape, mappings) = self.extent(&layout)?;
@@ -90,7 +90,7 @@ impl DatasetReader<'_> {
     }
 
     /// The datatype of a dataset, or of a committed datatype.
-    pub fn datatype(&self) -> Result<Datatype> {
+    pub(crate) fn datatype(&self) -> Result<Datatype> {
         let body = self
             .context
             .shared

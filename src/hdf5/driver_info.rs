@@ -19,7 +19,11 @@ const USAGES: usize = 6;
 
 /// Reads the version 0 driver information block at absolute offset `at` and opens the files it
 /// speaks of.
-pub fn open_block(metadata: &Metadata, at: u64, neighbours: &Neighbours) -> Result<SharedSource> {
+pub(crate) fn open_block(
+    metadata: &Metadata,
+    at: u64,
+    neighbours: &Neighbours,
+) -> Result<SharedSource> {
     const WHAT: &str = "driver information block";
     let prefix = metadata.plain_block(at, 16, WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
@@ -33,7 +37,7 @@ pub fn open_block(metadata: &Metadata, at: u64, neighbours: &Neighbours) -> Resu
 }
 
 /// Reads the driver info message of the superblock extension and opens the files it speaks of.
-pub fn open_message(
+pub(crate) fn open_message(
     metadata: &Metadata,
     message: &RawMessage<'_>,
     neighbours: &Neighbours,
@@ -81,7 +85,7 @@ type Member = (u64, SharedSource);
 /// The family that a file without driver information is the first member of: old libraries wrote
 /// none. `None` where the files of that name do not make a file that ends at `end_of_file`: files
 /// of a series are often numbered from 0, and one of them may have been cut off.
-pub fn open_unmarked_family(
+pub(crate) fn open_unmarked_family(
     first: &SharedSource,
     end_of_file: u64,
     neighbours: &Neighbours,

@@ -54,7 +54,7 @@ impl Use {
 ///
 /// # Errors
 /// `Usage` where it is locked; `Io` where the system has no locks and they are asked for.
-pub fn check(file: &FileSource) -> Result<()> {
+pub(crate) fn check(file: &FileSource) -> Result<()> {
     match Use::of(std::env::var_os(VARIABLE).as_deref()) {
         Use::Never => Ok(()),
         wanted => wanted.check(file.write_lock()),

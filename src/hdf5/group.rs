@@ -1,9 +1,9 @@
 //! Groups in their three forms: symbol table (old), link messages in the header (compact), links on
 //! a fractal heap (dense) (HDF5 3.0, IV.B and III.A–III.C).
 
-pub mod bounds;
-pub mod dense;
-pub mod symbol_table_node;
+pub(crate) mod bounds;
+pub(crate) mod dense;
+pub(crate) mod symbol_table_node;
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const CREATION_ORDER: usize = 8;
 
 /// The links of a group, in one of three forms.
 #[derive(Debug)]
-pub enum Group {
+pub(crate) enum Group {
     /// Old style.
     SymbolTable(SymbolTable),
     /// New style, few links: in the header. The error of the first one that cannot be read, if any.
@@ -38,7 +38,7 @@ impl Group {
     ///
     /// # Errors
     /// As the message that says where the links are is damaged.
-    pub fn read(metadata: &Metadata, header: &ObjectHeader) -> Result<Option<Self>> {
+    pub(crate) fn read(metadata: &Metadata, header: &ObjectHeader) -> Result<Option<Self>> {
         if let Some(message) = header.find(kind::SYMBOL_TABLE) {
             let mut cursor = Cursor::new(message.data, message.at, "symbol table message");
             let table = SymbolTable::read(metadata, &mut cursor)?;
@@ -73,7 +73,7 @@ impl Group {
     }
 
     /// The link called `name`.
-    pub fn link(&self, metadata: &Arc<Metadata>, name: &[u8]) -> Result<Option<Link>> {
+    pub(crate) fn link(&self, metadata: &Arc<Metadata>, name: &[u8]) -> Result<Option<Link>> {
         match self {
             Group::SymbolTable(table) => SymbolTableLinks::new(metadata, table).find(name),
             Group::Compact(links, _) => Ok(links.iter().find(|link| link.name == name).cloned()),
@@ -83,7 +83,7 @@ impl Group {
 
     /// All links in index order. A link that cannot be read is passed over; the first error comes
     /// last.
-    pub fn links(&self, metadata: &Arc<Metadata>) -> Result<Box<dyn LinkStream>> {
+    pub(crate) fn links(&self, metadata: &Arc<Metadata>) -> Result<Box<dyn LinkStream>> {
         Ok(match self {
             Group::SymbolTable(table) => {
                 let links = SymbolTableLinks::new(metadata, table);

@@ -2,7 +2,7 @@
 //! (links, attributes and shared messages of the new format); and the ends of strings on the global
 //! one.
 
-pub mod fractal;
-pub mod global;
-pub mod local;
-pub mod texts;
+pub(crate) mod fractal;
+pub(crate) mod global;
+pub(crate) mod local;
+pub(crate) mod texts;

@@ -6,14 +6,14 @@
 //! see [`Unwritten`].
 
 mod array;
-pub mod btree_v1;
-pub mod btree_v2;
+pub(crate) mod btree_v1;
+pub(crate) mod btree_v2;
 mod entry;
-pub mod extensible_array;
-pub mod fixed_array;
-pub mod implicit;
+pub(crate) mod extensible_array;
+pub(crate) mod fixed_array;
+pub(crate) mod implicit;
 mod numbering;
-pub mod single;
+pub(crate) mod single;
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -23,7 +23,7 @@ use crate::wire::to_u64;
 
 /// The grid of a chunked dataset, slowest dimension first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Geometry {
+pub(crate) struct Geometry {
     dims: Vec<u64>,
     max: Vec<Option<u64>>,
     chunk_shape: Vec<u64>,
@@ -37,7 +37,7 @@ impl Geometry {
     ///
     /// # Errors
     /// `Corrupt` where ranks differ or a chunk is empty, `Limit` over `limits::RANK`.
-    pub fn new(
+    pub(crate) fn new(
         dims: Vec<u64>,
         max: Vec<Option<u64>>,
         chunk_shape: Vec<u64>,
@@ -65,7 +65,7 @@ impl Geometry {
     }
 
     /// Number of dimensions.
-    pub fn rank(&self) -> usize {
+    pub(crate) fn rank(&self) -> usize {
         self.dims.len()
     }
 
@@ -84,7 +84,7 @@ impl Geometry {
 /// The index of a dataset to which nothing was ever written: it does not exist yet, whatever its
 /// kind.
 #[derive(Debug)]
-pub struct Unwritten;
+pub(crate) struct Unwritten;
 
 impl ChunkIndex for Unwritten {
     fn find(&self, _: &[u64]) -> Result<Option<StoredChunk>> {

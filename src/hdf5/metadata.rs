@@ -19,17 +19,17 @@ use crate::wire::checksum::lookup3;
 use crate::wire::{Cursor, to_u64};
 
 /// A block's absolute offset and length in its file, or those of what it was made of.
-pub type BlockRange = (u64, u64);
+pub(crate) type BlockRange = (u64, u64);
 
 /// A verified block, and the time at which its reading began.
-pub type TimedBlock = (Arc<[u8]>, Instant);
+pub(crate) type TimedBlock = (Arc<[u8]>, Instant);
 
 /// The blocks of one file.
-pub type BlockCache = FileLru<BlockRange, TimedBlock>;
+pub(crate) type BlockCache = FileLru<BlockRange, TimedBlock>;
 
 /// One file's metadata: where it is, and how wide its numbers are.
 #[derive(Debug)]
-pub struct Metadata {
+pub(crate) struct Metadata {
     source: SharedSource,
     form: NumberForm,
     cache: Arc<BlockCache>,
@@ -41,7 +41,7 @@ pub struct Metadata {
 
 impl Metadata {
     /// Addresses and lengths are in the superblock's `form`. Blocks are kept in `cache`.
-    pub fn new(source: SharedSource, form: NumberForm, cache: BlockCache) -> Self {
+    pub(crate) fn new(source: SharedSource, form: NumberForm, cache: BlockCache) -> Self {
         Metadata {
             source,
             form,
@@ -52,20 +52,20 @@ impl Metadata {
     }
 
     /// Empties the cache.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.cache.clear();
     }
 
     /// The metadata as the file holds it from now on, for a structure that outlives the request. A
     /// writer stores a structure before the one that leads to it: below a structure that was just
     /// read, no older block may be used.
-    pub fn from_now_on(&self) -> Arc<Self> {
+    pub(crate) fn from_now_on(&self) -> Arc<Self> {
         let since = self.source.is_growing().then(Instant::now);
         self.copy(since, Effort::default())
     }
 
     /// The same metadata for a request, whose effort pays for what is read.
-    pub fn within(&self, effort: &Effort) -> Arc<Self> {
+    pub(crate) fn within(&self, effort: &Effort) -> Arc<Self> {
         self.copy(self.since, effort.clone())
     }
 
@@ -80,56 +80,56 @@ impl Metadata {
     }
 
     /// The effort that pays for what is read.
-    pub fn effort(&self) -> &Effort {
+    pub(crate) fn effort(&self) -> &Effort {
         &self.effort
     }
 
     /// The file.
-    pub fn source(&self) -> &SharedSource {
+    pub(crate) fn source(&self) -> &SharedSource {
         &self.source
     }
 
     /// Absolute offset of address 0.
-    pub fn base(&self) -> u64 {
+    pub(crate) fn base(&self) -> u64 {
         self.form.base
     }
 
     /// Absolute offset of the first byte that can belong to an element: no superblock is shorter
     /// than one of version 2, which has 16 bytes and four addresses (HDF5 3.0, II.A).
-    pub fn begin_of_data(&self) -> u64 {
+    pub(crate) fn begin_of_data(&self) -> u64 {
         let superblock = to_u64(self.structure_size(4, 0, 16));
         self.base().saturating_add(superblock)
     }
 
     /// Bytes of an address.
-    pub fn size_of_offsets(&self) -> Width {
+    pub(crate) fn size_of_offsets(&self) -> Width {
         self.form.size_of_offsets
     }
 
     /// Bytes of a structure of so many addresses, so many lengths and so many other bytes.
-    pub fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
+    pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
         self.form.structure_size(addresses, lengths, others)
     }
 
     /// The next address as an absolute file offset; `None` for the undefined address (all bits
     /// one).
-    pub fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+    pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
         self.form.address(cursor)
     }
 
     /// The next address, which must be defined.
-    pub fn defined_address(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
+    pub(crate) fn defined_address(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
         self.address(cursor)?
             .ok_or_else(|| cursor.corrupt("an address is undefined"))
     }
 
     /// The next length in bytes.
-    pub fn length(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
+    pub(crate) fn length(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
         cursor.uint(self.form.size_of_lengths.bytes())
     }
 
     /// The next length; `None` where all bits are one.
-    pub fn optional_length(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+    pub(crate) fn optional_length(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
         cursor.optional_uint(self.form.size_of_lengths.bytes())
     }
 
@@ -139,7 +139,7 @@ impl Metadata {
     /// # Errors
     /// `Limit` over `limits::METADATA_BLOCK`, `Effort` over what a request may look at, `Corrupt`
     /// past the end of the file, or as `verify` says.
-    pub fn block(
+    pub(crate) fn block(
         &self,
         at: u64,
         length: u64,
@@ -159,7 +159,7 @@ impl Metadata {
     ///
     /// # Errors
     /// As `make` says.
-    pub fn made_block<B: Into<Arc<[u8]>>>(
+    pub(crate) fn made_block<B: Into<Arc<[u8]>>>(
         &self,
         at: u64,
         length: u64,
@@ -181,7 +181,12 @@ impl Metadata {
     }
 
     /// As [`block`](Self::block), for a structure without a checksum.
-    pub fn plain_block(&self, at: u64, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
+    pub(crate) fn plain_block(
+        &self,
+        at: u64,
+        length: u64,
+        what: &'static str,
+    ) -> Result<Arc<[u8]>> {
         self.made_block(at, length, || self.fetch(at, length, what))
     }
 
@@ -197,7 +202,7 @@ impl Metadata {
 ///
 /// # Errors
 /// `Corrupt`, naming `what` at absolute offset `at`.
-pub fn verify_checksum(block: &[u8], at: u64, what: &str) -> Result<()> {
+pub(crate) fn verify_checksum(block: &[u8], at: u64, what: &str) -> Result<()> {
     let stored = block.split_last_chunk::<4>();
     match stored {
         Some((body, sum)) if lookup3(body) == u32::from_le_bytes(*sum) => Ok(()),

@@ -6,29 +6,29 @@ use crate::wire::Cursor;
 
 /// Bytes of an address or of a length: 2, 4, 8, 16 or 32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Width(u8);
+pub(crate) struct Width(u8);
 
 impl Width {
     /// `None` for another number of bytes.
-    pub fn new(bytes: u8) -> Option<Self> {
+    pub(crate) fn new(bytes: u8) -> Option<Self> {
         matches!(bytes, 2 | 4 | 8 | 16 | 32).then_some(Width(bytes))
     }
 
     /// The number of bytes.
-    pub fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         usize::from(self.0)
     }
 }
 
 /// How a file writes its addresses and lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NumberForm {
+pub(crate) struct NumberForm {
     /// Absolute offset of address 0: the length of the user block.
-    pub base: u64,
+    pub(crate) base: u64,
     /// Bytes of an address.
-    pub size_of_offsets: Width,
+    pub(crate) size_of_offsets: Width,
     /// Bytes of a length.
-    pub size_of_lengths: Width,
+    pub(crate) size_of_lengths: Width,
 }
 
 impl NumberForm {
@@ -36,7 +36,7 @@ impl NumberForm {
     ///
     /// # Errors
     /// `Corrupt` for a width that the specification does not name.
-    pub fn read(cursor: &mut Cursor<'_>, base: u64) -> Result<Self> {
+    pub(crate) fn read(cursor: &mut Cursor<'_>, base: u64) -> Result<Self> {
         let (offsets, lengths) = (cursor.u8()?, cursor.u8()?);
         let width = |bytes| {
             Width::new(bytes).ok_or_else(|| cursor.corrupt(&format!("numbers of {bytes} bytes")))
@@ -53,7 +53,7 @@ impl NumberForm {
     ///
     /// # Errors
     /// `Corrupt` where it is past all files.
-    pub fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+    pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
         let Some(relative) = cursor.optional_uint(self.size_of_offsets.bytes())? else {
             return Ok(None);
         };
@@ -64,7 +64,7 @@ impl NumberForm {
     }
 
     /// Bytes of a structure of so many addresses, so many lengths and so many other bytes.
-    pub fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
+    pub(crate) fn structure_size(&self, addresses: usize, lengths: usize, others: usize) -> usize {
         // A size that does not fit is as good as any other over `limits::METADATA_BLOCK`.
         let addresses = addresses.saturating_mul(self.size_of_offsets.bytes());
         let lengths = lengths.saturating_mul(self.size_of_lengths.bytes());

@@ -13,11 +13,11 @@ use crate::wire::{Cursor, to_u64};
 
 /// A parsed object: the node, and where its links are if it is a group.
 #[derive(Debug)]
-pub struct Object {
+pub(crate) struct Object {
     /// The object as the model describes it.
-    pub node: Arc<Node>,
+    pub(crate) node: Arc<Node>,
     /// Its links.
-    pub group: Option<Group>,
+    pub(crate) group: Option<Group>,
 }
 
 /// Messages that datasets alone have: where one of them is, a dataset is, whatever it lacks.
@@ -35,7 +35,7 @@ impl Object {
     ///
     /// # Errors
     /// As the header or one of the messages that make the object is damaged or not built.
-    pub fn read(context: &Context, at: u64) -> Result<Self> {
+    pub(crate) fn read(context: &Context, at: u64) -> Result<Self> {
         let header = ObjectHeader::read(&context.metadata, at)?;
         let group = Group::read(&context.metadata, &header)?;
         let reader = DatasetReader {
@@ -76,7 +76,7 @@ impl Object {
     }
 
     /// Bytes of memory that it takes, about.
-    pub fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         let content = match (&self.group, &self.node.kind) {
             (Some(Group::Compact(links, _)), _) => links.iter().map(Link::weight).sum(),
             (_, NodeKind::Array(array)) => array.weight(),

@@ -26,13 +26,13 @@ const SHARED: u8 = 0b10;
 
 /// An object header, read whole.
 #[derive(Debug)]
-pub struct ObjectHeader {
+pub(crate) struct ObjectHeader {
     /// Absolute offset of the header.
-    pub at: u64,
+    pub(crate) at: u64,
     /// Hard links to the object, as the version 1 prefix or the reference count message says.
-    pub reference_count: u32,
+    pub(crate) reference_count: u32,
     /// Modification time of the version 2 prefix, seconds since 1970 UTC.
-    pub modification_time: Option<u32>,
+    pub(crate) modification_time: Option<u32>,
     blocks: Vec<Block>,
     /// Bytes of all blocks.
     bytes: u64,
@@ -41,20 +41,20 @@ pub struct ObjectHeader {
 
 /// One message as it stands in the header.
 #[derive(Debug, Clone, Copy)]
-pub struct RawMessage<'a> {
+pub(crate) struct RawMessage<'a> {
     /// The message's type number, see [`kind`].
-    pub kind: u16,
+    pub(crate) kind: u16,
     /// The message's flags.
-    pub flags: u8,
+    pub(crate) flags: u8,
     /// The message's data.
-    pub data: &'a [u8],
+    pub(crate) data: &'a [u8],
     /// Absolute offset of the data.
-    pub at: u64,
+    pub(crate) at: u64,
 }
 
 impl RawMessage<'_> {
     /// The data is a pointer to the message's body elsewhere.
-    pub fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         self.flags & SHARED != 0
     }
 }
@@ -86,7 +86,7 @@ impl ObjectHeader {
     /// # Errors
     /// `Corrupt` for a broken block, checksum or chain; `Limit` for a header that is too long;
     /// `Unsupported` for an unknown version, or a message that an unknowing reader must not ignore.
-    pub fn read(metadata: &Metadata, at: u64) -> Result<Self> {
+    pub(crate) fn read(metadata: &Metadata, at: u64) -> Result<Self> {
         settled(&**metadata.source(), || Self::read_once(metadata, at))
     }
 
@@ -111,7 +111,7 @@ impl ObjectHeader {
     }
 
     /// The messages in the order of their blocks.
-    pub fn messages(&self) -> impl Iterator<Item = RawMessage<'_>> {
+    pub(crate) fn messages(&self) -> impl Iterator<Item = RawMessage<'_>> {
         self.messages.iter().filter_map(|place| {
             let block = self.blocks.get(place.block)?;
             let data = block.bytes.get(place.data.clone())?;
@@ -126,7 +126,7 @@ impl ObjectHeader {
     }
 
     /// The first message of a kind.
-    pub fn find(&self, kind: u16) -> Option<RawMessage<'_>> {
+    pub(crate) fn find(&self, kind: u16) -> Option<RawMessage<'_>> {
         self.messages().find(|message| message.kind == kind)
     }
 

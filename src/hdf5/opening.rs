@@ -12,7 +12,7 @@ use crate::wire::to_u64;
 /// Lets one thread of a mount at a time take much memory. The thread that has the turn waits for
 /// nothing that others keep while they wait for it.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub(crate) struct Turns {
     is_taken: Mutex<bool>,
     ended: Condvar,
 }
@@ -24,7 +24,7 @@ struct Turn(Arc<Turns>);
 /// What is left to a description or a source. One that is opened for another has what is left of
 /// that one's bytes and levels; their work is counted together.
 #[derive(Debug, Clone)]
-pub struct Opening {
+pub(crate) struct Opening {
     levels: usize,
     bytes: u64,
     turns: Arc<Turns>,
@@ -42,7 +42,7 @@ struct UnderWay {
 
 impl Opening {
     /// Nothing is described or opened yet. All files of a mount have the same `turns`.
-    pub fn none(turns: &Arc<Turns>) -> Self {
+    pub(crate) fn none(turns: &Arc<Turns>) -> Self {
         Opening {
             levels: limits::VIRTUAL_DEPTH,
             bytes: limits::VIRTUAL_BYTES,
@@ -52,7 +52,7 @@ impl Opening {
     }
 
     /// A description, for what is under way.
-    pub fn description(&self) -> Self {
+    pub(crate) fn description(&self) -> Self {
         let outermost = || {
             Arc::new(UnderWay {
                 work: AtomicU64::new(limits::VIRTUAL_WORK),
@@ -70,7 +70,7 @@ impl Opening {
     /// # Errors
     /// `Limit` where it is opened for the sake of too many others, or these have taken too much
     /// already.
-    pub fn source(&self) -> Result<Self> {
+    pub(crate) fn source(&self) -> Result<Self> {
         let opening = self.description();
         opening.done(0)?;
         let Some(levels) = opening.levels.checked_sub(1) else {
@@ -86,7 +86,7 @@ impl Opening {
     ///
     /// # Errors
     /// `Limit` where all descriptions under way take too many.
-    pub fn hold(&mut self, bytes: u64) -> Result<()> {
+    pub(crate) fn hold(&mut self, bytes: u64) -> Result<()> {
         let Some(bytes) = self.bytes.checked_sub(bytes) else {
             self.give_up();
             let what = "bytes of the parts of a virtual dataset";
@@ -98,7 +98,7 @@ impl Opening {
     }
 
     /// Waits until no other thread takes much memory, where so many bytes are much.
-    pub fn await_turn(&self, bytes: u64) {
+    pub(crate) fn await_turn(&self, bytes: u64) {
         if let Some(under_way) = &self.under_way
             && bytes > limits::VIRTUAL_TURN
         {
@@ -113,7 +113,7 @@ impl Opening {
     /// # Errors
     /// `Limit` where too much was parsed for the sake of one virtual dataset; the object that was
     /// parsed last need not be at fault.
-    pub fn done(&self, bytes: u64) -> Result<()> {
+    pub(crate) fn done(&self, bytes: u64) -> Result<()> {
         let Some(under_way) = &self.under_way else {
             return Ok(());
         };

@@ -19,13 +19,13 @@ use crate::source::neighbours::Neighbours;
 use crate::wire::to_u64;
 
 /// A file that virtual datasets take elements from.
-pub trait SourceFile: Container {
+pub(crate) trait SourceFile: Container {
     /// The file for a request with this `effort`, for the sake of what is `opening`.
     fn opened_for(&self, effort: &Effort, opening: &Opening) -> Arc<dyn Container>;
 }
 
 /// Opens a file that another one names.
-pub trait Opener: fmt::Debug + Send + Sync {
+pub(crate) trait Opener: fmt::Debug + Send + Sync {
     /// The file in `source`, which finds the files that it names among its `neighbours`.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ pub trait Opener: fmt::Debug + Send + Sync {
 
 /// The files that the datasets of one file name. Those that were used last are kept open.
 #[derive(Debug)]
-pub struct OtherFiles {
+pub(crate) struct OtherFiles {
     own: Weak<dyn SourceFile>,
     neighbours: Arc<Neighbours>,
     opener: Box<dyn Opener>,
@@ -53,7 +53,7 @@ pub struct OtherFiles {
 impl OtherFiles {
     /// The files that the file `own` names, sought among its `neighbours`; those in `open` are
     /// open already.
-    pub fn new(
+    pub(crate) fn new(
         own: Weak<dyn SourceFile>,
         neighbours: Arc<Neighbours>,
         opener: Box<dyn Opener>,
@@ -70,7 +70,7 @@ impl OtherFiles {
     }
 
     /// The neighbours.
-    pub fn neighbours(&self) -> &Arc<Neighbours> {
+    pub(crate) fn neighbours(&self) -> &Arc<Neighbours> {
         &self.neighbours
     }
 
@@ -109,13 +109,13 @@ fn without_detours(name: &[u8]) -> Vec<u8> {
 
 /// One dataset that a virtual dataset takes elements from.
 #[derive(Debug)]
-pub struct SourceDataset {
+pub(crate) struct SourceDataset {
     /// The files that the virtual dataset's file names.
-    pub files: Arc<OtherFiles>,
+    pub(crate) files: Arc<OtherFiles>,
     /// The file's name, bytes as in the file.
-    pub file: Arc<[u8]>,
+    pub(crate) file: Arc<[u8]>,
     /// The dataset's path from that file's root.
-    pub path: Arc<[u8]>,
+    pub(crate) path: Arc<[u8]>,
 }
 
 impl SourceDataset {
@@ -123,7 +123,11 @@ impl SourceDataset {
     ///
     /// # Errors
     /// As [`open`](VirtualSource::open); `Limit` where what is opening has taken too much.
-    pub fn open_for(&self, effort: &Effort, opening: &Opening) -> Result<Option<OpenSource>> {
+    pub(crate) fn open_for(
+        &self,
+        effort: &Effort,
+        opening: &Opening,
+    ) -> Result<Option<OpenSource>> {
         let opening = opening.source()?;
         let Some(file) = self.files.file(&self.file, effort, &opening)? else {
             return Ok(None);

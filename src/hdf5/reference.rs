@@ -22,11 +22,11 @@ struct Sequence {
 
 /// Follows the pointers in elements.
 #[derive(Debug)]
-pub struct Pointers<'a> {
+pub(crate) struct Pointers<'a> {
     /// Widths and base of addresses.
-    pub metadata: &'a Metadata,
+    pub(crate) metadata: &'a Metadata,
     /// The heap with variable-length data and regions.
-    pub heap: &'a GlobalHeap,
+    pub(crate) heap: &'a GlobalHeap,
 }
 
 impl Pointers<'_> {
@@ -34,7 +34,11 @@ impl Pointers<'_> {
     ///
     /// # Errors
     /// `Limit` for an element that is too long.
-    pub fn variable_length_bytes(&self, element: &[u8], base_size: u64) -> Result<Option<u64>> {
+    pub(crate) fn variable_length_bytes(
+        &self,
+        element: &[u8],
+        base_size: u64,
+    ) -> Result<Option<u64>> {
         Ok(self
             .sequence(element, base_size)?
             .map(|sequence| sequence.bytes))
@@ -45,7 +49,7 @@ impl Pointers<'_> {
     ///
     /// # Errors
     /// `Limit` for an element that is too long; `Corrupt` for one that points nowhere.
-    pub fn variable_length(
+    pub(crate) fn variable_length(
         &self,
         element: &[u8],
         base_size: u64,
@@ -67,7 +71,7 @@ impl Pointers<'_> {
     }
 
     /// The collection that a variable-length element points into; 0 for a null one.
-    pub fn variable_length_place(&self, element: &[u8]) -> u64 {
+    pub(crate) fn variable_length_place(&self, element: &[u8]) -> u64 {
         let mut cursor = Cursor::new(element, None, "variable-length element");
         let id = cursor.u32().and_then(|_| self.heap_id(&mut cursor));
         id.map_or(0, |(collection, _)| collection.unwrap_or(0))
@@ -77,7 +81,7 @@ impl Pointers<'_> {
     ///
     /// # Errors
     /// As [`variable_length`](Self::variable_length).
-    pub fn text_bytes(&self, element: &[u8]) -> Result<u64> {
+    pub(crate) fn text_bytes(&self, element: &[u8]) -> Result<u64> {
         match self.sequence(element, 1)? {
             Some(text) if text.bytes > 0 => {
                 self.heap
@@ -107,7 +111,7 @@ impl Pointers<'_> {
     }
 
     /// The target of one reference element.
-    pub fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
+    pub(crate) fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
         let mut cursor = Cursor::new(element, None, "reference element");
         match kind {
             ReferenceKind::Object => Ok(self
@@ -145,7 +149,7 @@ impl Pointers<'_> {
 
     /// The elements that a region reference selects. Selections of points are not read, though the
     /// dataset that they select from is known.
-    pub fn region(&self, element: &[u8]) -> Result<Option<Region>> {
+    pub(crate) fn region(&self, element: &[u8]) -> Result<Option<Region>> {
         let mut cursor = Cursor::new(element, None, "reference element");
         let (Some(collection), index) = self.heap_id(&mut cursor)? else {
             return Ok(None);

@@ -11,7 +11,7 @@ use crate::wire::{Cursor, to_u64};
 /// # Errors
 /// `Corrupt` for a pattern that cannot be; `Unsupported` for points, which the libraries do not map
 /// either, and for unknown versions.
-pub fn read(cursor: &mut Cursor<'_>) -> Result<Region> {
+pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Region> {
     const NONE: u32 = 0;
     const POINTS: u32 = 1;
     const HYPERSLAB: u32 = 2;

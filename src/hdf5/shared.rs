@@ -12,7 +12,7 @@ use crate::wire::{Cursor, to_u64};
 
 /// Finds the bodies of shared messages.
 #[derive(Debug)]
-pub struct SharedMessages {
+pub(crate) struct SharedMessages {
     metadata: Arc<Metadata>,
     indexes: Arc<[Index]>,
 }
@@ -26,21 +26,21 @@ struct Index {
 
 /// The body of a message, wherever it stood.
 #[derive(Debug)]
-pub struct Body<'a> {
+pub(crate) struct Body<'a> {
     bytes: Cow<'a, [u8]>,
     at: u64,
 }
 
 impl Body<'_> {
     /// A cursor at the body's start; `structure` is the message's name.
-    pub fn cursor(&self, structure: &'static str) -> Cursor<'_> {
+    pub(crate) fn cursor(&self, structure: &'static str) -> Cursor<'_> {
         Cursor::new(&self.bytes, self.at, structure)
     }
 }
 
 impl SharedMessages {
     /// For a file without a shared message table: committed datatypes alone can be shared.
-    pub fn without_table(metadata: Arc<Metadata>) -> Self {
+    pub(crate) fn without_table(metadata: Arc<Metadata>) -> Self {
         SharedMessages {
             metadata,
             indexes: Arc::default(),
@@ -48,7 +48,7 @@ impl SharedMessages {
     }
 
     /// For a file whose superblock extension has the shared message table message `message`.
-    pub fn with_table(metadata: Arc<Metadata>, message: &RawMessage<'_>) -> Result<Self> {
+    pub(crate) fn with_table(metadata: Arc<Metadata>, message: &RawMessage<'_>) -> Result<Self> {
         let mut cursor = Cursor::new(message.data, message.at, "shared message table message");
         cursor.skip(1)?; // version
         let table = metadata.defined_address(&mut cursor)?;
@@ -58,7 +58,7 @@ impl SharedMessages {
     }
 
     /// The same messages as `metadata` reads them.
-    pub fn within(&self, metadata: &Arc<Metadata>) -> Self {
+    pub(crate) fn within(&self, metadata: &Arc<Metadata>) -> Self {
         SharedMessages {
             metadata: Arc::clone(metadata),
             indexes: Arc::clone(&self.indexes),
@@ -66,7 +66,7 @@ impl SharedMessages {
     }
 
     /// The body of `message`, resolved where it is shared.
-    pub fn resolve<'a>(&self, message: &RawMessage<'a>) -> Result<Body<'a>> {
+    pub(crate) fn resolve<'a>(&self, message: &RawMessage<'a>) -> Result<Body<'a>> {
         self.body(message.kind, message.is_shared(), message.data, message.at)
     }
 
@@ -75,7 +75,7 @@ impl SharedMessages {
     ///
     /// # Errors
     /// `Corrupt` where the record leads to no message of that type.
-    pub fn body<'a>(
+    pub(crate) fn body<'a>(
         &self,
         kind: u16,
         is_shared: bool,
@@ -108,7 +108,7 @@ impl SharedMessages {
     }
 
     /// The message of type `kind` with ID `id` on the heap that holds its type.
-    pub fn from_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
+    pub(crate) fn from_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
         let holds = |index: &&Index| {
             index
                 .message_types

@@ -14,28 +14,28 @@ const LONGEST: u64 = 512;
 
 /// The fields of a superblock that a reader needs; addresses are absolute file offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Superblock {
+pub(crate) struct Superblock {
     /// Version of the superblock, 0 to 3.
-    pub version: u8,
+    pub(crate) version: u8,
     /// How addresses and lengths are written. Where the stored base address is not where the
     /// signature was found, something was put before or taken from before the file; the
     /// signature's place is then the base, and the stored end moves along.
-    pub form: NumberForm,
+    pub(crate) form: NumberForm,
     /// File consistency flags; they mean something from version 3 on.
-    pub consistency_flags: u8,
+    pub(crate) consistency_flags: u8,
     /// The object header of the superblock extension.
-    pub extension: Option<u64>,
+    pub(crate) extension: Option<u64>,
     /// The driver information block of versions 0 and 1.
-    pub driver_information: Option<u64>,
+    pub(crate) driver_information: Option<u64>,
     /// The end of the file, as the file says.
-    pub end_of_file: u64,
+    pub(crate) end_of_file: u64,
     /// The object header of the root group.
-    pub root: u64,
+    pub(crate) root: u64,
 }
 
 /// The program that writes the file, or wrote it and never closed it, by the consistency flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writer {
+pub(crate) enum Writer {
     /// There is none.
     None,
     /// One that appends and keeps what is on disk readable meanwhile: single writer, multiple
@@ -46,7 +46,7 @@ pub enum Writer {
 }
 
 /// The offset of the signature: 0, 512, and then each double of the one before.
-pub fn find_signature(source: &dyn Source) -> Option<u64> {
+pub(crate) fn find_signature(source: &dyn Source) -> Option<u64> {
     let offsets = std::iter::once(0).chain(std::iter::successors(Some(512_u64), |offset| {
         offset.checked_mul(2)
     }));
@@ -62,7 +62,7 @@ impl Superblock {
     /// # Errors
     /// `Corrupt` where it is cut off, its checksum is wrong or its sizes are none of 2, 4, 8, 16
     /// and 32; `Unsupported` for an unknown version.
-    pub fn read(source: &dyn Source, at: u64) -> Result<Self> {
+    pub(crate) fn read(source: &dyn Source, at: u64) -> Result<Self> {
         let length = source.length().saturating_sub(at).min(LONGEST);
         let block = read_block(source, at, length, "superblock")?;
         let mut cursor = Cursor::new(&block, at, "superblock");
@@ -75,7 +75,7 @@ impl Superblock {
     }
 
     /// The writer by the file's flags, which mean nothing before version 3.
-    pub fn writer(&self) -> Writer {
+    pub(crate) fn writer(&self) -> Writer {
         const WRITE_ACCESS: u8 = 0b001;
         const SWMR_WRITE: u8 = 0b100;
         match (

@@ -34,7 +34,12 @@ struct Entry<R> {
 /// # Errors
 /// As the list is not there; `Corrupt` for one that is damaged, `Limit` for one that is too long;
 /// as the sources cannot be opened on whose extent this one's depends.
-pub fn read(context: &Context, shape: &Shape, at: u64, index: u32) -> Result<(Shape, Mappings)> {
+pub(crate) fn read(
+    context: &Context,
+    shape: &Shape,
+    at: u64,
+    index: u32,
+) -> Result<(Shape, Mappings)> {
     let mut opening = context.opening.description();
     let heap = &context.heap;
     opening.await_turn(heap.object_bytes(at, index)?);

@@ -6,7 +6,7 @@ use crate::hdf5::btree_v1::Keys;
 
 /// The bounds of the leaf that a listing has come to.
 #[derive(Debug, Default)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// From the root down: the keys on either side of the child that was taken, and the closest up
     /// to there.
     levels: Vec<(Keys, Keys)>,
@@ -19,7 +19,7 @@ impl Bounds {
     ///
     /// # Errors
     /// Those of `text`.
-    pub fn come_to(
+    pub(crate) fn come_to(
         &mut self,
         levels: &[Keys],
         text: impl Fn(u64) -> Result<Vec<u8>>,
@@ -43,7 +43,7 @@ impl Bounds {
     }
 
     /// Whether a search for `name` comes to this leaf.
-    pub fn hold(&self, name: &[u8]) -> bool {
+    pub(crate) fn hold(&self, name: &[u8]) -> bool {
         let is_after = self.after.as_deref().is_none_or(|after| after < name);
         is_after && name <= self.last.as_slice()
     }

@@ -20,7 +20,7 @@ const NAME_INDEX: u8 = 5;
 
 /// The links of a group on a fractal heap.
 #[derive(Debug, Clone)]
-pub struct DenseLinks {
+pub(crate) struct DenseLinks {
     metadata: Arc<Metadata>,
     heap: u64,
     name_index: u64,
@@ -28,7 +28,7 @@ pub struct DenseLinks {
 
 impl DenseLinks {
     /// The link messages that are in `place`.
-    pub fn new(metadata: &Arc<Metadata>, place: &OnHeap) -> Self {
+    pub(crate) fn new(metadata: &Arc<Metadata>, place: &OnHeap) -> Self {
         DenseLinks {
             metadata: Arc::clone(metadata),
             heap: place.heap,
@@ -43,7 +43,7 @@ impl DenseLinks {
     }
 
     /// The link called `name`: a descent by the name's hash, then by the name.
-    pub fn find(&self, name: &[u8]) -> Result<Option<Link>> {
+    pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let index = self.index()?;
         let heap = FractalHeap::open(&self.metadata, self.heap)?;
         let mut allowance = Allowance::new(&self.metadata);
@@ -82,7 +82,7 @@ impl DenseLinks {
 }
 
 /// The links of a group in the order of their names' hashes.
-pub struct DenseStream {
+pub(crate) struct DenseStream {
     links: DenseLinks,
     heap: FractalHeap,
     records: RecordCursor,
@@ -95,7 +95,7 @@ pub struct DenseStream {
 
 impl DenseStream {
     /// All links from the first.
-    pub fn new(links: &DenseLinks) -> Result<Self> {
+    pub(crate) fn new(links: &DenseLinks) -> Result<Self> {
         let index = links.index()?;
         Ok(DenseStream {
             links: links.clone(),

@@ -21,7 +21,7 @@ const WHAT: &str = "symbol table node";
 
 /// The links of an old-style group.
 #[derive(Debug, Clone)]
-pub struct SymbolTableLinks {
+pub(crate) struct SymbolTableLinks {
     metadata: Arc<Metadata>,
     table: SymbolTable,
 }
@@ -41,7 +41,7 @@ enum Target {
 
 impl SymbolTableLinks {
     /// The links that `table` leads to.
-    pub fn new(metadata: &Arc<Metadata>, table: &SymbolTable) -> Self {
+    pub(crate) fn new(metadata: &Arc<Metadata>, table: &SymbolTable) -> Self {
         SymbolTableLinks {
             metadata: Arc::clone(metadata),
             table: *table,
@@ -52,7 +52,7 @@ impl SymbolTableLinks {
     ///
     /// # Errors
     /// `Corrupt` where it is not there and the tree is not in order, so that it may be elsewhere.
-    pub fn find(&self, name: &[u8]) -> Result<Option<Link>> {
+    pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let heap = self.heap()?;
         let metadata = Arc::clone(&self.metadata);
         let branch = GroupBranch::to(metadata, self.table.btree, |offset| {
@@ -145,7 +145,7 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Entry> {
 }
 
 /// The links of an old-style group in the order of their names.
-pub struct SymbolTableStream {
+pub(crate) struct SymbolTableStream {
     links: SymbolTableLinks,
     heap: LocalHeap,
     leaves: Leaves,
@@ -174,7 +174,7 @@ struct Mark {
 
 impl SymbolTableStream {
     /// All links from the first.
-    pub fn new(links: SymbolTableLinks) -> Result<Self> {
+    pub(crate) fn new(links: SymbolTableLinks) -> Result<Self> {
         let heap = links.heap()?;
         let leaves = Leaves::new(Arc::clone(&links.metadata), links.table.btree)?;
         let entries = VecDeque::new();

@@ -18,7 +18,7 @@ const DIRECT_BLOCK: &str = "fractal heap direct block";
 
 /// A fractal heap's header, and the way to its objects.
 #[derive(Debug)]
-pub struct FractalHeap {
+pub(crate) struct FractalHeap {
     metadata: Arc<Metadata>,
     at: u64,
     id_length: usize,
@@ -45,16 +45,16 @@ struct Root {
 /// not longer than the file, unless filters made them small; an index whose records all lead to one
 /// object has no other bound.
 #[derive(Debug)]
-pub struct Allowance(u64);
+pub(crate) struct Allowance(u64);
 
 impl Allowance {
     /// The allowance of one listing in the file of `metadata`.
-    pub fn new(metadata: &Metadata) -> Self {
+    pub(crate) fn new(metadata: &Metadata) -> Self {
         Allowance(metadata.source().length().max(limits::HEAP_LISTING))
     }
 
     /// `Corrupt`, for the heap at absolute offset `at`, once all is fetched.
-    pub fn check(&self, at: u64) -> Result<()> {
+    pub(crate) fn check(&self, at: u64) -> Result<()> {
         match self.0 {
             0 => Err(Error::corrupt("fractal heap: its objects overlap", at)),
             _ => Ok(()),
@@ -101,7 +101,7 @@ impl FractalHeap {
     ///
     /// # Errors
     /// `Corrupt` for a wrong checksum or impossible sizes.
-    pub fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
+    pub(crate) fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
         const WHAT: &str = "fractal heap header";
         let prefix = read_block(&**metadata.source(), at, 9, WHAT)?;
         let mut cursor = Cursor::new(&prefix, at, WHAT);
@@ -177,7 +177,7 @@ impl FractalHeap {
     }
 
     /// As [`object`](Self::object), one of several.
-    pub fn one_of(&self, allowance: &mut Allowance, id: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn one_of(&self, allowance: &mut Allowance, id: &[u8]) -> Result<Vec<u8>> {
         let object = self.object(id)?;
         allowance.take(object.len());
         Ok(object)
@@ -187,7 +187,7 @@ impl FractalHeap {
     ///
     /// # Errors
     /// `Corrupt` where the ID leads nowhere.
-    pub fn object(&self, id: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn object(&self, id: &[u8]) -> Result<Vec<u8>> {
         let id = id.get(..self.id_length).unwrap_or(id);
         let mut cursor = Cursor::new(id, self.at, "fractal heap ID");
         let first = cursor.u8()?;

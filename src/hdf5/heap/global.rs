@@ -20,7 +20,7 @@ const WINDOW: u64 = 16 << 10;
 
 /// The objects of one collection.
 #[derive(Debug)]
-pub struct Directory {
+pub(crate) struct Directory {
     at: u64,
     /// The collection from its start, as far as it was read for its directory: all of a small one.
     bytes: Vec<u8>,
@@ -30,7 +30,7 @@ pub struct Directory {
 
 /// All global heap collections of a file.
 #[derive(Debug)]
-pub struct GlobalHeap {
+pub(crate) struct GlobalHeap {
     metadata: Arc<Metadata>,
     directories: Arc<FileLru<u64, Arc<Directory>>>,
     texts: Arc<Texts>,
@@ -39,7 +39,7 @@ pub struct GlobalHeap {
 impl GlobalHeap {
     /// The global heap of the file that `metadata` reads; what is in its collections is kept in
     /// `directories`.
-    pub fn new(metadata: Arc<Metadata>, directories: FileLru<u64, Arc<Directory>>) -> Self {
+    pub(crate) fn new(metadata: Arc<Metadata>, directories: FileLru<u64, Arc<Directory>>) -> Self {
         GlobalHeap {
             metadata,
             directories: Arc::new(directories),
@@ -48,7 +48,7 @@ impl GlobalHeap {
     }
 
     /// The same heap as `metadata` reads it.
-    pub fn within(&self, metadata: &Arc<Metadata>) -> Self {
+    pub(crate) fn within(&self, metadata: &Arc<Metadata>) -> Self {
         GlobalHeap {
             metadata: Arc::clone(metadata),
             directories: Arc::clone(&self.directories),
@@ -57,7 +57,7 @@ impl GlobalHeap {
     }
 
     /// Forgets the ends of strings.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.texts.clear();
     }
 
@@ -67,7 +67,7 @@ impl GlobalHeap {
     /// # Errors
     /// `Corrupt` where there is no such object, two of them, or it has another length; `Limit` over
     /// the limit.
-    pub fn part(
+    pub(crate) fn part(
         &self,
         collection: u64,
         index: u32,
@@ -90,7 +90,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// As [`part`](Self::part).
-    pub fn beginning(&self, collection: u64, index: u32, length: u64) -> Result<Vec<u8>> {
+    pub(crate) fn beginning(&self, collection: u64, index: u32, length: u64) -> Result<Vec<u8>> {
         let directory = self.directory(collection)?;
         let (at, size) = directory.find(index)?;
         match length <= size {
@@ -104,7 +104,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// As [`part`](Self::part).
-    pub fn text_bytes(&self, collection: u64, index: u32, length: u64) -> Result<u64> {
+    pub(crate) fn text_bytes(&self, collection: u64, index: u32, length: u64) -> Result<u64> {
         let (directory, at) = self.object(collection, index, length)?;
         let fetch = |part: Range<u64>| {
             self.bytes(&directory, part.start, part.end.saturating_sub(part.start))
@@ -139,7 +139,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// As [`part`](Self::part).
-    pub fn whole_object(&self, collection: u64, index: u32, most: u64) -> Result<Vec<u8>> {
+    pub(crate) fn whole_object(&self, collection: u64, index: u32, most: u64) -> Result<Vec<u8>> {
         let size = self.object_bytes(collection, index)?;
         if size > most {
             return Err(Error::limit("global heap object", most));
@@ -151,7 +151,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// As [`part`](Self::part).
-    pub fn object_bytes(&self, collection: u64, index: u32) -> Result<u64> {
+    pub(crate) fn object_bytes(&self, collection: u64, index: u32) -> Result<u64> {
         let (_, size) = self.directory(collection)?.find(index)?;
         Ok(size)
     }

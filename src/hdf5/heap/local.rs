@@ -15,7 +15,7 @@ const LONGEST_TEXT: usize = limits::LINK_TEXT;
 
 /// A local heap: texts by their offset.
 #[derive(Debug)]
-pub struct LocalHeap {
+pub(crate) struct LocalHeap {
     metadata: Arc<Metadata>,
     data: u64,
     size: u64,
@@ -26,7 +26,7 @@ impl LocalHeap {
     ///
     /// # Errors
     /// `Corrupt` where the data lies over the header.
-    pub fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
+    pub(crate) fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
         const WHAT: &str = "local heap";
         let length = to_u64(metadata.structure_size(1, 2, 4 + 4));
         let header = metadata.plain_block(at, length, WHAT)?;
@@ -55,7 +55,7 @@ impl LocalHeap {
     ///
     /// # Errors
     /// `Corrupt` where it begins or runs past the data's end.
-    pub fn text(&self, offset: u64) -> Result<Vec<u8>> {
+    pub(crate) fn text(&self, offset: u64) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut offset = offset;
         loop {
@@ -78,7 +78,7 @@ impl LocalHeap {
     ///
     /// # Errors
     /// As [`LocalHeap::text`].
-    pub fn is_text(&self, offset: u64, wanted: &[u8]) -> Result<bool> {
+    pub(crate) fn is_text(&self, offset: u64, wanted: &[u8]) -> Result<bool> {
         let (mut offset, mut wanted) = (offset, wanted);
         loop {
             let page = self.page(offset)?;

@@ -20,14 +20,14 @@ const PIECE: u64 = 64 << 10;
 /// Runs of a file's bytes without a NUL: absolute offsets of the first byte and of the one behind
 /// the last.
 #[derive(Debug, Default)]
-pub struct Texts(Mutex<BTreeMap<u64, u64>>);
+pub(crate) struct Texts(Mutex<BTreeMap<u64, u64>>);
 
 impl Texts {
     /// The offset of the first NUL in `bytes`, or where they end; `fetch` reads some of them.
     ///
     /// # Errors
     /// Those of `fetch`.
-    pub fn end(
+    pub(crate) fn end(
         &self,
         bytes: Range<u64>,
         fetch: impl Fn(Range<u64>) -> Result<Vec<u8>>,
@@ -55,7 +55,7 @@ impl Texts {
     }
 
     /// Forgets all.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.lock().clear();
     }
 

@@ -19,7 +19,7 @@ const SIZE_AND_MASK: usize = 8;
 
 /// A dataset whose chunks are in a version 1 B-tree.
 #[derive(Debug)]
-pub struct BtreeV1Index {
+pub(crate) struct BtreeV1Index {
     tree: BtreeV1,
     geometry: Geometry,
     filtered: bool,
@@ -28,7 +28,7 @@ pub struct BtreeV1Index {
 impl BtreeV1Index {
     /// `root` is the absolute offset of the root node; `filtered`, whether the dataset has filters:
     /// an unfiltered chunk has no other size than its elements. Nothing is read yet.
-    pub fn new(meta: Arc<Metadata>, root: u64, geometry: Geometry, filtered: bool) -> Self {
+    pub(crate) fn new(meta: Arc<Metadata>, root: u64, geometry: Geometry, filtered: bool) -> Self {
         let rank = geometry.rank();
         BtreeV1Index {
             tree: BtreeV1::chunks(meta, root, rank),

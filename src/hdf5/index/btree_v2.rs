@@ -21,7 +21,7 @@ const FILTERED: u8 = 11;
 
 /// A dataset whose chunks are in a version 2 B-tree.
 #[derive(Debug)]
-pub struct BtreeV2Index {
+pub(crate) struct BtreeV2Index {
     meta: Arc<Metadata>,
     geometry: Geometry,
     tree: BtreeV2,
@@ -34,7 +34,12 @@ impl BtreeV2Index {
     ///
     /// # Errors
     /// `Corrupt` where the header is damaged or does not fit the dataset.
-    pub fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
+    pub(crate) fn open(
+        meta: Arc<Metadata>,
+        at: u64,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Result<Self> {
         let record_type = match filtered {
             true => FILTERED,
             false => UNFILTERED,

@@ -27,7 +27,7 @@ const PAGE: &str = "extensible array data block page";
 
 /// A dataset whose chunks are in an extensible array.
 #[derive(Debug, Clone)]
-pub struct ExtensibleArray {
+pub(crate) struct ExtensibleArray {
     chunks: NumberedChunks,
     sizes: Sizes,
 }
@@ -152,7 +152,12 @@ impl ExtensibleArray {
     ///
     /// # Errors
     /// `Corrupt` where the header is damaged or does not fit the dataset.
-    pub fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
+    pub(crate) fn open(
+        meta: Arc<Metadata>,
+        at: u64,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Result<Self> {
         let statistics = meta.structure_size(0, 6, 0);
         let widths = meta.structure_size(1, 6, 0);
         // Before them signature, version, client, entry size and the sizes: twelve bytes.

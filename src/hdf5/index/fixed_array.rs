@@ -22,7 +22,7 @@ const PAGE: &str = "fixed array data block page";
 
 /// A dataset whose chunks are in a fixed array.
 #[derive(Debug, Clone)]
-pub struct FixedArray {
+pub(crate) struct FixedArray {
     chunks: NumberedChunks,
     paging: Paging,
 }
@@ -32,7 +32,12 @@ impl FixedArray {
     ///
     /// # Errors
     /// `Corrupt` where the header is damaged or does not fit the dataset.
-    pub fn open(meta: Arc<Metadata>, at: u64, geometry: Geometry, filtered: bool) -> Result<Self> {
+    pub(crate) fn open(
+        meta: Arc<Metadata>,
+        at: u64,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Result<Self> {
         let widths = meta.structure_size(1, 1, 0);
         // Before them signature, version, client, entry size and page bits: eight bytes.
         let block = Block::read(&meta, at, 8, to_u64(widths), HEADER)?;

@@ -15,7 +15,7 @@ use crate::source::check_range;
 
 /// Chunks in the order of their numbers, from one address on.
 #[derive(Debug)]
-pub struct Implicit {
+pub(crate) struct Implicit {
     meta: Arc<Metadata>,
     geometry: Geometry,
     numbering: Numbering,
@@ -27,7 +27,7 @@ impl Implicit {
     ///
     /// # Errors
     /// `Corrupt` for a dataset without a largest size.
-    pub fn new(meta: Arc<Metadata>, at: u64, geometry: Geometry) -> Result<Self> {
+    pub(crate) fn new(meta: Arc<Metadata>, at: u64, geometry: Geometry) -> Result<Self> {
         let numbering = Numbering::limited(&geometry, at)?;
         Ok(Implicit {
             meta,

@@ -9,7 +9,7 @@ use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 
 /// A dataset of one chunk.
 #[derive(Debug)]
-pub struct Single {
+pub(crate) struct Single {
     geometry: Geometry,
     chunk: Option<StoredChunk>,
 }
@@ -20,7 +20,7 @@ impl Single {
     ///
     /// # Errors
     /// `Corrupt` where one chunk does not cover the dataset.
-    pub fn new(
+    pub(crate) fn new(
         address: Option<u64>,
         filtered: Option<(u64, u32)>,
         geometry: Geometry,

@@ -12,7 +12,7 @@ use crate::wire::{Cursor, to_u64, to_usize};
 ///
 /// # Errors
 /// `Corrupt` where not even the name can be read; `Unsupported` for an unknown version.
-pub fn read(
+pub(crate) fn read(
     metadata: &Metadata,
     shared: &SharedMessages,
     cursor: &mut Cursor<'_>,

@@ -8,7 +8,7 @@ use crate::wire::{Cursor, to_usize};
 
 /// The location of a dataset's elements; addresses are absolute file offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DataLayout {
+pub(crate) enum DataLayout {
     /// The elements themselves.
     Compact(Vec<u8>),
     /// One piece; no address where no space was ever allocated.
@@ -31,22 +31,22 @@ pub enum DataLayout {
 
 /// The layout of chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunks {
+pub(crate) struct Chunks {
     /// Elements along each dimension.
-    pub shape: Vec<u64>,
+    pub(crate) shape: Vec<u64>,
     /// Bytes of an element, which the message lists as a last dimension.
-    pub element_size: u64,
+    pub(crate) element_size: u64,
     /// How chunks are found.
-    pub index: Index,
+    pub(crate) index: Index,
     /// The address of the index; `None` where it does not exist yet.
-    pub address: Option<u64>,
+    pub(crate) address: Option<u64>,
     /// Chunks that stick out of the extent are stored without the filters.
-    pub partial_unfiltered: bool,
+    pub(crate) partial_unfiltered: bool,
 }
 
 /// How chunks are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Index {
+pub(crate) enum Index {
     /// Version 1 B-tree.
     BtreeV1,
     /// There is one chunk; its stored size and filter mask where it is filtered.
@@ -66,7 +66,7 @@ pub enum Index {
 /// # Errors
 /// `Corrupt` for a chunk without elements or of too many dimensions; `Unsupported` for an unknown
 /// version, class, flag or index.
-pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
+pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<DataLayout> {
     match cursor.u8()? {
         1 | 2 => read_old(metadata, cursor),
         version @ 3..=5 => read_new(metadata, version, cursor),

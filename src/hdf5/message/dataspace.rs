@@ -11,7 +11,7 @@ use crate::wire::Cursor;
 /// # Errors
 /// `Corrupt` for a rank over 32, a scalar or a null dataspace with dimensions, or a dimension over
 /// its maximum; `Unsupported` for an unknown version or type.
-pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape> {
+pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Shape> {
     let version = cursor.u8()?;
     let rank = usize::from(cursor.u8()?);
     let flags = cursor.u8()?;

@@ -15,7 +15,7 @@ use crate::wire::{Cursor, to_u64};
 /// # Errors
 /// `Corrupt` where a part does not fit its whole; `Limit` for types nested too deep or with too
 /// many parts; `Unsupported` for an unknown version or class.
-pub fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Datatype> {
+pub(crate) fn read(cursor: &mut Cursor<'_>, size_of_offsets: Width) -> Result<Datatype> {
     let mut parts = 0;
     Reader {
         size_of_offsets,

@@ -11,20 +11,20 @@ use crate::wire::{Cursor, to_u64};
 
 /// A part of a raw file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slot {
+pub(crate) struct Slot {
     /// The file's name, bytes as in the HDF5 file.
-    pub name: Vec<u8>,
+    pub(crate) name: Vec<u8>,
     /// Where the part begins in it, in bytes.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// How long it is; the last one's may be unlimited, which is all bits one.
-    pub size: u64,
+    pub(crate) size: u64,
 }
 
 /// Reads the message's body: the parts in the order of the elements.
 ///
 /// # Errors
 /// `Limit` where the names are longer than `limits::RAW_FILE_NAMES` together.
-pub fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<Vec<Slot>> {
+pub(crate) fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<Vec<Slot>> {
     match cursor.u8()? {
         1 => cursor.skip(3 + 2)?, // reserved, allocated slots
         version => return Err(cursor.unsupported(&format!("version {version}"))),

@@ -12,7 +12,7 @@ use crate::wire::{Cursor, to_usize};
 ///
 /// # Errors
 /// `Corrupt` where the value is not one element; `Unsupported` for an unknown version or flag.
-pub fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
+pub(crate) fn read(kind: u16, element_size: u32, cursor: &mut Cursor<'_>) -> Result<Fill> {
     if kind == kind::FILL_VALUE_OLD {
         return value(element_size, cursor);
     }

@@ -11,7 +11,7 @@ use crate::wire::Cursor;
 /// # Errors
 /// `Corrupt` for more than 32 filters or a list that is cut off; `Unsupported` for an unknown
 /// version.
-pub fn read(cursor: &mut Cursor<'_>) -> Result<Pipeline> {
+pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Pipeline> {
     let version = cursor.u8()?;
     let filters = usize::from(cursor.u8()?);
     if filters > limits::FILTERS {

@@ -9,7 +9,7 @@ use crate::wire::{Cursor, to_usize};
 ///
 /// # Errors
 /// `Corrupt` for an empty name or a value that is cut off; `Unsupported` for an unknown version.
-pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link> {
+pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link> {
     match cursor.u8()? {
         1 => {}
         version => return Err(cursor.unsupported(&format!("version {version}"))),

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::wire::Cursor;
 
 /// Reads the body of the new message: seconds since 1970 UTC.
-pub fn read(cursor: &mut Cursor<'_>) -> Result<i64> {
+pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<i64> {
     match cursor.u8()? {
         1 => cursor.skip(3)?,
         version => return Err(cursor.unsupported(&format!("version {version}"))),
@@ -13,7 +13,7 @@ pub fn read(cursor: &mut Cursor<'_>) -> Result<i64> {
 }
 
 /// Reads the body of the old message: `YYYYMMDDhhmmss` in UTC, as seconds since 1970.
-pub fn read_old(cursor: &mut Cursor<'_>) -> Result<i64> {
+pub(crate) fn read_old(cursor: &mut Cursor<'_>) -> Result<i64> {
     let year = digits(cursor, 4)?;
     let month = digits(cursor, 2)?;
     let day = digits(cursor, 2)?;

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::wire::Cursor;
 
 /// Reads the message's body: text up to its NUL, or all of it where there is none.
-pub fn read(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
+pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let text = cursor.take(cursor.remaining())?;
     Ok(text
         .split(|&byte| byte == 0)

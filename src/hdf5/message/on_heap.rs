@@ -7,11 +7,11 @@ use crate::wire::Cursor;
 
 /// A fractal heap and its index. Addresses are absolute file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OnHeap {
+pub(crate) struct OnHeap {
     /// The fractal heap that holds the messages.
-    pub heap: u64,
+    pub(crate) heap: u64,
     /// The version 2 B-tree over the hashes of the names.
-    pub name_index: u64,
+    pub(crate) name_index: u64,
 }
 
 impl OnHeap {
@@ -21,7 +21,7 @@ impl OnHeap {
     /// # Errors
     /// `Corrupt` for a heap without an index or the other way round; `Unsupported` for an unknown
     /// version or flag.
-    pub fn read(
+    pub(crate) fn read(
         metadata: &Metadata,
         order_size: usize,
         cursor: &mut Cursor<'_>,

@@ -6,16 +6,16 @@ use crate::wire::Cursor;
 
 /// The location of an old-style group's links; addresses are absolute file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SymbolTable {
+pub(crate) struct SymbolTable {
     /// The version 1 B-tree over the names.
-    pub btree: u64,
+    pub(crate) btree: u64,
     /// The local heap that holds the names.
-    pub heap: u64,
+    pub(crate) heap: u64,
 }
 
 impl SymbolTable {
     /// Reads the message's body.
-    pub fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Self> {
+    pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Self> {
         let btree = metadata.defined_address(cursor)?;
         Ok(SymbolTable {
             btree,
