@@ -82,10 +82,7 @@ impl BtreeV2 {
         let block = meta.block(at, length, HEADER, verify)?;
         let mut cursor = Cursor::new(&block, at, HEADER);
         cursor.signature(b"BTHD")?;
-        match cursor.u8()? {
-            0 => {}
-            version => return Err(cursor.unsupported(&format!("version {version}"))),
-        }
+        cursor.version(0..=0)?;
         if cursor.u8()? != record_type {
             return Err(cursor.corrupt("holds records of another type"));
         }

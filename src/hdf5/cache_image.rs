@@ -53,10 +53,8 @@ fn read_image(metadata: &Metadata, at: u64, length: u64) -> Result<Vec<Patch>> {
     let block = metadata.block(at, length, WHAT, |block| verify_checksum(block, at, WHAT))?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.signature(b"MDCI")?;
-    match cursor.u8()? {
-        0 => cursor.skip(1)?,
-        version => return Err(cursor.unsupported(&format!("version {version}"))),
-    }
+    cursor.version(0..=0)?;
+    cursor.skip(1)?;
     metadata.length(&mut cursor)?; // the image's length once more
     let entries = to_usize(u64::from(cursor.u32()?))?;
     if entries > limits::CACHE_IMAGE_ENTRIES {

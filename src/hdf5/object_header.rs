@@ -137,10 +137,8 @@ impl ObjectHeader {
         continuations: &mut VecDeque<(u64, u64)>,
     ) -> Result<Version> {
         let mut cursor = Cursor::new(&first, self.at, "object header");
-        match cursor.u8()? {
-            1 => cursor.skip(1 + 2)?, // reserved; the number of messages, which blocks bound anyhow
-            version => return Err(cursor.unsupported(&format!("version {version}"))),
-        }
+        cursor.version(1..=1)?;
+        cursor.skip(1 + 2)?; // reserved; the number of messages, which blocks bound anyhow
         self.reference_count = cursor.u32()?;
         let size = u64::from(cursor.u32()?);
         let bytes = metadata.rest(self.at, first, to_u64(PREFIX_1).saturating_add(size))?;
@@ -164,10 +162,7 @@ impl ObjectHeader {
     ) -> Result<Version> {
         let mut cursor = Cursor::new(&first, self.at, "object header");
         cursor.signature(b"OHDR")?;
-        match cursor.u8()? {
-            2 => {}
-            version => return Err(cursor.unsupported(&format!("version {version}"))),
-        }
+        cursor.version(2..=2)?;
         let flags = cursor.u8()?;
         if flags & 0x20 != 0 {
             cursor.skip(4)?; // access time

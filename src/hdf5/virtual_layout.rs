@@ -85,10 +85,7 @@ fn read_entries(
     const CHECKSUM: usize = 4;
     verify_checksum(block, at, WHAT)?;
     let mut cursor = Cursor::new(block, at, WHAT);
-    let version = cursor.u8()?;
-    if version > 1 {
-        return Err(cursor.unsupported(&format!("version {version}")));
-    }
+    let version = cursor.version(0..=1)?;
     let count = metadata.length(&mut cursor)?;
     if count > to_u64(limits::VIRTUAL_MAPPINGS) {
         return Err(too_many());

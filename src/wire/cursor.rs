@@ -2,6 +2,8 @@
 //!
 //! It knows the structure's name and absolute offset, so that every error says where it was.
 
+use std::ops::RangeInclusive;
+
 use crate::error::{Error, Result};
 use crate::wire::to_u64;
 
@@ -86,6 +88,18 @@ impl<'a> Cursor<'a> {
         }
         self.position = self.position.saturating_sub(signature.len());
         Err(self.corrupt("wrong signature"))
+    }
+
+    /// The version that the next byte says, which must be one of `known`.
+    ///
+    /// # Errors
+    /// `Unsupported` for another one.
+    pub fn version(&mut self, known: RangeInclusive<u8>) -> Result<u8> {
+        let version = self.u8()?;
+        match known.contains(&version) {
+            true => Ok(version),
+            false => Err(self.unsupported(&format!("version {version}"))),
+        }
     }
 
     /// The next byte.
@@ -174,6 +188,14 @@ mod tests {
         assert_eq!(error, Error::corrupt("superblock: ends too early", 101));
         let error = Cursor::new(&[1], None, "element").u32().unwrap_err();
         assert_eq!(error, Error::corrupt("element: ends too early", None));
+    }
+
+    #[test]
+    fn versions_must_be_known() {
+        let mut cursor = Cursor::new(&[1, 4], 100, "test");
+        assert_eq!(cursor.version(1..=3), Ok(1));
+        let error = cursor.version(1..=3);
+        assert_eq!(error, Err(Error::unsupported("test: version 4", 102)));
     }
 
     #[test]

@@ -103,10 +103,8 @@ fn read_node(metadata: &Metadata, at: u64, budget: &mut u64) -> Result<Vec<Entry
     let prefix = read_block(&**metadata.source(), at, to_u64(PREFIX), WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
     cursor.signature(b"SNOD")?;
-    match cursor.u8()? {
-        1 => cursor.skip(1)?,
-        version => return Err(cursor.unsupported(&format!("version {version}"))),
-    }
+    cursor.version(1..=1)?;
+    cursor.skip(1)?;
     let symbols = usize::from(cursor.u16()?);
     // The name offset is as wide as a length in all implementations, whatever the specification
     // says.

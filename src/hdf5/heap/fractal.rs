@@ -106,10 +106,8 @@ impl FractalHeap {
         let prefix = read_block(&**metadata.source(), at, 9, WHAT)?;
         let mut cursor = Cursor::new(&prefix, at, WHAT);
         cursor.signature(b"FRHP")?;
-        match cursor.u8()? {
-            0 => cursor.skip(2)?,
-            version => return Err(cursor.unsupported(&format!("version {version}"))),
-        }
+        cursor.version(0..=0)?;
+        cursor.skip(2)?;
         let filters_length = usize::from(cursor.u16()?);
         let filtered = match filters_length {
             0 => 0,
@@ -313,10 +311,7 @@ impl FractalHeap {
     /// The version, heap address and offset behind a block's signature; so no block can stand in
     /// for another, which begins at another offset than `start`.
     fn check_place(&self, cursor: &mut Cursor<'_>, start: u64) -> Result<()> {
-        match cursor.u8()? {
-            0 => {}
-            version => return Err(cursor.unsupported(&format!("version {version}"))),
-        }
+        cursor.version(0..=0)?;
         if self.metadata.address(cursor)? != Some(self.at) {
             return Err(cursor.corrupt("belongs to another heap"));
         }

@@ -215,10 +215,8 @@ impl Directory {
         let header = window.header(at)?;
         let mut cursor = Cursor::new(&header, at, WHAT);
         cursor.signature(b"GCOL")?;
-        match cursor.u8()? {
-            1 => cursor.skip(3)?,
-            version => return Err(cursor.unsupported(&format!("version {version}"))),
-        }
+        cursor.version(1..=1)?;
+        cursor.skip(3)?;
         let size = metadata.length(&mut cursor)?;
         check_range(&**metadata.source(), at, size, WHAT)?;
         let end = at.saturating_add(size);

@@ -32,10 +32,8 @@ impl LocalHeap {
         let header = metadata.plain_block(at, length, WHAT)?;
         let mut cursor = Cursor::new(&header, at, WHAT);
         cursor.signature(b"HEAP")?;
-        match cursor.u8()? {
-            0 => cursor.skip(3)?,
-            version => return Err(cursor.unsupported(&format!("version {version}"))),
-        }
+        cursor.version(0..=0)?;
+        cursor.skip(3)?;
         let size = metadata.length(&mut cursor)?;
         metadata.length(&mut cursor)?; // the free list, which is the writers'
         let data = metadata.defined_address(&mut cursor)?;

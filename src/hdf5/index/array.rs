@@ -251,10 +251,7 @@ impl Block {
     pub(super) fn signed(&self, signature: &[u8], filtered: bool) -> Result<Cursor<'_>> {
         let mut cursor = Cursor::new(&self.bytes, self.at, self.what);
         cursor.signature(signature)?;
-        let version = cursor.u8()?;
-        if version != 0 {
-            return Err(cursor.unsupported(&format!("version {version}")));
-        }
+        cursor.version(0..=0)?;
         match cursor.u8()? == u8::from(filtered) {
             true => Ok(cursor),
             false => Err(cursor.corrupt("is of another client")),

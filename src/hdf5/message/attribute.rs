@@ -17,10 +17,7 @@ pub(crate) fn read(
     shared: &SharedMessages,
     cursor: &mut Cursor<'_>,
 ) -> Result<Attribute> {
-    let version = cursor.u8()?;
-    if !(1..=3).contains(&version) {
-        return Err(cursor.unsupported(&format!("version {version}")));
-    }
+    let version = cursor.version(1..=3)?;
     let flags = cursor.u8()?;
     let flags = if version == 1 { 0 } else { flags };
     let [name_size, datatype_size, dataspace_size] = [cursor.u16()?, cursor.u16()?, cursor.u16()?];

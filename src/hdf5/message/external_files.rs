@@ -25,10 +25,8 @@ pub(crate) struct Slot {
 /// # Errors
 /// `Limit` where the names are longer than `limits::RAW_FILE_NAMES` together.
 pub(crate) fn read(metadata: &Arc<Metadata>, cursor: &mut Cursor<'_>) -> Result<Vec<Slot>> {
-    match cursor.u8()? {
-        1 => cursor.skip(3 + 2)?, // reserved, allocated slots
-        version => return Err(cursor.unsupported(&format!("version {version}"))),
-    }
+    cursor.version(1..=1)?;
+    cursor.skip(3 + 2)?; // reserved, allocated slots
     let used = cursor.u16()?;
     let heap = LocalHeap::open(metadata, metadata.defined_address(cursor)?)?;
     let mut names = 0_usize;

@@ -10,10 +10,7 @@ use crate::wire::{Cursor, to_usize};
 /// # Errors
 /// `Corrupt` for an empty name or a value that is cut off; `Unsupported` for an unknown version.
 pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link> {
-    match cursor.u8()? {
-        1 => {}
-        version => return Err(cursor.unsupported(&format!("version {version}"))),
-    }
+    cursor.version(1..=1)?;
     let flags = cursor.u8()?;
     let link_type = if flags & 0x08 != 0 { cursor.u8()? } else { 0 };
     if flags & 0x04 != 0 {

@@ -5,10 +5,8 @@ use crate::wire::Cursor;
 
 /// Reads the body of the new message: seconds since 1970 UTC.
 pub(crate) fn read(cursor: &mut Cursor<'_>) -> Result<i64> {
-    match cursor.u8()? {
-        1 => cursor.skip(3)?,
-        version => return Err(cursor.unsupported(&format!("version {version}"))),
-    }
+    cursor.version(1..=1)?;
+    cursor.skip(3)?;
     Ok(i64::from(cursor.u32()?))
 }
 

@@ -28,10 +28,7 @@ impl OnHeap {
     ) -> Result<Option<Self>> {
         const ORDER_TRACKED: u8 = 0b01;
         const ORDER_INDEXED: u8 = 0b10;
-        match cursor.u8()? {
-            0 => {}
-            version => return Err(cursor.unsupported(&format!("version {version}"))),
-        }
+        cursor.version(0..=0)?;
         let flags = cursor.u8()?;
         if flags & !(ORDER_TRACKED | ORDER_INDEXED) != 0 {
             return Err(cursor.unsupported(&format!("flags {flags:#04x}")));
