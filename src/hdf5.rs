@@ -77,8 +77,8 @@ use crate::source::neighbours::Neighbours;
 #[derive(Debug)]
 pub(crate) struct File {
     context: Context,
-    root: u64,
-    objects: Arc<FileLru<u64, Arc<Object>>>,
+    root: NodeId,
+    objects: Arc<FileLru<NodeId, Arc<Object>>>,
 }
 
 impl File {
@@ -153,10 +153,12 @@ impl File {
                 )),
                 opening: Opening::none(&caches.turns),
             },
-            root: superblock.root,
+            root: superblock.root.into(),
             objects: Arc::new(caches.objects()),
         });
-        let root = file.within(effort, opening).object(superblock.root)?;
+        let root = file
+            .within(effort, opening)
+            .object(superblock.root.into())?;
         match root.node.kind {
             NodeKind::Group => Ok(file),
             _ => Err(Error::corrupt("root group: is no group", superblock.root)),
@@ -172,12 +174,11 @@ impl File {
         })
     }
 
-    /// The object whose header is at absolute offset `at`.
-    fn object(&self, at: u64) -> Result<Arc<Object>> {
-        if let Some(object) = self.objects.get(at) {
+    fn object(&self, id: NodeId) -> Result<Arc<Object>> {
+        if let Some(object) = self.objects.get(id) {
             return Ok(object);
         }
-        let object = Arc::new(Object::read(&self.context, at)?);
+        let object = Arc::new(Object::read(&self.context, id.into())?);
         let weight = object.weight();
         let Context {
             metadata, opening, ..
@@ -185,7 +186,7 @@ impl File {
         opening.done(weight)?;
         // An object that lacks a part because the request's effort is spent is not kept.
         if !object.node.is_partial() && !metadata.effort().is_spent() {
-            self.objects.put(at, Arc::clone(&object), weight);
+            self.objects.put(id, Arc::clone(&object), weight);
         }
         Ok(object)
     }
@@ -196,7 +197,7 @@ impl File {
         id: NodeId,
         then: impl FnOnce(&group::Group) -> Result<T>,
     ) -> Result<T> {
-        let object = self.object(id.0)?;
+        let object = self.object(id)?;
         match &object.group {
             Some(group) => then(group),
             None => Err(Error::corrupt("object header: no group", id.0)),
@@ -211,7 +212,7 @@ impl File {
         let Context {
             metadata, shared, ..
         } = &self.context;
-        let header = ObjectHeader::read(metadata, id.0)?;
+        let header = ObjectHeader::read(metadata, id.into())?;
         then(Attributes::open(metadata, shared, &header)?)
     }
 }
@@ -250,7 +251,7 @@ impl Container for File {
     }
 
     fn root(&self) -> NodeId {
-        NodeId(self.root)
+        self.root
     }
 
     fn forget(&self) {
@@ -264,7 +265,7 @@ impl Container for File {
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
-        self.object(id.0).map(|object| Arc::clone(&object.node))
+        self.object(id).map(|object| Arc::clone(&object.node))
     }
 
     fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {

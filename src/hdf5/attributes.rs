@@ -11,6 +11,7 @@ use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
 use crate::hdf5::message::on_heap::OnHeap;
 use crate::hdf5::message::{attribute, kind};
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::ObjectHeader;
 use crate::hdf5::shared::SharedMessages;
 use crate::limits;
@@ -43,7 +44,7 @@ pub(crate) struct Attributes<'a> {
 #[derive(Debug)]
 struct Dense {
     heap: FractalHeap,
-    name_index: u64,
+    name_index: Address,
 }
 
 impl<'a> Attributes<'a> {
@@ -211,7 +212,7 @@ impl<'a> Attributes<'a> {
             0 => dense.heap.one_of(allowance, id)?,
             _ => self
                 .shared
-                .from_heap(kind::ATTRIBUTE, id, dense.name_index)?,
+                .from_heap(kind::ATTRIBUTE, id, dense.name_index.offset())?,
         };
         let mut cursor = Cursor::new(&message, dense.name_index, "attribute message");
         attribute::read(self.metadata, self.shared, &mut cursor)

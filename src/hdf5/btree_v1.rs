@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::wire::{Cursor, to_u64};
 
@@ -20,7 +21,7 @@ const CHUNK: u8 = 1;
 #[derive(Debug, Clone)]
 pub(crate) struct BtreeV1 {
     meta: Arc<Metadata>,
-    root: u64,
+    root: Address,
     node_type: u8,
     key_size: usize,
 }
@@ -29,7 +30,7 @@ pub(crate) struct BtreeV1 {
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     block: Arc<[u8]>,
-    at: u64,
+    at: Address,
     level: u8,
     used: usize,
     prefix: usize,
@@ -42,7 +43,7 @@ pub(crate) struct Node {
 impl BtreeV1 {
     /// The tree of a group (node type 0), its root at absolute offset `root`.
     /// A key is the offset of a name in the group's local heap.
-    pub(crate) fn group(meta: Arc<Metadata>, root: u64) -> Self {
+    pub(crate) fn group(meta: Arc<Metadata>, root: Address) -> Self {
         let key_size = meta.structure_size(0, 1, 0);
         BtreeV1 {
             meta,
@@ -55,7 +56,7 @@ impl BtreeV1 {
     /// The tree of a chunked dataset (node type 1) of `rank` dimensions, its root at absolute
     /// offset `root`. A key is the chunk's size, its filter mask, and its offset in elements, with
     /// one more for the element's bytes.
-    pub(crate) fn chunks(meta: Arc<Metadata>, root: u64, rank: usize) -> Self {
+    pub(crate) fn chunks(meta: Arc<Metadata>, root: Address, rank: usize) -> Self {
         let key_size = rank.saturating_add(2).saturating_mul(8);
         BtreeV1 {
             meta,
@@ -75,14 +76,14 @@ impl BtreeV1 {
     }
 
     /// The address of child `i` of `node`: a node, or below a leaf what the tree is about.
-    pub(crate) fn child(&self, node: &Node, i: usize) -> Result<Option<u64>> {
+    pub(crate) fn child(&self, node: &Node, i: usize) -> Result<Option<Address>> {
         let mut cursor = node.entry(i, node.used)?;
         cursor.skip(node.key_size)?;
         self.meta.address(&mut cursor)
     }
 
     /// As [`child`](Self::child), which must be defined.
-    pub(crate) fn defined_child(&self, node: &Node, i: usize) -> Result<u64> {
+    pub(crate) fn defined_child(&self, node: &Node, i: usize) -> Result<Address> {
         let child = self.child(node, i)?;
         child.ok_or_else(|| Error::corrupt(format!("{NODE}: a child is undefined"), node.at))
     }
@@ -118,7 +119,7 @@ impl BtreeV1 {
         self.meta.length(&mut node.key(i)?)
     }
 
-    fn node(&self, at: u64, above: u64) -> Result<Node> {
+    fn node(&self, at: Address, above: u64) -> Result<Node> {
         let prefix = self.meta.structure_size(2, 0, 8);
         let block = self.meta.plain_block(at, to_u64(prefix), NODE)?;
         let mut cursor = Cursor::new(&block, at, NODE);
@@ -208,7 +209,7 @@ impl LeafEntry<'_> {
     }
 
     /// The address of what the tree is about.
-    pub(crate) fn child(&self) -> Result<Option<u64>> {
+    pub(crate) fn child(&self) -> Result<Option<Address>> {
         self.tree.child(self.node, self.i)
     }
 }
@@ -351,7 +352,7 @@ impl Leaves {
     }
 
     /// `root` is the absolute offset of the group's B-tree.
-    pub(crate) fn new(meta: Arc<Metadata>, root: u64) -> Result<Self> {
+    pub(crate) fn new(meta: Arc<Metadata>, root: Address) -> Result<Self> {
         BtreeV1::group(meta, root).entries().map(Leaves)
     }
 
@@ -359,7 +360,7 @@ impl Leaves {
     ///
     /// # Errors
     /// As a node on the way is damaged; the tree is then at its end.
-    pub(crate) fn next_leaf(&mut self) -> Result<Option<u64>> {
+    pub(crate) fn next_leaf(&mut self) -> Result<Option<Address>> {
         let entry = self.0.next_entry()?;
         entry
             .map(|entry| entry.tree.defined_child(entry.node, entry.i))
@@ -399,7 +400,7 @@ pub(crate) struct GroupBranch {
     /// From the root down.
     nodes: Vec<Node>,
     /// The absolute offset of the one symbol table node that can hold the name.
-    pub(crate) leaf: Option<u64>,
+    pub(crate) leaf: Option<Address>,
 }
 
 impl GroupBranch {
@@ -410,7 +411,7 @@ impl GroupBranch {
     /// As a node on the way is damaged, or as `compare` says.
     pub(crate) fn to(
         meta: Arc<Metadata>,
-        root: u64,
+        root: Address,
         mut compare: impl FnMut(u64) -> Result<Ordering>,
     ) -> Result<Self> {
         let tree = BtreeV1::group(meta, root);
@@ -459,6 +460,7 @@ impl GroupBranch {
 mod tests {
     use super::*;
     use crate::hdf5::testing;
+    use crate::hdf5::testing::at;
 
     /// A group's node: keys and children by turns, beginning and ending with a key.
     fn node(level: u8, keys_and_children: &[u64]) -> Vec<u8> {
@@ -484,10 +486,10 @@ mod tests {
     }
 
     fn leaves(meta: Arc<Metadata>) -> Result<Vec<u64>> {
-        let mut leaves = Leaves::new(meta, 0)?;
+        let mut leaves = Leaves::new(meta, at(0))?;
         let mut found = Vec::new();
         while let Some(leaf) = leaves.next_leaf()? {
-            found.push(leaf);
+            found.push(leaf.offset());
         }
         Ok(found)
     }
@@ -500,7 +502,7 @@ mod tests {
 
     #[test]
     fn a_place_can_be_gone_back_to() {
-        let mut leaves = Leaves::new(small_tree(), 0).unwrap();
+        let mut leaves = Leaves::new(small_tree(), at(0)).unwrap();
         let mut places = Vec::new();
         for _ in 0..4 {
             places.push(leaves.place());
@@ -508,7 +510,7 @@ mod tests {
         }
         for i in [2, 0, 3, 1, 1] {
             leaves.go_to(&places[i]).unwrap();
-            let expected = [Some(1111), Some(2222), Some(3333), None][i];
+            let expected = [Some(at(1111)), Some(at(2222)), Some(at(3333)), None][i];
             assert_eq!(leaves.next_leaf(), Ok(expected));
         }
     }
@@ -517,13 +519,13 @@ mod tests {
     #[test]
     fn a_name_has_one_leaf() {
         let find = |name: u64| {
-            let branch = GroupBranch::to(small_tree(), 0, |key| Ok(name.cmp(&key)));
+            let branch = GroupBranch::to(small_tree(), at(0), |key| Ok(name.cmp(&key)));
             branch.unwrap().leaf
         };
-        assert_eq!(find(10), Some(1111));
-        assert_eq!(find(11), Some(2222));
-        assert_eq!(find(20), Some(2222));
-        assert_eq!(find(21), Some(3333));
+        assert_eq!(find(10), Some(at(1111)));
+        assert_eq!(find(11), Some(at(2222)));
+        assert_eq!(find(20), Some(at(2222)));
+        assert_eq!(find(21), Some(at(3333)));
         assert_eq!(find(41), None);
     }
 
@@ -552,7 +554,7 @@ mod tests {
         let room = (6400 + 8000, vec![0; 2 << 20]);
         let places = (0..).step_by(100).zip(nodes);
         let meta = testing::file(places.chain([room]));
-        let tree = BtreeV1::group(meta, 0);
+        let tree = BtreeV1::group(meta, at(0));
         let mut found = tree.root().unwrap();
         let error = loop {
             match tree.descend(&found, 0) {
@@ -567,7 +569,7 @@ mod tests {
     fn levels_must_fall() {
         let own_child = file(&[node(1, &[0, 0, 9])]);
         assert!(leaves(Arc::clone(&own_child)).is_err());
-        assert!(GroupBranch::to(own_child, 0, |_| Ok(Ordering::Less)).is_err());
+        assert!(GroupBranch::to(own_child, at(0), |_| Ok(Ordering::Less)).is_err());
         let same_level = file(&[node(1, &[0, 100, 9]), node(1, &[0, 200, 9])]);
         assert!(leaves(same_level).is_err());
     }
@@ -584,7 +586,7 @@ mod tests {
     #[test]
     fn only_nodes_of_the_trees_own_type_count() {
         let meta = small_tree();
-        assert!(BtreeV1::chunks(Arc::clone(&meta), 0, 1).root().is_err());
-        assert!(BtreeV1::group(meta, 4).root().is_err());
+        assert!(BtreeV1::chunks(Arc::clone(&meta), at(0), 1).root().is_err());
+        assert!(BtreeV1::group(meta, at(4)).root().is_err());
     }
 }

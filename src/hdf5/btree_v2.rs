@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::btree_v2::levels::{CHECKSUM, Child, Levels, NODE_PREFIX};
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::wire::{Cursor, to_u64};
 
@@ -66,7 +67,7 @@ impl Order {
 #[derive(Debug)]
 struct Node {
     block: Arc<[u8]>,
-    at: u64,
+    at: Address,
     level: usize,
     used: usize,
 }
@@ -76,7 +77,7 @@ impl BtreeV2 {
     ///
     /// # Errors
     /// `Corrupt` for another type and for sizes that cannot be, `Limit` for the depth.
-    pub(crate) fn open(meta: Arc<Metadata>, at: u64, record_type: u8) -> Result<Self> {
+    pub(crate) fn open(meta: Arc<Metadata>, at: Address, record_type: u8) -> Result<Self> {
         let length = to_u64(meta.structure_size(1, 1, 22));
         let verify = |block: &[u8]| verify_checksum(block, at, HEADER);
         let block = meta.block(at, length, HEADER, verify)?;
@@ -226,7 +227,7 @@ impl BtreeV2 {
     }
 
     /// Checks that the `used` records of a node are in order, if the tree's order is known.
-    fn check_order(&self, node: &[u8], used: usize, at: u64, what: &'static str) -> Result<()> {
+    fn check_order(&self, node: &[u8], used: usize, at: Address, what: &'static str) -> Result<()> {
         let records = node.get(NODE_PREFIX..).unwrap_or_default();
         let records = records.chunks_exact(self.record_size).take(used);
         let in_order = |order: Order| records.is_sorted_by(|one, next| order.allows(one, next));
@@ -492,14 +493,14 @@ impl RecordCursor {
     }
 }
 
-fn miscounted(at: u64) -> Error {
+fn miscounted(at: Address) -> Error {
     Error::corrupt(format!("{INTERNAL}: fewer records than counted"), at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{file, sealed};
+    use crate::hdf5::testing::{at, file, sealed};
 
     const TYPE: u8 = 5;
     const NODE_SIZE: u32 = 64;
@@ -530,7 +531,7 @@ mod tests {
     /// The blocks stand at 0, 64, 128 ….
     fn open(blocks: &[Vec<u8>]) -> Result<BtreeV2> {
         let places = (0..).step_by(64).zip(blocks.iter().cloned());
-        BtreeV2::open(file(places), 0, TYPE)
+        BtreeV2::open(file(places), at(0), TYPE)
     }
 
     /// Two internal records over three leaves: keys 1 2 2 2 2 3 5 7.

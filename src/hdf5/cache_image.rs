@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::RawMessage;
 use crate::limits;
 use crate::source::overlay::{Overlay, Patch};
@@ -49,7 +50,7 @@ pub(crate) fn overlay(
     Ok(Arc::new(Counted::new(overlay, count, all.clone())?))
 }
 
-fn read_image(metadata: &Metadata, at: u64, length: u64) -> Result<Vec<Patch>> {
+fn read_image(metadata: &Metadata, at: Address, length: u64) -> Result<Vec<Patch>> {
     let block = metadata.block(at, length, WHAT, |block| verify_checksum(block, at, WHAT))?;
     let mut cursor = Cursor::new(&block, at, WHAT);
     cursor.signature(b"MDCI")?;
@@ -69,7 +70,7 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Patch> {
     cursor.skip(1 + 1 + 1 + 1 + 2 + 2)?; // type, flags, ring, age, children, dirty children
     let parents = usize::from(cursor.u16()?);
     cursor.skip(4)?; // rank among the least recently used
-    let at = metadata.defined_address(cursor)?;
+    let at = metadata.defined_address(cursor)?.offset();
     let length = metadata.length(cursor)?;
     cursor.skip(metadata.structure_size(parents, 0, 0))?;
     let from = cursor.at();

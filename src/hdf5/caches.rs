@@ -11,12 +11,13 @@ use crate::hdf5::opening::Turns;
 use crate::hdf5::other_files::SourceFile;
 use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
+use crate::model::NodeId;
 
 /// The caches of a mount.
 #[derive(Debug, Clone)]
 pub(crate) struct Caches {
     blocks: Arc<SharedLru<BlockRange, TimedBlock>>,
-    objects: Arc<SharedLru<u64, Arc<Object>>>,
+    objects: Arc<SharedLru<NodeId, Arc<Object>>>,
     heaps: Arc<SharedLru<u64, Arc<Directory>>>,
     other_files: Arc<SharedLru<Vec<u8>, Arc<dyn SourceFile>>>,
     /// Counts what is in cache images, which stay as long as their files are open.
@@ -44,8 +45,8 @@ impl Caches {
         FileLru::of(&self.blocks)
     }
 
-    /// A file's objects by the absolute offsets of their headers.
-    pub(crate) fn objects(&self) -> FileLru<u64, Arc<Object>> {
+    /// A file's objects by their identities.
+    pub(crate) fn objects(&self) -> FileLru<NodeId, Arc<Object>> {
         FileLru::of(&self.objects)
     }
 

@@ -15,6 +15,7 @@ use crate::hdf5::message::data_layout::{self, Chunks, DataLayout, Index};
 use crate::hdf5::message::{
     dataspace, datatype, external_files, fill_value, filter_pipeline, kind,
 };
+use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::hdf5::virtual_layout;
 use crate::model::array::{Fill, Layout, Mappings, Storage};
@@ -210,10 +211,11 @@ impl StorageParts<'_> {
         }
     }
 
-    fn contiguous(&self, address: Option<u64>, bytes: u64) -> Result<Storage> {
-        let Some(offset) = address else {
+    fn contiguous(&self, address: Option<Address>, bytes: u64) -> Result<Storage> {
+        let Some(address) = address else {
             return Ok(Storage::Fill);
         };
+        let offset = address.offset();
         let metadata = &self.reader.context.metadata;
         if offset < metadata.begin_of_data() {
             return Err(Error::corrupt(

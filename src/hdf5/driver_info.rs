@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::RawMessage;
 use crate::hdf5::superblock::find_signature;
 use crate::limits;
@@ -21,7 +22,7 @@ const USAGES: usize = 6;
 /// speaks of.
 pub(crate) fn open_block(
     metadata: &Metadata,
-    at: u64,
+    at: Address,
     neighbours: &Neighbours,
 ) -> Result<SharedSource> {
     const WHAT: &str = "driver information block";

@@ -16,6 +16,7 @@ mod numbering;
 pub(crate) mod single;
 
 use crate::error::{Error, Result};
+use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
@@ -42,7 +43,7 @@ impl Geometry {
         max: Vec<Option<u64>>,
         chunk_shape: Vec<u64>,
         chunk_bytes: u64,
-        at: u64,
+        at: impl Into<Option<u64>> + Copy,
     ) -> Result<Self> {
         if dims.len() > limits::RANK {
             return Err(Error::limit("rank", to_u64(limits::RANK)));
@@ -136,12 +137,17 @@ fn chunks_along(dim: u64, chunk: u64) -> u64 {
 ///
 /// # Errors
 /// `Corrupt` for a chunk of no bytes, or one that ends past all files.
-fn stored_chunk(offset: u64, length: u64, filter_mask: u32, at: u64) -> Result<StoredChunk> {
-    if length == 0 || offset.checked_add(length).is_none() {
+fn stored_chunk(
+    address: Address,
+    length: u64,
+    filter_mask: u32,
+    at: impl Into<Option<u64>>,
+) -> Result<StoredChunk> {
+    if length == 0 || address.after(length).is_none() {
         return Err(Error::corrupt("chunk index: impossible chunk size", at));
     }
     Ok(StoredChunk {
-        offset,
+        offset: address.offset(),
         length,
         filter_mask,
     })
@@ -158,6 +164,7 @@ fn bit_is_set(bitmap: &[u8], bit: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hdf5::testing::at;
 
     #[test]
     fn bitmaps_begin_with_the_highest_bit() {
@@ -177,8 +184,8 @@ mod tests {
 
     #[test]
     fn impossible_chunks_are_refused() {
-        assert!(stored_chunk(10, 0, 0, 0).is_err());
-        assert!(stored_chunk(u64::MAX, 1, 0, 0).is_err());
+        assert!(stored_chunk(at(10), 0, 0, 0).is_err());
+        assert!(stored_chunk(at(u64::MAX), 1, 0, 0).is_err());
         assert!(Geometry::new(vec![5], vec![None], vec![0], 4, 0).is_err());
         assert!(Geometry::new(vec![5], vec![None], vec![1, 1], 4, 0).is_err());
     }

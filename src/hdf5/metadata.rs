@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::hdf5::number_form::{NumberForm, Width};
+use crate::hdf5::number_form::{Address, NumberForm, Width};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::shared_lru::FileLru;
@@ -18,8 +18,8 @@ use crate::source::{SharedSource, read_shared_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Cursor, to_u64};
 
-/// A block's absolute offset and length in its file, or those of what it was made of.
-pub(crate) type BlockRange = (u64, u64);
+/// A block's address and length in its file, or those of what it was made of.
+pub(crate) type BlockRange = (Address, u64);
 
 /// A verified block, and the time at which its reading began.
 pub(crate) type TimedBlock = (Arc<[u8]>, Instant);
@@ -113,12 +113,12 @@ impl Metadata {
 
     /// The next address as an absolute file offset; `None` for the undefined address (all bits
     /// one).
-    pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+    pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         self.form.address(cursor)
     }
 
     /// The next address, which must be defined.
-    pub(crate) fn defined_address(&self, cursor: &mut Cursor<'_>) -> Result<u64> {
+    pub(crate) fn defined_address(&self, cursor: &mut Cursor<'_>) -> Result<Address> {
         self.address(cursor)?
             .ok_or_else(|| cursor.corrupt("an address is undefined"))
     }
@@ -141,7 +141,7 @@ impl Metadata {
     /// past the end of the file, or as `verify` says.
     pub(crate) fn block(
         &self,
-        at: u64,
+        at: Address,
         length: u64,
         what: &'static str,
         verify: impl Fn(&[u8]) -> Result<()>,
@@ -161,7 +161,7 @@ impl Metadata {
     /// As `make` says.
     pub(crate) fn made_block<B: Into<Arc<[u8]>>>(
         &self,
-        at: u64,
+        at: Address,
         length: u64,
         mut make: impl FnMut() -> Result<B>,
     ) -> Result<Arc<[u8]>> {
@@ -183,18 +183,18 @@ impl Metadata {
     /// As [`block`](Self::block), for a structure without a checksum.
     pub(crate) fn plain_block(
         &self,
-        at: u64,
+        at: Address,
         length: u64,
         what: &'static str,
     ) -> Result<Arc<[u8]>> {
         self.made_block(at, length, || self.fetch(at, length, what))
     }
 
-    fn fetch(&self, at: u64, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
+    fn fetch(&self, at: Address, length: u64, what: &'static str) -> Result<Arc<[u8]>> {
         if length > limits::METADATA_BLOCK {
             return Err(Error::limit(what, limits::METADATA_BLOCK));
         }
-        read_shared_block(&*self.source, at, length, what)
+        read_shared_block(&*self.source, at.offset(), length, what)
     }
 }
 
@@ -202,7 +202,7 @@ impl Metadata {
 ///
 /// # Errors
 /// `Corrupt`, naming `what` at absolute offset `at`.
-pub(crate) fn verify_checksum(block: &[u8], at: u64, what: &str) -> Result<()> {
+pub(crate) fn verify_checksum(block: &[u8], at: Address, what: &str) -> Result<()> {
     let stored = block.split_last_chunk::<4>();
     match stored {
         Some((body, sum)) if lookup3(body) == u32::from_le_bytes(*sum) => Ok(()),
@@ -216,7 +216,7 @@ mod tests {
 
     use super::*;
     use crate::hdf5::caches::Caches;
-    use crate::hdf5::testing::form;
+    use crate::hdf5::testing::{at, form};
     use crate::source::Source;
 
     /// A file of one byte, which is another one at each read.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     fn byte(metadata: &Metadata) -> u8 {
-        metadata.plain_block(0, 1, "byte").unwrap()[0]
+        metadata.plain_block(at(0), 1, "byte").unwrap()[0]
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
             [first] if *first >= 3 => Ok(()),
             _ => Err(Error::corrupt("byte: wrong checksum", None)),
         };
-        let read = |metadata: &Metadata| metadata.block(0, 1, "byte", whole);
+        let read = |metadata: &Metadata| metadata.block(at(0), 1, "byte", whole);
         assert_eq!(*read(&metadata(true)).unwrap(), [3]);
         assert!(read(&metadata(false)).is_err());
     }

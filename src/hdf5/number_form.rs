@@ -2,6 +2,7 @@
 //! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
 use crate::error::Result;
+use crate::model::NodeId;
 use crate::wire::Cursor;
 
 /// Bytes of an address or of a length: 2, 4, 8, 16 or 32.
@@ -17,6 +18,47 @@ impl Width {
     /// The number of bytes.
     pub(crate) fn bytes(self) -> usize {
         usize::from(self.0)
+    }
+}
+
+/// The absolute offset of a structure that the file leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Address(u64);
+
+impl Address {
+    /// `relative` bytes behind the absolute offset `base`; `None` past all files.
+    pub(crate) fn new(base: u64, relative: u64) -> Option<Self> {
+        base.checked_add(relative).map(Address)
+    }
+
+    /// The address so many bytes further on; `None` past all files.
+    pub(crate) fn after(self, bytes: u64) -> Option<Self> {
+        Address::new(self.0, bytes)
+    }
+
+    /// Bytes from the start of the file.
+    pub(crate) fn offset(self) -> u64 {
+        self.0
+    }
+}
+
+/// An object is known by the address of its header.
+impl From<NodeId> for Address {
+    fn from(object: NodeId) -> Self {
+        Address(object.0)
+    }
+}
+
+impl From<Address> for NodeId {
+    fn from(address: Address) -> Self {
+        NodeId(address.0)
+    }
+}
+
+/// The place of an error.
+impl From<Address> for Option<u64> {
+    fn from(address: Address) -> Self {
+        Some(address.0)
     }
 }
 
@@ -53,12 +95,11 @@ impl NumberForm {
     ///
     /// # Errors
     /// `Corrupt` where it is past all files.
-    pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+    pub(crate) fn address(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let Some(relative) = cursor.optional_uint(self.size_of_offsets.bytes())? else {
             return Ok(None);
         };
-        let absolute = relative.checked_add(self.base);
-        absolute
+        Address::new(self.base, relative)
             .map(Some)
             .ok_or_else(|| cursor.corrupt("an address is past all files"))
     }
@@ -86,7 +127,7 @@ mod tests {
     fn addresses_are_absolute_undefined_or_past_all_files() {
         let form = NumberForm::read(&mut Cursor::new(&[8, 4], 0, "test"), 512).unwrap();
         let address = |bytes: u64| form.address(&mut Cursor::new(&bytes.to_le_bytes(), 0, "test"));
-        assert_eq!(address(96), Ok(Some(608)));
+        assert_eq!(address(96), Ok(Some(Address(608))));
         assert_eq!(address(u64::MAX), Ok(None));
         address(u64::MAX - 511).unwrap_err();
         assert_eq!(form.structure_size(2, 3, 5), 16 + 12 + 5);

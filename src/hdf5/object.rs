@@ -7,8 +7,9 @@ use crate::hdf5::context::Context;
 use crate::hdf5::dataset::DatasetReader;
 use crate::hdf5::group::Group;
 use crate::hdf5::message::{kind, modification_time, object_comment};
+use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::ObjectHeader;
-use crate::model::{Link, Node, NodeId, NodeKind};
+use crate::model::{Link, Node, NodeKind};
 use crate::wire::{Cursor, to_u64};
 
 /// A parsed object: the node, and where its links are if it is a group.
@@ -35,7 +36,7 @@ impl Object {
     ///
     /// # Errors
     /// As the header or one of the messages that make the object is damaged or not built.
-    pub(crate) fn read(context: &Context, at: u64) -> Result<Self> {
+    pub(crate) fn read(context: &Context, at: Address) -> Result<Self> {
         let header = ObjectHeader::read(&context.metadata, at)?;
         let group = Group::read(&context.metadata, &header)?;
         let reader = DatasetReader {
@@ -60,7 +61,7 @@ impl Object {
             }
         };
         let node = Node {
-            id: NodeId(at),
+            id: at.into(),
             kind,
             link_count: header.reference_count,
             modified: modified(&header),

@@ -7,6 +7,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::hdf5::message::kind;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::source::growing::settled;
 use crate::source::read_block;
@@ -28,7 +29,7 @@ const SHARED: u8 = 0b10;
 #[derive(Debug)]
 pub(crate) struct ObjectHeader {
     /// Absolute offset of the header.
-    pub(crate) at: u64,
+    pub(crate) at: Address,
     /// Hard links to the object, as the version 1 prefix or the reference count message says.
     pub(crate) reference_count: u32,
     /// Modification time of the version 2 prefix, seconds since 1970 UTC.
@@ -61,7 +62,7 @@ impl RawMessage<'_> {
 
 #[derive(Debug)]
 struct Block {
-    at: u64,
+    at: Address,
     bytes: Vec<u8>,
 }
 
@@ -86,11 +87,11 @@ impl ObjectHeader {
     /// # Errors
     /// `Corrupt` for a broken block, checksum or chain; `Limit` for a header that is too long;
     /// `Unsupported` for an unknown version, or a message that an unknowing reader must not ignore.
-    pub(crate) fn read(metadata: &Metadata, at: u64) -> Result<Self> {
+    pub(crate) fn read(metadata: &Metadata, at: Address) -> Result<Self> {
         settled(&**metadata.source(), || Self::read_once(metadata, at))
     }
 
-    fn read_once(metadata: &Metadata, at: u64) -> Result<Self> {
+    fn read_once(metadata: &Metadata, at: Address) -> Result<Self> {
         let first = metadata.peek(at, FIRST_LOOK)?;
         let mut header = ObjectHeader {
             at,
@@ -115,7 +116,7 @@ impl ObjectHeader {
         self.messages.iter().filter_map(|place| {
             let block = self.blocks.get(place.block)?;
             let data = block.bytes.get(place.data.clone())?;
-            let at = block.at.saturating_add(to_u64(place.data.start));
+            let at = block.at.offset().saturating_add(to_u64(place.data.start));
             Some(RawMessage {
                 kind: place.kind,
                 flags: place.flags,
@@ -134,7 +135,7 @@ impl ObjectHeader {
         &mut self,
         metadata: &Metadata,
         first: Vec<u8>,
-        continuations: &mut VecDeque<(u64, u64)>,
+        continuations: &mut VecDeque<(Address, u64)>,
     ) -> Result<Version> {
         let mut cursor = Cursor::new(&first, self.at, "object header");
         cursor.version(1..=1)?;
@@ -158,7 +159,7 @@ impl ObjectHeader {
         &mut self,
         metadata: &Metadata,
         first: Vec<u8>,
-        continuations: &mut VecDeque<(u64, u64)>,
+        continuations: &mut VecDeque<(Address, u64)>,
     ) -> Result<Version> {
         let mut cursor = Cursor::new(&first, self.at, "object header");
         cursor.signature(b"OHDR")?;
@@ -189,7 +190,7 @@ impl ObjectHeader {
         &mut self,
         metadata: &Metadata,
         version: Version,
-        mut continuations: VecDeque<(u64, u64)>,
+        mut continuations: VecDeque<(Address, u64)>,
     ) -> Result<()> {
         let mut met = HashSet::from([self.at]);
         while let Some((at, length)) = continuations.pop_front() {
@@ -218,10 +219,10 @@ impl ObjectHeader {
         &mut self,
         metadata: &Metadata,
         version: Version,
-        at: u64,
+        at: Address,
         bytes: Vec<u8>,
         messages: Range<usize>,
-        continuations: &mut VecDeque<(u64, u64)>,
+        continuations: &mut VecDeque<(Address, u64)>,
     ) -> Result<()> {
         self.bytes = self.bytes.saturating_add(to_u64(bytes.len()));
         if self.bytes > limits::HEADER_BYTES {
@@ -326,13 +327,18 @@ fn read_message(cursor: &mut Cursor<'_>, version: Version, block: usize) -> Resu
 impl Metadata {
     /// Up to `most` bytes at `at`, fewer at the end of the file, or of one of the files that it is
     /// made of.
-    fn peek(&self, at: u64, most: u64) -> Result<Vec<u8>> {
-        let length = self.source().available(at).min(most);
-        read_block(&**self.source(), at, length.max(1), "object header")
+    fn peek(&self, at: Address, most: u64) -> Result<Vec<u8>> {
+        let length = self.source().available(at.offset()).min(most);
+        read_block(
+            &**self.source(),
+            at.offset(),
+            length.max(1),
+            "object header",
+        )
     }
 
     /// The `length` bytes at `at`, of which `first` holds the beginning.
-    fn rest(&self, at: u64, mut first: Vec<u8>, length: u64) -> Result<Vec<u8>> {
+    fn rest(&self, at: Address, mut first: Vec<u8>, length: u64) -> Result<Vec<u8>> {
         if length > to_u64(first.len()) {
             return self.read(at, length, "object header");
         }
@@ -341,11 +347,11 @@ impl Metadata {
     }
 
     /// The `length` bytes at `at`, which are not kept: what is made of them is.
-    fn read(&self, at: u64, length: u64, what: &'static str) -> Result<Vec<u8>> {
+    fn read(&self, at: Address, length: u64, what: &'static str) -> Result<Vec<u8>> {
         if length > limits::HEADER_BYTES {
             return Err(Error::limit(what, limits::HEADER_BYTES));
         }
         self.effort().spend(length)?;
-        read_block(&**self.source(), at, length, what)
+        read_block(&**self.source(), at.offset(), length, what)
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::hdf5::selection;
 use crate::limits;
 use crate::model::datatype::ReferenceKind;
@@ -15,7 +16,7 @@ use crate::wire::{Cursor, to_u64, to_usize};
 
 /// The location of a variable-length element's base elements.
 struct Sequence {
-    collection: u64,
+    collection: Address,
     index: u32,
     bytes: u64,
 }
@@ -74,7 +75,7 @@ impl Pointers<'_> {
     pub(crate) fn variable_length_place(&self, element: &[u8]) -> u64 {
         let mut cursor = Cursor::new(element, None, "variable-length element");
         let id = cursor.u32().and_then(|_| self.heap_id(&mut cursor));
-        id.map_or(0, |(collection, _)| collection.unwrap_or(0))
+        id.map_or(0, |(collection, _)| collection.map_or(0, Address::offset))
     }
 
     /// Bytes before the first NUL of what one element of bytes points to.
@@ -122,18 +123,19 @@ impl Pointers<'_> {
         }
     }
 
-    /// An object's address, at which 0 and the undefined address are null.
-    fn object(&self, cursor: &mut Cursor<'_>) -> Result<Option<NodeId>> {
+    /// An address, of which 0 and the undefined address are null.
+    fn pointer(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let address = self.metadata.address(cursor)?;
-        Ok(address
-            .filter(|&address| address != self.metadata.base())
-            .map(NodeId))
+        Ok(address.filter(|address| address.offset() != self.metadata.base()))
+    }
+
+    fn object(&self, cursor: &mut Cursor<'_>) -> Result<Option<NodeId>> {
+        Ok(self.pointer(cursor)?.map(NodeId::from))
     }
 
     /// A heap collection, `None` for a null pointer, and the index of an object in it.
-    fn heap_id(&self, cursor: &mut Cursor<'_>) -> Result<(Option<u64>, u32)> {
-        let collection = self.object(cursor)?;
-        Ok((collection.map(|NodeId(address)| address), cursor.u32()?))
+    fn heap_id(&self, cursor: &mut Cursor<'_>) -> Result<(Option<Address>, u32)> {
+        Ok((self.pointer(cursor)?, cursor.u32()?))
     }
 
     /// The array of a region reference, without the selection, which may take long to read.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::heap::fractal::FractalHeap;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::{ObjectHeader, RawMessage};
 use crate::wire::{Cursor, to_u64};
 
@@ -21,7 +22,7 @@ pub(crate) struct SharedMessages {
 #[derive(Debug)]
 struct Index {
     message_types: u16,
-    heap: u64,
+    heap: Option<Address>,
 }
 
 /// The body of a message, wherever it stood.
@@ -118,13 +119,13 @@ impl SharedMessages {
                 != 0
         };
         let index = self.indexes.iter().find(holds);
-        let index = index.ok_or_else(|| {
+        let heap = index.and_then(|index| index.heap).ok_or_else(|| {
             Error::corrupt(
                 format!("shared message: no heap for message type {kind:#04x}"),
                 at,
             )
         })?;
-        FractalHeap::open(&self.metadata, index.heap)?.object(id)
+        FractalHeap::open(&self.metadata, heap)?.object(id)
     }
 
     /// The message of type `kind` in the object header that the cursor points to; it cannot itself
@@ -149,7 +150,7 @@ impl SharedMessages {
 /// Bytes of an ID on a shared message heap.
 const HEAP_ID: usize = 8;
 
-fn read_table(metadata: &Metadata, at: u64, count: u8) -> Result<Vec<Index>> {
+fn read_table(metadata: &Metadata, at: Address, count: u8) -> Result<Vec<Index>> {
     const WHAT: &str = "shared message table";
     let entry = metadata.structure_size(2, 0, 1 + 1 + 2 + 4 + 2 + 2 + 2);
     let length = entry
@@ -170,9 +171,8 @@ fn read_index(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Index> {
     let message_types = cursor.u16()?;
     cursor.skip(4 + 2 + 2 + 2)?; // smallest size, cutoffs, number of messages
     metadata.address(cursor)?; // the list or B-tree
-    let heap = metadata.address(cursor)?.unwrap_or(u64::MAX);
     Ok(Index {
         message_types,
-        heap,
+        heap: metadata.address(cursor)?,
     })
 }

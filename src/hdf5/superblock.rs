@@ -2,7 +2,7 @@
 //! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
 use crate::error::{Error, Result};
-use crate::hdf5::number_form::NumberForm;
+use crate::hdf5::number_form::{Address, NumberForm};
 use crate::source::{Source, read_block};
 use crate::wire::Cursor;
 use crate::wire::checksum::lookup3;
@@ -24,13 +24,13 @@ pub(crate) struct Superblock {
     /// File consistency flags; they mean something from version 3 on.
     pub(crate) consistency_flags: u8,
     /// The object header of the superblock extension.
-    pub(crate) extension: Option<u64>,
+    pub(crate) extension: Option<Address>,
     /// The driver information block of versions 0 and 1.
-    pub(crate) driver_information: Option<u64>,
+    pub(crate) driver_information: Option<Address>,
     /// The end of the file, as the file says.
     pub(crate) end_of_file: u64,
     /// The object header of the root group.
-    pub(crate) root: u64,
+    pub(crate) root: Address,
 }
 
 /// The program that writes the file, or wrote it and never closed it, by the consistency flags.
@@ -136,7 +136,7 @@ impl Superblock {
     }
 }
 
-fn root(form: NumberForm, cursor: &mut Cursor<'_>) -> Result<u64> {
+fn root(form: NumberForm, cursor: &mut Cursor<'_>) -> Result<Address> {
     let root = form.address(cursor)?;
     root.ok_or_else(|| cursor.corrupt("the root group has no address"))
 }
@@ -152,6 +152,7 @@ fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hdf5::testing;
     use crate::source::memory::MemorySource;
 
     fn version_0(user_block: usize) -> Vec<u8> {
@@ -188,7 +189,10 @@ mod tests {
         let source = MemorySource::new(version_0(1024));
         let at = find_signature(&source).unwrap();
         let superblock = Superblock::read(&source, at).unwrap();
-        assert_eq!((superblock.form.base, superblock.root), (1024, 1024 + 96));
+        assert_eq!(
+            (superblock.form.base, superblock.root),
+            (1024, testing::at(1024 + 96))
+        );
         assert_eq!(superblock.end_of_file, 1024 + 2048);
         assert_eq!(superblock.driver_information, None);
     }

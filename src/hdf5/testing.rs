@@ -6,11 +6,16 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::hdf5::caches::Caches;
 use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::{NumberForm, Width};
+use crate::hdf5::number_form::{Address, NumberForm, Width};
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, IndexCursor, StoredChunk};
 use crate::source::memory::MemorySource;
 use crate::wire::checksum::lookup3;
+
+/// The address of a structure so many bytes into a file.
+pub(crate) fn at(offset: u64) -> Address {
+    Address::new(0, offset).unwrap()
+}
 
 /// Addresses and lengths of so many bytes each.
 pub(crate) fn form(bytes: u8) -> NumberForm {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::context::Context;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::number_form::Address;
 use crate::hdf5::opening::Opening;
 use crate::hdf5::other_files::SourceDataset;
 use crate::hdf5::selection;
@@ -37,7 +38,7 @@ struct Entry<R> {
 pub(crate) fn read(
     context: &Context,
     shape: &Shape,
-    at: u64,
+    at: Address,
     index: u32,
 ) -> Result<(Shape, Mappings)> {
     let mut opening = context.opening.description();
@@ -78,7 +79,7 @@ pub(crate) fn read(
 fn read_entries(
     metadata: &Metadata,
     block: &[u8],
-    at: u64,
+    at: Address,
     opening: &mut Opening,
 ) -> Result<(Vec<Entry<RegionAt>>, Regions)> {
     const WHAT: &str = "virtual dataset block";
@@ -179,7 +180,7 @@ fn too_many() -> Error {
 struct Layout<'a> {
     context: &'a Context,
     opening: Opening,
-    at: u64,
+    at: Address,
     dims: Vec<u64>,
     mappings: Mappings,
     /// Parts of one source often follow each other.

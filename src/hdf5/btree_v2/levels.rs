@@ -4,7 +4,7 @@
 //! of a subtree is wrong near powers of 256; here is counted what files hold.
 
 use crate::error::{Error, Result};
-use crate::hdf5::number_form::Width;
+use crate::hdf5::number_form::{Address, Width};
 use crate::limits;
 use crate::wire::{Cursor, to_u64};
 
@@ -15,7 +15,7 @@ pub(super) const CHECKSUM: usize = 4;
 /// The address of a node and the number of its records, which the node itself does not say.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Child {
-    pub(super) at: u64,
+    pub(super) at: Address,
     /// Records in the node.
     pub(super) used: u64,
     /// Records in the node and below.

@@ -10,6 +10,7 @@ use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
 use crate::hdf5::message::link;
 use crate::hdf5::message::on_heap::OnHeap;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::model::{Link, LinkStream};
 use crate::wire::checksum::lookup3;
@@ -22,8 +23,8 @@ const NAME_INDEX: u8 = 5;
 #[derive(Debug, Clone)]
 pub(crate) struct DenseLinks {
     metadata: Arc<Metadata>,
-    heap: u64,
-    name_index: u64,
+    heap: Address,
+    name_index: Address,
 }
 
 impl DenseLinks {

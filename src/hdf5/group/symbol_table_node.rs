@@ -11,9 +11,10 @@ use crate::hdf5::group::bounds::Bounds;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::memory::marks::Marks;
-use crate::model::{Link, LinkStream, LinkTarget, NodeId};
+use crate::model::{Link, LinkStream, LinkTarget};
 use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};
 
@@ -34,7 +35,7 @@ struct Entry {
 }
 
 enum Target {
-    Object(u64),
+    Object(Address),
     SoftLink { value_offset: u64 },
     Undefined,
 }
@@ -83,7 +84,7 @@ impl Entry {
     fn link(&self, heap: &LocalHeap) -> Result<Link> {
         let name = heap.text(self.name_offset)?;
         let target = match self.target {
-            Target::Object(address) => LinkTarget::Hard(NodeId(address)),
+            Target::Object(address) => LinkTarget::Hard(address.into()),
             Target::SoftLink { value_offset } => heap
                 .text(value_offset)
                 .map_or_else(LinkTarget::Damaged, LinkTarget::Soft),
@@ -97,10 +98,10 @@ impl Entry {
 }
 
 /// The entries of the node at absolute offset `at`, whose bytes are taken from `budget`.
-fn read_node(metadata: &Metadata, at: u64, budget: &mut u64) -> Result<Vec<Entry>> {
+fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<Entry>> {
     const PREFIX: usize = 8;
     const SCRATCH: usize = 16;
-    let prefix = read_block(&**metadata.source(), at, to_u64(PREFIX), WHAT)?;
+    let prefix = read_block(&**metadata.source(), at.offset(), to_u64(PREFIX), WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
     cursor.signature(b"SNOD")?;
     cursor.version(1..=1)?;

@@ -8,6 +8,7 @@ use crate::filter;
 use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::message::filter_pipeline;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::model::storage::Pipeline;
 use crate::source::{check_range, read_block};
@@ -20,13 +21,13 @@ const DIRECT_BLOCK: &str = "fractal heap direct block";
 #[derive(Debug)]
 pub(crate) struct FractalHeap {
     metadata: Arc<Metadata>,
-    at: u64,
+    at: Address,
     id_length: usize,
     offset_width: usize,
     length_width: usize,
     checksummed: bool,
     pipeline: Pipeline,
-    huge_objects: Option<u64>,
+    huge_objects: Option<Address>,
     table: DoublingTable,
     root: Root,
 }
@@ -34,7 +35,7 @@ pub(crate) struct FractalHeap {
 /// The block from which all managed objects are reached.
 #[derive(Debug)]
 struct Root {
-    address: Option<u64>,
+    address: Option<Address>,
     /// Rows of the root indirect block; 0 where the root is a direct block.
     rows: u32,
     /// Stored size and filter mask of a filtered direct root block.
@@ -54,7 +55,7 @@ impl Allowance {
     }
 
     /// `Corrupt`, for the heap at absolute offset `at`, once all is fetched.
-    pub(crate) fn check(&self, at: u64) -> Result<()> {
+    pub(crate) fn check(&self, at: Address) -> Result<()> {
         match self.0 {
             0 => Err(Error::corrupt("fractal heap: its objects overlap", at)),
             _ => Ok(()),
@@ -87,7 +88,7 @@ struct Child {
 
 /// A block as its parent, or the header, describes it.
 struct BlockEntry {
-    address: u64,
+    address: Address,
     /// Offset of its first byte in the heap's space.
     start: u64,
     /// Bytes of that space.
@@ -101,9 +102,9 @@ impl FractalHeap {
     ///
     /// # Errors
     /// `Corrupt` for a wrong checksum or impossible sizes.
-    pub(crate) fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
+    pub(crate) fn open(metadata: &Arc<Metadata>, at: Address) -> Result<Self> {
         const WHAT: &str = "fractal heap header";
-        let prefix = read_block(&**metadata.source(), at, 9, WHAT)?;
+        let prefix = read_block(&**metadata.source(), at.offset(), 9, WHAT)?;
         let mut cursor = Cursor::new(&prefix, at, WHAT);
         cursor.signature(b"FRHP")?;
         cursor.version(0..=0)?;
@@ -119,7 +120,7 @@ impl FractalHeap {
         Self::parse(metadata, at, filters_length, &block)
     }
 
-    fn parse(metadata: &Arc<Metadata>, at: u64, filters: usize, block: &[u8]) -> Result<Self> {
+    fn parse(metadata: &Arc<Metadata>, at: Address, filters: usize, block: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(block, at, "fractal heap header");
         cursor.skip(4 + 1)?;
         let id_length = usize::from(cursor.u16()?);
@@ -344,7 +345,7 @@ impl FractalHeap {
             let bytes = stored.saturating_add(block.size);
             self.metadata.effort().spend(bytes)?;
             let source = self.metadata.source();
-            let stored = read_block(&**source, block.address, stored, WHAT)?;
+            let stored = read_block(&**source, block.address.offset(), stored, WHAT)?;
             let length = to_usize(block.size)?;
             let bytes =
                 filter::decode(&self.pipeline, filter_mask, stored.into(), length, &|| true)?
@@ -356,7 +357,7 @@ impl FractalHeap {
 
     /// The checksum stands in the block's own header and is taken over the whole block, as if it
     /// were zero itself.
-    fn verify_direct(&self, bytes: &[u8], at: u64) -> Result<()> {
+    fn verify_direct(&self, bytes: &[u8], at: Address) -> Result<()> {
         if !self.checksummed {
             return Ok(());
         }
@@ -405,7 +406,7 @@ impl FractalHeap {
     /// filtered, the beginning, which holds an attribute's name.
     fn huge_object(&self, is_filtered: bool, cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
         const WHAT: &str = "huge object";
-        let address = self.metadata.defined_address(cursor)?;
+        let address = self.metadata.defined_address(cursor)?.offset();
         let length = self.metadata.length(cursor)?;
         let source = self.metadata.source();
         if !is_filtered {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::hdf5::heap::texts::Texts;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
 use crate::source::{check_range, read_block};
@@ -69,7 +70,7 @@ impl GlobalHeap {
     /// the limit.
     pub(crate) fn part(
         &self,
-        collection: u64,
+        collection: Address,
         index: u32,
         length: u64,
         part: Range<u64>,
@@ -90,7 +91,12 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// As [`part`](Self::part).
-    pub(crate) fn beginning(&self, collection: u64, index: u32, length: u64) -> Result<Vec<u8>> {
+    pub(crate) fn beginning(
+        &self,
+        collection: Address,
+        index: u32,
+        length: u64,
+    ) -> Result<Vec<u8>> {
         let directory = self.directory(collection)?;
         let (at, size) = directory.find(index)?;
         match length <= size {
@@ -104,7 +110,7 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// As [`part`](Self::part).
-    pub(crate) fn text_bytes(&self, collection: u64, index: u32, length: u64) -> Result<u64> {
+    pub(crate) fn text_bytes(&self, collection: Address, index: u32, length: u64) -> Result<u64> {
         let (directory, at) = self.object(collection, index, length)?;
         let fetch = |part: Range<u64>| {
             self.bytes(&directory, part.start, part.end.saturating_sub(part.start))
@@ -114,7 +120,12 @@ impl GlobalHeap {
     }
 
     /// The collection of an object that has to hold `length` bytes, and its absolute offset.
-    fn object(&self, collection: u64, index: u32, length: u64) -> Result<(Arc<Directory>, u64)> {
+    fn object(
+        &self,
+        collection: Address,
+        index: u32,
+        length: u64,
+    ) -> Result<(Arc<Directory>, u64)> {
         let directory = self.directory(collection)?;
         let (at, size) = directory.find(index)?;
         match length == size {
@@ -139,7 +150,12 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// As [`part`](Self::part).
-    pub(crate) fn whole_object(&self, collection: u64, index: u32, most: u64) -> Result<Vec<u8>> {
+    pub(crate) fn whole_object(
+        &self,
+        collection: Address,
+        index: u32,
+        most: u64,
+    ) -> Result<Vec<u8>> {
         let size = self.object_bytes(collection, index)?;
         if size > most {
             return Err(Error::limit("global heap object", most));
@@ -151,19 +167,19 @@ impl GlobalHeap {
     ///
     /// # Errors
     /// As [`part`](Self::part).
-    pub(crate) fn object_bytes(&self, collection: u64, index: u32) -> Result<u64> {
+    pub(crate) fn object_bytes(&self, collection: Address, index: u32) -> Result<u64> {
         let (_, size) = self.directory(collection)?.find(index)?;
         Ok(size)
     }
 
-    fn directory(&self, collection: u64) -> Result<Arc<Directory>> {
-        if let Some(directory) = self.directories.get(collection) {
+    fn directory(&self, collection: Address) -> Result<Arc<Directory>> {
+        if let Some(directory) = self.directories.get(collection.offset()) {
             return Ok(directory);
         }
-        let directory = Arc::new(Directory::read(&self.metadata, collection)?);
+        let directory = Arc::new(Directory::read(&self.metadata, collection.offset())?);
         let weight = directory.weight();
         self.directories
-            .put(collection, Arc::clone(&directory), weight);
+            .put(collection.offset(), Arc::clone(&directory), weight);
         Ok(directory)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::wire::{Cursor, to_u64, to_usize};
 
@@ -17,7 +18,7 @@ const LONGEST_TEXT: usize = limits::LINK_TEXT;
 #[derive(Debug)]
 pub(crate) struct LocalHeap {
     metadata: Arc<Metadata>,
-    data: u64,
+    data: Address,
     size: u64,
 }
 
@@ -26,7 +27,7 @@ impl LocalHeap {
     ///
     /// # Errors
     /// `Corrupt` where the data lies over the header.
-    pub(crate) fn open(metadata: &Arc<Metadata>, at: u64) -> Result<Self> {
+    pub(crate) fn open(metadata: &Arc<Metadata>, at: Address) -> Result<Self> {
         const WHAT: &str = "local heap";
         let length = to_u64(metadata.structure_size(1, 2, 4 + 4));
         let header = metadata.plain_block(at, length, WHAT)?;
@@ -37,8 +38,10 @@ impl LocalHeap {
         let size = metadata.length(&mut cursor)?;
         metadata.length(&mut cursor)?; // the free list, which is the writers'
         let data = metadata.defined_address(&mut cursor)?;
-        let is_before = data.checked_add(size).is_some_and(|end| end <= at);
-        let is_apart = data >= cursor.at() || is_before;
+        let is_before = data
+            .after(size)
+            .is_some_and(|end| end.offset() <= at.offset());
+        let is_apart = data.offset() >= cursor.at() || is_before;
         if !is_apart {
             return Err(cursor.corrupt("its data lies over its header"));
         }
@@ -96,7 +99,7 @@ impl LocalHeap {
     /// The page that holds the byte at `offset`.
     fn page(&self, offset: u64) -> Result<Arc<[u8]>> {
         let start = offset.saturating_sub(offset.checked_rem(PAGE).unwrap_or(0));
-        let at = self.data.checked_add(start);
+        let at = self.data.after(start);
         let at = at.filter(|_| offset < self.size).ok_or_else(|| {
             Error::corrupt("local heap: a name is not within the heap", self.data)
         })?;
@@ -108,7 +111,7 @@ impl LocalHeap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{file, words};
+    use crate::hdf5::testing::{at, file, words};
 
     #[test]
     fn texts_are_told_apart_across_pages() {
@@ -119,7 +122,7 @@ mod tests {
         data.resize(2 * 4096, b'x');
         let size = data.len() as u64;
         let header = [b"HEAP\0\0\0\0".to_vec(), words(&[size, 0, 64])].concat();
-        let heap = LocalHeap::open(&file([(0, header), (64, data)]), 0).unwrap();
+        let heap = LocalHeap::open(&file([(0, header), (64, data)]), at(0)).unwrap();
         assert_eq!(heap.text(100).unwrap(), long);
         assert_eq!(heap.is_text(100, &long), Ok(true));
         for other in [&long[..4999], &[b'n'; 5001], &long[..3996], b""] {

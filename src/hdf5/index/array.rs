@@ -12,6 +12,7 @@ use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, bit_is_set, chunks_along};
 use crate::hdf5::metadata::{Metadata, verify_checksum};
+use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::{Cursor, to_u64, to_usize};
@@ -27,12 +28,16 @@ pub(super) trait ChunkArray: Sized + fmt::Debug + Send + Sync {
     fn chunks(&self) -> &NumberedChunks;
 
     /// Chunk `number`, `None` where it was never stored; the array's first block is at `root`.
-    fn chunk(&self, root: u64, number: u64) -> Result<Option<StoredChunk>>;
+    fn chunk(&self, root: Address, number: u64) -> Result<Option<StoredChunk>>;
 
     /// Hands the chunks of number `from` or higher to `visit`; where that breaks off, the number of
     /// the next chunk.
-    fn visit(&self, root: u64, from: u64, visit: &mut ChunkVisitor<'_>)
-    -> Result<ControlFlow<u64>>;
+    fn visit(
+        &self,
+        root: Address,
+        from: u64,
+        visit: &mut ChunkVisitor<'_>,
+    ) -> Result<ControlFlow<u64>>;
 }
 
 impl<A: ChunkArray> ChunkIndex for A {
@@ -66,9 +71,9 @@ pub(super) struct NumberedChunks {
     pub(super) numbering: Numbering,
     pub(super) form: EntryForm,
     /// Absolute offset of the array's header, which all its blocks name.
-    pub(super) header: u64,
+    pub(super) header: Address,
     /// Absolute offset of the array's first block, where one was ever written.
-    pub(super) root: Option<u64>,
+    pub(super) root: Option<Address>,
 }
 
 impl NumberedChunks {
@@ -101,7 +106,7 @@ impl NumberedChunks {
     /// The block at `at`, see [`Block::read`].
     pub(super) fn block(
         &self,
-        at: u64,
+        at: Address,
         before: usize,
         after: u64,
         what: &'static str,
@@ -174,7 +179,7 @@ impl NumberedChunks {
         let past = || block.corrupt("ends past all files");
         let stride = self.bytes(paging.page_entries).checked_add(CHECKSUM);
         let before = stride.and_then(|stride| stride.checked_mul(page));
-        let at = before.and_then(|before| block.end()?.checked_add(before));
+        let at = before.and_then(|before| block.end()?.after(before));
         let (_, count) = paging.span(page);
         let page = self.block(at.ok_or_else(past)?, 0, self.bytes(count), paging.what)?;
         Ok(Some(page))
@@ -219,7 +224,7 @@ impl NumberedChunks {
 #[derive(Debug, Clone)]
 pub(super) struct Block {
     bytes: Arc<[u8]>,
-    at: u64,
+    at: Address,
     /// Bytes before the entries, or before the bitmap.
     before: usize,
     what: &'static str,
@@ -229,7 +234,7 @@ impl Block {
     /// The block at `at`: `before` bytes and `after` bytes, and a checksum over both.
     pub(super) fn read(
         meta: &Metadata,
-        at: u64,
+        at: Address,
         before: usize,
         after: u64,
         what: &'static str,
@@ -266,8 +271,8 @@ impl Block {
     }
 
     /// Absolute offset of the next byte behind the block.
-    fn end(&self) -> Option<u64> {
-        self.at.checked_add(to_u64(self.bytes.len()))
+    fn end(&self) -> Option<Address> {
+        self.at.after(to_u64(self.bytes.len()))
     }
 
     /// The block is corrupt for the reason `why`.

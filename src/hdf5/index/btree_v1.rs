@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::hdf5::btree_v1::{BtreeV1, EntryPosition, Node};
 use crate::hdf5::index::{Geometry, Strays, stored_chunk};
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::Cursor;
@@ -28,7 +29,12 @@ pub(crate) struct BtreeV1Index {
 impl BtreeV1Index {
     /// `root` is the absolute offset of the root node; `filtered`, whether the dataset has filters:
     /// an unfiltered chunk has no other size than its elements. Nothing is read yet.
-    pub(crate) fn new(meta: Arc<Metadata>, root: u64, geometry: Geometry, filtered: bool) -> Self {
+    pub(crate) fn new(
+        meta: Arc<Metadata>,
+        root: Address,
+        geometry: Geometry,
+        filtered: bool,
+    ) -> Self {
         let rank = geometry.rank();
         BtreeV1Index {
             tree: BtreeV1::chunks(meta, root, rank),
@@ -41,7 +47,7 @@ impl BtreeV1Index {
     fn chunk(
         &self,
         mut cursor: Cursor<'_>,
-        address: Option<u64>,
+        address: Option<Address>,
         place: &mut [u64],
     ) -> Result<Option<StoredChunk>> {
         let at = cursor.at();
@@ -175,7 +181,7 @@ impl ChunkIndex for BtreeV1Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{file, walked, words};
+    use crate::hdf5::testing::{at, file, walked, words};
 
     /// A leaf: size, mask, element offset and address of each chunk, and a last key.
     fn leaf(chunks: &[(u32, u32, u64, u64)]) -> Vec<u8> {
@@ -195,7 +201,7 @@ mod tests {
     /// Ten elements of two bytes in chunks of four.
     fn open(chunks: &[(u32, u32, u64, u64)], filtered: bool) -> BtreeV1Index {
         let geometry = Geometry::new(vec![10], vec![None], vec![4], 8, 0).unwrap();
-        BtreeV1Index::new(file([(0, leaf(chunks))]), 0, geometry, filtered)
+        BtreeV1Index::new(file([(0, leaf(chunks))]), at(0), geometry, filtered)
     }
 
     #[test]
@@ -237,7 +243,7 @@ mod tests {
             for start in [0, 5, 6, 8, 16, 1 << 40, (1 << 40) + 1] {
                 let mut chunks = sound;
                 chunks[damaged].2 = start;
-                let index = BtreeV1Index::new(file([(0, leaf(&chunks))]), 0, geometry(), false);
+                let index = BtreeV1Index::new(file([(0, leaf(&chunks))]), at(0), geometry(), false);
                 let out_of_order = !chunks.is_sorted_by(|one, next| one.2 < next.2);
                 if !out_of_order && start % 4 == 0 {
                     continue;

@@ -11,6 +11,7 @@ use crate::hdf5::btree_v2::BtreeV2;
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::{Geometry, Strays};
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::wire::Cursor;
@@ -26,7 +27,7 @@ pub(crate) struct BtreeV2Index {
     geometry: Geometry,
     tree: BtreeV2,
     form: EntryForm,
-    at: u64,
+    at: Address,
 }
 
 impl BtreeV2Index {
@@ -36,7 +37,7 @@ impl BtreeV2Index {
     /// `Corrupt` where the header is damaged or does not fit the dataset.
     pub(crate) fn open(
         meta: Arc<Metadata>,
-        at: u64,
+        at: Address,
         geometry: Geometry,
         filtered: bool,
     ) -> Result<Self> {
@@ -111,7 +112,7 @@ impl BtreeV2Index {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{file, sealed, walked, words};
+    use crate::hdf5::testing::{at, file, sealed, walked, words};
 
     /// Records of an address, a size of `width` bytes, a mask and two coordinates.
     fn open(width: usize, places: &[[u64; 2]]) -> Result<BtreeV2Index> {
@@ -131,7 +132,7 @@ mod tests {
         }
         let geometry = Geometry::new(vec![6, 6], vec![None; 2], vec![2, 2], 8, 0)?;
         let meta = file([(0, sealed(header)), (100, sealed(leaf))]);
-        BtreeV2Index::open(meta, 0, geometry, true)
+        BtreeV2Index::open(meta, at(0), geometry, true)
     }
 
     #[test]

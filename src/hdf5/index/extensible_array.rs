@@ -15,6 +15,7 @@ use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Pa
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::{Cursor, to_u64, to_usize};
@@ -154,7 +155,7 @@ impl ExtensibleArray {
     /// `Corrupt` where the header is damaged or does not fit the dataset.
     pub(crate) fn open(
         meta: Arc<Metadata>,
-        at: u64,
+        at: Address,
         geometry: Geometry,
         filtered: bool,
     ) -> Result<Self> {
@@ -195,7 +196,7 @@ impl ChunkArray for ExtensibleArray {
         &self.chunks
     }
 
-    fn chunk(&self, root: u64, number: u64) -> Result<Option<StoredChunk>> {
+    fn chunk(&self, root: Address, number: u64) -> Result<Option<StoredChunk>> {
         let index = self.index_block(root)?;
         let Some(i) = number.checked_sub(self.sizes.index_entries) else {
             return self.chunks.entry(&index, number);
@@ -218,7 +219,7 @@ impl ChunkArray for ExtensibleArray {
 
     fn visit(
         &self,
-        root: u64,
+        root: Address,
         from: u64,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<ControlFlow<u64>> {
@@ -267,7 +268,7 @@ impl ExtensibleArray {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn index_block(&self, at: u64) -> Result<Block> {
+    fn index_block(&self, at: Address) -> Result<Block> {
         let entries = self.chunks.bytes(self.sizes.index_entries);
         let super_blocks = self.sizes.super_blocks();
         let secondary = super_blocks.saturating_sub(self.sizes.direct());
@@ -309,7 +310,7 @@ impl ExtensibleArray {
 
     /// The secondary block of super block `u`: the bitmap of its pages if there are any, and its
     /// addresses.
-    fn secondary_block(&self, index: &Block, u: u32, at: u64) -> Result<Addresses> {
+    fn secondary_block(&self, index: &Block, u: u32, at: Address) -> Result<Addresses> {
         let super_block = self.super_block(index, u)?;
         let paging = self.sizes.paging(super_block);
         let bitmap = paging
@@ -384,7 +385,7 @@ impl ExtensibleArray {
     }
 
     /// The address in `block`, `before` bytes from its content on.
-    fn address_at(&self, block: &Block, before: u64) -> Result<Option<u64>> {
+    fn address_at(&self, block: &Block, before: u64) -> Result<Option<Address>> {
         let mut cursor = block.content()?;
         cursor.skip(to_usize(before)?)?;
         self.chunks.meta.address(&mut cursor)
@@ -411,7 +412,7 @@ impl ExtensibleArray {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{file, sealed, walked, words};
+    use crate::hdf5::testing::{at, file, sealed, walked, words};
     use crate::model::storage::ChunkIndex;
 
     const UNDEFINED: u64 = u64::MAX;
@@ -489,7 +490,7 @@ mod tests {
 
     fn open(blocks: [(usize, Vec<u8>); 6]) -> ExtensibleArray {
         let geometry = Geometry::new(vec![31], vec![None], vec![1], 8, 0).unwrap();
-        ExtensibleArray::open(file(blocks), 0, geometry, false).unwrap()
+        ExtensibleArray::open(file(blocks), at(0), geometry, false).unwrap()
     }
 
     #[test]

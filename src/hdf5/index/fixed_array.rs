@@ -12,6 +12,7 @@ use crate::hdf5::index::array::{Block, ChunkArray, DataBlock, NumberedChunks, Pa
 use crate::hdf5::index::entry::EntryForm;
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::to_u64;
@@ -34,7 +35,7 @@ impl FixedArray {
     /// `Corrupt` where the header is damaged or does not fit the dataset.
     pub(crate) fn open(
         meta: Arc<Metadata>,
-        at: u64,
+        at: Address,
         geometry: Geometry,
         filtered: bool,
     ) -> Result<Self> {
@@ -78,14 +79,14 @@ impl ChunkArray for FixedArray {
         &self.chunks
     }
 
-    fn chunk(&self, root: u64, number: u64) -> Result<Option<StoredChunk>> {
+    fn chunk(&self, root: Address, number: u64) -> Result<Option<StoredChunk>> {
         let block = self.read_data_block(root)?;
         self.chunks.entry_of(&self.data_block(&block)?, number)
     }
 
     fn visit(
         &self,
-        root: u64,
+        root: Address,
         from: u64,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<ControlFlow<u64>> {
@@ -97,7 +98,7 @@ impl ChunkArray for FixedArray {
 
 impl FixedArray {
     /// The data block: with all entries, or with the bitmap of its pages.
-    fn read_data_block(&self, at: u64) -> Result<Block> {
+    fn read_data_block(&self, at: Address) -> Result<Block> {
         let prefix = self.chunks.prefix();
         let bitmap = self.paging.pages().div_ceil(8);
         let content = self.chunks.content_bytes(self.paging).max(bitmap);
@@ -120,7 +121,7 @@ impl FixedArray {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hdf5::testing::{file, sealed, walked, words};
+    use crate::hdf5::testing::{at, file, sealed, walked, words};
     use crate::model::storage::ChunkIndex;
 
     const UNDEFINED: u64 = u64::MAX;
@@ -143,7 +144,7 @@ mod tests {
     }
 
     fn open(blocks: [(usize, Vec<u8>); 3]) -> Result<FixedArray> {
-        FixedArray::open(file(blocks), 0, geometry(), false)
+        FixedArray::open(file(blocks), at(0), geometry(), false)
     }
 
     #[test]
@@ -174,9 +175,9 @@ mod tests {
     #[test]
     fn a_header_must_fit_the_dataset() {
         let blocks = blocks();
-        let filtered = FixedArray::open(file(blocks.clone()), 0, geometry(), true);
+        let filtered = FixedArray::open(file(blocks.clone()), at(0), geometry(), true);
         assert!(filtered.is_err());
         let six = Geometry::new(vec![6], vec![Some(6)], vec![1], 8, 0).unwrap();
-        assert!(FixedArray::open(file(blocks), 0, six, false).is_err());
+        assert!(FixedArray::open(file(blocks), at(0), six, false).is_err());
     }
 }

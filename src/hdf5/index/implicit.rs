@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::hdf5::index::numbering::Numbering;
 use crate::hdf5::index::{Geometry, step, stored_chunk};
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 use crate::source::check_range;
@@ -19,7 +20,7 @@ pub(crate) struct Implicit {
     meta: Arc<Metadata>,
     geometry: Geometry,
     numbering: Numbering,
-    at: u64,
+    at: Address,
 }
 
 impl Implicit {
@@ -27,7 +28,7 @@ impl Implicit {
     ///
     /// # Errors
     /// `Corrupt` for a dataset without a largest size.
-    pub(crate) fn new(meta: Arc<Metadata>, at: u64, geometry: Geometry) -> Result<Self> {
+    pub(crate) fn new(meta: Arc<Metadata>, at: Address, geometry: Geometry) -> Result<Self> {
         let numbering = Numbering::limited(&geometry, at)?;
         Ok(Implicit {
             meta,
@@ -49,7 +50,7 @@ impl ChunkIndex for Implicit {
             .number(place)
             .and_then(|number| number.checked_mul(length));
         let offset = before
-            .and_then(|before| self.at.checked_add(before))
+            .and_then(|before| self.at.after(before))
             .ok_or_else(|| Error::corrupt("implicit index: a chunk is past all files", self.at))?;
         stored_chunk(offset, length, 0, self.at).map(Some)
     }
@@ -92,13 +93,13 @@ mod tests {
     use std::ops::ControlFlow;
 
     use super::*;
-    use crate::hdf5::testing::file;
+    use crate::hdf5::testing::{at, file};
 
     fn index(max: u64, file_bytes: usize) -> Implicit {
         let meta = file([(0, vec![0; file_bytes])]);
         let max = vec![Some(4), Some(max)];
         let geometry = Geometry::new(vec![4, 3], max, vec![2, 2], 8, 0).unwrap();
-        Implicit::new(meta, 100, geometry).unwrap()
+        Implicit::new(meta, at(100), geometry).unwrap()
     }
 
     /// Rows of five chunks, of which two are in the extent.

@@ -18,7 +18,7 @@ pub(super) struct Numbering {
 
 impl Numbering {
     /// For a grid without an unlimited dimension; `at` is the index, for errors.
-    pub(super) fn limited(geometry: &Geometry, at: u64) -> Result<Self> {
+    pub(super) fn limited(geometry: &Geometry, at: impl Into<Option<u64>> + Copy) -> Result<Self> {
         let numbering = Numbering::new(geometry, at)?;
         match numbering.total {
             Some(_) => Ok(numbering),
@@ -30,7 +30,10 @@ impl Numbering {
     }
 
     /// For a grid with exactly one unlimited dimension; `at` is the index, for errors.
-    pub(super) fn unlimited(geometry: &Geometry, at: u64) -> Result<Self> {
+    pub(super) fn unlimited(
+        geometry: &Geometry,
+        at: impl Into<Option<u64>> + Copy,
+    ) -> Result<Self> {
         let unlimited = geometry.max.iter().filter(|max| max.is_none()).count();
         match unlimited {
             1 => Numbering::new(geometry, at),
@@ -41,7 +44,7 @@ impl Numbering {
         }
     }
 
-    fn new(geometry: &Geometry, at: u64) -> Result<Self> {
+    fn new(geometry: &Geometry, at: impl Into<Option<u64>> + Copy) -> Result<Self> {
         let mut strides = Vec::with_capacity(geometry.rank());
         let mut stride = 1_u64;
         let limits = geometry.max.iter().zip(&geometry.dims);

@@ -4,6 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::hdf5::index::{Geometry, stored_chunk};
+use crate::hdf5::number_form::Address;
 use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkIndex, ChunkVisitor, IndexCursor, StoredChunk};
 
@@ -21,10 +22,10 @@ impl Single {
     /// # Errors
     /// `Corrupt` where one chunk does not cover the dataset.
     pub(crate) fn new(
-        address: Option<u64>,
+        address: Option<Address>,
         filtered: Option<(u64, u32)>,
         geometry: Geometry,
-        at: u64,
+        at: impl Into<Option<u64>> + Copy,
     ) -> Result<Self> {
         if geometry.grid().any(|count| count > 1) {
             return Err(Error::corrupt(
@@ -68,6 +69,7 @@ impl ChunkIndex for Single {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hdf5::testing::at;
 
     fn geometry(dims: [u64; 2]) -> Geometry {
         Geometry::new(dims.to_vec(), vec![Some(4), Some(4)], vec![4, 4], 32, 0).unwrap()
@@ -75,18 +77,18 @@ mod tests {
 
     #[test]
     fn filters_decide_who_says_the_size() {
-        let raw = Single::new(Some(100), None, geometry([4, 3]), 0).unwrap();
+        let raw = Single::new(Some(at(100)), None, geometry([4, 3]), 0).unwrap();
         let length = |index: &Single| index.find(&[0, 0]).unwrap().map(|chunk| chunk.length);
         assert_eq!(length(&raw), Some(32));
-        let filtered = Single::new(Some(100), Some((7, 1)), geometry([4, 3]), 0).unwrap();
+        let filtered = Single::new(Some(at(100)), Some((7, 1)), geometry([4, 3]), 0).unwrap();
         assert_eq!(length(&filtered), Some(7));
         assert_eq!(raw.find(&[0, 1]), Ok(None));
     }
 
     #[test]
     fn one_chunk_must_be_enough() {
-        assert!(Single::new(Some(100), None, geometry([5, 1]), 0).is_err());
-        let empty = Single::new(Some(100), None, geometry([0, 4]), 0).unwrap();
+        assert!(Single::new(Some(at(100)), None, geometry([5, 1]), 0).is_err());
+        let empty = Single::new(Some(at(100)), None, geometry([0, 4]), 0).unwrap();
         assert_eq!(empty.find(&[0, 0]), Ok(None));
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::error::Result;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::wire::{Cursor, to_usize};
 
@@ -14,7 +15,7 @@ pub(crate) enum DataLayout {
     /// One piece; no address where no space was ever allocated.
     Contiguous {
         /// Where it is.
-        address: Option<u64>,
+        address: Option<Address>,
         /// Its size in bytes, where the message says so.
         size: Option<u64>,
     },
@@ -23,7 +24,7 @@ pub(crate) enum DataLayout {
     /// Parts of other datasets, listed by an object on the global heap.
     Virtual {
         /// The heap collection, `None` where nothing is mapped.
-        collection: Option<u64>,
+        collection: Option<Address>,
         /// The object's index in it.
         index: u32,
     },
@@ -39,7 +40,7 @@ pub(crate) struct Chunks {
     /// How chunks are found.
     pub(crate) index: Index,
     /// The address of the index; `None` where it does not exist yet.
-    pub(crate) address: Option<u64>,
+    pub(crate) address: Option<Address>,
     /// Chunks that stick out of the extent are stored without the filters.
     pub(crate) partial_unfiltered: bool,
 }
@@ -139,7 +140,7 @@ fn read_new(metadata: &Metadata, version: u8, cursor: &mut Cursor<'_>) -> Result
 
 fn chunks_of_btree_v1(
     dimensionality: u8,
-    address: Option<u64>,
+    address: Option<Address>,
     cursor: &mut Cursor<'_>,
 ) -> Result<DataLayout> {
     let (shape, element_size) = chunk_dims(dimensionality, 4, cursor)?;
@@ -219,7 +220,7 @@ fn chunk_dims(
 mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::hdf5::testing::file;
+    use crate::hdf5::testing::{at, file};
 
     /// What a message says in a file with addresses and lengths of eight bytes.
     fn parse(parts: &[&[u8]]) -> Result<DataLayout> {
@@ -241,7 +242,7 @@ mod tests {
     #[test]
     fn old_versions_say_little() {
         let contiguous = DataLayout::Contiguous {
-            address: Some(2048),
+            address: Some(at(2048)),
             size: None,
         };
         let dims = &10_u32.to_le_bytes();
@@ -263,7 +264,7 @@ mod tests {
             shape: vec![4, 5],
             element_size: 2,
             index: Index::BtreeV1,
-            address: Some(2048),
+            address: Some(at(2048)),
             partial_unfiltered: false,
         };
         assert_eq!(

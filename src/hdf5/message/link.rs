@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::hdf5::metadata::Metadata;
-use crate::model::{Link, LinkTarget, NodeId};
+use crate::model::{Link, LinkTarget};
 use crate::wire::{Cursor, to_usize};
 
 /// Reads a link message's body.
@@ -33,7 +33,7 @@ fn target(metadata: &Metadata, link_type: u8, cursor: &mut Cursor<'_>) -> Result
     const SOFT: u8 = 1;
     const EXTERNAL: u8 = 64;
     if link_type == HARD {
-        return Ok(LinkTarget::Hard(NodeId(metadata.defined_address(cursor)?)));
+        return Ok(LinkTarget::Hard(metadata.defined_address(cursor)?.into()));
     }
     let length = usize::from(cursor.u16()?);
     let value = cursor.take(length)?;

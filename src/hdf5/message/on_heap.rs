@@ -3,15 +3,16 @@
 
 use crate::error::Result;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::wire::Cursor;
 
 /// A fractal heap and its index. Addresses are absolute file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OnHeap {
     /// The fractal heap that holds the messages.
-    pub(crate) heap: u64,
+    pub(crate) heap: Address,
     /// The version 2 B-tree over the hashes of the names.
-    pub(crate) name_index: u64,
+    pub(crate) name_index: Address,
 }
 
 impl OnHeap {

@@ -2,15 +2,16 @@
 
 use crate::error::Result;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::Address;
 use crate::wire::Cursor;
 
 /// The location of an old-style group's links; addresses are absolute file offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SymbolTable {
     /// The version 1 B-tree over the names.
-    pub(crate) btree: u64,
+    pub(crate) btree: Address,
     /// The local heap that holds the names.
-    pub(crate) heap: u64,
+    pub(crate) heap: Address,
 }
 
 impl SymbolTable {
