@@ -212,7 +212,7 @@ impl<'a> Attributes<'a> {
             0 => dense.heap.one_of(allowance, id)?,
             _ => self
                 .shared
-                .from_heap(kind::ATTRIBUTE, id, dense.name_index.offset())?,
+                .on_heap(kind::ATTRIBUTE, id, dense.name_index.offset())?,
         };
         let mut cursor = Cursor::new(&message, dense.name_index, "attribute message");
         attribute::read(self.metadata, self.shared, &mut cursor)

@@ -308,7 +308,7 @@ impl StorageParts<'_> {
         geometry: Geometry,
         filtered: bool,
     ) -> Result<Arc<dyn ChunkIndex>> {
-        let metadata = self.reader.context.metadata.from_now_on();
+        let metadata = self.reader.context.metadata.refreshed();
         Ok(match (chunks.index, chunks.address) {
             (Index::Single(chunk), address) => Arc::new(Single::new(
                 address,

@@ -59,7 +59,7 @@ impl Metadata {
     /// The metadata as the file holds it from now on, for a structure that outlives the request. A
     /// writer stores a structure before the one that leads to it: below a structure that was just
     /// read, no older block may be used.
-    pub(crate) fn from_now_on(&self) -> Arc<Self> {
+    pub(crate) fn refreshed(&self) -> Arc<Self> {
         let since = self.source.is_growing().then(Instant::now);
         self.copy(since, Effort::default())
     }
@@ -253,10 +253,10 @@ mod tests {
     fn what_hangs_on_what_was_just_read_is_not_from_before() {
         let all = metadata(true);
         assert_eq!((byte(&all), byte(&all)), (0, 0));
-        let later = all.from_now_on();
+        let later = all.refreshed();
         assert_eq!((byte(&later), byte(&later), byte(&all)), (1, 1, 1));
         let fixed = metadata(false);
-        assert_eq!((byte(&fixed), byte(&fixed.from_now_on())), (0, 0));
+        assert_eq!((byte(&fixed), byte(&fixed.refreshed())), (0, 0));
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl SharedMessages {
                 self.committed(kind, &mut cursor)?
             }
             (2, _) | (3, 2) => self.committed(kind, &mut cursor)?,
-            (3, 1) => self.from_heap(kind, cursor.take(HEAP_ID)?, at)?,
+            (3, 1) => self.on_heap(kind, cursor.take(HEAP_ID)?, at)?,
             (version, place) => {
                 let what = format!("version {version}, type {place}");
                 return Err(cursor.unsupported(&what));
@@ -109,7 +109,7 @@ impl SharedMessages {
     }
 
     /// The message of type `kind` with ID `id` on the heap that holds its type.
-    pub(crate) fn from_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
+    pub(crate) fn on_heap(&self, kind: u16, id: &[u8], at: u64) -> Result<Vec<u8>> {
         let holds = |index: &&Index| {
             index
                 .message_types
