@@ -34,7 +34,6 @@ mod turns;
 mod virtual_array;
 pub(crate) mod vlen;
 
-pub(crate) use allocation::Allocation;
 pub(crate) use bytes::Bytes;
 pub(crate) use cache::CacheSize;
 pub(crate) use cancel::{CancelToken, Canceller};
