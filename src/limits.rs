@@ -56,9 +56,6 @@ pub const FILTERS: usize = 32;
 /// Bytes that the filters of a pipeline may add to a chunk, besides an eighth of its length.
 pub const FILTER_OVERHEAD: usize = 64 << 10;
 
-/// Bytes of freed chunk buffers that are kept for the next chunks.
-pub const SPARE_BYTES: u64 = 16 << 20;
-
 /// Bytes of one filtered chunk, as stored and as decoded: the whole chunk is in memory while it
 /// is decoded. A chunk without filters is read in parts and may have any size.
 pub const CHUNK_BYTES: u64 = 1 << 30;
