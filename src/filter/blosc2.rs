@@ -6,6 +6,7 @@
 //! whose highest bit is set stands for a chunk of one special value. (Blosc's README_CFRAME_FORMAT.)
 
 mod b2nd;
+mod size;
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
@@ -13,6 +14,7 @@ use crate::filter::blosc::Chunk;
 use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 use b2nd::Boxes;
+use size::{int32, int64};
 
 /// What every frame begins with.
 const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
@@ -167,18 +169,6 @@ impl<'a> Frame<'a> {
 
 fn damaged() -> Error {
     Error::corrupt("Blosc2: damaged frame", None)
-}
-
-/// A big-endian i32 that is a size.
-fn int32(cursor: &mut Cursor<'_>) -> Result<usize> {
-    let number = i32::from_be_bytes(cursor.array()?);
-    usize::try_from(number).map_err(|_| cursor.corrupt("negative size"))
-}
-
-/// A big-endian i64 that is a size.
-fn int64(cursor: &mut Cursor<'_>) -> Result<usize> {
-    let number = i64::from_be_bytes(cursor.array()?);
-    usize::try_from(number).map_err(|_| cursor.corrupt("negative size"))
 }
 
 #[cfg(test)]

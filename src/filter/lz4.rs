@@ -1,8 +1,10 @@
 //! Filter 32004, LZ4: a header, then blocks of the LZ4 block format, each with its length; the same block
 //! format serves other filters.
 //!
-//! Blocks are decoded by the reference library: where matches overlap what they write, as in shuffled numbers
-//! that change slowly, it takes a fifth of the time of `lz4_flex` 0.14, which copies such byte by byte.
+//! Two crates, since each is slow at what the other does. Of blocks of floats, `lz4_flex` 0.14 takes
+//! twice the time of the reference library in `lz4`, and more where matches overlap what they write.
+//! Of frames (`asdf/compression/stream/codec.rs`), `lz4` takes 1.3 to 1.5 times the time of `lz4_flex`,
+//! and seven times where blocks are linked and do not compress.
 
 use crate::error::{Error, Result};
 use crate::filter::Length;

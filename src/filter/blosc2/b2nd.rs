@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::blosc::{Buffers, Chunk};
-use crate::filter::blosc2::{int32, int64};
+use crate::filter::blosc2::size::{int32, int64};
 use crate::limits;
 use crate::wire::Cursor;
 
