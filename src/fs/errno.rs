@@ -23,7 +23,7 @@ pub fn of(error: &Error) -> i32 {
 
 /// What a read is answered: `EOPNOTSUPP` is for what is known at open, a read's own failure is
 /// `EIO`.
-pub fn of_read(error: &Error) -> i32 {
+pub(super) fn of_read(error: &Error) -> i32 {
     match error {
         Error::Unsupported { .. } => Errno::EIO as i32,
         _ => of(error),

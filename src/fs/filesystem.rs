@@ -18,7 +18,7 @@ use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
 use crate::fs::inode::{self, Inode};
 use crate::fs::listing::{DOTS, Listable, Listed, Visit};
 use crate::fs::lock::lock;
-use crate::fs::mount::{Mount, Outdate};
+use crate::fs::mount::Mount;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::nodes;
 use crate::fs::opening::{open_source, opener, refuse_fine_list};
@@ -30,7 +30,6 @@ use crate::fs::views::fixed_inodes;
 use crate::fs::watch::Watch;
 use crate::fs::xattr;
 use crate::model::Container;
-use crate::source::changes::Changes;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
 use crate::wire::to_u64;
@@ -124,32 +123,6 @@ impl Filesystem {
         self.mount.generation()
     }
 
-    /// The numbers, counted or not, that stood for another state of the source; the root is one of
-    /// them.
-    pub fn outdated(&self) -> Vec<Ino> {
-        self.mount.outdated()
-    }
-
-    /// Has `outdate` called for all numbers of a state of the source, before the next one is shown.
-    pub(super) fn call_when_outdated(&self, outdate: Outdate) {
-        self.mount.call_when_outdated(outdate);
-    }
-
-    /// The kernel keeps no listing of the root from before the state `generation` of the source.
-    pub(super) fn set_relisted(&self, generation: u32) {
-        self.mount.set_relisted(generation);
-    }
-
-    /// Takes note of what the system tells of changes of the source.
-    pub(super) fn look(&self) {
-        self.mount.look();
-    }
-
-    /// What tells of changes of the source.
-    pub(super) fn changes(&self) -> Option<&Arc<Changes>> {
-        self.mount.changes()
-    }
-
     /// Has the node that answers for `ino` answer a request.
     pub(super) fn ask<T>(
         &self,
@@ -197,11 +170,6 @@ impl Filesystem {
     /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for anything else than a symbolic link.
     pub fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
         self.ask(ino, |node, target| node.readlink(target))
-    }
-
-    /// The directory that `ino`, a directory, is in.
-    pub fn parent(&self, ino: Ino) -> Result<Ino> {
-        Ok(self.mount.standing(ino)?.1.parent)
     }
 
     /// The names of the extended attributes, each with `user.`.
@@ -417,8 +385,8 @@ impl Filesystem {
     /// As `read`, for a reader that may go away: work that no other reader waits for is given up then.
     ///
     /// # Errors
-    /// As `read`; [`Error::unwanted`] once the cancel does not hold any more.
-    pub fn read_for(
+    /// As `read`; [`Error::unwanted`] once the read is cancelled.
+    pub(super) fn read_for(
         &self,
         handle: Handle,
         offset: u64,
@@ -434,7 +402,12 @@ impl Filesystem {
     ///
     /// # Errors
     /// As `read`.
-    pub fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
+    pub(super) fn read_now(
+        &self,
+        handle: Handle,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Bytes>> {
         let open = self.opened(handle)?;
         match self.file(&open)?.read_now(offset, length).transpose() {
             Some(read) => self.served(&open, read).map(Some),

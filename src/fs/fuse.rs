@@ -97,12 +97,14 @@ impl Unserved {
         let served = self.filesystem.0.set(filesystem);
         debug_assert!(served.is_ok());
         let watched = Arc::downgrade(&self.filesystem);
-        let changes = self.filesystem.changes().cloned();
+        let changes = self.filesystem.mount.changes().cloned();
         let filesystem = Arc::clone(&self.filesystem);
         drop(self.filesystem);
         let session = self.session.spawn().map_err(|error| failed(&error))?;
         let notifier = session.notifier();
-        filesystem.call_when_outdated(attributes_outdated(notifier.clone()));
+        filesystem
+            .mount
+            .call_when_outdated(attributes_outdated(notifier.clone()));
         drop(filesystem);
         thread::spawn(move || watch(&watched, changes.as_deref(), &notifier));
         Ok(Mounted { session })
@@ -133,15 +135,15 @@ fn watch(filesystem: &Weak<Late>, changes: Option<&Changes>, notifier: &Notifier
         let Some(filesystem) = filesystem.upgrade() else {
             return;
         };
-        filesystem.look();
+        filesystem.mount.look();
         let now = filesystem.generation();
         if now != seen {
             seen = now;
-            for ino in filesystem.outdated() {
+            for ino in filesystem.mount.outdated() {
                 let _ = notifier.inval_inode(INodeNo(ino), 0, 0);
             }
             if let Some(now) = now {
-                filesystem.set_relisted(now);
+                filesystem.mount.set_relisted(now);
             }
         }
         drop(filesystem);

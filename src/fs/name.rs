@@ -19,7 +19,7 @@ use crate::limits;
 use crate::wire::checksum::lookup3;
 
 /// The directory of views at the mount's root.
-pub const VIEWS: &[u8] = b".h5fs";
+pub(super) const VIEWS: &[u8] = b".h5fs";
 
 /// What a cut name ends in: `~` and 8 hex digits.
 const CUT_SUFFIX: usize = 9;
@@ -44,7 +44,7 @@ pub fn unescape(shown: &[u8], at_root: bool) -> Option<Vec<u8>> {
 }
 
 /// A shown name that has grown: cut where it is too long by now.
-pub fn clip(shown: Vec<u8>) -> Vec<u8> {
+pub(super) fn clip(shown: Vec<u8>) -> Vec<u8> {
     if shown.len() <= limits::NAME_BYTES {
         return shown;
     }
