@@ -14,7 +14,7 @@
 //! | `blocks`, `tree_text`, `status` | the nodes that stand in `.h5fs` once |
 //! | `node` | what every node answers: stat, open, list, lookup, extended attributes |
 //! | `mount`, `opening`, `faults` | the mounted file in its present state; damage that was met |
-//! | `mirror`, `trees` | directories of views; the table of the trees of views |
+//! | `view_group`, `trees` | directories of views; the table of the trees of views |
 //! | `namespace`, `other_files` | the file that a link becomes; other files that links lead to |
 //! | `file_state`, `indexes`, `watch` | a file in one of its states; paths of objects; changes |
 //! | `handle`, `listing`, `inodes`, `inode` | open files, directories and inode numbers |
@@ -41,7 +41,6 @@ mod inode;
 mod inodes;
 mod listing;
 mod lock;
-mod mirror;
 mod mount;
 mod namespace;
 mod node;
@@ -59,6 +58,7 @@ mod symlink;
 mod tree_text;
 mod trees;
 mod unread;
+mod view_group;
 mod view_nodes;
 mod views;
 mod walk;

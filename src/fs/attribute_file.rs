@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::file_state::FileState;
 use crate::fs::inode::NodeType;
-use crate::fs::mirror::{Mirror, Shown};
 use crate::fs::name;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::stat::{Entry, Kind};
+use crate::fs::view_group::{ViewEntry, ViewGroup};
 use crate::model::{Attribute, NodeId};
 use crate::view::text::Text;
 use crate::view::{View, attribute_file};
@@ -32,12 +32,12 @@ impl FsNode for AttributeFile {
     }
 }
 
-/// Counts a lookup of the attribute's file that `mirror`, the directory, shows as `shown`.
+/// Counts a lookup of the attribute's file that `group`, the directory, shows as `shown`.
 ///
 /// # Errors
 /// `NotFound` where there is no such attribute; as it cannot be read now.
-pub(super) fn enter(directory: &Target<'_>, mirror: &Mirror<'_>, name: &[u8]) -> Result<Entry> {
-    let (file, object) = (directory.file, mirror.object);
+pub(super) fn enter(directory: &Target<'_>, group: &ViewGroup<'_>, name: &[u8]) -> Result<Entry> {
+    let (file, object) = (directory.file, group.object);
     let mut is_missing = false;
     let text = file.attribute_text(object, name, || {
         let found = find(file, object, name);
@@ -48,7 +48,7 @@ pub(super) fn enter(directory: &Target<'_>, mirror: &Mirror<'_>, name: &[u8]) ->
         true => Some(text?),
         false => if_lasting(text)?,
     };
-    let shown = shown(mirror, name);
+    let shown = shown(group, name);
     let ino = directory.mount.inodes.enter(shown.ino, &shown.inode);
     let target = Target {
         ino,
@@ -58,11 +58,11 @@ pub(super) fn enter(directory: &Target<'_>, mirror: &Mirror<'_>, name: &[u8]) ->
     Ok(described(&target, text.as_ref()))
 }
 
-/// The attribute's file that `mirror` shows as `name`.
-pub(super) fn shown(mirror: &Mirror<'_>, name: &[u8]) -> Shown {
-    Shown {
-        ino: mirror.link_number(name),
-        inode: mirror.inode(NodeType::Attribute, mirror.object, name.to_vec()),
+/// The attribute's file that `group` shows as `name`.
+pub(super) fn shown(group: &ViewGroup<'_>, name: &[u8]) -> ViewEntry {
+    ViewEntry {
+        ino: group.link_number(name),
+        inode: group.inode(NodeType::Attribute, group.object, name.to_vec()),
         text: None,
     }
 }
@@ -94,7 +94,7 @@ fn find(file: &FileState, object: NodeId, shown: &[u8]) -> Result<Attribute> {
     let mut found = None;
     if name::is_cut(shown) {
         container.attributes(object, &mut |attribute| {
-            if Mirror::attribute_name(&attribute.name) != shown {
+            if ViewGroup::attribute_name(&attribute.name) != shown {
                 return ControlFlow::Continue(());
             }
             found = Some(attribute);

@@ -24,7 +24,7 @@ impl Filesystem {
     ) -> Result<()> {
         const PIECE: usize = 64 << 10;
         let found = self.resolve(path)?;
-        let (file, inode) = self.mount.standing(found.ino)?;
+        let (file, inode) = self.mount.find_inode(found.ino)?;
         if !matches!(inode.node_type, NodeType::Group | NodeType::Object) {
             return Err(Error::NotFound);
         }

@@ -65,11 +65,11 @@ pub(super) struct FileState {
     state: Option<Arc<OpenedState>>,
     watch: Option<Arc<Watch>>,
     index: Arc<FileIndex>,
-    kept: Arc<Kept>,
+    caches: Arc<Caches>,
 }
 
 /// What was worked out of a file and may be wanted again.
-struct Kept {
+struct Caches {
     readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
@@ -97,7 +97,7 @@ impl FileState {
             state: opened.state,
             watch: opened.watch.map(Arc::new),
             index,
-            kept: Arc::new(Kept {
+            caches: Arc::new(Caches {
                 readers: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
                 cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
@@ -129,10 +129,10 @@ impl FileState {
     /// may stay open for long.
     pub(super) fn retire(&self) {
         self.container.forget();
-        lock(&self.kept.readers).clear();
-        lock(&self.kept.variable_length).clear();
-        lock(&self.kept.cut_names).clear();
-        lock(&self.kept.attribute_texts).clear();
+        lock(&self.caches.readers).clear();
+        lock(&self.caches.variable_length).clear();
+        lock(&self.caches.cut_names).clear();
+        lock(&self.caches.attribute_texts).clear();
     }
 
     /// Whether a writer appends to it.
@@ -194,13 +194,13 @@ impl FileState {
     pub(super) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
         // Of a file that grows, a description that was read later may hold more.
         let is_right = |reader: &Reader| !self.is_growing() || Arc::ptr_eq(reader.array(), array);
-        if let Some(reader) = lock(&self.kept.readers).get(&node)
+        if let Some(reader) = lock(&self.caches.readers).get(&node)
             && is_right(reader)
         {
             return Ok(Arc::clone(reader));
         }
         let reader = Arc::new(Reader::new(&self.engine, Arc::clone(array))?);
-        let mut readers = lock(&self.kept.readers);
+        let mut readers = lock(&self.caches.readers);
         if let Some(kept) = readers.get(&node)
             && is_right(kept)
         {
@@ -229,13 +229,13 @@ impl FileState {
         node: NodeId,
         array: &Arc<Array>,
     ) -> Result<Arc<VariableLength>> {
-        if let Some(content) = lock(&self.kept.variable_length).get(&node) {
+        if let Some(content) = lock(&self.caches.variable_length).get(&node) {
             return Ok(Arc::clone(content));
         }
         let reader = self.reader(node, array)?;
         let content = VariableLength::new(reader, Arc::clone(&self.container))?;
         let content = Arc::new(content.ok_or(Error::NotFound)?);
-        let mut kept = lock(&self.kept.variable_length);
+        let mut kept = lock(&self.caches.variable_length);
         if let Some(content) = kept.get(&node) {
             return Ok(Arc::clone(content));
         }
@@ -254,13 +254,13 @@ impl FileState {
         render: impl FnOnce() -> Result<Text>,
     ) -> Result<Text> {
         let key: AttributeFile = (object, shown.into());
-        if let Some(text) = lock(&self.kept.attribute_texts).get(&key) {
+        if let Some(text) = lock(&self.caches.attribute_texts).get(&key) {
             return Ok(text.clone());
         }
         let text = render()?;
         if !self.is_growing() {
             let weight = text.own_bytes().saturating_add(to_u64(shown.len()));
-            let gone = lock(&self.kept.attribute_texts).put(key, text.clone(), weight);
+            let gone = lock(&self.caches.attribute_texts).put(key, text.clone(), weight);
             drop(gone);
         }
         Ok(text)
@@ -284,7 +284,7 @@ impl FileState {
             return Ok(name::unescape(shown, at_root));
         }
         let key: CutName = (group, shown.into());
-        if let Some(found) = lock(&self.kept.cut_names).get(&key) {
+        if let Some(found) = lock(&self.caches.cut_names).get(&key) {
             return Ok(found.as_deref().map(<[u8]>::to_vec));
         }
         let granted = *left;
@@ -298,7 +298,7 @@ impl FileState {
             .len()
             .saturating_add(found.as_ref().map_or(0, Vec::len));
         let kept = found.as_deref().map(Into::into);
-        lock(&self.kept.cut_names).put(key, kept, to_u64(weight));
+        lock(&self.caches.cut_names).put(key, kept, to_u64(weight));
         Ok(found)
     }
 

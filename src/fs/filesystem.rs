@@ -129,7 +129,7 @@ impl Filesystem {
         ino: Ino,
         answer: impl FnOnce(&dyn FsNode, &Target<'_>) -> Result<T>,
     ) -> Result<T> {
-        let (file, inode) = self.mount.standing(ino)?;
+        let (file, inode) = self.mount.find_inode(ino)?;
         let (file, _granted) = file.for_request();
         answer(nodes::of(&inode), &self.target(&file, ino, &inode))
     }
@@ -203,7 +203,7 @@ impl Filesystem {
     /// As the object itself or its list of attributes is damaged.
     pub fn examine(&self, ino: Ino, damaged: &mut dyn FnMut(&[u8], Error)) -> Result<()> {
         // No request of the kernel waits for it, so that it may look at as much as it needs.
-        let (file, inode) = self.mount.standing(ino)?;
+        let (file, inode) = self.mount.find_inode(ino)?;
         let target = self.target(&file, ino, &inode);
         nodes::of(&inode).examine(&target, damaged)
     }
@@ -213,7 +213,7 @@ impl Filesystem {
     /// # Errors
     /// As it is known before reading that its content cannot be served.
     pub fn open_file(&self, ino: Ino) -> Result<Opened> {
-        let (file, inode) = self.mount.standing(ino)?;
+        let (file, inode) = self.mount.find_inode(ino)?;
         let view = self.content(&file, ino, &inode)?;
         let caching = match view.length() {
             _ if file.is_growing() => Caching::Never,
@@ -235,7 +235,7 @@ impl Filesystem {
     /// Opens a directory.
     pub fn opendir(&self, ino: Ino) -> Result<Opened> {
         let mount = &self.mount;
-        let (file, inode) = mount.standing(ino)?;
+        let (file, inode) = mount.find_inode(ino)?;
         let node = nodes::of(&inode);
         if node.kind() != Kind::Directory {
             return Err(refusal(Errno::ENOTDIR, "opendir"));

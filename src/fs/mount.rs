@@ -290,7 +290,7 @@ impl Mount {
     }
 
     /// What a number stands for, and in which file.
-    pub(super) fn standing(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
+    pub(super) fn find_inode(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
         self.look();
         let source = self.shown()?;
         let inode = self.inode(&source, ino)?;
@@ -320,7 +320,7 @@ impl Mount {
 
     /// What `.` or `..` is listed as, which is not counted.
     pub(super) fn dot(&self, ino: u64) -> Listable {
-        match self.standing(ino) {
+        match self.find_inode(ino) {
             Ok((file, _)) => {
                 let entry = self.fixed(&file, ino, Kind::Directory);
                 Listable::Uncounted(entry.kept_if(false))

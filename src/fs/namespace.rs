@@ -17,7 +17,7 @@ use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType, SOURCE};
 use crate::fs::inodes::Inodes;
-use crate::fs::other_files::{self, OtherFiles, Place};
+use crate::fs::other_files::{self, OtherFiles, ShownAt};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
@@ -31,7 +31,7 @@ pub(super) struct Namespace<'a> {
 }
 
 /// A name in a directory, and what stands there.
-pub(super) struct Found {
+pub(super) struct LinkEntry {
     /// The number it has unless another link has the same hash.
     pub(super) ino: u64,
     pub(super) inode: Inode,
@@ -175,7 +175,7 @@ impl Directory<'_> {
     }
 
     /// What stands under the shown name.
-    pub(super) fn find(&self, shown: &[u8]) -> Result<Found> {
+    pub(super) fn find(&self, shown: &[u8]) -> Result<LinkEntry> {
         if shown.len() > limits::NAME_BYTES {
             return Err(refusal(Errno::ENAMETOOLONG, "name"));
         }
@@ -191,7 +191,7 @@ impl Directory<'_> {
     }
 
     /// What a link of this group is in the mount.
-    pub(super) fn show(&self, link: Link) -> Found {
+    pub(super) fn show(&self, link: Link) -> LinkEntry {
         let shown = self.shown(&link);
         let tree = self.space.file.tree;
         let mut object = None;
@@ -221,7 +221,7 @@ impl Directory<'_> {
             }
             _ => inode::of_node(self.space.file.generation, tree, node),
         };
-        Found {
+        LinkEntry {
             ino,
             inode: self.inode(node_type, node, &shown),
             object,
@@ -237,8 +237,8 @@ impl Directory<'_> {
             && let Some(place) = self.space.others.place(self.space.file, file)
         {
             let place = match &place {
-                Place::Root => b"",
-                Place::Other(file) => &file[..],
+                ShownAt::Root => b"",
+                ShownAt::Other(file) => &file[..],
             };
             let name = [shown, b"/", place].concat();
             return inode::of_link(generation, tree, self.group, &name);
@@ -283,12 +283,12 @@ impl Directory<'_> {
     }
 
     /// The way from here to what `names`, as shown, lead to from the root of another file.
-    fn outward(&self, place: &Place, names: impl Iterator<Item = Vec<u8>>) -> Option<Vec<u8>> {
+    fn outward(&self, place: &ShownAt, names: impl Iterator<Item = Vec<u8>>) -> Option<Vec<u8>> {
         let mut from = way_to(&self.space.file.shown);
         from.extend_from_slice(self.path()?);
         let mut to = match place {
-            Place::Root => Vec::new(),
-            Place::Other(shown) => way_to(shown),
+            ShownAt::Root => Vec::new(),
+            ShownAt::Other(shown) => way_to(shown),
         };
         to.extend(names.map(Into::into));
         Some(symlink::relative(&from, &to))
@@ -321,7 +321,7 @@ impl Directory<'_> {
             LinkTarget::External { file, path } => {
                 match self.space.others.place(self.space.file, file) {
                     Some(place) => {
-                        let names = symlink::components(path, place == Place::Root);
+                        let names = symlink::components(path, place == ShownAt::Root);
                         self.outward(&place, names)
                     }
                     None => Some(symlink::outside(file, path)),
@@ -339,7 +339,7 @@ impl Directory<'_> {
                 let names = self.space.file.container.names(target)?;
                 match self.space.others.place(self.space.file, file) {
                     Some(place) => {
-                        let names = symlink::escaped(&names, place == Place::Root);
+                        let names = symlink::escaped(&names, place == ShownAt::Root);
                         self.outward(&place, names)
                     }
                     None => {

@@ -53,7 +53,7 @@ pub(super) type Opener =
 
 /// Where the file that a link names is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ShownAt {
     /// It is the source.
     Root,
     /// Its own directory, by its shown name.
@@ -65,7 +65,7 @@ pub(super) enum OtherName {
     /// The file.
     File(Arc<FileState>),
     /// Another name of the file that is shown there.
-    Spelling(Place),
+    Spelling(ShownAt),
 }
 
 /// All other files of a mount.
@@ -81,9 +81,9 @@ struct State {
     generation: u32,
     /// Shown names, as they were met.
     met: Vec<Box<[u8]>>,
-    names: HashMap<Box<[u8]>, Known>,
+    names: HashMap<Box<[u8]>, NamedFile>,
     /// The files of the trees from [`FIRST_FILE`] on; `None` where a tree has ended.
-    files: Vec<Option<Box<Numbered>>>,
+    files: Vec<Option<Box<FileTree>>>,
     search: Search,
     /// The trees that have ended, the one that did first at the front.
     ended: VecDeque<Tree>,
@@ -99,7 +99,7 @@ struct Search {
 }
 
 /// A file that a link led to.
-struct Known {
+struct NamedFile {
     /// Its name as the source would call it.
     name: Vec<u8>,
     /// The tree it was last seen as.
@@ -109,7 +109,7 @@ struct Known {
 }
 
 /// A file that has been open.
-struct Numbered {
+struct FileTree {
     shown: Box<[u8]>,
     /// Watched as long as the kernel may keep what was read of it, open or not.
     state: Arc<OpenedState>,
@@ -134,13 +134,13 @@ impl State {
     }
 
     /// The file shown as `shown`; `None` where too many are known.
-    fn know(&mut self, shown: &[u8], name: &[u8]) -> Option<&mut Known> {
+    fn know(&mut self, shown: &[u8], name: &[u8]) -> Option<&mut NamedFile> {
         if !self.names.contains_key(shown) {
             if self.met.len() >= limits::MOUNTED_FILES {
                 return None;
             }
             self.met.push(shown.into());
-            let known = Known {
+            let known = NamedFile {
                 name: name.to_vec(),
                 tree: None,
                 failed: None,
@@ -181,11 +181,11 @@ impl State {
         files.map(|(_, live)| live.container.weight()).sum()
     }
 
-    fn file(&mut self, tree: Tree) -> Option<&mut Numbered> {
+    fn file(&mut self, tree: Tree) -> Option<&mut FileTree> {
         self.place(tree)?.as_deref_mut()
     }
 
-    fn place(&mut self, tree: Tree) -> Option<&mut Option<Box<Numbered>>> {
+    fn place(&mut self, tree: Tree) -> Option<&mut Option<Box<FileTree>>> {
         let place = tree.checked_sub(FIRST_FILE)?;
         self.files.get_mut(usize::from(place))
     }
@@ -245,7 +245,7 @@ impl State {
         let tree = self.unused(inodes).ok_or_else(too_many)?;
         if let Some(place) = self.place(tree) {
             let (shown, state) = (shown.into(), Arc::clone(state));
-            *place = Some(Box::new(Numbered {
+            *place = Some(Box::new(FileTree {
                 shown,
                 state,
                 audience,
@@ -291,9 +291,9 @@ impl OtherFiles {
 
     /// Where the file that `live` calls `name` is shown; `None` where there is none, or it may not
     /// be opened.
-    pub(super) fn place(&self, live: &FileState, name: &[u8]) -> Option<Place> {
+    pub(super) fn place(&self, live: &FileState, name: &[u8]) -> Option<ShownAt> {
         let path = match live.neighbours.locate(name) {
-            Ok(Some(located)) if located.real == self.source => return Some(Place::Root),
+            Ok(Some(located)) if located.real == self.source => return Some(ShownAt::Root),
             Ok(Some(located)) => located.path,
             // Why it cannot be opened is told where it stands.
             Err(Unopened::Failed(path, _)) => path.canonicalize().unwrap_or(path),
@@ -305,7 +305,7 @@ impl OtherFiles {
         if state.generation == live.generation {
             state.know(&shown, &name);
         }
-        Some(Place::Other(shown))
+        Some(ShownAt::Other(shown))
     }
 
     /// The shown name at `position` of the listing.
@@ -342,17 +342,17 @@ impl OtherFiles {
 
     /// The place of a file that is known under another name. Of one that no link has named, nothing
     /// is told.
-    fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<Place> {
+    fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<ShownAt> {
         let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
         let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
             return Err(Error::NotFound);
         };
         if located.real == self.source {
-            return Ok(Place::Root);
+            return Ok(ShownAt::Root);
         }
         let own = name::escape(&source.neighbours.name_of(&located.path), false);
         match own != shown && lock(&self.state).names.contains_key(&own[..]) {
-            true => Ok(Place::Other(own)),
+            true => Ok(ShownAt::Other(own)),
             false => Err(Error::NotFound),
         }
     }
@@ -410,14 +410,14 @@ impl OtherFiles {
         let located = located.map_err(Unopened::error)?;
         let located = located.ok_or(Error::NotFound)?;
         if located.real == self.source {
-            return Ok(OtherName::Spelling(Place::Root));
+            return Ok(OtherName::Spelling(ShownAt::Root));
         }
         let name = source.neighbours.name_of(&located.path);
         let own = name::escape(&name, false);
         if own != shown {
             // It was named before it became a symbolic link, or while that could not be told.
             lock(&self.state).know(&own, &name);
-            return Ok(OtherName::Spelling(Place::Other(own)));
+            return Ok(OtherName::Spelling(ShownAt::Other(own)));
         }
         let watch = Watch::over(&located.path, located.file);
         let audience = located.audience;

@@ -4,9 +4,9 @@ use crate::error::Result;
 use crate::fs::errno::stale;
 use crate::fs::inode::{self, Inode, NodeType};
 use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
-use crate::fs::namespace::Found;
+use crate::fs::namespace::LinkEntry;
 use crate::fs::node::{FsNode, Target};
-use crate::fs::other_files::{OtherName, Place};
+use crate::fs::other_files::{OtherName, ShownAt};
 use crate::fs::source_tree;
 use crate::fs::stat::{Entry, Kind};
 use crate::model::LinkTarget;
@@ -37,7 +37,7 @@ impl FsNode for OtherFilesDirectory {
             OtherName::File(file) => {
                 let (file, _granted) = file.for_request();
                 let root = file.container.root();
-                let found = Found {
+                let found = LinkEntry {
                     ino: inode::of_node(file.generation, file.tree, root),
                     inode: inode(NodeType::Group, file.tree, root),
                     object: Some(file.container.node(root)),
@@ -112,9 +112,9 @@ impl FsNode for Spelling {
 }
 
 /// The text of a link from one spelling of another file's name to its own.
-fn text(place: &Place) -> Vec<u8> {
+fn text(place: &ShownAt) -> Vec<u8> {
     match place {
-        Place::Root => b"../..".to_vec(),
-        Place::Other(shown) => shown.clone(),
+        ShownAt::Root => b"../..".to_vec(),
+        ShownAt::Other(shown) => shown.clone(),
     }
 }

@@ -9,12 +9,12 @@ use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType};
-use crate::fs::mirror::Mirror;
 use crate::fs::name;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::trees::view_tree::refuse_unread;
+use crate::fs::view_group::ViewGroup;
 use crate::limits;
 use crate::model::Node;
 use crate::model::selection::{Selector, split};
@@ -88,9 +88,9 @@ fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)>
     if shown.len() > limits::NAME_BYTES {
         return Err(refusal(Errno::ENAMETOOLONG, "name"));
     }
-    let mirror = Mirror::new(target.space(), target.inode.tree, target.inode.node);
-    let named = match &mirror {
-        Some(mirror) => mirror.object_name(shown).ok_or(Error::NotFound)?,
+    let in_views = ViewGroup::new(target.space(), target.inode.tree, target.inode.node);
+    let named = match &in_views {
+        Some(group) => group.object_name(shown).ok_or(Error::NotFound)?,
         None => shown.to_vec(),
     };
     let directory = target.directory();
@@ -112,7 +112,7 @@ fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)>
         match select(target.file, &node, &selector) {
             Err(Error::NotFound) => {}
             Err(error) => return Err(error),
-            Ok(elements) if mirror.is_some() => {
+            Ok(elements) if in_views.is_some() => {
                 let npy = Npy::new(elements)?.ok_or(Error::NotFound)?;
                 return Ok((Box::new(npy), node));
             }

@@ -12,7 +12,7 @@ use crate::fs::inode::{self, NodeType};
 use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
 use crate::fs::mount::Mount;
 use crate::fs::name;
-use crate::fs::namespace::{Directory, Found};
+use crate::fs::namespace::{Directory, LinkEntry};
 use crate::fs::node::{Damaged, Described, Facts, FsNode, Target};
 use crate::fs::object::{self, Stored};
 use crate::fs::selection;
@@ -208,7 +208,7 @@ fn kind_of(node_type: NodeType) -> Kind {
 pub(super) fn enter(
     mount: &Mount,
     directory: &Directory<'_>,
-    found: &Found,
+    found: &LinkEntry,
     at_any_cost: bool,
 ) -> Result<Entry> {
     refuse_unread(mount, directory.space.file, found)?;
@@ -224,7 +224,7 @@ pub(super) fn enter(
     described.inspect_err(|_| mount.inodes.forget(ino, 1))
 }
 
-fn refuse_unread(mount: &Mount, file: &Arc<FileState>, found: &Found) -> Result<()> {
+fn refuse_unread(mount: &Mount, file: &Arc<FileState>, found: &LinkEntry) -> Result<()> {
     match &found.object {
         Some(Err(error)) if error.is_passing() => {
             mount.note(file, found.ino, &found.inode, error);
@@ -237,7 +237,7 @@ fn refuse_unread(mount: &Mount, file: &Arc<FileState>, found: &Found) -> Result<
 fn describe(
     target: &Target<'_>,
     directory: &Directory<'_>,
-    found: &Found,
+    found: &LinkEntry,
     at_any_cost: bool,
 ) -> Result<Entry> {
     match &found.object {

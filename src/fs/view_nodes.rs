@@ -12,7 +12,6 @@ use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, NodeType};
 use crate::fs::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit};
-use crate::fs::mirror::{Mirror, Shown};
 use crate::fs::mount::Mount;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
@@ -20,6 +19,7 @@ use crate::fs::selection;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{Size, Subject};
+use crate::fs::view_group::{ViewEntry, ViewGroup};
 use crate::limits;
 use crate::memory::distinct::keep_first_of_each;
 use crate::model::Node;
@@ -50,12 +50,12 @@ impl FsNode for ViewDirectory {
     }
 
     fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
-        let mirror = mirror(target)?;
-        if mirror.tree.of_attributes && name.starts_with(b"@") {
-            return attribute_file::enter(target, &mirror, name);
+        let group = view_group(target)?;
+        if group.tree.of_attributes && name.starts_with(b"@") {
+            return attribute_file::enter(target, &group, name);
         }
-        match mirror.find(name) {
-            Err(Error::NotFound) if mirror.tree.has_selections => selection::enter(target, name),
+        match group.find(name) {
+            Err(Error::NotFound) if group.tree.has_selections => selection::enter(target, name),
             found => enter(target.mount, target.file, &found?),
         }
     }
@@ -111,7 +111,7 @@ impl FsNode for ViewLink {
     }
 
     fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
-        let shown = mirror(target)?.find(&target.inode.name)?;
+        let shown = view_group(target)?.find(&target.inode.name)?;
         let text = shown.text.ok_or(Error::NotFound)?;
         match text.len() <= limits::SYMLINK_BYTES {
             true => Ok(text),
@@ -128,13 +128,13 @@ fn modified_as(entry: Entry, node: &Node) -> Entry {
 }
 
 /// The directory that the target is, or is in.
-fn mirror<'a>(target: &Target<'a>) -> Result<Mirror<'a>> {
-    let mirror = Mirror::new(target.space(), target.inode.tree, target.inode.node);
-    mirror.ok_or(Error::NotFound)
+fn view_group<'a>(target: &Target<'a>) -> Result<ViewGroup<'a>> {
+    let group = ViewGroup::new(target.space(), target.inode.tree, target.inode.node);
+    group.ok_or(Error::NotFound)
 }
 
 /// Counts a lookup of what a directory shows, which is no attribute, and describes it.
-fn enter(mount: &Mount, file: &Arc<FileState>, shown: &Shown) -> Result<Entry> {
+fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<Entry> {
     let ino = mount.inodes.enter(shown.ino, &shown.inode);
     let target = Target {
         mount,
@@ -151,7 +151,7 @@ fn enter(mount: &Mount, file: &Arc<FileState>, shown: &Shown) -> Result<Entry> {
     described.inspect_err(|_| mount.inodes.forget(ino, 1))
 }
 
-fn kind_of(shown: &Shown) -> Kind {
+fn kind_of(shown: &ViewEntry) -> Kind {
     match shown.inode.node_type {
         NodeType::ViewDirectory | NodeType::Unreadable => Kind::Directory,
         NodeType::ViewLink => Kind::Symlink,
@@ -160,7 +160,7 @@ fn kind_of(shown: &Shown) -> Kind {
 }
 
 /// What a listing of `directory` tells of `shown`: nothing of what is costly.
-fn listable(directory: &Target<'_>, shown: &Shown) -> Listable {
+fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
     let mount = directory.mount;
     let kind = kind_of(shown);
     if matches!(
@@ -186,9 +186,9 @@ fn viewed_path(target: &Target<'_>, node: &Node) -> Result<Vec<u8>> {
     if node.id == file.container.root() {
         return Ok(b"/".to_vec());
     }
-    let group = inode::node_of(file.generation, inode.parent);
-    let mirror = Mirror::new(target.space(), inode.tree, group).ok_or(Error::NotFound)?;
-    let found = mirror.found(&inode.name)?;
+    let parent = inode::node_of(file.generation, inode.parent);
+    let group = ViewGroup::new(target.space(), inode.tree, parent).ok_or(Error::NotFound)?;
+    let found = group.found(&inode.name)?;
     match target.space().file_path(&found.inode, node.link_count) {
         Some(path) => Ok(path),
         // A deep one has none; any may lack it that could not be found.
@@ -209,8 +209,8 @@ fn list(
     visit: &mut Visit<'_>,
 ) -> Result<()> {
     let (mount, container) = (target.mount, &*target.file.container);
-    let mirror = mirror(target)?;
-    let attributes = listing.attributes(first == DOTS, || attribute_names(&mirror));
+    let group = view_group(target)?;
+    let attributes = listing.attributes(first == DOTS, || attribute_names(&group));
     if attributes.is_passing() {
         mount.mark_unsure(target.ino, listing);
     }
@@ -224,7 +224,7 @@ fn list(
         at += 1;
         if show(
             target,
-            &attribute_file::shown(&mirror, name),
+            &attribute_file::shown(&group, name),
             at + DOTS,
             visit,
         ) {
@@ -232,7 +232,7 @@ fn list(
         }
     }
     let mut is_any = at + DOTS > first;
-    let is_of_group = match mirror.is_of_group() {
+    let is_of_group = match group.is_of_group() {
         Err(_) if is_any => return Ok(()),
         found => found?,
     };
@@ -248,7 +248,7 @@ fn list(
         target.file.effort.renew();
         let (position, form) = ((at - count) / 2, (at - count) % 2);
         let fetched = match is_of_group {
-            true => listing.link(container, mirror.object, position),
+            true => listing.link(container, group.object, position),
             false => Ok(None),
         };
         let (link, behind) = match fetched {
@@ -258,9 +258,9 @@ fn list(
             Err(error) => return Err(error),
         };
         let found = target.directory().show(link);
-        let forms = mirror.forms(&found).unwrap_or_else(|_| {
+        let forms = group.forms(&found).unwrap_or_else(|_| {
             mount.mark_unsure(target.ino, listing);
-            vec![mirror.unread(&found)]
+            vec![group.unread(&found)]
         });
         let ahead = forms.len();
         for (place, shown) in forms.iter().enumerate().skip(usize::from(form > 0)) {
@@ -283,7 +283,7 @@ fn list(
 }
 
 /// Hands `shown`, of `directory`, to `visit`; whether there was no room.
-fn show(directory: &Target<'_>, shown: &Shown, next: u64, visit: &mut Visit<'_>) -> bool {
+fn show(directory: &Target<'_>, shown: &ViewEntry, next: u64, visit: &mut Visit<'_>) -> bool {
     let listed = Listed {
         name: &shown.inode.name,
         ino: shown.ino,
@@ -293,15 +293,15 @@ fn show(directory: &Target<'_>, shown: &Shown, next: u64, visit: &mut Visit<'_>)
     visit(&listed, next)
 }
 
-fn attribute_names(mirror: &Mirror<'_>) -> AttributeNames {
+fn attribute_names(group: &ViewGroup<'_>) -> AttributeNames {
     let mut found = AttributeNames::default();
-    if mirror.tree.of_attributes {
+    if group.tree.of_attributes {
         let names = &mut found.names;
-        let listed = mirror
+        let listed = group
             .file
             .container
-            .attributes(mirror.object, &mut |attribute| {
-                names.push(Mirror::attribute_name(&attribute.name));
+            .attributes(group.object, &mut |attribute| {
+                names.push(ViewGroup::attribute_name(&attribute.name));
                 ControlFlow::Continue(())
             });
         keep_first_of_each(names, |name| name);

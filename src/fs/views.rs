@@ -159,7 +159,7 @@ fn in_trees(
 
 /// What `stat` tells of it, which is not counted as it always stays.
 fn stat(mount: &Mount, row: &Row) -> Result<Entry> {
-    let (file, inode) = mount.standing(row.ino)?;
+    let (file, inode) = mount.find_inode(row.ino)?;
     let (file, _granted) = file.for_request();
     let target = Target {
         mount,

@@ -71,7 +71,10 @@ fn other_files_are_mounted_in_turn() {
     assert_eq!(list(&fs, group.ino)[2].1, part.ino);
     let external = fs.resolve(b".h5fs/external").unwrap();
     let root = fs.resolve(b"g/part").unwrap();
-    assert_eq!(fs.mount.standing(root.ino).unwrap().1.parent, external.ino);
+    assert_eq!(
+        fs.mount.find_inode(root.ino).unwrap().1.parent,
+        external.ino
+    );
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn directories_stand_in_one_place() {
     assert_eq!((here.attributes.kind, here.ino), (Kind::File, there.ino));
     let views = fs.resolve(b".h5fs").unwrap();
     let tree = fs.resolve(b".h5fs/npy").unwrap();
-    assert_eq!(fs.mount.standing(tree.ino).unwrap().1.parent, views.ino);
+    assert_eq!(fs.mount.find_inode(tree.ino).unwrap().1.parent, views.ino);
     let group = fs.resolve(b".h5fs/npy/g").unwrap();
     assert_eq!(list(&fs, group.ino)[1].1, tree.ino);
 }

@@ -17,7 +17,7 @@ use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType, Tree};
-use crate::fs::namespace::{Directory, Found, Namespace};
+use crate::fs::namespace::{Directory, LinkEntry, Namespace};
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{ViewTree, files};
 use crate::fs::{name, symlink};
@@ -26,7 +26,7 @@ use crate::model::paths::{resolve, resolve_names};
 use crate::model::{LinkTarget, Node, NodeId, NodeKind};
 
 /// A directory of a tree of views.
-pub(super) struct Mirror<'a> {
+pub(super) struct ViewGroup<'a> {
     pub(super) file: &'a Arc<FileState>,
     pub(super) tree: &'static ViewTree,
     /// The tree's number.
@@ -45,7 +45,7 @@ struct Way {
 }
 
 /// What stands under a name in such a directory.
-pub(super) struct Shown {
+pub(super) struct ViewEntry {
     /// The number it has unless something else has the same hash.
     pub(super) ino: u64,
     pub(super) inode: Inode,
@@ -53,11 +53,11 @@ pub(super) struct Shown {
     pub(super) text: Option<Vec<u8>>,
 }
 
-impl<'a> Mirror<'a> {
+impl<'a> ViewGroup<'a> {
     /// The directory of `object` in the tree whose directories, or files, have numbers of `number`.
     pub(super) fn new(space: Namespace<'a>, number: Tree, object: NodeId) -> Option<Self> {
         let tree = trees::of_number(number)?;
-        Some(Mirror {
+        Some(ViewGroup {
             file: space.file,
             tree,
             number: tree.number,
@@ -89,7 +89,7 @@ impl<'a> Mirror<'a> {
     }
 
     /// What stands under `shown`.
-    pub(super) fn find(&self, shown: &[u8]) -> Result<Shown> {
+    pub(super) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
         let found = self.found(shown)?;
         let mut forms = self.forms(&found)?.into_iter();
         let form = forms.find(|form| *form.inode.name == *shown);
@@ -97,7 +97,7 @@ impl<'a> Mirror<'a> {
     }
 
     /// What stands in the source's tree for what `shown` is a view of.
-    pub(super) fn found(&self, shown: &[u8]) -> Result<Found> {
+    pub(super) fn found(&self, shown: &[u8]) -> Result<LinkEntry> {
         if shown.len() > limits::NAME_BYTES {
             return Err(refusal(Errno::ENAMETOOLONG, "name"));
         }
@@ -115,12 +115,12 @@ impl<'a> Mirror<'a> {
         Err(Error::NotFound)
     }
 
-    fn is_name_of(&self, shown: &[u8], found: &Found) -> bool {
+    fn is_name_of(&self, shown: &[u8], found: &LinkEntry) -> bool {
         let name = &*found.inode.name;
         self.file_name(name) == shown || self.directory_name(name) == shown
     }
 
-    fn find_cut(&self, shown: &[u8]) -> Result<Found> {
+    fn find_cut(&self, shown: &[u8]) -> Result<LinkEntry> {
         let mut links = self.file.container.links(self.object)?;
         let mut left = limits::CUT_NAME_LINKS;
         while let Some(link) = links.next()? {
@@ -180,7 +180,7 @@ impl<'a> Mirror<'a> {
     ///
     /// # Errors
     /// As the object cannot be read now.
-    pub(super) fn forms(&self, found: &Found) -> Result<Vec<Shown>> {
+    pub(super) fn forms(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
         let Some(node) = self.target(found)? else {
             return Ok(Vec::new());
         };
@@ -218,9 +218,9 @@ impl<'a> Mirror<'a> {
     }
 
     /// What is listed for what stands in the source's tree and cannot be read now.
-    pub(super) fn unread(&self, found: &Found) -> Shown {
+    pub(super) fn unread(&self, found: &LinkEntry) -> ViewEntry {
         let shown = self.directory_name(&found.inode.name);
-        Shown {
+        ViewEntry {
             ino: self.link_number(&shown),
             inode: self.inode(NodeType::Unreadable, self.object, shown),
             text: None,
@@ -228,7 +228,7 @@ impl<'a> Mirror<'a> {
     }
 
     /// The object that a link leads to, in this file.
-    fn target(&self, found: &Found) -> Result<Option<Arc<Node>>> {
+    fn target(&self, found: &LinkEntry) -> Result<Option<Arc<Node>>> {
         let container = &*self.file.container;
         let id = match (&found.target, &found.object) {
             (_, Some(node)) => return if_lasting(node.clone()),
@@ -258,7 +258,7 @@ impl<'a> Mirror<'a> {
         node: &Node,
         shown: Vec<u8>,
         text: Option<Vec<u8>>,
-    ) -> Shown {
+    ) -> ViewEntry {
         let (ino, node_type, node) = match (&text, node_type) {
             (Some(_), _) => {
                 let ino = self.link_number(&shown);
@@ -270,7 +270,7 @@ impl<'a> Mirror<'a> {
             }
             (None, _) => (self.number_of(self.number, node.id), node_type, node.id),
         };
-        Shown {
+        ViewEntry {
             ino,
             inode: self.inode(node_type, node, shown),
             text,
@@ -293,7 +293,7 @@ impl<'a> Mirror<'a> {
 
     /// The text of the symbolic link that stands here for a directory, where that stands elsewhere;
     /// `None` inside where it stands here, and outside where no link can lead there.
-    fn elsewhere(&self, node: &Node, found: &Found) -> Option<Option<Vec<u8>>> {
+    fn elsewhere(&self, node: &Node, found: &LinkEntry) -> Option<Option<Vec<u8>>> {
         let place = match node.kind {
             NodeKind::Group if found.inode.node_type == NodeType::Group => None,
             NodeKind::Group => Some(self.way_to(node.id)?),
