@@ -6,19 +6,19 @@
 //! | file | what |
 //! |---|---|
 //! | `fuse`, `workers` | unpack, call, reply; the order in which requests are answered |
-//! | `filesystem`, `walk`, `document` | each request as a method; handles |
+//! | `filesystem`, `walk`, `document`, `unread` | each request as a method; paths; documents |
 //! | `nodes` | the table: the node that answers for each type of inode |
 //! | `views` | the directory `.h5fs` and the table of what stands in it |
-//! | `source_tree`, `selection`, `other_nodes` | the nodes of files: objects, links, parts of arrays |
+//! | `source_tree`, `selection`, `other_nodes` | the nodes of objects, links, parts of arrays |
 //! | `view_nodes`, `attribute_file` | the nodes of the trees of views |
 //! | `blocks`, `tree_text`, `status` | the nodes that stand in `.h5fs` once |
-//! | `node` | what every node answers: stat, open, list, lookup, extended attributes |
+//! | `node`, `object`, `xattr` | what every node answers: stat, open, list, lookup, attributes |
 //! | `mount`, `opening`, `faults` | the mounted file in its present state; damage that was met |
 //! | `view_group`, `trees` | directories of views; the table of the trees of views |
-//! | `namespace`, `other_files` | the file that a link becomes; other files that links lead to |
+//! | `namespace`, `other_files`, `handle` | links as names; other files; what is open |
 //! | `file_state`, `indexes`, `watch` | a file in one of its states; paths of objects; changes |
-//! | `handle`, `listing`, `inodes`, `inode` | open files, directories and inode numbers |
-//! | `stat`, `name`, `symlink`, `errno` | answers, names, texts of links |
+//! | `listing`, `inodes`, `inode` | places in a listing; inode numbers, and what they stand for |
+//! | `stat`, `options`, `name`, `symlink`, `errno`, `lock` | answers, names, texts of links |
 
 pub mod errno;
 pub mod fuse;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Tells work whether it is cancelled; the default one never is.
 #[derive(Debug, Clone, Default)]
-pub struct CancelToken {
+pub(crate) struct CancelToken {
     made: Option<(Arc<AtomicU64>, u64)>,
 }
 
@@ -36,7 +36,7 @@ impl Drop for Canceller {
 
 impl CancelToken {
     /// Whether it was cancelled.
-    pub fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         let made = self.made.as_ref();
         made.is_some_and(|(current, made)| current.load(Ordering::Relaxed) != *made)
     }

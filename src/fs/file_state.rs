@@ -125,8 +125,8 @@ impl FileState {
         FileState::new(self.generation, self.tree, opened, engine, index)
     }
 
-    /// Lets go of what is kept to be found again: another state is shown now, and a file of this one
-    /// may stay open for long.
+    /// Lets go of what is kept to be found again: another state is shown now, and a file of this
+    /// one may stay open for long.
     pub(super) fn retire(&self) {
         self.container.forget();
         lock(&self.caches.readers).clear();

@@ -382,7 +382,8 @@ impl Filesystem {
         self.read_for(handle, offset, length, &CancelToken::default())
     }
 
-    /// As `read`, for a reader that may go away: work that no other reader waits for is given up then.
+    /// As `read`, for a reader that may go away: work that no other reader waits for is given up
+    /// then.
     ///
     /// # Errors
     /// As `read`; [`Error::unwanted`] once the read is cancelled.

@@ -43,8 +43,8 @@ pub(super) enum Listable {
     Unknown(Kind),
 }
 
-/// Takes an entry of a listing, and the position behind it. Once there is no room, it answers `true`
-/// and has not taken the entry.
+/// Takes an entry of a listing, and the position behind it. Once there is no room, it answers
+/// `true` and has not taken the entry.
 pub(super) type Visit<'v> = dyn FnMut(&Listed<'_>, u64) -> bool + 'v;
 
 /// What an open directory keeps of its listing.

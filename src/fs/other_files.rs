@@ -4,10 +4,9 @@
 //! as one name. That path has no symbolic links in it, so a file is mounted in one place however
 //! its links are spelled, and links that lead round in circles end; a link back to the source leads
 //! to the root of the mount. Only a file that a symbolic link in another directory leads to is
-//! mounted under the link's path, as what it names is sought there.
-//! A file is there once a link of the source, or of a file so reached, has named it. Where no request
-//! has looked at that link yet, the links are searched, within limits: a program may have kept the
-//! path from an earlier mount.
+//! mounted under the link's path, as what it names is sought there. A file is there once a link of
+//! the source, or of a file so reached, has named it. Where no request has looked at that link yet,
+//! the links are searched, within limits: a program may have kept the path from an earlier mount.
 //!
 //! A file is opened when something is looked up in it, and some stay open. One that changes gets a
 //! tree of its own then: what was found in the old one is stale. One that a writer appends to keeps
@@ -357,8 +356,8 @@ impl OtherFiles {
         }
     }
 
-    /// Looks at the links that no request has looked at, of the source and then of the files that are
-    /// known, until `is_found`.
+    /// Looks at the links that no request has looked at, of the source and then of the files that
+    /// are known, until `is_found`.
     ///
     /// # Errors
     /// As some cannot be read now, so that the search means nothing.

@@ -83,9 +83,9 @@ impl fuser::Filesystem for Adapter {
         // A choice between two costs. Without `AUTO`, the kernel makes an inode of each name that
         // is listed: `ls -f` of a million names, made up in memory, took 3.7 to 4.5 s and 190 MiB
         // here, with it 0.5 s and 7 MiB. With it, `find -size` on 100 000 datasets of a real file
-        // looks up each: 1.3 to 3.4 s instead of 0.4 to 1.2 s.
-        // Not `FUSE_CACHE_SYMLINKS`: the kernel would hand out an old text without asking, and would
-        // give it up only to a thread that waits for its pages.
+        // looks up each: 1.3 to 3.4 s instead of 0.4 to 1.2 s. Not `FUSE_CACHE_SYMLINKS`: the
+        // kernel would hand out an old text without asking, and would give it up only to a thread
+        // that waits for its pages.
         let wanted = InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_ASYNC_DIO
