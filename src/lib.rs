@@ -1,36 +1,66 @@
-//! h5fs mounts one HDF5 or ASDF file as a read-only filesystem: groups are directories, datasets are raw
-//! files. This page is the map of the house.
+//! h5fs mounts one HDF5 or ASDF file as a read-only filesystem: groups are directories, datasets are
+//! raw files. This page is the map of the house.
 //!
 //! # Floors
 //!
-//! A file imports only from floors below its own; a test reads the `use crate::` lines and fails on an
-//! upward one.
+//! A file imports only from floors below its own; a test reads the `use crate::` lines and fails on
+//! an upward one.
 //!
-//! | floor | modules | what |
+//! | floor | modules | content |
 //! |---|---|---|
-//! | 8 | [`cli`] | the command: arguments, supervisor, worker and its cage, commands without a mount, logging |
+//! | 8 | [`cli`] | the command: arguments, supervisor, worker and its cage, commands without a mount |
 //! | 7 | [`fs`] | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
-//! | 6 | `view` | what a file of the mount holds: a length and a `read_at` |
+//! | 6 | `view` | a file of the mount: a length and a `read_at` |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
-//! | 4 | [`hdf5`], [`asdf`], [`detect`] | the formats; they hand up descriptions, never import each other |
-//! | 3 | [`filter`] | codecs: bytes to bytes, output bounded |
-//! | 2 | [`model`] | what both formats speak |
-//! | 1 | [`source`], [`wire`], [`memory`] | bytes, cursor, checksums; buffers, caches within a weight, effort |
+//! | 4 | `hdf5`, `asdf`, [`detect`] | the formats: they hand up descriptions, never import each other |
+//! | 3 | `filter` | codecs: bytes to bytes, output bounded |
+//! | 2 | [`model`] | the terms that both formats speak in |
+//! | 1 | [`source`], [`wire`], `memory` | bytes, cursor, checksums; buffers, caches within a weight |
 //! | 0 | [`error`], [`limits`] | the error type; every bound |
+//!
+//! # Embedding
+//!
+//! A program reads the tree of a file without a mount:
+//!
+//! ```no_run
+//! use h5fs::fs::{Filesystem, Options};
+//!
+//! # fn main() -> h5fs::error::Result<()> {
+//! let tree = Filesystem::open("run.h5".as_ref(), &Options::default())?;
+//! let entry = tree.resolve(b"/run/temp")?;
+//! let file = tree.open_file(entry.ino)?.handle;
+//! let bytes = tree.read(file, 0, 4096)?;
+//! println!("{} of {} bytes", bytes.len(), entry.attributes.size);
+//! tree.release(file);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The modules that this takes are public, with those that tests look into; the others are not, so
+//! that the compiler tells of dead code in them.
 
 #![forbid(unsafe_code)]
 
 mod array;
-pub mod asdf;
+mod asdf;
 pub mod cli;
 pub mod detect;
 pub mod error;
-pub mod filter;
+mod filter;
 pub mod fs;
-pub mod hdf5;
+mod hdf5;
 pub mod limits;
-pub mod memory;
+mod memory;
 pub mod model;
 pub mod source;
 mod view;
 pub mod wire;
+
+/// Parts that the tests and the fuzz targets look at by themselves; they may change at any time.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::asdf::compression;
+    pub use crate::filter::decode;
+    pub use crate::memory::buffer::Buffer;
+    pub use crate::memory::effort::Effort;
+}

@@ -11,7 +11,7 @@
 //!
 //! Plain arithmetic is denied on the lower floors, where numbers come from files. A `saturating_`
 //! operation in its place is right where its operands are known to be small, where the sum is a
-//! weight ([`memory`](crate::memory)), or where it is only compared with a bound, which the largest
+//! weight (`memory`), or where it is only compared with a bound, which the largest
 //! number is over. Everything else is `checked_`, and an error.
 
 #![cfg_attr(

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use h5fs::detect::{self, Caches};
-use h5fs::memory::effort::Effort;
+use h5fs::internals::Effort;
 use h5fs::model::{Container, LinkTarget, NodeId, NodeKind};
 use h5fs::source::file::FileSource;
 use h5fs::source::neighbours::Neighbours;

@@ -3,7 +3,7 @@
 //! a stream of one block, several of them at the same time.
 //!
 //! A block of few symbols may hold 45 MB; what is kept of it is no longer than the
-//! [symbols](content).
+//! symbols (`content`).
 //!
 //! How long a block's content is, only decoding tells: the first reader that goes far decodes what is
 //! before, once; from then on any place is found.

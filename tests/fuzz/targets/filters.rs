@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use h5fs::filter::decode;
+use h5fs::internals::decode;
 use h5fs::model::storage::{Filter, Pipeline};
 
 const FILTERS: [u16; 16] = [

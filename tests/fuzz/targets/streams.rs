@@ -6,14 +6,14 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use h5fs::asdf::compression::bzip2::Bzip2Block;
-use h5fs::asdf::compression::encoded::Encoded;
-use h5fs::asdf::compression::stream::StreamBlock;
-use h5fs::asdf::compression::stream::codec::StreamCodec;
-use h5fs::asdf::compression::whole::{Whole, WholeCodec};
-use h5fs::asdf::compression::zlib::ZlibBlock;
+use h5fs::internals::compression::bzip2::Bzip2Block;
+use h5fs::internals::compression::encoded::Encoded;
+use h5fs::internals::compression::stream::StreamBlock;
+use h5fs::internals::compression::stream::codec::StreamCodec;
+use h5fs::internals::compression::whole::{Whole, WholeCodec};
+use h5fs::internals::compression::zlib::ZlibBlock;
 use h5fs::error::Result;
-use h5fs::memory::buffer::Buffer;
+use h5fs::internals::Buffer;
 use h5fs::model::storage::{Help, Pieces};
 use h5fs::source::memory::MemorySource;
 
