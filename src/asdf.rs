@@ -18,24 +18,24 @@
 )]
 
 pub mod block;
-pub mod block_index;
-pub mod chain;
-pub mod chunked_ndarray;
+mod block_index;
+mod chain;
+mod chunked_ndarray;
 pub mod compression;
-pub mod container;
-pub mod content;
-pub mod datatype;
-pub mod external;
-pub mod fields;
-pub mod header;
-pub mod inline;
-pub mod ndarray;
-pub mod nodes;
-pub mod number;
-pub mod scan;
-pub mod tree;
-pub mod window;
-pub mod yaml;
+mod container;
+mod content;
+mod datatype;
+mod external;
+mod fields;
+mod header;
+mod inline;
+mod ndarray;
+mod nodes;
+mod number;
+mod scan;
+mod tree;
+mod window;
+mod yaml;
 
 pub use container::File;
 pub use header::is_asdf;

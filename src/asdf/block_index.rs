@@ -7,14 +7,14 @@ use crate::source::Source;
 use crate::wire::to_u64;
 
 /// The line before the index, without its line break.
-pub const MAGIC: &[u8; 17] = b"#ASDF BLOCK INDEX";
+pub(crate) const MAGIC: &[u8; 17] = b"#ASDF BLOCK INDEX";
 
 /// The offsets that the last block index of the file lists; `None` where there is none, or it is
 /// no list of growing whole numbers, or a longer one than a file has blocks.
 ///
 /// # Errors
 /// `Io` as the source cannot be read.
-pub fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
+pub(crate) fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
     let length = source.length();
     let range = length.saturating_sub(limits::BLOCK_INDEX_SEARCH)..length;
     let Some(at) = scan::find_last(source, &range, MAGIC)? else {

@@ -16,19 +16,19 @@ use crate::wire::{to_u64, to_usize};
 
 /// The blocks of a file.
 #[derive(Debug, Default)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     /// The offsets of the blocks, in file order. A block whose header is damaged does not hide the
     /// next ones.
-    pub list: Vec<u64>,
+    pub(crate) list: Vec<u64>,
     /// Why there may be blocks that are not in the list.
-    pub broken: Option<Error>,
+    pub(crate) broken: Option<Error>,
 }
 
 /// The first block, which is searched from `from` on, without those that follow it.
 ///
 /// # Errors
 /// `Io` as the source cannot be read.
-pub fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
+pub(crate) fn first(source: &dyn Source, from: u64) -> Result<Blocks> {
     let mut blocks = Blocks::default();
     let range = from..from.saturating_add(limits::BLOCK_SEARCH);
     if let Some(at) = scan::find(source, &range, MAGIC)? {
@@ -56,7 +56,7 @@ fn lost(source: &dyn Source, gap: Range<u64>) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// `Io` as the source cannot be read.
-pub fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
+pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
     let range = from..from.saturating_add(limits::BLOCK_SEARCH);
     let mut blocks = Blocks::default();
     let Some(first) = scan::find(source, &range, MAGIC)? else {
@@ -204,7 +204,7 @@ impl Blocks {
     ///
     /// # Errors
     /// `Corrupt` where there is no such block, or none can be told.
-    pub fn place(&self, number: i128, at: u64) -> Result<usize> {
+    pub(crate) fn place(&self, number: i128, at: u64) -> Result<usize> {
         let count = i128::from(to_u64(self.list.len()));
         let place = match number {
             0.. => number,
@@ -230,7 +230,7 @@ impl Blocks {
     ///
     /// # Errors
     /// `NotFound` past the last.
-    pub fn at(&self, place: usize) -> Result<u64> {
+    pub(crate) fn at(&self, place: usize) -> Result<u64> {
         self.list.get(place).copied().ok_or(Error::NotFound)
     }
 }

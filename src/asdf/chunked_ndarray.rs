@@ -27,17 +27,17 @@ use crate::wire::to_u64;
 
 /// The tree, and the blocks that its ndarrays may have their elements in.
 #[derive(Debug, Clone)]
-pub struct Context {
+pub(crate) struct Context {
     /// The tree that they stand in.
-    pub tree: Arc<Tree>,
+    pub(crate) tree: Arc<Tree>,
     /// This file's blocks.
-    pub contents: Arc<Contents>,
+    pub(crate) contents: Arc<Contents>,
     /// Other files' blocks.
-    pub externals: Arc<Externals>,
+    pub(crate) externals: Arc<Externals>,
 }
 
 /// Whether a resolved tag is a chunked ndarray's, in any version or without one.
-pub fn is_tag(tag: &str) -> bool {
+pub(crate) fn is_tag(tag: &str) -> bool {
     ndarray::is_tag_of("core/chunked-ndarray", tag)
 }
 
@@ -45,7 +45,7 @@ pub fn is_tag(tag: &str) -> bool {
 ///
 /// `Corrupt` if the node is no chunked ndarray or a chunk does not lie in it; `Limit` if it has too
 /// many chunks, or looking at them takes too much effort.
-pub fn describe(context: &Context, effort: &Effort, node: Index) -> Result<Array> {
+pub(crate) fn describe(context: &Context, effort: &Effort, node: Index) -> Result<Array> {
     let effort = fields::description(effort);
     let mut parser = Parser::new(context, &effort);
     let fields = Fields::new(parser.document, node)?;
@@ -73,7 +73,7 @@ pub fn describe(context: &Context, effort: &Effort, node: Index) -> Result<Array
 ///
 /// # Errors
 /// As [`describe`].
-pub fn blocks(context: &Context, effort: &Effort, node: Index) -> Result<Vec<DataBlock>> {
+pub(crate) fn blocks(context: &Context, effort: &Effort, node: Index) -> Result<Vec<DataBlock>> {
     let effort = fields::description(effort);
     let mut parser = Parser::new(context, &effort);
     let fields = Fields::new(parser.document, node)?;

@@ -21,7 +21,7 @@ use crate::source::SharedSource;
 
 /// The blocks of a file with their content.
 #[derive(Debug)]
-pub struct Contents {
+pub(crate) struct Contents {
     source: SharedSource,
     blocks: Blocks,
     cached: Mutex<LruCache<usize, Arc<CachedBlock>>>,
@@ -54,7 +54,7 @@ impl CachedBlock {
 
 impl Contents {
     /// The blocks of `source`.
-    pub fn new(source: SharedSource, blocks: Blocks, tables: &SharedTables) -> Self {
+    pub(crate) fn new(source: SharedSource, blocks: Blocks, tables: &SharedTables) -> Self {
         Contents {
             source,
             verified_blocks: blocks.list.iter().map(|_| AtomicBool::default()).collect(),
@@ -65,7 +65,7 @@ impl Contents {
     }
 
     /// The blocks.
-    pub fn blocks(&self) -> &Blocks {
+    pub(crate) fn blocks(&self) -> &Blocks {
         &self.blocks
     }
 
@@ -73,7 +73,7 @@ impl Contents {
     ///
     /// # Errors
     /// `NotFound` past the last, otherwise as its header is damaged.
-    pub fn block(&self, place: usize) -> Result<Block> {
+    pub(crate) fn block(&self, place: usize) -> Result<Block> {
         self.cached_block(place).map(|cached| cached.block.clone())
     }
 
@@ -95,7 +95,7 @@ impl Contents {
     ///
     /// # Errors
     /// As the header is damaged; what cannot be decoded is an error of the array's storage.
-    pub fn array(&self, place: usize) -> Result<Arc<Array>> {
+    pub(crate) fn array(&self, place: usize) -> Result<Arc<Array>> {
         let cached = self.cached_block(place)?;
         if let Some(array) = cached.array.get() {
             return Ok(Arc::clone(array));
@@ -120,7 +120,7 @@ impl Contents {
     ///
     /// # Errors
     /// As the header is damaged, or the block cannot be decoded.
-    pub fn base(&self, place: usize) -> Result<Arc<Array>> {
+    pub(crate) fn base(&self, place: usize) -> Result<Arc<Array>> {
         let cached = self.cached_block(place)?;
         let block = &cached.block;
         let array = match block.is_plain() {
@@ -139,7 +139,7 @@ impl Contents {
     }
 
     /// `length` bytes of a plain block's content.
-    pub fn extent(&self, block: &Block, offset: u64, length: u64) -> Extent {
+    pub(crate) fn extent(&self, block: &Block, offset: u64, length: u64) -> Extent {
         Extent {
             source: Arc::clone(&self.source),
             offset: block.data.saturating_add(offset),
@@ -152,7 +152,7 @@ impl Contents {
     ///
     /// # Errors
     /// `Corrupt` where it is neither, otherwise as the block cannot be read.
-    pub fn verify(&self, place: usize, read_all: &ReadAll<'_>) -> Result<()> {
+    pub(crate) fn verify(&self, place: usize, read_all: &ReadAll<'_>) -> Result<()> {
         let cached = self.cached_block(place)?;
         let is_verified = self.verified_blocks.get(place).ok_or(Error::NotFound)?;
         let mut fault = cached.fault.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use crate::wire::to_u64;
 ///
 /// `Corrupt` if the node is no datatype or its elements are over 4 GiB; `Limit` if it nests too
 /// deep, has too many fields or too long names, or takes too much effort.
-pub fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Result<Datatype> {
+pub(crate) fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Result<Datatype> {
     let mut parser = Parser {
         document,
         fields_left: limits::DATATYPE_MEMBERS,
@@ -25,7 +25,7 @@ pub fn parse(document: Reading<'_>, node: Index, order: ByteOrder) -> Result<Dat
 ///
 /// # Errors
 /// `Corrupt` where it is neither `big` nor `little`.
-pub fn byte_order(document: Reading<'_>, node: Index) -> Result<ByteOrder> {
+pub(crate) fn byte_order(document: Reading<'_>, node: Index) -> Result<ByteOrder> {
     match document.text(node) {
         Some("big") => Ok(ByteOrder::Big),
         Some("little") => Ok(ByteOrder::Little),
@@ -164,7 +164,7 @@ impl Parser<'_> {
 }
 
 /// The scalar type of that name.
-pub fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
+pub(crate) fn scalar(name: &str, order: ByteOrder) -> Option<Datatype> {
     let complex = |base: Datatype| Datatype {
         size: base.size.saturating_mul(2),
         class: Class::Complex(Box::new(base)),
@@ -207,7 +207,7 @@ fn string(kind: &str, length: i128, order: ByteOrder) -> Option<Datatype> {
 }
 
 /// Text of four bytes a character, `size` bytes in all.
-pub fn ucs4(size: u32, order: ByteOrder) -> Datatype {
+pub(crate) fn ucs4(size: u32, order: ByteOrder) -> Datatype {
     Datatype {
         size,
         class: Class::Ucs4(order),

@@ -24,7 +24,7 @@ type OpenedFile = (Arc<Neighbour>, Result<Arc<Contents>>);
 /// The other files, opened when they are asked for. The neighbours decide what may be opened. The
 /// files that were used last stay open. A file that several names lead to is opened once.
 #[derive(Debug)]
-pub struct Externals {
+pub(crate) struct Externals {
     neighbours: Arc<Neighbours>,
     tables: SharedTables,
     files: Mutex<LruCache<Fingerprint, OpenedFile>>,
@@ -32,7 +32,7 @@ pub struct Externals {
 
 impl Externals {
     /// The other files beside a source.
-    pub fn new(neighbours: Arc<Neighbours>, tables: SharedTables) -> Self {
+    pub(crate) fn new(neighbours: Arc<Neighbours>, tables: SharedTables) -> Self {
         Externals {
             neighbours,
             tables,
@@ -48,7 +48,7 @@ impl Externals {
     ///
     /// # Errors
     /// `Io` where the file is missing or may not be opened, otherwise as it is no ASDF file.
-    pub fn open(&self, name: &[u8], effort: &Effort) -> Result<Arc<Contents>> {
+    pub(crate) fn open(&self, name: &[u8], effort: &Effort) -> Result<Arc<Contents>> {
         let Some(file) = self.neighbours.open(name)? else {
             let what = format!("other ASDF file {}", quoted(name));
             return Err(Error::io(&std::io::ErrorKind::NotFound.into(), what));

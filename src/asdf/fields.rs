@@ -18,24 +18,24 @@ const ENTRY: u64 = 256;
 
 /// A tree's document, and the effort that pays for each look at its nodes.
 #[derive(Clone, Copy)]
-pub struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     document: &'a Document,
     effort: &'a Effort,
 }
 
 impl<'a> Reading<'a> {
     /// The nodes of `document`, whose looks `effort` pays for.
-    pub fn new(document: &'a Document, effort: &'a Effort) -> Self {
+    pub(crate) fn new(document: &'a Document, effort: &'a Effort) -> Self {
         Reading { document, effort }
     }
 
     /// The document.
-    pub fn document(&self) -> &'a Document {
+    pub(crate) fn document(&self) -> &'a Document {
         self.document
     }
 
     /// The effort that pays for the looks.
-    pub fn effort(&self) -> &'a Effort {
+    pub(crate) fn effort(&self) -> &'a Effort {
         self.effort
     }
 }
@@ -49,7 +49,7 @@ impl Deref for Reading<'_> {
 }
 
 /// The entries of a mapping, merged ones included.
-pub struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     document: Reading<'a>,
     node: Index,
     pairs: Vec<(Index, Index)>,
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// As its merge keys cannot be followed, `Limit` where it takes too much to look at them.
-    pub fn new(document: Reading<'a>, node: Index) -> Result<Self> {
+    pub(crate) fn new(document: Reading<'a>, node: Index) -> Result<Self> {
         for &(key, _) in document.pairs(node).unwrap_or_default() {
             look(document, key)?;
             document.effort.spend(ENTRY)?;
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of a key.
-    pub fn get(&self, name: &str) -> Option<Index> {
+    pub(crate) fn get(&self, name: &str) -> Option<Index> {
         let mut pairs = self.pairs.iter();
         let pair = pairs.find(|&&(key, _)| self.document.is_key(key, name));
         pair.map(|&(_, value)| value)
@@ -90,14 +90,14 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// `Corrupt` where it is not.
-    pub fn need(&self, name: &str) -> Result<Index> {
+    pub(crate) fn need(&self, name: &str) -> Result<Index> {
         self.get(name)
             .ok_or_else(|| corrupt(self.document, self.node, &format!("no {name}")))
     }
 }
 
 /// What of `effort` may be looked at to describe one array.
-pub fn description(effort: &Effort) -> Effort {
+pub(crate) fn description(effort: &Effort) -> Effort {
     effort.part(limits::DESCRIPTION)
 }
 
@@ -105,7 +105,7 @@ pub fn description(effort: &Effort) -> Effort {
 ///
 /// # Errors
 /// `Limit` where that is too much.
-pub fn look(document: Reading<'_>, node: Index) -> Result<()> {
+pub(crate) fn look(document: Reading<'_>, node: Index) -> Result<()> {
     let text = document.text(node).map_or(0, str::len);
     document.effort.spend(NODE.saturating_add(to_u64(text)))
 }
@@ -114,7 +114,7 @@ pub fn look(document: Reading<'_>, node: Index) -> Result<()> {
 ///
 /// # Errors
 /// As [`look`].
-pub fn integer(document: Reading<'_>, node: Index) -> Result<Option<i128>> {
+pub(crate) fn integer(document: Reading<'_>, node: Index) -> Result<Option<i128>> {
     look(document, node)?;
     match (document.core_tag(node), document.text(node)) {
         (Some(CoreTag::Int), Some(text)) => Ok(resolve::integer(text)),
@@ -123,6 +123,6 @@ pub fn integer(document: Reading<'_>, node: Index) -> Result<Option<i128>> {
 }
 
 /// What `node` describes is no ndarray, for the reason `what`.
-pub fn corrupt(document: Reading<'_>, node: Index, what: &str) -> Error {
+pub(crate) fn corrupt(document: Reading<'_>, node: Index, what: &str) -> Error {
     Error::corrupt(format!("ndarray: {what}"), document.file_offset(node))
 }

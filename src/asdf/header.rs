@@ -18,16 +18,16 @@ const MAGIC: &[u8] = b"#ASDF";
 
 /// What stands before the blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub(crate) struct Header {
     /// The file format version, as the header line has it.
-    pub version: String,
+    pub(crate) version: String,
     /// The range of the tree's text, up to the end of the line of its end marker; none in a file
     /// without a tree.
-    pub tree: Option<Range<u64>>,
+    pub(crate) tree: Option<Range<u64>>,
     /// Why the tree's text is not complete.
-    pub error: Option<Error>,
+    pub(crate) error: Option<Error>,
     /// Where the search for the first block begins.
-    pub end: u64,
+    pub(crate) end: u64,
 }
 
 /// Whether a file calls itself ASDF, by its first bytes.
@@ -45,7 +45,7 @@ pub fn is_asdf(source: &dyn Source) -> Result<bool> {
 /// # Errors
 /// `Corrupt` where the file does not begin as ASDF files do, `Unsupported` for a major version
 /// over 1.
-pub fn read(source: &dyn Source) -> Result<Header> {
+pub(crate) fn read(source: &dyn Source) -> Result<Header> {
     let mut text = TextWindow::new(source);
     let version = version(first_line(text.from(0)?))?;
     let mut at = text.line_end(0)?;

@@ -20,13 +20,13 @@ const SIXTIETH: u64 = 24;
 
 /// An inline array's type, extent and elements, C order.
 #[derive(Debug, PartialEq)]
-pub struct Inline {
+pub(crate) struct Inline {
     /// The type of an element.
-    pub datatype: Datatype,
+    pub(crate) datatype: Datatype,
     /// The extent.
-    pub dims: Vec<u64>,
+    pub(crate) dims: Vec<u64>,
     /// The elements.
-    pub bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Reads nested lists. Without a datatype, the scalars tell the type, and `order` is its byte
@@ -34,7 +34,7 @@ pub struct Inline {
 ///
 /// `Corrupt` if lists of one level differ in length or an element does not fit the datatype;
 /// `Limit` if aliases bring in too many elements, or looking at them takes too much effort.
-pub fn read(
+pub(crate) fn read(
     document: Reading<'_>,
     data: Index,
     datatype: Option<Datatype>,
@@ -73,7 +73,7 @@ pub fn read(
 ///
 /// # Errors
 /// As `read`.
-pub fn nulls(document: Reading<'_>, data: Index, dims: &[u64]) -> Result<Option<Vec<u8>>> {
+pub(crate) fn nulls(document: Reading<'_>, data: Index, dims: &[u64]) -> Result<Option<Vec<u8>>> {
     if dims.contains(&0) {
         return Ok(None);
     }
@@ -91,7 +91,11 @@ pub fn nulls(document: Reading<'_>, data: Index, dims: &[u64]) -> Result<Option<
 ///
 /// # Errors
 /// `Limit` where there are more elements than aliases may bring in.
-pub fn extent(document: Reading<'_>, data: Index, datatype: Option<&Datatype>) -> Result<Vec<u64>> {
+pub(crate) fn extent(
+    document: Reading<'_>,
+    data: Index,
+    datatype: Option<&Datatype>,
+) -> Result<Vec<u64>> {
     let is_record = |node| match datatype.map(|datatype| &datatype.class) {
         Some(Class::Compound(members)) => {
             let datatypes = members.iter().map(|member| &member.datatype);

@@ -24,16 +24,16 @@ const LONG_RUN: u64 = 4096;
 
 /// The description of a node with an ndarray's tag.
 #[derive(Debug)]
-pub struct Ndarray {
+pub(crate) struct Ndarray {
     /// The array; of a node that describes none, an empty one whose storage is the error.
-    pub array: Array,
+    pub(crate) array: Array,
     /// The block that holds its elements.
-    pub block: Option<DataBlock>,
+    pub(crate) block: Option<DataBlock>,
 }
 
 /// The block that holds an ndarray's elements.
 #[derive(Debug, Clone)]
-pub enum DataBlock {
+pub(crate) enum DataBlock {
     /// A block of this file, by its number.
     Internal(usize),
     /// The first block of another file.
@@ -41,12 +41,12 @@ pub enum DataBlock {
 }
 
 /// Whether a resolved tag is an ndarray's, in any version or without one.
-pub fn is_tag(tag: &str) -> bool {
+pub(crate) fn is_tag(tag: &str) -> bool {
     is_tag_of("core/ndarray", tag)
 }
 
 /// Whether a resolved tag is that of the schema `name`, in any version or without one.
-pub fn is_tag_of(name: &str, tag: &str) -> bool {
+pub(crate) fn is_tag_of(name: &str, tag: &str) -> bool {
     let Some((before, version)) = tag.rsplit_once(name) else {
         return false;
     };
@@ -59,7 +59,7 @@ pub fn is_tag_of(name: &str, tag: &str) -> bool {
 }
 
 /// Describes the ndarray at `node`. What is wrong is an error of the array's storage.
-pub fn describe(
+pub(crate) fn describe(
     document: Reading<'_>,
     contents: &Contents,
     externals: &Externals,
@@ -84,7 +84,7 @@ pub fn describe(
 /// tree are not looked at.
 ///
 /// The errors of the array's storage, except errors of elements in the tree.
-pub fn extent(
+pub(crate) fn extent(
     document: Reading<'_>,
     contents: &Contents,
     externals: &Externals,
@@ -111,7 +111,7 @@ pub fn extent(
 ///
 /// # Errors
 /// As there is none, or the file that has it cannot be opened.
-pub fn data_block(
+pub(crate) fn data_block(
     document: Reading<'_>,
     contents: &Contents,
     externals: &Externals,
@@ -134,7 +134,7 @@ pub fn data_block(
 ///
 /// # Errors
 /// As the data is damaged.
-pub fn nulls(document: Reading<'_>, node: Index, array: &Array) -> Result<Option<Array>> {
+pub(crate) fn nulls(document: Reading<'_>, node: Index, array: &Array) -> Result<Option<Array>> {
     let effort = fields::description(document.effort());
     let document = Reading::new(&document, &effort);
     let data = match document.items(node) {

@@ -17,11 +17,11 @@ const OPEN_FILE: u64 = 32 << 10;
 
 /// A node and the block that holds its elements.
 #[derive(Debug, Clone)]
-pub struct DescribedNode {
+pub(crate) struct DescribedNode {
     /// The node.
-    pub node: Arc<Node>,
+    pub(crate) node: Arc<Node>,
     /// The block, of an ndarray that has one.
-    pub block: Option<DataBlock>,
+    pub(crate) block: Option<DataBlock>,
 }
 
 impl DescribedNode {
@@ -61,14 +61,14 @@ impl Default for Caches {
 
 /// The nodes of one file.
 #[derive(Debug)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     small: FileLru<NodeId, DescribedNode>,
     large: FileLru<NodeId, DescribedNode>,
 }
 
 impl Nodes {
     /// Those of one more file.
-    pub fn of(caches: &Caches) -> Self {
+    pub(crate) fn of(caches: &Caches) -> Self {
         Nodes {
             small: FileLru::of(&caches.small),
             large: FileLru::of(&caches.large),
@@ -76,12 +76,12 @@ impl Nodes {
     }
 
     /// The node, if it is kept.
-    pub fn get(&self, id: NodeId) -> Option<DescribedNode> {
+    pub(crate) fn get(&self, id: NodeId) -> Option<DescribedNode> {
         self.small.get(id).or_else(|| self.large.get(id))
     }
 
     /// Keeps a node. Large ones do not take the place of small ones.
-    pub fn put(&self, id: NodeId, known: DescribedNode) {
+    pub(crate) fn put(&self, id: NodeId, known: DescribedNode) {
         let weight = known.weight();
         match weight {
             0..=SMALL => self.small.put(id, known, weight),

@@ -7,7 +7,7 @@ use crate::model::datatype::{ByteOrder, Class, Datatype};
 
 /// A scalar's value, where it is a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Number {
+pub(crate) enum Number {
     /// `true` or `false`.
     Bool(bool),
     /// A whole number.
@@ -19,7 +19,7 @@ pub enum Number {
 }
 
 /// The number that a scalar is by its type.
-pub fn of(document: &Document, node: Index) -> Option<Number> {
+pub(crate) fn of(document: &Document, node: Index) -> Option<Number> {
     let text = document.text(node)?;
     match document.core_tag(node) {
         Some(CoreTag::Bool) => resolve::boolean(text).map(Number::Bool),
@@ -37,7 +37,7 @@ pub fn of(document: &Document, node: Index) -> Option<Number> {
 }
 
 /// The number that a scalar of type text spells, as `1e5` does.
-pub fn of_text(document: &Document, node: Index) -> Option<Number> {
+pub(crate) fn of_text(document: &Document, node: Index) -> Option<Number> {
     let text = document.text(node)?;
     if text.len() > limits::NUMBER_TEXT {
         return None;
@@ -78,7 +78,7 @@ fn complex(text: &str) -> Option<Number> {
 }
 
 /// The bytes of a number in a datatype, which must be numeric; none where it does not fit.
-pub fn encoded(number: Number, datatype: &Datatype) -> Option<Vec<u8>> {
+pub(crate) fn encoded(number: Number, datatype: &Datatype) -> Option<Vec<u8>> {
     match &datatype.class {
         Class::Bool => Some(vec![u8::from(match number {
             Number::Bool(value) => value,

@@ -12,7 +12,7 @@ const PIECE: u64 = 64 << 10;
 ///
 /// # Errors
 /// `Io` as the source cannot be read.
-pub fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Result<Option<u64>> {
+pub(crate) fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Result<Option<u64>> {
     let overlap = to_u64(pattern.len()).saturating_sub(1);
     let mut at = range.start;
     while at < range.end.min(source.length()) {
@@ -30,7 +30,11 @@ pub fn find(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Result<O
 ///
 /// # Errors
 /// `Io` as the source cannot be read.
-pub fn find_last(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Result<Option<u64>> {
+pub(crate) fn find_last(
+    source: &dyn Source,
+    range: &Range<u64>,
+    pattern: &[u8],
+) -> Result<Option<u64>> {
     let overlap = to_u64(pattern.len()).saturating_sub(1);
     let mut end = range.end.min(source.length());
     while end > range.start {
@@ -49,7 +53,7 @@ pub fn find_last(source: &dyn Source, range: &Range<u64>, pattern: &[u8]) -> Res
 ///
 /// # Errors
 /// `Io` as the source cannot be read.
-pub fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64>> {
+pub(crate) fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Option<u64>> {
     let mut at = range.start;
     while at < range.end.min(source.length()) {
         let end = at.saturating_add(PIECE).min(range.end);
@@ -63,7 +67,7 @@ pub fn find_nonzero(source: &dyn Source, range: &Range<u64>) -> Result<Option<u6
 }
 
 /// The place of the first `pattern` in `bytes`.
-pub fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+pub(crate) fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes
         .windows(pattern.len().max(1))
         .position(|window| window == pattern)
@@ -73,7 +77,7 @@ pub fn first(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
 ///
 /// # Errors
 /// `Io` as the source cannot be read.
-pub fn piece(source: &dyn Source, range: Range<u64>) -> Result<Vec<u8>> {
+pub(crate) fn piece(source: &dyn Source, range: Range<u64>) -> Result<Vec<u8>> {
     let end = range.end.min(source.length());
     let length = end.saturating_sub(range.start);
     source::read_block(source, range.start.min(end), length, "piece of the file")

@@ -24,7 +24,7 @@ const OMAP: &str = "tag:yaml.org,2002:omap";
 
 /// What a node is shown as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Mapping or sequence.
     Group,
     /// An ndarray, readable or not.
@@ -37,7 +37,7 @@ pub enum Kind {
 
 /// A document with places.
 #[derive(Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     document: Document,
     groups: HashMap<Index, Group>,
     /// The entries of all mappings, one mapping after another.
@@ -96,7 +96,7 @@ struct Entry {
 
 /// Where an entry leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// To the node, which has its place here.
     Here(Index),
     /// To a node that has its place elsewhere.
@@ -116,7 +116,7 @@ pub enum Target {
 
 impl Tree {
     /// Gives the nodes of a document their places.
-    pub fn new(document: Document) -> Self {
+    pub(crate) fn new(document: Document) -> Self {
         let mut tree = Tree {
             groups: HashMap::new(),
             entries: Vec::new(),
@@ -134,17 +134,17 @@ impl Tree {
     }
 
     /// Bytes of memory that it takes, about, beside its text.
-    pub fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         to_u64(self.document.count()).saturating_mul(NODE_WEIGHT)
     }
 
     /// The document.
-    pub fn document(&self) -> &Document {
+    pub(crate) fn document(&self) -> &Document {
         &self.document
     }
 
     /// What the node is shown as.
-    pub fn kind(&self, node: Index) -> Kind {
+    pub(crate) fn kind(&self, node: Index) -> Kind {
         if self.groups.contains_key(&node) {
             return Kind::Group;
         }
@@ -186,12 +186,12 @@ impl Tree {
     }
 
     /// Why a group does not show all that the text means it to hold.
-    pub fn error(&self, group: Index) -> Option<&Error> {
+    pub(crate) fn error(&self, group: Index) -> Option<&Error> {
         self.details.get(&group)?.error.as_ref()
     }
 
     /// The number of a group's entries.
-    pub fn count(&self, group: Index) -> usize {
+    pub(crate) fn count(&self, group: Index) -> usize {
         match self.groups.get(&group) {
             None => 0,
             Some(Group::Sequence) => self.document.items(group).map_or(0, <[_]>::len),
@@ -200,7 +200,7 @@ impl Tree {
     }
 
     /// An entry by its place in the group.
-    pub fn entry(&self, group: Index, slot: usize) -> Option<(Vec<u8>, Target)> {
+    pub(crate) fn entry(&self, group: Index, slot: usize) -> Option<(Vec<u8>, Target)> {
         let (name, node) = self.named(group, slot)?;
         Some((name.into_owned(), self.target(group, slot, node)))
     }
@@ -220,7 +220,7 @@ impl Tree {
     }
 
     /// The place in the group of the entry called `name`.
-    pub fn slot(&self, group: Index, name: &[u8]) -> Option<usize> {
+    pub(crate) fn slot(&self, group: Index, name: &[u8]) -> Option<usize> {
         let Some(mapping) = self.mapping(group) else {
             let slot: usize = std::str::from_utf8(name).ok()?.parse().ok()?;
             let same = slot.to_string().as_bytes() == name && slot < self.count(group);
@@ -258,7 +258,7 @@ impl Tree {
 
     /// The names from the root to the node's place; none if it has no place, or the names are too
     /// long.
-    pub fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn path(&self, node: Index) -> Option<Vec<Vec<u8>>> {
         if !self.has_path(node) {
             return None;
         }
@@ -281,7 +281,7 @@ impl Tree {
 
     /// The names that the `$ref` at `node` leads over. Within this file they are the names as
     /// shown, as far as the tree leads; in another file they are those of the reference.
-    pub fn referred(&self, node: Index) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn referred(&self, node: Index) -> Option<Vec<Vec<u8>>> {
         let uri = self.uri(node)?;
         if uri.len() > limits::TREE_PATH {
             return None;
@@ -324,7 +324,7 @@ impl Tree {
     /// The node itself, or for a `$ref` within this file the node that it names. At most `left`
     /// entries of mappings and bytes of text are looked at; `None` if that is too few, or the
     /// `$ref` is too long.
-    pub fn meant(&self, node: Index, left: &mut usize) -> Option<Index> {
+    pub(crate) fn meant(&self, node: Index, left: &mut usize) -> Option<Index> {
         spend(left, self.document.pairs(node).map_or(1, <[_]>::len))?;
         let Some(uri) = self.uri(node) else {
             return Some(node);

@@ -14,7 +14,7 @@ const MOST: u64 = 64 << 10;
 
 /// The bytes of a source that were read last.
 #[derive(Debug)]
-pub struct Window<'a> {
+pub(crate) struct Window<'a> {
     source: &'a dyn Source,
     start: u64,
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ pub struct Window<'a> {
 
 impl<'a> Window<'a> {
     /// Nothing of `source` yet.
-    pub fn new(source: &'a dyn Source) -> Self {
+    pub(crate) fn new(source: &'a dyn Source) -> Self {
         Window {
             source,
             start: 0,
@@ -34,12 +34,12 @@ impl<'a> Window<'a> {
     }
 
     /// The source.
-    pub fn source(&self) -> &'a dyn Source {
+    pub(crate) fn source(&self) -> &'a dyn Source {
         self.source
     }
 
     /// Length of the source in bytes.
-    pub fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.source.length()
     }
 
@@ -47,7 +47,7 @@ impl<'a> Window<'a> {
     ///
     /// # Errors
     /// `Io` as the source cannot be read.
-    pub fn piece(&mut self, range: Range<u64>) -> Result<&[u8]> {
+    pub(crate) fn piece(&mut self, range: Range<u64>) -> Result<&[u8]> {
         let end = range.end.min(self.length());
         let start = range.start.min(end);
         if start < self.start || end > self.end() {

@@ -4,11 +4,11 @@
 //! arena is bounded by the text whatever the aliases do; a walk must keep a visited set.
 
 mod anchors;
-pub mod compose;
+pub(crate) mod compose;
 mod keys;
-pub mod merge;
-pub mod pointer;
-pub mod resolve;
+pub(crate) mod merge;
+pub(crate) mod pointer;
+pub(crate) mod resolve;
 mod tags;
 
 use std::num::NonZero;
@@ -21,19 +21,19 @@ use resolve::CoreTag;
 
 /// A node's number in its document, in the order in which the text begins the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Index(u32);
+pub(crate) struct Index(u32);
 
 impl Index {
     /// The document's outermost node.
-    pub const ROOT: Index = Index(0);
+    pub(crate) const ROOT: Index = Index(0);
 
     /// The node's number.
-    pub fn number(self) -> u32 {
+    pub(crate) fn number(self) -> u32 {
         self.0
     }
 
     /// The node with that number; it need not exist.
-    pub fn new(number: u32) -> Self {
+    pub(crate) fn new(number: u32) -> Self {
         Index(number)
     }
 
@@ -44,7 +44,7 @@ impl Index {
 
 /// One YAML document: small nodes, and what they hold one after the other in a few long lists.
 #[derive(Debug, Default)]
-pub struct Document {
+pub(crate) struct Document {
     nodes: Vec<Node>,
     /// What the scalars say, and what stands in the text for keys that are no scalars.
     texts: String,
@@ -108,7 +108,7 @@ impl Span {
 
 /// What a node holds.
 #[derive(Debug, Clone, Copy)]
-pub enum Content<'a> {
+pub(crate) enum Content<'a> {
     /// Text after unquoting.
     Scalar(&'a str),
     /// Items in order.
@@ -119,7 +119,7 @@ pub enum Content<'a> {
 
 /// What makes two keys the same: their type and their text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Identity {
+pub(crate) struct Identity {
     kind: IdentityKind,
     name: u32,
 }
@@ -133,29 +133,29 @@ enum IdentityKind {
 
 impl Document {
     /// A document that holds one empty mapping.
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         let mut document = Document::default();
         document.push(Kind::Mapping, Span::default(), None, 0);
         document
     }
 
     /// Why what stands behind it in the text is not in it.
-    pub fn rest(&self) -> Option<&Error> {
+    pub(crate) fn rest(&self) -> Option<&Error> {
         self.rest.as_ref()
     }
 
     /// The number of nodes.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.nodes.len()
     }
 
     /// Whether there is such a node.
-    pub fn contains(&self, node: Index) -> bool {
+    pub(crate) fn contains(&self, node: Index) -> bool {
         node.slot() < self.nodes.len()
     }
 
     /// What the node holds; an empty scalar for a node that does not exist.
-    pub fn content(&self, node: Index) -> Content<'_> {
+    pub(crate) fn content(&self, node: Index) -> Content<'_> {
         let Some(node) = self.nodes.get(node.slot()) else {
             return Content::Scalar("");
         };
@@ -168,20 +168,20 @@ impl Document {
     }
 
     /// The node's absolute offset in the file, in bytes.
-    pub fn file_offset(&self, node: Index) -> u64 {
+    pub(crate) fn file_offset(&self, node: Index) -> u64 {
         let node = self.nodes.get(node.slot());
         let at = node.map_or(0, |node| u64::from(node.at));
         self.start.saturating_add(at)
     }
 
     /// The node's explicit tag, its handle resolved; none where the text gives none or `!`.
-    pub fn tag(&self, node: Index) -> Option<&Arc<str>> {
+    pub(crate) fn tag(&self, node: Index) -> Option<&Arc<str>> {
         let number = self.nodes.get(node.slot())?.tag?;
         self.tags.get(usize::from(number.get()).checked_sub(1)?)
     }
 
     /// The node's text, where it is a scalar.
-    pub fn text(&self, node: Index) -> Option<&str> {
+    pub(crate) fn text(&self, node: Index) -> Option<&str> {
         match self.content(node) {
             Content::Scalar(text) => Some(text),
             _ => None,
@@ -189,7 +189,7 @@ impl Document {
     }
 
     /// The node's items, where it is a sequence.
-    pub fn items(&self, node: Index) -> Option<&[Index]> {
+    pub(crate) fn items(&self, node: Index) -> Option<&[Index]> {
         match self.content(node) {
             Content::Sequence(items) => Some(items),
             _ => None,
@@ -197,7 +197,7 @@ impl Document {
     }
 
     /// The node's pairs, where it is a mapping.
-    pub fn pairs(&self, node: Index) -> Option<&[(Index, Index)]> {
+    pub(crate) fn pairs(&self, node: Index) -> Option<&[(Index, Index)]> {
         match self.content(node) {
             Content::Mapping(pairs) => Some(pairs),
             _ => None,
@@ -206,7 +206,7 @@ impl Document {
 
     /// The scalar's YAML type, from its tag or else its text; none for a collection or a scalar
     /// with a tag of its own.
-    pub fn core_tag(&self, node: Index) -> Option<CoreTag> {
+    pub(crate) fn core_tag(&self, node: Index) -> Option<CoreTag> {
         match self.nodes.get(node.slot())?.kind {
             Kind::Scalar(core) => core,
             _ => None,
@@ -214,7 +214,7 @@ impl Document {
     }
 
     /// What tells a key from another.
-    pub fn identity(&self, key: Index) -> Identity {
+    pub(crate) fn identity(&self, key: Index) -> Identity {
         let name = self.name(key);
         let kind = match self.nodes.get(key.slot()) {
             None => IdentityKind::Collection(key),
@@ -228,20 +228,20 @@ impl Document {
     }
 
     /// The number of a key's name among those of all keys, in the order of their bytes.
-    pub fn name(&self, key: Index) -> u32 {
+    pub(crate) fn name(&self, key: Index) -> u32 {
         let node = self.nodes.get(key.slot());
         node.map_or(NO_NAME, |node| node.name)
     }
 
     /// The texts of all keys.
-    pub fn keys(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let numbered = (0..).map(Index).zip(&self.nodes);
         let keys = numbered.filter(|(_, node)| node.name != NO_NAME);
         keys.map(|(key, _)| self.key_text(key))
     }
 
     /// A key as a name: its text, or what stands in the document for a key that is a collection.
-    pub fn key_text(&self, key: Index) -> &str {
+    pub(crate) fn key_text(&self, key: Index) -> &str {
         if let Some(text) = self.text(key) {
             return text;
         }
@@ -254,17 +254,17 @@ impl Document {
     }
 
     /// Whether the node is a scalar of type text.
-    pub fn is_text(&self, node: Index) -> bool {
+    pub(crate) fn is_text(&self, node: Index) -> bool {
         self.core_tag(node) == Some(CoreTag::Str)
     }
 
     /// Whether the key is the text `name`.
-    pub fn is_key(&self, key: Index, name: &str) -> bool {
+    pub(crate) fn is_key(&self, key: Index, name: &str) -> bool {
         self.text(key) == Some(name) && self.is_text(key)
     }
 
     /// The value of a mapping's own key `name`, the last one.
-    pub fn value(&self, mapping: Index, name: &str) -> Option<Index> {
+    pub(crate) fn value(&self, mapping: Index, name: &str) -> Option<Index> {
         let mut pairs = self.pairs(mapping)?.iter().rev();
         pairs
             .find(|&&(key, _)| self.is_key(key, name))

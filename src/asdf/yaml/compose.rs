@@ -22,7 +22,7 @@ use crate::wire::to_u64;
 /// # Errors
 /// `Corrupt` where the text is no YAML or names an anchor that is not there, `Limit` where it is
 /// too deep or has too many nodes.
-pub fn compose(text: &[u8], start: u64) -> Result<Document> {
+pub(crate) fn compose(text: &[u8], start: u64) -> Result<Document> {
     let text = printable(text, start)?;
     // To YAML 1.1 this is one more way to write a line break; the parser has those of 1.2.
     let mut text = match text.contains(NEXT_LINE) {

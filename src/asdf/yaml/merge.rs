@@ -10,11 +10,11 @@ use crate::wire::to_u64;
 
 /// What the merge keys of one tree may still cost, in pairs.
 #[derive(Debug)]
-pub struct Budget(usize);
+pub(crate) struct Budget(usize);
 
 impl Budget {
     /// What was spent of it, in pairs.
-    pub fn spent(&self) -> usize {
+    pub(crate) fn spent(&self) -> usize {
         limits::TREE_MERGED.saturating_sub(self.0)
     }
 }
@@ -27,16 +27,16 @@ impl Default for Budget {
 
 /// The entries of a mapping.
 #[derive(Debug, Default)]
-pub struct Entries {
+pub(crate) struct Entries {
     /// Keys with their values, in the order in which the text has the keys, merged ones included.
-    pub pairs: Vec<(Index, Index)>,
+    pub(crate) pairs: Vec<(Index, Index)>,
     /// Why what a merge key would bring in is missing.
-    pub error: Option<Error>,
+    pub(crate) error: Option<Error>,
 }
 
 /// The entries of `mapping`; none for any other node. Of equal keys the last wins; the mapping's
 /// own win over merged ones, the earlier of a merge list over the later.
-pub fn entries(document: &Document, mapping: Index, budget: &mut Budget) -> Entries {
+pub(crate) fn entries(document: &Document, mapping: Index, budget: &mut Budget) -> Entries {
     let mut found = MergedPairs::new(document);
     let mut merges = found.own(document.pairs(mapping).unwrap_or_default());
     let mut visited = HashSet::from([mapping]);

@@ -2,19 +2,19 @@
 
 /// A reference, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
+pub(crate) struct Reference {
     /// The other file: a relative path percent-decoded, a URI with a scheme or host as it stands;
     /// `None` for the file itself.
-    pub file: Option<Vec<u8>>,
+    pub(crate) file: Option<Vec<u8>>,
     /// Keys and item numbers from the root, unescaped.
-    pub names: Vec<Vec<u8>>,
+    pub(crate) names: Vec<Vec<u8>>,
 }
 
 /// Takes a reference apart. Every text is one.
 ///
 /// The fragment is percent-decoded before it is split, and all its leading slashes are dropped,
 /// as the reference library does: `#a/b` is `#/a/b`, and `#/` the whole document.
-pub fn parse(uri: &str) -> Reference {
+pub(crate) fn parse(uri: &str) -> Reference {
     let (file, fragment) = uri.split_once('#').unwrap_or((uri, ""));
     Reference {
         file: (!file.is_empty()).then(|| file_name(file)),
@@ -23,7 +23,7 @@ pub fn parse(uri: &str) -> Reference {
 }
 
 /// The file that a URI without a fragment names.
-pub fn file_name(uri: &str) -> Vec<u8> {
+pub(crate) fn file_name(uri: &str) -> Vec<u8> {
     if has_scheme(uri) || uri.starts_with("//") {
         return uri.as_bytes().to_vec();
     }
@@ -31,7 +31,7 @@ pub fn file_name(uri: &str) -> Vec<u8> {
 }
 
 /// Whether a URI begins with a scheme, as `http:` and `fits:` are.
-pub fn has_scheme(uri: &str) -> bool {
+pub(crate) fn has_scheme(uri: &str) -> bool {
     uri.split_once(':').is_some_and(|(scheme, _)| {
         let word = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
         scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(word)

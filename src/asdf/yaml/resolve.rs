@@ -8,7 +8,7 @@ use crate::limits;
 
 /// The types that YAML itself gives scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CoreTag {
+pub(crate) enum CoreTag {
     /// No value.
     Null,
     /// True or false.
@@ -31,7 +31,7 @@ pub enum CoreTag {
 
 impl CoreTag {
     /// The type that a resolved tag names.
-    pub fn named(tag: &str) -> Option<Self> {
+    pub(crate) fn named(tag: &str) -> Option<Self> {
         Some(match tag.strip_prefix("tag:yaml.org,2002:")? {
             "null" => CoreTag::Null,
             "bool" => CoreTag::Bool,
@@ -48,7 +48,7 @@ impl CoreTag {
 }
 
 /// The type of a scalar without quotes and tag. What is too long for a number or a date is text.
-pub fn implicit(text: &str) -> CoreTag {
+pub(crate) fn implicit(text: &str) -> CoreTag {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => CoreTag::Null,
         "<<" => CoreTag::Merge,
@@ -67,7 +67,7 @@ pub fn implicit(text: &str) -> CoreTag {
 const NAN: f64 = f64::from_bits(0xfff8_0000_0000_0000);
 
 /// The value of a scalar of type `Bool`.
-pub fn boolean(text: &str) -> Option<bool> {
+pub(crate) fn boolean(text: &str) -> Option<bool> {
     match text {
         "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Some(true),
         "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Some(false),
@@ -76,7 +76,7 @@ pub fn boolean(text: &str) -> Option<bool> {
 }
 
 /// The value of a scalar of type `Int`; none where it is beyond 128 bits, or too long.
-pub fn integer(text: &str) -> Option<i128> {
+pub(crate) fn integer(text: &str) -> Option<i128> {
     let plain = without_underscores(text)?;
     let (negative, digits) = signed(&plain);
     let value = if digits == "0" {
@@ -100,7 +100,7 @@ pub fn integer(text: &str) -> Option<i128> {
 }
 
 /// The value of a scalar of type `Float`; none where it is too long.
-pub fn float(text: &str) -> Option<f64> {
+pub(crate) fn float(text: &str) -> Option<f64> {
     let plain = without_underscores(text)?.to_ascii_lowercase();
     let (negative, digits) = signed(&plain);
     let value = match digits {
