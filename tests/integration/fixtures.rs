@@ -17,7 +17,10 @@ const THEMES: &[(&str, &[&str])] = &[
             "trailing-",
         ],
     ),
-    ("headers", &["header-", "shared-messages", "times-"]),
+    (
+        "headers",
+        &["header-", "old-messages", "shared-messages", "times-"],
+    ),
     ("groups", &["groups", "symbol-table-", "names"]),
     ("links", &["links.", "external-links", "user-defined-links"]),
     ("datatypes", &["datatypes", "complex-", "committed"]),
