@@ -1,4 +1,4 @@
-//! What the fuzz targets have in common: the walk and the faults of the integration tests.
+//! The shared part of the fuzz targets: the walk and the faults of the integration tests.
 
 #![allow(dead_code)]
 
@@ -36,8 +36,9 @@ pub fn read(bytes: Vec<u8>) {
     let _ = visit::open_and_walk(bytes, DATA);
 }
 
-/// Changes a file as libFuzzer would, or as the tests' mutants are made, and makes most of its checksums right: what
-/// is behind them would be met by chance alone otherwise. `size` bytes of `data` are the file; the new length.
+/// Changes a file as libFuzzer would, or as the tests' mutants are made, and makes most of its
+/// checksums right: the code behind them would be reached by chance alone otherwise. `size` bytes
+/// of `data` are the file; gives the new length.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = mutation::Random(seed.into());
     let original = mutation::Original::new(data[..size].to_vec());

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """seeds.py DIRECTORY
 
-Writes what the fuzz targets begin with, a subdirectory for each target: files of a kilobyte or two that hold one structure
-each, because a fuzzer does as many executions in a second as its inputs are short."""
+Writes the inputs that the fuzz targets begin with, a subdirectory for each target: files of a
+kilobyte or two that hold one structure each, because short inputs make many executions a second."""
 import bz2
 import ctypes
 import io
@@ -33,7 +33,8 @@ I2 = h5t.STD_I16LE
 
 def hdf5(configure=lambda fcpl: None, bounds=(("earliest", EARLIEST), ("latest", LATEST))):
     def register(writer):
-        HDF5.extend((f"{writer.__name__}.{name}.h5", configure, pair, writer) for name, pair in bounds)
+        for name, pair in bounds:
+            HDF5.append((f"{writer.__name__}.{name}.h5", configure, pair, writer))
         return writer
 
     return register
@@ -166,7 +167,9 @@ def odd_types(f):
     opaque.set_tag(b"tag")
     narrow_int = h5t.STD_I16LE.copy()
     low("H5Tset_precision", narrow_int.id, 9)
-    for name, kind in (("enum", enum), ("opaque", opaque), ("bits", h5t.STD_B8LE), ("narrow", narrow_int), ("array", h5t.array_create(I2, (2, 2)))):
+    named = {"enum": enum, "opaque": opaque, "bits": h5t.STD_B8LE, "narrow": narrow_int}
+    named["array"] = h5t.array_create(I2, (2, 2))
+    for name, kind in named.items():
         dataset(f, name, kind, (2,), bytes(2 * kind.get_size()))
     f["committed"] = np.dtype([("a", "<i2")])
     f.create_dataset("named", (2,), f["committed"])
@@ -211,7 +214,10 @@ def layouts(f):
     dataset(f, "external", I2, (5,), None, None, plist)
 
 
-def chunked(name, shape, chunk, most=None, filters=(), bounds=(("earliest", EARLIEST), ("latest", LATEST)), **rest):
+BOTH = (("earliest", EARLIEST), ("latest", LATEST))
+
+
+def chunked(name, shape, chunk, most=None, filters=(), bounds=BOTH, **rest):
     def writer(f):
         raw = pattern(2 * int(np.prod(shape))) // 16
         dataset(f, "x", I2, shape, raw, most, creation(chunk, filters, **rest))
@@ -253,11 +259,16 @@ def filter_input(number, parameters, stored, length):
     """A chunk and its filter as the target takes them apart."""
     which = FILTERS.index(number)
     parameters = list(parameters)[:23]
-    return bytes([which, len(parameters)]) + length.to_bytes(3, "little") + np.array(parameters, "<u4").tobytes() + stored
+    head = bytes([which, len(parameters)]) + length.to_bytes(3, "little")
+    return head + np.array(parameters, "<u4").tobytes() + stored
 
 
 def write_filters(directory):
-    numeric = [("szip", 4, (h5z.SZIP_NN_OPTION_MASK, 8)), ("entropy", 4, (h5z.SZIP_EC_OPTION_MASK, 4)), ("scaleoffset", 6, (h5z.SO_INT, 0))]
+    numeric = [
+        ("szip", 4, (h5z.SZIP_NN_OPTION_MASK, 8)),
+        ("entropy", 4, (h5z.SZIP_EC_OPTION_MASK, 4)),
+        ("scaleoffset", 6, (h5z.SO_INT, 0)),
+    ]
     rest = [("deflate", 1, (6,)), ("shuffle", 2, ()), ("fletcher32", 3, ()), ("nbit", 5, ())]
     for name, number, values in [*plugins.byte_codecs(), *numeric, *rest, *zfp()]:
         for code in ("u1", "<i2", ">f8") if number not in (6, 32013) else ("<i4",):
@@ -278,12 +289,13 @@ def write_filters(directory):
                 mask, stored = made.read_direct_chunk((0, 0))
                 parameters = made.get_create_plist().get_filter(0)[2]
             if not mask:
-                put(directory, f"{name}.{code[-2:]}", filter_input(number, parameters, stored, len(raw)))
+                content = filter_input(number, parameters, stored, len(raw))
+                put(directory, f"{name}.{code[-2:]}", content)
 
 
 def zfp():
-    for way, options in (("reversible", {"reversible": True}), ("rate", {"rate": 10}), ("precision", {"precision": 12})):
-        yield f"zfp_{way}", *plugins.plugin(hdf5plugin.Zfp(**options))
+    for way, value in (("reversible", True), ("rate", 10), ("precision", 12)):
+        yield f"zfp_{way}", *plugins.plugin(hdf5plugin.Zfp(**{way: value}))
 
 
 # ---------------------------------------------------------------- ASDF
@@ -296,10 +308,13 @@ def asdf_files():
     yield "strides", tree, {}
     for label in ("zlib", "bzp2", "lz4"):
         yield label, {"x": np.arange(100, dtype=">i4") // 7}, {"all_array_compression": label}
-    yield "inline", {"x": np.array([[1, 2], [3, 4]], ">i2"), "text": np.array(["ab", "é"]), "z": np.array([1 + 2j])}, {"all_array_storage": "inline"}
+    numbers, text = np.array([[1, 2], [3, 4]], ">i2"), np.array(["ab", "é"])
+    inline = {"x": numbers, "text": text, "z": np.array([1 + 2j])}
+    yield "inline", inline, {"all_array_storage": "inline"}
     yield "records", {"x": np.zeros(2, [("a", "<i2"), ("b", ">f4", (2,)), ("c", "S3")])}, {}
     yield "mask", {"x": np.ma.array([1, 2, 3], mask=[0, 1, 0])}, {}
-    yield "values", {"map": {"a": [1, 2.5, None, True, "é", {"b": []}]}, "ref": {"$ref": "#/map/a/1"}, "out": {"$ref": "other.asdf#/x"}}, {}
+    references = {"ref": {"$ref": "#/map/a/1"}, "out": {"$ref": "other.asdf#/x"}}
+    yield "values", {"map": {"a": [1, 2.5, None, True, "é", {"b": []}]}, **references}, {}
     shared = {"x": 1}
     yield "aliases", {"a": shared, "b": [shared, shared]}, {}
     yield "stream", {"x": asdf.tags.core.Stream([3], np.dtype("<i2"))}, {}
@@ -308,10 +323,13 @@ def asdf_files():
 TREES = [
     "a: &a {b: 1}\nc:\n  <<: *a\n  <<: [*a, *a]\n  d: *a\n",
     "x: !core/ndarray-1.1.0 {source: 0, datatype: uint8, byteorder: little, shape: [16]}\n",
-    "x: !core/ndarray-1.1.0 {source: 0, datatype: [{name: a, datatype: int16, byteorder: big, shape: [2]}, [ascii, 4]], shape: ['*']}\n",
+    "x: !core/ndarray-1.1.0 {source: 0, shape: ['*'], "
+    "datatype: [{name: a, datatype: int16, byteorder: big, shape: [2]}, [ascii, 4]]}\n",
     "x: !core/ndarray-1.1.0\n  data: [[1, 2], [3, 4]]\n  datatype: float32\n  mask: 3\n",
-    "x: !core/ndarray-1.1.0 {source: other.asdf, datatype: int8, byteorder: big, shape: [1], offset: 3, strides: [-1]}\n",
-    "m: !!omap [a: 1, b: 2]\np: !!pairs [a: 1, a: 2]\ns: !!set {a, b}\nb: !!binary aGVsbG8=\n7: a\n'7': b\n? [c, d]\n: e\n",
+    "x: !core/ndarray-1.1.0 {source: other.asdf, datatype: int8, byteorder: big, shape: [1], "
+    "offset: 3, strides: [-1]}\n",
+    "m: !!omap [a: 1, b: 2]\np: !!pairs [a: 1, a: 2]\ns: !!set {a, b}\nb: !!binary aGVsbG8=\n"
+    "7: a\n'7': b\n? [c, d]\n: e\n",
     "text: |+\n  two\n  lines\n\nfolded: >-\n  one\n  line\n'a/b': {'.': 1, '..': 2, '': 3}\n",
     "a: &x [1, *x]\nb: {$ref: '#/a/0'}\nc: {$ref: 'other.asdf#/x'}\n",
 ]  # fmt: skip
@@ -338,19 +356,23 @@ def write_streams(directory):
     content = bytes(n * n // 7 % 251 for n in range(3000))
     with h5py.File(io.BytesIO(), "w") as f:
         # this filter stores a frame and nothing else
-        chunk = f.create_dataset("x", data=np.frombuffer(content, "u1"), chunks=(3000,), **hdf5plugin.Zstd())
+        data = np.frombuffer(content, "u1")
+        chunk = f.create_dataset("x", data=data, chunks=(3000,), **hdf5plugin.Zstd())
         frame = chunk.id.read_direct_chunk((0,))[1]
-    streams = bz2.compress(content, 1), zlib.compress(content), frame, lz4.frame.compress(content), lzma.compress(content, preset=0)
+    lz4_frame, xz = lz4.frame.compress(content), lzma.compress(content, preset=0)
+    streams = bz2.compress(content, 1), zlib.compress(content), frame, lz4_frame, xz
     for codec, stream in enumerate(streams):
         for piece, order in ((10, 1), (60, 0xFF), (100, 3)):
-            put(directory, f"{codec}.{piece}", bytes([codec, piece, *len(content).to_bytes(2, "little"), order]) + stream)
+            head = bytes([codec, piece, *len(content).to_bytes(2, "little"), order])
+            put(directory, f"{codec}.{piece}", head + stream)
 
 
 # ---------------------------------------------------------------- names
 
 NAMES = [
-    b"plain", b"a/b", b"%2F", b"%", b"%%", b".", b"..", b"\0", b"\xff\xfe", b".h5fs", b"x" * 300, "é".encode() * 200, b"name~0123abcd",
-    b"x[1]", b"x[-1:5:2, ...]", b"x[::3,4]", b"x['field']", b"x[field]['other']", b'x["a\\"b"]', b"x[0][1]", b"x[%2F]", b"x[]", b"x[9999999999999999999]",
+    b"plain", b"a/b", b"%2F", b"%", b"%%", b".", b"..", b"\0", b"\xff\xfe", b".h5fs", b"x" * 300,
+    "é".encode() * 200, b"name~0123abcd", b"x[1]", b"x[-1:5:2, ...]", b"x[::3,4]", b"x['field']",
+    b"x[field]['other']", b'x["a\\"b"]', b"x[0][1]", b"x[%2F]", b"x[]", b"x[9999999999999999999]",
 ]  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-//! Every filter: its number, how many parameters, the chunk's length, the parameters, the stored bytes.
+//! Every filter. The input is its number, the count of parameters, the chunk's length, the
+//! parameters, and the stored bytes.
 
 #![no_main]
 
@@ -29,7 +30,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             .collect(),
     };
     let length = length % CHUNK;
-    if let Ok(decoded) = decode(&Pipeline(vec![filter]), 0, stored.to_vec().into(), length) {
+    let stored = stored.to_vec().into();
+    if let Ok(decoded) = decode(&Pipeline(vec![filter]), 0, stored, length, &|| true) {
         assert_eq!(decoded.len(), length);
     }
 });

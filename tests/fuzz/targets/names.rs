@@ -1,4 +1,4 @@
-//! Names and selectors: what is shown leads back, what is asked for is refused or understood.
+//! Names and selectors: a name that is shown leads back, any other is refused or understood.
 
 #![no_main]
 

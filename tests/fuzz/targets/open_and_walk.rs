@@ -1,4 +1,4 @@
-//! Any bytes as a file: opened, listed, described and read, the views too, as far as a small file goes.
+//! Any bytes as a file: opened, listed, described and read, with the views of a small file.
 
 #![no_main]
 

@@ -1,5 +1,6 @@
-//! An ASDF block that is one stream: its pieces, in any order, are parts of what it decodes to at once. The codec, the
-//! pieces' length, the block's length in two bytes, an order, and the stored bytes.
+//! An ASDF block that is one stream: its pieces, in any order, are parts of the content that it
+//! decodes to at once. The input is the codec, the pieces' length, the block's length in two bytes,
+//! an order, and the stored bytes.
 
 #![no_main]
 
