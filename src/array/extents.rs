@@ -2,7 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
-use crate::model::storage::Extent;
+use crate::model::storage::{Extent, Help, Pieces};
+
+/// Bytes of a piece.
+const PIECE: u64 = 256 << 10;
 
 /// Each extent with the offset of its first byte in the array.
 #[derive(Debug)]
@@ -45,5 +48,40 @@ impl Extents {
             return Err(Error::corrupt(what, None));
         }
         Ok(reply)
+    }
+}
+
+/// Extents in pieces, which a cache can keep.
+#[derive(Debug)]
+pub(super) struct ExtentPieces {
+    extents: Extents,
+    length: u64,
+}
+
+impl ExtentPieces {
+    /// The first `length` bytes of `extents`.
+    pub(super) fn new(extents: Extents, length: u64) -> Self {
+        ExtentPieces { extents, length }
+    }
+}
+
+impl Pieces for ExtentPieces {
+    fn bytes(&self) -> u64 {
+        self.length
+    }
+
+    fn piece_bytes(&self) -> Result<u64> {
+        Ok(PIECE)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.length
+    }
+
+    fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
+        let start = piece.checked_mul(PIECE).filter(|&at| at < self.length);
+        let start = start.ok_or(Error::NotFound)?;
+        let end = start.saturating_add(PIECE).min(self.length);
+        self.extents.read(start, end)
     }
 }

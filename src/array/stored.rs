@@ -7,7 +7,7 @@ use crate::array::bytes::Bytes;
 use crate::array::cancel::{CancelToken, Canceller};
 use crate::array::chunks::Chunks;
 use crate::array::engine::{ChunkContent, Decoder, Engine};
-use crate::array::extents::Extents;
+use crate::array::extents::{ExtentPieces, Extents};
 use crate::array::fill_value::FillValue;
 use crate::array::gather::Plan;
 use crate::array::prefetch::Stream;
@@ -17,6 +17,7 @@ use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::Array;
 use crate::model::array::Storage;
+use crate::model::storage::Pieces;
 
 /// The bytes of one array.
 #[derive(Debug)]
@@ -54,6 +55,20 @@ impl Stored {
             fill: FillValue::of(array)?,
             location,
         })
+    }
+
+    /// As `new`, but extents are read in pieces, which the cache keeps: elements that stand apart
+    /// share them.
+    ///
+    /// # Errors
+    /// As for `new`.
+    pub(super) fn in_pieces(engine: &Arc<Engine>, array: &Arc<Array>) -> Result<Self> {
+        let mut stored = Stored::new(engine, array)?;
+        if let Location::Extents(extents) = stored.location {
+            let pieces: Arc<dyn Pieces> = Arc::new(ExtentPieces::new(extents, stored.length));
+            stored.location = Location::of_block(engine, array, &pieces, stored.length)?;
+        }
+        Ok(stored)
     }
 
     /// Bytes of all elements.
@@ -241,15 +256,23 @@ impl Location {
                 let chunks = Chunks::of_grid(engine.number(array), array, chunked)?;
                 Ok(Location::Chunks(Arc::new(chunks)))
             }
-            Storage::Encoded(pieces) => {
-                let number = engine.number(array);
-                let turns = engine.turns(number);
-                let chunks = Chunks::of_block(number, pieces, turns, length)?;
-                Ok(Location::Chunks(Arc::new(chunks)))
-            }
+            Storage::Encoded(pieces) => Location::of_block(engine, array, pieces, length),
             Storage::Strided(_) | Storage::Virtual(_) => {
                 Err(Error::corrupt("strides over an array of others", None))
             }
         }
+    }
+
+    /// The first `length` bytes of a block.
+    fn of_block(
+        engine: &Arc<Engine>,
+        array: &Arc<Array>,
+        pieces: &Arc<dyn Pieces>,
+        length: u64,
+    ) -> Result<Self> {
+        let number = engine.number(array);
+        let turns = engine.turns(number);
+        let chunks = Chunks::of_block(number, pieces, turns, length)?;
+        Ok(Location::Chunks(Arc::new(chunks)))
     }
 }

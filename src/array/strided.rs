@@ -16,6 +16,9 @@ use crate::model::array::Strided as Description;
 /// Bytes of a block that are fetched in one piece where it has no pieces of its own.
 const PIECE: u64 = 64 << 10;
 
+/// Bytes of adjacent elements from which on they are read directly from the file.
+const LONG_RUN: u64 = 4096;
+
 /// Runs that are put in order at once.
 const BATCH: usize = 1 << 16;
 
@@ -45,12 +48,15 @@ impl Strided {
         array: &Array,
         description: &Description,
     ) -> Result<Self> {
-        let base = Stored::new(engine, &description.base)?;
         let (dims, element) = (array.shape.dims(), u64::from(array.datatype.size));
         let Description {
             offset, strides, ..
         } = description;
         let grid = Grid::strided(dims, strides, element)?;
+        let base = match grid.axes().last() {
+            Some(run) if run.length >= LONG_RUN => Stored::new(engine, &description.base)?,
+            _ => Stored::in_pieces(engine, &description.base)?,
+        };
         let reach = |sign: i128| {
             let steps = dims.iter().zip(strides).map(|(&dim, &stride)| {
                 let furthest = (i128::from(dim) - 1) * i128::from(stride);
@@ -188,7 +194,8 @@ mod tests {
     use crate::array::tests::sample::{byte, plain, range};
     use crate::memory::buffer::Buffer;
     use crate::model::array::Storage;
-    use crate::model::storage::{Help, Pieces};
+    use crate::model::storage::{Extent, Help, Pieces};
+    use crate::source::memory::MemorySource;
 
     /// A block whose byte number i is `byte(i)`; it counts what is decoded.
     #[derive(Debug)]
@@ -303,6 +310,30 @@ mod tests {
             .collect();
         assert_eq!(&*transposed.read(0, 100).unwrap(), expected);
         assert_eq!(block.decoded.load(Ordering::SeqCst), 10);
+    }
+
+    #[test]
+    fn pieces_of_a_file_are_kept_for_elements_that_stand_apart() {
+        const LENGTH: u64 = 512 << 10;
+        let extent = Extent {
+            source: Arc::new(MemorySource::new((0..LENGTH).map(byte).collect())),
+            offset: 0,
+            length: LENGTH,
+        };
+        let base = Arc::new(plain(&[LENGTH], 1, Storage::Extents(vec![extent])));
+        for (run, kept) in [(LONG_RUN - 1, 2), (LONG_RUN, 0)] {
+            let engine = Engine::new(1 << 20, 1);
+            let (dims, strides) = ([64, run], [8 << 10, 1]);
+            let expected: Vec<u8> = places(&dims, &strides, 1, 0)
+                .into_iter()
+                .map(byte)
+                .collect();
+            let reader = Reader::new(&engine, over(&base, &dims, &strides, 1, 0)).unwrap();
+            for _ in 0..2 {
+                assert_eq!(&*reader.read(0, expected.len()).unwrap(), expected);
+            }
+            assert_eq!(engine.statistics().chunks_decoded, kept);
+        }
     }
 
     #[test]

@@ -36,7 +36,6 @@
 pub mod bzip2;
 pub mod chunk_table;
 pub mod encoded;
-pub mod plain;
 pub mod resumes;
 pub mod stream;
 pub mod whole;

@@ -9,7 +9,7 @@ use md5::{Digest, Md5};
 use crate::asdf::block::Block;
 use crate::asdf::chain::Blocks;
 use crate::asdf::compression::chunk_table::SharedTables;
-use crate::asdf::compression::{self, BlockCaches, plain::Plain};
+use crate::asdf::compression::{self, BlockCaches};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::Shape;
@@ -35,7 +35,6 @@ pub(crate) struct Contents {
 struct CachedBlock {
     block: Block,
     array: OnceLock<Arc<Array>>,
-    base: OnceLock<Arc<Array>>,
     /// Why the block's checksum is wrong. It is locked while the checksum is computed, so that
     /// one thread computes it.
     fault: Mutex<Option<Error>>,
@@ -46,7 +45,6 @@ impl CachedBlock {
         CachedBlock {
             block,
             array: OnceLock::new(),
-            base: OnceLock::new(),
             fault: Mutex::default(),
         }
     }
@@ -112,29 +110,6 @@ impl Contents {
         match is_passing {
             true => Ok(array),
             false => Ok(Arc::clone(cached.array.get_or_init(|| array))),
-        }
-    }
-
-    /// The content as bytes that are fetched in pieces, for elements that stand at strides: what is
-    /// fetched for one element serves its neighbours.
-    ///
-    /// # Errors
-    /// As the header is damaged, or the block cannot be decoded.
-    pub(crate) fn base(&self, place: usize) -> Result<Arc<Array>> {
-        let cached = self.cached_block(place)?;
-        let block = &cached.block;
-        let array = match block.is_plain() {
-            false => self.array(place)?,
-            true => Arc::clone(cached.base.get_or_init(|| {
-                let plain = |length| Plain::new(self.extent(block, 0, length));
-                let storage = block.size().map(plain);
-                let storage = storage.map(|plain| Storage::Encoded(Arc::new(plain)));
-                Arc::new(bytes(block, storage))
-            })),
-        };
-        match &array.storage {
-            Ok(_) => Ok(array),
-            Err(error) => Err(error.clone()),
         }
     }
 

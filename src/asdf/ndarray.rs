@@ -19,9 +19,6 @@ use crate::model::storage::Pipeline;
 use crate::model::{Shape, shape};
 use crate::wire::to_u64;
 
-/// Bytes of adjacent elements in a plain block from which on they are read directly from the file.
-const LONG_RUN: u64 = 4096;
-
 /// The description of a node with an ndarray's tag.
 #[derive(Debug)]
 pub(crate) struct Ndarray {
@@ -431,10 +428,8 @@ impl BlockView {
             let extent = contents.extent(&block, self.offset, bytes);
             return Ok(Storage::Extents(vec![extent]));
         }
-        let base = match block.is_plain() && run >= LONG_RUN {
-            true => contents.array(place)?,
-            false => contents.base(place)?,
-        };
+        let base = contents.array(place)?;
+        base.storage.as_ref().map_err(Clone::clone)?;
         Ok(Storage::Strided(Strided {
             base,
             offset: self.offset,
