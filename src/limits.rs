@@ -327,6 +327,9 @@ pub const ZSTD_WINDOW_LOG: u32 = 27;
 /// KiB of memory that an .xz stream's dictionary may take.
 pub const XZ_KIB: u32 = 80 << 10;
 
+/// Places of one zlib stream at which decoding can begin; each takes 43 KiB.
+pub const ZLIB_CHECKPOINTS: usize = 128;
+
 /// ASDF blocks of one file whose decoders are kept between two reads.
 pub const RESUMABLE_BLOCKS: usize = 2;
 
@@ -457,6 +460,9 @@ pub const SELECTION_RANK: usize = 64;
 
 /// Bytes of one element, and of its text, where an array is shown as text.
 pub const TEXT_ELEMENT_BYTES: u64 = 16 << 20;
+
+/// Bytes of one element in `json`, and of its text, that do not count as open while it is written.
+pub const UNCOUNTED_ELEMENT: usize = 256 << 10;
 
 /// Columns of one element where an array is shown as csv.
 pub const CSV_COLUMNS: usize = 65_536;

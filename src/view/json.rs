@@ -96,7 +96,12 @@ impl Json {
     /// `enough` bytes.
     fn write_elements(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<()> {
         let size = self.writer.size();
-        let is_long = size > SHORT;
+        let is_long = size > limits::UNCOUNTED_ELEMENT;
+        let limit = if is_long {
+            LONG
+        } else {
+            limits::UNCOUNTED_ELEMENT
+        };
         let _room = is_long.then(|| self.room()).transpose()?;
         let batch = self.elements.batch();
         // It ends at a multiple of the batch: an error then stands at one place however much is
@@ -110,7 +115,7 @@ impl Json {
             }
             let start = number * size;
             let element = &bytes[start..start + size];
-            let text = self.write_element(element, if is_long { LONG } else { SHORT }, &mut leaf);
+            let text = self.write_element(element, limit, &mut leaf);
             match text {
                 Err(Error::Limit { .. }) if !is_long => {
                     let _room = self.room()?;
@@ -195,9 +200,6 @@ impl ResumableText for Json {
     }
 }
 
-/// Bytes of an element, and of its text, that are nothing to speak of.
-const SHORT: usize = 256 << 10;
-
 /// Bytes of an element, and of its text, at most.
 const LONG: usize = limits::TEXT_ELEMENT_BYTES as usize;
 
@@ -217,16 +219,24 @@ mod tests {
     use crate::view::streamed::Streamed;
     use crate::view::text::Text;
 
-    fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
+    fn view(
+        datatype: &Datatype,
+        dims: Option<&[u64]>,
+        bytes: &[u8],
+        engine: Arc<Engine>,
+    ) -> Streamed<Json> {
         let elements = Elements {
             datatype: datatype.clone(),
             dims: dims.map(<[u64]>::to_vec),
             content: Box::new(Text::new(bytes.to_vec())),
         };
         let heap = Heap(vec![vec![7, 8]]);
-        let engine = Engine::new(0, 1);
-        let json = Json::new(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None))).unwrap();
-        let view = Streamed::new(json);
+        let json = Json::new(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None)));
+        Streamed::new(json.unwrap())
+    }
+
+    fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
+        let view = view(datatype, dims, bytes, Engine::new(0, 1));
         let mut text = Vec::new();
         // A byte at a time stops behind each element.
         for at in 0..1000 {
@@ -245,6 +255,21 @@ mod tests {
         assert_eq!(json(&int(1), Some(&[2, 2, 2]), &bytes), expected);
         assert_eq!(json(&int(1), Some(&[0]), &[]), "[]\n");
         assert_eq!(json(&int(1), Some(&[2, 0, 3]), &[]), "[[], []]\n");
+    }
+
+    #[test]
+    fn a_longer_element_is_counted_while_it_is_written() {
+        let engine = Engine::new(0, 1);
+        let _all = engine.hold(limits::OPEN_BYTES).unwrap();
+        let text = |size: usize| {
+            let class = Class::Compound(vec![member("v", 0, int(1))]);
+            let record = type_of(u32::try_from(size).unwrap(), class);
+            view(&record, Some(&[]), &vec![5; size], Arc::clone(&engine)).read_at(0, 100)
+        };
+        let short = text(limits::UNCOUNTED_ELEMENT).unwrap();
+        assert_eq!(&*short, b"{\"v\": 5}\n");
+        let refused = text(limits::UNCOUNTED_ELEMENT + 1).unwrap_err();
+        assert!(matches!(refused, Error::Io { .. }), "{refused}");
     }
 
     #[test]

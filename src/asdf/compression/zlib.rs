@@ -1,5 +1,5 @@
-//! Blocks that are one zlib stream (RFC 1950). Checkpoints are copies of the decoder with its window;
-//! they are taken at even distances when the stream is decoded there for the first time.
+//! Blocks that are one zlib stream (RFC 1950). Checkpoints are copies of the decoder with its
+//! window; they are taken at even distances when the stream is decoded there for the first time.
 //!
 //! A read costs the way from the checkpoint before it, the first one the way from the beginning.
 
@@ -17,15 +17,13 @@ use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::compression::resumes::Resumes;
 use crate::asdf::scan;
 use crate::error::Result;
+use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, IsWanted, Pieces, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
 const EXPANSION: u64 = 1032;
-
-/// The most checkpoints of one block, 43 KiB each.
-const CHECKPOINTS: u64 = 128;
 
 /// Pieces between two checkpoints at least.
 const LEAST_DISTANCE: u64 = 4;
@@ -62,7 +60,7 @@ struct Progress {
 #[derive(Clone)]
 struct Position {
     decoder: Box<DecompressorOxide>,
-    /// The bytes before it that those after it may refer to.
+    /// The bytes before it that the bytes after it may refer to.
     window: Vec<u8>,
     /// Offset of the next stored byte.
     at: u64,
@@ -87,10 +85,11 @@ impl ZlibBlock {
             return Err(encoded.corrupt("block: data_size is more than its bytes can hold"));
         }
         let pieces = encoded.decoded.div_ceil(piece.get());
+        let most = to_u64(limits::ZLIB_CHECKPOINTS);
         Ok(ZlibBlock {
             encoded,
             piece: piece.get(),
-            distance: pieces.div_ceil(CHECKPOINTS).max(LEAST_DISTANCE),
+            distance: pieces.div_ceil(most).max(LEAST_DISTANCE),
             resumes,
         })
     }
@@ -225,5 +224,106 @@ impl Pieces for ZlibBlock {
                 progress.last = Some(position);
                 bytes
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use libdeflater::{CompressionLvl, Compressor};
+
+    use super::*;
+    use crate::error::Error;
+    use crate::source::Source;
+    use crate::source::memory::MemorySource;
+
+    /// A source that counts the bytes that are read.
+    #[derive(Debug)]
+    struct Counting {
+        bytes: MemorySource,
+        read: AtomicU64,
+    }
+
+    impl Source for Counting {
+        fn length(&self) -> u64 {
+            self.bytes.length()
+        }
+
+        fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+            self.read.fetch_add(to_u64(buffer.len()), Ordering::Relaxed);
+            self.bytes.read_at(at, buffer)
+        }
+    }
+
+    fn zlib(content: &[u8]) -> Vec<u8> {
+        let mut encoder = Compressor::new(CompressionLvl::default());
+        let mut stream = vec![0; encoder.zlib_compress_bound(content.len())];
+        let length = encoder.zlib_compress(content, &mut stream).unwrap();
+        stream.truncate(length);
+        stream
+    }
+
+    /// The block, and its source with the count.
+    fn block(stored: Vec<u8>, decoded: u64, piece: u64) -> (ZlibBlock, Arc<Counting>) {
+        let source = Arc::new(Counting {
+            bytes: MemorySource::new(stored),
+            read: AtomicU64::default(),
+        });
+        let encoded = Encoded {
+            block: 0,
+            offset: 0,
+            stored: source.length(),
+            decoded,
+            source: Arc::clone(&source) as Arc<dyn Source>,
+        };
+        let piece = NonZeroU64::new(piece).unwrap();
+        let block = ZlibBlock::new(encoded, piece, Arc::default());
+        (block.unwrap(), source)
+    }
+
+    #[test]
+    fn a_block_of_many_pieces_has_no_more_checkpoints() {
+        let pieces = to_u64(limits::ZLIB_CHECKPOINTS) * LEAST_DISTANCE + 1;
+        let content: Vec<u8> = (0..pieces * 16)
+            .map(|place| place.to_le_bytes()[0])
+            .collect();
+        let (block, _) = block(zlib(&content), to_u64(content.len()), 16);
+        for piece in [pieces - 1, 0, pieces / 2] {
+            let start = to_usize(piece * 16).unwrap();
+            let decoded = (&block as &dyn Pieces).decode_alone(piece).unwrap();
+            assert_eq!(*decoded, content[start..start + 16]);
+        }
+        let count = |progress: &mut Progress| progress.checkpoints.len();
+        let checkpoints = block.resumes.with(0, count);
+        assert!((100..=limits::ZLIB_CHECKPOINTS).contains(&checkpoints));
+    }
+
+    /// A block of fixed codes that is empty takes ten bits (RFC 1951, 3.2.6: three of its header,
+    /// seven of the end-of-block code), and a decoder makes its tables for each anew.
+    #[test]
+    fn empty_deflate_blocks_are_read_once_and_given_up_when_nobody_waits() {
+        const CONTENT: &[u8] = b"goodness";
+        const EMPTY: [u8; 5] = [0x02, 0x08, 0x20, 0x80, 0x00];
+        let stream = zlib(CONTENT);
+        let (header, rest) = stream.split_at(2);
+        let count = to_usize(4 * INPUT).unwrap() / EMPTY.len();
+        let stored = [header, &EMPTY.repeat(count), rest].concat();
+        let (block, source) = block(stored, to_u64(CONTENT.len()), 1 << 20);
+        for wanted in [0, 1, 3] {
+            source.read.store(0, Ordering::Relaxed);
+            let asked = AtomicU64::default();
+            let mut help = Help {
+                threads: 1,
+                is_wanted: &|| asked.fetch_add(1, Ordering::Relaxed) < wanted,
+                pass: &mut |_, _| {},
+            };
+            assert_eq!(block.decode(0, &mut help), Err(Error::unwanted()));
+            assert_eq!(source.read.load(Ordering::Relaxed), wanted * INPUT);
+        }
+        source.read.store(0, Ordering::Relaxed);
+        let decoded = (&block as &dyn Pieces).decode_alone(0);
+        assert_eq!(decoded, Ok(CONTENT.to_vec().into()));
+        assert_eq!(source.read.load(Ordering::Relaxed), source.length());
     }
 }
