@@ -14,7 +14,7 @@ impl<'a> Blocks<'a> {
     /// `stored` is the chunk as filter `codec` left it.
     pub(crate) fn new(codec: &'static str, stored: &'a [u8]) -> Self {
         Blocks {
-            cursor: Cursor::new(stored, 0, codec),
+            cursor: Cursor::new(stored, None, codec),
         }
     }
 

@@ -90,18 +90,12 @@ impl<'a> Chunk<'a> {
 
     /// The chunk at the start of `bytes`.
     pub(crate) fn new(bytes: &'a [u8]) -> Result<Self> {
-        let mut cursor = Cursor::new(bytes, 0, "Blosc chunk");
-        let (version, _, flags) = (cursor.u8()?, cursor.u8()?, cursor.u8()?);
+        let mut cursor = Cursor::new(bytes, None, "Blosc chunk");
+        let (version, _, flags) = (cursor.version(1..=6)?, cursor.u8()?, cursor.u8()?);
         let type_bytes = usize::from(cursor.u8()?);
         let total = to_usize(cursor.u32()?.into())?;
         let block_bytes = to_usize(cursor.u32()?.into())?;
         let stored = to_usize(cursor.u32()?.into())?;
-        if version == 0 || version > 6 {
-            return Err(Error::unsupported(
-                format!("Blosc: version {version}"),
-                None,
-            ));
-        }
         let chunk = bytes
             .get(..stored)
             .ok_or_else(|| cursor.corrupt("ends too early"))?;
@@ -377,7 +371,7 @@ impl Blocks<'_> {
         let start = self.starts.get(number).copied().map(u32::from_le_bytes);
         let start = to_usize(start.ok_or_else(damaged)?.into())?;
         let stored = self.chunk.get(start..).ok_or_else(damaged)?;
-        Ok(Cursor::new(stored, 0, "Blosc block"))
+        Ok(Cursor::new(stored, None, "Blosc block"))
     }
 
     /// Decodes one stream into `output`, or gives its bytes where they are stored as they are: i32 length, then

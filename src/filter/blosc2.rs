@@ -55,7 +55,7 @@ struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self> {
-        let mut cursor = Cursor::new(bytes, 0, "Blosc2 frame");
+        let mut cursor = Cursor::new(bytes, None, "Blosc2 frame");
         cursor.signature(SIGNATURE)?;
         cursor.skip(1)?;
         let header_bytes = int32(&mut cursor)?;
@@ -95,7 +95,7 @@ impl<'a> Frame<'a> {
     /// header, each of a MessagePack `bin 32`.
     fn metalayer(&self, name: &[u8]) -> Result<Option<&'a [u8]>> {
         const LIST: usize = 0x57;
-        let mut cursor = Cursor::new(self.header, 0, "Blosc2 frame");
+        let mut cursor = Cursor::new(self.header, None, "Blosc2 frame");
         cursor.skip(LIST)?;
         if cursor.remaining() == 0 {
             return Ok(None);
@@ -109,7 +109,7 @@ impl<'a> Frame<'a> {
             cursor.skip(1)?;
             let offset = int32(&mut cursor)?;
             if key == name {
-                let mut cursor = Cursor::new(self.header, 0, "Blosc2 frame");
+                let mut cursor = Cursor::new(self.header, None, "Blosc2 frame");
                 cursor.skip(offset)?;
                 cursor.skip(1)?;
                 let length = int32(&mut cursor)?;

@@ -24,7 +24,7 @@ pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buff
     }
     let total = scheme.elements.saturating_mul(scheme.size);
     let mut output = Buffer::new(length.check("scaleoffset", total)?);
-    let mut cursor = Cursor::new(&stored, 0, "scaleoffset");
+    let mut cursor = Cursor::new(&stored, None, "scaleoffset");
     let code_bits = cursor.u32()?;
     let minimum_bytes = usize::from(cursor.u8()?).min(8);
     let minimum = cursor.clone().uint(minimum_bytes)?;

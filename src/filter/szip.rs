@@ -20,7 +20,7 @@ const SCANLINE: usize = 1 << 16;
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes or parameters, or another length.
 pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffer> {
-    let mut cursor = Cursor::new(stored, 0, "szip");
+    let mut cursor = Cursor::new(stored, None, "szip");
     let total = length.check("szip", to_usize(cursor.u32()?.into())?)?;
     let stream = cursor.rest();
     let (coding, planes) = Coding::new(parameters)

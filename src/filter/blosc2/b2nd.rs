@@ -31,7 +31,7 @@ impl Boxes {
     /// Reads the metalayer: an array of seven, of which u8 version, u8 rank, the shape, the shape of a
     /// chunk and that of a block matter here.
     pub(super) fn new(layer: &[u8], type_bytes: usize) -> Result<Self> {
-        let mut cursor = Cursor::new(layer, 0, "b2nd metalayer");
+        let mut cursor = Cursor::new(layer, None, "b2nd metalayer");
         cursor.skip(2)?;
         let rank = usize::from(cursor.u8()?);
         if !(1..=limits::RANK).contains(&rank) || type_bytes == 0 {
