@@ -1,7 +1,13 @@
-//! Filters: what was done to a chunk when it was written, undone (HDF5 3.0, IV.A.2.l "Filter Pipeline").
+//! Decoders of the filters that were applied to a chunk when it was written (HDF5 3.0, IV.A.2.l
+//! "Filter Pipeline").
 //!
-//! Every decoder is told how long its result must be, or may be at most, before it begins; none can be
-//! made to give more. Errors say `at: 0`: only the caller knows where the chunk stands in the file.
+//! Every decoder is told how long its result must be, or may be at most, before it begins; none can
+//! be made to give more. Errors have no place: only the caller knows where the chunk stands in the
+//! file.
+//!
+//! Arithmetic: parameters and lengths in chunks have at most 32 bits, and buffers at most
+//! [`limits::CHUNK_BYTES`], so that sums and products of two of them are far from overflow. A
+//! larger product that saturates is compared with a length, which the largest number is over.
 
 #![cfg_attr(
     not(test),
@@ -110,13 +116,14 @@ pub fn check_masked(pipeline: &Pipeline, filter_mask: u32) -> Result<()> {
     }
 }
 
-/// Undoes the filters of one chunk, the last one first. Bit i of `filter_mask` set: filter i was not
-/// applied. The result is exactly `chunk_bytes` long. `is_wanted` is asked between filters, and by bzip2, the
-/// slowest, after each mebibyte; all others are done with a chunk within two seconds, however large.
+/// Undoes the filters of one chunk, the last one first. Bit i of `filter_mask` set: filter i was
+/// not applied. The result is exactly `chunk_bytes` long. `is_wanted` is asked between filters, and
+/// by bzip2, the slowest, after each mebibyte; all others are done with a chunk within two seconds,
+/// however large.
 ///
 /// # Errors
-/// `Corrupt` as the bytes are damaged or give another length; `Unsupported` for a filter, or a mode of
-/// one, that is not built; `Limit` for a chunk over the limit.
+/// `Corrupt` as the bytes are damaged or give another length; `Unsupported` for a filter, or a mode
+/// of one, that is not built; `Limit` for a chunk over the limit.
 pub fn decode(
     pipeline: &Pipeline,
     filter_mask: u32,
@@ -149,7 +156,7 @@ pub fn decode(
     Ok(bytes)
 }
 
-/// What is left of a chunk's length after `filters` were applied to it.
+/// The length of a chunk after `filters` were applied to it.
 fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> Length {
     let mut length = Length::Exactly(chunk_bytes);
     for filter in filters {
@@ -158,8 +165,7 @@ fn encoded_length(filters: &[&Filter], chunk_bytes: usize) -> Length {
             (FLETCHER32, Length::Exactly(bytes)) => {
                 Length::Exactly(bytes.saturating_add(fletcher32::CHECKSUM_BYTES))
             }
-            // What encoders add where they fail to compress is small: headers, and a few bytes for each
-            // of their blocks.
+            // Encoders that fail to compress add little: headers, and a few bytes for each block.
             _ => Length::AtMost(
                 chunk_bytes
                     .saturating_add(chunk_bytes.wrapping_shr(3))

@@ -1,14 +1,14 @@
-//! The memory of decoding: what the decodes under way may take together, and the decoded chunks
-//! that no cache can hold.
+//! The memory of decoding: the bytes that the decodes under way may take together, and the decoded
+//! chunks that no cache can hold.
 //!
-//! Decodes are of three classes by what they take, so that none waits for those of a larger class.
-//! Within a class they are let in in the order of their coming. Small ones have memory of their
-//! own; medium and large ones together never take more than so many of the largest as there are
+//! Decodes are of three classes by their bytes, and none waits for a decode of a larger class.
+//! Within a class they are let in in the order in which they came. Small ones have memory of their
+//! own; medium and large ones together never take more than as many of the largest as there are
 //! threads, of which large ones leave one to the medium.
 //!
-//! A chunk that is larger than the cache is kept here for whoever reads on in it, instead of being
-//! decoded for each read anew. It takes of what decodes may take, goes where another decode needs
-//! the room, and some time after the last read.
+//! A chunk that is larger than the cache is kept here for the next reads in it, instead of being
+//! decoded for each read anew. It counts as memory of decoding, and goes if another decode needs
+//! the room, or some time after the last read.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ struct State {
 struct Lane {
     /// Bytes of each that is under way.
     taken: Vec<u64>,
-    /// Those that wait, by ticket, with their bytes.
+    /// The decodes that wait: their tickets and bytes.
     waiting: VecDeque<(u64, u64)>,
 }
 
@@ -129,8 +129,8 @@ impl DecodeMemory {
         Some(chunk)
     }
 
-    /// Lets go of what nobody has read for a while; after which time there may be more to let go
-    /// of.
+    /// Drops the chunks that were not read for a while; gives the time until another may have to
+    /// go.
     pub(super) fn forget_idle(&self) -> Option<Duration> {
         let now = Instant::now();
         let idle = |kept: &KeptChunk| now.duration_since(kept.used);
@@ -172,7 +172,7 @@ impl State {
             }
             MEDIUM => {
                 let sum = lane.sum().saturating_add(bytes);
-                // A large one that waits will have its room as soon as those before it are done.
+                // A large one that waits will have its room when the decodes before it are done.
                 let next = self.lanes[LARGE].waiting.front();
                 let left = next.map(|(_, next)| next.saturating_mul(threads as u64 - 1));
                 let few = sum <= limits::MEDIUM_DECODES && left.is_none_or(|left| sum <= left);
@@ -187,7 +187,7 @@ impl State {
         }
     }
 
-    /// Whether medium and large decodes are within what is promised with one more.
+    /// Whether medium and large decodes stay within the promised bytes with one more.
     fn is_promised(&self, bytes: u64, threads: usize) -> bool {
         let taken = || self.lanes[MEDIUM..].iter().flat_map(|lane| &lane.taken);
         let sum: u64 = taken().sum();
@@ -195,8 +195,8 @@ impl State {
         sum.saturating_add(bytes) <= largest.saturating_mul(threads as u64)
     }
 
-    /// Takes out kept chunks, the one that was used longest ago first, until all is within what is
-    /// promised.
+    /// Takes out kept chunks, the one that was used longest ago first, until all is within the
+    /// promised bytes.
     fn make_room(&mut self, threads: usize) -> Vec<KeptChunk> {
         let mut gone = Vec::new();
         while !self.is_within(threads)
@@ -226,7 +226,7 @@ impl State {
 }
 
 impl Permit<'_> {
-    /// Keeps the decoded chunk in the place of what decoding it took, as long as there is room.
+    /// Keeps the decoded chunk in place of the bytes that its decode took, while there is room.
     pub(super) fn keep(self, key: Key, chunk: &Decoded) {
         let mut state = self.memory.state();
         state.give_back(self.bytes);

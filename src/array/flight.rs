@@ -20,7 +20,7 @@ pub(super) struct Flight<T> {
     tokens: Mutex<Vec<CancelToken>>,
 }
 
-/// What a reader has to do.
+/// The task of a reader that enters.
 pub(super) enum Entry<'a, T: Clone> {
     /// Nothing: another reader has finished meanwhile.
     Ready(T),

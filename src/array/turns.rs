@@ -1,8 +1,8 @@
-//! One after another, in the order of their coming.
+//! Turns: threads are let in one after another, in the order in which they came.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Lets in one at a time.
+/// Lets in one thread at a time.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     state: Mutex<State>,
@@ -11,7 +11,7 @@ pub(super) struct Turns {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The number that the next one draws.
+    /// The number that the next thread draws.
     next: u64,
     /// The number whose turn it is.
     turn: u64,

@@ -5,33 +5,38 @@
 //! | `zlib` | one zlib stream | 1 MiB, found again by checkpoints |
 //! | `bzp2` | one bzip2 stream | 1 MiB, of blocks that are decoded alone |
 //! | `zstd` | Zstandard frames | 1 MiB, decoded on from the last one, or from a frame |
-//! | `lz4f`, `lz4` | LZ4 frames | 1 MiB, decoded on from the last one, or from an independent block |
+//! | `lz4f`, `lz4` | LZ4 frames | 1 MiB, decoded on from the last one, or from such a block |
 //! | `xz` | .xz streams | 1 MiB, decoded on from the last one, or from a block |
-//! | `lz4` | chunks: u32 big-endian length, u32 little-endian decoded length, LZ4 block | the chunks |
+//! | `lz4` | chunks: u32 big-endian length, u32 little-endian decoded length, block | the chunks |
 //! | `blsc` | chunks: u32 big-endian length, Blosc-1 buffer | the chunks |
 //! | `blsc` | one Blosc-1 buffer | the whole |
 //! | `bls2` | one Blosc-2 chunk or contiguous frame | the whole |
 //!
-//! A block that decodes to [`limits::WHOLE_BLOCK`] bytes or less is one piece, whatever its framing,
-//! so that its checksums are verified before a byte of it is served; unless far more is stored than
-//! such content needs.
+//! A block that decodes to [`limits::WHOLE_BLOCK`] bytes or less is one piece, whatever its
+//! framing, so that its checksums are verified before a byte of it is served; unless far more is
+//! stored than such content needs.
 //!
-//! Every block gives its pieces by [`Pieces::decode`]. The array engine caches them, waits for them,
-//! and lets one at a time decode a sequential block. What such a block needs to go on is its state in
-//! [`Resumes`].
+//! Every block gives its pieces by [`Pieces::decode`]. The array engine caches them, waits for
+//! them, and lets one thread at a time decode a sequential block. [`Resumes`] keeps the state from
+//! which such a block is decoded on.
 //!
-//! What a read costs beyond its pieces: for `zlib` the way from the checkpoint before it, for `bzp2`
-//! nothing, once the blocks before it were decoded to know where it is, for the others the way from
-//! the beginning of the [part](stream::parts) it lies in. Where a stream is one part, going back costs
-//! the way from its beginning; but what is decoded on the way goes into the cache of chunks, as much
-//! of its end as half of that holds. So reading backwards, or here and there, decodes a stream once
-//! where half of the cache holds it, and otherwise once for each half of the cache.
+//! A read decodes more than its pieces: of `zlib` the bytes from the checkpoint before it, of
+//! `bzp2` nothing, once the blocks before it were decoded to know their lengths, of the others the
+//! bytes from the beginning of its [part](stream::parts). If a stream is one part, a read that
+//! goes back decodes it from its beginning; the pieces on the way go into the cache of chunks, the
+//! last of them up to half of its size. So reading backwards, or at random, decodes a stream once
+//! if half of the cache holds it, and otherwise once for each half of the cache.
 //!
-//! Memory: the states of [`limits::RESUMABLE_BLOCKS`] blocks of a file are kept. For `zlib` a state is
-//! at most 129 positions of 43 KiB (5.5 MiB), for `bzp2` the places of the blocks and
-//! [`limits::BZIP2_KEPT`] bytes, for the others one decoder with its window, the four pieces decoded
-//! last and the places of at most [`limits::STREAM_PARTS`] parts, 56 bytes each. The places of chunks
-//! are kept for the blocks of all files together, within [`limits::CHUNK_TABLES`].
+//! Arithmetic: a block's range lies within its file, so that offsets in it are far from overflow,
+//! and headers' numbers of up to 32 bits are added to them. A product or a length that saturates is
+//! compared with a bound or an end, which the largest number is over.
+//!
+//! Memory: the states of [`limits::RESUMABLE_BLOCKS`] blocks of a file are kept. For `zlib` a state
+//! is at most [`limits::ZLIB_CHECKPOINTS`] positions and one more, 43 KiB each (5.5 MiB), for
+//! `bzp2` the places of the blocks and [`limits::BZIP2_KEPT`] bytes, for the others one decoder
+//! with its window, the four pieces decoded last and the places of at most [`limits::STREAM_PARTS`]
+//! parts, 56 bytes each. The places of chunks are kept for the blocks of all files together, within
+//! [`limits::CHUNK_TABLES`].
 
 pub mod bzip2;
 pub mod chunk_table;
@@ -69,7 +74,7 @@ enum Framing {
     Whole(WholeCodec),
 }
 
-/// What is kept for the blocks of one file.
+/// The states and chunk tables of the blocks of one file.
 #[derive(Debug)]
 pub struct BlockCaches {
     resumes: Arc<Resumes>,
@@ -77,7 +82,7 @@ pub struct BlockCaches {
 }
 
 impl BlockCaches {
-    /// Those of one more file, with its share of the chunk tables.
+    /// The caches of one more file, with its share of the chunk tables.
     pub fn of(tables: &SharedTables) -> Self {
         BlockCaches {
             resumes: Arc::default(),
@@ -147,11 +152,9 @@ fn framing(encoded: &Encoded, block: &Block) -> Result<Framing> {
 
 /// Whether a block is one Blosc-1 buffer: a version that exists, and its own length in its header.
 fn is_bare_blosc(first: &[u8], stored: u64) -> bool {
-    let version = first
-        .first()
-        .is_some_and(|version| matches!(version, 1 | 2));
     let length = first.get(12..16).and_then(|bytes| bytes.try_into().ok());
-    version && length.map(u32::from_le_bytes).map(u64::from) == Some(stored)
+    let is_whole = length.map(u32::from_le_bytes).map(u64::from) == Some(stored);
+    is_whole && matches!(first, [1 | 2, ..])
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! Bit-shuffled bytes, as bitshuffle and Blosc make them: the lowest bits of the first bytes of all elements,
-//! then their second bits, and so on to the highest bits of the last bytes. Within such a run, bit k of
-//! byte m belongs to element 8 m + k.
+//! Bit-shuffled bytes, as bitshuffle and Blosc make them: the lowest bits of the first bytes of all
+//! elements, then their second bits, and so on to the highest bits of the last bytes. Within such a
+//! run, bit k of byte m belongs to element 8 m + k.
 
 use crate::filter::shuffle::{copy_rest, transposed, unshuffle};
 
 /// Writes the bytes of `planes` into `elements`, which is as long, in the order of the elements of
-/// `size` bytes. Their number is a multiple of 8; bytes after the last such element stay where they are.
+/// `size` bytes. Their number is a multiple of 8; bytes after the last such element stay where they
+/// are.
 pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, elements: &mut [u8]) {
     let unit = size.saturating_mul(8);
     let left = planes.len().checked_rem(unit).unwrap_or(0);
@@ -27,8 +28,8 @@ pub(crate) fn unbitshuffle(planes: &[u8], size: usize, scratch: &mut Vec<u8>, el
 
 /// Makes bytes of eight runs of bits, a run an eighth of `bits`.
 ///
-/// Eight bytes of eight runs are a square whose transposed rows hold, each in one word, the 64 bits of eight
-/// bytes of the result; transposed as bits, the word is that result.
+/// Eight bytes of eight runs are a square whose transposed rows hold, each in one word, the 64 bits
+/// of eight bytes of the result; transposed as bits, the word is that result.
 fn join_bits(bits: &[u8], bytes: &mut [u8]) {
     let run = bits.len().wrapping_shr(3);
     let mut runs = bits.chunks_exact(run.max(1));
@@ -49,7 +50,8 @@ fn join_bits(bits: &[u8], bytes: &mut [u8]) {
     }
 }
 
-/// Transposes a square of eight by eight bits, a row a byte: bit k of byte b becomes bit b of byte k.
+/// Transposes a square of eight by eight bits, a row a byte: bit k of byte b becomes bit b of byte
+/// k.
 fn transpose_bits(square: u64) -> u64 {
     let swap = |square: u64, mask: u64, bits: u32| {
         let differ = (square ^ square.wrapping_shr(bits)) & mask;

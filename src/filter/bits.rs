@@ -1,11 +1,11 @@
-//! Numbers of any width out of a stream of bits, the most significant bit of each byte first; and how
-//! such a stream in either order gets its bytes.
+//! Numbers of any width out of a stream of bits, the most significant bit of each byte first; and
+//! how such a stream in either order gets its bytes.
 
 /// Bits that a window of 64 has at hand after a refill that met no end.
 pub(crate) const AT_HAND: u32 = 56;
 
-/// The next eight bytes of `rest`, zeros past its end, for a window of which `ready` bits, at most 63,
-/// are filled. As many whole bytes as have room there are counted and passed over, no others.
+/// The next eight bytes of `rest`, zeros past its end, for a window of which `ready` bits, at most
+/// 63, are filled. As many whole bytes as have room there are counted and passed over, no others.
 #[inline]
 pub(crate) fn load(rest: &mut &[u8], ready: &mut u32) -> [u8; 8] {
     let mut next = [0; 8];
@@ -28,7 +28,7 @@ pub(crate) fn load(rest: &mut &[u8], ready: &mut u32) -> [u8; 8] {
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
     rest: &'a [u8],
-    /// The next bits, the first one highest; those below `ready` are zero or will be read again.
+    /// The next bits, the first one highest; bits below `ready` are zero or will be read again.
     window: u64,
     ready: u32,
 }
@@ -81,7 +81,8 @@ impl<'a> BitReader<'a> {
         Some(high.wrapping_shl(32) | self.read(32)?)
     }
 
-    /// The number of zero bits before the next one bit, which is passed over; `None` where there is none.
+    /// The number of zero bits before the next one bit, which is passed over; `None` where there is
+    /// none.
     #[inline]
     pub(crate) fn zeros(&mut self) -> Option<u32> {
         let mut zeros = 0_u32;
@@ -102,8 +103,8 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// Numbers of one width that follow each other without gaps, as [`BitReader`] would read them. That each is
-/// found from its place alone lets the processor work on several at a time.
+/// Numbers of one width that follow each other without gaps, as [`BitReader`] would read them. That
+/// each is found from its place alone lets the processor work on several at a time.
 #[derive(Debug)]
 pub(crate) struct Numbers<'a> {
     bytes: &'a [u8],
@@ -116,7 +117,8 @@ impl<'a> Numbers<'a> {
     /// The widest ones: from any bit of a byte on, they end within eight bytes.
     pub(crate) const WIDEST: u32 = 57;
 
-    /// The numbers of `width` bits at the start of `bytes`; `None` for wider ones than [`Self::WIDEST`].
+    /// The numbers of `width` bits at the start of `bytes`; `None` for wider ones than
+    /// [`Self::WIDEST`].
     pub(crate) fn new(bytes: &'a [u8], width: u32) -> Option<Self> {
         (width <= Self::WIDEST).then_some(Numbers {
             bytes,
@@ -125,7 +127,8 @@ impl<'a> Numbers<'a> {
         })
     }
 
-    /// The eight bytes at `at`, zeros past the end, where the number that begins there ends before it.
+    /// The eight bytes at `at`, zeros past the end, where the number that begins there ends before
+    /// it.
     #[cold]
     fn word_at_end(&self, at: usize) -> Option<[u8; 8]> {
         let end = self.place.checked_add(usize::try_from(self.width).ok()?)?;
@@ -157,8 +160,8 @@ impl Iterator for Numbers<'_> {
     }
 }
 
-/// Fills `output` with the low bytes of `numbers`, `size` of them each; `None` where the numbers end first
-/// or there is no integer of this size.
+/// Fills `output` with the low bytes of `numbers`, `size` of them each; `None` where the numbers
+/// end first or there is no integer of this size.
 pub(crate) fn store(
     numbers: impl Iterator<Item = u64>,
     size: usize,

@@ -1,8 +1,9 @@
-//! Filter 32008, bitshuffle: blocks of elements, bit-shuffled and each compressed with LZ4 or Zstandard, or all
-//! of them not at all.
+//! Filter 32008, bitshuffle: blocks of elements, bit-shuffled and each compressed with LZ4 or
+//! Zstandard, or all of them not at all.
 //!
-//! Parameters: two numbers of a version, bytes of an element, elements of a block, codec. The last block is
-//! shorter, a multiple of 8 elements; the less than 8 elements after it are stored as they are.
+//! Parameters: two numbers of a version, bytes of an element, elements of a block, codec. The last
+//! block is shorter, a multiple of 8 elements; the less than 8 elements after it are stored as they
+//! are.
 
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
@@ -11,7 +12,7 @@ use crate::filter::{Length, lz4, zstd};
 use crate::memory::buffer::Buffer;
 use crate::wire::to_usize;
 
-/// What was done to a block after it was bit-shuffled.
+/// The compression of a block after it was bit-shuffled.
 #[derive(Debug, Clone, Copy)]
 enum Codec {
     Lz4,
@@ -59,7 +60,8 @@ fn uncompressed(stored: &[u8], size: usize, block: usize, length: Length) -> Res
     Ok(output)
 }
 
-/// The elements of a block where the parameters leave it open: 8 KiB, a multiple of 8, but at least 128.
+/// The elements of a block where the parameters leave it open: 8 KiB, a multiple of 8, but at least
+/// 128.
 fn default_block(size: usize) -> usize {
     let elements = 8192_usize.checked_div(size).unwrap_or(0) & !7;
     elements.max(128)
@@ -96,7 +98,7 @@ fn compressed(stored: &[u8], size: usize, codec: Codec, length: Length) -> Resul
 struct Shape {
     /// Bytes of a block, not 0.
     block: usize,
-    /// Bytes of all blocks; what follows them is stored as it is.
+    /// Bytes of all blocks; the bytes after them are stored as they are.
     shuffled: usize,
 }
 
@@ -122,8 +124,8 @@ mod tests {
         super::decode(stored, parameters, length).map(Buffer::into_vec)
     }
 
-    /// What hdf5plugin 7.1 stored for 21 `u2` numbers, `np.arange(21) * 100`, in blocks of 16 elements:
-    /// the parameters, then the bytes.
+    /// What hdf5plugin 7.1 stored for 21 `u2` numbers, `np.arange(21) * 100`, in blocks of 16
+    /// elements: the parameters, then the bytes.
     const STORED: [(&[u32], &[u8]); 3] = [
         (
             &[0, 4, 2, 16, 0],

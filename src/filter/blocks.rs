@@ -1,5 +1,5 @@
-//! The framing that the LZ4 and bitshuffle filters share: u64 bytes of the whole, u32 bytes of a block, then
-//! blocks, each behind its stored length as u32. All numbers are big-endian.
+//! The framing that the LZ4 and bitshuffle filters share: u64 bytes of the whole, u32 bytes of a
+//! block, then blocks, each behind its stored length as u32. All numbers are big-endian.
 
 use crate::error::{Error, Result};
 use crate::wire::Cursor;

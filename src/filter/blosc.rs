@@ -1,9 +1,10 @@
 //! Filter 32001, Blosc: one chunk of Blosc 1; and the chunks of Blosc 2, which extend them.
 //!
-//! Header: u8 version, u8 codec's version, u8 flags, u8 type size, u32 bytes, u32 block size, u32 stored bytes,
-//! little-endian; in Blosc 2, where both shuffle flags are set, sixteen bytes more. Then the start of every
-//! block as u32. A block is compressed in one stream, or in one for each byte of the type, each behind
-//! its length; then its filters are undone. (Blosc's README_CHUNK_FORMAT.)
+//! Header: u8 version, u8 codec's version, u8 flags, u8 type size, u32 bytes, u32 block size, u32
+//! stored bytes, little-endian; in Blosc 2, where both shuffle flags are set, sixteen bytes more.
+//! Then the start of every block as u32. A block is compressed in one stream, or in one for each
+//! byte of the type, each behind its length; then its filters are undone. (Blosc's
+//! README_CHUNK_FORMAT.)
 
 mod blosclz;
 mod codec;
@@ -21,8 +22,8 @@ use codec::Codec;
 /// The bytes of the Blosc 1 or Blosc 2 chunk at the start of `chunk`.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and filters of
-/// Blosc 2's plugins.
+/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and
+/// filters of Blosc 2's plugins.
 pub fn decode(chunk: &[u8], length: Length) -> Result<Buffer> {
     let chunk = Chunk::new(chunk)?;
     let mut output = Buffer::new(length.check("Blosc", chunk.bytes)?);
@@ -72,7 +73,7 @@ struct Blocks<'a> {
     filters: Vec<BlockFilter>,
 }
 
-/// What was done to a block before it was compressed.
+/// A filter that was applied to a block before it was compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockFilter {
     /// With the size of an element.
@@ -117,7 +118,8 @@ impl<'a> Chunk<'a> {
             0 => {
                 let starts = total.div_ceil(block_bytes);
                 let starts = content.as_chunks().0.get(..starts);
-                // Without a flag of its own, as before Blosc 1.14, splitting follows from the sizes.
+                // Without a flag of its own, as before Blosc 1.14, splitting follows from the
+                // sizes.
                 let fits = type_bytes <= 16 && block_bytes.checked_div(type_bytes) >= Some(128);
                 Content::Blocks(Blocks {
                     chunk,
@@ -237,9 +239,9 @@ fn damaged() -> Error {
     Error::corrupt("Blosc: damaged block", None)
 }
 
-/// What follows the first sixteen bytes of a header, or stands in for it.
+/// The part of a header after its first sixteen bytes, or its equivalent.
 struct Header {
-    /// Numbers of the filters, in writing order, and of what they were told.
+    /// Numbers of the filters, in writing order, each with its parameter.
     slots: [(u8, u8); 6],
     /// Not 0: the chunk has no blocks.
     special: u8,
@@ -306,7 +308,7 @@ impl Header {
                 _ => return Err(Error::unsupported(format!("Blosc2: filter {number}"), None)),
             });
         }
-        // Differences refer to the decoded first block, so they can only be what was done first.
+        // Differences refer to the decoded first block, so they can only be the first filter.
         let before_last = filters.split_last().map_or(&[][..], |(_, before)| before);
         if before_last.contains(&BlockFilter::Delta) {
             return Err(Error::unsupported("Blosc2: a filter before delta", None));
@@ -341,13 +343,14 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Whether each of so many streams is a plane of a shuffle, and nothing else was done to the block.
+    /// Whether each of so many streams is a plane of a shuffle, and nothing else was done to the
+    /// block.
     fn is_shuffled(&self, streams: usize) -> bool {
         streams > 1 && self.filters == [BlockFilter::Shuffle(streams)]
     }
 
-    /// Decodes block `number`, whose streams are planes, into `output`. Planes that are stored as they are
-    /// go there at once, the others by `scratch`, which is as long.
+    /// Decodes block `number`, whose streams are planes, into `output`. Planes that are stored as
+    /// they are go there at once, the others by `scratch`, which is as long.
     fn unshuffle(
         &self,
         number: usize,
@@ -374,9 +377,9 @@ impl Blocks<'_> {
         Ok(Cursor::new(stored, None, "Blosc block"))
     }
 
-    /// Decodes one stream into `output`, or gives its bytes where they are stored as they are: i32 length, then
-    /// so many bytes. 0: all bytes are 0. Negative: all bytes are the number's opposite, and a byte follows that
-    /// says so.
+    /// Decodes one stream into `output`, or gives its bytes where they are stored as they are: i32
+    /// length, then so many bytes. 0: all bytes are 0. Negative: all bytes are the number's
+    /// opposite, and a byte follows that says so.
     fn stream<'a>(&self, cursor: &mut Cursor<'a>, output: &mut [u8]) -> Result<Option<&'a [u8]>> {
         let length = i32::from_le_bytes(cursor.array()?);
         if length <= 0 {
@@ -392,7 +395,8 @@ impl Blocks<'_> {
         if length == output.len() {
             return Ok(Some(stored));
         }
-        // No codec adds more. Without this, many blocks could share one long stream that says little.
+        // No codec adds more. Without this, many blocks could share one long stream that says
+        // little.
         let most = output
             .len()
             .saturating_add(output.len().wrapping_shr(2))
@@ -447,8 +451,8 @@ impl Blocks<'_> {
     }
 }
 
-/// Differences are exclusive ors of whole elements: in the first block with the element before, in any
-/// other with the first block's element at the same place.
+/// Differences are exclusive ors of whole elements: in the first block with the element before, in
+/// any other with the first block's element at the same place.
 fn undo_delta(type_bytes: usize, first: &[u8], block: &mut [u8]) {
     let unit = match type_bytes {
         1 | 2 | 4 | 8 => type_bytes,
@@ -510,7 +514,8 @@ mod tests {
         253, 96, 88, 1, 181, 0, 0, 120, 0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 0, 1, 0, 70, 162,
         154, 117,
     ];
-    /// The same numbers by its Blosc 2, with LZ4 and delta; the frame's header and index are cut off.
+    /// The same numbers by its Blosc 2, with LZ4 and delta; the frame's header and index are cut
+    /// off.
     const DELTA: &[u8] = &[
         5, 1, 61, 2, 88, 2, 0, 0, 88, 2, 0, 0, 68, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 36, 0, 0, 0, 28, 0, 0, 0, 145, 0, 0, 1, 0, 3, 0, 1, 0, 7, 8, 0, 17, 6, 6, 0, 15,

@@ -1,9 +1,10 @@
-//! Filter 32026, Blosc2: a contiguous frame of Blosc 2 chunks; with the metalayer `b2nd`, one chunk whose
-//! blocks are boxes of an n-dimensional array.
+//! Filter 32026, Blosc2: a contiguous frame of Blosc 2 chunks; with the metalayer `b2nd`, one chunk
+//! whose blocks are boxes of an n-dimensional array.
 //!
-//! The frame's header has its fields at fixed places, each behind a MessagePack type byte and big-endian.
-//! Chunks follow, then a chunk of their offsets from the header's end, little-endian; an offset
-//! whose highest bit is set stands for a chunk of one special value. (Blosc's README_CFRAME_FORMAT.)
+//! The frame's header has its fields at fixed places, each behind a MessagePack type byte and
+//! big-endian. Chunks follow, then a chunk of their offsets from the header's end, little-endian;
+//! an offset whose highest bit is set stands for a chunk of one special value. (Blosc's
+//! README_CFRAME_FORMAT.)
 
 mod b2nd;
 mod size;
@@ -16,14 +17,14 @@ use crate::wire::{Cursor, to_usize};
 use b2nd::Boxes;
 use size::{int32, int64};
 
-/// What every frame begins with.
+/// The first bytes of every frame.
 const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
 
 /// The bytes of a contiguous frame.
 ///
 /// # Errors
-/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and filters of
-/// plugins, chunks of varying length, and arrays of several chunks.
+/// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and
+/// filters of plugins, chunks of varying length, and arrays of several chunks.
 pub fn decode(bytes: &[u8], length: Length) -> Result<Buffer> {
     let frame = Frame::new(bytes)?;
     let layer = match frame.metalayer(b"b2nd")? {
@@ -42,7 +43,7 @@ pub fn decode(bytes: &[u8], length: Length) -> Result<Buffer> {
 struct Frame<'a> {
     /// The header.
     header: &'a [u8],
-    /// The chunks and what follows them.
+    /// The chunks and all bytes after them.
     chunks: &'a [u8],
     /// Decoded bytes of all chunks.
     bytes: usize,
@@ -75,7 +76,7 @@ impl<'a> Frame<'a> {
         if kind & 0xf != 0 || flags & 0xc0 != 0 || (chunk_bytes == 0 && total > 0) {
             return Err(cursor.unsupported("sparse, or chunks of varying length"));
         }
-        // Of a frame that is cut, the offsets of chunks might read as those of zeros.
+        // In a frame that is cut, the offsets of chunks might read as offsets of zeros.
         let frame = bytes.get(..frame_bytes);
         let parts = frame.and_then(|frame| frame.split_at_checked(header_bytes));
         let Some((header, chunks)) = parts else {
@@ -91,8 +92,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The content of the metalayer called `name`, if there is one: a list of names and offsets in the
-    /// header, each of a MessagePack `bin 32`.
+    /// The content of the metalayer called `name`, if there is one: a list of names and offsets in
+    /// the header, each of a MessagePack `bin 32`.
     fn metalayer(&self, name: &[u8]) -> Result<Option<&'a [u8]>> {
         const LIST: usize = 0x57;
         let mut cursor = Cursor::new(self.header, None, "Blosc2 frame");
@@ -143,7 +144,7 @@ impl<'a> Frame<'a> {
         Ok(chunk)
     }
 
-    /// The bytes of a frame that is no array: those of its chunks, one after another.
+    /// The bytes of a frame that is no array: its chunks, one after another.
     fn plain(&self, length: Length) -> Result<Buffer> {
         let mut output = Buffer::new(length.check("Blosc2 frame", self.bytes)?);
         let chunk_bytes = self.chunk_bytes.max(1);
@@ -179,7 +180,8 @@ mod tests {
         super::decode(stored, length).map(Buffer::into_vec)
     }
 
-    /// What hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for it in the shape of 3 by 4.
+    /// What hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for it in the shape of 3 by
+    /// 4.
     const PLAIN: &[u8] = &[
         158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 97, 207, 0, 0, 0, 0, 0, 0, 0,
         228, 164, 18, 0, 81, 3, 211, 0, 0, 0, 0, 0, 0, 0, 24, 211, 0, 0, 0, 0, 0, 0, 0, 56, 210, 0,

@@ -1,4 +1,5 @@
-//! Filter 307, bzip2: one .bz2 stream. Bytes after its end are tolerated, as the filter's own code does.
+//! Filter 307, bzip2: one .bz2 stream. Bytes after its end are tolerated, as the filter's own code
+//! does.
 
 use bzip2::{Decompress, Status};
 
@@ -7,13 +8,14 @@ use crate::filter::Length;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{IsWanted, still};
 
-/// What a block of the usual size decodes to, and a little more.
+/// The decoded bytes of a block of the usual size, and a little more.
 const ROOM: usize = 1 << 20;
 
 /// The bytes of the bzip2 stream at the start of `stream`.
 ///
 /// # Errors
-/// `Corrupt` for a damaged or truncated stream, or one of another length; as `is_wanted` says after each mebibyte.
+/// `Corrupt` for a damaged or truncated stream, or one of another length; as `is_wanted` says after
+/// each mebibyte.
 pub fn decode(stream: &[u8], length: Length, is_wanted: &IsWanted<'_>) -> Result<Buffer> {
     length.fill("bzip2", |output| {
         let mut decoder = Decompress::new(false);
@@ -40,8 +42,8 @@ pub fn decode(stream: &[u8], length: Length, is_wanted: &IsWanted<'_>) -> Result
     })
 }
 
-/// The bytes of a bzip2 stream that may be cut, at most `most`: those of the blocks that are whole, which have
-/// checksums of their own, and whether the stream is. Memory grows with what is there.
+/// The bytes of a bzip2 stream that may be cut, at most `most`: the content of the blocks that are
+/// whole, which have checksums of their own, and whether the stream is. Memory grows with it.
 ///
 /// # Errors
 /// As [`each_part`].
@@ -53,11 +55,12 @@ pub fn grow_cut(stream: &[u8], most: u64) -> Result<(Vec<u8>, bool)> {
     Ok((output, is_whole))
 }
 
-/// Hands over the bytes of the bzip2 stream at the start of `stream` in order, a mebibyte at a time, and tells
-/// whether it is whole. What is handed over of a block is right only where no error follows.
+/// Hands over the bytes of the bzip2 stream at the start of `stream` in order, a mebibyte at a
+/// time, and tells whether it is whole. The bytes of a block are right only if no error follows.
 ///
 /// # Errors
-/// `Corrupt` for a damaged stream, or one of more than `most` bytes; as `is_wanted` says before each part.
+/// `Corrupt` for a damaged stream, or one of more than `most` bytes; as `is_wanted` says before
+/// each part.
 pub fn each_part(
     stream: &[u8],
     most: u64,

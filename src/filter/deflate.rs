@@ -1,7 +1,9 @@
-//! Filter 1, deflate: one zlib stream (RFC 1950). Bytes after its end are tolerated, as libhdf5 does.
+//! Filter 1, deflate: one zlib stream (RFC 1950). Bytes after its end are tolerated, as libhdf5
+//! does.
 //!
-//! libdeflate decodes a stream whose whole output fits in memory, and of which no part is wanted before
-//! all of it is there: a chunk is just that, and takes it a fifth less time than a streaming decoder.
+//! libdeflate decodes a stream whose whole output fits in memory, and of which no part is wanted
+//! before all of it is there: a chunk is just that, and takes it a fifth less time than a streaming
+//! decoder.
 
 use std::cell::RefCell;
 

@@ -1,8 +1,9 @@
-//! Filter 3, Fletcher's checksum: four bytes after the data (HDF5 3.0, IV.A.2.l names it without stating it).
+//! Filter 3, Fletcher's checksum: four bytes after the data (HDF5 3.0, IV.A.2.l names it without
+//! stating it).
 //!
-//! Two sums over big-endian 16-bit words, an odd last byte being the high half of a word, modulo 65535 by
-//! adding the carry at the low end, so that 65535 stands for itself and is not reduced to 0. Stored as one
-//! little-endian number, the second sum in the high half.
+//! Two sums over big-endian 16-bit words, an odd last byte being the high half of a word, modulo
+//! 65535 by adding the carry at the low end, so that 65535 stands for itself and is not reduced to
+//! 0. Stored as one little-endian number, the second sum in the high half.
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
@@ -61,8 +62,8 @@ fn fold(mut sum: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Data and the checksum that libhdf5 1.14 stored after them (`h5py`, `fletcher32=True`, type `u1`,
-    /// `read_direct_chunk`).
+    /// Data and the checksum that libhdf5 1.14 stored after them (`h5py`, `fletcher32=True`, type
+    /// `u1`, `read_direct_chunk`).
     const STORED: [(&[u8], [u8; 4]); 4] = [
         (&[1, 2, 3, 4, 5, 6], [12, 9, 20, 14]),
         (&[1, 2, 3, 4, 5], [6, 9, 14, 14]),

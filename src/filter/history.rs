@@ -1,5 +1,5 @@
-//! The output of a Lempel-Ziv decoder, which is its history too: literals are appended, matches repeat
-//! what was written before.
+//! The output of a Lempel-Ziv decoder, which is its history too: literals are appended, matches
+//! repeat bytes that were written before.
 
 /// A buffer that is being filled from its start.
 #[derive(Debug)]
@@ -29,14 +29,14 @@ impl<'a> History<'a> {
         Some(())
     }
 
-    /// Appends `length` bytes, each equal to the one `distance` before it; `None` where there is no room
-    /// for them, or nothing so far back.
+    /// Appends `length` bytes, each equal to the one `distance` before it; `None` where there is no
+    /// room for them, or nothing so far back.
     pub(crate) fn repeat(&mut self, distance: usize, length: usize) -> Option<()> {
         let start = self.written.checked_sub(distance)?;
         let end = self.written.checked_add(length)?;
         let window = self.buffer.get_mut(start..end)?;
-        // A match may overlap itself: then what stands in the window is a period, and it doubles with
-        // each copy, so that even a run of one byte takes few of them.
+        // A match may overlap itself: then what stands in the window is a period, and it doubles
+        // with each copy, so that even a run of one byte takes few of them.
         let mut done = distance;
         while (1..window.len()).contains(&done) {
             let step = done.min(window.len().saturating_sub(done));

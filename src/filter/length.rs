@@ -20,7 +20,7 @@ impl Length {
         }
     }
 
-    /// Whether `bytes` bytes are what was asked for; gives them back.
+    /// Whether `bytes` bytes are as many as are wanted; gives the number back.
     ///
     /// # Errors
     /// `Corrupt` where they are not, `codec` being the decoder that gave or announced them.
@@ -40,7 +40,7 @@ impl Length {
     /// Lets `decode` write into a buffer as long as is granted and say how much it wrote.
     ///
     /// # Errors
-    /// Those of `decode`, and `Corrupt` where it wrote too little.
+    /// The errors of `decode`, and `Corrupt` where it wrote too little.
     pub fn fill(
         self,
         codec: &str,

@@ -1,18 +1,18 @@
-//! Filter 32004, LZ4: a header, then blocks of the LZ4 block format, each with its length; the same block
-//! format serves other filters.
+//! Filter 32004, LZ4: a header, then blocks of the LZ4 block format, each with its length; the same
+//! block format serves other filters.
 //!
-//! Two crates, since each is slow at what the other does. Of blocks of floats, `lz4_flex` 0.14 takes
-//! twice the time of the reference library in `lz4`, and more where matches overlap what they write.
-//! Of frames (`asdf/compression/stream/codec.rs`), `lz4` takes 1.3 to 1.5 times the time of `lz4_flex`,
-//! and seven times where blocks are linked and do not compress.
+//! There are two crates, since each is slow at the other's task. Of blocks of floats, `lz4_flex`
+//! 0.14 takes twice the time of the reference library in `lz4`, and more where matches overlap what
+//! they write. Of frames (`asdf/compression/stream/codec.rs`), `lz4` takes 1.3 to 1.5 times the
+//! time of `lz4_flex`, and seven times where blocks are linked and do not compress.
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
 use crate::filter::blocks::Blocks;
 use crate::memory::buffer::Buffer;
 
-/// The bytes of a chunk of filter 32004: u64 total, u32 block size, then for each block u32 stored length
-/// and the block, raw where the lengths are equal; all numbers big-endian.
+/// The bytes of a chunk of filter 32004: u64 total, u32 block size, then for each block u32 stored
+/// length and the block, raw where the lengths are equal; all numbers big-endian.
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length.
@@ -44,7 +44,8 @@ pub(crate) fn block_into(block: &[u8], output: &mut [u8]) -> Result<()> {
 
 /// Decodes one LZ4 block into the start of `output`; gives the bytes written.
 fn block_within(block: &[u8], output: &mut [u8]) -> Result<usize> {
-    // The crate hands lengths on as C's `int` without looking, and takes none for a prefix of the block.
+    // The crate hands lengths on as C's `int` without looking, and takes none for a prefix of the
+    // block.
     let lengths = (i32::try_from(block.len()), i32::try_from(output.len()));
     let (Ok(_), Ok(most)) = lengths else {
         return Err(Error::corrupt("LZ4: block of more than 2 GiB", None));
@@ -69,8 +70,8 @@ mod tests {
         super::decode(stored, length).map(Buffer::into_vec)
     }
 
-    /// What `hdf5plugin.LZ4(nbytes=16)` of hdf5plugin 7.1 stored for `DATA`: LZ4 blocks of 16 bytes,
-    /// one that does not compress, and a short last one.
+    /// What `hdf5plugin.LZ4(nbytes=16)` of hdf5plugin 7.1 stored for `DATA`: LZ4 blocks of 16
+    /// bytes, one that does not compress, and a short last one.
     const STORED: &[u8] = &[
         0, 0, 0, 0, 0, 0, 0, 35, 0, 0, 0, 16, 0, 0, 0, 10, 22, 97, 1, 0, 80, 97, 97, 97, 97, 97, 0,
         0, 0, 16, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 0,

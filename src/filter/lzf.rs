@@ -1,9 +1,9 @@
-//! Filter 32000, LZF: a bare stream of liblzf. Where it failed to compress, the filter was not applied and the
-//! chunk's mask says so.
+//! Filter 32000, LZF: a bare stream of liblzf. Where it failed to compress, the filter was not
+//! applied and the chunk's mask says so.
 //!
-//! A control byte below 32 is followed by that many literals and one more. Any other is a match: its upper
-//! three bits the length less 2 (7: the next byte is added), its lower five and the next byte the
-//! distance less 1.
+//! A control byte below 32 is followed by that many literals and one more. Any other is a match:
+//! its upper three bits the length less 2 (7: the next byte is added), its lower five and the next
+//! byte the distance less 1.
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
@@ -26,7 +26,7 @@ pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
     })
 }
 
-/// Decodes one instruction; gives what follows it.
+/// Decodes one instruction; gives the bytes after it.
 fn step<'a>(stream: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
     let (&control, rest) = stream.split_first()?;
     let control = usize::from(control);

@@ -1,8 +1,10 @@
-//! Filter 5, nbit: only the bits of each element that its datatype calls significant, packed without gaps.
+//! Filter 5, nbit: only the bits of each element that its datatype calls significant, packed
+//! without gaps.
 //!
-//! Parameters: their number, whether the data were stored as they are, elements of the chunk, and the
-//! datatype as a tree: 1 atomic (size, byte order, precision, offset), 2 array (size, element type),
-//! 3 compound (size, members, each an offset and a type), 4 anything else (size). Bits that are not stored are 0.
+//! Parameters: their number, whether the data were stored as they are, elements of the chunk, and
+//! the datatype as a tree: 1 atomic (size, byte order, precision, offset), 2 array (size, element
+//! type), 3 compound (size, members, each an offset and a type), 4 anything else (size). Bits that
+//! are not stored are 0.
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
@@ -125,7 +127,8 @@ impl Type {
         }
     }
 
-    /// The elements, where each is a number of a usual size: then they need not be taken one by one.
+    /// The elements, where each is a number of a usual size: then they need not be taken one by
+    /// one.
     fn numbers<'a>(&self, stored: &'a [u8]) -> Option<impl Iterator<Item = u64> + use<'a>> {
         let Type::Atomic(Atomic {
             size: 1 | 2 | 4 | 8,
@@ -185,7 +188,8 @@ impl Atomic {
 
     fn unpack(&self, bits: &mut BitReader<'_>, output: &mut [u8]) -> Option<()> {
         let Some(high_bits) = self.precision.checked_sub(64) else {
-            // Nearly all numbers: they and their offset fit one word unless they have more than 8 bytes.
+            // Nearly all numbers: they and their offset fit one word unless they have more than 8
+            // bytes.
             let number = bits.read_wide(self.precision)?;
             if self.size <= 8 {
                 self.store(number.wrapping_shl(self.offset).to_le_bytes(), output);
@@ -222,7 +226,8 @@ mod tests {
         super::decode(stored.into(), parameters, length).map(Buffer::into_vec)
     }
 
-    /// What libhdf5 (h5py 3.16, `set_nbit`) stored for numbers of 12 bits at offset 4 in `<u4` and `>u4`.
+    /// What libhdf5 (h5py 3.16, `set_nbit`) stored for numbers of 12 bits at offset 4 in `<u4` and
+    /// `>u4`.
     #[test]
     fn bits_go_back_to_their_offset() {
         let stored = vec![18, 31, 255, 0, 80];

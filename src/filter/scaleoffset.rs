@@ -1,10 +1,11 @@
-//! Filter 6, scaleoffset: the smallest number of the chunk, and what is to be added to it, in as few bits as
-//! the largest needs; floats are scaled by a power of ten first.
+//! Filter 6, scaleoffset: the smallest number of the chunk, and the differences from it, in as
+//! few bits as the largest needs; floats are scaled by a power of ten first.
 //!
 //! Twenty parameters: 0 kind of scaling (0 decimal, 1 binary, 2 integer), 1 its factor, 2 elements,
-//! 3 class (0 integer, 1 float), 4 size, 5 signed, 6 order (0 little), 7 whether there is a fill value, 8 and on
-//! the fill value in little-endian words. A chunk: u32 bits of a code, u8 8, u64 minimum, eight
-//! bytes, then the codes, the most significant bit first. All bits set: the fill value.
+//! 3 class (0 integer, 1 float), 4 size, 5 signed, 6 order (0 little), 7 whether there is a fill
+//! value, 8 and on the fill value in little-endian words. A chunk: u32 bits of a code, u8 8, u64
+//! minimum, eight bytes, then the codes, the most significant bit first. All bits set: the fill
+//! value.
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
@@ -15,8 +16,8 @@ use crate::wire::{Cursor, to_usize};
 /// The bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported` for
-/// the binary scaling, which no library writes.
+/// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported`
+/// for the binary scaling, which no library writes.
 pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buffer> {
     let scheme = Scheme::new(parameters)?;
     if scheme.as_is {
@@ -72,7 +73,7 @@ fn unscale_double(code: u64, scale: f64, minimum: u64) -> u64 {
     (code as f64 / scale + f64::from_bits(minimum)).to_bits()
 }
 
-/// What the parameters say.
+/// The parameters, read.
 #[derive(Debug)]
 struct Scheme {
     /// The filter did nothing.
@@ -130,8 +131,8 @@ impl Scheme {
         })
     }
 
-    /// Decodes all of `output` from codes of so many bits, `number` making the bits of an element from its
-    /// code; `None` where the codes end.
+    /// Decodes all of `output` from codes of so many bits, `number` making the bits of an element
+    /// from its code; `None` where the codes end.
     fn unpack(
         &self,
         (codes, code_bits): (&[u8], u32),
@@ -151,8 +152,8 @@ impl Scheme {
         bits::store(codes.map(number), self.size, self.big_endian, output)
     }
 
-    /// Elements that did not fit any code: they follow as they were, but in the writer's byte order, which
-    /// was little-endian (no big-endian writer's file is known).
+    /// Elements that did not fit any code: they follow as they were, but in the writer's byte
+    /// order, which was little-endian (no big-endian writer's file is known).
     fn copy(&self, code_bits: u32, elements: &[u8], output: &mut [u8]) -> Result<()> {
         let whole = to_usize(code_bits.into())? == self.size.saturating_mul(8);
         match elements.get(..output.len()) {
@@ -174,7 +175,8 @@ mod tests {
         super::decode(stored.into(), parameters, length).map(Buffer::into_vec)
     }
 
-    // What h5py 3.16 stored with `scaleoffset=0` for integers, `scaleoffset=2` for floats: parameters and chunk.
+    // What h5py 3.16 stored with `scaleoffset=0` for integers, `scaleoffset=2` for floats:
+    // parameters and chunk.
     /// `np.array([-300, -299, -290, 7], '>i2')`.
     const INTEGERS: (&[u32], &[u8]) = (
         &[2, 0, 4, 0, 2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],

@@ -1,5 +1,5 @@
-//! Filter 2, shuffle: the first bytes of all elements, then all second bytes, and so on; bytes after the
-//! last whole element stand unchanged at the end. Parameter 0 is the size of an element.
+//! Filter 2, shuffle: the first bytes of all elements, then all second bytes, and so on; bytes
+//! after the last whole element stand unchanged at the end. Parameter 0 is the size of an element.
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
@@ -23,8 +23,8 @@ pub fn decode(bytes: Buffer, parameters: &[u32]) -> Result<Buffer> {
     Ok(elements)
 }
 
-/// Writes the bytes of `shuffled` into `elements`, which is as long, in the order of the elements of
-/// `size` bytes.
+/// Writes the bytes of `shuffled` into `elements`, which is as long, in the order of the elements
+/// of `size` bytes.
 pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
     let whole = count.saturating_mul(size);
@@ -37,7 +37,8 @@ pub(crate) fn unshuffle(shuffled: &[u8], size: usize, elements: &mut [u8]) {
 
 /// Writes whole elements of `size` bytes, `plane(j)` beginning with byte j of each.
 pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut [u8]) {
-    // An element is written in several passes; a tile of them stays in the first-level cache meanwhile.
+    // An element is written in several passes; a tile of them stays in the first-level cache
+    // meanwhile.
     const TILE_BYTES: usize = 16 << 10;
     let tile = TILE_BYTES.checked_div(size).unwrap_or(1).max(64);
     let tile_bytes = tile.saturating_mul(size).max(1);
@@ -53,7 +54,7 @@ pub(crate) fn join<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements:
     }
 }
 
-/// Copies what stands unchanged after the first `whole` bytes; gives those of both.
+/// Copies the unchanged bytes after the first `whole` ones; gives the first ones of both.
 pub(crate) fn copy_rest<'s, 'e>(
     shuffled: &'s [u8],
     elements: &'e mut [u8],
@@ -85,9 +86,9 @@ fn join_tile<'a>(plane: impl Fn(usize) -> &'a [u8], size: usize, elements: &mut 
     }
 }
 
-/// Elements that are joined at a time. The compiler makes vector instructions of loops that join two runs of
-/// this known length, but not of such that join four: hence bytes first become pairs, and those become
-/// elements, which is eight times as fast.
+/// Elements that are joined at a time. The compiler makes vector instructions of loops that join
+/// two runs of this known length, but not of such that join four: hence bytes first become pairs,
+/// and those become elements, which is eight times as fast.
 const BLOCK: usize = 64;
 
 /// Elements of two bytes.
@@ -155,8 +156,9 @@ fn join_rest(elements: &mut [u8], size: usize, planes: &[&[u8]]) {
     }
 }
 
-/// Bytes `byte..byte + 8` of every element. Eight bytes of eight planes are a square that is transposed in
-/// registers: an eighth of the loads and stores of single bytes, whatever the element's size.
+/// Bytes `byte..byte + 8` of every element. Eight bytes of eight planes are a square that is
+/// transposed in registers: an eighth of the loads and stores of single bytes, whatever the
+/// element's size.
 fn join8_of(elements: &mut [u8], size: usize, byte: usize, planes: [&[u8]; 8]) {
     let mut squares = elements.chunks_exact_mut(size.saturating_mul(8));
     for (square, columns) in squares.by_ref().zip(transposed(planes)) {
@@ -191,7 +193,8 @@ pub(crate) fn transposed<'a>(runs: [&'a [u8]; 8]) -> impl Iterator<Item = [u64; 
         .map(|rows| transpose_bytes(rows.map(|row| u64::from_le_bytes(*row))))
 }
 
-/// Transposes a square of eight by eight bytes: swaps halves of words, then of half words, then bytes.
+/// Transposes a square of eight by eight bytes: swaps halves of words, then of half words, then
+/// bytes.
 fn transpose_bytes(rows: [u64; 8]) -> [u64; 8] {
     const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
     const PAIRS: u64 = 0x0000_ffff_0000_ffff;

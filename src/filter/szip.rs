@@ -1,9 +1,10 @@
-//! Filter 4, szip: u32 length, then adaptive entropy coding (CCSDS 121.0-B, "Lossless Data Compression").
+//! Filter 4, szip: u32 length, then adaptive entropy coding (CCSDS 121.0-B, "Lossless Data
+//! Compression").
 //!
-//! Samples are cut into scanlines, each padded to whole blocks; a scanline is a reference interval. A block is
-//! an identifier of the option that codes it, and its samples so coded. With preprocessing, an interval
-//! begins with a sample as it is, and the others are differences from the sample before, folded so that
-//! small ones are small non-negative numbers.
+//! Samples are cut into scanlines, each padded to whole blocks; a scanline is a reference interval.
+//! A block is an identifier of the option that codes it, and its samples so coded. With
+//! preprocessing, an interval begins with a sample as it is, and the others are differences from
+//! the sample before, folded so that small ones are small non-negative numbers.
 
 use crate::error::{Error, Result};
 use crate::filter::Length;
@@ -52,7 +53,8 @@ struct Coding {
 }
 
 impl Coding {
-    /// The coding and, where the samples are the bytes of elements in planes, the bytes of an element.
+    /// The coding and, where the samples are the bytes of elements in planes, the bytes of an
+    /// element.
     fn new(parameters: &[u32]) -> Option<(Self, usize)> {
         const BIG_ENDIAN: u32 = 16;
         const PREPROCESS: u32 = 32;
@@ -117,8 +119,8 @@ impl Coding {
         Ok(output)
     }
 
-    /// Decodes the blocks of one interval, which has `blocks` of them if it is not the last; `samples`
-    /// holds zeros.
+    /// Decodes the blocks of one interval, which has `blocks` of them if it is not the last;
+    /// `samples` holds zeros.
     fn interval(&self, bits: &mut BitReader<'_>, blocks: usize, samples: &mut [u32]) -> Option<()> {
         let mut done = 0_usize;
         let mut rest = samples;
@@ -162,9 +164,9 @@ impl Coding {
         Some(Block::Samples)
     }
 
-    /// Makes samples of differences. A difference is folded as long as both signs are possible: 0, -1, 1,
-    /// -2, 2 ...; beyond, the sample is nearer to one end of the range than the number is large, and
-    /// the rest counts from that end.
+    /// Makes samples of differences. A difference is folded as long as both signs are possible: 0,
+    /// -1, 1, -2, 2 ...; beyond, the sample is nearer to one end of the range than the number is
+    /// large, and the rest counts from that end.
     fn undo_differences(&self, samples: &mut [u32]) {
         let most = 1_u32.wrapping_shl(self.bits).wrapping_sub(1);
         let upper_half = most.wrapping_shr(1).wrapping_add(1);
@@ -211,7 +213,7 @@ impl Coding {
     }
 }
 
-/// What a block turned out to be.
+/// The kind of a block.
 enum Block {
     /// Its samples are there.
     Samples,
@@ -223,8 +225,8 @@ fn number(bits: &mut BitReader<'_>, width: u32) -> Option<u32> {
     u32::try_from(bits.read(width)?).ok()
 }
 
-/// The blocks that a run of zero blocks covers (121.0-B, 3.5): 4 means "to the end of the segment of 64
-/// blocks, or of the interval", and longer runs are coded as one more.
+/// The blocks that a run of zero blocks covers (121.0-B, 3.5): 4 means "to the end of the segment
+/// of 64 blocks, or of the interval", and longer runs are coded as one more.
 fn zero_blocks(run: u32, done: usize, blocks: usize) -> Option<usize> {
     let left = blocks.checked_sub(done)?;
     let covered = match run {
@@ -235,8 +237,8 @@ fn zero_blocks(run: u32, done: usize, blocks: usize) -> Option<usize> {
     Some(covered).filter(|&covered| covered <= left)
 }
 
-/// The split-sample option: the high parts of all samples, each as so many zeros, then the `low` low bits
-/// of all.
+/// The split-sample option: the high parts of all samples, each as so many zeros, then the `low`
+/// low bits of all.
 fn split(bits: &mut BitReader<'_>, samples: &mut [u32], low: u32) -> Option<()> {
     for sample in samples.iter_mut() {
         *sample = bits.zeros()?.checked_shl(low)?;
@@ -249,8 +251,8 @@ fn split(bits: &mut BitReader<'_>, samples: &mut [u32], low: u32) -> Option<()> 
     Some(())
 }
 
-/// The second-extension option: two samples a, b in one number, (a + b)(a + b + 1) / 2 + b. A reference
-/// sample takes the place of the first a.
+/// The second-extension option: two samples a, b in one number, (a + b)(a + b + 1) / 2 + b. A
+/// reference sample takes the place of the first a.
 fn pairs(bits: &mut BitReader<'_>, samples: &mut [u32]) -> Option<()> {
     // Pairs stand at even places of the block, so that a missing first sample leaves an odd number.
     let (alone, pairs) = samples.split_at_mut_checked(samples.len() & 1)?;
@@ -266,7 +268,8 @@ fn pairs(bits: &mut BitReader<'_>, samples: &mut [u32]) -> Option<()> {
 }
 
 fn pair(code: u32) -> Option<(u32, u32)> {
-    // The sum is below 13: with more, the option is never the shortest (libaec's table ends there too).
+    // The sum is below 13: with more, the option is never the shortest (libaec's table ends there
+    // too).
     let mut sum = 0_u32;
     let mut left = code;
     while left > sum {
@@ -285,7 +288,8 @@ mod tests {
     }
 
     // Parameters and chunk as libhdf5 2.0 (h5py 3.16, `set_szip`) stored them.
-    /// `[1000 + i * i % 17 for i in range(75)]` as `<u2`, chunks of 5 by 15: padded scanlines, predicted.
+    /// `[1000 + i * i % 17 for i in range(75)]` as `<u2`, chunks of 5 by 15: padded scanlines,
+    /// predicted.
     const PREDICTED: (&[u32], &[u8]) = (
         &[169, 8, 16, 15],
         &[
@@ -351,7 +355,8 @@ mod tests {
         assert!(decode(PLANES.1, &[32, 8, 16], Length::AtMost(150)).is_err());
     }
 
-    /// 121.0-B, 3.5: five or more zero blocks are one more than coded, and 4 is the rest of the segment.
+    /// 121.0-B, 3.5: five or more zero blocks are one more than coded, and 4 is the rest of the
+    /// segment.
     #[test]
     fn runs_of_zero_blocks() {
         assert_eq!(zero_blocks(0, 0, 128), Some(1));

@@ -1,8 +1,9 @@
 //! Filter 32013, ZFP: arrays of one to four dimensions in blocks of four elements along each.
 //!
-//! Parameters: 0 versions, then ZFP's header, 32 bits each: `zfp` and the codec's version 5, 52 bits of scalar
-//! type and dimensions, 12 or 64 bits of mode. The chunk has no header of its own. Dimensions of 1 are
-//! left out, and the fastest dimension comes first. (zfp 1.0, "Bit stream": bits fill bytes from the lowest up.)
+//! Parameters: 0 versions, then ZFP's header, 32 bits each: `zfp` and the codec's version 5, 52
+//! bits of scalar type and dimensions, 12 or 64 bits of mode. The chunk has no header of its own.
+//! Dimensions of 1 are left out, and the fastest dimension comes first. (zfp 1.0, "Bit stream":
+//! bits fill bytes from the lowest up.)
 
 mod block;
 mod order;
@@ -18,8 +19,8 @@ use stream::BitStream;
 /// The bytes of a chunk.
 ///
 /// # Errors
-/// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported` for
-/// another version of the codec.
+/// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported`
+/// for another version of the codec.
 pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffer> {
     let words = parameters.get(1..).unwrap_or_default();
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -38,7 +39,7 @@ fn damaged() -> Error {
     Error::corrupt("ZFP: damaged, or ends too early", None)
 }
 
-/// What the parameters say.
+/// The parameters, read.
 #[derive(Debug)]
 struct Header {
     scalar: Scalar,
@@ -133,7 +134,8 @@ impl Header {
         Ok(output)
     }
 
-    /// Writes the part of a block that is in the array to its place, in rows along the fastest dimension.
+    /// Writes the part of a block that is in the array to its place, in rows along the fastest
+    /// dimension.
     fn scatter<I: Int>(
         &self,
         block: &[I],

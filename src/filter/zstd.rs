@@ -1,4 +1,5 @@
-//! Filter 32015, Zstandard: frames one after another (RFC 8878), with or without their content size.
+//! Filter 32015, Zstandard: frames one after another (RFC 8878), with or without their content
+//! size.
 
 use std::cell::RefCell;
 use std::io;

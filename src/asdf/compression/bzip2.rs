@@ -1,12 +1,11 @@
-//! Blocks that are one bzip2 stream. It consists of blocks of its own, of up to 900 kB before runs are
-//! put in, that begin at any bit with a mark and need nothing of each other: each is decoded alone, as
-//! a stream of one block, several of them at the same time.
+//! Blocks that are one bzip2 stream. It consists of blocks of its own, of up to 900 kB before runs
+//! are put in, that begin at any bit with a mark and need nothing of each other: each is decoded
+//! alone, as a stream of one block, several of them at the same time.
 //!
-//! A block of few symbols may hold 45 MB; what is kept of it is no longer than the
-//! symbols (`content`).
+//! A block of few symbols may hold 45 MB; it is kept in no more bytes than the symbols (`content`).
 //!
-//! How long a block's content is, only decoding tells: the first reader that goes far decodes what is
-//! before, once; from then on any place is found.
+//! Only decoding tells the length of a block's content: the first reader that goes far decodes the
+//! blocks before its place, once; from then on any place is found.
 
 mod alone;
 mod bit_marks;
@@ -33,8 +32,7 @@ use crate::wire::{to_u64, to_usize};
 /// Bytes that a block of 900 000 symbols takes at most: 20 bits each, and its tables.
 const BLOCK_BYTES: u64 = 3 << 20;
 
-/// Where a block may end: at the next mark, or at one of those after it where that one is not a mark
-/// but data.
+/// Marks at which a block may end: the next one, or one after it if that is not a mark but data.
 const ENDS: usize = 3;
 
 /// Blocks that are decoded at a time at most: as many as are kept.
@@ -50,7 +48,7 @@ pub struct Bzip2Block {
     resumes: Arc<Resumes>,
 }
 
-/// What is known of the stream.
+/// The knowledge of the stream so far.
 #[derive(Default)]
 struct Progress {
     marks: BitMarks,
@@ -155,7 +153,7 @@ impl Bzip2Block {
         Ok(())
     }
 
-    /// Appends what the block at byte `at` of the content holds from there on, up to `end`.
+    /// Appends bytes of the block that holds byte `at` of the content, from there up to `end`.
     fn copy(
         &self,
         progress: &mut Progress,
@@ -226,7 +224,7 @@ impl Bzip2Block {
         Err(error)
     }
 
-    /// What a stream of one block holds, and whether it is whole.
+    /// The content of a stream of one block, and whether it is whole.
     fn content(&self, alone: &Alone, is_wanted: &IsWanted<'_>) -> Result<(Content, bool)> {
         let mut content = Content::default();
         let most = self.encoded.decoded;
@@ -261,8 +259,8 @@ impl Progress {
         self.keep(mark, decoded.content);
     }
 
-    /// Whether the stream ends at the tip as it should: as long as the header says, with the checksum
-    /// of all blocks.
+    /// Whether the stream ends at the tip as it should: as long as the header says, with the
+    /// checksum of all blocks.
     fn checked_end(&mut self, encoded: &Encoded) -> Result<Result<()>> {
         let Some(mark) = self.mark(self.tip.mark, encoded)? else {
             if self.tip.mark > 0 && self.tip.start == encoded.decoded {
@@ -294,8 +292,8 @@ impl Progress {
         Ok(jobs)
     }
 
-    /// The block at `place` of the chain; where the one before it is kept, those behind it too, since
-    /// somebody reads on.
+    /// The block at `place` of the chain; if the one before it is kept, a reader reads on, and the
+    /// blocks behind it are decoded too.
     fn known_jobs(&mut self, place: usize, encoded: &Encoded, threads: usize) -> Result<Vec<Job>> {
         let before = place.checked_sub(1).and_then(|place| self.chain.get(place));
         let goes_on = before.is_some_and(|link| self.kept.iter().any(|kept| kept.0 == link.mark));

@@ -13,7 +13,7 @@ use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::storage::{Help, Pieces};
 use crate::wire::{to_u64, to_usize};
 
-/// What a chunk is compressed with.
+/// The compression of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkCodec {
     /// u32 little-endian decoded length, then an LZ4 block.
@@ -30,7 +30,9 @@ pub struct ChunkTable {
     codec: ChunkCodec,
     longest: OnceLock<Longest>,
     tables: Arc<Tables>,
-    /// Held while the chunks are walked, so that one thread does.
+    /// Held while the chunks are walked, so that one thread does it. The engine's turns are no
+    /// place for this: the walk is needed to open the array, before there are turns, and pieces are
+    /// decoded at the same time, whose places may have left `tables`.
     walking: Mutex<()>,
 }
 
@@ -70,7 +72,7 @@ impl Chunk {
 #[derive(Debug)]
 pub struct Tables(FileLru<u64, Arc<[Mark]>>);
 
-/// Those of all files of a mount together.
+/// The tables of all files of a mount together.
 #[derive(Debug, Clone)]
 pub struct SharedTables(Arc<SharedLru<u64, Arc<[Mark]>>>);
 
@@ -81,7 +83,7 @@ impl Default for SharedTables {
 }
 
 impl Tables {
-    /// Those of one more file.
+    /// The tables of one more file.
     pub fn of(all: &SharedTables) -> Self {
         Tables(FileLru::of(&all.0))
     }
@@ -118,7 +120,8 @@ impl Walk<'_> {
 }
 
 impl ChunkTable {
-    /// The block as chunks, which are walked when they are first needed. Where they are is kept in `tables`.
+    /// The block as chunks, which are walked when they are first needed. Where they are is kept in
+    /// `tables`.
     pub fn new(encoded: Encoded, codec: ChunkCodec, tables: &Arc<Tables>) -> Self {
         ChunkTable {
             encoded,
@@ -141,8 +144,8 @@ impl ChunkTable {
     /// Where every so many-th chunk is.
     ///
     /// # Errors
-    /// `Corrupt` where the chunks do not fill the block or do not give as many bytes as the block header
-    /// says, `Limit` for too many.
+    /// `Corrupt` where the chunks do not fill the block or do not give as many bytes as the block
+    /// header says, `Limit` for too many.
     fn marks(&self) -> Result<Arc<[Mark]>> {
         let _alone = self.walking.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(marks) = self.tables.0.get(self.encoded.block) {
@@ -224,7 +227,7 @@ fn chunk_of(header: &[u8], codec: ChunkCodec, at: u64, start: u64) -> Result<Chu
         ChunkCodec::Lz4 => stored.saturating_mul(256),
         ChunkCodec::Blosc => u32::MAX,
     };
-    // Nor does compression add as much to what it cannot shorten.
+    // Nor does compression add as much to bytes that it cannot shorten.
     let overhead = u64::from(decoded / 8).saturating_add(to_u64(limits::FILTER_OVERHEAD));
     let is_too_long = u64::from(stored) > u64::from(decoded).saturating_add(overhead);
     if stored == 0 || decoded == 0 || decoded > most || is_too_long {

@@ -1,4 +1,4 @@
-//! What it takes to decode a block on from where it was left, for the blocks of a file used last.
+//! The states from which the blocks of a file that were used last are decoded on.
 
 use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,8 @@ use crate::limits;
 
 type State = Box<dyn Any + Send>;
 
-/// The states of [`limits::RESUMABLE_BLOCKS`] blocks, by the offsets of their stored bytes. Only the block
-/// itself knows what its state is.
+/// The states of [`limits::RESUMABLE_BLOCKS`] blocks, by the offsets of their stored bytes. Only
+/// the block itself knows what its state is.
 pub struct Resumes(Mutex<LruCache<u64, State>>);
 
 impl Default for Resumes {
@@ -41,7 +41,7 @@ impl Resumes {
         result
     }
 
-    /// Keeps a state; gives those that have no room beside it.
+    /// Keeps a state; gives the states that have no room beside it.
     fn put(&self, offset: u64, state: State) -> [Option<State>; 2] {
         let mut states = self.states();
         let before = states.put(offset, state);

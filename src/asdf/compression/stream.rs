@@ -1,11 +1,11 @@
 //! Blocks that are one stream, whose decoder cannot be copied: decoded from the beginning, and on
 //! from where the last piece ended.
 //!
-//! Reading on costs each byte once, however the readers are interleaved within the pieces kept. Who goes
-//! back, or far ahead, is served from the nearest part that is decoded alone, where the stream has such;
-//! otherwise going back costs the way from the beginning, unless what was decoded on the way is still kept
-//! by whom it was handed to. A checksum over the whole stream is verified for who reads it from the
-//! beginning to the end, that of a part before the part's last bytes are given.
+//! Reading on decodes each byte once, however the readers are interleaved within the pieces kept. A
+//! read that goes back, or far ahead, begins at the nearest part that is decoded alone, if the
+//! stream has such parts; otherwise going back decodes the stream from the beginning, unless the
+//! engine's cache still has the piece. A checksum over the whole stream is verified for a reader
+//! that goes from the beginning to the end, that of a part before the part's last bytes are given.
 
 pub mod codec;
 pub mod following;
@@ -30,13 +30,13 @@ use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, Pieces, still};
 use crate::wire::{to_u64, to_usize};
 
-/// Pieces that are kept, so that readers who overtake each other do not make the stream start again.
+/// Pieces that are kept, so that readers that overtake each other do not start the stream again.
 const KEPT: usize = 4;
 
 /// Pieces by which the requests of one sequential reader may be ahead of each other.
 const NEAR: u64 = 8;
 
-/// Pieces of a part at most that are decoded all at once, as soon as somebody comes to it a second time.
+/// Pieces of a part, at most, that are decoded all at once when a read begins there a second time.
 const AT_ONCE: u64 = 32;
 
 /// A block that is one stream.
@@ -52,7 +52,7 @@ struct State {
     run: Run,
     /// The parts that are decoded alone, once they were looked for.
     parts: Option<Arc<[Part]>>,
-    /// Those of them at which a run has begun.
+    /// The numbers of the parts at which a run has begun.
     begun: BTreeSet<usize>,
     /// Whether the way from the beginning has met damage.
     is_broken: bool,
@@ -144,8 +144,8 @@ impl StreamBlock {
         Stored::new(Arc::clone(&self.encoded.source), offset, stored)
     }
 
-    /// Goes to the last part before `piece`, or to the beginning, unless the run comes by. Gives the piece
-    /// up to which all will be asked for, as far as that is known.
+    /// Goes to the last part before `piece`, or to the beginning, unless the run comes by. Gives
+    /// the piece up to which all will be asked for, as far as that is known.
     fn seek(&self, state: &mut State, piece: u64) -> Result<u64> {
         let parts = match &state.parts {
             Some(parts) => Arc::clone(parts),
@@ -176,8 +176,8 @@ impl StreamBlock {
         Ok(if is_known && is_short { end } else { piece })
     }
 
-    /// The run from a part on that begins with byte `from`: from the first piece that begins there or
-    /// behind.
+    /// The run from a part on that begins with byte `from`: from the first piece that begins there
+    /// or behind.
     fn run_from(&self, parts: Arc<[Part]>, place: usize, from: u64) -> Result<Run> {
         let next = from.div_ceil(self.piece);
         let passed_over = next.saturating_mul(self.piece).saturating_sub(from);
@@ -194,12 +194,12 @@ impl StreamBlock {
         })
     }
 
-    /// Hands over the pieces up to `until` of a part to which somebody has come again: each of them asked
-    /// for alone would cost the way from the part's beginning.
+    /// Hands over the pieces up to `until` of a part at which a run begins again: each of them
+    /// asked for alone would be decoded from the part's beginning.
     fn pass_on(&self, run: &mut Run, until: u64, help: &mut Help<'_>) {
         while run.next < until && (help.is_wanted)() {
             if self.step(run, help).is_err() {
-                // Who needs the piece will meet the error.
+                // The reader that needs the piece meets the error again.
                 *run = Run::default();
                 return;
             }

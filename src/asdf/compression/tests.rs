@@ -298,8 +298,8 @@ enum Data<'a> {
     Compressed(&'a [u8]),
 }
 
-/// An LZ4 frame of independent blocks of up to 64 KiB (LZ4 Frame Format: magic number, FLG, BD, HC, blocks,
-/// EndMark).
+/// An LZ4 frame of independent blocks of up to 64 KiB (LZ4 Frame Format: magic number, FLG, BD, HC,
+/// blocks, EndMark).
 fn lz4_frame(blocks: &[Data<'_>]) -> Vec<u8> {
     let mut frame = b"\x04\x22\x4d\x18\x60\x40\x82".to_vec();
     for block in blocks {
@@ -569,7 +569,8 @@ const BLOSC: &[u8] = &[
     97, 98, 99, 6, 0, 255, 15, 80, 98, 99, 97, 98, 99,
 ];
 
-/// What hdf5plugin's Blosc2 filter makes of the same: a frame, whose chunk begins after a header of 97 bytes.
+/// What hdf5plugin's Blosc2 filter makes of the same: a frame, whose chunk begins after a header of
+/// 97 bytes.
 const BLOSC2_FRAME: &[u8] = &[
     158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 97, 207, 0, 0, 0, 0, 0, 0, 0, 229,
     164, 18, 0, 81, 3, 211, 0, 0, 0, 0, 0, 0, 1, 44, 211, 0, 0, 0, 0, 0, 0, 0, 57, 210, 0, 0, 0, 1,

@@ -9,14 +9,14 @@ use crate::memory::buffer::Buffer;
 use crate::model::storage::{Help, Pieces};
 use crate::wire::{to_u64, to_usize};
 
-/// What decodes a block at once.
+/// The codec of a block that is decoded at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WholeCodec {
     /// One zlib stream.
     Zlib,
     /// One .bz2 stream.
     Bzip2,
-    /// What can be decoded as a stream too.
+    /// A codec that decodes streams too.
     Stream(StreamCodec),
     /// One Blosc-1 buffer or Blosc-2 chunk.
     Blosc,

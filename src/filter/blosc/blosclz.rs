@@ -1,13 +1,14 @@
 //! BloscLZ, Blosc's own Lempel-Ziv codec.
 //!
-//! A control byte below 32 is followed by that many literals and one more; the first one's upper three bits
-//! do not count. Any other is a match: its upper three bits the length less 2 (7: bytes are added up to the
-//! first that is not 255), its lower five and the next byte the distance less 1; all thirteen bits set: a
-//! big-endian u16 follows, to which they are added.
+//! A control byte below 32 is followed by that many literals and one more; the first one's upper
+//! three bits do not count. Any other is a match: its upper three bits the length less 2 (7: bytes
+//! are added up to the first that is not 255), its lower five and the next byte the distance less
+//! 1; all thirteen bits set: a big-endian u16 follows, to which they are added.
 
 use crate::filter::history::History;
 
-/// Decodes a whole stream; gives the bytes written, `None` where it is damaged or does not fit `output`.
+/// Decodes a whole stream; gives the bytes written, `None` where it is damaged or does not fit
+/// `output`.
 pub(crate) fn decode_into(stream: &[u8], output: &mut [u8]) -> Option<usize> {
     let (&first, mut rest) = stream.split_first()?;
     let mut history = History::new(output);
@@ -21,7 +22,7 @@ pub(crate) fn decode_into(stream: &[u8], output: &mut [u8]) -> Option<usize> {
     }
 }
 
-/// Decodes what follows `control`; gives what follows that.
+/// Decodes the instruction that `control` begins; gives the bytes after it.
 fn step<'a>(control: u8, rest: &'a [u8], history: &mut History<'_>) -> Option<&'a [u8]> {
     const FAR: usize = 0x1fff;
     let control = usize::from(control);
@@ -52,7 +53,8 @@ fn step<'a>(control: u8, rest: &'a [u8], history: &mut History<'_>) -> Option<&'
 mod tests {
     use super::*;
 
-    /// By hand: a literal with a control of 0x20, then `aaaa...` by a long match, `b`, and a match far back.
+    /// By hand: a literal with a control of 0x20, then `aaaa...` by a long match, `b`, and a match
+    /// far back.
     #[test]
     fn long_and_far_matches() {
         let mut stream = vec![0x20, b'a'];

@@ -1,5 +1,5 @@
-//! The metalayer `b2nd`: the blocks of a chunk are boxes of an n-dimensional array, which is padded to whole
-//! boxes (Blosc's README_B2ND_METALAYER).
+//! The metalayer `b2nd`: the blocks of a chunk are boxes of an n-dimensional array, which is padded
+//! to whole boxes (Blosc's README_B2ND_METALAYER).
 
 use crate::error::{Error, Result};
 use crate::filter::blosc::{Buffers, Chunk};
@@ -28,8 +28,8 @@ struct Dim {
 }
 
 impl Boxes {
-    /// Reads the metalayer: an array of seven, of which u8 version, u8 rank, the shape, the shape of a
-    /// chunk and that of a block matter here.
+    /// Reads the metalayer: an array of seven, of which u8 version, u8 rank, the shape, the shape
+    /// of a chunk and that of a block matter here.
     pub(super) fn new(layer: &[u8], type_bytes: usize) -> Result<Self> {
         let mut cursor = Cursor::new(layer, None, "b2nd metalayer");
         cursor.skip(2)?;
@@ -145,8 +145,8 @@ struct Run {
     block_step: usize,
 }
 
-/// Copies a box, or the part of one that `runs` are left for, to its place. The recursion is as deep as the
-/// array has dimensions.
+/// Copies a box, or the part of one that `runs` are left for, to its place. The recursion is as
+/// deep as the array has dimensions.
 fn place(runs: &[Run], block: &[u8], output: &mut [u8]) {
     let Some((run, faster)) = runs.split_last() else {
         return;

@@ -1,14 +1,15 @@
 //! One block of ZFP: 4^rank numbers, their bits in planes from the highest down.
 //!
-//! Within a plane, the bits of the numbers that have had a one before come as they are; the others are run-length
-//! coded. The numbers are in base -2, in the order of their expected size; put in their places, they go
-//! through a transform along each dimension. Floats share one exponent (P. Lindstrom,
-//! "Fixed-Rate Compressed Floating-Point Arrays", 2014; reversible mode: zfp 1.0, "Algorithm").
+//! Within a plane, the bits of the numbers that have had a one before come as they are; the others
+//! are run-length coded. The numbers are in base -2, in the order of their expected size; put in
+//! their places, they go through a transform along each dimension. Floats share one exponent (P.
+//! Lindstrom, "Fixed-Rate Compressed Floating-Point Arrays", 2014; reversible mode: zfp 1.0,
+//! "Algorithm").
 
 use crate::filter::zfp::order;
 use crate::filter::zfp::stream::BitStream;
 
-/// What bounds the bits of a block.
+/// The bounds of the bits of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mode {
     /// The fewest bits of a block: shorter ones are padded.
@@ -77,7 +78,7 @@ impl Mode {
     }
 }
 
-/// The integers of a block: the elements themselves, or what floats of that size are made of.
+/// The integers of a block: the elements themselves, or the parts of floats of that size.
 pub(super) trait Int: Copy + Default {
     const BYTES: usize;
     const BITS: u32;
@@ -91,8 +92,8 @@ pub(super) trait Int: Copy + Default {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn half(self) -> Self;
-    /// The bits of the float that is this number times 2 to the `exponent`, where the number's highest
-    /// bits are a sign and a guard bit.
+    /// The bits of the float that is this number times 2 to the `exponent`, where the number's
+    /// highest bits are a sign and a guard bit.
     fn scaled(self, exponent: i32) -> Self;
     /// The bits of a float, of which this is the two's complement where the float's sign is set.
     fn sign_magnitude(self) -> Self;
@@ -282,8 +283,8 @@ impl<I: Int> Decoder<I> {
     }
 }
 
-/// Reads the planes from bit `width - 1` down, at most `planes` of them and `budget` bits; gives the bits
-/// that were read.
+/// Reads the planes from bit `width - 1` down, at most `planes` of them and `budget` bits; gives
+/// the bits that were read.
 fn read_planes(
     bits: &mut BitStream<'_>,
     budget: u32,

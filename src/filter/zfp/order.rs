@@ -1,5 +1,6 @@
-//! The order in which a block's numbers are coded: by the sum of their frequencies along the dimensions, then by
-//! the sum of the squares; ties stand as zfp 1.0 has them. A place is x + 4 y + 16 z + 64 w.
+//! The order in which a block's numbers are coded: by the sum of their frequencies along the
+//! dimensions, then by the sum of the squares; ties stand as zfp 1.0 has them. A place is x + 4 y +
+//! 16 z + 64 w.
 
 /// The order of blocks of `rank` dimensions, 1 to 4; none for another rank.
 pub(super) fn of_rank(rank: usize) -> &'static [u8] {

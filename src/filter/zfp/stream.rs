@@ -6,7 +6,7 @@ use crate::filter::bits::{AT_HAND, load};
 #[derive(Debug)]
 pub(super) struct BitStream<'a> {
     rest: &'a [u8],
-    /// The next bits, the first one lowest; those from `ready` up are zero or will be read again.
+    /// The next bits, the first one lowest; bits from `ready` up are zero or will be read again.
     window: u64,
     ready: u32,
 }

@@ -43,7 +43,7 @@ impl Alone {
     }
 }
 
-/// Bits `from..to` of the stream; those that fill up the last byte are zero.
+/// Bits `from..to` of the stream; the bits that fill up the last byte are zero.
 pub(super) fn bits(encoded: &Encoded, from: u64, to: u64) -> Result<Vec<u8>> {
     let first = encoded.offset.saturating_add(from / 8);
     let end = encoded.offset.saturating_add(to.div_ceil(8));

@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::to_u64;
 
-/// What a block begins with (the digits of pi).
+/// The mark at the beginning of a block (the digits of pi).
 const BLOCK: u64 = 0x3141_5926_5359;
 
-/// What stands after the last block (those of its square root).
+/// The mark after the last block (the digits of its square root).
 pub(super) const END: u64 = 0x1772_4538_5090;
 
 const MARK_BITS: u32 = 48;
@@ -18,7 +18,7 @@ const MASK: u64 = (1 << MARK_BITS) - 1;
 /// Stored bytes that are searched at once.
 const PIECE: u64 = 256 << 10;
 
-/// A place where a block may begin. The same bits may stand within a block: what follows tells.
+/// A place where a block may begin. The same bits may stand within a block: decoding tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     /// In bits from the start of the stream.

@@ -1,5 +1,5 @@
-//! What the blocks of a bzip2 stream hold. Of 900 000 symbols, up to 45 MB may come: four equal bytes and a
-//! number stand for up to 255 of them. Long content is kept in that form.
+//! The content of the blocks of a bzip2 stream. 900 000 symbols may make up to 45 MB: four equal
+//! bytes and a number stand for up to 255 of them. Long content is kept in that form.
 
 use std::ops::Range;
 
@@ -22,7 +22,8 @@ pub(super) struct Content {
     bytes: Vec<u8>,
     /// Whether runs are shortened.
     is_short: bool,
-    /// The bytes at the end that are not in `bytes` yet: how many, and which. None before the content is shortened.
+    /// The bytes at the end that are not in `bytes` yet: how many, and which. None before the
+    /// content is shortened.
     run: (usize, u8),
 }
 

@@ -1,4 +1,4 @@
-//! What streams are compressed with, and decoders that give their content in order.
+//! The codecs of streams, and decoders that give their content in order.
 
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
 
@@ -22,7 +22,7 @@ pub const XZ_MAGIC: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 /// A decoder that gives the content in order.
 pub type Decoder<'a> = Box<dyn Read + Send + 'a>;
 
-/// What a stream is compressed with.
+/// The compression of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamCodec {
     /// Zstandard frames.

@@ -8,7 +8,7 @@ const SKIPPABLE: u32 = 0x184d_2a50;
 /// Zeros between two .xz streams, of which more are not searched.
 const PADDING: u64 = 64 << 10;
 
-/// The content of all that follows each other in what is stored. Where something else follows, it ends.
+/// The content of all frames or streams that follow each other; it ends before anything else.
 pub struct Following<S, D> {
     decoder: Option<D>,
     magic: &'static [u8],
@@ -17,7 +17,8 @@ pub struct Following<S, D> {
 }
 
 impl<S: Read + Seek, D: Read> Following<S, D> {
-    /// `begin` makes a decoder of one frame, which `magic` begins, `end` gives back what is behind it.
+    /// `begin` makes a decoder of one frame, which begins with `magic`; `end` gives back the bytes
+    /// behind the frame.
     pub fn new(
         stored: BufReader<S>,
         magic: &'static [u8],
@@ -58,7 +59,7 @@ impl<S: Read + Seek, D: Read> Read for Following<S, D> {
     }
 }
 
-/// Whether `magic` is what comes next, but for padding and frames that are to be skipped; goes there.
+/// Whether `magic` comes next, but for padding and frames that are to be skipped; goes there.
 fn is_followed<S: Read + Seek>(stored: &mut BufReader<S>, magic: &[u8]) -> io::Result<bool> {
     let mut padding = 0_u64;
     loop {

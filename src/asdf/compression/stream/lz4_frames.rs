@@ -1,8 +1,9 @@
 //! The parts of LZ4 frames (LZ4 Frame Format 1.6.4): their blocks, where these are independent.
 //!
-//! A block says how long it is as it is stored, not what it decodes to. All but the last of a frame
-//! are as long as the frame allows, unless a writer flushed in between. That none was is proven by the
-//! last ones, which are decoded: only if no block lacks a byte are all of them as long as the content.
+//! A block tells its stored length, not its decoded length. All but the last block of a frame
+//! are as long as the frame allows, unless a writer flushed in between. That none was is proven by
+//! the last ones, which are decoded: only if no block lacks a byte are all of them as long as the
+//! content.
 
 use std::sync::Arc;
 
@@ -197,7 +198,7 @@ impl Walk<'_> {
         Ok(is_whole.then_some(()))
     }
 
-    /// What a block decodes to, if there is not too much that had to be decoded.
+    /// The decoded length of a block, unless too much had to be decoded for such lengths.
     fn decoded_length(&mut self, header: &Header, block: Block) -> Result<Option<u64>> {
         let Some(budget) = self.budget.checked_sub(header.longest) else {
             return Ok(None);

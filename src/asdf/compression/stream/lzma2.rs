@@ -1,5 +1,5 @@
-//! What a block of an .xz stream decodes to, by the headers of its LZMA2 chunks: they have the lengths
-//! that a decoder follows, whatever an index says.
+//! The decoded length of a block of an .xz stream, by the headers of its LZMA2 chunks: they have
+//! the lengths that a decoder follows, whatever an index says.
 
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::scan;
@@ -20,8 +20,8 @@ struct Header {
 }
 
 impl Chunks {
-    /// The length of the content of the block at offset `at`, which ends at `end`; `None` where it has
-    /// not such chunks, or all blocks together have too many.
+    /// The length of the content of the block at offset `at`, which ends at `end`; `None` where it
+    /// has not such chunks, or all blocks together have too many.
     ///
     /// # Errors
     /// `Io` as it cannot be read.

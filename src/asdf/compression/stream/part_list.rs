@@ -1,5 +1,5 @@
-//! The parts of a stream that are decoded alone: places from which it can be decoded without the way
-//! from its beginning.
+//! The parts of a stream that are decoded alone: places from which it can be decoded without the
+//! way from its beginning.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Part {
     pub start: u64,
     /// Their length.
     pub decoded: u64,
-    /// What the decoder needs in front of the stored bytes.
+    /// Bytes that the decoder needs in front of the stored bytes.
     pub head: Arc<[u8]>,
 }
 
@@ -42,8 +42,8 @@ pub struct PartList {
 }
 
 impl PartList {
-    /// No parts yet of what should be `decoded` bytes of content; where that is long, the
-    /// parts are longer too, so that their number is bounded.
+    /// No parts yet of `decoded` bytes of content. Parts of long content are longer, so that their
+    /// number is bounded.
     pub fn new(decoded: u64) -> Self {
         PartList {
             list: Vec::new(),
@@ -62,7 +62,8 @@ impl PartList {
         (self.end() == self.decoded).then(|| self.list.into())
     }
 
-    /// Adds a part at the end, unless it holds nothing; `None` for too many, or for more than the content.
+    /// Adds a part at the end, unless it holds nothing; `None` for too many, or for more than the
+    /// content.
     pub fn push(&mut self, offset: u64, stored: u64, decoded: u64, head: &Arc<[u8]>) -> Option<()> {
         if decoded == 0 {
             return Some(());
@@ -82,7 +83,8 @@ impl PartList {
         Some(())
     }
 
-    /// As `push`, for a part that may be decoded together with the one before it where it follows that.
+    /// As `push`, for a part that may be decoded together with the one before it where it follows
+    /// that.
     pub fn append(
         &mut self,
         offset: u64,

@@ -1,5 +1,5 @@
-//! The parts of .xz streams (.xz File Format 1.2): their blocks, as the index at the end of each stream
-//! has them. A block is decoded alone as the only one of a stream of its own.
+//! The parts of .xz streams (.xz File Format 1.2): their blocks, as the index at the end of each
+//! stream has them. A block is decoded alone as the only one of a stream of its own.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::wire::to_u64;
 /// Bytes of a stream's header, and of its footer.
 const HEADER: u64 = 12;
 
-/// Bytes of an index at most: of so many records as are taken, each two numbers of up to nine bytes.
+/// Bytes of an index at most: of so many records as are taken, each two numbers of up to nine
+/// bytes.
 const INDEX: u64 = 2 << 20;
 
 /// Zeros behind a stream at most.
@@ -29,7 +30,7 @@ struct Stream {
     records: Vec<Record>,
 }
 
-/// What the index says of a block.
+/// The record of a block in the index.
 #[derive(Debug, PartialEq, Eq)]
 struct Record {
     /// Bytes with header and checksum, without padding.
@@ -188,7 +189,7 @@ pub fn padded(length: u64) -> u64 {
     length.checked_next_multiple_of(4).unwrap_or(u64::MAX)
 }
 
-/// What makes a stream of a header and a block: an index of the one block, and a footer.
+/// The end of a stream of one block: an index of that block, and a footer.
 pub fn tail(part: &Part) -> Vec<u8> {
     let mut index = vec![0, 1];
     put_number(&mut index, part.stored);

@@ -1,5 +1,5 @@
-//! The parts of Zstandard frames (RFC 8878, 3.1): the frames, where there are several and each says how
-//! long its content is.
+//! The parts of Zstandard frames (RFC 8878, 3.1): the frames, where there are several and each says
+//! how long its content is.
 
 use std::sync::Arc;
 
