@@ -18,7 +18,7 @@
 //! | `namespace`, `other_files`, `handle` | links as names; other files; what is open |
 //! | `file_state`, `indexes`, `watch` | a file in one of its states; paths of objects; changes |
 //! | `listing`, `inodes`, `inode` | places in a listing; inode numbers, and what they stand for |
-//! | `stat`, `options`, `name`, `symlink`, `errno`, `lock` | answers, names, texts of links |
+//! | `stat`, `options`, `name`, `symlink`, `errno` | answers, names, texts of links, error numbers |
 
 pub mod errno;
 pub mod fuse;
@@ -40,7 +40,6 @@ mod indexes;
 mod inode;
 mod inodes;
 mod listing;
-mod lock;
 mod mount;
 mod namespace;
 mod node;

@@ -18,6 +18,7 @@
 pub mod buffer;
 pub mod distinct;
 pub mod effort;
+pub(crate) mod lock;
 pub mod marks;
 pub mod name_arena;
 pub mod positions;

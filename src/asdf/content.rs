@@ -1,7 +1,7 @@
 //! The content of blocks as arrays of bytes, and the check of their checksums.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use lru::LruCache;
 use md5::{Digest, Md5};
@@ -12,6 +12,7 @@ use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::compression::{self, BlockCaches};
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::lock::lock;
 use crate::model::Shape;
 use crate::model::array::{Array, Fill, Layout, Storage};
 use crate::model::datatype::{ByteOrder, Datatype};
@@ -86,7 +87,7 @@ impl Contents {
     }
 
     fn cached(&self) -> MutexGuard<'_, LruCache<usize, Arc<CachedBlock>>> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.cached)
     }
 
     /// The content as bytes: a plain block as it stands in the file.
@@ -130,7 +131,7 @@ impl Contents {
     pub(crate) fn verify(&self, place: usize, read_all: &ReadAll<'_>) -> Result<()> {
         let cached = self.cached_block(place)?;
         let is_verified = self.verified_blocks.get(place).ok_or(Error::NotFound)?;
-        let mut fault = cached.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fault = lock(&cached.fault);
         if is_verified.load(Ordering::Relaxed) {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Other ASDF files that ndarrays take their data from ("Low-level file layout": Exploded form). An
 //! ndarray whose `source` is a URI has its elements in the first block of that file.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use lru::LruCache;
 
@@ -11,6 +11,7 @@ use crate::asdf::{chain, header};
 use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
 use crate::source::SharedSource;
 use crate::source::descriptors::share_of;
 use crate::source::file::Fingerprint;
@@ -41,7 +42,7 @@ impl Externals {
     }
 
     fn files(&self) -> MutexGuard<'_, LruCache<Fingerprint, OpenedFile>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.files)
     }
 
     /// The first block of the file called `name`, if there is one; `effort` pays for it.

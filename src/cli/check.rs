@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::io::{BufWriter, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use nix::errno::Errno;
@@ -22,6 +22,7 @@ use crate::cli::reading::{self, Outcome, PIECE, Stop};
 use crate::cli::walk::{Visited, walk};
 use crate::error::{Error, Result};
 use crate::fs::{Filesystem, Handle, Ino, Kind, Whence, errno};
+use crate::memory::lock::lock;
 use crate::wire::to_u64;
 
 /// Objects that wait to be looked at, and lines that wait to be written.
@@ -263,8 +264,7 @@ impl Check<'_> {
 
 /// The next object that is to be looked at; `None` when there are no more to come.
 fn next(objects: &Mutex<Receiver<Object>>) -> Option<Object> {
-    let objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
-    objects.recv().ok()
+    lock(objects).recv().ok()
 }
 
 #[cfg(test)]

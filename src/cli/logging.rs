@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use env_logger::{Builder, Env, Target, WriteStyle};
@@ -20,6 +20,7 @@ use nix::fcntl::OFlag;
 use crate::cli::args::Mount;
 use crate::cli::printable::printable;
 use crate::error::{Error, Result};
+use crate::memory::lock::lock;
 
 /// Where log lines go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,11 +199,7 @@ impl Log for Rationed {
         if !self.inner.matches(record) {
             return;
         }
-        let admitted = self
-            .ration
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .admit(Instant::now());
+        let admitted = lock(&self.ration).admit(Instant::now());
         if let Some(left_out) = admitted {
             self.tell(left_out);
             self.inner.log(record);
@@ -210,13 +207,7 @@ impl Log for Rationed {
     }
 
     fn flush(&self) {
-        let left_out = std::mem::take(
-            &mut self
-                .ration
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .left_out,
-        );
+        let left_out = std::mem::take(&mut lock(&self.ration).left_out);
         self.tell(left_out);
         self.inner.flush();
     }

@@ -15,7 +15,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -29,6 +29,7 @@ use rustix::net::{
 use crate::cli::cage;
 use crate::cli::call::{MOUNT_COMMAND, Role, executable};
 use crate::error::{Error, Result};
+use crate::memory::lock::lock;
 use crate::source::file::{self, Opener};
 
 /// How long the worker waits for an answer: the file may be on a disk that answers late, or never.
@@ -62,10 +63,7 @@ pub(super) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
         number: 0,
         _process: process,
     });
-    Ok(Box::new(move || {
-        let mut client = client.lock().unwrap_or_else(PoisonError::into_inner);
-        client.open()
-    }))
+    Ok(Box::new(move || lock(&client).open()))
 }
 
 /// The worker's side.

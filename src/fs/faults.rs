@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use lru::LruCache;
 
 use crate::error::Error;
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 use crate::limits;
 
 /// The last fault of each object, by the object's inode number.

@@ -8,7 +8,7 @@ use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::fs::indexes::FileIndex;
 use crate::fs::inode::{SOURCE, Tree};
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 use crate::fs::name;
 use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;

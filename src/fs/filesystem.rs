@@ -17,7 +17,7 @@ use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
 use crate::fs::inode::{self, Inode};
 use crate::fs::listing::{DOTS, Listable, Listed, Visit};
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 use crate::fs::mount::Mount;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::nodes;

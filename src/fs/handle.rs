@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::listing::Listing;
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 use crate::limits;
 use crate::view::View;
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 use crate::limits;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::Container;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::fs::inode::{Inode, Tree, is_hash, next_hash};
 use crate::fs::inodes::table::Table;
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 
 const SHARDS: usize = 16;
 

@@ -1,7 +1,7 @@
 //! The mounted file in its present state, and all else that every node of the mount has to know.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -16,7 +16,7 @@ use crate::fs::indexes::{FileIndex, Indexes};
 use crate::fs::inode::{self, Inode};
 use crate::fs::inodes::Inodes;
 use crate::fs::listing::{Listable, Listing};
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 use crate::fs::namespace::Namespace;
 use crate::fs::opening::open_source;
 use crate::fs::options::Options;
@@ -42,9 +42,9 @@ pub(super) type FixedInodes = fn(generation: u32, root: NodeId) -> Vec<(u64, Ino
 /// The mounted file.
 pub(super) struct Mount {
     pub(super) options: Options,
-    origin: RwLock<Arc<Origin>>,
+    origin: Mutex<Arc<Origin>>,
     /// `None` once the source has changed and cannot be opened again.
-    file: RwLock<Option<Arc<FileState>>>,
+    file: Mutex<Option<Arc<FileState>>>,
     /// Counts the states of the source.
     generation: AtomicU32,
     watch: Option<Watch>,
@@ -74,8 +74,8 @@ impl Mount {
     ) -> Self {
         let mount = Mount {
             options: options.clone(),
-            origin: RwLock::new(Arc::clone(&opened.origin)),
-            file: RwLock::new(None),
+            origin: Mutex::new(Arc::clone(&opened.origin)),
+            file: Mutex::new(None),
             generation: AtomicU32::new(0),
             watch,
             outdate: OnceLock::new(),
@@ -111,15 +111,14 @@ impl Mount {
         }
         let index = Arc::new(FileIndex::of(&self.indexes));
         let file = FileState::new(generation, inode::SOURCE, opened, engine, index);
-        *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
+        *lock(&self.file) = Some(Arc::new(file));
         self.inodes.show(generation);
         self.faults.clear();
     }
 
     /// What is taken over from the source.
     pub(super) fn origin(&self) -> Arc<Origin> {
-        let origin = self.origin.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&origin)
+        Arc::clone(&lock(&self.origin))
     }
 
     /// The state of the source that is shown now.
@@ -197,8 +196,7 @@ impl Mount {
     }
 
     fn current(&self) -> Option<Arc<FileState>> {
-        let file = self.file.read().unwrap_or_else(PoisonError::into_inner);
-        file.clone()
+        lock(&self.file).clone()
     }
 
     /// Opens the changed source anew.
@@ -234,9 +232,7 @@ impl Mount {
 
     /// Shows nothing. Of the state that was shown, only files that are open stay in memory.
     fn drop_shown(&self) {
-        let mut file = self.file.write().unwrap_or_else(PoisonError::into_inner);
-        let before = file.take();
-        drop(file);
+        let before = lock(&self.file).take();
         if let Some(before) = before {
             before.retire();
         }
@@ -266,12 +262,10 @@ impl Mount {
             return Err(stale());
         }
         watch.watch(reopened);
-        let mut origin = self.origin.write().unwrap_or_else(PoisonError::into_inner);
-        *origin = Arc::clone(&opened.origin);
-        drop(origin);
+        *lock(&self.origin) = Arc::clone(&opened.origin);
         if let Some(before) = before {
             let file = Arc::new(before.grown(opened));
-            *self.file.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
+            *lock(&self.file) = Some(file);
             before.retire();
             return Ok(());
         }

@@ -30,7 +30,7 @@ use crate::fs::errno::{refusal, stale};
 use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::inode::{self, FIRST_FILE, Tree};
 use crate::fs::inodes::Inodes;
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 use crate::fs::name;
 use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 use crate::source::changes::Changes;
 use crate::source::file::{self, FileSource, Fingerprint, OpenedState, Opener};
 

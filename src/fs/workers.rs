@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::limits;
+use crate::memory::lock::lock;
 
 /// What a request is about: requests of one object wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -122,7 +123,7 @@ impl Drop for Workers {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Has an idle worker look whether a request can be begun; there is always one, as long as

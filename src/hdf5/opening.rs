@@ -3,10 +3,11 @@
 //! takes much memory is described by one thread of a mount at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::lock::lock;
 use crate::wire::to_u64;
 
 /// Lets one thread of a mount at a time take much memory. The thread that has the turn waits for
@@ -156,10 +157,6 @@ impl Drop for Turn {
         *lock(&self.0.is_taken) = false;
         self.0.ended.notify_one();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
 
 /// Values of all files; the least recently used are dropped first, whichever file they are of.
@@ -23,7 +24,7 @@ impl<K: Hash + Eq, V> SharedLru<K, V> {
     }
 
     fn lock(&self) -> MutexGuard<'_, WeightedLru<(u64, K), V>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -23,6 +23,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDe
 use nix::sys::statfs::{self, FsType, fstatfs};
 
 use crate::limits;
+use crate::memory::lock::lock;
 
 /// Filesystems of which this kernel alone changes the files, each change by a call that it tells
 /// of.
@@ -136,7 +137,7 @@ impl Changes {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<WatchDescriptor, Vec<Weak<Signs>>>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.watched)
     }
 
     fn take(&self, watched: &mut HashMap<WatchDescriptor, Vec<Weak<Signs>>>) {

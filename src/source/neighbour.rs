@@ -5,13 +5,14 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
+use crate::memory::lock::lock;
 use crate::source::changes::Changes;
 use crate::source::file::{FileSource, Fingerprint, GrowingFile, OpenedState};
 use crate::source::{SharedSource, Source};
@@ -220,10 +221,6 @@ impl NeighbourStates {
         self.changed.store(true, Ordering::Relaxed);
         Error::caused(Cause::Stale, "a file beside the source")
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

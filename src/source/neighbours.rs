@@ -4,12 +4,13 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use lru::LruCache;
 
 use crate::error::{Cause, Error, Result, quoted};
 use crate::limits;
+use crate::memory::lock::lock;
 use crate::source::acl::Acl;
 use crate::source::audience::{Act, Audience};
 use crate::source::changes::Changes;
@@ -238,11 +239,7 @@ impl Neighbours {
     /// As [`open`](Self::open), and `Corrupt` where there is none. A failure is not kept: the file
     /// may come back.
     pub fn open_raw(&self, name: &[u8]) -> Result<Arc<Neighbour>> {
-        let open = || {
-            self.raw_files
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let open = || lock(&self.raw_files);
         let key = (Arc::clone(&self.locations), name.to_vec());
         if let Some(file) = open().get(&key) {
             return Ok(Arc::clone(file));

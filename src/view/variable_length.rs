@@ -1,10 +1,11 @@
 //! The strings or sequences of a variable-length array, one after another; and where each begins.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::array::Bytes;
 use crate::array::vlen::{ElementStart, VariableLength};
 use crate::error::Result;
+use crate::memory::lock::lock;
 use crate::view::View;
 
 /// Strings with their line feeds, or the elements of sequences.
@@ -39,10 +40,9 @@ impl View for Content {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        let kept = || self.place.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut place = *kept();
+        let mut place = *lock(&self.place);
         let bytes = self.array.read(offset, length, &mut place)?;
-        *kept() = place;
+        *lock(&self.place) = place;
         Ok(bytes.into())
     }
 }

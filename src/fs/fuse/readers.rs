@@ -5,9 +5,10 @@
 //! asks again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::array::{CancelToken, Canceller};
+use crate::memory::lock::lock;
 
 /// An open file, and a thread that reads it.
 type Reader = (u64, u32);
@@ -57,7 +58,7 @@ impl Readers {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Reader, Reads>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,7 +1,7 @@
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
-use crate::fs::lock::lock;
+use crate::memory::lock::lock;
 use crate::fs::tests::errno_of;
 use crate::fs::{Caching, Filesystem, Handle};
 use crate::limits;

@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use crate::error::Result;
 use crate::limits;
+use crate::memory::lock::lock;
 use crate::wire::to_u64;
 
 /// Bytes of a string from which on they are remembered, and that are looked at first.
@@ -56,16 +57,16 @@ impl Texts {
 
     /// Forgets all.
     pub(crate) fn clear(&self) {
-        self.lock().clear();
+        lock(&self.0).clear();
     }
 
     fn end_of_run(&self, at: u64) -> Option<u64> {
-        let (_, &end) = self.lock().range(..=at).next_back()?;
+        let (_, &end) = lock(&self.0).range(..=at).next_back()?;
         (end > at).then_some(end)
     }
 
     fn remember(&self, mut run: Range<u64>) {
-        let mut runs = self.lock();
+        let mut runs = lock(&self.0);
         while let Some((&start, &end)) = runs.range(..=run.end).next_back()
             && end >= run.start
         {
@@ -76,10 +77,6 @@ impl Texts {
             runs.clear();
         }
         runs.insert(run.start, run.end);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,0 @@
-//! How locks are taken here.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Locks; a panic of another holder leaves nothing half-done that matters here.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
