@@ -1,5 +1,6 @@
 //! One mounted file in one of its states: the open container, and what was worked out from it.
 
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -8,12 +9,12 @@ use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::fs::indexes::FileIndex;
 use crate::fs::inode::{SOURCE, Tree};
-use crate::memory::lock::lock;
 use crate::fs::name;
 use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;
 use crate::limits;
 use crate::memory::effort::{Effort, Granted};
+use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
 use crate::model::paths::PathIndex;
 use crate::model::{Array, Container, NodeId};
@@ -46,34 +47,41 @@ pub(super) struct OpenedFile {
     pub(super) shown: Box<[u8]>,
 }
 
-/// One mounted file in one of its states. Clones share all that was worked out.
-#[derive(Clone)]
+/// One mounted file in one of its states, for one request or for all.
 pub(super) struct FileState {
+    pub(super) container: Arc<dyn Container>,
+    /// Pays for what the container looks at.
+    pub(super) effort: Effort,
+    shared: Arc<SharedState>,
+}
+
+/// The part of a file's state that all requests share, with the caches of what was worked out.
+pub(super) struct SharedState {
     /// Counts the states of the source.
     pub(super) generation: u32,
     /// The number of its tree.
     pub(super) tree: Tree,
-    pub(super) container: Arc<dyn Container>,
-    /// Pays for what the container looks at.
-    pub(super) effort: Effort,
     pub(super) engine: Arc<Engine>,
     pub(super) origin: Arc<Origin>,
     pub(super) neighbours: Arc<Neighbours>,
     /// The name of its directory; empty for the source.
-    pub(super) shown: Arc<[u8]>,
+    pub(super) shown: Box<[u8]>,
     opened: Instant,
     state: Option<Arc<OpenedState>>,
-    watch: Option<Arc<Watch>>,
+    watch: Option<Watch>,
     index: Arc<FileIndex>,
-    caches: Arc<Caches>,
-}
-
-/// What was worked out of a file and may be wanted again.
-struct Caches {
     readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
     attribute_texts: Mutex<WeightedLru<AttributeFile, Text>>,
+}
+
+impl Deref for FileState {
+    type Target = SharedState;
+
+    fn deref(&self) -> &SharedState {
+        &self.shared
+    }
 }
 
 impl FileState {
@@ -85,19 +93,19 @@ impl FileState {
         index: Arc<FileIndex>,
     ) -> Self {
         FileState {
-            generation,
-            tree,
             container: opened.container,
             effort: Effort::default(),
-            engine,
-            origin: opened.origin,
-            neighbours: opened.neighbours,
-            shown: opened.shown.into(),
-            opened: Instant::now(),
-            state: opened.state,
-            watch: opened.watch.map(Arc::new),
-            index,
-            caches: Arc::new(Caches {
+            shared: Arc::new(SharedState {
+                generation,
+                tree,
+                engine,
+                origin: opened.origin,
+                neighbours: opened.neighbours,
+                shown: opened.shown,
+                opened: Instant::now(),
+                state: opened.state,
+                watch: opened.watch,
+                index,
                 readers: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
                 cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
@@ -113,7 +121,7 @@ impl FileState {
         let file = FileState {
             container: Arc::clone(&self.container).for_request(&effort),
             effort,
-            ..self.clone()
+            shared: Arc::clone(&self.shared),
         };
         (Arc::new(file), granted)
     }
@@ -129,10 +137,10 @@ impl FileState {
     /// one may stay open for long.
     pub(super) fn retire(&self) {
         self.container.forget();
-        lock(&self.caches.readers).clear();
-        lock(&self.caches.variable_length).clear();
-        lock(&self.caches.cut_names).clear();
-        lock(&self.caches.attribute_texts).clear();
+        lock(&self.readers).clear();
+        lock(&self.variable_length).clear();
+        lock(&self.cut_names).clear();
+        lock(&self.attribute_texts).clear();
     }
 
     /// Whether a writer appends to it.
@@ -154,7 +162,7 @@ impl FileState {
 
     /// Whether this other file is the one that `watch` watches, changed or not.
     pub(super) fn is_of_same_file(&self, watch: &Watch) -> bool {
-        let own = self.watch.as_ref().map(|watch| watch.fingerprint());
+        let own = self.watch.as_ref().map(Watch::fingerprint);
         own.is_some_and(|own| own.is_of_same_file(&watch.fingerprint()))
     }
 
@@ -162,17 +170,14 @@ impl FileState {
     /// opened, as far as was seen lately.
     pub(super) fn is_changed(&self) -> bool {
         let neighbours = self.neighbours.states();
-        self.watch.as_ref().is_some_and(|watch| watch.is_changed()) || neighbours.is_changed()
+        self.watch.as_ref().is_some_and(Watch::is_changed) || neighbours.is_changed()
     }
 
     /// Whether this other file has changed since it was opened, as it is now, or one was read that
     /// had.
     pub(super) fn is_changed_now(&self) -> bool {
         let neighbours = self.neighbours.states();
-        self.watch
-            .as_ref()
-            .is_some_and(|watch| watch.is_changed_now())
-            || neighbours.met_a_change()
+        self.watch.as_ref().is_some_and(Watch::is_changed_now) || neighbours.met_a_change()
     }
 
     /// Whether `group` is the root of the mount.
@@ -194,13 +199,13 @@ impl FileState {
     pub(super) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
         // Of a file that grows, a description that was read later may hold more.
         let is_right = |reader: &Reader| !self.is_growing() || Arc::ptr_eq(reader.array(), array);
-        if let Some(reader) = lock(&self.caches.readers).get(&node)
+        if let Some(reader) = lock(&self.readers).get(&node)
             && is_right(reader)
         {
             return Ok(Arc::clone(reader));
         }
         let reader = Arc::new(Reader::new(&self.engine, Arc::clone(array))?);
-        let mut readers = lock(&self.caches.readers);
+        let mut readers = lock(&self.readers);
         if let Some(kept) = readers.get(&node)
             && is_right(kept)
         {
@@ -229,13 +234,13 @@ impl FileState {
         node: NodeId,
         array: &Arc<Array>,
     ) -> Result<Arc<VariableLength>> {
-        if let Some(content) = lock(&self.caches.variable_length).get(&node) {
+        if let Some(content) = lock(&self.variable_length).get(&node) {
             return Ok(Arc::clone(content));
         }
         let reader = self.reader(node, array)?;
         let content = VariableLength::new(reader, Arc::clone(&self.container))?;
         let content = Arc::new(content.ok_or(Error::NotFound)?);
-        let mut kept = lock(&self.caches.variable_length);
+        let mut kept = lock(&self.variable_length);
         if let Some(content) = kept.get(&node) {
             return Ok(Arc::clone(content));
         }
@@ -254,13 +259,13 @@ impl FileState {
         render: impl FnOnce() -> Result<Text>,
     ) -> Result<Text> {
         let key: AttributeFile = (object, shown.into());
-        if let Some(text) = lock(&self.caches.attribute_texts).get(&key) {
+        if let Some(text) = lock(&self.attribute_texts).get(&key) {
             return Ok(text.clone());
         }
         let text = render()?;
         if !self.is_growing() {
             let weight = text.own_bytes().saturating_add(to_u64(shown.len()));
-            let gone = lock(&self.caches.attribute_texts).put(key, text.clone(), weight);
+            let gone = lock(&self.attribute_texts).put(key, text.clone(), weight);
             drop(gone);
         }
         Ok(text)
@@ -284,7 +289,7 @@ impl FileState {
             return Ok(name::unescape(shown, at_root));
         }
         let key: CutName = (group, shown.into());
-        if let Some(found) = lock(&self.caches.cut_names).get(&key) {
+        if let Some(found) = lock(&self.cut_names).get(&key) {
             return Ok(found.as_deref().map(<[u8]>::to_vec));
         }
         let granted = *left;
@@ -298,7 +303,7 @@ impl FileState {
             .len()
             .saturating_add(found.as_ref().map_or(0, Vec::len));
         let kept = found.as_deref().map(Into::into);
-        lock(&self.caches.cut_names).put(key, kept, to_u64(weight));
+        lock(&self.cut_names).put(key, kept, to_u64(weight));
         Ok(found)
     }
 
