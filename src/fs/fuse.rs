@@ -173,15 +173,6 @@ impl Mounted {
             _ => Err(Error::Usage("a thread that serves panicked".to_owned())),
         }
     }
-
-    /// Unmounts, and waits until all requests are answered.
-    ///
-    /// # Errors
-    /// `Io` as the system refuses, `EBUSY` while something in the mount is in use.
-    pub fn unmount(self) -> Result<()> {
-        let ended = self.session.umount_and_join();
-        ended.map_err(|error| Error::io(&error, "unmounting"))
-    }
 }
 
 fn config(options: &MountOptions) -> Config {
