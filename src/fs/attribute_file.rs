@@ -49,13 +49,9 @@ pub(super) fn enter(directory: &Target<'_>, group: &ViewGroup<'_>, name: &[u8]) 
         false => if_lasting(text)?,
     };
     let shown = shown(group, name);
-    let ino = directory.mount.inodes.enter(shown.ino, &shown.inode);
-    let target = Target {
-        ino,
-        inode: &shown.inode,
-        ..*directory
-    };
-    Ok(described(&target, text.as_ref()))
+    Target::enter(directory.mount, file, shown.ino, &shown.inode, |target| {
+        Ok(described(target, text.as_ref()))
+    })
 }
 
 /// The attribute's file that `group` shows as `name`.

@@ -44,14 +44,8 @@ impl FsNode for Blocks {
             parent: target.ino,
             name: name.into(),
         };
-        let ino = mount.inodes.enter(of_block(file, number), &inode);
-        let block = Target {
-            ino,
-            inode: &inode,
-            ..*target
-        };
-        let described = Block.stat(&block);
-        described.inspect_err(|_| mount.inodes.forget(ino, 1))
+        let ino = of_block(file, number);
+        Target::enter(mount, file, ino, &inode, |block| Block.stat(block))
     }
 
     fn list(
@@ -96,11 +90,7 @@ impl FsNode for Block {
         // What is wrong with it, opening it will tell.
         let size = array.and_then(|array| array.bytes().ok()).unwrap_or(0);
         let stored = facts.map_or(0, |facts| facts.used_size);
-        let entry = target.bare(Kind::File);
-        Ok(Entry {
-            attributes: entry.attributes.sized(size, Some(stored)),
-            ..entry
-        })
+        Ok(target.bare(Kind::File).sized(size, Some(stored)))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {

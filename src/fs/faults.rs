@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use lru::LruCache;
 
 use crate::error::Error;
-use crate::memory::lock::lock;
 use crate::limits;
+use crate::memory::lock::lock;
 
 /// The last fault of each object, by the object's inode number.
 pub(super) struct Faults(Mutex<LruCache<u64, Fault>>);

@@ -17,7 +17,6 @@ use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
 use crate::fs::inode::{self, Inode};
 use crate::fs::listing::{DOTS, Listable, Listed, Visit};
-use crate::memory::lock::lock;
 use crate::fs::mount::Mount;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::nodes;
@@ -29,6 +28,7 @@ use crate::fs::unread::Unread;
 use crate::fs::views::fixed_inodes;
 use crate::fs::watch::Watch;
 use crate::fs::xattr;
+use crate::memory::lock::lock;
 use crate::model::Container;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
@@ -178,7 +178,7 @@ impl Filesystem {
     /// As the object's list of attributes is damaged.
     pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         self.ask(ino, |node, target| match node.xattr(target) {
-            Some(object) => xattr::list(target, &object),
+            Some(described) => xattr::object(target, &described).list(),
             None => Ok(Vec::new()),
         })
     }
@@ -191,7 +191,7 @@ impl Filesystem {
     pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         let name = xattr::user_name(name)?;
         self.ask(ino, |node, target| match node.xattr(target) {
-            Some(object) => xattr::get(target, &object, name),
+            Some(described) => xattr::object(target, &described).get(name),
             None => Err(xattr::absent()),
         })
     }

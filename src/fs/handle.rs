@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::listing::Listing;
-use crate::memory::lock::lock;
 use crate::limits;
+use crate::memory::lock::lock;
 use crate::view::View;
 
 /// An open file or directory.

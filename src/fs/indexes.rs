@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::memory::lock::lock;
 use crate::limits;
+use crate::memory::lock::lock;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::Container;
 use crate::model::paths::PathIndex;

@@ -16,7 +16,6 @@ use crate::fs::indexes::{FileIndex, Indexes};
 use crate::fs::inode::{self, Inode};
 use crate::fs::inodes::Inodes;
 use crate::fs::listing::{Listable, Listing};
-use crate::memory::lock::lock;
 use crate::fs::namespace::Namespace;
 use crate::fs::opening::open_source;
 use crate::fs::options::Options;
@@ -24,6 +23,7 @@ use crate::fs::other_files::OtherFiles;
 use crate::fs::stat::{Entry, Kind, Origin, Stat};
 use crate::fs::trees;
 use crate::fs::watch::Watch;
+use crate::memory::lock::lock;
 use crate::model::NodeId;
 use crate::source::changes::Changes;
 

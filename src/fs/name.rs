@@ -15,14 +15,27 @@
 //!
 //! A name of 255 bytes that ends as the cut ones do is cut too, so that it cannot be taken for one.
 
+use nix::errno::Errno;
+
+use crate::error::Result;
+use crate::fs::errno::refusal;
 use crate::limits;
 use crate::wire::checksum::lookup3;
 
 /// The directory of views at the mount's root.
 pub(super) const VIEWS: &[u8] = b".h5fs";
 
-/// What a cut name ends in: `~` and 8 hex digits.
+/// Bytes of the end of a cut name: `~` and 8 hex digits.
 const CUT_SUFFIX: usize = 9;
+
+/// # Errors
+/// `ENAMETOOLONG` where no directory shows a name of so many bytes.
+pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
+    match shown.len() <= limits::NAME_BYTES {
+        true => Ok(()),
+        false => Err(refusal(Errno::ENAMETOOLONG, "name")),
+    }
+}
 
 /// The name as it is shown in a directory; `at_root` where that is the mount's root.
 pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {

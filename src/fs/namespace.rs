@@ -10,10 +10,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
-use nix::errno::Errno;
-
 use crate::error::{Error, Result};
-use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType, SOURCE};
 use crate::fs::inodes::Inodes;
@@ -176,9 +173,7 @@ impl Directory<'_> {
 
     /// What stands under the shown name.
     pub(super) fn find(&self, shown: &[u8]) -> Result<LinkEntry> {
-        if shown.len() > limits::NAME_BYTES {
-            return Err(refusal(Errno::ENAMETOOLONG, "name"));
-        }
+        name::refuse_long(shown)?;
         let file = self.space.file;
         let real = file.real_name(self.group, shown)?.ok_or(Error::NotFound)?;
         let link = file.container.link(self.group, &real)?;
@@ -354,8 +349,7 @@ impl Directory<'_> {
             }
             LinkTarget::Damaged(error) => return Err(error.clone()),
         };
-        text.filter(|text| text.len() <= limits::SYMLINK_BYTES)
-            .ok_or_else(|| refusal(Errno::ENAMETOOLONG, "text of a symbolic link"))
+        symlink::bounded(text)
     }
 }
 

@@ -30,6 +30,28 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// Counts a lookup of `inode` under the number `ino`, and describes it.
+    ///
+    /// # Errors
+    /// Those of `describe`. The lookup is not counted then: the kernel is not told of the inode, so
+    /// that it cannot forget it.
+    pub(super) fn enter(
+        mount: &Mount,
+        file: &Arc<FileState>,
+        ino: u64,
+        inode: &Inode,
+        describe: impl FnOnce(&Target<'_>) -> Result<Entry>,
+    ) -> Result<Entry> {
+        let ino = mount.inodes.enter(ino, inode);
+        let target = Target {
+            mount,
+            file,
+            ino,
+            inode,
+        };
+        describe(&target).inspect_err(|_| mount.inodes.forget(ino, 1))
+    }
+
     /// The tree of the target's file.
     pub(super) fn space(&self) -> Namespace<'a> {
         self.mount.space(self.file)
@@ -47,20 +69,12 @@ impl<'a> Target<'a> {
 
     /// What `stat` tells of it as a regular file of `size` bytes, all of which are stored.
     pub(super) fn sized(&self, size: u64) -> Entry {
-        let entry = self.bare(Kind::File);
-        Entry {
-            attributes: entry.attributes.sized(size, Some(size)),
-            ..entry
-        }
+        self.bare(Kind::File).sized(size, Some(size))
     }
 
     /// What `stat` tells of it as a symbolic link with a text of so many bytes.
     pub(super) fn link(&self, length: usize) -> Entry {
-        let entry = self.bare(Kind::Symlink);
-        Entry {
-            attributes: entry.attributes.sized(to_u64(length), None),
-            ..entry
-        }
+        self.bare(Kind::Symlink).sized(to_u64(length), None)
     }
 
     /// Remembers what is wrong with it, and logs that once.

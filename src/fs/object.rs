@@ -16,6 +16,7 @@ use crate::view::attributes::committed_text;
 use crate::view::raw::Raw;
 use crate::view::text::Text;
 use crate::view::variable_length::Content;
+use crate::wire::to_u64;
 
 /// The attribute that tells how a block, or that with an ndarray's elements, is compressed.
 pub(super) const COMPRESSION: &str = "h5fs.compression";
@@ -36,8 +37,8 @@ fn size(node: &Node) -> u64 {
         NodeKind::Group => 0,
         NodeKind::Array(array) if VariableLength::is_made_of(array) => 0,
         NodeKind::Array(array) => array.bytes().unwrap_or(0),
-        NodeKind::CommittedDatatype(datatype) => length(&committed_text(datatype)),
-        NodeKind::Text(text) => length(text),
+        NodeKind::CommittedDatatype(datatype) => to_u64(committed_text(datatype).len()),
+        NodeKind::Text(text) => to_u64(text.len()),
     }
 }
 
@@ -151,8 +152,4 @@ pub(super) fn read_all(
     visit: &mut dyn FnMut(&[u8]),
 ) -> Result<()> {
     Reader::new(&file.engine, Arc::clone(array))?.read_all(visit)
-}
-
-fn length(text: &[u8]) -> u64 {
-    crate::wire::to_u64(text.len())
 }

@@ -30,11 +30,11 @@ use crate::fs::errno::{refusal, stale};
 use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::inode::{self, FIRST_FILE, Tree};
 use crate::fs::inodes::Inodes;
-use crate::memory::lock::lock;
 use crate::fs::name;
 use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;
 use crate::limits;
+use crate::memory::lock::lock;
 use crate::model::Container;
 use crate::source::SharedSource;
 use crate::source::audience::Audience;
@@ -318,9 +318,7 @@ impl OtherFiles {
     /// `NotFound` where no link has named such a file; `EIO` where it is damaged, or of no known
     /// format.
     pub(super) fn find(&self, source: &FileState, shown: &[u8]) -> Result<OtherName> {
-        if shown.len() > limits::NAME_BYTES {
-            return Err(refusal(Errno::ENAMETOOLONG, "name"));
-        }
+        name::refuse_long(shown)?;
         match self.find_named(source, shown) {
             Err(Error::NotFound) => {
                 self.search(source, &|| self.find_named(source, shown).is_ok())?;

@@ -51,13 +51,9 @@ impl FsNode for OtherFilesDirectory {
             OtherName::Spelling(place) => {
                 let ino = inode::of_link(source.generation, inode::SPELLINGS, root, name);
                 let inode = inode(NodeType::Spelling, inode::SOURCE, root);
-                let ino = mount.inodes.enter(ino, &inode);
-                let spelling = Target {
-                    ino,
-                    inode: &inode,
-                    ..*target
-                };
-                Ok(spelling.link(text(&place).len()).kept_if(false))
+                Target::enter(mount, source, ino, &inode, |spelling| {
+                    Ok(spelling.link(text(&place).len()).kept_if(false))
+                })
             }
         }
     }

@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use nix::errno::Errno;
-
 use crate::array::vlen::VariableLength;
 use crate::error::{Error, Result, if_lasting};
-use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType};
 use crate::fs::name;
@@ -15,7 +12,6 @@ use crate::fs::object;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::trees::view_tree::refuse_unread;
 use crate::fs::view_group::ViewGroup;
-use crate::limits;
 use crate::model::Node;
 use crate::model::selection::{Selector, split};
 use crate::view::View;
@@ -73,21 +69,15 @@ pub(super) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
         name: name.into(),
     };
     let ino = inode::of_link(file.generation, numbers, group, name);
-    let ino = mount.inodes.enter(ino, &inode);
-    let target = Target {
-        ino,
-        inode: &inode,
-        ..*directory
-    };
-    Ok(target.sized(view.length().unwrap_or(0)))
+    Target::enter(mount, file, ino, &inode, |target| {
+        Ok(target.sized(view.length().unwrap_or(0)))
+    })
 }
 
 /// The part that `shown` names of a dataset in the group that `target` is, or is in; and the
 /// dataset.
 fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)> {
-    if shown.len() > limits::NAME_BYTES {
-        return Err(refusal(Errno::ENAMETOOLONG, "name"));
-    }
+    name::refuse_long(shown)?;
     let in_views = ViewGroup::new(target.space(), target.inode.tree, target.inode.node);
     let named = match &in_views {
         Some(group) => group.object_name(shown).ok_or(Error::NotFound)?,

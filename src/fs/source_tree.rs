@@ -212,16 +212,10 @@ pub(super) fn enter(
     at_any_cost: bool,
 ) -> Result<Entry> {
     refuse_unread(mount, directory.space.file, found)?;
-    let ino = mount.inodes.enter(found.ino, &found.inode);
-    let target = Target {
-        mount,
-        file: directory.space.file,
-        ino,
-        inode: &found.inode,
-    };
-    let described = describe(&target, directory, found, at_any_cost);
-    // The kernel is not told of it, so that it cannot forget it.
-    described.inspect_err(|_| mount.inodes.forget(ino, 1))
+    let file = directory.space.file;
+    Target::enter(mount, file, found.ino, &found.inode, |target| {
+        describe(target, directory, found, at_any_cost)
+    })
 }
 
 fn refuse_unread(mount: &Mount, file: &Arc<FileState>, found: &LinkEntry) -> Result<()> {
@@ -252,29 +246,27 @@ fn describe_object(
     node: &Result<Arc<Node>>,
     at_any_cost: bool,
 ) -> Result<Entry> {
-    let mut entry = target.bare(kind_of(target.inode.node_type));
-    match node {
-        Ok(node) => {
-            let stat = &mut entry.attributes;
-            stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));
-            if target.inode.node_type == NodeType::Object {
-                let (size, stored) = object::measure(target.file, node, at_any_cost)?;
-                let known = match stored {
-                    Stored::Known(stored) => stored,
-                    Stored::Unknown => Some(size),
-                };
-                *stat = stat.sized(size, known);
-                stat.links = node.link_count.max(1);
-                // Its block may say how long it is.
-                return Ok(entry.kept_if(stored != Stored::Unknown && !node.is_partial()));
-            }
-            Ok(entry)
-        }
+    let entry = target.bare(kind_of(target.inode.node_type));
+    let node = match node {
+        Ok(node) => node,
         Err(error) => {
             target.note(error);
-            Ok(entry.kept_if(false))
+            return Ok(entry.kept_if(false));
         }
+    };
+    let mut entry = entry.modified_as(node);
+    if target.inode.node_type != NodeType::Object {
+        return Ok(entry);
     }
+    let (size, stored) = object::measure(target.file, node, at_any_cost)?;
+    let known = match stored {
+        Stored::Known(stored) => stored,
+        Stored::Unknown => Some(size),
+    };
+    entry.attributes.links = node.link_count.max(1);
+    // The block of a partial object may say how long it is.
+    let is_right = stored != Stored::Unknown && !node.is_partial();
+    Ok(entry.sized(size, known).kept_if(is_right))
 }
 
 /// What `stat` tells of a link that leads `to` there.
@@ -286,7 +278,7 @@ fn describe_link(target: &Target<'_>, directory: &Directory<'_>, to: &LinkTarget
         let text = directory.text(to);
         is_right &= !matches!(&text, Err(error) if error.is_passing());
         let length = text.map_or(0, |text| text.len());
-        entry.attributes = entry.attributes.sized(to_u64(length), None);
+        entry = entry.sized(to_u64(length), None);
     } else if let LinkTarget::Damaged(error) = to {
         target.note(error);
     }

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::fs::options::Options;
+use crate::model::Node;
 use crate::source::audience::Audience;
 
 /// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
@@ -112,18 +113,6 @@ impl Origin {
     }
 }
 
-impl Stat {
-    /// The same with content: `stored` bytes, or `None` where every byte is known to be zero.
-    pub(super) fn sized(mut self, size: u64, stored: Option<u64>) -> Self {
-        self.size = size;
-        self.blocks = match stored {
-            Some(stored) if size > 0 => stored.div_ceil(512).max(1),
-            _ => 0,
-        };
-        self
-    }
-}
-
 /// What a lookup finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
@@ -138,6 +127,24 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The same with content: `stored` bytes, or `None` where every byte is known to be zero.
+    pub(super) fn sized(mut self, size: u64, stored: Option<u64>) -> Self {
+        self.attributes.size = size;
+        self.attributes.blocks = match stored {
+            Some(stored) if size > 0 => stored.div_ceil(512).max(1),
+            _ => 0,
+        };
+        self
+    }
+
+    /// The same with the object's own time of modification, if it has one.
+    pub(super) fn modified_as(mut self, node: &Node) -> Self {
+        if let Some(seconds) = node.modified {
+            self.attributes.modified = (seconds, 0);
+        }
+        self
+    }
+
     /// The same, cacheable only if that is right: what could not be read may be read next time.
     pub(super) fn kept_if(self, is_right: bool) -> Self {
         Entry {

@@ -3,7 +3,21 @@
 //! In a soft link's path (HDF5 3.0, IV.A.2.g) `..` is an ordinary name, `.` and empty names are
 //! passed over.
 
+use nix::errno::Errno;
+
+use crate::error::Result;
+use crate::fs::errno::refusal;
 use crate::fs::name;
+use crate::limits;
+
+/// The text itself.
+///
+/// # Errors
+/// `ENAMETOOLONG` where it is too long for the kernel, or not known because it would be.
+pub(super) fn bounded(text: Option<Vec<u8>>) -> Result<Vec<u8>> {
+    text.filter(|text| text.len() <= limits::SYMLINK_BYTES)
+        .ok_or_else(|| refusal(Errno::ENAMETOOLONG, "text of a symbolic link"))
+}
 
 /// The way from the directory at `from` to the one at `to`, both as names from the root.
 pub(super) fn relative(from: &[Box<[u8]>], to: &[Box<[u8]>]) -> Vec<u8> {

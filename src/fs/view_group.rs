@@ -11,10 +11,7 @@
 
 use std::sync::Arc;
 
-use nix::errno::Errno;
-
 use crate::error::{Error, Result, if_lasting};
-use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType, Tree};
 use crate::fs::namespace::{Directory, LinkEntry, Namespace};
@@ -98,9 +95,7 @@ impl<'a> ViewGroup<'a> {
 
     /// What stands in the source's tree for what `shown` is a view of.
     pub(super) fn found(&self, shown: &[u8]) -> Result<LinkEntry> {
-        if shown.len() > limits::NAME_BYTES {
-            return Err(refusal(Errno::ENAMETOOLONG, "name"));
-        }
+        name::refuse_long(shown)?;
         let names = [self.object_name(shown), self.group_name(shown)];
         for name in names.into_iter().flatten() {
             match self.source.find(&name) {

@@ -4,11 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use nix::errno::Errno;
-
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::attribute_file;
-use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, NodeType};
 use crate::fs::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit};
@@ -17,6 +14,7 @@ use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
 use crate::fs::selection;
 use crate::fs::stat::{Entry, Kind};
+use crate::fs::symlink;
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{Size, Subject};
 use crate::fs::view_group::{ViewEntry, ViewGroup};
@@ -44,7 +42,7 @@ impl FsNode for ViewDirectory {
         let node = if_lasting(target.file.container.node(target.inode.node))?;
         let entry = target.bare(Kind::Directory);
         Ok(match node {
-            Some(node) => modified_as(entry, &node),
+            Some(node) => entry.modified_as(&node),
             None => entry.kept_if(false),
         })
     }
@@ -85,14 +83,14 @@ impl FsNode for ViewFile {
             Some(Size::Streamed) => (0, true),
             None => (0, false),
         };
-        let entry = modified_as(target.sized(size), &node);
+        let entry = target.sized(size).modified_as(&node);
         Ok(entry.kept_if(is_known && !node.is_partial()))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
         let node = target.file.container.node(target.inode.node)?;
         let tree = trees::of_number(target.inode.tree).ok_or(Error::NotFound)?;
-        tree.open(&Subject {
+        (tree.open)(&Subject {
             file: target.file,
             node: &node,
             path: viewed_path(target, &node)?,
@@ -112,19 +110,8 @@ impl FsNode for ViewLink {
 
     fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
         let shown = view_group(target)?.find(&target.inode.name)?;
-        let text = shown.text.ok_or(Error::NotFound)?;
-        match text.len() <= limits::SYMLINK_BYTES {
-            true => Ok(text),
-            false => Err(refusal(Errno::ENAMETOOLONG, "text of a symbolic link")),
-        }
+        symlink::bounded(Some(shown.text.ok_or(Error::NotFound)?))
     }
-}
-
-fn modified_as(entry: Entry, node: &Node) -> Entry {
-    let mut entry = entry;
-    let stat = &mut entry.attributes;
-    stat.modified = node.modified.map_or(stat.modified, |seconds| (seconds, 0));
-    entry
 }
 
 /// The directory that the target is, or is in.
@@ -135,20 +122,17 @@ fn view_group<'a>(target: &Target<'a>) -> Result<ViewGroup<'a>> {
 
 /// Counts a lookup of what a directory shows, which is no attribute, and describes it.
 fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<Entry> {
-    let ino = mount.inodes.enter(shown.ino, &shown.inode);
-    let target = Target {
+    Target::enter(
         mount,
         file,
-        ino,
-        inode: &shown.inode,
-    };
-    let described = match &shown.text {
-        Some(text) => Ok(target.link(text.len())),
-        None if shown.inode.node_type == NodeType::View => ViewFile.stat(&target),
-        None => ViewDirectory.stat(&target),
-    };
-    // The kernel is not told of it, so that it cannot forget it.
-    described.inspect_err(|_| mount.inodes.forget(ino, 1))
+        shown.ino,
+        &shown.inode,
+        |target| match &shown.text {
+            Some(text) => Ok(target.link(text.len())),
+            None if shown.inode.node_type == NodeType::View => ViewFile.stat(target),
+            None => ViewDirectory.stat(target),
+        },
+    )
 }
 
 fn kind_of(shown: &ViewEntry) -> Kind {

@@ -28,7 +28,7 @@ const ERROR: &str = "h5fs.error";
 const PATH: &[u8] = b"h5fs.path";
 
 /// An object as extended attributes show it.
-struct Object<'a> {
+pub(super) struct Object<'a> {
     space: Namespace<'a>,
     /// `None` where the object itself cannot be read.
     node: Option<&'a Node>,
@@ -42,23 +42,8 @@ struct Object<'a> {
     unread: Option<Error>,
 }
 
-/// The names of the extended attributes of `described`, each with `user.`.
-///
-/// # Errors
-/// As the object's list of attributes is damaged.
-pub(super) fn list(target: &Target<'_>, described: &Described) -> Result<Vec<Vec<u8>>> {
-    object(target, described).list()
-}
-
-/// The value of an extended attribute of `described`; `name` without `user.`.
-///
-/// # Errors
-/// `ENODATA` for a name that is not there, `E2BIG` for a value that is too long.
-pub(super) fn get(target: &Target<'_>, described: &Described, name: &[u8]) -> Result<Vec<u8>> {
-    object(target, described).get(name)
-}
-
-fn object<'a>(target: &Target<'a>, described: &'a Described) -> Object<'a> {
+/// The object that `described` tells of.
+pub(super) fn object<'a>(target: &Target<'a>, described: &'a Described) -> Object<'a> {
     let space = target.space();
     let node = described.node.as_deref();
     let fault = described.fault.as_ref();
@@ -100,8 +85,11 @@ pub(super) fn absent() -> Error {
 }
 
 impl Object<'_> {
-    /// The names, with `user.`.
-    fn list(&self) -> Result<Vec<Vec<u8>>> {
+    /// The names, each with `user.`.
+    ///
+    /// # Errors
+    /// As the object's list of attributes is damaged.
+    pub(super) fn list(&self) -> Result<Vec<Vec<u8>>> {
         let mut list = List::default();
         for (name, value) in self.builtin() {
             if list.add(name.as_bytes(), value.len()).is_break() {
@@ -125,7 +113,10 @@ impl Object<'_> {
     }
 
     /// The value of an attribute; `name` is without `user.`.
-    fn get(&self, name: &[u8]) -> Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// `ENODATA` for a name that is not there, `E2BIG` for a value that is too long.
+    pub(super) fn get(&self, name: &[u8]) -> Result<Vec<u8>> {
         if name.starts_with(BUILTIN) {
             let mut all = self.builtin().into_iter();
             let found = all.find(|(builtin, _)| builtin.as_bytes() == name);

@@ -1,10 +1,10 @@
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
-use crate::memory::lock::lock;
 use crate::fs::tests::errno_of;
 use crate::fs::{Caching, Filesystem, Handle};
 use crate::limits;
+use crate::memory::lock::lock;
 
 const SET: u64 = 200;
 

@@ -27,7 +27,8 @@ pub(in crate::fs) struct ViewTree {
     pub(in crate::fs) has_selections: bool,
     /// The size of an object's file; `None` where it has none.
     pub(super) size: fn(&FileState, &Node) -> Result<Option<Size>>,
-    pub(super) open: fn(&Subject<'_>) -> Result<Box<dyn View>>,
+    /// The object's file, opened.
+    pub(in crate::fs) open: fn(&Subject<'_>) -> Result<Box<dyn View>>,
 }
 
 /// A tree without files, for rows to say only what is different in them.
@@ -67,11 +68,6 @@ impl ViewTree {
     /// As that cannot be found out now.
     pub(in crate::fs) fn size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
         if_lasting((self.size)(file, node)).map(Option::flatten)
-    }
-
-    /// The object's file, opened.
-    pub(in crate::fs) fn open(&self, subject: &Subject<'_>) -> Result<Box<dyn View>> {
-        (self.open)(subject)
     }
 }
 
