@@ -69,7 +69,7 @@ const OPTIONS: &[MountOption] = &[
         flag: "cache-size",
         word: "cache_size",
         help: "Memory for decoded chunks: bytes, or a number and K, M, G",
-        default: Some("a quarter of memory, 64M to 1G"),
+        default: Some("8M, which grows up to a quarter of memory, 64M to 1G"),
         takes: Takes::Text("SIZE", |to, text| {
             size(text).map(|bytes| to.cache_size = Some(bytes))
         }),
