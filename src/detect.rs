@@ -47,7 +47,7 @@ pub fn open(
     Err(Error::Usage("neither an HDF5 nor an ASDF file".to_owned()))
 }
 
-/// Refuses a file that a writer has locked, if those who write its format lock files.
+/// Refuses a file that a writer has locked, if the writers of its format lock files.
 ///
 /// # Errors
 /// `Usage` where it is locked.

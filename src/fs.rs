@@ -3,7 +3,7 @@
 //!
 //! A request passes these files, each of which imports only from those below it:
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `fuse`, `workers` | unpack, call, reply; the order in which requests are answered |
 //! | `filesystem`, `walk`, `document`, `unread` | each request as a method; paths; documents |
@@ -11,8 +11,8 @@
 //! | `views` | the directory `.h5fs` and the table of what stands in it |
 //! | `source_tree`, `selection`, `other_nodes` | the nodes of objects, links, parts of arrays |
 //! | `view_nodes`, `attribute_file` | the nodes of the trees of views |
-//! | `blocks`, `tree_text`, `status` | the nodes that stand in `.h5fs` once |
-//! | `node`, `object`, `xattr` | what every node answers: stat, open, list, lookup, attributes |
+//! | `blocks`, `tree_text`, `status` | the single nodes in `.h5fs` |
+//! | `node`, `object`, `xattr` | the methods of every node: stat, open, list, lookup; attributes |
 //! | `mount`, `opening`, `faults` | the mounted file in its present state; damage that was met |
 //! | `view_group`, `trees` | directories of views; the table of the trees of views |
 //! | `namespace`, `other_files`, `handle` | links as names; other files; what is open |
@@ -65,9 +65,9 @@ mod watch;
 mod workers;
 mod xattr;
 
-/// What keeps the mount from looking into itself.
+/// Keeps the mount from looking into itself.
 pub use crate::source::mount_guard::MountGuard;
-/// Which other files the mounted one may lead to.
+/// Says to which other files the mounted one may lead.
 pub use crate::source::root::Policy as External;
 pub use filesystem::{Filesystem, Ino, Whence};
 pub use handle::{Caching, Handle, Opened};

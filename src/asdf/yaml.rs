@@ -46,7 +46,7 @@ impl Index {
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     nodes: Vec<Node>,
-    /// What the scalars say, and what stands in the text for keys that are no scalars.
+    /// The texts of the scalars, and of the keys that are no scalars.
     texts: String,
     /// The items of all sequences.
     items: Vec<Index>,
@@ -56,7 +56,7 @@ pub(crate) struct Document {
     /// Keys that are no scalars, in order, with the spans of their texts: the text of the first
     /// use, which may be an alias.
     collection_keys: Vec<(Index, Span)>,
-    /// Where the text stands in the file.
+    /// The offset of the text in the file.
     start: u64,
     /// Why the text is more than this document.
     rest: Option<Error>,
@@ -106,7 +106,7 @@ impl Span {
     }
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content<'a> {
     /// Text after unquoting.
@@ -117,7 +117,7 @@ pub(crate) enum Content<'a> {
     Mapping(&'a [(Index, Index)]),
 }
 
-/// What makes two keys the same: their type and their text.
+/// The identity of a key: its type and its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     kind: IdentityKind,
@@ -154,7 +154,7 @@ impl Document {
         node.slot() < self.nodes.len()
     }
 
-    /// What the node holds; an empty scalar for a node that does not exist.
+    /// The content of the node; an empty scalar for a node that does not exist.
     pub(crate) fn content(&self, node: Index) -> Content<'_> {
         let Some(node) = self.nodes.get(node.slot()) else {
             return Content::Scalar("");
@@ -213,7 +213,7 @@ impl Document {
         }
     }
 
-    /// What tells a key from another.
+    /// The identity of a key.
     pub(crate) fn identity(&self, key: Index) -> Identity {
         let name = self.name(key);
         let kind = match self.nodes.get(key.slot()) {

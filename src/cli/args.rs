@@ -60,7 +60,7 @@ Examples:
   h5fs ls -lR run.h5            See what is in it, without a mount
   h5fs check --data run.h5      See whether every byte of it can be read";
 
-/// What stands below the options in the long help and in the manual.
+/// The text below the options in the long help and in the manual.
 fn notes() -> String {
     format!(
         "{EXAMPLES}
@@ -224,7 +224,7 @@ pub(crate) enum Program {
     MountHelper,
 }
 
-/// What the command line asks for.
+/// The request of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Mount, and return when the mount answers.
@@ -239,7 +239,7 @@ pub(crate) enum Task {
     Remind(String),
 }
 
-/// What is to be mounted, where and how.
+/// A mount: the source, the place and the options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
     /// As the user wrote it.
@@ -328,7 +328,7 @@ fn from_clap(program: Program, error: &clap::Error) -> Result<Task> {
     }
 }
 
-/// What clap says, in one line and without the usage.
+/// Clap's message, in one line and without the usage.
 fn one_line(program: Program, error: &clap::Error) -> String {
     let line = match (error.source(), text_of(error, ContextKind::InvalidArg)) {
         // A value that one of our own parsers refused.

@@ -63,13 +63,13 @@ fn say_gaps(source: &Path, gaps: &[String]) {
     }
 }
 
-/// Which files can be opened.
+/// The files that can be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach<'a> {
     /// None: the source is open, and somebody else opens it again.
     Nothing,
-    /// Those beneath a directory. A directory that the mount hides cannot be had: a process that
-    /// looks for it there waits for an answer from itself.
+    /// The files beneath a directory. A directory that the mount hides cannot be had: a process
+    /// that looks for it there waits for an answer from itself.
     Beneath(Option<&'a Path>),
 }
 
@@ -103,7 +103,7 @@ fn shut(reach: &Reach<'_>) -> Vec<String> {
         .collect()
 }
 
-/// What was read must not end up in a core file.
+/// Keeps the bytes that were read out of core files.
 fn hide_memory() {
     let cored = resources::no_core_file();
     if let Err(errno) = cored.and_then(|()| set_dumpable(false)) {

@@ -26,8 +26,8 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// What the role adds to the program's name. No file that a user links has such a name by
-    /// chance.
+    /// The suffix that the role adds to the program's name. No file that a user links has such a
+    /// name by chance.
     fn suffix(self) -> &'static str {
         match self {
             Role::Launcher => "",

@@ -61,7 +61,7 @@ fn summary(done: Done, unreadable: u64, data: bool) -> String {
     format!("{objects} object{s}, {bytes} bytes {read}, {unreadable} unreadable")
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Check<'a> {
     filesystem: &'a Filesystem,
     data: bool,

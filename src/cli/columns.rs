@@ -9,13 +9,13 @@ pub(super) const COLUMNS: usize = 7;
 /// The first column whose texts are numbers, which stand at its right edge, as those behind it do.
 const FIRST_NUMBER: usize = 5;
 
-/// What stands where there is nothing to say, so that every line has as many words.
+/// The text of an empty cell, so that every line has as many words.
 const NOTHING: &str = "-";
 
 /// A line's texts, none with a space in it but field names' own.
 pub(super) type Cells = [String; COLUMNS];
 
-/// What the columns say of the file.
+/// The cells of one file.
 pub(super) fn cells(filesystem: &Filesystem, ino: Ino, stat: &Stat) -> Cells {
     let fact = |name: &str| match stat.kind {
         Kind::File => filesystem.getxattr(ino, name.as_bytes()).ok(),

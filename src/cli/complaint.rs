@@ -1,4 +1,4 @@
-//! What went wrong, said on standard error.
+//! Messages about failures, on standard error.
 
 use std::io::{self, Write};
 

@@ -1,7 +1,7 @@
 //! The commands that need no mount; `h5fs cat` itself.
 //!
-//! The source is opened as the user who called asked for it, and read in the same cage as that of a
-//! mount.
+//! The source is opened with the options of the command line, and read in the same cage as that of
+//! a mount.
 //!
 //! An error is told on standard error and remembered for the exit status; the rest is done. A
 //! closed pipe is no error.

@@ -62,7 +62,7 @@ struct Line {
     /// The text of a symbolic link, in a long listing.
     target: Option<Vec<u8>>,
     style: Style,
-    /// What is wrong with what bears the name.
+    /// The faults of what bears the name.
     faults: Vec<Error>,
 }
 
@@ -166,7 +166,7 @@ impl Listing<'_> {
         Ok(beneath)
     }
 
-    /// What is to be written of a name.
+    /// The line to be written for a name.
     fn line(&self, path: Vec<u8>, named: &Named) -> Line {
         let mut line = Line {
             path,
@@ -188,7 +188,7 @@ impl Listing<'_> {
         line
     }
 
-    /// What only a long listing tells.
+    /// Adds the parts of a long listing.
     fn describe(&self, named: &Named, line: &mut Line) {
         let stat = match self.filesystem.getattr(named.ino) {
             Ok(entry) => entry.attributes,

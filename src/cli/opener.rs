@@ -69,7 +69,7 @@ pub(super) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
 /// The worker's side.
 struct Client {
     socket: OwnedFd,
-    /// That of the last request: a late answer is not taken for the next one's.
+    /// The number of the last request: a late answer is not taken for the next one's.
     number: u8,
     /// It ends when this side of the socket is closed.
     _process: Child,

@@ -19,7 +19,7 @@ struct MountOption {
     /// The word under `-o`.
     word: &'static str,
     help: &'static str,
-    /// What holds without it, where that is worth telling.
+    /// The default, where it is worth telling.
     default: Option<&'static str>,
     takes: Takes,
 }
@@ -162,7 +162,7 @@ const IGNORED: &[&str] = &[
     "auto_unmount",
 ];
 
-/// What all options together say.
+/// The settings that all options together make.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
     pub(crate) allow_other: bool,
@@ -180,7 +180,7 @@ pub(crate) struct Settings {
     pub(crate) force: bool,
     pub(crate) no_views: bool,
     pub(crate) log_file: Option<PathBuf>,
-    /// What `mount` shows as the source; absent: the source's path.
+    /// The name that `mount` shows for the source; absent: the source's path.
     pub(crate) fsname: Option<String>,
     /// Options for the kernel, as they stand.
     pub(crate) kernel: Vec<String>,

@@ -28,8 +28,8 @@ pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
     shown
 }
 
-/// The same for text that should have been shown so already, by somebody who is not trusted:
-/// escapes in it stay as they are.
+/// The same for text that an untrusted process should have made printable already: escapes in it
+/// stay as they are.
 pub(crate) fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

@@ -8,7 +8,7 @@ use crate::cli::style;
 /// How often the line is written anew.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// What has been done so far.
+/// The work done so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) objects: u64,

@@ -1,4 +1,4 @@
-//! What a worker tells its supervisor, and a supervisor its launcher: lines on a pipe.
+//! The reports of a worker to its supervisor, and of a supervisor to its launcher: lines on a pipe.
 //!
 //! The source may have taken over the process that reads it, so its lines are read like a hostile
 //! file: up to a bound, and each of them once and in its turn. No line says anything that the
@@ -71,7 +71,7 @@ pub(super) struct Reports<R> {
 }
 
 impl<R: Read> Reports<R> {
-    /// Those of a worker: that it has mounted, then one more.
+    /// The reports of a worker: that it has mounted, then one more.
     pub(super) fn of_worker(input: R) -> Self {
         Reports {
             input: BufReader::new(input),
@@ -80,7 +80,7 @@ impl<R: Read> Reports<R> {
         }
     }
 
-    /// Those of a supervisor, of which there is one.
+    /// The reports of a supervisor: one.
     pub(super) fn of_supervisor(input: R) -> Self {
         Reports {
             may_mount: false,
@@ -96,7 +96,7 @@ impl<R: Read> Reports<R> {
         let mut line = Vec::new();
         let limit = u64::try_from(limits::REPORT_BYTES).map_err(|_| Garbled)?;
         let read = self.input.by_ref().take(limit).read_until(b'\n', &mut line);
-        // What cannot be read is over.
+        // A pipe that cannot be read has ended.
         if read.unwrap_or(0) == 0 {
             return Ok(None);
         }

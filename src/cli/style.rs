@@ -2,14 +2,14 @@
 
 use std::io::IsTerminal;
 
-/// What a text stands for.
+/// The kind of thing that a text stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
     Directory,
     Symlink,
     Dataset,
-    /// What cannot be read.
+    /// A thing that cannot be read.
     Fault,
 }
 
@@ -30,8 +30,8 @@ impl Style {
 pub(super) struct Paint(bool);
 
 impl Paint {
-    /// What fits the output: colour on a terminal, unless `NO_COLOR` (of any length but 0) or
-    /// `TERM` is against it.
+    /// The paint that fits the output: colour on a terminal, unless `NO_COLOR` (of any length but
+    /// 0) or `TERM` is against it.
     pub(super) fn of(output: &impl IsTerminal) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Paint(wanted && moves_cursor(output))
@@ -42,7 +42,7 @@ impl Paint {
         self.0
     }
 
-    /// What goes before and after a text of this style.
+    /// The sequences before and after a text of this style.
     pub(super) fn around(self, style: Style) -> (&'static str, &'static str) {
         match style {
             Style::Plain => ("", ""),

@@ -98,7 +98,7 @@ const ALLOCATOR: [(&str, &str); 4] = [
 enum Launcher {
     /// The launching process, through our standard output; its end shows at our standard input.
     Pipe,
-    /// The user, who called this very process.
+    /// The user that called this very process.
     User,
 }
 
@@ -115,7 +115,7 @@ impl Launcher {
     }
 }
 
-/// What the supervisor waits for.
+/// An event that the supervisor waits for.
 enum Event {
     /// A line of the worker's.
     Report(Report),
@@ -487,7 +487,7 @@ fn start_worker(call: &Call, launcher: Launcher) -> Result<Child> {
     started.map_err(|error| Error::io(&error, "starting the worker"))
 }
 
-/// What of [`ALLOCATOR`] the user has not set otherwise.
+/// The settings of [`ALLOCATOR`] that the user has not made otherwise.
 fn allocator_settings() -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_free = |(name, _): &(&str, &str)| std::env::var_os(name).is_none();
     ALLOCATOR.into_iter().filter(is_free)

@@ -1,8 +1,8 @@
 //! The process that opens the source, mounts it and serves.
 //!
-//! It opens the source and mounts with the rights of whoever called the program. Then it enters its
-//! cage, and only there reads the first byte of the source: no file, however hostile, is parsed
-//! outside. It tells its supervisor how that went in lines on standard output, and ends when the
+//! It opens the source and mounts with the rights of the user that called the program. Then it
+//! enters its cage, and only there reads the first byte of the source: no file, however hostile, is
+//! parsed outside. It tells its supervisor how that went in lines on standard output, and ends when the
 //! mount does.
 //!
 //! Its standard input is a leash: at its end the supervisor is gone. Nothing in the cage can

@@ -22,8 +22,7 @@ impl FsNode for AttributeFile {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        // What is wrong with it, opening it will tell; of what may be read then, no size is made
-        // up.
+        // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
         Ok(described(target, if_lasting(text(target))?.as_ref()))
     }
 

@@ -87,7 +87,7 @@ impl FsNode for Block {
         let (extras, number) = (extras(target.file)?, number_of(target));
         let array = if_lasting(extras.block_content(number))?;
         let facts = if_lasting(extras.block(number))?;
-        // What is wrong with it, opening it will tell.
+        // Opening it will tell why it cannot be read.
         let size = array.and_then(|array| array.bytes().ok()).unwrap_or(0);
         let stored = facts.map_or(0, |facts| facts.used_size);
         Ok(target.bare(Kind::File).sized(size, Some(stored)))

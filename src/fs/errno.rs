@@ -4,7 +4,7 @@ use nix::errno::Errno;
 
 use crate::error::{Cause, Error};
 
-/// What a call is answered, except a read.
+/// The answer to a call that failed, except a read.
 pub fn of(error: &Error) -> i32 {
     match error {
         Error::Io { cause, .. } => match cause {
@@ -21,8 +21,7 @@ pub fn of(error: &Error) -> i32 {
     }
 }
 
-/// What a read is answered: `EOPNOTSUPP` is for what is known at open, a read's own failure is
-/// `EIO`.
+/// The answer to a read that failed: `EOPNOTSUPP` is for open alone, and a read answers `EIO`.
 pub(super) fn of_read(error: &Error) -> i32 {
     match error {
         Error::Unsupported { .. } => Errno::EIO as i32,

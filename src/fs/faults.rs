@@ -1,4 +1,4 @@
-//! What is wrong with which object, for as many objects as are remembered.
+//! The faults of objects, for as many objects as are remembered.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use crate::memory::lock::lock;
 /// The last fault of each object, by the object's inode number.
 pub(super) struct Faults(Mutex<LruCache<u64, Fault>>);
 
-/// What was found wrong with an object.
+/// A fault of an object.
 struct Fault {
     text: String,
     /// It may be over the next time.
@@ -37,7 +37,7 @@ impl Faults {
         !is_known
     }
 
-    /// Forgets what kept an object from being read, if that was not the object's own fault.
+    /// Forgets the fault of an object if it was passing.
     pub(super) fn forgive(&self, ino: u64) {
         let mut faults = lock(&self.0);
         if faults.peek(&ino).is_some_and(|fault| fault.is_passing) {

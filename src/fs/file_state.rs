@@ -28,7 +28,7 @@ use crate::wire::to_u64;
 /// How long a file that grows is shown as it was seen last.
 const GROWTH: Duration = Duration::from_millis(200);
 
-/// What a directory shows a cut name for: its group, and the name as shown.
+/// A cut name: the group of its directory, and the name as shown.
 type CutName = (NodeId, Box<[u8]>);
 
 /// The file of an attribute: the object, and the file's name as shown.
@@ -190,7 +190,7 @@ impl FileState {
         self.index.get(&self.container)
     }
 
-    /// What the index of another file of the mount is kept in.
+    /// The place for the index of another file of the mount.
     pub(super) fn index_of_another(&self) -> Arc<FileIndex> {
         Arc::new(self.index.of_another())
     }

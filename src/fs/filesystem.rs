@@ -37,7 +37,7 @@ use crate::wire::to_u64;
 /// An inode number.
 pub type Ino = u64;
 
-/// What [`Filesystem::lseek`] looks for.
+/// The kind of range that [`Filesystem::lseek`] looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whence {
     /// The next byte that is stored, or not known to be zero.
@@ -107,7 +107,7 @@ impl Filesystem {
         &self.mount.options
     }
 
-    /// What it takes over from its source.
+    /// The path, owner, mode and times that it takes over from its source.
     pub fn origin(&self) -> Arc<Origin> {
         self.mount.origin()
     }
@@ -143,7 +143,7 @@ impl Filesystem {
         }
     }
 
-    /// What stands under `name` in the directory `parent`; counted.
+    /// The entry `name` of the directory `parent`; counted.
     ///
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the group's index is damaged.
@@ -156,7 +156,7 @@ impl Filesystem {
         self.mount.inodes.forget(ino, count);
     }
 
-    /// What `stat` tells, at any cost.
+    /// The attributes of an inode, worked out at any cost.
     ///
     /// # Errors
     /// `ESTALE` where the number stands for nothing (any more).
@@ -279,8 +279,8 @@ impl Filesystem {
         })
     }
 
-    /// Like [`readdir`](Self::readdir), with what `stat` tells; each entry that is taken is
-    /// counted, except `.` and `..`. What only a lookup tells has nothing.
+    /// Like [`readdir`](Self::readdir), with attributes; each entry that is taken is
+    /// counted, except `.` and `..`. An entry has no attributes where only a lookup finds them.
     pub fn readdir_plus(
         &self,
         handle: Handle,
@@ -314,7 +314,7 @@ impl Filesystem {
         let open = self.opened(handle)?;
         let _granted = open.file.effort.granted();
         let listed = self.list_open(&open, cookie, visit);
-        // What is let go of here, the next call finds again.
+        // The next call finds again what is let go of here.
         let _ = open.settle();
         listed
     }
@@ -336,7 +336,7 @@ impl Filesystem {
         nodes::of(&inode).list(&target, &mut lock(listing), first, visit)
     }
 
-    /// What a handle stands for, which must be of the state of its file that is shown now.
+    /// The open file or directory of a handle, if its file is still shown in the same state.
     fn opened(&self, handle: Handle) -> Result<Arc<Open>> {
         let open = self.handles.get(handle)?;
         let source = self.mount.shown()?;
@@ -416,7 +416,7 @@ impl Filesystem {
         }
     }
 
-    /// What is answered, this having been read of an open file.
+    /// The answer to a reader, after `read` was read from an open file.
     fn served(&self, open: &Open, read: Result<Bytes>) -> Result<Bytes> {
         open.settle()?;
         // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged

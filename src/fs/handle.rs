@@ -31,6 +31,7 @@ pub enum Caching {
 }
 
 /// An open file or directory, and what the kernel is to be told with it.
+///
 /// All of it is known when the handle is made. A later question could fail, as the source may have
 /// changed by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub struct Opened {
     pub is_given_up: bool,
 }
 
-/// What a handle stands for.
+/// The file or directory of a handle.
 pub(super) struct Open {
     /// The inode it was opened on.
     pub(super) ino: u64,

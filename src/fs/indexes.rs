@@ -32,7 +32,7 @@ pub(super) struct FileIndex {
 }
 
 impl FileIndex {
-    /// That of one more file.
+    /// The index of one more file.
     pub(super) fn of(all: &Arc<Indexes>) -> Self {
         FileIndex {
             all: Arc::clone(all),
@@ -40,7 +40,7 @@ impl FileIndex {
         }
     }
 
-    /// That of another file of the same mount.
+    /// The index of another file of the same mount.
     pub(super) fn of_another(&self) -> Self {
         Self::of(&self.all)
     }

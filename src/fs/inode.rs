@@ -50,7 +50,7 @@ pub(super) const SELECTIONS: Tree = 255;
 /// The first of the trees of other files.
 pub(super) const FIRST_FILE: Tree = 256;
 
-/// What an inode stands for.
+/// The type of thing that an inode stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NodeType {
     /// A group, as a directory.
@@ -66,7 +66,7 @@ pub(super) enum NodeType {
     Unreadable,
     /// The directory of views, `.h5fs`.
     Views,
-    /// What stands once in that directory; its name says which row of the directory it is.
+    /// A single entry of that directory; its name says which row of the directory it is.
     Single,
     /// An ASDF block, decoded.
     Block,
@@ -125,8 +125,8 @@ pub(super) fn is_object(tree: Tree, node: NodeId) -> bool {
     node.0 > ROOT && node.0 < if tree == SOURCE { BESIDE } else { HASHED }
 }
 
-/// What stands under `number` in the first state of the source has this number in the state
-/// `generation`, and the reverse.
+/// The number in the state `generation` for the inode that has `number` in the first state of the
+/// source, and the reverse.
 ///
 /// It differs from the numbers of states before, but for objects so far on in their files that the
 /// bits of a generation reach theirs; these are turned around, so that after few changes that is

@@ -35,7 +35,7 @@ impl Inodes {
         &self.shards[usize::try_from(mixed).unwrap_or(0) % SHARDS]
     }
 
-    /// What `ino` stands for.
+    /// The inode with the number `ino`.
     pub(super) fn get(&self, ino: u64) -> Option<Inode> {
         lock(self.shard(ino)).get(ino)
     }

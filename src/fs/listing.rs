@@ -1,4 +1,4 @@
-//! What an open directory keeps of its listing, and what a listing hands out.
+//! The state of a listing, and the entries that it hands out.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) struct Listed<'a> {
     pub(super) name: &'a [u8],
     pub(super) ino: u64,
     pub(super) kind: Kind,
-    /// What `stat` tells of it, for a listing that tells this with each name.
+    /// Its attributes, for a listing that tells them with each name.
     pub(super) stat: &'a dyn Fn() -> Listable,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// What a listing tells of an entry beside its name.
+/// The attributes of an entry in a listing.
 pub(super) enum Listable {
     /// This; the entry is counted as looked up.
     Counted(Entry),
@@ -47,7 +47,7 @@ pub(super) enum Listable {
 /// `true` and has not taken the entry.
 pub(super) type Visit<'v> = dyn FnMut(&Listed<'_>, u64) -> bool + 'v;
 
-/// What an open directory keeps of its listing.
+/// The state that an open directory keeps of its listing.
 #[derive(Default)]
 pub(super) struct Listing {
     cursor: Option<Cursor>,
@@ -150,7 +150,7 @@ impl Cursor {
     }
 }
 
-/// What is known of a directory's attributes.
+/// The names of a directory's attributes, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct AttributeNames {
     /// The names of their files.

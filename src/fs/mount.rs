@@ -31,8 +31,7 @@ use crate::source::changes::Changes;
 /// it.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// What makes the kernel ask anew. It is called with requests waiting for it, so it must wait for
-/// none.
+/// Makes the kernel ask anew for these inodes. Requests wait for it, so it must wait for none.
 pub(super) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;
 
 /// The inodes that stand in the mount whatever is in the file, in the state `generation` of the
@@ -116,7 +115,7 @@ impl Mount {
         self.faults.clear();
     }
 
-    /// What is taken over from the source.
+    /// The path, owner, mode and times that are taken over from the source.
     pub(super) fn origin(&self) -> Arc<Origin> {
         Arc::clone(&lock(&self.origin))
     }
@@ -154,7 +153,7 @@ impl Mount {
         }
     }
 
-    /// What tells of changes.
+    /// The source of news about changes.
     pub(super) fn changes(&self) -> Option<&Arc<Changes>> {
         self.watch.as_ref()?.changes()
     }
@@ -213,7 +212,7 @@ impl Mount {
         let was_shown = file.is_some();
         let growing = file.filter(|file| file.is_growing());
         if growing.is_none() {
-            // What is gone and what comes are not in memory together.
+            // The old state and the new one are not in memory together.
             self.drop_shown();
         }
         let mut reopened = self.reopen(watch, growing.as_ref());
@@ -283,7 +282,7 @@ impl Mount {
         }
     }
 
-    /// What a number stands for, and in which file.
+    /// The inode of a number, and the file that it stands in.
     pub(super) fn find_inode(&self, ino: u64) -> Result<(Arc<FileState>, Inode)> {
         self.look();
         let source = self.shown()?;
@@ -294,7 +293,7 @@ impl Mount {
         Ok((self.others.get(&source, inode.tree)?, inode))
     }
 
-    /// What a number stands for.
+    /// The inode of a number in this file.
     pub(super) fn inode(&self, file: &FileState, ino: u64) -> Result<Inode> {
         let inode = self.inodes.get(ino);
         inode
@@ -302,7 +301,7 @@ impl Mount {
             .ok_or_else(stale)
     }
 
-    /// What `stat` tells of a file without content that stays as long as the source is unchanged.
+    /// The entry of a file without content that stays as long as the source is unchanged.
     pub(super) fn fixed(&self, file: &FileState, ino: u64, kind: Kind) -> Entry {
         Entry {
             ino,
@@ -312,7 +311,7 @@ impl Mount {
         }
     }
 
-    /// What `.` or `..` is listed as, which is not counted.
+    /// The listing of `.` or `..`, which is not counted.
     pub(super) fn dot(&self, ino: u64) -> Listable {
         match self.find_inode(ino) {
             Ok((file, _)) => {

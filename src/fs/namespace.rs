@@ -171,7 +171,7 @@ impl Directory<'_> {
         self.space.file.is_mount_root(self.group)
     }
 
-    /// What stands under the shown name.
+    /// The entry under the shown name.
     pub(super) fn find(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
         let file = self.space.file;
@@ -185,7 +185,7 @@ impl Directory<'_> {
         name::escape(&link.name, self.is_root())
     }
 
-    /// What a link of this group is in the mount.
+    /// The entry of the mount for a link of this group.
     pub(super) fn show(&self, link: Link) -> LinkEntry {
         let shown = self.shown(&link);
         let tree = self.space.file.tree;

@@ -1,4 +1,4 @@
-//! What stands in the mount: one type of node for all of it, which answers each request.
+//! The nodes of the mount: one trait for all of them, with a method for each request.
 //!
 //! A node has no state of its own. All that it needs to know comes with the request: the inode, and
 //! the file that the inode stands in. `nodes.rs` says which node answers for which type of inode.
@@ -62,17 +62,17 @@ impl<'a> Target<'a> {
         self.space().directory(self.inode.node)
     }
 
-    /// What `stat` tells of it as a file of `kind` without content.
+    /// Its entry as a file of `kind` without content.
     pub(super) fn bare(&self, kind: Kind) -> Entry {
         self.mount.fixed(self.file, self.ino, kind)
     }
 
-    /// What `stat` tells of it as a regular file of `size` bytes, all of which are stored.
+    /// Its entry as a regular file of `size` bytes, all of which are stored.
     pub(super) fn sized(&self, size: u64) -> Entry {
         self.bare(Kind::File).sized(size, Some(size))
     }
 
-    /// What `stat` tells of it as a symbolic link with a text of so many bytes.
+    /// Its entry as a symbolic link with a text of so many bytes.
     pub(super) fn link(&self, length: usize) -> Entry {
         self.bare(Kind::Symlink).sized(to_u64(length), None)
     }
@@ -92,20 +92,20 @@ pub(super) struct Described {
     pub(super) node: Option<Arc<Node>>,
     /// Why its content cannot be served.
     pub(super) fault: Option<Error>,
-    /// What is told of it beside its description.
+    /// Facts beside its description.
     pub(super) facts: Result<Facts>,
 }
 
 /// Told of each damaged attribute: its name, as in the file, and what is wrong with it.
 pub(super) type Damaged<'d> = dyn FnMut(&[u8], Error) + 'd;
 
-/// A node of the mount. What a node does not answer is refused as the system refuses it for a file
-/// of its kind.
+/// A node of the mount. A request that a node does not answer is refused as the system refuses it
+/// for a file of its kind.
 pub(super) trait FsNode: Sync {
     /// The kind of file.
     fn kind(&self) -> Kind;
 
-    /// What `stat` tells, at any cost.
+    /// The attributes, worked out at any cost.
     ///
     /// # Errors
     /// As that cannot be found out now.
@@ -113,7 +113,7 @@ pub(super) trait FsNode: Sync {
         Ok(target.bare(self.kind()))
     }
 
-    /// What stands under `name` in this directory; counted.
+    /// The entry `name` of this directory; counted.
     ///
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the directory cannot be read.

@@ -51,7 +51,7 @@ pub(super) fn measure(file: &FileState, node: &Node, at_any_cost: bool) -> Resul
         NodeKind::Array(array) if VariableLength::is_made_of(array) => match at_any_cost {
             true => {
                 let content = file.variable_length(node.id, array);
-                // What is wrong with it, opening it will tell.
+                // Opening it will tell why it cannot be read.
                 match if_lasting(content.and_then(|content| content.length()))? {
                     Some(size) => (size, Stored::Known(Some(size))),
                     None => (0, Stored::Unknown),
@@ -100,7 +100,7 @@ fn stored_chunks(file: &FileState, node: &Node, array: &Arc<Array>) -> Stored {
     match allocation {
         Ok(allocation) if allocation.is_hole() => Stored::Known(None),
         Ok(allocation) => Stored::Known(Some(allocation.stored_bytes)),
-        // Not known to be zeros: what it is, opening it will tell.
+        // Not known to be zeros; opening it will tell why it cannot be read.
         Err(_) => Stored::Unknown,
     }
 }

@@ -4,14 +4,15 @@
 //! as one name. That path has no symbolic links in it, so a file is mounted in one place however
 //! its links are spelled, and links that lead round in circles end; a link back to the source leads
 //! to the root of the mount. Only a file that a symbolic link in another directory leads to is
-//! mounted under the link's path, as what it names is sought there. A file is there once a link of
-//! the source, or of a file so reached, has named it. Where no request has looked at that link yet,
-//! the links are searched, within limits: a program may have kept the path from an earlier mount.
+//! mounted under the link's path, as the files that it names are sought there. A file is there once
+//! a link of the source, or of a file so reached, has named it. Where no request has looked at that
+//! link yet, the links are searched, within limits: a program may have kept the path from an
+//! earlier mount.
 //!
 //! A file is opened when something is looked up in it, and some stay open. One that changes gets a
-//! tree of its own then: what was found in the old one is stale. One that a writer appends to keeps
+//! tree of its own then: the nodes of the old one are stale. One that a writer appends to keeps
 //! its tree. There are sixty-five thousand numbers of trees: then that of the tree that ended first
-//! is taken again, once the kernel has forgotten all that stood in it.
+//! is taken again, once the kernel has forgotten all nodes of it.
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +60,7 @@ pub(super) enum ShownAt {
     Other(Vec<u8>),
 }
 
-/// What stands under a name in the directory of other files.
+/// An entry of the directory of other files.
 pub(super) enum OtherName {
     /// The file.
     File(Arc<FileState>),
@@ -154,8 +155,8 @@ impl State {
         self.met.get(usize::try_from(position).ok()?).cloned()
     }
 
-    /// Keeps a file open, and of the others those that there is room for. What is not kept any more
-    /// comes back.
+    /// Keeps a file open, and of the others those that there is room for. Returns the files that
+    /// are not kept any more.
     fn keep(&mut self, tree: Tree, live: Arc<FileState>) -> Vec<Arc<FileState>> {
         let pushed = self.open.push(tree, live);
         let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
@@ -312,7 +313,7 @@ impl OtherFiles {
         lock(&self.state).listed(position)
     }
 
-    /// What stands under `shown`; `source` is the mounted one.
+    /// The entry `shown`; `source` is the mounted file.
     ///
     /// # Errors
     /// `NotFound` where no link has named such a file; `EIO` where it is damaged, or of no known
@@ -337,8 +338,8 @@ impl OtherFiles {
         }
     }
 
-    /// The place of a file that is known under another name. Of one that no link has named, nothing
-    /// is told.
+    /// The place of a file that is known under another name. A file that no link has named is not
+    /// found.
     fn spelling(&self, source: &FileState, shown: &[u8]) -> Result<ShownAt> {
         let name = name::unescape(shown, false).ok_or(Error::NotFound)?;
         let Ok(Some(located)) = source.neighbours.locate_again(&name) else {
@@ -380,7 +381,7 @@ impl OtherFiles {
             match shown.flatten() {
                 None => self.search_in(source)?,
                 Some(shown) => {
-                    // What is wrong with a file, its readers are told.
+                    // The readers of a damaged file are told of it.
                     if let Ok(OtherName::File(live)) = self.find_named(source, &shown) {
                         self.search_in(&live)?;
                     }
@@ -401,7 +402,7 @@ impl OtherFiles {
         index.check()
     }
 
-    /// What stands under `shown`, the file that the source would call `name`.
+    /// The entry `shown`, the file that the source would call `name`.
     fn find_known(&self, source: &FileState, shown: &[u8], name: &[u8]) -> Result<OtherName> {
         let located = source.neighbours.locate_again(name);
         let located = located.map_err(Unopened::error)?;

@@ -27,8 +27,7 @@ impl FsNode for Selection {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        // What is wrong with it, opening it will tell; of what may be read then, no size is made
-        // up.
+        // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
         let found = if_lasting(find(target, &target.inode.name))?;
         let length = found.as_ref().and_then(|(view, _)| view.length());
         Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))

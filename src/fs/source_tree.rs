@@ -72,7 +72,7 @@ impl FsNode for Group {
         let directory = target.directory();
         let mut at = first;
         let started = Instant::now();
-        // What takes long is handed out in parts; only an empty answer would be the end.
+        // A long listing is handed out in parts; only an empty answer would be the end.
         while at == first || started.elapsed() <= limits::LISTING_TIME {
             target.file.effort.renew();
             match listing.link(container, target.inode.node, at - DOTS) {
@@ -96,7 +96,7 @@ impl FsNode for Group {
                     }
                 }
                 Ok(None) => return Ok(()),
-                // What came before it is handed out first; the next call comes back here.
+                // The entries before it are handed out first; the next call comes back here.
                 Err(_) if at > first => return Ok(()),
                 Err(error) => {
                     target.note(&error);
@@ -200,8 +200,8 @@ fn kind_of(node_type: NodeType) -> Kind {
     }
 }
 
-/// Counts a lookup of `found`, which stands in `directory`, and describes it; what is costly is
-/// left out unless it is wanted `at_any_cost`.
+/// Counts a lookup of `found`, which stands in `directory`, and describes it; costly parts are left
+/// out unless they are wanted `at_any_cost`.
 ///
 /// # Errors
 /// As what stands there cannot be read now: the next time it may be told what it is.
@@ -240,7 +240,7 @@ fn describe(
     }
 }
 
-/// What `stat` tells of an object.
+/// The entry of an object.
 fn describe_object(
     target: &Target<'_>,
     node: &Result<Arc<Node>>,
@@ -269,7 +269,7 @@ fn describe_object(
     Ok(entry.sized(size, known).kept_if(is_right))
 }
 
-/// What `stat` tells of a link that leads `to` there.
+/// The entry of a link that leads `to` there.
 fn describe_link(target: &Target<'_>, directory: &Directory<'_>, to: &LinkTarget) -> Entry {
     let mut entry = target.bare(kind_of(target.inode.node_type));
     // Other files come and go, and what cannot be read now may be read next time.
@@ -302,7 +302,7 @@ fn stat_link(target: &Target<'_>) -> Result<Entry> {
     describe(target, &directory, &found, true)
 }
 
-/// What is wrong with a damaged link.
+/// The damage of a damaged link.
 fn damage(target: &Target<'_>) -> Error {
     let found = target.directory().find(&target.inode.name);
     match found.map(|found| found.target) {
@@ -326,7 +326,7 @@ fn described(target: &Target<'_>) -> Described {
     }
 }
 
-/// What is told of an object beside its description: how the block with its elements is compressed.
+/// The fact about an object beside its description: how the block with its elements is compressed.
 ///
 /// # Errors
 /// As that cannot be found out now.
@@ -344,7 +344,7 @@ fn examine_object(target: &Target<'_>, damaged: &mut Damaged<'_>) -> Result<()> 
     let container = &*target.file.container;
     let node = container.node(target.inode.node)?;
     container.attributes(node.id, &mut |attribute| {
-        // That of a reference is no part of the value: the object's path need not be looked for.
+        // A reference is sound whatever it leads to: the object's path need not be looked for.
         let value = attribute
             .content
             .and_then(|content| attributes::value_text(container, &|_| Ok(None), &content));

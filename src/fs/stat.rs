@@ -1,4 +1,4 @@
-//! What `stat` tells.
+//! The answers to `stat`, lookups and listings.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +26,7 @@ pub enum Kind {
     Symlink,
 }
 
-/// What `stat` tells of one inode.
+/// The attributes of one inode, as `stat` tells them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// The inode number.
@@ -49,7 +49,7 @@ pub struct Stat {
     pub modified: (i64, u32),
 }
 
-/// What the mount takes over from its source file.
+/// The parts of the source's attributes that the mount takes over.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// Where it is; empty where it is no file.
@@ -113,14 +113,14 @@ impl Origin {
     }
 }
 
-/// What a lookup finds.
+/// The answer to a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// Its number.
     pub ino: u64,
     /// Tells objects of one number apart: it is another one once the source has changed.
     pub generation: u32,
-    /// What `stat` tells of it.
+    /// Its attributes.
     pub attributes: Stat,
     /// Whether this stays true as long as the source is unchanged.
     pub cacheable: bool,

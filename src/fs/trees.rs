@@ -9,7 +9,7 @@
 //!    show it.
 //!
 //! That is all: directories, links, names, lookup, `stat`, listings and handles are the same in all
-//! trees. What a file holds is a [`View`](crate::view::View). A view that is worth more than a few
+//! trees. The content of a file is a [`View`](crate::view::View). A view of more than a few
 //! lines gets a file in `src/view`, where it is tested without a tree. A file whose length is not
 //! known before it is read has the size `Size::Streamed`.
 
@@ -45,7 +45,7 @@ pub(super) fn documents() -> Tree {
     files(ndl::TREE.number)
 }
 
-/// The tree whose directories or files have numbers of `number`.
+/// The tree with the number `number` for its directories or for its files.
 pub(super) fn of_number(number: Tree) -> Option<&'static ViewTree> {
     let mut trees = TREES.iter();
     trees.find(|tree| number == tree.number || number == files(tree.number))

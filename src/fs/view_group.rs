@@ -3,11 +3,10 @@
 //!
 //! A view's name is that of its object as the source's tree shows it, and the tree's suffix; a
 //! group whose name ends in the suffix has that dot as `%2E`. In the tree of attributes it is a
-//! name with `@` at its front that has that as `%40`. What is over 255 bytes then is cut as names
-//! are.
+//! name with `@` at its front that has that as `%40`. A name of over 255 bytes is cut then.
 //!
-//! A soft link that leads to something that this tree shows is a symbolic link in it; what leads
-//! nowhere, or into another file, is left out.
+//! A soft link that leads to something that this tree shows is a symbolic link in it; a link that
+//! leads nowhere, or into another file, is left out.
 
 use std::sync::Arc;
 
@@ -41,7 +40,7 @@ struct Way {
     names: Vec<Vec<u8>>,
 }
 
-/// What stands under a name in such a directory.
+/// An entry of such a directory.
 pub(super) struct ViewEntry {
     /// The number it has unless something else has the same hash.
     pub(super) ino: u64,
@@ -71,7 +70,7 @@ impl<'a> ViewGroup<'a> {
         inode::of_node(self.file.generation, tree, node)
     }
 
-    /// The number of what is shown here as `shown` and has no object's.
+    /// The number of the entry `shown`, if it has no object's.
     pub(super) fn link_number(&self, shown: &[u8]) -> u64 {
         inode::of_link(self.file.generation, self.number, self.object, shown)
     }
@@ -85,7 +84,7 @@ impl<'a> ViewGroup<'a> {
         Ok(node.is_some_and(|node| matches!(node.kind, NodeKind::Group)))
     }
 
-    /// What stands under `shown`.
+    /// The entry `shown`.
     pub(super) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
         let found = self.found(shown)?;
         let mut forms = self.forms(&found)?.into_iter();
@@ -93,7 +92,7 @@ impl<'a> ViewGroup<'a> {
         form.ok_or(Error::NotFound)
     }
 
-    /// What stands in the source's tree for what `shown` is a view of.
+    /// The entry of the source's tree that `shown` is a view of.
     pub(super) fn found(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
         let names = [self.object_name(shown), self.group_name(shown)];
@@ -141,7 +140,7 @@ impl<'a> ViewGroup<'a> {
         shown.strip_suffix(self.tree.suffix).map(<[u8]>::to_vec)
     }
 
-    /// The name of the directory of what the source's tree shows as `name`.
+    /// The name of the directory of an object that the source's tree shows as `name`.
     fn directory_name(&self, name: &[u8]) -> Vec<u8> {
         if self.tree.of_attributes {
             return match name {
@@ -170,8 +169,7 @@ impl<'a> ViewGroup<'a> {
         Some(guarded.unwrap_or_else(|| shown.to_vec()))
     }
 
-    /// What this tree shows for what stands in the source's tree: nothing, a directory, a file, or
-    /// both.
+    /// The entries of this tree for one of the source's tree: none, a directory, a file, or both.
     ///
     /// # Errors
     /// As the object cannot be read now.
@@ -204,7 +202,7 @@ impl<'a> ViewGroup<'a> {
             let shown = self.file_name(name);
             forms.extend(text.map(|text| self.form(NodeType::View, &node, shown, text)));
         }
-        // What has no number of its own here cannot be shown.
+        // An entry without a number of its own cannot be shown.
         forms.retain(|form| {
             form.inode.node_type == NodeType::ViewLink
                 || inode::is_object(self.number, form.inode.node)
@@ -212,7 +210,7 @@ impl<'a> ViewGroup<'a> {
         Ok(forms)
     }
 
-    /// What is listed for what stands in the source's tree and cannot be read now.
+    /// The entry that is listed for one of the source's tree that cannot be read now.
     pub(super) fn unread(&self, found: &LinkEntry) -> ViewEntry {
         let shown = self.directory_name(&found.inode.name);
         ViewEntry {

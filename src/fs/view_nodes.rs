@@ -120,7 +120,7 @@ fn view_group<'a>(target: &Target<'a>) -> Result<ViewGroup<'a>> {
     group.ok_or(Error::NotFound)
 }
 
-/// Counts a lookup of what a directory shows, which is no attribute, and describes it.
+/// Counts a lookup of an entry that is no attribute, and describes it.
 fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<Entry> {
     Target::enter(
         mount,
@@ -143,7 +143,7 @@ fn kind_of(shown: &ViewEntry) -> Kind {
     }
 }
 
-/// What a listing of `directory` tells of `shown`: nothing of what is costly.
+/// The entry `shown` in a listing of `directory`, without costly parts.
 fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
     let mount = directory.mount;
     let kind = kind_of(shown);
@@ -259,7 +259,7 @@ fn list(
         }
         at = count + 2 * behind;
     }
-    // What came before it is handed out first; the next call comes back here.
+    // The entries before it are handed out first; the next call comes back here.
     match &attributes.damaged {
         Some(error) if at + DOTS == first => Err(error.clone()),
         _ => Ok(()),

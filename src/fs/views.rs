@@ -1,6 +1,6 @@
-//! The directory of views, `.h5fs`, and the table of what stands in it.
+//! The directory of views, `.h5fs`, and the table of its entries.
 //!
-//! Most of it are the trees of views, which have a table of their own. What stands there once is a
+//! Most of them are the trees of views, which have a table of their own. Every other entry is a
 //! [`Single`]: a node of its own file, and a row of [`ABOVE`] or [`BELOW`] here.
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ use crate::model::NodeId;
 /// The directory of views.
 pub(super) struct Views;
 
-/// What stands in the directory of views, but for the trees.
+/// An entry of the directory of views that is no tree.
 struct Single {
     name: &'static [u8],
     /// Its number in the first state of the source.
@@ -35,7 +35,7 @@ struct Single {
     is_there: fn(&Mount, &FileState) -> bool,
 }
 
-/// What is listed above the trees.
+/// The entries that are listed above the trees.
 static ABOVE: &[Single] = &[
     Single {
         name: other_files::NAME,
@@ -51,7 +51,7 @@ static ABOVE: &[Single] = &[
     },
 ];
 
-/// What is listed below the trees.
+/// The entries that are listed below the trees.
 static BELOW: &[Single] = &[
     Single {
         name: b"tree.yaml",
@@ -73,7 +73,7 @@ static BELOW: &[Single] = &[
 /// The name of the document that describes the whole file.
 const DOCUMENT: &[u8] = b"ndl.yaml";
 
-/// What stands under a name in the directory of views.
+/// An entry of the directory of views.
 struct Row {
     name: &'static [u8],
     ino: u64,
@@ -116,14 +116,14 @@ impl FsNode for Views {
     }
 }
 
-/// The node of what stands in the directory of views once, under `name`.
+/// The node of the single entry `name` of the directory of views.
 pub(super) fn single(name: &[u8]) -> Option<&'static dyn FsNode> {
     let mut all = ABOVE.iter().chain(BELOW);
     let found = all.find(|single| single.name == name);
     found.map(|single| single.node)
 }
 
-/// What stands in the directory of views, in the order in which it is listed.
+/// The entries of the directory of views, in the order in which they are listed.
 fn rows(mount: &Mount, file: &FileState) -> impl Iterator<Item = Row> {
     let (generation, root) = (file.generation, file.container.root());
     let single = move |single: &Single| Row {
@@ -157,7 +157,7 @@ fn in_trees(
     all.filter(move |(_, number, _)| are_shown && inode::is_object(*number, root))
 }
 
-/// What `stat` tells of it, which is not counted as it always stays.
+/// The entry, which is not counted as it always stays.
 fn stat(mount: &Mount, row: &Row) -> Result<Entry> {
     let (file, inode) = mount.find_inode(row.ino)?;
     let (file, _granted) = file.for_request();

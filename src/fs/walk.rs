@@ -9,7 +9,8 @@ use crate::fs::stat::{Entry, Kind};
 use crate::limits;
 
 impl Filesystem {
-    /// What `path` (names as shown, from the root) leads to, across symbolic links; counted.
+    /// The entry that `path` (names as shown, from the root) leads to across symbolic links;
+    /// counted.
     ///
     /// # Errors
     /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` beneath a file.

@@ -73,7 +73,7 @@ impl Watch {
         Watch { opener, ..self }
     }
 
-    /// What the file looked like when it was opened.
+    /// The state of the file when it was opened.
     pub(super) fn fingerprint(&self) -> Fingerprint {
         lock(&self.state).opened
     }
@@ -91,7 +91,7 @@ impl Watch {
         Arc::clone(&lock(&self.state).file)
     }
 
-    /// What tells of writes to it, and to its neighbours.
+    /// The source of news about writes to it, and to its neighbours.
     pub(super) fn changes(&self) -> Option<&Arc<Changes>> {
         self.changes.as_ref()
     }

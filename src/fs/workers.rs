@@ -7,7 +7,7 @@
 //! No more requests than there are `threads` are begun, for contents and for all else, before those
 //! under way are done, or are *slow*: under way for [`limits::SLOW_REQUEST`]. So requests that take
 //! seconds keep others waiting for milliseconds. While that many are under way, slow or not, an
-//! object has only one of them: of what is slow by nature, others have as much as it.
+//! object has only one of them, so that a slow object leaves places to the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,15 +18,15 @@ use std::time::{Duration, Instant};
 use crate::limits;
 use crate::memory::lock::lock;
 
-/// What a request is about: requests of one object wait for each other.
+/// The object of a request: requests of one object wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Object {
     /// The bytes of a file, which have to be decoded.
     Content(u64),
-    /// Anything else that is told of an inode, or a name. It has places of its own beside contents.
+    /// Any other question about an inode, or a name. It has places of its own beside contents.
     Description(u64),
-    /// Attributes' values, of all objects: they may take megabytes, so that few are to be in memory
-    /// at a time.
+    /// The values of attributes, of all objects: they may take megabytes, so that few are to be in
+    /// memory at a time.
     Values,
 }
 
@@ -70,7 +70,7 @@ struct UnderWay {
     since: Instant,
 }
 
-/// What a worker does next.
+/// The next step of a worker.
 enum Next {
     Job(u64, Job),
     /// Waits for one that becomes slow, or for a request.
@@ -209,7 +209,7 @@ impl State {
         alike.count() < threads
     }
 
-    /// Those that are not slow yet.
+    /// The requests that are not slow yet.
     fn fast(&self, now: Instant) -> impl Iterator<Item = &UnderWay> {
         let is_fast = move |since| now.duration_since(since) < limits::SLOW_REQUEST;
         let all = self.under_way.iter();

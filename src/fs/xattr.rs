@@ -16,9 +16,9 @@ use crate::model::attribute::AttributeContent;
 use crate::model::{Attribute, Node};
 use crate::view::attributes;
 
-/// What all names here begin with.
+/// The prefix of all names here.
 const PREFIX: &[u8] = b"user.";
-/// What the built-in names begin with after that; attributes of the file with such names are not
+/// The prefix of the built-in names after that; attributes of the file with such names are not
 /// shown.
 const BUILTIN: &[u8] = b"h5fs.";
 /// The name under which an object tells what is wrong with it.
@@ -34,9 +34,9 @@ pub(super) struct Object<'a> {
     node: Option<&'a Node>,
     /// Its path, names as in the file.
     path: Vec<u8>,
-    /// What is told of it beside that.
+    /// Facts beside that.
     facts: &'a [(&'static str, Vec<u8>)],
-    /// What is wrong with it.
+    /// Its fault, if it has one.
     error: Option<String>,
     /// Why something of it is not known now.
     unread: Option<Error>,

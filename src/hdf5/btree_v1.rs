@@ -223,7 +223,7 @@ pub(crate) struct EntryPosition {
 }
 
 impl EntryPosition {
-    /// The place as numbers, for whoever keeps it beside those of other trees.
+    /// The place as numbers, to be kept beside those of other trees.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let taken = self.taken.iter().copied().map(u64::from);
         std::iter::once(self.budget).chain(taken).collect()

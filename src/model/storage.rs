@@ -64,14 +64,14 @@ impl dyn Pieces + '_ {
 /// [`Error::unwanted`].
 pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 
-/// What whoever decodes a piece may make use of.
+/// The means to decode a piece.
 pub struct Help<'a> {
     /// Threads that may work at it, the caller's among them.
     pub threads: usize,
     /// Asked between one part of the work and the next.
     pub is_wanted: &'a IsWanted<'a>,
     /// Is handed the pieces that had to be decoded on the way, with their numbers, so that somebody
-    /// keeps them: a reader who goes backwards needs them next.
+    /// keeps them: a reader that goes backwards needs them next.
     pub pass: &'a mut dyn FnMut(u64, Buffer),
 }
 

@@ -26,12 +26,12 @@ mod tag {
     pub(super) const OTHERS: u16 = 0x20;
 }
 
-/// What a list gives, three permission bits each, the mask applied.
+/// The permission bits that a list gives, three each, the mask applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Acl {
     /// To the file's group.
     group: u32,
-    /// To everybody whom it does not name.
+    /// To every user that it does not name.
     others: u32,
     /// To each user and group that it names: to all of them, and to at least one.
     all_named: u32,
@@ -39,7 +39,7 @@ pub struct Acl {
 }
 
 impl Acl {
-    /// That of an open file; `None` where it has none. One that cannot be read gives nobody
+    /// The list of an open file; `None` where it has none. One that cannot be read gives nobody
     /// anything.
     pub fn of_file(file: impl AsFd) -> Option<Self> {
         let mut value = [0; LONGEST];
@@ -47,7 +47,7 @@ impl Acl {
         Self::of(length, &value)
     }
 
-    /// That of the directory at `path`, as [`of_file`](Self::of_file).
+    /// The list of the directory at `path`, as [`of_file`](Self::of_file).
     pub fn of_directory(path: &Path) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = getxattr(path, ATTRIBUTE, &mut value[..]);
@@ -100,7 +100,7 @@ impl Acl {
         mode & !0o077 | group << 3 | others
     }
 
-    /// Whether those bits, without those of `umask`, keep somebody from reading whom the list lets
+    /// Whether those bits, without those of `umask`, keep a user from reading that the list lets
     /// read.
     pub fn is_finer_than_bits(&self, umask: u32) -> bool {
         const READ: u32 = 0o4;

@@ -1,4 +1,4 @@
-//! The users other than its owner who may read a file, by its group, its permission bits and its
+//! The users other than its owner that may read a file, by its group, its permission bits and its
 //! access control list.
 
 use std::fs::Metadata;
@@ -12,11 +12,11 @@ use crate::source::acl::Acl;
 pub struct Audience {
     group: u32,
     mode: u32,
-    /// Bits that are taken away from whatever is shown.
+    /// Bits that are taken away from all that is shown.
     umask: u32,
 }
 
-/// What is done with a file or directory.
+/// An access to a file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Its content is read.
@@ -45,7 +45,7 @@ impl Audience {
         }
     }
 
-    /// The same, without whom the umask keeps out.
+    /// The same, without the users that the umask keeps out.
     #[must_use]
     pub fn without(self, umask: u32) -> Self {
         Audience {
@@ -66,7 +66,8 @@ impl Audience {
         self.mode
     }
 
-    /// The same without the group, or the others, of whom somebody may not do so much with `other`.
+    /// The same without the group, or the others, where one of its users may not do so much with
+    /// `other`.
     #[must_use]
     pub fn narrowed(self, act: Act, other: &Self) -> Self {
         let bit = match act {
@@ -85,7 +86,7 @@ impl Audience {
         Audience { mode, ..self }
     }
 
-    /// Whether all who may read the file, but for its owner, may do so much with `other`.
+    /// Whether all users that may read the file, but for its owner, may do so much with `other`.
     pub fn may(&self, act: Act, other: &Self) -> bool {
         const READERS: u32 = 0o044;
         self.narrowed(act, other).mode & READERS == self.mode & READERS

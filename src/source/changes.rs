@@ -51,7 +51,7 @@ pub struct Changes {
     news: EventFd,
 }
 
-/// What was told of a file.
+/// The signs of a file that were seen.
 #[derive(Debug, Default)]
 struct Signs {
     is_changed: AtomicBool,
@@ -94,7 +94,7 @@ impl Changes {
         let is_local = fstatfs(file).is_ok_and(|kind| LOCAL.contains(&kind.filesystem_type()));
         let signs = Arc::<Signs>::default();
         let mut watched = self.lock();
-        // What was told up to now is of others.
+        // The signs up to now are of other files.
         self.take(&mut watched);
         if watched.len() >= limits::FILE_WATCHES {
             return None;
@@ -180,7 +180,7 @@ impl FileWatch {
         self.signs.is_changed.load(Ordering::Acquire)
     }
 
-    /// Whether somebody has closed the file since who had it open for writing.
+    /// Whether a process that had the file open for writing has closed it since.
     pub fn is_closed(&self) -> bool {
         self.signs.is_closed.load(Ordering::Acquire)
     }
@@ -227,7 +227,7 @@ mod tests {
         writer.write_all_at(b"new", 0).unwrap();
         changes.look();
         assert!(watch.is_changed() && !watch.is_closed());
-        // Whoever begins to watch now is told of what comes.
+        // A watch that begins now is told of later changes.
         let later = changes.watch(file.as_file()).unwrap();
         drop(writer);
         changes.wait(Duration::from_secs(60));

@@ -15,8 +15,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// What `path` stands on, its last part not followed where it is a symbolic link; `None` where
-    /// there is nothing, or it cannot be reached.
+    /// The device that `path` stands on, its last part not followed where it is a symbolic link;
+    /// `None` where there is nothing, or it cannot be reached.
     ///
     /// The filesystem itself is not asked where `path` is the place at which it is mounted: nobody
     /// may answer.

@@ -375,7 +375,7 @@ mod tests {
         let watch = || changes.watch(file.as_file());
         let [young, old] = [LONG / 2, LONG].map(|age| opened(age, watch()));
         assert!(young.is_settled() && old.is_settled());
-        // Whoever leaves now may have written through mapped memory a moment ago, but not long ago.
+        // A writer that leaves now may have written through mapped memory, but not long ago.
         let writer = File::options().write(true).open(file.path()).unwrap();
         drop(writer);
         changes.look();

@@ -76,7 +76,7 @@ pub struct NeighbourStates {
     open: Mutex<Open>,
     changed: AtomicBool,
     changes: Option<Arc<Changes>>,
-    /// What `changes` had told when the states were last looked through.
+    /// The count of `changes` when the states were last looked through.
     told: AtomicU64,
     /// One of them was not settled.
     unsettled: AtomicBool,

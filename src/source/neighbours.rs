@@ -101,7 +101,7 @@ impl Neighbours {
         }
     }
 
-    /// What is opened is watched by `changes`.
+    /// `changes` watches the files that are opened.
     #[must_use]
     pub fn watched_by(mut self, changes: Option<Arc<Changes>>) -> Self {
         self.states = NeighbourStates::told_by(changes.clone());
@@ -391,7 +391,7 @@ fn real(path: &Path, opened: &Fingerprint) -> Result<PathBuf> {
     }
 }
 
-/// `name` may not be read by all whom the mount lets in.
+/// `name` may not be read by all users that the mount lets in.
 fn private(name: &Path) -> Error {
     unreadable(
         name,

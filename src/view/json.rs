@@ -29,7 +29,7 @@ pub(crate) struct Json {
     paths: SharedPaths,
     writer: ValueWriter,
     lists: Lists,
-    /// What stands between two elements of a list.
+    /// The text between two elements of a list.
     separator: &'static [u8],
 }
 

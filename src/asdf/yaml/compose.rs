@@ -78,7 +78,7 @@ fn composed(text: &str, start: u64) -> Result<Composed> {
     Ok(Composed::Document(Box::new(document)))
 }
 
-/// Where the text has an anchor or an alias, or an error that may come of one.
+/// A place with an anchor or an alias, or with an error that may come of one.
 fn anchor(event: &std::result::Result<(Event<'_>, Span), ScanError>) -> Option<usize> {
     match event {
         Ok((Event::Anchor(..) | Event::Alias(_), span)) => span.start.byte_offset(),
@@ -143,7 +143,7 @@ struct Composer<'a> {
     /// By the parser's number.
     anchors: Vec<Option<Index>>,
     open: Vec<OpenCollection>,
-    /// What the open collections hold so far, keys and values in turn.
+    /// The nodes of the open collections so far, keys and values in turn.
     children: Vec<Index>,
     /// Each once.
     keys: Vec<Index>,

@@ -8,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::wire::to_u64;
 
-/// What the merge keys of one tree may still cost, in pairs.
+/// The pairs that the merge keys of one tree may still cost.
 #[derive(Debug)]
 pub(crate) struct Budget(usize);
 
 impl Budget {
-    /// What was spent of it, in pairs.
+    /// The pairs that were spent of it.
     pub(crate) fn spent(&self) -> usize {
         limits::TREE_MERGED.saturating_sub(self.0)
     }

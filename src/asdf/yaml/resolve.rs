@@ -47,7 +47,7 @@ impl CoreTag {
     }
 }
 
-/// The type of a scalar without quotes and tag. What is too long for a number or a date is text.
+/// The type of a scalar without quotes and tag. A scalar too long for a number or a date is text.
 pub(crate) fn implicit(text: &str) -> CoreTag {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => CoreTag::Null,

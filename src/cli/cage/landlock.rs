@@ -15,7 +15,7 @@ const VERSION: ABI = ABI::V6;
 /// files beneath `readable`; no TCP; no signals and no abstract sockets to other processes.
 ///
 /// # Errors
-/// What the kernel cannot do.
+/// The text names the step that the kernel cannot do.
 pub(super) fn restrict(readable: Option<&Path>) -> Result<(), String> {
     match rules(readable) {
         Ok(RulesetStatus::FullyEnforced) => Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! `RLIMIT_DATA` counts what can be written and is nobody else's: all that the allocator and stacks
 //! take. It is what promised memory adds up to, everything at once, so that it is never met by a
-//! file, whatever it holds, but by whoever has broken into the process. Memory beyond it is
+//! file, whatever it holds, but by an intruder in the process. Memory beyond it is
 //! refused, and the process ends; the supervisor unmounts. `RLIMIT_AS` counts addresses as well,
 //! whose tables take memory even where nothing is written.
 //!
@@ -17,7 +17,7 @@ use crate::fs::Options;
 use crate::limits;
 use crate::wire::to_u64;
 
-/// What a process may take.
+/// The resources that a process may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Bytes of memory that can be written.
@@ -29,7 +29,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// What showing a source with these `options` may take.
+    /// The resources that showing a source with these `options` may take.
     pub(super) fn of(options: &Options) -> Self {
         let data = data(options, machine_memory().unwrap_or(0));
         let there = threads_of_the_system();

@@ -12,10 +12,10 @@ use seccompiler::{
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Which files a process opens once it is restricted.
+/// The files that a process opens once it is restricted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Files {
-    /// Those that Landlock lets it.
+    /// The files that Landlock allows.
     Landlocked,
     /// None. Descriptors may be handed to it.
     None,
@@ -25,7 +25,7 @@ pub(super) enum Files {
 /// answer `EPERM`.
 ///
 /// # Errors
-/// What the kernel cannot do.
+/// The text names the step that the kernel cannot do.
 pub(super) fn restrict(files: Files) -> Result<(), String> {
     programs(files)
         .and_then(|programs| {
@@ -105,7 +105,7 @@ fn opening() -> Vec<Sometimes> {
 }
 
 fn sometimes() -> Vec<Sometimes> {
-    // What limits count: shared memory, and what grows like a stack, they do not.
+    // Limits do not count shared memory, nor memory that grows like a stack.
     let uncounted = libc::MAP_SHARED | libc::MAP_GROWSDOWN | libc::MAP_HUGETLB;
     let anonymous = has(
         3,
@@ -130,7 +130,7 @@ fn sometimes() -> Vec<Sometimes> {
             libc::SYS_sendto,
             vec![SeccompCondition::new(4, Qword, Eq, 0)],
         ),
-        // How many files may be open is asked, never set.
+        // The limit of open files is read, never set.
         (libc::SYS_prlimit64, vec![is(0, 0), has(2, u64::MAX, 0)]),
         // Another descriptor; no lease or lock, for which others would wait.
         (libc::SYS_fcntl, vec![is(1, libc::F_DUPFD_CLOEXEC)]),
@@ -140,7 +140,7 @@ fn sometimes() -> Vec<Sometimes> {
     ]
 }
 
-/// What a C library asks `clone` for when it starts a thread, `CLONE_THREAD` apart.
+/// The flags with which a C library calls `clone` to start a thread, `CLONE_THREAD` apart.
 const OF_A_THREAD: i32 = libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
@@ -155,10 +155,10 @@ fn own_id() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
-/// Those that open files.
+/// The calls that open files.
 const OPENING: &[i64] = &[libc::SYS_openat2];
 
-/// Those by which an open file is handed over.
+/// The calls by which an open file is handed over.
 const RECEIVING: &[i64] = &[libc::SYS_recvmsg];
 
 /// Calls whose arguments do not matter.

@@ -1,4 +1,4 @@
-//! The cage from inside, as who has broken into it would try it.
+//! The cage from inside, as an intruder would try it.
 
 use std::fs::{self, OpenOptions};
 use std::io::Error;

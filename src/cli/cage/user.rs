@@ -2,7 +2,7 @@
 //!
 //! A process has a user for files, and others for what is done to it. The worker's for files is the
 //! source's owner, so that it can read what that user can. The others are a number that nobody has:
-//! a user who may signal the worker, stop it, or change its limits and its priority could make
+//! a user that may signal the worker, stop it, or change its limits and its priority could make
 //! root's mount hang.
 
 use std::ffi::CString;
@@ -16,7 +16,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabiliti
 
 use crate::error::{Error, Result};
 
-/// The group of somebody who has none: `nogroup`.
+/// The group of a user without one: `nogroup`.
 const NO_GROUP: u32 = 65_534;
 
 /// Users from here on are nobody's: systems give no user a number of 2^31 or more. One is for each
@@ -47,7 +47,7 @@ pub(super) fn become_owner(owner: u32) -> Result<()> {
 }
 
 fn change_user(owner: Uid) -> nix::Result<()> {
-    // Somebody whose entry cannot be had is somebody without one.
+    // A user whose entry cannot be read passes for one without an entry.
     let entry = User::from_uid(owner).ok().flatten();
     let group = entry
         .as_ref()
@@ -58,7 +58,7 @@ fn change_user(owner: Uid) -> nix::Result<()> {
         None => setgroups(&[]),
     };
     match groups {
-        // In a user namespace of one user, who has the groups already.
+        // In a user namespace of one user, which has the groups already.
         Err(Errno::EPERM) if owner == geteuid() => return Ok(()),
         changed => changed?,
     }

@@ -44,7 +44,7 @@ impl Deref for Late {
     }
 }
 
-/// What fuser calls for each request of the kernel.
+/// The methods that fuser calls for the requests of the kernel.
 pub(super) struct Adapter {
     pub(super) filesystem: Arc<Late>,
     pub(super) workers: Workers,
@@ -175,7 +175,7 @@ impl fuser::Filesystem for Adapter {
         match catch_unwind(AssertUnwindSafe(ready)) {
             Ok(Ok(Some(bytes))) => return reply.data(&bytes),
             Ok(Err(error)) => return reply.error(Errno::from_i32(errno::of_read(&error))),
-            // What went wrong goes wrong once more, and is told of there.
+            // A failure happens once more below, and is told of there.
             Ok(Ok(None)) | Err(_) => {}
         }
         let read = Readers::begin(&self.readers, handle.0, request.pid());

@@ -1,4 +1,5 @@
 //! Reads under way, so that those of a reader that has gone are given up.
+//!
 //! The kernel reports an interrupted request by `FUSE_INTERRUPT`, which fuser does not hand on. But
 //! a thread that closes a file has stopped reading it: its reads that are still under way are read
 //! ahead, or were left when it was killed. If another thread waits for the same pages, the kernel
@@ -17,7 +18,7 @@ type Reader = (u64, u32);
 #[derive(Default)]
 pub(super) struct Readers(Mutex<HashMap<Reader, Reads>>);
 
-/// Those of one reader.
+/// The reads of one reader.
 #[derive(Default)]
 struct Reads {
     count: usize,

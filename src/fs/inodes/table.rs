@@ -44,7 +44,7 @@ impl Table {
         found.map(index)
     }
 
-    /// What stands under `ino`.
+    /// The inode under `ino`.
     pub(super) fn get(&self, ino: u64) -> Option<Inode> {
         let slot = &self.slots[self.position(ino)?];
         Some(Inode {

@@ -1,4 +1,4 @@
-//! `.h5fs/mask`: what marks the missing elements of an ASDF ndarray.
+//! `.h5fs/mask`: the mask of an ASDF ndarray, which marks its missing elements.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) const TREE: ViewTree = ViewTree {
     ..WITHOUT_FILES
 };
 
-/// What marks the missing elements of an ndarray, as a file shows it.
+/// The mask of an ndarray, as a file shows it.
 enum Masked {
     /// The text of the number that they are equal to.
     Number(Vec<u8>),

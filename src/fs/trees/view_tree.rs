@@ -18,7 +18,7 @@ pub(in crate::fs) struct ViewTree {
     /// The number of its directories in inode numbers; the number after it is that of its files. It
     /// stays what it is whatever other trees there are.
     pub(in crate::fs) number: Tree,
-    /// What an object's name has added to it.
+    /// The suffix that an object's name gets.
     pub(in crate::fs) suffix: &'static [u8],
     /// Whether an object has a directory, with a file for each of its attributes, instead of a
     /// file.
@@ -51,13 +51,13 @@ pub(in crate::fs) enum Size {
     Streamed,
 }
 
-/// What a file is a view of.
+/// The object that a file is a view of.
 pub(in crate::fs) struct Subject<'a> {
     pub(in crate::fs) file: &'a Arc<FileState>,
     pub(in crate::fs) node: &'a Node,
     /// The object's path, names as in the file.
     pub(in crate::fs) path: Vec<u8>,
-    /// Checks what holds an object's elements, where that is wanted before they are served.
+    /// Checks the block with an object's elements, where that is wanted before they are served.
     pub(in crate::fs) verify: &'a dyn Fn(NodeId) -> Result<()>,
 }
 

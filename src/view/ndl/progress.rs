@@ -94,7 +94,7 @@ pub(super) enum SectionKind {
 }
 
 impl Attributes {
-    /// Those of `node`, and `texts`.
+    /// The items of `node`, and `texts`.
     pub(super) fn of(node: NodeId, texts: Members) -> Self {
         Attributes {
             node,
