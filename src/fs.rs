@@ -1,5 +1,5 @@
-//! The mounted tree. [`Filesystem`] answers requests without a mount; `fs/fuse.rs` alone knows the
-//! kernel's side.
+//! The mounted tree. [`Filesystem`] answers requests without a mount; only the files of
+//! `fs/fuse` know the kernel's side.
 //!
 //! A request passes these files, each of which imports only from those below it:
 //!

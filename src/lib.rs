@@ -9,7 +9,7 @@
 //! | floor | modules | content |
 //! |---|---|---|
 //! | 8 | [`cli`] | the command: arguments, supervisor, worker and its cage, commands without a mount |
-//! | 7 | [`fs`] | inodes, names, handles, stat; `fs/fuse.rs` alone knows fuser |
+//! | 7 | [`fs`] | inodes, names, handles, stat; only the files of `fs/fuse` know fuser |
 //! | 6 | `view` | a file of the mount: a length and a `read_at` |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
 //! | 4 | `hdf5`, `asdf`, [`detect`] | the formats: they hand up descriptions, never import each other |
@@ -36,8 +36,8 @@
 //! # }
 //! ```
 //!
-//! The modules that this takes are public, with those that tests look into; the others are not, so
-//! that the compiler tells of dead code in them.
+//! The modules that an embedding program needs are public, and so are those that tests look into.
+//! The compiler reports dead code in all others.
 
 #![forbid(unsafe_code)]
 
@@ -56,7 +56,7 @@ pub mod source;
 mod view;
 pub mod wire;
 
-/// Parts that the tests and the fuzz targets look at by themselves; they may change at any time.
+/// Parts that single tests and fuzz targets look into; they may change at any time.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::asdf::compression;
