@@ -11,8 +11,8 @@ use crate::harness::{H5FS, LONG, Mount, run, script};
 /// Files per run; a seed and a count of one's own: `tests/fixtures/asdf_roundtrip.py`.
 const FILES: &str = "120";
 
-/// Runs a script that mounts files of its own in a directory; what it was about to unmount when its time
-/// was over does not stay.
+/// Runs a script that mounts files of its own in a directory. A mount that is left when the time is
+/// over does not stay.
 fn run_mounting(script_name: &str, arguments: &[&str]) {
     let directory = tempfile::tempdir().expect("temporary directory");
     let _unmounted = Unmounted(directory.path().join("mountpoint"));
@@ -44,6 +44,11 @@ fn chunked_ndarrays_are_assembled() {
 }
 
 #[test]
+fn files_of_every_feature_are_shown_as_they_were_written() {
+    run_mounting("asdf_cases.py", &[]);
+}
+
+#[test]
 fn long_streams_are_read_from_anywhere() {
     run_mounting("asdf_streams.py", &[]);
 }
@@ -60,7 +65,8 @@ fn block(flags: u32, size: u64) -> Vec<u8> {
     header
 }
 
-/// A file of one ndarray over one block of a terabyte, of which only the last bytes are on the disk.
+/// A file of one ndarray over one block of a terabyte, of which only the last bytes are on the
+/// disk.
 fn huge(path: &Path, shape: &str, header: &[u8]) {
     let tree = format!(
         "#ASDF 1.0.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- !core/asdf-1.1.0\n\
@@ -103,8 +109,8 @@ fn the_end_of_a_huge_block_is_read_at_once() {
     }
 }
 
-/// Two arrays in blocks of their own, a chunked one made of both, and one that has the second for its mask. The second block's
-/// checksum is wrong.
+/// Two arrays in blocks of their own, a chunked one made of both, and one that has the second for
+/// its mask. The second block's checksum is wrong.
 fn unsound() -> Vec<u8> {
     const WHOLE: &str = "datatype: uint8, byteorder: little, shape: [8]";
     let array = |source: usize| format!("!core/ndarray-1.0.0 {{source: {source}, {WHOLE}}}");
