@@ -124,7 +124,8 @@ fn a_source_that_is_read_stays_open() {
     assert_eq!(number_at(ROW / 2), ROW / 2);
 }
 
-/// What an element points to is in the file that the element is in, not in that of the virtual dataset.
+/// What an element points to is in the file that the element is in, not in that of the virtual
+/// dataset.
 #[test]
 fn what_points_into_another_file_is_not_looked_up_in_this_one() {
     let (_directory, top) = made();
@@ -216,11 +217,12 @@ fn few_of_many_raw_files_stay_open() {
 fn families_and_split_files_are_read_from_one_member() {
     let (_directory, top) = made();
     let drivers = top.join("drivers");
-    let first_members = ["family-earliest-00000", "family-latest-00000"];
-    for name in first_members
-        .into_iter()
-        .chain(["split-earliest-m", "split-latest-m"])
-    {
+    for name in [
+        "family-earliest-00000",
+        "family-latest-00000",
+        "split-earliest-m",
+        "split-latest-m",
+    ] {
         let source = drivers.join(format!("{name}.h5"));
         let mount = Mount::new(&source);
         for dataset in ["values", "chunked", "large", "text"] {
@@ -233,6 +235,14 @@ fn families_and_split_files_are_read_from_one_member() {
         let line = refused.one_line().to_owned();
         assert!(line.contains("external=none"), "{line}");
     }
+}
+
+#[test]
+fn of_an_onion_the_first_revision_is_shown() {
+    let (_directory, top) = made();
+    let drivers = top.join("drivers");
+    let mount = Mount::new(&drivers.join("onion.h5"));
+    expect(&mount, &drivers, "values", &Bytes("values"));
 }
 
 /// The members of a virtual source are called as the source is, not as the file that names it.
@@ -259,7 +269,8 @@ fn a_file_that_is_cut_off_does_not_go_on_in_the_next() {
     }
 }
 
-/// The blocks of an ASDF file in its exploded form: from regular files of the directory, and nothing else.
+/// The blocks of an ASDF file in its exploded form: from regular files of the directory, and
+/// nothing else.
 #[test]
 fn blocks_of_an_exploded_file_that_are_no_files() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -309,7 +320,8 @@ fn blocks_of_an_exploded_file_that_are_no_files() {
     assert_eq!(fs::read(mount.at("good")).expect("good"), b"goodness");
 }
 
-/// References of two files to each other: to each other's references, and through each other's groups.
+/// References of two files to each other: to each other's references, and through each other's
+/// groups.
 #[test]
 fn references_round_in_circles() {
     let directory = tempfile::tempdir().expect("temporary directory");
