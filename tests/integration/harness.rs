@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{Read, Seek};
+use std::io::{ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -77,19 +77,17 @@ impl Finished {
     }
 }
 
-/// Runs a command to its end. Its output goes to files, not to pipes: a daemon that inherits them must
-/// not make the test wait for it.
+/// Runs a command to its end. Its output goes to files, not to pipes: a daemon that inherits them
+/// must not make the test wait for it.
 #[track_caller]
 pub(crate) fn run(command: &mut Command, limit: Duration) -> Finished {
     let mut output = tempfile::tempfile().expect("temporary file");
     let mut errors = tempfile::tempfile().expect("temporary file");
-    let mut child = command
+    command
         .stdin(Stdio::null())
         .stdout(output.try_clone().expect("a second descriptor"))
-        .stderr(errors.try_clone().expect("a second descriptor"))
-        .spawn()
-        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let status = wait(&mut child, limit);
+        .stderr(errors.try_clone().expect("a second descriptor"));
+    let status = wait(&mut start(command), limit);
     let text = |file: &mut File| {
         let mut bytes = Vec::new();
         file.rewind().expect("rewind");
@@ -108,6 +106,21 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> Finished {
         status,
         stdout,
         stderr,
+    }
+}
+
+/// Starts a command. A program that a test has just written is busy while a child that another
+/// thread forked during the write still holds the descriptor, so a busy program is tried again.
+#[track_caller]
+fn start(command: &mut Command) -> Child {
+    let end = Instant::now() + SOON;
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            started => return started.unwrap_or_else(|error| panic!("{command:?}: {error}")),
+        }
     }
 }
 
@@ -263,7 +276,8 @@ impl Mount {
         self.path.join(path)
     }
 
-    /// Whether something is mounted here, by the kernel's word (a stat would wait for a hung daemon).
+    /// Whether something is mounted here, by the kernel's word (a stat would wait for a hung
+    /// daemon).
     pub(crate) fn is_up(&self) -> bool {
         is_mounted(&self.path)
     }
@@ -282,7 +296,8 @@ impl Mount {
         processes_of(&self.path)
     }
 
-    /// The process that has the source open, and the one that has not. Only root sees what the first has open.
+    /// The process that has the source open, and the one that has not. Only root sees what the
+    /// first has open.
     #[track_caller]
     pub(crate) fn worker_and_supervisor(&self, source: &Path) -> (Process, Process) {
         let all = self.processes();
@@ -293,7 +308,8 @@ impl Mount {
                 return p.is_called("worker");
             };
             open.flatten().any(|fd| {
-                // only ordinary files: a stat through a descriptor of the mount itself could wait for it
+                // only ordinary files: a stat through a descriptor of the mount itself could wait
+                // for it
                 fs::read_link(fd.path()).is_ok_and(|to| to.starts_with("/"))
                     && fs::metadata(fd.path())
                         .is_ok_and(|m| (m.dev(), m.ino()) == (source.dev(), source.ino()))
@@ -314,7 +330,8 @@ impl Mount {
         assert!(done.status.success(), "fusermount3 -u: {}", done.stderr);
     }
 
-    /// Unmounts what may not have said that it is ready: the supervisor may still be looking whether it answers.
+    /// Unmounts what may not have said that it is ready: the supervisor may still be looking
+    /// whether it answers.
     #[track_caller]
     pub(crate) fn unmount_when_free(&self) {
         let unmounted = || self.try_unmount().status.success();
@@ -492,7 +509,8 @@ fn name_of(pid: i32) -> Option<String> {
 
 // ------------------------------------------------------------------ trees
 
-/// Every entry of a tree, depth first, without following symlinks. What cannot be listed is left out.
+/// Every entry of a tree, depth first, without following symlinks. What cannot be listed is left
+/// out.
 pub(crate) fn tree(top: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut stack = vec![top.to_owned()];
