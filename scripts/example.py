@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""example.py FILE: writes the small climate-like HDF5 file that scripts/demo mounts. The same bytes of data in every run."""
+"""example.py FILE: writes the small climate-like HDF5 file that scripts/demo mounts. The same bytes
+of data in every run."""
+
 import sys
 
 import h5py
@@ -16,7 +18,9 @@ def main(path):
     warmth = 300 - 45 * np.sin(np.radians(np.abs(latitude))) ** 2
     swing = 15 * np.sin(np.radians(latitude))
     ripple = np.sin(np.radians(3 * longitude))
-    temperature = warmth[None, :, None] + season[:, None, None] * swing[None, :, None] + ripple[None, None, :]
+    temperature = (
+        warmth[None, :, None] + season[:, None, None] * swing[None, :, None] + ripple[None, None, :]
+    )
 
     with h5py.File(path, "w", libver=("v110", "v110")) as f:
         f.attrs["title"] = "An example: daily means on a grid of 5 degrees"
@@ -27,15 +31,24 @@ def main(path):
             f[f"axes/{name}"] = values
             f[f"axes/{name}"].attrs["units"] = units
         made = f.create_dataset(
-            "surface/temperature", data=temperature.astype("<f4"), chunks=(30, 36, 72), compression="gzip", shuffle=True, track_times=False
+            "surface/temperature",
+            data=temperature.astype("<f4"),
+            chunks=(30, 36, 72),
+            compression="gzip",
+            shuffle=True,
+            track_times=False,
         )
         made.attrs["units"] = "K"
         made.attrs["long_name"] = "air temperature at 2 m"
         made.attrs["valid_range"] = np.array([180, 340], "<f4")
-        land = f.create_dataset("surface/land", (LATITUDES, LONGITUDES), "u1", chunks=(12, 24), compression="gzip")
+        land = f.create_dataset(
+            "surface/land", (LATITUDES, LONGITUDES), "u1", chunks=(12, 24), compression="gzip"
+        )
         land[20:30, 10:40] = 1
         f["stations/name"] = np.array(["Sodankylä", "Jokioinen", "Utö"], dtype=h5py.string_dtype())
-        f["stations/position"] = np.array([(67.37, 26.63), (60.81, 23.5), (59.78, 21.37)], [("lat", "<f4"), ("lon", "<f4")])
+        f["stations/position"] = np.array(
+            [(67.37, 26.63), (60.81, 23.5), (59.78, 21.37)], [("lat", "<f4"), ("lon", "<f4")]
+        )
         f["latest"] = h5py.SoftLink("/surface/temperature")
 
 

@@ -1,5 +1,6 @@
-"""coverage.py SRC MISSED: reads an lcov report of SRC and prints the share of lines reached, floor by floor, and the files below
-nine tenths. Into MISSED go the lines that are not reached."""
+"""coverage.py SRC MISSED: reads an lcov report of SRC and prints the share of lines reached, floor
+by floor, and the files below nine tenths. Into MISSED go the lines that are not reached."""
+
 import os
 import re
 import sys
@@ -51,7 +52,9 @@ def main():
         here = [path for path in files if re.split(r"[/.]", path)[0] in modules]
         total = sum(len(files[path]) for path in here)
         covered = sum(sum(map(bool, files[path].values())) for path in here)
-        print(f"floor {floor} ({', '.join(modules)}): {covered} of {total} lines, {100 * covered / total:.1f} %")
+        print(
+            f"floor {floor} ({', '.join(modules)}): {covered} of {total} lines, {100 * covered / total:.1f} %"
+        )
         for path in sorted(here, key=share.get):
             if share[path] < 0.9:
                 print(f"    {path}: {100 * share[path]:.1f} %")

@@ -1,4 +1,5 @@
 """What is measured against a bound of its own: each answers (measured, bound, unit)."""
+
 import os
 import statistics
 from collections.abc import Callable
@@ -44,7 +45,9 @@ def mount_and_stat(source, entry):
                     times.append(perf_counter())
             all_times.append([1000 * (after - before) for before, after in zip(times, times[1:])])
         # the first run brings the file's own metadata into the page cache
-        return "mount {:.0f} ms, root {:.1f} ms, name {:.1f} ms".format(*map(statistics.median, zip(*all_times[1:])))
+        return "mount {:.0f} ms, root {:.1f} ms, name {:.1f} ms".format(
+            *map(statistics.median, zip(*all_times[1:]))
+        )
 
     return measure
 
@@ -100,7 +103,12 @@ def memory(h5fs, store, rounds):
 
 BOUNDS = [
     *(
-        Bound(f"mount-{name}", f"mount, `stat` of the root, of a name: {what}", "100 ms each", mount_and_stat(source, entry))
+        Bound(
+            f"mount-{name}",
+            f"mount, `stat` of the root, of a name: {what}",
+            "100 ms each",
+            mount_and_stat(source, entry),
+        )
         for name, what, source, entry in (
             ("links-old", "1 000 000 links, old group", many("links-old.h5"), "g/link 0000500"),
             ("links-new", "1 000 000 links, new group", many("links-new.h5"), "g/link 0000500"),
@@ -111,7 +119,23 @@ BOUNDS = [
     Bound("list-old", "`ls -f` of 1 000 000 links, old group", "3 s", list_all("links-old.h5")),
     Bound("list-new", "`ls -f` of 1 000 000 links, new group", "3 s", list_all("links-new.h5")),
     Bound("decoded-rows", "chunks decoded by `cat`: whole rows", "each once", decoded("rows.h5")),
-    Bound("decoded-columns", "chunks decoded by `cat`: whole columns", "each once", decoded("columns.h5")),
-    Bound("decoded-cubes", "chunks decoded by `cat`: cubes of 3 dimensions", "each once", decoded("cubes.h5")),
-    Bound("memory", f"memory under 64 random readers, cache_size={CACHE}M, threads={THREADS}", "promised", memory, "fio"),
+    Bound(
+        "decoded-columns",
+        "chunks decoded by `cat`: whole columns",
+        "each once",
+        decoded("columns.h5"),
+    ),
+    Bound(
+        "decoded-cubes",
+        "chunks decoded by `cat`: cubes of 3 dimensions",
+        "each once",
+        decoded("cubes.h5"),
+    ),
+    Bound(
+        "memory",
+        f"memory under 64 random readers, cache_size={CACHE}M, threads={THREADS}",
+        "promised",
+        memory,
+        "fio",
+    ),
 ]

@@ -1,6 +1,8 @@
-"""The files that are measured: made once, kept by name and size. Each writer takes (path, size or count).
+"""The files that are measured: made once, kept by name and size. Each writer takes (path, size or
+count).
 
 The reference data are float32, a smooth curve and noise, in chunks of 1 MiB."""
+
 import os
 
 import asdf
@@ -63,7 +65,9 @@ def shaped(shape_and_chunk):
     def write(path, size):
         shape, chunk = shape_and_chunk(size // 4)
         with h5py.File(path, "w") as f:
-            dataset = f.create_dataset("d", shape, "<f4", chunks=chunk, compression="gzip", shuffle=True)
+            dataset = f.create_dataset(
+                "d", shape, "<f4", chunks=chunk, compression="gzip", shuffle=True
+            )
             fill(dataset, dataset.iter_chunks())
 
     return write
@@ -120,7 +124,8 @@ def links(libver):
 
 
 def chunks(libver, growing=0):
-    """Chunks of 64 bytes, and so `count` entries in the index; how many axes can grow chooses its kind."""
+    """Chunks of 64 bytes, and so `count` entries in the index; how many axes can grow chooses its
+    kind."""
 
     def write(path, count):
         shape, chunk = ((count // 1000, 16000), (1, 16)) if growing == 2 else ((count * 16,), (16,))
@@ -203,5 +208,6 @@ class Store:
         return path
 
     def array(self, name, share=1):
-        """The path of a file with the share of the data that 1/share is; whole chunks, at least one."""
+        """The path of a file with the share of the data that 1/share is; whole chunks, at least
+        one."""
         return self.made(name, max(self.size // share // 2**20, 1) * 2**20)

@@ -1,4 +1,5 @@
 """Random reads by fio, with the places given or drawn."""
+
 import json
 import subprocess
 import tempfile
@@ -8,7 +9,9 @@ BASE = ["fio", "--thread", "--readonly", "--ioengine=psync", "--output-format=js
 
 def run(*arguments):
     """The seconds from the first read to the last."""
-    said = subprocess.run([*BASE, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout
+    said = subprocess.run(
+        [*BASE, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True
+    ).stdout
     return max(job["read"]["runtime"] for job in json.loads(said)["jobs"]) / 1000
 
 
@@ -28,4 +31,11 @@ def replay(path, places, readers):
 
 def storm(path, readers, reads):
     """So many reads of 4 KiB by each of so many readers at once."""
-    return run("--name=storm", f"--filename={path}", "--rw=randread", "--bs=4k", f"--numjobs={readers}", f"--number_ios={reads}")
+    return run(
+        "--name=storm",
+        f"--filename={path}",
+        "--rw=randread",
+        "--bs=4k",
+        f"--numjobs={readers}",
+        f"--number_ios={reads}",
+    )

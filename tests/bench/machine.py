@@ -1,4 +1,5 @@
 """What the figures were measured with, in one line."""
+
 import os
 import platform
 import re
@@ -10,7 +11,9 @@ from process import there
 
 
 def said(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ).stdout.strip()
 
 
 def cpu():

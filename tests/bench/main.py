@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Measures h5fs and the libraries side by side, round by round in turn, and prints medians and ratios.
+"""Measures h5fs and the libraries side by side, round by round in turn, and prints medians and
+ratios.
 
-It measures and never fails on a time: it ends with 0 unless the bytes are wrong or something does not run. Only ratios
-mean something on a machine that has other work to do. `scripts/bench` prepares what it needs and calls it.
-"""
+It measures and never fails on a time: it ends with 0 unless the bytes are wrong or something does
+not run. Only ratios mean something on a machine that has other work to do. `scripts/bench` prepares
+what it needs and calls it. """
+
 import argparse
 import fnmatch
 import shutil
@@ -26,16 +28,38 @@ def size(text):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=size, default=2**30, help="bytes of the reference data, with K, M or G (1G); slow codecs take a part of it; below 256M there are fewer links, chunks and datasets too")
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--size",
+        type=size,
+        default=2**30,
+        help="bytes of the reference data, with K, M or G (1G); slow codecs take a part of it; below 256M there are fewer links, chunks and datasets too",
+    )
     parser.add_argument("--rounds", type=int, default=5, help="how often each is run (5)")
-    parser.add_argument("--only", default="*", help="cases, with commas; * and ? match as in a shell")
+    parser.add_argument(
+        "--only", default="*", help="cases, with commas; * and ? match as in a shell"
+    )
     parser.add_argument("--list", action="store_true", help="print the cases and end")
-    parser.add_argument("--scale", action="store_true", help="print how the cost grows with ten times the chunks and links instead (1 000 000 at most, whatever --size)")
+    parser.add_argument(
+        "--scale",
+        action="store_true",
+        help="print how the cost grows with ten times the chunks and links instead (1 000 000 at most, whatever --size)",
+    )
     parser.add_argument("--markdown", metavar="FILE", help="write the tables there too")
     parser.add_argument("--chart", metavar="FILE.svg", help="draw the ratios there")
-    parser.add_argument("--binary", metavar="PATH", required=True, help="the h5fs to measure (built from this tree)")
-    parser.add_argument("--data", metavar="DIRECTORY", required=True, help="where the files are made and kept (bench, beside the build)")
+    parser.add_argument(
+        "--binary", metavar="PATH", required=True, help="the h5fs to measure (built from this tree)"
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIRECTORY",
+        required=True,
+        help="where the files are made and kept (bench, beside the build)",
+    )
     parser.add_argument("--clean", action="store_true", help="remove the files afterwards")
     given = parser.parse_args()
     if not shutil.which(given.binary):
@@ -67,7 +91,10 @@ def measured(cases, given, store):
 def main():
     given = arguments()
     if given.list:
-        print(*(f"{case.name:16} {case.what.replace('`', '')}" for case in (*PAIRS, *BOUNDS)), sep="\n")
+        print(
+            *(f"{case.name:16} {case.what.replace('`', '')}" for case in (*PAIRS, *BOUNDS)),
+            sep="\n",
+        )
         return
     store = Store(given.data, given.size)
     load = machine.load()
@@ -77,10 +104,17 @@ def main():
     else:
         pairs = list(measured(PAIRS, given, store))
         tables.append((report.PAIRS, [report.pair_row(*outcome) for outcome in pairs]))
-        tables.append((report.BOUNDS, [report.bound_row(*outcome) for outcome in measured(BOUNDS, given, store)]))
+        tables.append(
+            (
+                report.BOUNDS,
+                [report.bound_row(*outcome) for outcome in measured(BOUNDS, given, store)],
+            )
+        )
     tables = [table for table in tables if table[1]]
     load = f"Load {load} before, {machine.load()} after"
-    data = "" if given.scale else f"{given.size >> 20} MiB, {store.count(MILLION)} links and chunks, "
+    data = (
+        "" if given.scale else f"{given.size >> 20} MiB, {store.count(MILLION)} links and chunks, "
+    )
     conditions = f"{data}{given.rounds} rounds. {machine.facts(given.binary, given.data)}. {load}."
     print(conditions, *(report.text(*table) for table in tables), sep="\n\n")
     if given.markdown:

@@ -1,4 +1,5 @@
 """A mount that ends with its `with`, and what can be asked of it."""
+
 import glob
 import os
 import subprocess
@@ -27,7 +28,9 @@ class Mount:
         for _ in range(100):
             if not os.path.ismount(self.path):
                 break
-            if subprocess.run(["fusermount3", "-u", self.path], stderr=subprocess.DEVNULL).returncode:
+            if subprocess.run(
+                ["fusermount3", "-u", self.path], stderr=subprocess.DEVNULL
+            ).returncode:
                 time.sleep(0.1)
         else:
             subprocess.run(["fusermount3", "-uz", self.path])
@@ -42,14 +45,17 @@ class Mount:
             return int(dict(line.rstrip("\n").split(": ", 1) for line in status)[key])
 
     def worker(self, file, key):
-        """A number of /proc/PID/FILE of the process that serves: bytes read (io, rchar), most memory in KiB (status, VmHWM)."""
+        """A number of /proc/PID/FILE of the process that serves: bytes read (io, rchar), most
+        memory in KiB (status, VmHWM)."""
         for path in glob.glob("/proc/[0-9]*/cmdline"):
             try:
                 with open(path) as cmdline:
                     words = cmdline.read().split("\0")
                 if words[0] == "h5fs: worker" and self.path in words:
                     with open(os.path.join(os.path.dirname(path), file)) as facts:
-                        return next(int(line.split()[1]) for line in facts if line.startswith(key + ":"))
+                        return next(
+                            int(line.split()[1]) for line in facts if line.startswith(key + ":")
+                        )
             except FileNotFoundError:
                 pass  # a process that ended meanwhile
         raise LookupError(f"no worker for {self.path}")

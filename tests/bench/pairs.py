@@ -1,4 +1,5 @@
 """What is measured side by side: a library's way to the bytes, and the mount's."""
+
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,9 +64,10 @@ def h5py_opening(source, plain):
 
 @dataclass
 class Pair:
-    """`peer`: the ways in which the other side can do it; the fastest counts. `floors`: what the ratio should reach, through
-    the page cache and with direct_io; a mode without an entry is not run. `share`: a slow codec has a part of the data,
-    as 1/share. `count`: the file is one of so many datasets."""
+    """`peer`: the ways in which the other side can do it; the fastest counts. `floors`: what the
+    ratio should reach, through the page cache and with direct_io; a mode without an entry is not
+    run. `share`: a slow codec has a part of the data, as 1/share. `count`: the file is one of so
+    many datasets."""
 
     name: str
     what: str
@@ -78,8 +80,8 @@ class Pair:
     needs: str = "cat"
 
     def run(self, h5fs, store, rounds):
-        """Runs the peer, then each mode on a mount of its own, round by round. Answers the floors, the median seconds and the ratios,
-        by mode, or None if a command is not there."""
+        """Runs the peer, then each mode on a mount of its own, round by round. Answers the floors,
+        the median seconds and the ratios, by mode, or None if a command is not there."""
         if not there(self.needs):
             return None
         source, plain = self.files(store)
@@ -91,7 +93,10 @@ class Pair:
             for mode in floors:
                 with Mount(h5fs, source, *MODES[mode]) as mount:
                     seconds[mode].append(self.ours(mount.at(self.entry()), source))
-        ratios = {mode: [theirs / ours for theirs, ours in zip(seconds["peer"], seconds[mode])] for mode in floors}
+        ratios = {
+            mode: [theirs / ours for theirs, ours in zip(seconds["peer"], seconds[mode])]
+            for mode in floors
+        }
         return floors, {side: statistics.median(times) for side, times in seconds.items()}, ratios
 
     def beside(self):
@@ -104,11 +109,16 @@ class Pair:
     def files(self, store):
         if self.count:
             return store.made(self.source, store.count(self.count)), None
-        plain = store.array("raw.bin", self.share) if self.peer in (plain_file, plain_file_again) else None
+        plain = (
+            store.array("raw.bin", self.share)
+            if self.peer in (plain_file, plain_file_again)
+            else None
+        )
         return store.array(self.source, self.share), plain
 
     def warm(self, h5fs, source, plain):
-        """Loads the files into the page cache, compares the bytes once, and answers the peer's fastest way."""
+        """Loads the files into the page cache, compares the bytes once, and answers the peer's
+        fastest way."""
         for path in filter(None, (source, plain)):
             forget(path)
             cat(path)
@@ -132,16 +142,41 @@ PAIRS = [
     Pair("scaleoffset", "`cat`, scaleoffset", "scaleoffset.h5", (2, 2)),
     Pair("szip", "`cat`, szip", "szip.h5", (1.5, 1.5), share=4),
     Pair("bzip2", "`cat`, bzip2", "bzip2.h5", (1.6, 1.6), share=8),
-    Pair("h5dump", "`cat`, shuffle and gzip", "gzip-shuffle.h5", peer=h5dump, share=4, needs="h5dump"),
+    Pair(
+        "h5dump", "`cat`, shuffle and gzip", "gzip-shuffle.h5", peer=h5dump, share=4, needs="h5dump"
+    ),
     Pair("rows", "`cat`, shuffle and gzip, whole rows", "rows.h5", share=4),
     Pair("columns", "`cat`, shuffle and gzip, whole columns", "columns.h5", share=4),
     Pair("cubes", "`cat`, shuffle and gzip, cubes", "cubes.h5", share=4),
     Pair("contiguous", "`cat`, contiguous", "contiguous.h5", (0.2, 0.4), plain_file),
     Pair("unfiltered", "`cat`, chunks without a filter", "unfiltered.h5", (0.2, 0.4), plain_file),
-    Pair("second", "second `cat`, shuffle and gzip", "gzip-shuffle.h5", (0.85,), plain_file_again, second),
-    Pair("random", "4 KiB at random, shuffle and gzip, 2 readers", "gzip-shuffle.h5", (4, None), h5py_reading, random, needs="fio"),
+    Pair(
+        "second",
+        "second `cat`, shuffle and gzip",
+        "gzip-shuffle.h5",
+        (0.85,),
+        plain_file_again,
+        second,
+    ),
+    Pair(
+        "random",
+        "4 KiB at random, shuffle and gzip, 2 readers",
+        "gzip-shuffle.h5",
+        (4, None),
+        h5py_reading,
+        random,
+        needs="fio",
+    ),
     Pair("asdf-zlib", "`cat`, ASDF, zlib", "zlib.asdf", (1.5, 1.5), asdf, share=4),
     Pair("asdf-lz4", "`cat`, ASDF, lz4", "lz4.asdf", (4, 4), asdf, share=4),
     Pair("asdf-bzp2", "`cat`, ASDF, bzp2", "bzp2.asdf", (1.6, 1.6), asdf, share=8),
-    Pair("ls", "first `ls -l` of 100 000 datasets", "datasets.h5", (4,), h5py_opening, listing, count=100_000),
+    Pair(
+        "ls",
+        "first `ls -l` of 100 000 datasets",
+        "datasets.h5",
+        (4,),
+        h5py_opening,
+        listing,
+        count=100_000,
+    ),
 ]

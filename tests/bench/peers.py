@@ -1,5 +1,6 @@
-"""The same work by the libraries. Each function answers the seconds that its reading took; opening the file, starting an
-interpreter and importing are not counted."""
+"""The same work by the libraries. Each function answers the seconds that its reading took; opening
+the file, starting an interpreter and importing are not counted."""
+
 import os
 from time import perf_counter
 
@@ -15,7 +16,8 @@ SLAB = 16 * 2**20
 
 
 def slabs(dataset, most):
-    """The dataset as arrays of about so many bytes, whole rows of chunks, in the file's own type: nothing is converted."""
+    """The dataset as arrays of about so many bytes, whole rows of chunks, in the file's own type:
+    nothing is converted."""
     deep = dataset.chunks[0] if dataset.chunks else 1
     row = dataset.dtype.itemsize * int(np.prod(dataset.shape[1:]))
     many = min(max(most // (row * deep), 1) * deep, dataset.shape[0])
@@ -74,7 +76,10 @@ def places(path, most=1024):
     random = np.random.default_rng(1)
     with h5py.File(path) as f:
         chunks = random.permutation(f["d"].size // CHUNK)[:most]
-    return [int(chunk) * CHUNK * 4 + int(page) * 4096 for chunk, page in zip(chunks, random.integers(0, 256, chunks.size))]
+    return [
+        int(chunk) * CHUNK * 4 + int(page) * 4096
+        for chunk, page in zip(chunks, random.integers(0, 256, chunks.size))
+    ]
 
 
 # ---------------------------------------------------------------- the same bytes?
@@ -88,7 +93,9 @@ def same_bytes(source, served):
                 agree = ours.read() == np.ascontiguousarray(f["d"]).tobytes()
         else:
             with h5py.File(source) as f:
-                agree = all(ours.read(part.nbytes) == part.tobytes() for part in slabs(f["d"], SLAB)) and not ours.read(1)
+                agree = all(
+                    ours.read(part.nbytes) == part.tobytes() for part in slabs(f["d"], SLAB)
+                ) and not ours.read(1)
     if not agree:
         raise ValueError(f"{served} is not what the library reads from {source}")
 

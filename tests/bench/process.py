@@ -1,4 +1,5 @@
 """Work in processes of its own, and its time."""
+
 import os
 import shutil
 import signal
@@ -23,7 +24,8 @@ def cat(path):
 
 
 def forget(path):
-    """Takes a file out of the page cache: as reading brings it there again, in large pieces, it is read faster than as written."""
+    """Takes a file out of the page cache: as reading brings it there again, in large pieces, it is
+    read faster than as written."""
     file = os.open(path, os.O_RDONLY)
     os.fsync(file)
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -31,14 +33,16 @@ def forget(path):
 
 
 def cat_again(path):
-    """The seconds of the second `cat`: a page that is read a second time costs the kernel more than later."""
+    """The seconds of the second `cat`: a page that is read a second time costs the kernel more than
+    later."""
     forget(path)
     cat(path)
     return cat(path)
 
 
 def alone(function, *arguments):
-    """Calls it in a child process that ends with it, so that no cache is left for the next; answers its number, if it has one."""
+    """Calls it in a child process that ends with it, so that no cache is left for the next; answers
+    its number, if it has one."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:

@@ -1,4 +1,6 @@
-"""How the cost grows with the file: each step has ten times the chunks, or the links, of the one before."""
+"""How the cost grows with the file: each step has ten times the chunks, or the links, of the one
+before."""
+
 import itertools
 import os
 import statistics
@@ -51,13 +53,18 @@ def read_all(mount, count):
 
 
 READS = {
-    "chunks": {"stat": stat_dataset, "open, 64 bytes in the middle": read_some, "all bytes": read_all},
+    "chunks": {
+        "stat": stat_dataset,
+        "open, 64 bytes in the middle": read_some,
+        "all bytes": read_all,
+    },
     "links": {"stat of a name": stat_name, "first 100 names": list_some, "all names": list_all},
 }
 
 
 def cost(h5fs, path, count, what, rounds):
-    """Milliseconds of the mount and of one thing on it, and KiB that the process read from files: medians."""
+    """Milliseconds of the mount and of one thing on it, and KiB that the process read from files:
+    medians."""
     runs = []
     for _ in range(rounds + 1):
         times = [perf_counter()]
@@ -65,7 +72,12 @@ def cost(h5fs, path, count, what, rounds):
             times.append(perf_counter())
             what(mount, count)
             times.append(perf_counter())
-            runs.append((*(1000 * (after - before) for before, after in zip(times, times[1:])), mount.worker("io", "rchar") / 1024))
+            runs.append(
+                (
+                    *(1000 * (after - before) for before, after in zip(times, times[1:])),
+                    mount.worker("io", "rchar") / 1024,
+                )
+            )
     # the first run brings the file's own metadata into the page cache
     return tuple(map(statistics.median, zip(*runs[1:])))
 

@@ -3,6 +3,7 @@
 
 Writes the inputs that the fuzz targets begin with, a subdirectory for each target: files of a
 kilobyte or two that hold one structure each, because short inputs make many executions a second."""
+
 import bz2
 import ctypes
 import io

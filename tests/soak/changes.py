@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""changes.py H5FS SECONDS [LEAST]: mounted files, and the files that they take elements from, are replaced, removed, cut off and touched
-10 times a second, 500 times and more, while others read: each handle reads bytes of one state or fails, in the end all is as it was written
-last, and the worker's descriptors and memory stay."""
+"""changes.py H5FS SECONDS [LEAST]: mounted files, and the files that they take elements from, are
+replaced, removed, cut off and touched 10 times a second, 500 times and more, while others read:
+each handle reads bytes of one state or fails, in the end all is as it was written last, and the
+worker's descriptors and memory stay."""
+
 import contextlib
 import errno
 import os
@@ -16,7 +18,9 @@ import numpy as np
 import mounted
 
 BYTES = 300_000
-GROWTH = 28 * mounted.MIB  # between the end of the warm-up and the end: as long as there is room, metadata of states before is kept
+# Between the end of the warm-up and the end: as long as there is room, metadata of states before
+# is kept.
+GROWTH = 28 * mounted.MIB
 SOON = 5  # seconds until a change is seen, on a machine that does other things
 # what the formats say is read where a source is missing, and past the end of a raw file
 ABSENT = {"virtual.h5": {255}, "external.h5": {0}}
@@ -111,7 +115,9 @@ class Readers:
             met = set()
             for _ in range(6):
                 met.update(os.pread(file.fileno(), 70_000, random.randrange(BYTES)))
-            assert len(met - ABSENT.get(os.path.basename(mount.source), set())) <= 1, f"{mount.source}: {sorted(met)} in one state"
+            assert len(met - ABSENT.get(os.path.basename(mount.source), set())) <= 1, (
+                f"{mount.source}: {sorted(met)} in one state"
+            )
 
     def stop(self):
         self.is_over = True
@@ -133,7 +139,9 @@ def settle(mounts, files):
         write("next", 0)
         os.rename("next", path)
     for mount in mounts:
-        assert mounted.wait_until(lambda: shows(mount, 0), SOON), f"{mount.source} is not as it was written last"
+        assert mounted.wait_until(lambda: shows(mount, 0), SOON), (
+            f"{mount.source} is not as it was written last"
+        )
 
 
 def figures(mounts):
@@ -146,7 +154,9 @@ def changes(h5fs, seconds, least):
     for path, write in files:
         write(path, 0)
     with contextlib.ExitStack() as stack:
-        mounts = [stack.enter_context(mounted.Mount(h5fs, name, cache=mounted.MIB)) for name in made]
+        mounts = [
+            stack.enter_context(mounted.Mount(h5fs, name, cache=mounted.MIB)) for name in made
+        ]
         warm = least // 5
         readers = Readers(mounts)
         try:
@@ -160,9 +170,13 @@ def changes(h5fs, seconds, least):
             readers.stop()
         assert readers.read and not readers.wrong, readers.wrong[:9]
         settle(mounts, files)
-        mounted.say(f"{done + 1} changes; {readers.read} times read, {readers.failed} times refused")
+        mounted.say(
+            f"{done + 1} changes; {readers.read} times read, {readers.failed} times refused"
+        )
         for mount, (descriptors, memory), after in zip(mounts, before, figures(mounts)):
-            mounted.say(f"{os.path.basename(mount.source)}: descriptors {descriptors} to {after[0]}, memory {memory >> 10} to {after[1] >> 10} KiB")
+            mounted.say(
+                f"{os.path.basename(mount.source)}: descriptors {descriptors} to {after[0]}, memory {memory >> 10} to {after[1] >> 10} KiB"
+            )
             assert after[0] <= descriptors + 4, "descriptors leak"
             assert after[1] <= memory + GROWTH, "memory grows"
             mount.check_memory(BYTES, BYTES)

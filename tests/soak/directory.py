@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""directory.py H5FS SECONDS [LEAST]: readdir, telldir and seekdir in a directory of a million entries; each seek lands where it was."""
+"""directory.py H5FS SECONDS [LEAST]: readdir, telldir and seekdir in a directory of a million
+entries; each seek lands where it was."""
+
 import ctypes
 import os
 import random
@@ -33,7 +35,9 @@ def following(directory):
 def write(path, bound):
     with h5py.File(path, "w", libver=bound) as f:
         group = f.create_group("many")
-        target = h5py.h5d.create(f.id, b"target", h5py.h5t.STD_I32LE, h5py.h5s.create(h5py.h5s.SCALAR))
+        target = h5py.h5d.create(
+            f.id, b"target", h5py.h5t.STD_I32LE, h5py.h5s.create(h5py.h5s.SCALAR)
+        )
         for i in range(ENTRIES):
             h5py.h5o.link(target, group.id, b"entry-%07d" % i)
 
@@ -69,7 +73,9 @@ def one(h5fs, path, seconds, least):
         assert following(opened) in (b".", b"..")
         LIBC.closedir(opened)
         # and with a lookup of each
-        seen = sum(entry.stat(follow_symlinks=False).st_size == 4 for entry in os.scandir(mount.at("many")))
+        seen = sum(
+            entry.stat(follow_symlinks=False).st_size == 4 for entry in os.scandir(mount.at("many"))
+        )
         assert seen == ENTRIES, seen
         mount.check_memory()
 

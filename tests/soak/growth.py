@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""growth.py H5FS SECONDS [LEAST]: mounts a file to which h5py appends 100 times a second, for at least 60 seconds: what is read is what was
-written, and seen within a second of its flush where the part runs that long."""
+"""growth.py H5FS SECONDS [LEAST]: mounts a file to which h5py appends 100 times a second, for at
+least 60 seconds: what is read is what was written, and seen within a second of its flush where the
+part runs that long."""
+
 import os
 import subprocess
 import sys
@@ -17,11 +19,19 @@ def growth(h5fs, seconds, least):
     seconds = max(seconds, least)
     limit = PROMISED if seconds >= 60 else PATIENT
     command = [sys.executable, "-B", PROGRAM]
-    writer = subprocess.Popen([*command, "write", "growing.h5", str(seconds + STARTING)], stdout=subprocess.PIPE, text=True)
+    writer = subprocess.Popen(
+        [*command, "write", "growing.h5", str(seconds + STARTING)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert writer.stdout.readline() == "ready\n", "the writer does not begin"
         with mounted.Mount(h5fs, "growing.h5") as mount:
-            checked = subprocess.run([*command, "check", mount.path, "growing.h5", str(seconds), str(limit)], stdout=subprocess.PIPE, text=True)
+            checked = subprocess.run(
+                [*command, "check", mount.path, "growing.h5", str(seconds), str(limit)],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
             for line in checked.stdout.splitlines():
                 mounted.say(line)
             assert not checked.returncode, "see above"

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""handles.py H5FS SECONDS [LEAST]: opens, reads and closes, 10 000 times and more: the worker's descriptors and memory stay."""
+"""handles.py H5FS SECONDS [LEAST]: opens, reads and closes, 10 000 times and more: the worker's
+descriptors and memory stay."""
+
 import os
 import random
 
@@ -23,7 +25,10 @@ def once(mount, names, contents, number):
             assert view.read(10)
         with open(mount.at(".h5fs/attrs/group/@units"), "rb") as view:
             assert view.read() == b"m\n"
-        with open(mount.at(f"{name}[{number % 50}:{number % 50 + 9}]" if name != "strings" else name), "rb") as part:
+        with open(
+            mount.at(f"{name}[{number % 50}:{number % 50 + 9}]" if name != "strings" else name),
+            "rb",
+        ) as part:
             part.read(100)
 
 
@@ -38,7 +43,9 @@ def handles(h5fs, seconds, least):
             if done == warm:
                 before = mounted.descriptors(worker), mount.memory()
         after = mounted.descriptors(worker), mount.memory()
-        mounted.say(f"{done + 1} times; descriptors {before[0]} to {after[0]}, memory {before[1] >> 10} to {after[1] >> 10} KiB")
+        mounted.say(
+            f"{done + 1} times; descriptors {before[0]} to {after[0]}, memory {before[1] >> 10} to {after[1] >> 10} KiB"
+        )
         assert after[0] <= before[0] + 1, "descriptors leak"
         assert after[1] <= before[1] + GROWTH, "memory grows"
         mount.check_memory(source.largest_chunk(), source.largest_chunk())

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""hostile.py H5FS SECONDS [LEAST]: eight readers of objects that take seconds to decode, and how long others wait meanwhile."""
+"""hostile.py H5FS SECONDS [LEAST]: eight readers of objects that take seconds to decode, and how
+long others wait meanwhile."""
+
 import os
 import random
 import signal
@@ -92,7 +94,9 @@ def hostile(h5fs, seconds, least):
     worst = 0
     for write, name in ((stalls.write_hdf5, "stalls.h5"), (stalls.write_asdf, "stalls.asdf")):
         write(name)
-        mounted.say(f"{name}: eight objects that are slow to decode, in {os.stat(name).st_size / mounted.MIB:.1f} MiB")
+        mounted.say(
+            f"{name}: eight objects that are slow to decode, in {os.stat(name).st_size / mounted.MIB:.1f} MiB"
+        )
         worst = max(worst, session(h5fs, name, seconds / 2, least))
     assert worst <= PROMISED, "others waited longer than promised"
 

@@ -1,8 +1,8 @@
 """What the parts of the soak have in common: a mount, the process that serves it, and figures.
 
-A part is a program `PART.py H5FS SECONDS [LEAST]`: it goes on for at least so many seconds and at least LEAST rounds of its own,
-prints what it did, and ends with 0 if nothing was wrong.
-"""
+A part is a program `PART.py H5FS SECONDS [LEAST]`: it goes on for at least so many seconds and at
+least LEAST rounds of its own, prints what it did, and ends with 0 if nothing was wrong. """
+
 import contextlib
 import os
 import signal
@@ -20,19 +20,33 @@ class Mount:
 
     def __init__(self, h5fs, source, cache=64 * MIB, threads=2, options=(), environment=None):
         self.source, self.cache, self.threads = os.path.abspath(source), cache, threads
-        self.command = [h5fs, "-o", ",".join([f"cache_size={cache}", f"threads={threads}", *options]), self.source]
+        self.command = [
+            h5fs,
+            "-o",
+            ",".join([f"cache_size={cache}", f"threads={threads}", *options]),
+            self.source,
+        ]
         self.environment = environment
         self.path = tempfile.mkdtemp(prefix="h5fs-soak-mnt-")
 
     def __enter__(self):
-        done = subprocess.run([*self.command, self.path], stderr=subprocess.PIPE, text=True, env=self.environment, timeout=60)
+        done = subprocess.run(
+            [*self.command, self.path],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+            timeout=60,
+        )
         if done.returncode:
             raise SystemExit(f"{self.source} does not mount: {done.stderr}")
         return self
 
     def __exit__(self, *_):
         for command in (["fusermount3", "-u"], ["fusermount3", "-u", "-z"]):
-            if not is_mounted(self.path) or not subprocess.run([*command, self.path], stderr=subprocess.DEVNULL).returncode:
+            if (
+                not is_mounted(self.path)
+                or not subprocess.run([*command, self.path], stderr=subprocess.DEVNULL).returncode
+            ):
                 break
         gone = wait_until(lambda: not is_mounted(self.path) and not processes(self.path), 10)
         with contextlib.suppress(OSError):
@@ -59,7 +73,8 @@ class Mount:
         return memory(self.worker, figure)
 
     def check_memory(self, stored=0, decoded=0):
-        """The most memory that the worker ever had, against what is promised; `stored` and `decoded`: bytes of the largest chunk."""
+        """The most memory that the worker ever had, against what is promised; `stored` and
+        `decoded`: bytes of the largest chunk."""
         peak = self.memory("VmHWM")
         promised = self.cache + BASE + self.threads * (stored + 2 * decoded)
         say(f"peak memory {peak / MIB:.1f} MiB, promised {promised / MIB:.1f} MiB")
@@ -117,7 +132,8 @@ def say(text):
 
 
 def run(part, least):
-    """Runs a part's function of the program, the seconds and the least number of rounds, in a directory of its own."""
+    """Runs a part's function of the program, the seconds and the least number of rounds, in a
+    directory of its own."""
     h5fs, seconds = os.path.abspath(sys.argv[1]), float(sys.argv[2])
     least = int(sys.argv[3]) if len(sys.argv) > 3 else least
     # what is asked to end takes its mounts with it

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""mounts.py H5FS SECONDS [LEAST]: mounts and unmounts, 1000 times and more, every fourth time by killing a process: nothing stays."""
+"""mounts.py H5FS SECONDS [LEAST]: mounts and unmounts, 1000 times and more, every fourth time by
+killing a process: nothing stays."""
+
 import collections
 import os
 import random
@@ -14,7 +16,12 @@ import mounted
 AT_ONCE = 2.0  # seconds in which a mount is gone whose worker was killed
 
 
-WAYS = {"fusermount3 -u": 15, "SIGTERM": 2, "SIGKILL of the worker": 2, "fusermount3 -u without a supervisor": 1}
+WAYS = {
+    "fusermount3 -u": 15,
+    "SIGTERM": 2,
+    "SIGKILL of the worker": 2,
+    "fusermount3 -u without a supervisor": 1,
+}
 
 
 def unmount(mount):
@@ -28,13 +35,19 @@ def unmount(mount):
     start = time.monotonic()
     if way.startswith("fusermount3 -u"):
         # what was read a moment ago may still be being released
-        if not mounted.wait_until(lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 10):
+        if not mounted.wait_until(
+            lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 10
+        ):
             raise AssertionError("fusermount3 -u: busy")
     else:
         os.kill(pid, signal.SIGTERM if way == "SIGTERM" else signal.SIGKILL)
-    assert mounted.wait_until(lambda: not mounted.is_mounted(mount.path), 10), f"still mounted after {way}"
+    assert mounted.wait_until(lambda: not mounted.is_mounted(mount.path), 10), (
+        f"still mounted after {way}"
+    )
     gone = time.monotonic() - start
-    assert mounted.wait_until(lambda: not mounted.processes(mount.path), 10), f"a process is left after {way}"
+    assert mounted.wait_until(lambda: not mounted.processes(mount.path), 10), (
+        f"a process is left after {way}"
+    )
     return way, gone
 
 

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""readers.py H5FS SECONDS [LEAST]: 64 readers at once, each in its own ways, of which every byte is compared with what h5py reads."""
+"""readers.py H5FS SECONDS [LEAST]: 64 readers at once, each in its own ways, of which every byte is
+compared with what h5py reads."""
+
 import collections
 import mmap
 import os
@@ -20,7 +22,9 @@ def pread(descriptor, at, length):
 
 def mapped(descriptor, at, length):
     start = at - at % mmap.ALLOCATIONGRANULARITY
-    with mmap.mmap(descriptor, at + length - start, mmap.MAP_SHARED, mmap.PROT_READ, offset=start) as view:
+    with mmap.mmap(
+        descriptor, at + length - start, mmap.MAP_SHARED, mmap.PROT_READ, offset=start
+    ) as view:
         return view[at - start :]
 
 
@@ -47,7 +51,11 @@ def splice(descriptor, at, length):
     reader, writer = os.pipe()
     try:
         got = b""
-        while len(got) < length and (count := os.splice(descriptor, writer, min(length - len(got), 1 << 16), offset_src=at + len(got))):
+        while len(got) < length and (
+            count := os.splice(
+                descriptor, writer, min(length - len(got), 1 << 16), offset_src=at + len(got)
+            )
+        ):
             while count:
                 part = os.read(reader, count)
                 got, count = got + part, count - len(part)
@@ -72,7 +80,9 @@ def reader(mount, contents, end, least, figures, seed):
         length = min(size - at, int(LARGEST ** chance.random()) + chance.randrange(3))
         got = way(descriptors[name], at, length)
         wanted = contents[name][at : at + length]
-        assert got == wanted, f"{way.__name__} of {length} bytes of {name} at {at}: {len(got)} bytes, or others"
+        assert got == wanted, (
+            f"{way.__name__} of {length} bytes of {name} at {at}: {len(got)} bytes, or others"
+        )
         if chance.randrange(20) == 0:  # or all is soon in the page cache
             os.posix_fadvise(descriptors[name], 0, 0, os.POSIX_FADV_DONTNEED)
         if chance.randrange(100) == 0:
@@ -133,7 +143,9 @@ def session(h5fs, path, contents, seconds, least, **options):
             failed += os.waitpid(child, 0)[1] != 0
         for way in WAYS:
             reads, count = total[way.__name__, "reads"], total[way.__name__, "bytes"]
-            mounted.say(f"{way.__name__}: {reads} reads, {count / mounted.MIB:.0f} MiB, all as h5py reads them")
+            mounted.say(
+                f"{way.__name__}: {reads} reads, {count / mounted.MIB:.0f} MiB, all as h5py reads them"
+            )
         mount.check_memory(source.largest_chunk(), source.largest_chunk())
     assert not failed, f"{failed} processes of {PROCESSES} failed"
 
@@ -142,7 +154,16 @@ def readers(h5fs, seconds, least):
     path, contents = source.write()
     session(h5fs, path, contents, seconds / 2, least)
     mounted.say("the same with a small cache, past the page cache")
-    session(h5fs, path, contents, seconds / 2, least, cache=2 * mounted.MIB, threads=4, options=["direct_io"])
+    session(
+        h5fs,
+        path,
+        contents,
+        seconds / 2,
+        least,
+        cache=2 * mounted.MIB,
+        threads=4,
+        options=["direct_io"],
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""refusals.py H5FS SECONDS [LEAST]: every call that would change something is refused, and nothing has changed."""
+"""refusals.py H5FS SECONDS [LEAST]: every call that would change something is refused, and nothing
+has changed."""
+
 import ctypes
 import errno
 import hashlib
@@ -46,14 +48,27 @@ def by_path(mount):
         "link": lambda: os.link(file, new),
         "rename": lambda: os.rename(file, new),
         "rename over": lambda: os.rename(file, mount.at("contiguous")),
-        "renameat2": lambda: library("renameat2", AT_FDCWD, raw(file), AT_FDCWD, raw(mount.at("contiguous")), RENAME_EXCHANGE),
+        "renameat2": lambda: library(
+            "renameat2", AT_FDCWD, raw(file), AT_FDCWD, raw(mount.at("contiguous")), RENAME_EXCHANGE
+        ),
         "unlink": lambda: os.unlink(file),
         "unlink of a link": lambda: os.unlink(mount.at("link")),
         "rmdir": lambda: os.rmdir(group),
         "truncate": lambda: os.truncate(file, 0),
-        **{f"chmod {name}": lambda path=mount.at(name): os.chmod(path, 0o777) for name in EVERYWHERE},
-        **{f"chown {name}": lambda path=mount.at(name): os.lchown(path, 1, 1) for name in EVERYWHERE},
-        **{f"utimens {name}": lambda path=mount.at(name): os.utime(path, (0, 0), follow_symlinks=False) for name in EVERYWHERE},
+        **{
+            f"chmod {name}": lambda path=mount.at(name): os.chmod(path, 0o777)
+            for name in EVERYWHERE
+        },
+        **{
+            f"chown {name}": lambda path=mount.at(name): os.lchown(path, 1, 1)
+            for name in EVERYWHERE
+        },
+        **{
+            f"utimens {name}": lambda path=mount.at(name): os.utime(
+                path, (0, 0), follow_symlinks=False
+            )
+            for name in EVERYWHERE
+        },
         "setxattr": lambda: os.setxattr(file, "user.x", b"y"),
         "setxattr of what is there": lambda: os.setxattr(file, "user.h5fs.shape", b"y"),
         "removexattr": lambda: os.removexattr(file, "user.h5fs.shape"),
@@ -61,7 +76,8 @@ def by_path(mount):
 
 
 def by_descriptor(descriptor, plain):
-    """What a descriptor that was opened to read refuses, and how. `plain`: one of an ordinary file."""
+    """What a descriptor that was opened to read refuses, and how. `plain`: one of an ordinary
+    file."""
     return {
         "write": (lambda: os.write(descriptor, b"x"), errno.EBADF),
         "pwrite": (lambda: os.pwrite(descriptor, b"x", 0), errno.EBADF),
@@ -79,7 +95,11 @@ def by_descriptor(descriptor, plain):
 
 def digest(path):
     with open(path, "rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest(), os.stat(path).st_mtime_ns, os.stat(path).st_ctime_ns
+        return (
+            hashlib.file_digest(f, "sha256").hexdigest(),
+            os.stat(path).st_mtime_ns,
+            os.stat(path).st_ctime_ns,
+        )
 
 
 def refusals(h5fs, seconds, least):
@@ -93,10 +113,16 @@ def refusals(h5fs, seconds, least):
         calls, others = by_path(mount), by_descriptor(descriptor, plain)
         for done in mounted.rounds(seconds, least):
             for name, call in calls.items():
-                assert code_of(call) == errno.EROFS, f"{name}: {errno.errorcode.get(code_of(call), 'allowed')}"
+                assert code_of(call) == errno.EROFS, (
+                    f"{name}: {errno.errorcode.get(code_of(call), 'allowed')}"
+                )
             for name, (call, wanted) in others.items():
-                assert code_of(call) == wanted, f"{name}: {errno.errorcode.get(code_of(call), 'allowed')}"
-        mounted.say(f"{len(calls)} calls by path, each EROFS, and {len(others)} by descriptor, {done + 1} times")
+                assert code_of(call) == wanted, (
+                    f"{name}: {errno.errorcode.get(code_of(call), 'allowed')}"
+                )
+        mounted.say(
+            f"{len(calls)} calls by path, each EROFS, and {len(others)} by descriptor, {done + 1} times"
+        )
         os.close(descriptor)
         assert sorted(os.listdir(mount.path)) == listing
         for name, content in contents.items():

@@ -1,4 +1,5 @@
 """The file that the soak reads, and what h5py reads of each of its datasets."""
+
 import os
 
 import h5py
@@ -13,10 +14,30 @@ def write(directory="."):
     slow = np.cumsum(random.integers(-3, 4, 4 << 20)).astype("<i4")
     with h5py.File(path, "w", libver="latest") as f:
         f["contiguous"] = noise
-        f.create_dataset("chunked", data=noise[: 24 << 20].view("<u8").reshape(3, -1, 1024), chunks=(1, 100, 300))
-        f.create_dataset("deflate", data=slow.reshape(2048, -1), chunks=(130, 500), compression="gzip", shuffle=True)
-        f.create_dataset("lzf", data=slow[: 1 << 20].astype(">f8"), chunks=(65_000,), compression="lzf", fletcher32=True)
-        f.create_dataset("growing", data=slow[: 1 << 20].reshape(64, -1), chunks=(5, 700), maxshape=(None, None), compression="gzip")
+        f.create_dataset(
+            "chunked", data=noise[: 24 << 20].view("<u8").reshape(3, -1, 1024), chunks=(1, 100, 300)
+        )
+        f.create_dataset(
+            "deflate",
+            data=slow.reshape(2048, -1),
+            chunks=(130, 500),
+            compression="gzip",
+            shuffle=True,
+        )
+        f.create_dataset(
+            "lzf",
+            data=slow[: 1 << 20].astype(">f8"),
+            chunks=(65_000,),
+            compression="lzf",
+            fletcher32=True,
+        )
+        f.create_dataset(
+            "growing",
+            data=slow[: 1 << 20].reshape(64, -1),
+            chunks=(5, 700),
+            maxshape=(None, None),
+            compression="gzip",
+        )
         f.create_dataset("many_chunks", data=noise[: 1 << 20], chunks=(97,))
         sparse = f.create_dataset("sparse", (1 << 22,), "<i8", chunks=(5000,), fillvalue=7)
         for start in (3, 600_000, 2_222_222):
@@ -33,7 +54,9 @@ def write(directory="."):
             if not isinstance(item, h5py.Dataset) or name == "link":
                 continue
             content = item[...]
-            contents[name] = b"".join(w + b"\n" for w in content) if name == "strings" else content.tobytes()
+            contents[name] = (
+                b"".join(w + b"\n" for w in content) if name == "strings" else content.tobytes()
+            )
     return path, contents
 
 

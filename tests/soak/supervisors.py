@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""supervisors.py H5FS SECONDS [LEAST]: two mounts at one place, supervisors killed while they start, a worker that is stopped."""
+"""supervisors.py H5FS SECONDS [LEAST]: two mounts at one place, supervisors killed while they
+start, a worker that is stopped."""
+
 import collections
 import os
 import random
@@ -11,7 +13,9 @@ import h5py
 
 import mounted
 
-UNANSWERED = 60 + 10  # seconds until a mount that does not answer is ended, and between two looks at it
+UNANSWERED = (
+    60 + 10
+)  # seconds until a mount that does not answer is ended, and between two looks at it
 
 
 def start(h5fs, mount):
@@ -19,7 +23,9 @@ def start(h5fs, mount):
 
 
 def must_be_gone(mount, what, seconds=10):
-    gone = mounted.wait_until(lambda: not mounted.is_mounted(mount.path) and not mounted.processes(mount.path), seconds)
+    gone = mounted.wait_until(
+        lambda: not mounted.is_mounted(mount.path) and not mounted.processes(mount.path), seconds
+    )
     assert gone, f"left behind after {what}: {mounted.processes(mount.path)}"
 
 
@@ -40,7 +46,9 @@ def two_at_once(h5fs, mount):
 
 def killed_while_it_starts(h5fs, mount):
     launcher = start(h5fs, mount)
-    supervisors = lambda: [pid for pid, title in mounted.processes(mount.path) if "supervisor" in title]
+    supervisors = lambda: [
+        pid for pid, title in mounted.processes(mount.path) if "supervisor" in title
+    ]
     mounted.wait_until(supervisors, 10)
     time.sleep(random.random() * 0.05)
     for pid in supervisors():
@@ -50,7 +58,9 @@ def killed_while_it_starts(h5fs, mount):
         must_be_gone(mount, "a failure")
         return "supervisor killed: failed, and not mounted"
     must_be_served(mount, "success")
-    assert mounted.wait_until(lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 10), "fusermount3 -u"
+    assert mounted.wait_until(
+        lambda: not subprocess.run(["fusermount3", "-u", mount.path]).returncode, 10
+    ), "fusermount3 -u"
     must_be_gone(mount, "fusermount3 -u")
     return "supervisor killed: succeeded, and served"
 
