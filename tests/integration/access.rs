@@ -14,7 +14,8 @@ const STRANGER: u32 = 65_534;
 /// A user whom access control lists name.
 const NAMED: u32 = 1234;
 
-/// A file with `good`, the dataset `x` in the raw file `raw`, and external links called as the files that they lead to.
+/// A file with `good`, the dataset `x` in the raw file `raw`, and external links called as the
+/// files that they lead to.
 fn linked(links: &[&str]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");
@@ -181,7 +182,8 @@ fn who_is_kept_out_by_the_umask_need_not_read_the_neighbours() {
     denied(&cat_as(STRANGER, &mount.at("x")));
 }
 
-/// A path that was kept from an earlier mount leads where it did, though nobody has looked at the link in this one.
+/// A path that was kept from an earlier mount leads where it did, though nobody has looked at the
+/// link in this one.
 #[test]
 fn a_path_through_a_link_is_found_again() {
     let files: &[(&str, &[&str])] = &[
@@ -336,7 +338,8 @@ fn lists_of_neighbours_and_their_directories_count() {
 
 // ------------------------------------------------------------------ what cannot be opened
 
-/// A link to a file that is there leads to its place, where the reason is told; only what is not there dangles.
+/// A link to a file that is there leads to its place, where the reason is told; only what is not
+/// there dangles.
 #[test]
 fn a_link_to_what_cannot_be_opened_does_not_dangle() {
     if may_not_test() {

@@ -253,8 +253,8 @@ fn options_of_its_own() {
     assert_eq!(fs::read(mount.at("contiguous")).expect("read").len(), 400);
 }
 
-/// A log that is a named pipe: without a reader the mount is refused, and a reader that reads nothing
-/// holds nobody up.
+/// A log that is a named pipe: without a reader the mount is refused, and a reader that reads
+/// nothing holds nobody up.
 #[test]
 fn a_log_that_is_a_named_pipe() {
     let directory = tempfile::tempdir().expect("temporary directory");

@@ -1,5 +1,5 @@
-//! The corpus of real files, where there is one: `$H5FS_CORPUS`, by default `../shared/corpus` beside
-//! this crate, with its conformance script in `../tools` of that directory.
+//! The corpus of real files, where there is one: `$H5FS_CORPUS`, by default `../shared/corpus`
+//! beside this crate, with its conformance script in `../tools` of that directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

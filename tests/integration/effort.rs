@@ -1,5 +1,5 @@
-//! A request that had no effort left: what it was refused is a matter of that request alone, and the next one finds all that
-//! the file has.
+//! A request that had no effort left: what it was refused is a matter of that request alone, and
+//! the next one finds all that the file has.
 
 use std::fmt::Write;
 use std::ops::ControlFlow;

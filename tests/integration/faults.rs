@@ -1,5 +1,5 @@
-//! A disk that fails once: what is read meanwhile is right or an error, and once the disk is well again
-//! everything is read as if nothing had been.
+//! A disk that fails once: what is read meanwhile is right or an error, and once the disk is well
+//! again everything is read as if nothing had been.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -101,7 +101,8 @@ fn mounted(disk: &Arc<Disk>, path: &Path) -> Result<Filesystem> {
     Ok(Filesystem::new(container, origin, &options))
 }
 
-/// What is at each path: a file's or link's content, nothing for a directory; or why it cannot be had.
+/// What is at each path: a file's or link's content, nothing for a directory; or why it cannot be
+/// had.
 type Contents = BTreeMap<Vec<u8>, Result<Vec<u8>>>;
 
 /// The trees of views that are walked at each fault.
@@ -271,8 +272,8 @@ fn fails_at(path: &Path, faults: u64, outage: u64) {
     );
 }
 
-/// The files of the mount, each asked for alone on a disk that fails at every so many reads, as programs do that look at
-/// what they open: all of the content, or an error.
+/// The files of the mount, each asked for alone on a disk that fails at every so many reads, as
+/// programs do that look at what they open: all of the content, or an error.
 fn fails_now_and_then(path: &Path) {
     let disk = Disk::with(path, 1);
     let views = [&VIEWS[..], &MORE_VIEWS].concat();
@@ -349,7 +350,8 @@ fn extended(tree: &Filesystem, whole: &Contents) -> BTreeMap<(Vec<u8>, Vec<u8>),
     found
 }
 
-/// What `cat` prints of a file, which opens it and then asks how long it is; nothing for what is none.
+/// What `cat` prints of a file, which opens it and then asks how long it is; nothing for what is
+/// none.
 fn alone(tree: &Filesystem, name: &[u8]) -> Result<Option<Vec<u8>>> {
     let found = tree.resolve_link(name)?;
     match found.attributes.kind {
@@ -390,7 +392,8 @@ fn of_asdf_and_of_chunks() {
     }
 }
 
-/// An ASDF file of blocks that lie apart, of which the last reaches to the file's end, and of arrays over them.
+/// An ASDF file of blocks that lie apart, of which the last reaches to the file's end, and of
+/// arrays over them.
 fn of_blocks() -> Vec<u8> {
     const BYTES: u64 = 70_000;
     let mut file =
@@ -419,11 +422,13 @@ fn of_asdf_blocks() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let path = directory.path().join("blocks.asdf");
     fs::write(&path, of_blocks()).expect("write");
-    // A block's header is asked for again and again: by the listing, the lookup, and each of them twice.
+    // A block's header is asked for again and again: by the listing, the lookup, and each of them
+    // twice.
     fails_at(&path, 3 * FAULTS, 2 * OUTAGE);
 }
 
-/// Names of an old group in nodes that are not the next ones that are read: what was passed over is told at the end.
+/// Names of an old group in nodes that are not the next ones that are read: what was passed over is
+/// told at the end.
 #[test]
 fn of_the_nodes_of_an_old_group() {
     const NAMES: u64 = 16;

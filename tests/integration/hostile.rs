@@ -1,6 +1,7 @@
-//! Files that nobody's library would write: each is put together here, structure by structure, and what
-//! is asked of it is what is asked of every file. Only a damaged superblock or root may refuse the mount;
-//! any other fault stays with its object, siblings stay readable, and no request costs more than its share.
+//! Files that nobody's library would write: each is put together here, structure by structure, and
+//! what is asked of it is what is asked of every file. Only a damaged superblock or root may refuse
+//! the mount; any other fault stays with its object, siblings stay readable, and no request costs
+//! more than its share.
 
 pub(crate) mod asdf;
 mod asdf_memory;

@@ -1,6 +1,6 @@
 //! The floors of the house: a file imports only from floors below its own, no format knows another,
-//! and no two files of a floor know each other. The table is that of `src/lib.rs`. Nor does a file keep
-//! in a static what can change.
+//! and no two files of a floor know each other. The table is that of `src/lib.rs`. Nor does a file
+//! keep in a static what can change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,8 +30,8 @@ const SEPARATE: &[(&str, &str)] = &[("hdf5", "asdf"), ("asdf", "hdf5")];
 /// Files that may import one another, each group with the reason. This list may only shrink.
 const CYCLES: &[(&[&str], &str)] = &[];
 
-/// Statics beside tables, thread-local ones included, each with the reason. What a request or a mount
-/// has is passed down to what needs it. This list may only shrink.
+/// Statics beside tables, thread-local ones included, each with the reason. What a request or a
+/// mount has is passed down to what needs it. This list may only shrink.
 const STATICS: &[(&str, &str)] = &[
     (
         "filter::deflate::DECOMPRESSOR",
@@ -192,8 +192,8 @@ fn no_import_goes_up() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Which file imports which others. An item that a module re-exports is of the file that holds it; a
-/// re-export itself is no import.
+/// Which file imports which others. An item that a module re-exports is of the file that holds it;
+/// a re-export itself is no import.
 fn imports(sources: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut re_exports: BTreeMap<String, String> = BTreeMap::new();
     for (file, code) in sources {

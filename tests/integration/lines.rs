@@ -1,5 +1,5 @@
-//! Variable-length content at size: sizes are exact, any place is reached at once, and memory stays bounded
-//! whatever the elements point to.
+//! Variable-length content at size: sizes are exact, any place is reached at once, and memory stays
+//! bounded whatever the elements point to.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};

@@ -57,7 +57,8 @@ fn can_trace() -> bool {
     can
 }
 
-/// Mounts under strace with these options, reads all that is there, and gives back what strace wrote.
+/// Mounts under strace with these options, reads all that is there, and gives back what strace
+/// wrote.
 fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) -> String {
     let mount = Mount::prepare();
     let log = mount.path.with_file_name("strace");
@@ -153,8 +154,8 @@ fn allowed(top: &Path, policy: &str) -> BTreeSet<PathBuf> {
     allowed
 }
 
-/// Those of `opened` that are neither allowed nor the source itself, a log or a directory. Memory is a regular
-/// file to the system, of no bytes.
+/// Those of `opened` that are neither allowed nor the source itself, a log or a directory. Memory
+/// is a regular file to the system, of no bytes.
 fn surplus(
     opened: &BTreeSet<PathBuf>,
     allowed: &BTreeSet<PathBuf>,
@@ -230,7 +231,8 @@ fn members_of_a_file_are_opened_as_the_policy_allows() {
     }
 }
 
-/// Runs a command that needs no mount under strace, and gives back what strace wrote and the command said.
+/// Runs a command that needs no mount under strace, and gives back what strace wrote and the
+/// command said.
 fn trace_command(arguments: &[&str], source: &Path) -> (String, Finished) {
     let log = tempfile::NamedTempFile::new().expect("temporary file");
     let mut command = Command::new("strace");
@@ -448,7 +450,8 @@ impl Drop for Overlay {
     }
 }
 
-/// Ends a connection of the FUSE device by force if the test hangs: whoever waits for it could not even be killed.
+/// Ends a connection of the FUSE device by force if the test hangs: whoever waits for it could not
+/// even be killed.
 struct AbortsLater(#[expect(dead_code, reason = "its end is the signal")] Sender<()>);
 
 impl AbortsLater {

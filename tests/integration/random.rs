@@ -1,4 +1,5 @@
-//! Files that h5py writes at random, mounted one after the other and compared with h5py byte by byte.
+//! Files that h5py writes at random, mounted one after the other and compared with h5py byte by
+//! byte.
 //!
 //! Every run takes the same files, so that it fails only for what changed; `H5FS_RANDOM_SEED` and
 //! `H5FS_RANDOM_COUNT` take others, as `scripts/random` does.

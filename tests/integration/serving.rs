@@ -1,5 +1,5 @@
-//! What programs ask of a filesystem: directories that can be sought, holes, copies, errors in their
-//! place.
+//! What programs ask of a filesystem: directories that can be sought, holes, copies, errors in
+//! their place.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -142,8 +142,8 @@ fn holes_are_where_zeros_are() {
     }
 }
 
-/// Copies a whole mount in several ways; every copy must hold what the mount holds, and the mount what
-/// h5py reads.
+/// Copies a whole mount in several ways; every copy must hold what the mount holds, and the mount
+/// what h5py reads.
 #[test]
 fn sparse_copies_are_right() {
     for bound in ["earliest", "latest"] {
@@ -305,8 +305,8 @@ fn damaged(pattern: &[u8], nth: usize, offset: usize) -> (Mount, PathBuf, tempfi
     (mount, path, directory)
 }
 
-/// Bytes of a chunk of each of the three datasets. The kernel reads ahead in aligned pieces up to this
-/// size, and a piece with damage in it fails as a whole.
+/// Bytes of a chunk of each of the three datasets. The kernel reads ahead in aligned pieces up to
+/// this size, and a piece with damage in it fails as a whole.
 const CHUNK: usize = 1 << 20;
 
 /// Values 262144 to 262147, as they begin the second chunk.

@@ -46,7 +46,8 @@ fn killing_the_worker_unmounts() {
     }
 }
 
-/// The cage lets nobody unmount, and a mount that is served is better than one that answers ENOTCONN.
+/// The cage lets nobody unmount, and a mount that is served is better than one that answers
+/// ENOTCONN.
 #[test]
 fn without_its_supervisor_the_worker_serves_until_the_unmount() {
     let source = fixture("tiny.latest.h5");

@@ -1,4 +1,5 @@
-//! Short runs of the parts of the soak, each of which `scripts/soak` runs for as long as it is asked to.
+//! Short runs of the parts of the soak, each of which `scripts/soak` runs for as long as it is
+//! asked to.
 
 use std::path::Path;
 use std::process::Command;

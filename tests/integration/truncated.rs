@@ -1,5 +1,5 @@
-//! A small file cut at every 512 bytes: it mounts or is refused with one line, a walk of it ends, and
-//! what can be read is what the whole file holds.
+//! A small file cut at every 512 bytes: it mounts or is refused with one line, a walk of it ends,
+//! and what can be read is what the whole file holds.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! What stands beneath `.h5fs`, and parts of datasets by selector, compared with what h5py and NumPy make of
-//! the same file.
+//! What stands beneath `.h5fs`, and parts of datasets by selector, compared with what h5py and
+//! NumPy make of the same file.
 
 use std::path::{Path, PathBuf};
 

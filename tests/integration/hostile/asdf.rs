@@ -91,7 +91,8 @@ fn a_file_as_it_should_be() {
     assert_eq!(tree.content("bad"), Ok(b"abc".to_vec()));
 }
 
-/// Nine levels of nine aliases each are 10^9 nodes when they are copied. Here each is a symbolic link.
+/// Nine levels of nine aliases each are 10^9 nodes when they are copied. Here each is a symbolic
+/// link.
 #[test]
 fn alias_bombs() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
@@ -345,7 +346,8 @@ fn block_headers_that_lie() {
     bad_alone_is_bad(beside(&ndarray("1", "[4]", ""), &[b"garbage".to_vec()]));
 }
 
-/// A chain of small blocks without content, as long as the file can hold, and an index that lies about it.
+/// A chain of small blocks without content, as long as the file can hold, and an index that lies
+/// about it.
 #[test]
 fn a_chain_of_empty_blocks() {
     let empty = Block::plain(0).bytes(b"");
@@ -475,8 +477,8 @@ fn a_damaged_chunk_is_lost_alone() {
     }
 }
 
-/// Few bytes name one chunk as often as a list may be long: one that covers every other element, one whose elements
-/// stand in the tree, one that is found at the end of a long reference.
+/// Few bytes name one chunk as often as a list may be long: one that covers every other element,
+/// one whose elements stand in the tree, one that is found at the end of a long reference.
 #[test]
 fn one_chunk_again_and_again() {
     let column = ndarray("1", "[500, 1]", "");
@@ -618,7 +620,8 @@ fn datatypes_that_cannot_be() {
     bad_alone_is_bad(beside(array, &[Block::plain(16).bytes(&[7; 16])]));
 }
 
-/// An array over a block says its byteorder and shape; only for its datatype, the reference library has a default.
+/// An array over a block says its byteorder and shape; only for its datatype, the reference library
+/// has a default.
 #[test]
 fn arrays_that_do_not_say_what_they_are() {
     let words = ["byteorder: little", "shape: [2]", "datatype: uint8"];

@@ -162,7 +162,8 @@ fn long_blocks_of_a_bzip2_stream() {
         assert!(content.len() == LENGTH && content.iter().all(|&byte| byte == 0));
     }
     let (worker, _) = mount.worker_and_supervisor(&source);
-    // A decoder has 4 MiB, and makes two pieces of one; what is kept for a stream has 16 MiB at most.
+    // A decoder has 4 MiB, and makes two pieces of one; what is kept for a stream has 16 MiB at
+    // most.
     let most = PROMISED + (16 << 20) + THREADS * (6 << 20);
     assert!(worker.peak() <= most, "{} bytes", worker.peak());
 }

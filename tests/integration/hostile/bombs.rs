@@ -1,5 +1,5 @@
-//! Chunks that decode to much more than the file holds, by every codec that can; what each costs the mounted program. And
-//! pages of two states of one file.
+//! Chunks that decode to much more than the file holds, by every codec that can; what each costs
+//! the mounted program. And pages of two states of one file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -27,7 +27,8 @@ fn is_eio<T>(read: std::io::Result<T>) -> bool {
     read.err().and_then(|error| error.raw_os_error()) == Some(nix::errno::Errno::EIO as i32)
 }
 
-/// Seventeen chunks that say 4 KiB and hold 16 MiB. Whoever decodes them all, four at a time, has 64 MiB of them.
+/// Seventeen chunks that say 4 KiB and hold 16 MiB. Whoever decodes them all, four at a time, has
+/// 64 MiB of them.
 #[test]
 fn chunks_that_hold_more_than_they_say() {
     let source = made().join("bombs.h5");
@@ -90,8 +91,8 @@ fn contents(tree: &Tree, names: &[Vec<u8>]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     files.collect()
 }
 
-/// A file with one page of another of its states, wherever the page is: what has a checksum is that of one state or of the
-/// other, or an error; and a walk ends.
+/// A file with one page of another of its states, wherever the page is: what has a checksum is that
+/// of one state or of the other, or an error; and a walk ends.
 #[test]
 fn one_page_of_another_state() {
     const PAGE: usize = 4096;

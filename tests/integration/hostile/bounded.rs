@@ -103,8 +103,8 @@ fn a_chunk_of_three_gibibytes() {
     bad_alone_is_bad(file.beside_good(bad));
 }
 
-/// A group of many names, each of an object of its own: listed, sought, and asked for the path of an object that says to
-/// have two names.
+/// A group of many names, each of an object of its own: listed, sought, and asked for the path of
+/// an object that says to have two names.
 #[test]
 fn two_hundred_thousand_names() {
     const NAMES: u64 = 200_000;
@@ -191,7 +191,8 @@ fn groups_a_hundred_thousand_deep() {
     soon(|| tree.0.getxattr(bottom.ino, b"user.h5fs.path")).ok();
 }
 
-/// The superblock may stand at any doubling of 512: all of them are looked at, in a file of a terabyte too.
+/// The superblock may stand at any doubling of 512: all of them are looked at, in a file of a
+/// terabyte too.
 #[test]
 fn a_superblock_far_into_a_terabyte() {
     let mut inner = Hdf5::new();

@@ -1,4 +1,5 @@
-//! Files that are cut off, at every byte: refused, or what is there is right and what is not is an error.
+//! Files that are cut off, at every byte: refused, or what is there is right and what is not is an
+//! error.
 
 use nix::errno::Errno;
 
@@ -6,8 +7,8 @@ use super::hdf5::*;
 use super::tree::*;
 use super::values::heap_of;
 
-/// A file whose root is the first that it holds, and where that ends; the paths of all else, in the order in which the
-/// parts stand, with their content.
+/// A file whose root is the first that it holds, and where that ends; the paths of all else, in the
+/// order in which the parts stand, with their content.
 struct Whole {
     bytes: Vec<u8>,
     end_of_root: usize,
@@ -100,7 +101,8 @@ fn put_sequence(file: &mut Hdf5) -> u64 {
     file.put(&dataset(&[1], &sequence_type(), contiguous(data, 16), &[]))
 }
 
-/// Whether this is what there is at `path`; if not, it is an error. A group that cannot be read is no directory.
+/// Whether this is what there is at `path`; if not, it is an error. A group that cannot be read is
+/// no directory.
 #[track_caller]
 fn is_read(tree: &Tree, path: &str, content: &[u8]) -> bool {
     match tree.content(path) {

@@ -171,7 +171,8 @@ fn extents_that_are_not_those_of_their_data() {
     }
 }
 
-/// Blocks of pointers are read at once: of elements as large as a type can say, none would be in any memory.
+/// Blocks of pointers are read at once: of elements as large as a type can say, none would be in
+/// any memory.
 #[test]
 fn pointers_of_four_gibibytes() {
     let elements = contiguous(UNDEFINED, 0);
@@ -280,7 +281,8 @@ fn chunk_trees_that_lie() {
     }
 }
 
-/// A chunk, or data, where something else stands: an error over the superblock, elsewhere what stands there.
+/// A chunk, or data, where something else stands: an error over the superblock, elsewhere what
+/// stands there.
 #[test]
 fn chunks_and_data_that_overlap_headers() {
     let own = Hdf5::new().next();
@@ -358,7 +360,8 @@ fn chunks_that_have_lost_their_filters() {
     }
 }
 
-/// A damaged key between others hides its chunk, or leads past others: what cannot be found then is not taken for unwritten.
+/// A damaged key between others hides its chunk, or leads past others: what cannot be found then is
+/// not taken for unwritten.
 #[test]
 fn keys_of_chunks_out_of_order() {
     for damaged in 0..4 {
@@ -487,8 +490,9 @@ fn new_trees_of_chunks_that_lie() {
     });
 }
 
-/// A dataset of four chunks of 16 bytes, number `n` of which is of bytes `n + 1`, in a new tree: its leaves by the numbers of
-/// the chunks that they have, and the chunks that the root has between them if there are several.
+/// A dataset of four chunks of 16 bytes, number `n` of which is of bytes `n + 1`, in a new tree:
+/// its leaves by the numbers of the chunks that they have, and the chunks that the root has between
+/// them if there are several.
 fn in_new_tree(leaves: &[&[u64]], between: &[u64]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let chunks = [1, 2, 3, 4].map(|byte| file.put(&[byte; 16]));
@@ -523,8 +527,8 @@ fn in_new_tree(leaves: &[&[u64]], between: &[u64]) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// Records out of order lead past chunks that are there, and of a chunk that is there twice one is wrong: what is read is right
-/// or an error.
+/// Records out of order lead past chunks that are there, and of a chunk that is there twice one is
+/// wrong: what is read is right or an error.
 #[test]
 fn records_of_chunks_out_of_order() {
     let read = |bytes: Vec<u8>| {
@@ -594,7 +598,8 @@ fn fill_values_that_cannot_be() {
     assert_eq!(tree.content("bad"), Ok(vec![0; 8]));
 }
 
-/// What was never stored is made of the fill value each time: it is no chunk to decode, nor one to keep.
+/// What was never stored is made of the fill value each time: it is no chunk to decode, nor one to
+/// keep.
 #[test]
 fn chunks_that_are_not_there_are_not_cached() {
     for (fill, pipeline) in [(0, vec![]), (7, vec![]), (0, vec![filters(&[(1, &[6])])])] {
@@ -664,7 +669,8 @@ fn a_dataset_of_an_exabyte() {
     }
 }
 
-/// The whole file, with a dataset of 64 bytes whose raw file is called so, and of which these are the bytes.
+/// The whole file, with a dataset of 64 bytes whose raw file is called so, and of which these are
+/// the bytes.
 fn in_raw_file(name: &[u8], offset: u64, size: u64) -> Vec<u8> {
     let mut file = Hdf5::new();
     let data = file.put(&[&[0; 8][..], name, &[0; 8]].concat());
@@ -681,7 +687,8 @@ fn in_raw_file(name: &[u8], offset: u64, size: u64) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// The raw files of a dataset that a stranger wrote: none is opened from a file in memory, and each is an error.
+/// The raw files of a dataset that a stranger wrote: none is opened from a file in memory, and each
+/// is an error.
 #[test]
 fn raw_files_anywhere() {
     for name in [

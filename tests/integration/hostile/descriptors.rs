@@ -11,7 +11,8 @@ use crate::harness::{H5FS, MOUNT_LIMIT, Mount, run};
 /// As many as are kept open of each kind, and a few.
 const FEW: usize = 600;
 
-/// Puts a virtual dataset of so many parts of `length` bytes, each the whole of the dataset `path` in the file that `name` calls so.
+/// Puts a virtual dataset of so many parts of `length` bytes, each the whole of the dataset `path`
+/// in the file that `name` calls so.
 fn put_parts(
     file: &mut Hdf5,
     parts: u64,
@@ -35,7 +36,8 @@ fn open_files(mount: &Mount, source: &Path) -> usize {
     open.count()
 }
 
-/// Virtual datasets of parts that are virtual datasets in turn, each part in a file that has many names.
+/// Virtual datasets of parts that are virtual datasets in turn, each part in a file that has many
+/// names.
 #[test]
 fn virtual_sources_within_virtual_sources() {
     const PARTS: u64 = 50;
@@ -81,7 +83,8 @@ fn virtual_sources_within_virtual_sources() {
     }
 }
 
-/// Raw files, and sources of a virtual dataset, where the user may have fewer files open than there are.
+/// Raw files, and sources of a virtual dataset, where the user may have fewer files open than there
+/// are.
 #[test]
 fn more_files_than_the_user_may_have_open() {
     const FILES: u64 = 100;

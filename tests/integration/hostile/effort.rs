@@ -7,7 +7,8 @@ use super::values::{attribute_record, with_dense_attributes};
 /// As large as a block of a heap may be.
 const BLOCK: u64 = 16 << 20;
 
-/// The IDs of an object of sixty bytes in each of these blocks in turn, by their numbers in the heap.
+/// The IDs of an object of sixty bytes in each of these blocks in turn, by their numbers in the
+/// heap.
 fn ids(blocks: &[u64], within: impl Fn(u64) -> u64) -> impl Iterator<Item = Vec<u8>> {
     let ids: Vec<Vec<u8>> = blocks
         .iter()
@@ -54,8 +55,8 @@ fn a_damaged_block_of_sixteen_mebibytes() {
     costs_little(with_dense_attributes(file, heap, records));
 }
 
-/// Blocks that are sound, and more than are kept, so that each object in turn has its block fetched again. They lie over each
-/// other.
+/// Blocks that are sound, and more than are kept, so that each object in turn has its block fetched
+/// again. They lie over each other.
 #[test]
 fn four_blocks_of_sixteen_mebibytes_in_turn() {
     const APART: u64 = 64;
@@ -98,8 +99,8 @@ fn four_blocks_of_sixteen_mebibytes_in_turn() {
     costs_little(with_dense_attributes(file, heap, records));
 }
 
-/// Objects with two names each, as they say, so that their own paths are sought; and the header of each goes on in the same
-/// fifteen mebibytes.
+/// Objects with two names each, as they say, so that their own paths are sought; and the header of
+/// each goes on in the same fifteen mebibytes.
 #[test]
 fn sixty_thousand_headers_of_fifteen_mebibytes() {
     let count = 60_000;

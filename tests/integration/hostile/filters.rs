@@ -103,7 +103,8 @@ fn coders_that_get_nonsense() {
     }
 }
 
-/// Parameters and lengths that a coder accepts for 64 bytes: it gets to the code, and the code ends.
+/// Parameters and lengths that a coder accepts for 64 bytes: it gets to the code, and the code
+/// ends.
 #[test]
 fn coders_that_get_as_far_as_the_code() {
     let scale = |kind, factor, class, size| {
@@ -133,7 +134,8 @@ fn coders_that_get_as_far_as_the_code() {
     }
 }
 
-/// Bits that are more than an element has, blocks of no samples and the like: no code is read by them.
+/// Bits that are more than an element has, blocks of no samples and the like: no code is read by
+/// them.
 #[test]
 fn parameters_of_coders_that_cannot_be() {
     let stored = [&64_u32.to_le_bytes()[..], &[0; 200]].concat();
@@ -187,7 +189,8 @@ fn parameters_of_coders_that_cannot_be() {
     bad_chunk(&[(6, &[2, 0, 16, 0, 4, 0, 0])], &stored);
 }
 
-/// Elements that are larger than the chunk cannot be shuffled: the library leaves such chunks as they are.
+/// Elements that are larger than the chunk cannot be shuffled: the library leaves such chunks as
+/// they are.
 #[test]
 fn shuffles_and_sums_that_do_not_fit() {
     bad_chunk(&[(2, &[0])], &[7; 64]);

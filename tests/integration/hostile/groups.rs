@@ -78,7 +78,8 @@ fn trees_that_claim_more_than_they_hold() {
     }
 }
 
-/// The second key is before the first. A search cannot be believed, and what is listed can be sought.
+/// The second key is before the first. A search cannot be believed, and what is listed can be
+/// sought.
 #[test]
 fn trees_whose_keys_are_out_of_order() {
     let mut old = old();
@@ -95,7 +96,8 @@ fn trees_whose_keys_are_out_of_order() {
     }
 }
 
-/// The keys are in order, but one of the names is under another's: a search would not find it, so it is not listed.
+/// The keys are in order, but one of the names is under another's: a search would not find it, so
+/// it is not listed.
 #[test]
 fn names_that_are_not_where_they_are_sought() {
     let symbols_of = |names: &[u64], old: &mut Old| {
@@ -213,7 +215,8 @@ fn entries_that_lie_are_alone_in_it() {
     }
 }
 
-/// What an entry caches of its object is never believed: it is the object's header that says what it is.
+/// What an entry caches of its object is never believed: it is the object's header that says what
+/// it is.
 #[test]
 fn entries_that_cache_what_is_not_so() {
     const SOFT_LINK: u32 = 2;
@@ -441,7 +444,8 @@ fn new_trees_that_lie() {
     }
 }
 
-/// A sound group, except that `spoil` changes its first block of this signature; the checksum is made right.
+/// A sound group, except that `spoil` changes its first block of this signature; the checksum is
+/// made right.
 fn dense_but(signature: &[u8; 4], sealed_bytes: usize, spoil: impl FnOnce(&mut [u8])) -> Vec<u8> {
     let mut bytes = dense(|_| {}, |_| {}, |_| {});
     let at = bytes.windows(4).position(|four| four == signature);
@@ -531,7 +535,8 @@ fn blocks_at_another_place_of_their_heap() {
     }
 }
 
-/// Links are on a heap or in the header: without heap or index it is not known which, and none would be listed.
+/// Links are on a heap or in the header: without heap or index it is not known which, and none
+/// would be listed.
 #[test]
 fn heaps_without_an_index_of_names() {
     let with_info = |flags: u8, heap: u64, index: u64| {
@@ -639,7 +644,8 @@ fn dense_filtered(
     file.beside_good(bad)
 }
 
-/// A filtered root block that decodes to more than a block is, or to as much as it says, all of it zeros.
+/// A filtered root block that decodes to more than a block is, or to as much as it says, all of it
+/// zeros.
 #[test]
 fn filtered_root_blocks_that_are_bombs() {
     const NOT_APPLIED: u32 = 1;

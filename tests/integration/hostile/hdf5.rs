@@ -1,7 +1,8 @@
-//! HDF5 files, written structure by structure, with sizes, counts and addresses as the test wants them.
+//! HDF5 files, written structure by structure, with sizes, counts and addresses as the test wants
+//! them.
 //!
-//! Addresses and lengths have eight bytes. A block is bytes; [`Hdf5`] puts blocks one after another and
-//! says where they came to stand. Checksums are right unless a test spoils them.
+//! Addresses and lengths have eight bytes. A block is bytes; [`Hdf5`] puts blocks one after another
+//! and says where they came to stand. Checksums are right unless a test spoils them.
 
 use h5fs::wire::checksum::lookup3;
 
@@ -36,7 +37,8 @@ pub(crate) struct Message(pub(crate) u8, pub(crate) u8, pub(crate) Vec<u8>);
 #[derive(Debug, Clone)]
 pub(crate) struct Hdf5(pub(crate) Vec<u8>);
 
-/// Where each file with a superblock of version 2 has the bytes `some`, for a dataset that needs no more.
+/// Where each file with a superblock of version 2 has the bytes `some`, for a dataset that needs no
+/// more.
 pub(crate) const SOME: u64 = 88;
 
 impl Hdf5 {
@@ -109,7 +111,8 @@ impl Hdf5 {
         self.put(&dataset(&[count], &byte_type(), layout, &[list]))
     }
 
-    /// The whole file: in its root the dataset `good`, which holds `goodness`, and the object at `bad` as `bad`.
+    /// The whole file: in its root the dataset `good`, which holds `goodness`, and the object at
+    /// `bad` as `bad`.
     pub(crate) fn beside_good(mut self, bad: u64) -> Vec<u8> {
         let good = self.put_bytes(b"goodness");
         let root = self.put_group(&[(b"bad", bad), (b"good", good)]);
@@ -124,8 +127,8 @@ pub(crate) fn with_bad(header: &[u8]) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// The whole file with a dataset `bad` of these messages, of which a dataspace, a datatype and a layout that are not
-/// among them are sound.
+/// The whole file with a dataset `bad` of these messages, of which a dataspace, a datatype and a
+/// layout that are not among them are sound.
 pub(crate) fn with_bad_dataset(messages: Vec<Message>) -> Vec<u8> {
     let mut file = Hdf5::new();
     let data = file.put(&[7; 64]);
@@ -298,8 +301,8 @@ pub(crate) fn chunk_node(level: u8, used: u16, keys_and_children: &[u64]) -> Vec
     node
 }
 
-/// A symbol table node, `symbols` being what it says that it holds: entries are the offset of the name, the
-/// object, and the kind of what is cached.
+/// A symbol table node, `symbols` being what it says that it holds: entries are the offset of the
+/// name, the object, and the kind of what is cached.
 pub(crate) fn symbols(symbols: u16, entries: &[(u64, u64, u32)]) -> Vec<u8> {
     let mut node = [&b"SNOD\x01\0"[..], &symbols.to_le_bytes()].concat();
     for (name, object, cached) in entries {
@@ -469,8 +472,8 @@ pub(crate) fn chunked(btree: u64, dims: &[u32]) -> Message {
     Message(kind::LAYOUT, 0, body)
 }
 
-/// Chunks of a layout message of version 4: `dims`, of four bytes each, end with the size of an element; `index` is the
-/// number of the index with its parameters.
+/// Chunks of a layout message of version 4: `dims`, of four bytes each, end with the size of an
+/// element; `index` is the number of the index with its parameters.
 pub(crate) fn chunked_4(flags: u8, dims: &[u32], index: &[u8], at: u64) -> Message {
     let rank = u8::try_from(dims.len()).expect("a rank");
     let mut body = vec![4, 2, flags, rank, 4];

@@ -24,7 +24,8 @@ fn old_headers_whose_sizes_do_not_fit() {
     bad_alone_is_bad(with_bad(&spoilt(8, &[16, 0, 0, 0])));
     bad_alone_is_bad(with_bad(&spoilt(18, &[0xff, 0xff]))); // size of the first message
     bad_alone_is_bad(with_bad(&spoilt(18, &[3, 0]))); // not a multiple of 8: what follows is no message
-    // The libraries do not hold a file to its number of messages either: writers have counted wrong.
+    // The libraries do not hold a file to its number of messages either: writers have counted
+    // wrong.
     for number in [0, 1, 4, u16::MAX] {
         let mut file = Hdf5::new();
         let miscounted = file.put(&spoilt(2, &number.to_le_bytes()));
@@ -247,7 +248,8 @@ fn shared_messages_that_lead_nowhere() {
     bad_alone_is_bad(file.beside_good(bad));
 }
 
-/// Of a type that is never shared: marked so, a message is neither taken from elsewhere nor for what it is without the mark.
+/// Of a type that is never shared: marked so, a message is neither taken from elsewhere nor for
+/// what it is without the mark.
 #[test]
 fn messages_of_types_that_are_never_shared() {
     let mut file = Hdf5::new();

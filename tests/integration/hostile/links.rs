@@ -140,7 +140,8 @@ fn external_links_out_of_the_directory() {
     }
 }
 
-/// Links of two files, each to the next one in the other file, the last to the first: nobody goes all the way.
+/// Links of two files, each to the next one in the other file, the last to the first: nobody goes
+/// all the way.
 #[test]
 fn external_links_without_end() {
     const LINKS: usize = 1000;

@@ -15,8 +15,8 @@ use super::values::{
 use crate::harness::{MOUNT_LIMIT, Mount, eventually, run};
 use h5fs::limits;
 
-/// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is built without
-/// optimization is itself larger.
+/// What the program may take with a cache of one mebibyte and no chunk being decoded; one that is
+/// built without optimization is itself larger.
 pub(super) const PROMISED: u64 = (1 + 64 + if cfg!(debug_assertions) { 7 } else { 0 }) << 20;
 
 pub(super) fn mounted(source: &Path) -> Mount {
@@ -30,7 +30,8 @@ pub(super) fn keeps_its_promise(mount: &Mount, source: &Path) {
     assert!(peak <= PROMISED, "{peak} bytes");
 }
 
-/// The root of a file is an old group of so many datasets, the names so long, and so far apart on the heap.
+/// The root of a file is an old group of so many datasets, the names so long, and so far apart on
+/// the heap.
 fn spread_names(count: u64, length: usize, apart: u64) -> Vec<u8> {
     let mut file = Hdf5::new();
     let two_links = Message(kind::REFERENCE_COUNT, 0, vec![0, 2, 0, 0, 0]);
@@ -56,7 +57,8 @@ fn spread_names(count: u64, length: usize, apart: u64) -> Vec<u8> {
     file.rooted(root)
 }
 
-/// A file that leads to so many others, each like `neighbour`, by the names `0`, `1`, …, and on to `rest`.
+/// A file that leads to so many others, each like `neighbour`, by the names `0`, `1`, …, and on to
+/// `rest`.
 fn with_neighbours(directory: &Path, neighbour: &[u8], count: usize, rest: &[&str]) -> PathBuf {
     let one = directory.join("one.h5");
     fs::write(&one, neighbour).expect("one.h5");
@@ -79,7 +81,8 @@ fn with_neighbours(directory: &Path, neighbour: &[u8], count: usize, rest: &[&st
     source
 }
 
-/// A file of a dataset `bytes`, of so many sequences of one byte, each in a collection of 2000 objects.
+/// A file of a dataset `bytes`, of so many sequences of one byte, each in a collection of 2000
+/// objects.
 fn many_collections(count: u64) -> Vec<u8> {
     const OBJECTS: u16 = 2000;
     let mut file = Hdf5::new();
@@ -110,8 +113,8 @@ fn the_metadata_of_all_neighbours_together_is_bounded() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Ten files of 6 MB of names, in each of which the path of an object with several names is sought, one of 10 MB of
-/// directories of collections, and more objects than are kept.
+/// Ten files of 6 MB of names, in each of which the path of an object with several names is sought,
+/// one of 10 MB of directories of collections, and more objects than are kept.
 #[test]
 fn what_is_kept_of_all_neighbours_together_is_bounded() {
     const FILES: usize = 10;
@@ -212,7 +215,8 @@ fn lists_of_long_names() {
     keeps_its_promise(&mount, &source);
 }
 
-/// A mount of a file with the dataset `set` of this layout; the directory that it is in, and its path.
+/// A mount of a file with the dataset `set` of this layout; the directory that it is in, and its
+/// path.
 fn mounted_set(
     mut file: Hdf5,
     dims: &[u64],
@@ -233,8 +237,8 @@ fn mounted_set(
     (mounted(&source), directory, source)
 }
 
-/// ASDF: one field with a long name as often as a list may be long, and a chunk at the end of a reference of two million
-/// names.
+/// ASDF: one field with a long name as often as a list may be long, and a chunk at the end of a
+/// reference of two million names.
 #[test]
 fn names_that_aliases_repeat() {
     let field = format!("&f {{name: {}, datatype: int8}}", "n".repeat(100_000));
@@ -281,7 +285,8 @@ fn blocks(corners: &[[u32; 4]]) -> Vec<u8> {
     numbers.flat_map(u32::to_le_bytes).collect()
 }
 
-/// Parts that are two columns each: a run of one element in every row, which makes a million of them in a part.
+/// Parts that are two columns each: a run of one element in every row, which makes a million of
+/// them in a part.
 #[test]
 fn virtual_parts_of_a_million_runs() {
     const ROWS: u32 = 1 << 19;
@@ -312,7 +317,8 @@ fn virtual_parts_of_one_block() {
     keeps_its_promise(&mount, &source);
 }
 
-/// All of the 65 536 parts of a virtual dataset say that they have the name of the first one, which is a megabyte long.
+/// All of the 65 536 parts of a virtual dataset say that they have the name of the first one, which
+/// is a megabyte long.
 #[test]
 fn a_long_name_that_all_parts_share() {
     const PARTS: u64 = 65_536;
@@ -385,8 +391,8 @@ fn large_virtual_datasets_that_are_described_at_the_same_time() {
     keeps_its_promise(&mount, &source);
 }
 
-/// Virtual datasets that take 16 MiB each while they are open, more than there is room for: those that are opened are read,
-/// and once one is closed another can be.
+/// Virtual datasets that take 16 MiB each while they are open, more than there is room for: those
+/// that are opened are read, and once one is closed another can be.
 pub(crate) fn many_large_virtual_datasets_that_are_open_at_once() {
     let (_directory, source) = large_sets(20);
     let names: Vec<[u8; 1]> = (b'a'..=b't').map(|name| [name]).collect();
@@ -575,8 +581,8 @@ fn array_of(source: &str) -> String {
     )
 }
 
-/// A file of 400 000 blocks of which arrays take the first, each by another way to the same file; and chunks of an array,
-/// which have to be looked at to know their extent.
+/// A file of 400 000 blocks of which arrays take the first, each by another way to the same file;
+/// and chunks of an array, which have to be looked at to know their extent.
 #[test]
 fn one_neighbour_of_many_names() {
     const BLOCKS: usize = 400_000;

@@ -38,8 +38,8 @@ fn a_thousand_mutants() {
     search(1000);
 }
 
-/// Looks at so many mutants, unless the environment asks for another number. They are looked at in a
-/// process of its own, whose memory can be measured, and which can be ended.
+/// Looks at so many mutants, unless the environment asks for another number. They are looked at in
+/// a process of its own, whose memory can be measured, and which can be ended.
 pub(crate) fn search(count: u64) {
     let count: u64 = setting("H5FS_MUTANTS").map_or(count, |n| n.parse().expect("a number"));
     let directory = setting("H5FS_MUTANTS_OF").map_or_else(|| fixtures().into(), PathBuf::from);

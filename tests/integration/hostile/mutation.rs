@@ -1,5 +1,5 @@
-//! Files with small faults: a few bytes of a good file changed, and the checksums made right again, so
-//! that the fault is met by what lies behind them.
+//! Files with small faults: a few bytes of a good file changed, and the checksums made right again,
+//! so that the fault is met by what lies behind them.
 
 use std::ops::Range;
 

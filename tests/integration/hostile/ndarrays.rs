@@ -1,5 +1,5 @@
-//! ASDF ndarrays that aliases make larger than their text: what describes them has its bounds, however often a node is
-//! met.
+//! ASDF ndarrays that aliases make larger than their text: what describes them has its bounds,
+//! however often a node is met.
 
 use super::asdf::file;
 use super::requests::{costs_little, many};
@@ -27,7 +27,8 @@ fn inline(more: &str) -> String {
     format!("!core/ndarray-1.1.0 {{{more}}}")
 }
 
-/// An array `bad`, which each request may take a second for, and which cannot be described, for the reason `why`.
+/// An array `bad`, which each request may take a second for, and which cannot be described, for the
+/// reason `why`.
 #[track_caller]
 fn too_much(anchors: &str, bad: &str, why: &str) {
     let tree = format!("{anchors}bad: {bad}\n");

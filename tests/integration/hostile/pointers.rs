@@ -1,4 +1,5 @@
-//! What one request costs where elements lead elsewhere: to one object, to many collections, to other datasets.
+//! What one request costs where elements lead elsewhere: to one object, to many collections, to
+//! other datasets.
 
 use h5fs::fs::{Kind, Opened};
 
@@ -72,7 +73,8 @@ fn is_read_for_little(bytes: Vec<u8>) {
     }
 }
 
-/// Elements that lead to collections of as many objects as there can be, each to another one than the element before.
+/// Elements that lead to collections of as many objects as there can be, each to another one than
+/// the element before.
 #[test]
 fn large_collections_by_turns() {
     const OBJECTS: u16 = u16::MAX;
@@ -88,7 +90,8 @@ fn large_collections_by_turns() {
     }
 }
 
-/// Each element leads to a collection of its own, which begins in an object of the one before and holds all that follow.
+/// Each element leads to a collection of its own, which begins in an object of the one before and
+/// holds all that follow.
 #[test]
 fn collections_within_each_other() {
     const COLLECTIONS: u16 = 10_000;
@@ -149,7 +152,8 @@ fn growing_with(file: &mut Hdf5, sources: &[String]) -> u64 {
     file.put(&dataset(&[1], &byte_type(), layout, &[]))
 }
 
-/// Parts that grow with a virtual dataset of so many parts that it is not kept: under one name, and each under another.
+/// Parts that grow with a virtual dataset of so many parts that it is not kept: under one name, and
+/// each under another.
 #[test]
 fn virtual_parts_that_grow_with_thousands() {
     let slashes = |i: usize| format!("{}large", "/".repeat(1 + i));

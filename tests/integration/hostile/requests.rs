@@ -2,9 +2,10 @@
 //! release build.
 //!
 //! Time on the clock would tell how busy the machine is, so the processor time of the thread that
-//! answers is measured. Test builds get smaller files and a wider limit: they check each calculation,
-//! and a neighbour on the same core makes processor time three times as long. A request that takes the
-//! square of a number in a file, or has no bound, takes minutes there as well.
+//! answers is measured. Test builds get smaller files and a wider limit: they check each
+//! calculation, and a neighbour on the same core makes processor time three times as long. A
+//! request that takes the square of a number in a file, or has no bound, takes minutes there as
+//! well.
 
 use std::time::Duration;
 
@@ -117,7 +118,8 @@ impl Timed {
         }
     }
 
-    /// The first names of a directory, which is then listed from far places, too, and with what `stat` tells.
+    /// The first names of a directory, which is then listed from far places, too, and with what
+    /// `stat` tells.
     #[track_caller]
     fn names(&mut self, ino: Ino, path: &str) -> Vec<Vec<u8>> {
         const IN_AN_ANSWER: usize = 50;
@@ -176,8 +178,8 @@ pub(crate) fn old_group_in_nodes(
     file.put(&old_group(btree, heap))
 }
 
-/// More links than the search for paths follows, each to an object of its own that says to have two; and one to an
-/// object that has something to show where they have not.
+/// More links than the search for paths follows, each to an object of its own that says to have
+/// two; and one to an object that has something to show where they have not.
 #[test]
 fn a_group_of_half_a_million_objects() {
     let count = many(550_000);
@@ -203,8 +205,9 @@ fn a_group_of_half_a_million_objects() {
     assert_eq!(timed.tree.names(".h5fs/offsets/bad"), Ok(vec![last]));
 }
 
-/// A group of a million entries, which are one node of sixty thousand under each of a thousand keys: their names are by
-/// turns the same text and all of it but its first byte, and all lead over the same path if they are soft links.
+/// A group of a million entries, which are one node of sixty thousand under each of a thousand
+/// keys: their names are by turns the same text and all of it but its first byte, and all lead over
+/// the same path if they are soft links.
 fn one_node_many_times(text: &[u8], cached: u32) -> Vec<u8> {
     let mut file = Hdf5::new();
     let names_at = file.put(&[&[0; 8], text].concat());
@@ -254,7 +257,8 @@ fn soft_links_a_million_times() {
     }
 }
 
-/// The group itself is the child of each of its entries, and a path leads through a thousand of them.
+/// The group itself is the child of each of its entries, and a path leads through a thousand of
+/// them.
 #[test]
 fn soft_links_through_the_same_group() {
     let mut file = Hdf5::new();
@@ -279,8 +283,8 @@ fn soft_links_through_the_same_group() {
     costs_little(file.beside_good(bad));
 }
 
-/// A tree of two levels whose leaf of records, by turns of one link and of another of the same length, stands under each
-/// of sixteen children. The links follow each other.
+/// A tree of two levels whose leaf of records, by turns of one link and of another of the same
+/// length, stands under each of sixteen children. The links follow each other.
 fn links_on_a_heap(links: [&[u8]; 2], offset: u64) -> Vec<u8> {
     const CHILDREN: usize = 16;
     let in_a_leaf = many(60_000);
@@ -403,7 +407,8 @@ fn attributes_of_many_members() {
     costs_little(with_dense_attributes(file, heap, records));
 }
 
-/// A header as long as there may be: of as many messages as it can have, each an attribute; or of long attributes.
+/// A header as long as there may be: of as many messages as it can have, each an attribute; or of
+/// long attributes.
 #[test]
 fn headers_of_fifteen_mebibytes() {
     let small = |i: usize| attribute(format!("a{i:06}").as_bytes(), &byte_type(), &[], &[1]);
@@ -437,7 +442,8 @@ fn headers_of_fifteen_mebibytes() {
     }
 }
 
-/// Groups one in the other, each found behind many others by a name that is too long to be shown, and to be kept.
+/// Groups one in the other, each found behind many others by a name that is too long to be shown,
+/// and to be kept.
 #[test]
 fn a_path_of_names_that_are_cut() {
     let others = many(10_000);
@@ -521,7 +527,8 @@ fn links_of_a_tree() {
     costs_little(file(text, &[]));
 }
 
-/// A reference goes round in a mapping that holds itself, by names that are compared with others of megabytes.
+/// A reference goes round in a mapping that holds itself, by names that are compared with others of
+/// megabytes.
 #[test]
 fn a_reference_beside_long_names() {
     const BYTES: usize = if cfg!(debug_assertions) {
@@ -537,7 +544,8 @@ fn a_reference_beside_long_names() {
     costs_little(file(text, &[]));
 }
 
-/// Links that lead over many names, among which one is looked for whose name is too long to be shown.
+/// Links that lead over many names, among which one is looked for whose name is too long to be
+/// shown.
 #[test]
 fn a_cut_name_among_long_ways() {
     let names = "/a".repeat(30_000);

@@ -7,7 +7,8 @@ use super::tree::*;
 use super::values::{put_list, regular, same_parts};
 use crate::harness::{MOUNT_LIMIT, Mount, run};
 
-/// The header of a shared message table with one index of these types of message, whose heap stands at `heap`.
+/// The header of a shared message table with one index of these types of message, whose heap stands
+/// at `heap`.
 fn table(types: u16, heap: u64) -> Vec<u8> {
     let mut block = b"SMTB\0\0".to_vec();
     block.extend(types.to_le_bytes());
@@ -17,7 +18,8 @@ fn table(types: u16, heap: u64) -> Vec<u8> {
     sealed(block)
 }
 
-/// A file whose heap of shared messages holds `content`, and whose dataset `bad` has message `id` from it as its datatype.
+/// A file whose heap of shared messages holds `content`, and whose dataset `bad` has message `id`
+/// from it as its datatype.
 fn with_heap(types: u16, content: &[u8], id: &[u8]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let room = file.put(&[0; 512]);
@@ -58,7 +60,8 @@ fn a_heap_as_it_should_be() {
     assert_eq!(tree.attribute("bad", "user.h5fs.dtype"), Ok("|u1".into()));
 }
 
-/// What is there is a message of another type: its bytes are read as what they should be, and are none.
+/// What is there is a message of another type: its bytes are read as what they should be, and are
+/// none.
 #[test]
 fn messages_of_another_type() {
     let extent = extent(&[4]);
@@ -102,8 +105,8 @@ fn heaps_that_are_none() {
     }
 }
 
-/// One committed datatype of 32 000 names in 64 KB, and two hundred datasets of it: each of them would be megabytes when
-/// parsed, but not all are kept.
+/// One committed datatype of 32 000 names in 64 KB, and two hundred datasets of it: each of them
+/// would be megabytes when parsed, but not all are kept.
 #[test]
 fn two_hundred_datasets_of_one_large_datatype() {
     const NAMES: u32 = 32_000;
@@ -141,8 +144,9 @@ fn two_hundred_datasets_of_one_large_datatype() {
     assert!(worker.peak() <= (8 + 64) << 20, "{} bytes", worker.peak());
 }
 
-/// A virtual dataset whose parts grow with itself, and which is not kept because of its datatype: an enumeration of this
-/// many names, shared since no header has room for it. Each of its parts would lead to all of them.
+/// A virtual dataset whose parts grow with itself, and which is not kept because of its datatype:
+/// an enumeration of this many names, shared since no header has room for it. Each of its parts
+/// would lead to all of them.
 #[test]
 fn a_virtual_dataset_of_a_long_datatype_that_grows_with_itself() {
     const MEMBERS: u32 = 60_000;

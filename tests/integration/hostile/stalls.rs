@@ -92,7 +92,8 @@ fn look_around(mount: &Mount, round: u64) {
     }
 }
 
-/// While eight objects are decoded, which takes each of them longer than all of this, all others are served.
+/// While eight objects are decoded, which takes each of them longer than all of this, all others
+/// are served.
 fn others_are_served(name: &str) {
     let source = made().join(name);
     let mount = Mount::with(&source, &["-o", "threads=2,cache_size=16M"]);

@@ -46,7 +46,8 @@ fn superblocks_of_impossible_versions_and_sizes_are_refused() {
     refused(unsealed);
 }
 
-/// The end of file that a superblock claims is a claim; the base address that it claims is not where it stands.
+/// The end of file that a superblock claims is a claim; the base address that it claims is not
+/// where it stands.
 #[test]
 fn ends_and_bases_that_lie_change_nothing() {
     for end in [0, 1, 1 << 62, UNDEFINED - 1] {
@@ -144,8 +145,9 @@ fn driver_information_that_is_none_is_refused() {
     }
 }
 
-/// Driver information that names two members: the file itself, whatever it is called, and `other`, behind it. Its
-/// usages are the superblock's, which the first member is for, and five that the second is for.
+/// Driver information that names two members: the file itself, whatever it is called, and `other`,
+/// behind it. Its usages are the superblock's, which the first member is for, and five that the
+/// second is for.
 pub(crate) fn multi_driver(other: &[u8]) -> Vec<u8> {
     let padded = |name: &[u8]| {
         let mut text = [name, &[0]].concat();
@@ -162,7 +164,8 @@ pub(crate) fn multi_driver(other: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// The file with driver information of a driver of many files, in a block or in the superblock's extension.
+/// The file with driver information of a driver of many files, in a block or in the superblock's
+/// extension.
 pub(crate) fn in_many_files(information: &[u8], old: bool) -> Vec<u8> {
     let (mut file, root) = rooted_good();
     let length = information.len() as u16;
@@ -177,7 +180,8 @@ pub(crate) fn in_many_files(information: &[u8], old: bool) -> Vec<u8> {
     file.0
 }
 
-/// From memory no file is opened, whatever the information names, cut off anywhere, and in drivers that nobody knows.
+/// From memory no file is opened, whatever the information names, cut off anywhere, and in drivers
+/// that nobody knows.
 #[test]
 fn drivers_of_several_files_are_refused() {
     let whole = multi_driver(b"/etc/passwd");
@@ -193,8 +197,9 @@ fn drivers_of_several_files_are_refused() {
     refused(file.0);
 }
 
-/// A file whose superblock extension leads to a metadata cache image of these structures: where each belongs, and its
-/// bytes. In its root are `good`, and `bad`, whose header is nowhere but in the image.
+/// A file whose superblock extension leads to a metadata cache image of these structures: where
+/// each belongs, and its bytes. In its root are `good`, and `bad`, whose header is nowhere but in
+/// the image.
 fn with_image(structures: &[(u64, &[u8])]) -> Vec<u8> {
     let mut file = Hdf5::new();
     let good = file.put_bytes(b"goodness");

@@ -24,7 +24,8 @@ impl Tree {
         Tree(soon(|| filesystem(bytes)).expect("a file that opens"))
     }
 
-    /// The names in a directory, in the order of the listing; the error of a part that cannot be listed.
+    /// The names in a directory, in the order of the listing; the error of a part that cannot be
+    /// listed.
     pub(crate) fn names(&self, path: &str) -> Result<Vec<Vec<u8>>> {
         let (names, outcome) = self.listing(path);
         outcome.map(|()| names)
@@ -117,8 +118,8 @@ pub(crate) fn processor_time() -> Duration {
     Duration::from_nanos(spent.unwrap_or(0))
 }
 
-/// Of a file that holds `good`, and `bad` beside it: `bad` is there and cannot be read (or, being a directory,
-/// not be listed), it says why, `good` is whole, and a walk ends.
+/// Of a file that holds `good`, and `bad` beside it: `bad` is there and cannot be read (or, being a
+/// directory, not be listed), it says why, `good` is whole, and a walk ends.
 #[track_caller]
 pub(crate) fn bad_alone_is_bad(bytes: Vec<u8>) -> Error {
     let tree = Tree::new(bytes);

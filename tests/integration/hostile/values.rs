@@ -76,8 +76,8 @@ fn collections_that_lie() {
     bad(version);
 }
 
-/// What each of a hundred thousand elements points to is the same megabyte: 100 GB of content from 3 MB of file. Its size
-/// is known at once, and a read costs what it returns.
+/// What each of a hundred thousand elements points to is the same megabyte: 100 GB of content from
+/// 3 MB of file. Its size is known at once, and a read costs what it returns.
 #[test]
 fn a_hundred_thousand_elements_to_one_object() {
     const ELEMENTS: u64 = 100_000;
@@ -162,7 +162,8 @@ pub(super) fn heap_of(file: &mut Hdf5, objects: &[u8]) -> u64 {
     heap
 }
 
-/// The file with a dataset `bad` that holds `readable` and has these attributes: heap, and records by hash.
+/// The file with a dataset `bad` that holds `readable` and has these attributes: heap, and records
+/// by hash.
 pub(super) fn with_dense_attributes(
     mut file: Hdf5,
     heap: u64,
@@ -199,7 +200,8 @@ pub(super) fn attribute_record(id: &[u8], order: u32, hash: u32) -> (u32, Vec<u8
     )
 }
 
-/// As many attributes as a node can count, on a heap: the list of them is bounded by what the kernel takes.
+/// As many attributes as a node can count, on a heap: the list of them is bounded by what the
+/// kernel takes.
 #[test]
 fn sixty_five_thousand_attributes() {
     let mut objects = Vec::new();
@@ -230,7 +232,8 @@ fn sixty_five_thousand_attributes() {
     assert_eq!(tree.content("bad"), Ok(b"readable".to_vec()));
 }
 
-/// An attribute whose name has another hash in the index is an error, not one that is listed and cannot be found.
+/// An attribute whose name has another hash in the index is an error, not one that is listed and
+/// cannot be found.
 #[test]
 fn an_attribute_under_a_wrong_hash() {
     let hash = h5fs::wire::checksum::lookup3(b"one");
@@ -250,8 +253,8 @@ fn an_attribute_under_a_wrong_hash() {
     }
 }
 
-/// So many attributes that are one and the same, of four megabytes: a list of them that copies each is a quarter of a
-/// terabyte.
+/// So many attributes that are one and the same, of four megabytes: a list of them that copies each
+/// is a quarter of a terabyte.
 #[test]
 fn sixty_five_thousand_times_one_attribute() {
     let body = attribute(b"one", &byte_type(), &[4 << 20], &vec![1; 4 << 20]);
@@ -309,7 +312,8 @@ fn heaps_of_attributes_without_an_index_of_names() {
     }
 }
 
-/// The last byte ends a name. An earlier one that would end it tells that the name's length is damaged.
+/// The last byte ends a name. An earlier one that would end it tells that the name's length is
+/// damaged.
 #[test]
 fn names_of_attributes_of_other_lengths() {
     let named = |size: u16| {
@@ -340,7 +344,8 @@ fn dense_attributes_that_lie() {
     assert_eq!(tree.content("bad"), Ok(vec![7; 64]));
 }
 
-/// The index over the creation order is another's, nowhere, or lacks all that the names' index has: the latter counts.
+/// The index over the creation order is another's, nowhere, or lacks all that the names' index has:
+/// the latter counts.
 #[test]
 fn creation_orders_that_lie() {
     const CREATION_ORDER_INDEXED: u8 = 2;
@@ -431,7 +436,8 @@ fn virtual_of(parts: &[Part<'_>], count: u64) -> Vec<u8> {
     file.beside_good(bad)
 }
 
-/// Puts the list of a virtual dataset's parts, which lacks its checksum, on a heap; the layout that says where.
+/// Puts the list of a virtual dataset's parts, which lacks its checksum, on a heap; the layout that
+/// says where.
 pub(super) fn put_list(file: &mut Hdf5, list: Vec<u8>) -> Message {
     let list = sealed(list);
     let size = 16 + 16 + list.len().next_multiple_of(8) as u64;
@@ -593,7 +599,8 @@ fn virtual_sources_by_number_without_end() {
     assert!(told.contains("65536"), "{told}");
 }
 
-/// A part that grows with a virtual dataset which grows with it, and one whose blocks grow beyond all numbers.
+/// A part that grows with a virtual dataset which grows with it, and one whose blocks grow beyond
+/// all numbers.
 #[test]
 fn virtual_parts_that_grow_for_ever() {
     let without_end = regular(0, 1, UNDEFINED, 1);
