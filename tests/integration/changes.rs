@@ -1,6 +1,6 @@
-//! A source that changes beneath its mount: what is read is the old file, the new one or an error, never
-//! some of both, and the mount lives on. While a file is written in place, what stands in between is a state
-//! of it, too.
+//! A source that changes beneath its mount: what is read is the old file, the new one or an error,
+//! never some of both, and the mount lives on. While a file is written in place, what stands in
+//! between is a state of it, too.
 
 use std::fs;
 use std::io::Write;
@@ -22,8 +22,17 @@ const NAMES: [&str; 3] = ["plain", "chunks", "packed"];
 /// How often the source changes.
 const CHANGES: usize = 5;
 
-/// How long what was seen last of a source may be shown.
-const GRACE: Duration = Duration::from_millis(300);
+/// How often each file is read before the source changes again.
+const CALM_READS: usize = 10;
+
+/// Ends the readers, also where the thread that changes the source panics.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// A way to put `content` where the source is.
 type Change = fn(source: &Path, content: &[u8]);
@@ -74,12 +83,12 @@ fn never_mixed_in(mounted: &str, extension: &str, change: Change, is_atomic: boo
     let source = directory.path().join("source").with_extension(extension);
     fs::write(&source, &states[0]).expect("write");
     let mount = Mount::new(&directory.path().join(mounted));
-    let (over, seen) = (AtomicBool::new(false), [0; 3].map(AtomicUsize::new));
+    let (over, calm) = (AtomicBool::new(false), [0; 3].map(AtomicUsize::new));
     // Even while the source stays as it is.
     let turn = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for name in NAMES {
-            let (mount, over, seen, turn) = (&mount, &over, &seen, &turn);
+        for (name, calm) in NAMES.into_iter().zip(&calm) {
+            let (mount, over, turn) = (&mount, &over, &turn);
             scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) {
                     let before = turn.load(Ordering::SeqCst);
@@ -92,7 +101,7 @@ fn never_mixed_in(mounted: &str, extension: &str, change: Change, is_atomic: boo
                             let first = bytes[0];
                             let is_one = bytes.iter().all(|&byte| byte == first);
                             assert!(is_one || !is_calm && !is_atomic, "{name}: mixed");
-                            seen[usize::from(first)].fetch_add(1, Ordering::Relaxed);
+                            calm.fetch_add(usize::from(is_calm), Ordering::Relaxed);
                         }
                         Err(error) => {
                             let number = error.raw_os_error().map(Errno::from_raw);
@@ -104,29 +113,22 @@ fn never_mixed_in(mounted: &str, extension: &str, change: Change, is_atomic: boo
                 }
             });
         }
+        let _over = Over(&over);
         for change_number in 1..=CHANGES {
             turn.fetch_add(1, Ordering::SeqCst);
             change(&source, &states[change_number % 2]);
-            std::thread::sleep(GRACE);
+            let new = vec![1 + u8::from(change_number % 2 == 1); ELEMENTS];
+            let is_new = |name: &str| fs::read(mount.at(name)).is_ok_and(|bytes| bytes == new);
+            eventually(SOON, "the new state", || NAMES.into_iter().all(is_new));
             turn.fetch_add(1, Ordering::SeqCst);
-            std::thread::sleep(GRACE);
+            let reads = || calm.iter().map(|calm| calm.load(Ordering::Relaxed));
+            let before: Vec<usize> = reads().collect();
+            eventually(SOON, "calm reads of each file", || {
+                reads()
+                    .zip(&before)
+                    .all(|(now, before)| now >= before + CALM_READS)
+            });
         }
-        over.store(true, Ordering::Relaxed);
-    });
-    assert!(
-        seen[1..]
-            .iter()
-            .all(|seen| seen.load(Ordering::Relaxed) > 0)
-    );
-    // The last one is what stays.
-    eventually(SOON, "the last state", || {
-        NAMES.iter().all(|name| {
-            let bytes = fs::read(mount.at(name)).unwrap_or_default();
-            bytes.len() == ELEMENTS
-                && bytes
-                    .iter()
-                    .all(|&byte| usize::from(byte) == 1 + CHANGES % 2)
-        })
     });
     assert_eq!(mount.processes().len(), 2, "a worker and a supervisor");
 }
@@ -212,7 +214,8 @@ fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
     Errno::from_raw(error.raw_os_error().expect("an errno"))
 }
 
-/// A new time or mode is a change, though all bytes are the same: nobody knows that before they are read.
+/// A new time or mode is a change, though all bytes are the same: nobody knows that before they are
+/// read.
 #[test]
 fn a_file_whose_times_change_is_another_one() {
     let directory = tempfile::tempdir().expect("temporary directory");
@@ -242,7 +245,8 @@ fn a_file_whose_times_change_is_another_one() {
     }
 }
 
-/// A file that a link leads to, and the raw file of one of its datasets, replaced one after the other.
+/// A file that a link leads to, and the raw file of one of its datasets, replaced one after the
+/// other.
 #[test]
 fn a_raw_file_is_that_of_the_file_that_is_shown() {
     const LENGTH: u64 = 100;
@@ -411,7 +415,7 @@ fn a_file_that_is_changed_under_a_lock_is_stale_until_it_is_unlocked() {
             && is_stale(fs::read_dir(&mount.path).map(drop))
     };
     eventually(SOON, "stale", all_is_stale);
-    // It is tried again, and stays so.
+    // It is tried again each second, and stays so.
     std::thread::sleep(Duration::from_millis(2500));
     assert!(all_is_stale());
     drop(writer);
