@@ -13,6 +13,7 @@ mod circles;
 mod command;
 mod corpus;
 mod effort;
+mod examples;
 mod faults;
 mod fixtures;
 mod harness;
