@@ -26,6 +26,7 @@
 
 pub mod array;
 pub mod attribute;
+pub mod attribute_value;
 pub mod datatype;
 pub mod extras;
 pub mod link;

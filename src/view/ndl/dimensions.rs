@@ -8,11 +8,9 @@
 
 use crate::error::{Result, if_lasting};
 use crate::limits;
-use crate::model::attribute::AttributeContent;
-use crate::model::datatype::{Class, ReferenceKind};
-use crate::model::{Array, Container, LinkTarget, NodeId, NodeKind, Reference, number};
+use crate::model::attribute_value::{integers, targets, text};
+use crate::model::{Array, Container, LinkTarget, NodeId, NodeKind};
 use crate::view::ndl::source::Source;
-use crate::wire::to_usize;
 
 /// A dimension that has a coordinate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,49 +71,14 @@ pub(super) fn coordinates(
 
 /// As `DIMENSION_LIST` says.
 fn by_list(source: &Source, node: NodeId, dims: &[u64]) -> Result<Vec<Option<Coordinate>>> {
-    let container = &*source.container;
-    let Some(list) = content(container, node, b"DIMENSION_LIST")? else {
-        return Ok(Vec::new());
-    };
-    let Class::VariableLength(base) = &list.datatype.class else {
-        return Ok(Vec::new());
-    };
-    let Class::Reference(kind) = base.class else {
-        return Ok(Vec::new());
-    };
-    let Ok(size) = to_usize(list.datatype.size.into()) else {
-        return Ok(Vec::new());
-    };
-    let elements = list.elements.chunks_exact(size.max(1)).zip(dims);
-    elements
-        .map(
-            |(element, &extent)| match first_target(container, element, base.size, kind)? {
-                Some(target) => coordinate(source, target, extent),
-                None => Ok(None),
-            },
-        )
+    let scales = targets(&*source.container, node, b"DIMENSION_LIST")?;
+    let scales = scales.into_iter().zip(dims);
+    scales
+        .map(|(scale, &extent)| match scale {
+            Some(scale) => coordinate(source, scale, extent),
+            None => Ok(None),
+        })
         .collect()
-}
-
-/// The node that the first of a sequence of references leads to.
-fn first_target(
-    container: &dyn Container,
-    element: &[u8],
-    size: u32,
-    kind: ReferenceKind,
-) -> Result<Option<NodeId>> {
-    let size = u64::from(size);
-    if size > limits::TEXT_ELEMENT_BYTES {
-        return Ok(None);
-    }
-    let first = if_lasting(container.variable_length(element, size, 0..size))?;
-    let Some(first) = first.flatten() else {
-        return Ok(None);
-    };
-    match if_lasting(container.reference(kind, &first))? {
-        Some(Reference::Object(node)) => Ok(Some(node)),
-        _ => Ok(None),
-    }
 }
 
 /// The array at `node`, if it can stand for a dimension of that extent.
@@ -210,64 +173,4 @@ fn scale_of(
         }
     }
     Ok(None)
-}
-
-fn content(
-    container: &dyn Container,
-    node: NodeId,
-    name: &[u8],
-) -> Result<Option<AttributeContent>> {
-    let attribute = if_lasting(container.attribute(node, name))?.flatten();
-    let content = attribute.map(|attribute| if_lasting(attribute.content));
-    Ok(content.transpose()?.flatten())
-}
-
-/// The text of a short attribute.
-fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<u8>>> {
-    let Some(content) = content(container, node, name)? else {
-        return Ok(None);
-    };
-    Ok(match content.datatype.class {
-        Class::String { padding, .. } => {
-            let text = crate::model::text::without_padding(&content.elements, padding);
-            Some(text.to_vec())
-        }
-        Class::VariableString { .. } => {
-            const SHORT: u64 = 256;
-            let length = container.variable_length_bytes(&content.elements, 1);
-            let Some(length) = if_lasting(length)?.flatten() else {
-                return Ok(None);
-            };
-            let range = 0..length.min(SHORT);
-            if_lasting(container.variable_length(&content.elements, 1, range))?.flatten()
-        }
-        _ => None,
-    })
-}
-
-/// The numbers of an attribute of integers.
-fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<i128>>> {
-    let content = content(container, node, name)?;
-    Ok(content.and_then(|content| numbers(&content)))
-}
-
-fn numbers(content: &AttributeContent) -> Option<Vec<i128>> {
-    let Class::Integer {
-        order,
-        signed,
-        bits,
-    } = content.datatype.class
-    else {
-        return None;
-    };
-    let size = to_usize(content.datatype.size.into()).ok()?;
-    let elements = content.elements.chunks_exact(size.max(1));
-    elements
-        .map(
-            |element| match number::integer(element, order, signed, bits)? {
-                number::Integer::Signed(number) => Some(number),
-                number::Integer::Unsigned(number) => i128::try_from(number).ok(),
-            },
-        )
-        .collect()
 }

@@ -1,0 +1,207 @@
+//! The values of attributes by which conventions mark objects: texts, numbers, references.
+//!
+//! An attribute that is not there, is damaged or is of another class has no such value.
+
+use crate::error::{Error, Result, if_lasting};
+use crate::limits;
+use crate::model::attribute::AttributeContent;
+use crate::model::datatype::{Class, Datatype};
+use crate::model::number::{self, Integer};
+use crate::model::value::{Context, ValueWriter};
+use crate::model::{Container, NodeId, Reference};
+use crate::wire::{to_u64, to_usize};
+
+/// The type, extent and elements of the attribute called `name`.
+///
+/// # Errors
+/// As that cannot be found out now; so of all that follow.
+pub fn content(
+    container: &dyn Container,
+    node: NodeId,
+    name: &[u8],
+) -> Result<Option<AttributeContent>> {
+    let attribute = if_lasting(container.attribute(node, name))?.flatten();
+    let content = attribute.map(|attribute| if_lasting(attribute.content));
+    Ok(content.transpose()?.flatten())
+}
+
+/// The text of an attribute of one string.
+///
+/// # Errors
+/// As [`content`].
+pub fn text(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<u8>>> {
+    let texts = texts(container, node, name)?.unwrap_or_default();
+    Ok(<[_; 1]>::try_from(texts).ok().map(|[text]| text))
+}
+
+/// The texts of an attribute of strings.
+///
+/// # Errors
+/// As [`content`].
+pub fn texts(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
+    let Some(content) = content(container, node, name)? else {
+        return Ok(None);
+    };
+    match content.datatype.class {
+        Class::String { .. } | Class::VariableString { .. } => {
+            if_lasting(strings(container, &content.datatype, &content.elements))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The texts of stored strings of `datatype`, which together are no longer than an attribute's
+/// text may be.
+///
+/// # Errors
+/// `Limit` for longer ones; as the container where a pointer leads nowhere.
+pub fn strings(
+    container: &dyn Container,
+    datatype: &Datatype,
+    elements: &[u8],
+) -> Result<Vec<Vec<u8>>> {
+    let writer = ValueWriter::new(datatype)?;
+    let context = Context::new(container, &|_| Ok(None), limits::ATTRIBUTE_TEXT);
+    let mut left = limits::ATTRIBUTE_TEXT;
+    let each = elements.chunks_exact(writer.size().max(1));
+    each.map(|element| {
+        let mut text = Vec::new();
+        writer.text(element, &context, &mut text)?;
+        left = left.checked_sub(text.len()).ok_or_else(|| {
+            let most = to_u64(limits::ATTRIBUTE_TEXT);
+            Error::limit("texts of an attribute", most)
+        })?;
+        Ok(text)
+    })
+    .collect()
+}
+
+/// The numbers of an attribute of integers.
+///
+/// # Errors
+/// As [`content`].
+pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<i128>>> {
+    let content = content(container, node, name)?;
+    Ok(content.and_then(|content| numbers(&content.datatype, &content.elements)))
+}
+
+/// The numbers that stored integers of `datatype` are; `None` for another class, and where one does
+/// not fit.
+pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
+    let Class::Integer {
+        order,
+        signed,
+        bits,
+    } = datatype.class
+    else {
+        return None;
+    };
+    let size = to_usize(datatype.size.into()).ok()?;
+    let each = elements.chunks_exact(size.max(1));
+    each.map(
+        |element| match number::integer(element, order, signed, bits)? {
+            Integer::Signed(number) => Some(number),
+            Integer::Unsigned(number) => i128::try_from(number).ok(),
+        },
+    )
+    .collect()
+}
+
+/// The nodes that an attribute of object references leads to, and an attribute of sequences of
+/// such references by the first of each; `None` where one leads nowhere.
+///
+/// # Errors
+/// As [`content`].
+pub fn targets(
+    container: &dyn Container,
+    node: NodeId,
+    name: &[u8],
+) -> Result<Vec<Option<NodeId>>> {
+    let Some(content) = content(container, node, name)? else {
+        return Ok(Vec::new());
+    };
+    let Ok(size) = to_usize(content.datatype.size.into()) else {
+        return Ok(Vec::new());
+    };
+    let elements = content.elements.chunks_exact(size.max(1));
+    elements
+        .map(|element| target(container, &content.datatype, element))
+        .collect()
+}
+
+/// The node that a stored reference, or the first one of a sequence, leads to.
+fn target(
+    container: &dyn Container,
+    datatype: &Datatype,
+    element: &[u8],
+) -> Result<Option<NodeId>> {
+    match &datatype.class {
+        Class::Reference(kind) => match if_lasting(container.reference(*kind, element))? {
+            Some(Reference::Object(node)) => Ok(Some(node)),
+            _ => Ok(None),
+        },
+        Class::VariableLength(base) if matches!(base.class, Class::Reference(_)) => {
+            let size = u64::from(base.size);
+            let first = if_lasting(container.variable_length(element, size, 0..size))?;
+            match first.flatten() {
+                Some(first) => target(container, base, &first),
+                None => Ok(None),
+            }
+        }
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::datatype::{ByteOrder, Charset, ReferenceKind, StringPadding};
+    use crate::model::value::tests::{Heap, int, type_of};
+
+    #[test]
+    fn strings_of_both_kinds() {
+        let (padding, charset) = (StringPadding::NullPadded, Charset::Utf8);
+        let fixed = type_of(3, Class::String { padding, charset });
+        let texts = |datatype, elements: &[u8]| {
+            let heap = Heap(vec![b"long text".to_vec()]);
+            let texts = strings(&heap, datatype, elements).unwrap();
+            let texts = texts
+                .into_iter()
+                .map(|text| String::from_utf8(text).unwrap());
+            texts.collect::<Vec<_>>()
+        };
+        assert_eq!(texts(&fixed, b"a\0\0bcd"), ["a", "bcd"]);
+        let variable = type_of(1, Class::VariableString { padding, charset });
+        assert_eq!(texts(&variable, &[0, 9]), ["long text", ""]);
+    }
+
+    #[test]
+    fn too_long_strings_together() {
+        let (padding, charset) = (StringPadding::NullPadded, Charset::Ascii);
+        let variable = type_of(1, Class::VariableString { padding, charset });
+        let heap = Heap(vec![vec![b'x'; limits::ATTRIBUTE_TEXT]]);
+        assert!(strings(&heap, &variable, &[0]).is_ok());
+        assert!(matches!(
+            strings(&heap, &variable, &[0, 0]),
+            Err(Error::Limit { .. })
+        ));
+    }
+
+    #[test]
+    fn numbers_of_integers_only() {
+        assert_eq!(numbers(&int(1), &[1, 0xFF]), Some(vec![1, -1]));
+        let float = Datatype::ieee(4, ByteOrder::Little);
+        assert_eq!(numbers(&float, &[0; 4]), None);
+    }
+
+    #[test]
+    fn the_first_of_each_sequence_of_references() {
+        let reference = type_of(1, Class::Reference(ReferenceKind::Object));
+        let list = type_of(1, Class::VariableLength(Box::new(reference.clone())));
+        let heap = Heap(vec![vec![7, 8], vec![0]]);
+        assert_eq!(target(&heap, &reference, &[5]), Ok(Some(NodeId(5))));
+        assert_eq!(target(&heap, &list, &[0]), Ok(Some(NodeId(7))));
+        assert_eq!(target(&heap, &list, &[1]), Ok(None));
+        assert_eq!(target(&heap, &list, &[2]), Ok(None));
+    }
+}
