@@ -24,6 +24,7 @@ mod flight;
 mod gather;
 mod grid;
 mod held_memory;
+mod helpers;
 mod prefetch;
 mod queue;
 mod reader;

@@ -464,6 +464,16 @@ pub const TEXT_ELEMENT_BYTES: u64 = 16 << 20;
 /// Bytes of one element in `json`, and of its text, that do not count as open while it is written.
 pub const UNCOUNTED_ELEMENT: usize = 256 << 10;
 
+/// Values of a text whose length is counted: looking at so many takes about a second.
+pub const COUNTED_VALUES: u64 = 1 << 24;
+
+/// Bytes of a text whose length is counted.
+pub const COUNTED_BYTES: u64 = 1 << 30;
+
+/// Bytes of the marks that a mounted file keeps for texts that were counted: those of two texts
+/// with the most marks.
+pub const COUNTS: u64 = 1 << 20;
+
 /// Columns of one element where an array is shown as csv.
 pub const CSV_COLUMNS: usize = 65_536;
 

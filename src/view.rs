@@ -6,6 +6,7 @@
 pub(crate) mod attribute_file;
 pub(crate) mod attributes;
 pub(crate) mod chunks;
+pub(crate) mod counted;
 pub(crate) mod csv;
 pub(crate) mod elements;
 pub(crate) mod json;

@@ -11,6 +11,7 @@ use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::decode_memory::DecodeMemory;
 use crate::array::flight::{Entry, Flights, Lead};
 use crate::array::held_memory::{HeldMemory, Holdings};
+use crate::array::helpers::{FreeHelpers, Helpers};
 use crate::array::queue::{Next, Queue};
 use crate::array::turns::Turns;
 use crate::array::virtual_array::Source;
@@ -35,6 +36,7 @@ pub(crate) struct Engine {
     /// The turns of the blocks that are open, by the numbers of their arrays.
     turns: Mutex<HashMap<u64, Weak<Turns>>>,
     holdings: Arc<Holdings>,
+    helpers: Arc<FreeHelpers>,
 }
 
 /// The numbers under which the cache knows arrays. Readers of one description share a number, so
@@ -106,6 +108,7 @@ impl Engine {
             numbers: Mutex::default(),
             turns: Mutex::default(),
             holdings: Arc::default(),
+            helpers: FreeHelpers::new(threads - 1),
         })
     }
 
@@ -115,6 +118,12 @@ impl Engine {
     /// `Io` (`ENOMEM`) where all that is open takes too much.
     pub(crate) fn hold(&self, bytes: u64) -> Result<HeldMemory> {
         self.holdings.hold(bytes)
+    }
+
+    /// Threads, at most `wanted`, that may help a request that can be divided; with it they are no
+    /// more than the mount has.
+    pub(crate) fn helpers(&self, wanted: usize) -> Helpers {
+        self.helpers.take(wanted)
     }
 
     /// The counts so far.

@@ -21,6 +21,7 @@ use crate::model::{Array, Container, NodeId};
 use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
+use crate::view::counted::{Count, Units};
 use crate::view::raw::Raw;
 use crate::view::text::Text;
 use crate::wire::to_u64;
@@ -33,6 +34,20 @@ type CutName = (NodeId, Box<[u8]>);
 
 /// The file of an attribute: the object, and the file's name as shown.
 type AttributeFile = (NodeId, Box<[u8]>);
+
+/// A text that is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct CountedText {
+    /// The number of its form.
+    pub(super) form: Tree,
+    pub(super) node: NodeId,
+    /// The name that selects a part of the array; empty for the whole object.
+    pub(super) selected: Box<[u8]>,
+}
+
+/// The count of a text; inside `None`, it is too long to be counted. One that comes while it is
+/// being counted waits.
+type CountOnce = Arc<Mutex<Option<Option<Arc<Count>>>>>;
 
 /// A file that is open, and where it came from.
 pub(super) struct OpenedFile {
@@ -74,6 +89,7 @@ pub(super) struct SharedState {
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
     attribute_texts: Mutex<WeightedLru<AttributeFile, Text>>,
+    counts: Mutex<WeightedLru<CountedText, CountOnce>>,
 }
 
 impl Deref for FileState {
@@ -110,6 +126,7 @@ impl FileState {
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
                 cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
                 attribute_texts: Mutex::new(WeightedLru::new(limits::ATTRIBUTE_TEXTS)),
+                counts: Mutex::new(WeightedLru::new(limits::COUNTS)),
             }),
         }
     }
@@ -141,6 +158,7 @@ impl FileState {
         lock(&self.variable_length).clear();
         lock(&self.cut_names).clear();
         lock(&self.attribute_texts).clear();
+        lock(&self.counts).clear();
     }
 
     /// Whether a writer appends to it.
@@ -269,6 +287,37 @@ impl FileState {
             drop(gone);
         }
         Ok(text)
+    }
+
+    /// Where the units of `text` begin, counted unless that is still kept; `None` where it is too
+    /// long to be counted. Of a file that grows none is kept.
+    ///
+    /// # Errors
+    /// As a unit cannot be written.
+    pub(super) fn count(&self, text: CountedText, units: &dyn Units) -> Result<Option<Arc<Count>>> {
+        if self.is_growing() {
+            return Ok(Count::of(units, &self.engine, &self.effort)?.map(Arc::new));
+        }
+        let once = self.count_once(&text);
+        let mut known = lock(&once);
+        if let Some(count) = &*known {
+            return Ok(count.clone());
+        }
+        let count = Count::of(units, &self.engine, &self.effort)?.map(Arc::new);
+        *known = Some(count.clone());
+        let weight = count.as_ref().map_or(0, |count| count.weight());
+        lock(&self.counts).put(text, Arc::clone(&once), weight);
+        Ok(count)
+    }
+
+    fn count_once(&self, text: &CountedText) -> CountOnce {
+        let mut counts = lock(&self.counts);
+        if let Some(once) = counts.get(text) {
+            return Arc::clone(once);
+        }
+        let once = CountOnce::default();
+        counts.put(text.clone(), Arc::clone(&once), 0);
+        once
     }
 
     /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows

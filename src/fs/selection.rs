@@ -10,13 +10,12 @@ use crate::fs::name;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
 use crate::fs::stat::{Entry, Kind};
-use crate::fs::trees::view_tree::refuse_unread;
+use crate::fs::trees::view_tree::{Subject, refuse_unread};
 use crate::fs::view_group::ViewGroup;
 use crate::model::Node;
 use crate::model::selection::{Selector, split};
 use crate::view::View;
 use crate::view::elements::Elements;
-use crate::view::npy::Npy;
 
 /// A part of an array, as a regular file.
 pub(super) struct Selection;
@@ -78,9 +77,14 @@ pub(super) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
 fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)> {
     name::refuse_long(shown)?;
     let in_views = ViewGroup::new(target.space(), target.inode.tree, target.inode.node);
-    let named = match &in_views {
-        Some(group) => group.object_name(shown).ok_or(Error::NotFound)?,
-        None => shown.to_vec(),
+    let (named, form) = match &in_views {
+        Some(group) => {
+            let mut names = group.object_names(shown);
+            let named =
+                names.find_map(|(form, name)| Some((name, Some((form.number, form.view?)))));
+            named.ok_or(Error::NotFound)?
+        }
+        None => (shown.to_vec(), None),
     };
     let directory = target.directory();
     for (dataset, selector) in split(&named) {
@@ -101,11 +105,23 @@ fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)>
         match select(target.file, &node, &selector) {
             Err(Error::NotFound) => {}
             Err(error) => return Err(error),
-            Ok(elements) if in_views.is_some() => {
-                let npy = Npy::new(elements)?.ok_or(Error::NotFound)?;
-                return Ok((Box::new(npy), node));
+            Ok(elements) => {
+                let view = match form {
+                    Some((form, view)) => {
+                        let subject = Subject {
+                            file: target.file,
+                            node: &node,
+                            form,
+                            selected: shown,
+                            path: Vec::new(),
+                            verify: &|_| Ok(()),
+                        };
+                        view(&subject, elements)?.ok_or(Error::NotFound)?
+                    }
+                    None => elements.content,
+                };
+                return Ok((view, node));
             }
-            Ok(elements) => return Ok((elements.content, node)),
         }
     }
     Err(Error::NotFound)

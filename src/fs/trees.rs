@@ -3,15 +3,19 @@
 //! # A new tree
 //!
 //! 1. Write `src/fs/trees/NAME.rs` with a `TREE`: its name, a number that no tree has or had (even,
-//!    from 20 on), the suffix that it adds to an object's name, the size of an object's file
-//!    (`None` where it has none), and the file, opened. The rest comes from `..WITHOUT_FILES`.
+//!    from 20 on), and the forms of its files. A form has a number (odd, the tree's and 1 for the
+//!    first), the suffix that it adds to an object's name, the size of an object's file (`None`
+//!    where it has none), and the file, opened. The rest comes from `..WITHOUT_FILES` and
+//!    `..OF_NOTHING`. A form of arrays has a `view` instead of `open`: it shows the whole array and
+//!    selections from it alike.
 //! 2. Name it here twice: `mod NAME;`, and a row of [`TREES`] where the listing of `.h5fs` is to
 //!    show it.
 //!
 //! That is all: directories, links, names, lookup, `stat`, listings and handles are the same in all
 //! trees. The content of a file is a [`View`](crate::view::View). A view of more than a few
 //! lines gets a file in `src/view`, where it is tested without a tree. A file whose length is not
-//! known before it is read has the size `Size::Streamed`.
+//! known before it is read has the size `Size::Streamed`; a text that is counted
+//! (`Subject::counted`) has the size `Size::Counted`.
 
 mod assembled;
 mod attrs;
@@ -25,7 +29,7 @@ mod offsets;
 pub(super) mod view_tree;
 
 use crate::fs::inode::Tree;
-use crate::fs::trees::view_tree::{ViewTree, files};
+use crate::fs::trees::view_tree::{Form, ViewTree};
 
 /// All trees, in the order in which they are listed.
 pub(super) static TREES: &[ViewTree] = &[
@@ -41,14 +45,19 @@ pub(super) static TREES: &[ViewTree] = &[
 ];
 
 /// The number, as a tree, of the documents that describe objects.
-pub(super) fn documents() -> Tree {
-    files(ndl::TREE.number)
+pub(super) const DOCUMENTS: Tree = ndl::TREE.number + 1;
+
+/// The tree with the number `number` for its directories or for files of one of its forms.
+pub(super) fn of_number(number: Tree) -> Option<&'static ViewTree> {
+    let has = |form: &Form| form.number == number;
+    let mut trees = TREES.iter();
+    trees.find(|tree| number == tree.number || tree.forms.iter().any(has))
 }
 
-/// The tree with the number `number` for its directories or for its files.
-pub(super) fn of_number(number: Tree) -> Option<&'static ViewTree> {
-    let mut trees = TREES.iter();
-    trees.find(|tree| number == tree.number || number == files(tree.number))
+/// The form whose files have the number `number`.
+pub(super) fn form_of_number(number: Tree) -> Option<&'static Form> {
+    let mut forms = TREES.iter().flat_map(|tree| tree.forms);
+    forms.find(|form| form.number == number)
 }
 
 #[cfg(test)]
@@ -61,10 +70,21 @@ mod tests {
     /// Inode numbers are made of them, and must be the same in the next release.
     #[test]
     fn each_tree_has_a_number_of_its_own() {
-        let numbers: HashSet<Tree> = TREES.iter().map(|tree| tree.number).collect();
-        assert_eq!(numbers.len(), TREES.len());
-        for number in numbers {
-            assert!(number % 2 == 0 && number > SPELLINGS && number < BLOCK_FILES);
+        let forms = TREES.iter().flat_map(|tree| tree.forms);
+        let of_files: Vec<Tree> = forms.map(|form| form.number).collect();
+        let of_trees: Vec<Tree> = TREES.iter().map(|tree| tree.number).collect();
+        let numbers = of_files.iter().chain(&of_trees);
+        assert!(
+            numbers
+                .clone()
+                .all(|&number| number > SPELLINGS && number < BLOCK_FILES)
+        );
+        let distinct: HashSet<&Tree> = numbers.collect();
+        assert_eq!(distinct.len(), of_files.len() + of_trees.len());
+        assert!(of_trees.iter().all(|number| number % 2 == 0));
+        for tree in TREES {
+            let first = tree.forms.first();
+            assert!(first.is_none_or(|form| form.number == tree.number + 1));
         }
         let of = |name: &[u8]| {
             let tree = TREES.iter().find(|tree| tree.name == name);
@@ -72,6 +92,8 @@ mod tests {
         };
         assert_eq!((of(b"assembled"), of(b"json"), of(b"offsets")), (2, 10, 18));
         assert_eq!(of_number(11).expect("files").name, b"json");
+        assert_eq!(form_of_number(11).expect("files").suffix, b".json");
+        assert!(form_of_number(10).is_none());
         assert!(of_number(0).is_none() && of_number(1).is_none());
     }
 }

@@ -1,9 +1,9 @@
 //! The directories of a tree of views: those of the source's tree, with views in the place of
 //! objects.
 //!
-//! A view's name is that of its object as the source's tree shows it, and the tree's suffix; a
-//! group whose name ends in the suffix has that dot as `%2E`. In the tree of attributes it is a
-//! name with `@` at its front that has that as `%40`. A name of over 255 bytes is cut then.
+//! A view's name is that of its object as the source's tree shows it, and the suffix of its form; a
+//! group whose name ends in a suffix of the tree has that dot as `%2E`. In the tree of attributes it
+//! is a name with `@` at its front that has that as `%40`. A name of over 255 bytes is cut then.
 //!
 //! A soft link that leads to something that this tree shows is a symbolic link in it; a link that
 //! leads nowhere, or into another file, is left out.
@@ -15,11 +15,12 @@ use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType, Tree};
 use crate::fs::namespace::{Directory, LinkEntry, Namespace};
 use crate::fs::trees;
-use crate::fs::trees::view_tree::{ViewTree, files};
+use crate::fs::trees::view_tree::{Form, ViewTree};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::paths::{resolve, resolve_names};
 use crate::model::{LinkTarget, Node, NodeId, NodeKind};
+use crate::wire::to_u64;
 
 /// A directory of a tree of views.
 pub(super) struct ViewGroup<'a> {
@@ -95,8 +96,8 @@ impl<'a> ViewGroup<'a> {
     /// The entry of the source's tree that `shown` is a view of.
     pub(super) fn found(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
-        let names = [self.object_name(shown), self.group_name(shown)];
-        for name in names.into_iter().flatten() {
+        let names = self.object_names(shown).map(|(_, name)| name);
+        for name in names.chain([self.group_name(shown)]) {
             match self.source.find(&name) {
                 Ok(found) if self.is_name_of(shown, &found) => return Ok(found),
                 Ok(_) | Err(Error::NotFound) => {}
@@ -110,8 +111,13 @@ impl<'a> ViewGroup<'a> {
     }
 
     fn is_name_of(&self, shown: &[u8], found: &LinkEntry) -> bool {
-        let name = &*found.inode.name;
-        self.file_name(name) == shown || self.directory_name(name) == shown
+        self.is_shown_as(&found.inode.name, shown)
+    }
+
+    /// Whether what the source's tree shows as `name` has an entry `shown` here.
+    fn is_shown_as(&self, name: &[u8], shown: &[u8]) -> bool {
+        let mut files = self.tree.forms.iter();
+        files.any(|form| file_name(form, name) == shown) || self.directory_name(name) == shown
     }
 
     fn find_cut(&self, shown: &[u8]) -> Result<LinkEntry> {
@@ -119,7 +125,7 @@ impl<'a> ViewGroup<'a> {
         let mut left = limits::CUT_NAME_LINKS;
         while let Some(link) = links.next()? {
             let name = self.source.shown(&link);
-            if self.file_name(&name) == shown || self.directory_name(&name) == shown {
+            if self.is_shown_as(&name, shown) {
                 return Ok(self.source.show(link));
             }
             match left.checked_sub(link.cost()) {
@@ -130,14 +136,14 @@ impl<'a> ViewGroup<'a> {
         Err(Error::NotFound)
     }
 
-    /// The name of the file of an object that the source's tree shows as `name`.
-    fn file_name(&self, name: &[u8]) -> Vec<u8> {
-        name::clip([name, self.tree.suffix].concat())
-    }
-
-    /// The source's name for the object whose file is `shown`; the reverse of `file_name`.
-    pub(super) fn object_name(&self, shown: &[u8]) -> Option<Vec<u8>> {
-        shown.strip_suffix(self.tree.suffix).map(<[u8]>::to_vec)
+    /// The source's names for the object whose file is `shown`, each with the form that the file
+    /// has then; the reverse of `file_name`.
+    pub(super) fn object_names(
+        &self,
+        shown: &[u8],
+    ) -> impl Iterator<Item = (&'static Form, Vec<u8>)> {
+        let forms = self.tree.forms.iter();
+        forms.filter_map(|form| Some((form, shown.strip_suffix(form.suffix)?.to_vec())))
     }
 
     /// The name of the directory of an object that the source's tree shows as `name`.
@@ -148,28 +154,34 @@ impl<'a> ViewGroup<'a> {
                 _ => name.to_vec(),
             };
         }
-        match (self.tree.suffix, name.strip_suffix(self.tree.suffix)) {
-            ([_, suffix @ ..], Some(stem)) => name::clip([stem, b"%2E", suffix].concat()),
-            _ => name.to_vec(),
-        }
+        let mut suffixes = self.suffixes();
+        let guarded = suffixes.find_map(|(dotted, suffix)| {
+            let stem = name.strip_suffix(dotted)?;
+            Some(name::clip([stem, b"%2E", suffix].concat()))
+        });
+        guarded.unwrap_or_else(|| name.to_vec())
+    }
+
+    /// The suffixes of this tree's files, with their dot and without it.
+    fn suffixes(&self) -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
+        let forms = self.tree.forms.iter();
+        forms.filter_map(|form| Some((form.suffix, form.suffix.split_first()?.1)))
     }
 
     /// The source's name for the group whose directory is `shown`; the reverse of `directory_name`.
-    fn group_name(&self, shown: &[u8]) -> Option<Vec<u8>> {
-        let guarded = match self.tree.suffix {
-            [] if self.tree.of_attributes => {
-                shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat())
-            }
-            [] => None,
-            [_, suffix @ ..] => shown
-                .strip_suffix(suffix)
-                .and_then(|stem| stem.strip_suffix(b"%2E"))
-                .map(|stem| [stem, self.tree.suffix].concat()),
+    fn group_name(&self, shown: &[u8]) -> Vec<u8> {
+        let mut suffixes = self.suffixes();
+        let guarded = match self.tree.of_attributes {
+            true => shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat()),
+            false => suffixes.find_map(|(dotted, suffix)| {
+                let stem = shown.strip_suffix(suffix)?.strip_suffix(b"%2E")?;
+                Some([stem, dotted].concat())
+            }),
         };
-        Some(guarded.unwrap_or_else(|| shown.to_vec()))
+        guarded.unwrap_or_else(|| shown.to_vec())
     }
 
-    /// The entries of this tree for one of the source's tree: none, a directory, a file, or both.
+    /// The entries of this tree for one of the source's tree: none, a directory, files, or all.
     ///
     /// # Errors
     /// As the object cannot be read now.
@@ -179,12 +191,18 @@ impl<'a> ViewGroup<'a> {
         };
         let name = &*found.inode.name;
         let mut forms = Vec::new();
-        let has_file = self.tree.size(self.file, &node)?.is_some();
+        let mut files = Vec::new();
+        for form in self.tree.forms {
+            if form.size(self.file, &node)?.is_some() {
+                files.push(form);
+            }
+        }
         // Without a suffix the two would have one name.
-        let has_place = !has_file || !self.tree.suffix.is_empty();
+        let has_place = files.iter().all(|form| !form.suffix.is_empty());
+        let way = self.way(&found.target)?;
         if has_place && self.has_directory(&node) {
-            let text = match self.way(&found.target)? {
-                Some(way) => self.soft(way, false).map(Some),
+            let text = match &way {
+                Some(way) => self.soft(way, None).map(Some),
                 None => self.elsewhere(&node, found),
             };
             if text.is_none() {
@@ -192,15 +210,15 @@ impl<'a> ViewGroup<'a> {
                 self.file.index().check()?;
             }
             let shown = self.directory_name(name);
-            forms.extend(text.map(|text| self.form(NodeType::ViewDirectory, &node, shown, text)));
+            forms.extend(text.map(|text| self.form(None, &node, shown, text)));
         }
-        if has_file {
-            let text = match self.way(&found.target)? {
-                Some(way) => self.soft(way, true).map(Some),
+        for form in files {
+            let text = match &way {
+                Some(way) => self.soft(way, Some(form)).map(Some),
                 None => Some(None),
             };
-            let shown = self.file_name(name);
-            forms.extend(text.map(|text| self.form(NodeType::View, &node, shown, text)));
+            let shown = file_name(form, name);
+            forms.extend(text.map(|text| self.form(Some(form), &node, shown, text)));
         }
         // An entry without a number of its own cannot be shown.
         forms.retain(|form| {
@@ -218,6 +236,11 @@ impl<'a> ViewGroup<'a> {
             inode: self.inode(NodeType::Unreadable, self.object, shown),
             text: None,
         }
+    }
+
+    /// The most entries that one of the source's tree has here.
+    pub(super) fn most_forms(&self) -> u64 {
+        to_u64(self.tree.forms.len()) + 1
     }
 
     /// The object that a link leads to, in this file.
@@ -245,39 +268,37 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
+    /// The entry of a file of a form, or of a directory; with a text, a symbolic link to it.
     fn form(
         &self,
-        node_type: NodeType,
+        form: Option<&Form>,
         node: &Node,
         shown: Vec<u8>,
         text: Option<Vec<u8>>,
     ) -> ViewEntry {
-        let (ino, node_type, node) = match (&text, node_type) {
-            (Some(_), _) => {
-                let ino = self.link_number(&shown);
-                (ino, NodeType::ViewLink, self.object)
+        let (ino, inode) = match (&text, form) {
+            (Some(_), _) => (
+                self.link_number(&shown),
+                self.inode(NodeType::ViewLink, self.object, shown),
+            ),
+            (None, Some(form)) => {
+                let inode = self.inode(NodeType::View, node.id, shown);
+                let tree = form.number;
+                (self.number_of(tree, node.id), Inode { tree, ..inode })
             }
-            (None, NodeType::View) => {
-                let ino = self.number_of(files(self.number), node.id);
-                (ino, node_type, node.id)
-            }
-            (None, _) => (self.number_of(self.number, node.id), node_type, node.id),
+            (None, None) => (
+                self.number_of(self.number, node.id),
+                self.inode(NodeType::ViewDirectory, node.id, shown),
+            ),
         };
-        ViewEntry {
-            ino,
-            inode: self.inode(node_type, node, shown),
-            text,
-        }
+        ViewEntry { ino, inode, text }
     }
 
     pub(super) fn inode(&self, node_type: NodeType, node: NodeId, shown: Vec<u8>) -> Inode {
         Inode {
             node_type,
             generation: self.file.generation,
-            tree: match node_type {
-                NodeType::View => files(self.number),
-                _ => self.number,
-            },
+            tree: self.number,
             node,
             parent: self.number_of(self.number, self.object),
             name: shown.into(),
@@ -335,17 +356,17 @@ impl<'a> ViewGroup<'a> {
 
     /// The text of the symbolic link that stands for a soft link to a file of this tree, or to a
     /// directory.
-    fn soft(&self, way: Way, to_file: bool) -> Option<Vec<u8>> {
-        let mut names = way.names;
+    fn soft(&self, way: &Way, to_file: Option<&Form>) -> Option<Vec<u8>> {
+        let mut names = way.names.clone();
         let last = names.pop();
         for name in &mut names {
             *name = self.directory_name(name);
         }
-        match last {
-            Some(last) if to_file => names.push(self.file_name(&last)),
-            Some(last) => names.push(self.directory_name(&last)),
-            None if to_file => return None,
-            None => {}
+        match (last, to_file) {
+            (Some(last), Some(form)) => names.push(file_name(form, &last)),
+            (Some(last), None) => names.push(self.directory_name(&last)),
+            (None, Some(_)) => return None,
+            (None, None) => {}
         }
         let up = match way.absolute {
             true => self.source.path()?.len(),
@@ -359,4 +380,9 @@ impl<'a> ViewGroup<'a> {
     pub(super) fn attribute_name(attribute: &[u8]) -> Vec<u8> {
         name::escape(&[b"@", attribute].concat(), false)
     }
+}
+
+/// The name of the file of this form of an object that the source's tree shows as `name`.
+fn file_name(form: &Form, name: &[u8]) -> Vec<u8> {
+    name::clip([name, form.suffix].concat())
 }

@@ -16,13 +16,13 @@ use crate::fs::selection;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::symlink;
 use crate::fs::trees;
-use crate::fs::trees::view_tree::{Size, Subject};
+use crate::fs::trees::view_tree::{Form, Size, Subject};
 use crate::fs::view_group::{ViewEntry, ViewGroup};
 use crate::limits;
 use crate::memory::distinct::keep_first_of_each;
 use crate::model::Node;
 use crate::view::View;
-use crate::wire::to_u64;
+use crate::wire::{to_u64, to_usize};
 
 /// A directory of a tree of views.
 pub(super) struct ViewDirectory;
@@ -53,7 +53,7 @@ impl FsNode for ViewDirectory {
             return attribute_file::enter(target, &group, name);
         }
         match group.find(name) {
-            Err(Error::NotFound) if group.tree.has_selections => selection::enter(target, name),
+            Err(Error::NotFound) => selection::enter(target, name),
             found => enter(target.mount, target.file, &found?),
         }
     }
@@ -77,10 +77,15 @@ impl FsNode for ViewFile {
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
         let node = target.file.container.node(target.inode.node)?;
-        let tree = trees::of_number(target.inode.tree).ok_or(Error::NotFound)?;
-        let (size, is_known) = match tree.size(target.file, &node)? {
+        let form = form(target)?;
+        let (size, is_known) = match form.size(target.file, &node)? {
             Some(Size::Exact(length)) => (length, true),
             Some(Size::Streamed) => (0, true),
+            // Opening it will tell why it cannot be read.
+            Some(Size::Counted) => match if_lasting(self.open(target))? {
+                Some(view) => (view.length().unwrap_or(0), true),
+                None => (0, false),
+            },
             None => (0, false),
         };
         let entry = target.sized(size).modified_as(&node);
@@ -89,10 +94,11 @@ impl FsNode for ViewFile {
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
         let node = target.file.container.node(target.inode.node)?;
-        let tree = trees::of_number(target.inode.tree).ok_or(Error::NotFound)?;
-        (tree.open)(&Subject {
+        form(target)?.open(&Subject {
             file: target.file,
             node: &node,
+            form: target.inode.tree,
+            selected: b"",
             path: viewed_path(target, &node)?,
             verify: &|node| object::verify(target.mount, target.file, node),
         })
@@ -112,6 +118,11 @@ impl FsNode for ViewLink {
         let shown = view_group(target)?.find(&target.inode.name)?;
         symlink::bounded(Some(shown.text.ok_or(Error::NotFound)?))
     }
+}
+
+/// The form of the file that the target is.
+fn form(target: &Target<'_>) -> Result<&'static Form> {
+    trees::form_of_number(target.inode.tree).ok_or(Error::NotFound)
 }
 
 /// The directory that the target is, or is in.
@@ -153,6 +164,9 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
     ) {
         return Listable::Unknown(kind);
     }
+    if shown.inode.node_type == NodeType::View && is_counted(directory, shown) {
+        return Listable::Unknown(kind);
+    }
     // The listing is of the state that it was opened in; of a file that has grown since, the kernel
     // is told what it is.
     let now = mount.shown().ok();
@@ -162,6 +176,17 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
         None => None,
     };
     entry.map_or(Listable::Unknown(kind), Listable::Counted)
+}
+
+/// Whether only a count of its text tells how long a file is.
+fn is_counted(directory: &Target<'_>, shown: &ViewEntry) -> bool {
+    let file = directory.file;
+    let node = file.container.node(shown.inode.node);
+    let form = trees::form_of_number(shown.inode.tree);
+    let size = form
+        .zip(node.ok())
+        .map(|(form, node)| form.size(file, &node));
+    size == Some(Ok(Some(Size::Counted)))
 }
 
 /// The path of the object that a view is of, names as in the file.
@@ -181,7 +206,8 @@ fn viewed_path(target: &Target<'_>, node: &Node) -> Result<Vec<u8>> {
     }
 }
 
-/// Hands out attributes, then what is in the group, two places for each of its links.
+/// Hands out attributes, then what is in the group, for each of its links as many places as one
+/// can have entries.
 ///
 /// Where many links in a row have nothing to show, the answer is one more `.`, which every program
 /// passes over: the listing goes on behind it, while an empty answer would be the end of the
@@ -220,6 +246,7 @@ fn list(
         Err(_) if is_any => return Ok(()),
         found => found?,
     };
+    let places = group.most_forms();
     let started = Instant::now();
     loop {
         if started.elapsed() > limits::LISTING_TIME {
@@ -230,7 +257,7 @@ fn list(
             return Ok(());
         }
         target.file.effort.renew();
-        let (position, form) = ((at - count) / 2, (at - count) % 2);
+        let (position, form) = ((at - count) / places, (at - count) % places);
         let fetched = match is_of_group {
             true => listing.link(container, group.object, position),
             false => Ok(None),
@@ -247,17 +274,17 @@ fn list(
             vec![group.unread(&found)]
         });
         let ahead = forms.len();
-        for (place, shown) in forms.iter().enumerate().skip(usize::from(form > 0)) {
+        for (place, shown) in forms.iter().enumerate().skip(to_usize(form)?) {
             at = match place + 1 < ahead {
                 true => at + 1,
-                false => count + 2 * behind,
+                false => count + places * behind,
             };
             if show(target, shown, at + DOTS, visit) {
                 return Ok(());
             }
             is_any = true;
         }
-        at = count + 2 * behind;
+        at = count + places * behind;
     }
     // The entries before it are handed out first; the next call comes back here.
     match &attributes.damaged {

@@ -153,7 +153,7 @@ fn in_trees(
 ) -> impl Iterator<Item = (&'static [u8], Tree, NodeType)> {
     let roots = TREES.iter();
     let roots = roots.map(|tree| (tree.name, tree.number, NodeType::ViewDirectory));
-    let all = roots.chain([(DOCUMENT, trees::documents(), NodeType::View)]);
+    let all = roots.chain([(DOCUMENT, trees::DOCUMENTS, NodeType::View)]);
     all.filter(move |(_, number, _)| are_shown && inode::is_object(*number, root))
 }
 

@@ -5,6 +5,7 @@
 //! dimensions. A vector along the last dimension stands on one line, but where elements are
 //! compounds or sequences, each has its own.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::{Engine, HeldMemory};
@@ -14,8 +15,8 @@ use crate::model::datatype::{Class, Datatype};
 use crate::model::shape::product;
 use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId};
+use crate::view::counted::Units;
 use crate::view::elements::Elements;
-use crate::view::streamed::ResumableText;
 use crate::wire::to_usize;
 
 /// Finds a node's path, bytes as in the file, `None` where it has none; for as long as it is kept.
@@ -92,9 +93,9 @@ impl Json {
         })
     }
 
-    /// Appends the elements from `place` on, of those that are read at a time, until `out` has
-    /// `enough` bytes.
-    fn write_elements(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends the elements of `leaves`, of those that are read at a time, until `out` has `enough`
+    /// bytes; gives the one that comes next.
+    fn write_elements(&self, leaves: &Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
         let size = self.writer.size();
         let is_long = size > limits::UNCOUNTED_ELEMENT;
         let limit = if is_long {
@@ -103,17 +104,14 @@ impl Json {
             limits::UNCOUNTED_ELEMENT
         };
         let _room = is_long.then(|| self.room()).transpose()?;
-        let batch = self.elements.batch();
-        // It ends at a multiple of the batch: an error then stands at one place however much is
-        // read at a time.
-        let count = (batch - *place % batch).min(self.lists.count - *place);
-        let bytes = self.elements.read(*place, count)?;
+        let count = self.elements.batch().min(leaves.end - leaves.start);
+        let bytes = self.elements.read(leaves.start, count)?;
         let mut leaf = Vec::new();
-        for number in 0..to_usize(count)? {
-            if out.len() >= enough {
-                break;
+        for number in 0..count {
+            if number > 0 && out.len() >= enough {
+                return Ok(leaves.start + number);
             }
-            let start = number * size;
+            let start = to_usize(number)? * size;
             let element = &bytes[start..start + size];
             let text = self.write_element(element, limit, &mut leaf);
             match text {
@@ -123,10 +121,9 @@ impl Json {
                 }
                 text => text?,
             }
-            self.write_leaf(*place, &leaf, out);
-            *place += 1;
+            self.write_leaf(leaves.start + number, &leaf, out);
         }
-        Ok(())
+        Ok(leaves.start + count)
     }
 
     /// Writes the text of `element`, of at most `limit` bytes, to `leaf`.
@@ -164,35 +161,31 @@ impl Json {
         out.extend_from_slice(leaf);
         let ends = lists.brackets(number + 1);
         out.extend(std::iter::repeat_n(b']', ends));
+        if number + 1 == lists.count {
+            out.push(b'\n');
+        }
     }
 }
 
-impl ResumableText for Json {
-    /// The number of the next leaf.
-    type Progress = u64;
-
-    fn begin(&self) -> u64 {
-        0
+/// The leaves.
+impl Units for Json {
+    fn count(&self) -> u64 {
+        self.lists.count
     }
 
-    fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
-        if self.elements.dims.is_none() {
-            out.extend_from_slice(b"null\n");
-            return Ok(false);
-        }
-        while *place < self.lists.count {
-            if out.len() >= enough {
-                return Ok(true);
+    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+        let empty: &[u8] = match self.elements.dims {
+            Some(_) if self.lists.of_elements => return self.write_elements(&units, enough, out),
+            Some(_) => b"[]",
+            None => b"null",
+        };
+        for number in units.clone() {
+            if number > units.start && out.len() >= enough {
+                return Ok(number);
             }
-            if self.lists.of_elements {
-                self.write_elements(place, enough, out)?;
-            } else {
-                self.write_leaf(*place, b"[]", out);
-                *place += 1;
-            }
+            self.write_leaf(number, empty, out);
         }
-        out.push(b'\n');
-        Ok(false)
+        Ok(units.end)
     }
 
     fn own_bytes(&self) -> u64 {
@@ -216,7 +209,7 @@ mod tests {
     use super::*;
     use crate::model::value::tests::{Heap, int, member, type_of};
     use crate::view::View;
-    use crate::view::streamed::Streamed;
+    use crate::view::counted::Counted;
     use crate::view::text::Text;
 
     fn view(
@@ -224,7 +217,7 @@ mod tests {
         dims: Option<&[u64]>,
         bytes: &[u8],
         engine: Arc<Engine>,
-    ) -> Streamed<Json> {
+    ) -> Counted<Json> {
         let elements = Elements {
             datatype: datatype.clone(),
             dims: dims.map(<[u64]>::to_vec),
@@ -232,7 +225,7 @@ mod tests {
         };
         let heap = Heap(vec![vec![7, 8]]);
         let json = Json::new(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None)));
-        Streamed::new(json.unwrap())
+        Counted::of(json.unwrap(), None)
     }
 
     fn json(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {

@@ -1,15 +1,15 @@
-//! A text whose length is not known before its end, written while it is read.
+//! A text that is written while it is read.
 //!
 //! Such a text can be left after any part of it and gone on with later. From one read to the next
 //! an open file keeps the place where the writing has come to, and what was written of the last
 //! part and not yet asked for; before the first read it keeps nothing. No thread and no buffer
 //! belongs to a text that is not being read. Reading on costs what writing costs; to go back is to
-//! begin anew.
+//! begin anew, or at the nearest place that the text knows.
 
 use std::sync::{Mutex, MutexGuard};
 
 use crate::array::Bytes;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
@@ -21,6 +21,16 @@ pub(crate) trait ResumableText: Send + Sync {
 
     /// The place before the first part.
     fn begin(&self) -> Self::Progress;
+
+    /// Bytes of all parts, where that is known.
+    fn length(&self) -> Option<u64> {
+        None
+    }
+
+    /// A known place at or before byte `offset`, and the byte that it is at.
+    fn near(&self, _offset: u64) -> Option<(Self::Progress, u64)> {
+        None
+    }
 
     /// Appends the parts from `place` on to `out`, at least one, until that has `enough` bytes, and
     /// moves `place` behind them; says whether there may be more. Not called again after it has
@@ -106,6 +116,20 @@ impl<T: ResumableText> Streamed<T> {
 }
 
 impl<P> State<P> {
+    /// The state before the part that is written next, `place`, at byte `start`.
+    fn at((place, start): (P, u64)) -> Self {
+        State {
+            place: Some(place),
+            start,
+            ..State::default()
+        }
+    }
+
+    /// Where the piece ends.
+    fn end(&self) -> u64 {
+        self.start + to_u64(self.piece.len())
+    }
+
     /// The rest of the piece from `offset` of the text on; empty where that is not in it.
     fn rest(&self, offset: u64) -> &[u8] {
         let within = offset.checked_sub(self.start).map(to_usize);
@@ -117,13 +141,20 @@ impl<P> State<P> {
 
     /// Writes the next piece, of `enough` bytes or a part more, in the place of the present one.
     fn advance<T: ResumableText<Progress = P>>(&mut self, text: &T, enough: usize) -> Result<()> {
-        self.start += to_u64(self.piece.len());
+        self.start = self.end();
         self.piece.clear();
         let place = self.place.get_or_insert_with(|| text.begin());
         match text.write_on(place, enough, &mut self.piece) {
             Ok(is_more) => {
                 self.is_whole = !is_more;
-                Ok(())
+                let other = text.length().is_some_and(|length| length != self.end());
+                match self.is_whole && other {
+                    true => Err(Error::corrupt(
+                        "text: has changed since it was counted",
+                        None,
+                    )),
+                    false => Ok(()),
+                }
             }
             // The parts before the error are handed out first; the next read returns it.
             Err(_) if !self.piece.is_empty() => Ok(()),
@@ -144,7 +175,7 @@ impl<P> State<P> {
 
 impl<T: ResumableText> View for Streamed<T> {
     fn length(&self) -> Option<u64> {
-        None
+        self.text.length()
     }
 
     fn own_bytes(&self) -> u64 {
@@ -165,7 +196,16 @@ impl<T: ResumableText> View for Streamed<T> {
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
         let mut state = self.state();
         if offset < state.start {
-            *state = State::default();
+            *state = self
+                .text
+                .near(offset)
+                .map_or_else(State::default, State::at);
+        }
+        if offset > state.end()
+            && let Some((place, start)) = self.text.near(offset)
+            && start > state.end()
+        {
+            *state = State::at((place, start));
         }
         let mut out = Vec::with_capacity(length.min(PIECE));
         while out.len() < length {
@@ -180,8 +220,7 @@ impl<T: ResumableText> View for Streamed<T> {
                 break;
             }
             // No more than is asked for, or is passed over on the way there.
-            let written = state.start + to_u64(state.piece.len());
-            let enough = match next.saturating_sub(written) {
+            let enough = match next.saturating_sub(state.end()) {
                 0 => length - out.len(),
                 ahead => to_usize(ahead).unwrap_or(PIECE),
             };
@@ -202,7 +241,6 @@ impl<T: ResumableText> View for Streamed<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     /// Numbers of seven digits and a line break each, and how they end.

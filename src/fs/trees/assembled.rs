@@ -1,24 +1,28 @@
 //! `.h5fs/assembled`: the one array that the chunks of an ASDF `chunked-ndarray` make.
 
-use crate::fs::trees::view_tree::{Size, ViewTree, WITHOUT_FILES, shown};
+use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, shown};
 use crate::view::raw::Raw;
 use crate::view::text::Text;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"assembled",
     number: 2,
-    size: |_, node| match &node.assembled {
-        Some(array) => array.bytes().map(|bytes| Some(Size::Exact(bytes))),
-        None => node.passing().cloned().map_or(Ok(None), Err),
-    },
-    open: |subject| {
-        let array = subject.array()?;
-        match array.bytes()? {
-            0 => shown(Some(Text::new(Vec::new()))),
-            _ => shown(Some(Raw::new(
-                subject.file.reader(subject.node.id, &array)?,
-            ))),
-        }
-    },
+    forms: &[Form {
+        number: 3,
+        size: |_, node| match &node.assembled {
+            Some(array) => array.bytes().map(|bytes| Some(Size::Exact(bytes))),
+            None => node.passing().cloned().map_or(Ok(None), Err),
+        },
+        open: |subject| {
+            let array = subject.array()?;
+            match array.bytes()? {
+                0 => shown(Some(Text::new(Vec::new()))),
+                _ => shown(Some(Raw::new(
+                    subject.file.reader(subject.node.id, &array)?,
+                ))),
+            }
+        },
+        ..OF_NOTHING
+    }],
     ..WITHOUT_FILES
 };

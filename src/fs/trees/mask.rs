@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::file_state::FileState;
-use crate::fs::trees::view_tree::{Size, Subject, ViewTree, WITHOUT_FILES, refuse_unread, shown};
+use crate::fs::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, refuse_unread, shown,
+};
 use crate::model::extras::Mask;
 use crate::model::{Array, Node};
 use crate::view::text::Text;
@@ -13,21 +15,25 @@ use crate::wire::to_u64;
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"mask",
     number: 12,
-    size: |file, node| {
-        Ok(match mask_of(file, node)? {
-            Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
-            Some(Masked::Array(array)) => {
-                refuse_unread(&array)?;
-                Some(Size::Exact(array.bytes()?))
-            }
-            None => None,
-        })
-    },
-    open: |subject| match checked_mask(subject)? {
-        Some(Masked::Number(text)) => shown(Some(Text::new(text))),
-        Some(Masked::Array(array)) => subject.file.open_bytes(array),
-        None => Err(Error::NotFound),
-    },
+    forms: &[Form {
+        number: 13,
+        size: |file, node| {
+            Ok(match mask_of(file, node)? {
+                Some(Masked::Number(text)) => Some(Size::Exact(to_u64(text.len()))),
+                Some(Masked::Array(array)) => {
+                    refuse_unread(&array)?;
+                    Some(Size::Exact(array.bytes()?))
+                }
+                None => None,
+            })
+        },
+        open: |subject| match checked_mask(subject)? {
+            Some(Masked::Number(text)) => shown(Some(Text::new(text))),
+            Some(Masked::Array(array)) => subject.file.open_bytes(array),
+            None => Err(Error::NotFound),
+        },
+        ..OF_NOTHING
+    }],
     ..WITHOUT_FILES
 };
 

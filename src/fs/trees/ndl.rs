@@ -2,30 +2,34 @@
 
 use std::sync::Arc;
 
-use crate::fs::trees::view_tree::{Size, ViewTree, WITHOUT_FILES, streamed};
+use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, streamed};
 use crate::model::NodeKind;
 use crate::view::ndl::{Description, Options, Source};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"ndl",
     number: 14,
-    suffix: b".yaml",
-    size: |_, node| {
-        let is_described = matches!(node.kind, NodeKind::Array(_) | NodeKind::Group);
-        Ok(is_described.then_some(Size::Streamed))
-    },
-    open: |subject| {
-        let source = Source {
-            container: Arc::clone(&subject.file.container),
-            engine: Arc::clone(&subject.file.engine),
-            paths: subject.paths(),
-        };
-        streamed(Some(Description {
-            source,
-            node: subject.node.id,
-            path: subject.path.clone(),
-            options: Options::default(),
-        }))
-    },
+    forms: &[Form {
+        number: 15,
+        suffix: b".yaml",
+        size: |_, node| {
+            let is_described = matches!(node.kind, NodeKind::Array(_) | NodeKind::Group);
+            Ok(is_described.then_some(Size::Streamed))
+        },
+        open: |subject| {
+            let source = Source {
+                container: Arc::clone(&subject.file.container),
+                engine: Arc::clone(&subject.file.engine),
+                paths: subject.paths(),
+            };
+            streamed(Some(Description {
+                source,
+                node: subject.node.id,
+                path: subject.path.clone(),
+                options: Options::default(),
+            }))
+        },
+        ..OF_NOTHING
+    }],
     ..WITHOUT_FILES
 };

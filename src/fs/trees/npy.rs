@@ -1,14 +1,17 @@
 //! `.h5fs/npy`: arrays, and parts of them, as NumPy files.
 
-use crate::fs::trees::view_tree::{ViewTree, WITHOUT_FILES, exact, shown};
+use crate::fs::trees::view_tree::{Form, OF_NOTHING, ViewTree, WITHOUT_FILES, exact, viewed};
 use crate::view::npy::{self, Npy};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"npy",
     number: 16,
-    suffix: b".npy",
-    has_selections: true,
-    size: |_, node| exact(node, npy::length),
-    open: |subject| shown(Npy::new(subject.elements()?)?),
+    forms: &[Form {
+        number: 17,
+        suffix: b".npy",
+        size: |_, node| exact(node, npy::length),
+        view: Some(|_, elements| Ok(viewed(Npy::new(elements)?))),
+        ..OF_NOTHING
+    }],
     ..WITHOUT_FILES
 };

@@ -180,6 +180,8 @@ fn parts_of_arrays_are_found_by_name() {
     assert_eq!(content(&fs, "z[0][0]").unwrap(), b"r");
     let npy = content(&fs, ".h5fs/npy/g/@at[1::3].npy").unwrap();
     assert!(npy.ends_with(b"\n147"));
+    let json = content(&fs, ".h5fs/json/g/@at[1::3].json").unwrap();
+    assert_eq!(json, b"[49, 52, 55]\n");
     let part = fs.resolve(b"g/@at[1::3]").unwrap();
     assert_eq!((part.attributes.size, part.attributes.links), (3, 1));
     assert!(part.ino > 1 << 62 && part.ino < 1 << 63);
@@ -188,7 +190,8 @@ fn parts_of_arrays_are_found_by_name() {
         "z[",
         "g[0]",
         "none[0]",
-        ".h5fs/csv/z[0:1].csv",
+        ".h5fs/csv/z[9].csv",
+        ".h5fs/chunks/z[0].tsv",
         "z[name]",
     ] {
         assert_eq!(

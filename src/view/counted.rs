@@ -1,0 +1,289 @@
+//! A text of units (elements, rows, lines), each of which can be written by its number.
+//!
+//! Where that takes no longer than about a second, its bytes are counted once: several threads
+//! write all units, and keep how many bytes they were and, every some kilobytes, where a unit
+//! begins. A read then begins at the last such mark before its offset. A text that is too long to
+//! be counted is written from front to back, as a stream.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::array::Engine;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
+use crate::memory::marks::Marks;
+use crate::view::streamed::{ResumableText, Streamed};
+use crate::wire::to_u64;
+
+/// The units of a text. What stands before the first and behind the last belongs to those units.
+pub(crate) trait Units: Send + Sync {
+    /// How many there are.
+    fn count(&self) -> u64;
+
+    /// How many values are looked at to write all of them: those that cost more count more.
+    fn values(&self) -> u64 {
+        self.count()
+    }
+
+    /// Appends the units of `units`, which is not empty, to `out`, at least one, until that has
+    /// `enough` bytes; gives the number of the unit that comes next.
+    ///
+    /// # Errors
+    /// As a unit cannot be written. Anything may have been appended then.
+    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64>;
+
+    /// The same, but the text is only measured: gives the unit that comes next, and the bytes of
+    /// those before it. `scratch` is empty.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn measure(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(u64, u64)> {
+        let next = self.write(units, enough, scratch)?;
+        Ok((next, to_u64(scratch.len())))
+    }
+
+    /// Bytes of memory that they take for themselves.
+    fn own_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// How long a text is, and where some of its units begin.
+#[derive(Debug)]
+pub(crate) struct Count {
+    bytes: u64,
+    /// Numbers of units, by the place at which the unit begins.
+    marks: Marks<u64>,
+}
+
+/// An open file with the text of units.
+pub(crate) type Counted<U> = Streamed<UnitText<U>>;
+
+/// The text of units, counted or not.
+pub(crate) struct UnitText<U> {
+    units: U,
+    count: Option<Arc<Count>>,
+}
+
+/// Bytes between two marks, at least.
+const STRETCH: usize = 32 << 10;
+
+/// Marks of a text, at most.
+const MARKS: usize = (limits::COUNTED_BYTES / STRETCH as u64) as usize;
+
+/// Units that a thread counts at a time.
+const SHARE: u64 = 8192;
+
+impl Count {
+    /// Counts the text of `units`, whose metadata `effort` pays for; `None` where that takes too
+    /// long.
+    ///
+    /// # Errors
+    /// As a unit cannot be written.
+    pub(crate) fn of(units: &dyn Units, engine: &Engine, effort: &Effort) -> Result<Option<Self>> {
+        if units.values() > limits::COUNTED_VALUES {
+            return Ok(None);
+        }
+        let shares = units.count().div_ceil(SHARE);
+        let helpers = engine.helpers(usize::try_from(shares.saturating_sub(1)).unwrap_or(0));
+        let counting = Counting {
+            units,
+            effort,
+            shares,
+            next: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            found: Mutex::default(),
+        };
+        thread::scope(|scope| {
+            for _ in 0..helpers.count() {
+                let thread = thread::Builder::new().name("h5fs-count".to_owned());
+                if thread.spawn_scoped(scope, || counting.work()).is_err() {
+                    break;
+                }
+            }
+            counting.work();
+        });
+        counting.result()
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn weight(&self) -> u64 {
+        self.marks.weight()
+    }
+}
+
+/// A count that is under way.
+struct Counting<'a> {
+    units: &'a dyn Units,
+    effort: &'a Effort,
+    shares: u64,
+    /// The share that is counted next.
+    next: AtomicU64,
+    /// The bytes that were counted, in any order.
+    bytes: AtomicU64,
+    /// Whether no more is to be counted.
+    is_over: AtomicBool,
+    found: Mutex<Found>,
+}
+
+/// The stretches that one share has: the unit behind each, and its bytes.
+type Stretches = Vec<(u64, u64)>;
+
+/// The part of the text that is counted without a gap, and shares behind it.
+struct Found {
+    shares: u64,
+    bytes: u64,
+    marks: Marks<u64>,
+    ahead: BTreeMap<u64, Stretches>,
+    error: Option<Error>,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Found {
+            shares: 0,
+            bytes: 0,
+            marks: Marks::new(MARKS, to_u64(STRETCH)),
+            ahead: BTreeMap::new(),
+            error: None,
+        }
+    }
+}
+
+impl Counting<'_> {
+    /// Counts one share after another until none is left.
+    fn work(&self) {
+        let mut scratch = Vec::new();
+        while !self.is_over.load(Ordering::Relaxed) {
+            let share = self.next.fetch_add(1, Ordering::Relaxed);
+            if share >= self.shares {
+                return;
+            }
+            self.effort.renew();
+            match self.count(share, &mut scratch) {
+                Ok(stretches) => lock(&self.found).add(share, stretches),
+                Err(error) => {
+                    self.is_over.store(true, Ordering::Relaxed);
+                    lock(&self.found).error.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    fn count(&self, share: u64, scratch: &mut Vec<u8>) -> Result<Stretches> {
+        let end = (share * SHARE + SHARE).min(self.units.count());
+        let mut at = share * SHARE;
+        let mut stretches = Vec::new();
+        while at < end && !self.is_over.load(Ordering::Relaxed) {
+            scratch.clear();
+            let (next, bytes) = self.units.measure(at..end, STRETCH, scratch)?;
+            stretches.push((next, bytes));
+            at = next;
+            let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            if before.saturating_add(bytes) > limits::COUNTED_BYTES {
+                self.is_over.store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(stretches)
+    }
+
+    fn result(self) -> Result<Option<Count>> {
+        let found = self.found.into_inner();
+        let found = found.unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(error) = found.error {
+            return Err(error);
+        }
+        Ok((!self.is_over.into_inner()).then_some(Count {
+            bytes: found.bytes,
+            marks: found.marks,
+        }))
+    }
+}
+
+impl Found {
+    fn add(&mut self, share: u64, stretches: Stretches) {
+        self.ahead.insert(share, stretches);
+        while let Some(stretches) = self.ahead.remove(&self.shares) {
+            for (next, bytes) in stretches {
+                self.bytes += bytes;
+                self.marks.pass(self.bytes, || next);
+            }
+            self.shares += 1;
+        }
+    }
+}
+
+impl<U: Units> Counted<U> {
+    /// A file with the text of `units`, which were counted, or cannot be.
+    pub(crate) fn of(units: U, count: Option<Arc<Count>>) -> Self {
+        Streamed::new(UnitText { units, count })
+    }
+}
+
+impl<U: Units> ResumableText for UnitText<U> {
+    /// The number of the next unit.
+    type Progress = u64;
+
+    fn begin(&self) -> u64 {
+        0
+    }
+
+    fn length(&self) -> Option<u64> {
+        self.count.as_ref().map(|count| count.bytes)
+    }
+
+    fn near(&self, offset: u64) -> Option<(u64, u64)> {
+        let (start, unit) = self.count.as_ref()?.marks.before(offset)?;
+        Some((*unit, start))
+    }
+
+    fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
+        let count = self.units.count();
+        while *place < count && out.len() < enough {
+            *place = write_some(&self.units, *place..count, enough, out)?;
+        }
+        Ok(*place < count)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.units.own_bytes()
+    }
+}
+
+/// As [`Units::write`], but where that fails, it is tried with fewer units, so that all that stands
+/// before the one with the error is written.
+fn write_some(
+    units: &impl Units,
+    all: Range<u64>,
+    enough: usize,
+    out: &mut Vec<u8>,
+) -> Result<u64> {
+    let before = out.len();
+    let mut tried = all.clone();
+    loop {
+        let error = match units.write(tried.clone(), enough, out) {
+            Ok(next) => return Ok(next),
+            Err(error) => error,
+        };
+        out.truncate(before);
+        let half = (tried.end - tried.start).min(SHARE) / 2;
+        if half == 0 {
+            return Err(error);
+        }
+        tried.end = tried.start + half;
+    }
+}
+
+#[cfg(test)]
+mod tests;

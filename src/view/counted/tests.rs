@@ -1,0 +1,139 @@
+//! Texts of units with lengths of all kinds.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::view::View;
+
+/// Units of these lengths, of which one cannot be written.
+struct Words {
+    lengths: Vec<usize>,
+    damaged: Option<u64>,
+}
+
+impl Units for Words {
+    fn count(&self) -> u64 {
+        self.lengths.len() as u64
+    }
+
+    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+        for unit in units.clone() {
+            if out.len() >= enough {
+                return Ok(unit);
+            }
+            if self.damaged == Some(unit) {
+                return Err(Error::NotFound);
+            }
+            let length = self.lengths[unit as usize];
+            out.extend((0..length).map(|at| b'a' + ((at as u64 + unit) % 26) as u8));
+            out.push(b'\n');
+        }
+        Ok(units.end)
+    }
+}
+
+fn words(lengths: &[usize], damaged: Option<u64>) -> Words {
+    let lengths = lengths.to_vec();
+    Words { lengths, damaged }
+}
+
+fn counted(lengths: &[usize]) -> Counted<Words> {
+    let engine = Engine::new(0, 4);
+    let count = Count::of(&words(lengths, None), &engine, &Effort::default())
+        .unwrap()
+        .unwrap();
+    Counted::of(words(lengths, None), Some(Arc::new(count)))
+}
+
+#[test]
+fn a_text_of_nothing_is_empty() {
+    let text = counted(&[]);
+    assert_eq!(text.length(), Some(0));
+    assert!(text.read_at(0, 9).unwrap().is_empty());
+}
+
+#[test]
+fn many_units_are_counted_in_order() {
+    let lengths: Vec<usize> = (0..100_000).map(|unit| unit * 7 % 23).collect();
+    let text = counted(&lengths);
+    let whole: usize = lengths.iter().map(|length| length + 1).sum();
+    assert_eq!(text.length(), Some(whole as u64));
+    let before: usize = lengths[..77_777].iter().map(|length| length + 1).sum();
+    let mut expected = Vec::new();
+    let of_one = 77_777..77_778;
+    words(&lengths, None)
+        .write(of_one, 1, &mut expected)
+        .unwrap();
+    let read = text.read_at(before as u64, expected.len()).unwrap();
+    assert_eq!(read[..], expected);
+}
+
+#[test]
+fn a_text_that_is_too_long_is_a_stream() {
+    struct Many(u64, u64);
+    impl Units for Many {
+        fn count(&self) -> u64 {
+            self.0
+        }
+
+        fn write(&self, units: Range<u64>, _: usize, _: &mut Vec<u8>) -> Result<u64> {
+            Ok(units.end)
+        }
+
+        fn measure(&self, units: Range<u64>, _: usize, _: &mut Vec<u8>) -> Result<(u64, u64)> {
+            Ok((units.end, (units.end - units.start) * self.1))
+        }
+    }
+    let engine = Engine::new(0, 2);
+    let count =
+        |values, bytes| Count::of(&Many(values, bytes), &engine, &Effort::default()).unwrap();
+    let most = limits::COUNTED_VALUES;
+    assert!(count(most + 1, 0).is_none());
+    assert!(count(most, 0).is_some());
+    assert!(count(1 << 20, 1025).is_none());
+    assert_eq!(count(1 << 20, 1024).unwrap().bytes, limits::COUNTED_BYTES);
+    let stream = Counted::of(words(&[3, 1], None), None);
+    assert_eq!(stream.length(), None);
+    assert_eq!(&stream.read_at(0, 9).unwrap()[..], b"abc\nb\n");
+}
+
+#[test]
+fn marks_take_little() {
+    let lengths = vec![1023; 40_000];
+    let text = counted(&lengths);
+    let count = text.text().count.as_ref().unwrap();
+    assert!(count.weight() <= 1 << 15, "{}", count.weight());
+    assert!(2 * 16 * to_u64(MARKS) <= limits::COUNTS);
+}
+
+#[test]
+fn what_stands_before_damage_is_written() {
+    let engine = Engine::new(0, 1);
+    let damaged = words(&[1; 1000], Some(321));
+    assert!(Count::of(&damaged, &engine, &Effort::default()).is_err());
+    let stream = Counted::of(damaged, None);
+    assert_eq!(stream.read_at(0, 10_000).unwrap().len(), 2 * 321);
+    assert!(stream.read_at(2 * 321, 1).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_part_is_that_of_the_whole(
+        lengths in prop::collection::vec(prop_oneof![0..9_usize, 0..50_000_usize], 0..40),
+        reads in prop::collection::vec((0..400_000_u64, 0..100_000_usize), 1..6),
+    ) {
+        let mut whole = Vec::new();
+        let all = 0..lengths.len() as u64;
+        if !all.is_empty() {
+            words(&lengths, None).write(all, usize::MAX, &mut whole).unwrap();
+        }
+        let text = counted(&lengths);
+        prop_assert_eq!(text.length(), Some(whole.len() as u64));
+        for (offset, length) in reads {
+            let start = (offset as usize).min(whole.len());
+            let end = (start + length).min(whole.len());
+            let read = text.read_at(offset, length).unwrap();
+            prop_assert_eq!(&read[..], &whole[start..end]);
+        }
+    }
+}
