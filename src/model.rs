@@ -37,6 +37,7 @@ pub mod numpy;
 pub mod paths;
 pub mod region;
 pub mod regions;
+pub mod scalar;
 pub mod selection;
 pub mod shape;
 pub mod storage;
@@ -52,6 +53,7 @@ pub use datatype::Datatype;
 pub use extras::Extras;
 pub use link::{Link, LinkStream, LinkTarget};
 pub use node::{Node, NodeId, NodeKind};
+pub use scalar::{Scalar, ScalarValue};
 pub use shape::Shape;
 
 use crate::error::Result;

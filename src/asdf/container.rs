@@ -23,7 +23,7 @@ use crate::model::datatype::ReferenceKind;
 use crate::model::extras::{BlockFacts, Extras, Mask, ReadAll};
 use crate::model::link::{Link, LinkStream, LinkTarget};
 use crate::model::storage::Extent;
-use crate::model::{Array, Container, Node, NodeId, NodeKind};
+use crate::model::{Array, Container, Node, NodeId, NodeKind, Scalar, ScalarValue};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{to_u64, to_usize};
@@ -126,7 +126,7 @@ impl File {
         let (kind, mut error) = match self.tree.kind(index) {
             _ if index == Index::ROOT => (NodeKind::Group, self.error.clone()),
             Kind::Group | Kind::Reference => (NodeKind::Group, None),
-            Kind::Text => (NodeKind::Text(scalar(document, index)), None),
+            Kind::Text => (NodeKind::Scalar(scalar(document, index)), None),
             Kind::Ndarray => {
                 let Ndarray { array, block: of } =
                     ndarray::describe(self.reading(), &self.contents, &self.externals, index);
@@ -208,14 +208,22 @@ fn id(index: Index) -> NodeId {
     NodeId(u64::from(index.number()).saturating_add(FIRST_ID))
 }
 
-/// A scalar as a file: its text and a newline, nothing for null.
-fn scalar(document: &Document, index: Index) -> Vec<u8> {
-    let mut bytes = document.text(index).unwrap_or_default().as_bytes().to_vec();
-    match document.core_tag(index) {
-        Some(CoreTag::Null) => bytes.clear(),
-        _ => bytes.push(b'\n'),
+/// A scalar, typed by its tag or else its text. What its type cannot mean is text.
+fn scalar(document: &Document, index: Index) -> Scalar {
+    let text = document.text(index).unwrap_or_default();
+    let value = match document.core_tag(index) {
+        Some(CoreTag::Null) => Some(ScalarValue::Null),
+        Some(CoreTag::Bool) => resolve::boolean(text).map(ScalarValue::Bool),
+        Some(CoreTag::Int) => resolve::decimal(text).map(ScalarValue::Int),
+        Some(CoreTag::Float) => resolve::float(text).map(ScalarValue::Float),
+        Some(CoreTag::Timestamp) => Some(ScalarValue::Timestamp),
+        Some(CoreTag::Binary) => Some(ScalarValue::Binary),
+        Some(CoreTag::Merge | CoreTag::Value | CoreTag::Str) | None => None,
+    };
+    Scalar {
+        text: text.to_owned(),
+        value: value.unwrap_or(ScalarValue::String),
     }
-    bytes
 }
 
 /// The alias leads to a node that has no path.
@@ -428,7 +436,7 @@ impl Extras for File {
             return self.nulls(node, index);
         };
         if document.text(mask).is_some() {
-            return Ok(Some(Mask::Number(scalar(document, mask))));
+            return Ok(Some(Mask::Number(scalar(document, mask).file_text())));
         }
         let at = document.file_offset(mask);
         let missing = || Error::corrupt("ndarray: its mask is not in this file", at);

@@ -28,7 +28,7 @@ impl DescribedNode {
     fn weight(&self) -> u64 {
         let own = to_u64(size_of::<Node>().saturating_add(size_of::<DescribedNode>()));
         let content = match (&self.node.kind, self.node.array()) {
-            (NodeKind::Text(text), _) => to_u64(text.len()),
+            (NodeKind::Scalar(scalar), _) => to_u64(scalar.text.len()),
             (_, Some(array)) => array.weight(),
             _ => 0,
         };

@@ -184,7 +184,10 @@ fn scalars_are_their_text_and_null_is_nothing() {
         };
         let node = file.node(id).unwrap();
         match &node.kind {
-            NodeKind::Text(text) => (String::from_utf8(text.clone()).unwrap(), node.tag.clone()),
+            NodeKind::Scalar(scalar) => (
+                String::from_utf8(scalar.file_text()).unwrap(),
+                node.tag.clone(),
+            ),
             other => panic!("{name} is {other:?}"),
         }
     };

@@ -5,6 +5,7 @@
 
 mod anchors;
 pub(crate) mod compose;
+mod decimal;
 mod keys;
 pub(crate) mod merge;
 pub(crate) mod pointer;

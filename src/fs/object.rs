@@ -38,7 +38,7 @@ fn size(node: &Node) -> u64 {
         NodeKind::Array(array) if VariableLength::is_made_of(array) => 0,
         NodeKind::Array(array) => array.bytes().unwrap_or(0),
         NodeKind::CommittedDatatype(datatype) => to_u64(committed_text(datatype).len()),
-        NodeKind::Text(text) => to_u64(text.len()),
+        NodeKind::Scalar(scalar) => to_u64(scalar.file_text().len()),
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) fn open(file: &FileState, node: &Node) -> Result<Box<dyn View>> {
         )?)),
         NodeKind::Array(array) => Ok(Box::new(Raw::new(file.reader(node.id, array)?))),
         NodeKind::CommittedDatatype(datatype) => Ok(Box::new(Text::new(committed_text(datatype)))),
-        NodeKind::Text(text) => Ok(Box::new(Text::new(text.clone()))),
+        NodeKind::Scalar(scalar) => Ok(Box::new(Text::new(scalar.file_text()))),
     }
 }
 

@@ -264,7 +264,7 @@ impl<'a> ViewGroup<'a> {
         match node.kind {
             NodeKind::Group => true,
             NodeKind::Array(_) | NodeKind::CommittedDatatype(_) => self.tree.of_attributes,
-            NodeKind::Text(_) => false,
+            NodeKind::Scalar(_) => false,
         }
     }
 

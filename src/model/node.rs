@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::model::{Array, Datatype};
+use crate::model::{Array, Datatype, Scalar};
 
 /// A node's identity within its container; unique, stable from open to open of an unchanged file.
 ///
@@ -65,6 +65,6 @@ pub enum NodeKind {
     Array(Arc<Array>),
     /// HDF5: committed datatype. ASDF: none.
     CommittedDatatype(Datatype),
-    /// HDF5: none. ASDF: a scalar: its own text and a newline, nothing for null.
-    Text(Vec<u8>),
+    /// HDF5: none. ASDF: a scalar.
+    Scalar(Scalar),
 }

@@ -87,6 +87,9 @@ pub(crate) fn builtin(node: &Node, path: &[u8]) -> Vec<(&'static str, Vec<u8>)> 
     if let NodeKind::CommittedDatatype(datatype) = &node.kind {
         list.text("h5fs.type", ndl_type(datatype));
     }
+    if let NodeKind::Scalar(scalar) = &node.kind {
+        list.text("h5fs.type", scalar.value.type_name());
+    }
     list.bytes("h5fs.path", path.to_vec());
     if let Some(tag) = &node.tag {
         list.text("h5fs.tag", &**tag);

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use crate::asdf::yaml::decimal::Decimal;
 use crate::limits;
 
 /// The types that YAML itself gives scalars.
@@ -97,6 +98,33 @@ pub(crate) fn integer(text: &str) -> Option<i128> {
     } else {
         Some(value)
     }
+}
+
+/// The value of a scalar of type `Int`, of any size, in decimal digits; none where the scalar is
+/// none, or one of both is too long.
+pub(crate) fn decimal(text: &str) -> Option<String> {
+    if let Some(value) = integer(text) {
+        return Some(value.to_string());
+    }
+    let plain = without_underscores(text)?;
+    let (negative, digits) = signed(&plain);
+    let number = if let Some(binary) = digits.strip_prefix("0b") {
+        Decimal::of_digits(binary, 2)?
+    } else if let Some(hexadecimal) = digits.strip_prefix("0x") {
+        Decimal::of_digits(hexadecimal, 16)?
+    } else if let Some(octal) = digits.strip_prefix('0') {
+        Decimal::of_digits(octal, 8)?
+    } else {
+        let (first, sixtieths) = digits.split_once(':').unwrap_or((digits, ""));
+        let mut number = Decimal::of_digits(first, 10)?;
+        for part in sixtieths.split(':').filter(|_| !sixtieths.is_empty()) {
+            number.multiply_and_add(60, part.parse().ok()?);
+        }
+        number
+    };
+    let sign = if negative { "-" } else { "" };
+    let text = format!("{sign}{}", number.text());
+    (text.len() <= limits::NUMBER_TEXT).then_some(text)
 }
 
 /// The value of a scalar of type `Float`; none where it is too long.
@@ -318,6 +346,26 @@ mod tests {
         assert_eq!(float("-317:52:12.1789995"), Some(-1_144_332.178_999_499_9));
         assert_eq!(float("-.INF"), Some(f64::NEG_INFINITY));
         assert_eq!(float("1_0.5e-1"), Some(1.05));
+    }
+
+    /// Expected: Python's, of `2**200`, `10**60` and 60 to the power of 30.
+    #[test]
+    fn whole_numbers_of_any_size() {
+        let of = |text: &str| decimal(text).unwrap();
+        assert_eq!(of("-0x1_F"), "-31");
+        let power = "1606938044258990275541962092341162602522202993782792835301376";
+        assert_eq!(of(&format!("0x1{}", "0".repeat(50))), power);
+        assert_eq!(of(&format!("-0b1{}", "0".repeat(200))), format!("-{power}"));
+        assert_eq!(of(&format!("04{}", "0".repeat(66))), power);
+        assert_eq!(
+            of(&format!("+1{}", "0_".repeat(60))),
+            format!("1{}", "0".repeat(60))
+        );
+        let power = "221073919720733357899776000000000000000000000000000000";
+        assert_eq!(of(&format!("1{}", ":0".repeat(30))), power);
+        assert_eq!(decimal("1x"), None);
+        let most = format!("0x{}", "f".repeat(limits::NUMBER_TEXT - 2));
+        assert_eq!(decimal(&most), None);
     }
 
     #[test]

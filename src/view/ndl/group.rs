@@ -26,7 +26,7 @@ impl Document<'_> {
                 self.one_array(node, array);
                 Ok(())
             }
-            NodeKind::CommittedDatatype(_) | NodeKind::Text(_) => self.fail(Error::NotFound),
+            NodeKind::CommittedDatatype(_) | NodeKind::Scalar(_) => self.fail(Error::NotFound),
         }
     }
 
@@ -161,7 +161,7 @@ impl Document<'_> {
         }
         let list = match &object.kind {
             NodeKind::Group => &mut found.groups,
-            NodeKind::Text(_) => &mut found.texts,
+            NodeKind::Scalar(_) => &mut found.texts,
             NodeKind::Array(array) => {
                 let is_coordinate = dimensions::is_coordinate(&*self.source.container, node, array);
                 match self.told(&name, is_coordinate) {

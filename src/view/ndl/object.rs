@@ -10,8 +10,9 @@ use crate::model::array::Fill;
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::Class;
 use crate::model::ndl::ndl_type;
+use crate::model::number::Real;
 use crate::model::storage::Filter;
-use crate::model::{Array, Attribute, Datatype, NodeId, NodeKind, Shape};
+use crate::model::{Array, Attribute, Datatype, NodeId, NodeKind, Scalar, ScalarValue, Shape};
 use crate::view::attributes::{byte_order, charset_name, filter_name, innermost};
 use crate::view::ndl::dimensions::{self, Coordinate};
 use crate::view::ndl::document::{Document, join, split};
@@ -61,8 +62,8 @@ impl Document<'_> {
             open_once(&mut self.lines, &mut left.is_open);
             match self.source.container.node(node) {
                 Ok(found) => {
-                    if let NodeKind::Text(value) = &found.kind {
-                        self.lines.pair(name, &scalar(value));
+                    if let NodeKind::Scalar(scalar) = &found.kind {
+                        self.lines.pair(name, &scalar_text(scalar));
                     }
                 }
                 Err(error) => self.unreadable(name, &error),
@@ -368,15 +369,17 @@ fn filter(filter: &Filter) -> String {
     }
 }
 
-/// A scalar of ASDF, whose text ends in a line break: a number, a boolean, null or text.
-fn scalar(value: &[u8]) -> String {
-    let Some(value) = value.strip_suffix(b"\n") else {
-        return "null".to_owned();
-    };
-    match std::str::from_utf8(value) {
-        Ok("true") => "true".to_owned(),
-        Ok("false") => "false".to_owned(),
-        Ok(plain) if yaml::is_decimal(plain) => yaml::number(value),
-        _ => text(value),
+/// A scalar of ASDF: a number, a boolean, null or text.
+fn scalar_text(scalar: &Scalar) -> String {
+    match &scalar.value {
+        ScalarValue::Null => "null".to_owned(),
+        ScalarValue::Bool(value) => value.to_string(),
+        ScalarValue::Int(digits) => digits.clone(),
+        ScalarValue::Float(value) => {
+            let mut number = Vec::new();
+            Real::Double(*value).write(&mut number);
+            yaml::number(&number)
+        }
+        _ => text(scalar.text.as_bytes()),
     }
 }

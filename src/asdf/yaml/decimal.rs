@@ -1,0 +1,109 @@
+//! Whole numbers of any size in decimal digits.
+
+use std::fmt::Write;
+
+/// A whole number: its digits in groups of nine, the lowest group first.
+#[derive(Debug, Default)]
+pub(super) struct Decimal(Vec<u32>);
+
+/// One more than the greatest group.
+const GROUP: u64 = 1_000_000_000;
+
+impl Decimal {
+    /// The number of these digits of `radix`, 10 or a power of two up to 16; none where there are
+    /// none, or others.
+    pub(super) fn of_digits(digits: &str, radix: u32) -> Option<Self> {
+        // As many as a factor of 32 bits has.
+        let together = match radix {
+            2 => 30,
+            8 => 10,
+            10 => 9,
+            _ => 7,
+        };
+        if digits.is_empty() {
+            return None;
+        }
+        let mut number = Decimal::default();
+        for digits in digits.as_bytes().chunks(together) {
+            if !digits.iter().all(u8::is_ascii_alphanumeric) {
+                return None;
+            }
+            let count = u32::try_from(digits.len()).ok()?;
+            let digits = std::str::from_utf8(digits).ok()?;
+            let part = u32::from_str_radix(digits, radix).ok()?;
+            number.multiply_and_add(radix.checked_pow(count)?, part);
+        }
+        Some(number)
+    }
+
+    /// Multiplies it by `factor` and adds `addend`.
+    pub(super) fn multiply_and_add(&mut self, factor: u32, addend: u32) {
+        let mut carry = u64::from(addend);
+        for group in &mut self.0 {
+            // Below 2^64: each factor is below 2^32, and so is what is carried.
+            let product = u64::from(*group).saturating_mul(u64::from(factor));
+            let sum = product.saturating_add(carry);
+            *group = low(sum);
+            carry = sum.checked_div(GROUP).unwrap_or(0);
+        }
+        while carry > 0 {
+            self.0.push(low(carry));
+            carry = carry.checked_div(GROUP).unwrap_or(0);
+        }
+    }
+
+    /// Its digits, without zeros before them.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for group in self.0.iter().rev() {
+            let _infallible = match text.is_empty() {
+                true => write!(text, "{group}"),
+                false => write!(text, "{group:09}"),
+            };
+        }
+        match text.is_empty() {
+            true => "0".to_owned(),
+            false => text,
+        }
+    }
+}
+
+/// The lowest group of a number.
+fn low(number: u64) -> u32 {
+    let group = number.checked_rem(GROUP).unwrap_or(0);
+    u32::try_from(group).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two() {
+        // 2^100, 2^1000 by their last digits and length, as Python has them.
+        let of = |digits: &str, radix| Decimal::of_digits(digits, radix).unwrap().text();
+        let bits = format!("1{}", "0".repeat(100));
+        assert_eq!(of(&bits, 2), "1267650600228229401496703205376");
+        let digits = format!("10{}", "0".repeat(24));
+        assert_eq!(of(&digits, 16), of(&bits, 2));
+        let digits = format!("2{}", "0".repeat(33));
+        assert_eq!(of(&digits, 8), of(&bits, 2));
+        let large = of(&format!("1{}", "0".repeat(250)), 16);
+        assert_eq!(large.len(), 302);
+        assert!(large.starts_with("10715086071862673209484250490600018105"));
+        assert!(large.ends_with("42167660429831652624386837205668069376"));
+    }
+
+    #[test]
+    fn digits_are_kept_and_zeros_before_them_are_not() {
+        let of = |digits: &str| Decimal::of_digits(digits, 10).map(|number| number.text());
+        assert_eq!(
+            of("1000000000000000000001").unwrap(),
+            "1000000000000000000001"
+        );
+        assert_eq!(of("000").unwrap(), "0");
+        assert!(
+            of("12-4").is_none() && of("+1").is_none() && of("1a").is_none() && of("").is_none()
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! A scalar of an ASDF tree: its text, and the value that YAML gives it.
+
+use crate::model::number::{Real, append};
+use crate::model::text::write_json_text;
+
+/// A scalar of an ASDF tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scalar {
+    /// Its text after unquoting.
+    pub text: String,
+    /// What that stands for.
+    pub value: ScalarValue,
+}
+
+/// The value of a scalar, by the rules of YAML 1.1.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScalarValue {
+    /// No value.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number of any size, in decimal digits; a negative one has a minus before them.
+    Int(String),
+    /// Any other real number.
+    Float(f64),
+    /// A date, or a date and a time, which the text tells.
+    Timestamp,
+    /// Bytes, in base64.
+    Binary,
+    /// Text, and whatever has a tag of its own.
+    String,
+}
+
+impl Scalar {
+    /// The content of its file: the text and a line break, nothing for null.
+    pub fn file_text(&self) -> Vec<u8> {
+        match self.value {
+            ScalarValue::Null => Vec::new(),
+            _ => [self.text.as_bytes(), b"\n"].concat(),
+        }
+    }
+
+    /// Appends the value as JSON: a number that JSON does not have is `null`, a date its text.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        match &self.value {
+            ScalarValue::Bool(value) => append(out, format_args!("{value}")),
+            ScalarValue::Int(digits) => out.extend_from_slice(digits.as_bytes()),
+            ScalarValue::Float(value) if value.is_finite() => Real::Double(*value).write(out),
+            ScalarValue::Null | ScalarValue::Float(_) => out.extend_from_slice(b"null"),
+            ScalarValue::Timestamp | ScalarValue::Binary | ScalarValue::String => {
+                write_json_text(self.text.as_bytes(), out);
+            }
+        }
+    }
+}
+
+impl ScalarValue {
+    /// The name of its type: YAML's own, `string` for text.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            ScalarValue::Null => "null",
+            ScalarValue::Bool(_) => "bool",
+            ScalarValue::Int(_) => "int",
+            ScalarValue::Float(_) => "float",
+            ScalarValue::Timestamp => "timestamp",
+            ScalarValue::Binary => "binary",
+            ScalarValue::String => "string",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: Python's `json.dumps` of what PyYAML reads, NaN and infinities aside.
+    #[test]
+    fn values_as_json() {
+        let json = |text: &str, value| {
+            let mut out = Vec::new();
+            let text = text.to_owned();
+            Scalar { text, value }.write_json(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(json("~", ScalarValue::Null), "null");
+        assert_eq!(json("yes", ScalarValue::Bool(true)), "true");
+        assert_eq!(json("0x10", ScalarValue::Int("16".to_owned())), "16");
+        assert_eq!(json("1.0e+300", ScalarValue::Float(1e300)), "1e+300");
+        assert_eq!(json("-.inf", ScalarValue::Float(f64::NEG_INFINITY)), "null");
+        assert_eq!(
+            json("2001-12-14", ScalarValue::Timestamp),
+            r#""2001-12-14""#
+        );
+        assert_eq!(json("say \"x\"\t", ScalarValue::String), r#""say \"x\"\t""#);
+    }
+
+    #[test]
+    fn null_and_the_empty_string_are_two_files() {
+        let file = |value| {
+            let text = String::new();
+            Scalar { text, value }.file_text()
+        };
+        assert_eq!(file(ScalarValue::Null), b"");
+        assert_eq!(file(ScalarValue::String), b"\n");
+    }
+}
