@@ -347,7 +347,7 @@ fn examine_object(target: &Target<'_>, damaged: &mut Damaged<'_>) -> Result<()> 
         // A reference is sound whatever it leads to: the object's path need not be looked for.
         let value = attribute
             .content
-            .and_then(|content| attributes::value_text(container, &|_| Ok(None), &content));
+            .and_then(|content| attributes::value_lines(container, &|_| Ok(None), &content));
         if let Err(error) = value {
             damaged(&attribute.name, error);
         }

@@ -155,7 +155,7 @@ impl Object<'_> {
         let Ok(content) = &attribute.content else {
             return Some(0);
         };
-        if attributes::has_too_many_elements(content, limits::XATTR_BYTES) {
+        if attributes::has_too_many_elements(content) {
             return None;
         }
         if *unread == 0 {
@@ -174,7 +174,7 @@ impl Object<'_> {
     fn text(&self, content: &AttributeContent) -> Result<Vec<u8>> {
         let paths = |node| self.space.path_of(node);
         let container = &*self.space.file.container;
-        attributes::value_text_within(container, &paths, content, limits::XATTR_BYTES)
+        attributes::xattr_text(container, &paths, content)
     }
 }
 

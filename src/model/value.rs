@@ -237,6 +237,21 @@ impl ValueWriter {
         self.write(element, context, Form::Json, out)
     }
 
+    /// Appends elements in C order as JSON on one line, in brackets as `dims` are.
+    ///
+    /// # Errors
+    /// As [`ValueWriter::text`]; `Limit` for too many dimensions.
+    pub fn json_array(
+        &self,
+        elements: &[u8],
+        dims: &[u64],
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.write_array(elements, &runs(dims)?, context, out)?;
+        context.check(out, 0)
+    }
+
     fn write(
         &self,
         element: &[u8],
@@ -377,7 +392,7 @@ impl Field {
 }
 
 /// Elements in a run of the last dimension, of the last two …, of all.
-fn runs(dims: &[u32]) -> Result<Vec<usize>> {
+fn runs<N: Copy + Into<u64>>(dims: &[N]) -> Result<Vec<usize>> {
     if dims.len() > limits::RANK {
         return Err(Error::limit(
             "rank of an array datatype",

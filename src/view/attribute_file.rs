@@ -4,20 +4,20 @@ use crate::error::Result;
 use crate::model::Container;
 use crate::model::attribute::AttributeContent;
 use crate::model::value::Paths;
-use crate::view::attributes::value_text;
+use crate::view::attributes::value_lines;
 use crate::view::text::Text;
 
 /// The value as text, each element's behind the other's and followed by a line break; nothing for a
 /// value without elements. `paths` turns the target of a reference into text.
 ///
 /// # Errors
-/// As [`value_text`].
+/// As [`value_lines`].
 pub(crate) fn view(
     container: &dyn Container,
     paths: &Paths<'_>,
     content: &AttributeContent,
 ) -> Result<Text> {
-    let mut text = value_text(container, paths, content)?;
+    let mut text = value_lines(container, paths, content)?;
     if content.shape.elements()? > 0 {
         text.push(b'\n');
     }

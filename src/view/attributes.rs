@@ -1,6 +1,7 @@
 //! Attributes as text: the file's own, and those that the mount gives to every array.
 //!
-//! An array's elements stand one a line, each as [`value`](crate::model::value) writes it.
+//! An array has two forms: its elements one a line, each as [`value`](crate::model::value) writes
+//! it, for a file; and one line of JSON, for an extended attribute.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -14,53 +15,36 @@ use crate::model::value::{Context, Paths, ValueWriter};
 use crate::model::{Array, Container, Datatype, Node, NodeKind, Shape};
 use crate::wire::{to_u64, to_usize};
 
-/// An attribute's value as text: an element a line, no line break at the end, nothing for a null
+/// An attribute's value as lines: an element a line, no line break at the end, nothing for a null
 /// dataspace. `paths` turns the target of a reference into text.
 ///
 /// # Errors
 /// `Limit` where the text has more than [`limits::ATTRIBUTE_TEXT`]; as the container where a
 /// pointer leads nowhere.
-pub(crate) fn value_text(
+pub(crate) fn value_lines(
     container: &dyn Container,
     paths: &Paths<'_>,
     content: &AttributeContent,
 ) -> Result<Vec<u8>> {
-    value_text_within(container, paths, content, limits::ATTRIBUTE_TEXT)
+    lines_within(container, paths, content, limits::ATTRIBUTE_TEXT)
 }
 
-/// Whether the value's text has more than `limit` bytes by the number of its elements alone: those
-/// without bytes, or without text, have their line breaks still.
-pub(crate) fn has_too_many_elements(content: &AttributeContent, limit: usize) -> bool {
-    let count = content.shape.elements();
-    count.is_ok_and(|count| count > to_u64(limit).saturating_add(1))
-}
-
-/// As [`value_text`], but gives up once the text has more than `limit` bytes, so that a short
-/// answer does not cost a long value.
-///
-/// # Errors
-/// `Limit` where the text has more than `limit` bytes; else as [`value_text`].
-pub(crate) fn value_text_within(
+fn lines_within(
     container: &dyn Container,
     paths: &Paths<'_>,
     content: &AttributeContent,
     limit: usize,
 ) -> Result<Vec<u8>> {
-    let writer = ValueWriter::new(&content.datatype)?;
-    let context = Context::new(container, paths, limit);
-    if has_too_many_elements(content, limit) {
+    // Elements without text have their line breaks still.
+    let most = to_u64(limit).saturating_add(1);
+    if content.shape.elements()? > most {
         return Err(Error::limit("text of an attribute", to_u64(limit)));
     }
-    let count = to_usize(content.shape.elements()?)?;
-    if content.elements.len() < count.saturating_mul(writer.size()) {
-        return Err(Error::corrupt(
-            "attribute: fewer bytes than its shape",
-            None,
-        ));
-    }
+    let writer = ValueWriter::new(&content.datatype)?;
+    let context = Context::new(container, paths, limit);
     let mut out = Vec::new();
-    let mut rest = &content.elements[..];
-    for index in 0..count {
+    let mut rest = elements(content, &writer)?;
+    for index in 0..content.shape.elements()? {
         if index > 0 {
             out.push(b'\n');
         }
@@ -69,6 +53,48 @@ pub(crate) fn value_text_within(
         rest = after;
     }
     Ok(out)
+}
+
+/// An attribute's value as an extended attribute: several elements as JSON on one line, in brackets
+/// as the dimensions are; a single one as its text, without brackets or quotes; nothing where there
+/// is none.
+///
+/// # Errors
+/// `Limit` where the text is too long for an extended attribute; else as [`value_lines`].
+pub(crate) fn xattr_text(
+    container: &dyn Container,
+    paths: &Paths<'_>,
+    content: &AttributeContent,
+) -> Result<Vec<u8>> {
+    if has_too_many_elements(content) {
+        let most = to_u64(limits::XATTR_BYTES);
+        return Err(Error::limit("text of an extended attribute", most));
+    }
+    let writer = ValueWriter::new(&content.datatype)?;
+    let context = Context::new(container, paths, limits::XATTR_BYTES);
+    let mut out = Vec::new();
+    let elements = elements(content, &writer)?;
+    match content.shape.elements()? {
+        0 => {}
+        1 => writer.text(elements, &context, &mut out)?,
+        _ => writer.json_array(elements, content.shape.dims(), &context, &mut out)?,
+    }
+    Ok(out)
+}
+
+/// Whether the value is too long for an extended attribute by the number of its elements alone.
+pub(crate) fn has_too_many_elements(content: &AttributeContent) -> bool {
+    // Each has a digit, and a comma and a blank, or brackets, beside it.
+    const LEAST: u64 = 3;
+    let count = content.shape.elements();
+    count.is_ok_and(|count| count.saturating_mul(LEAST) > to_u64(limits::XATTR_BYTES))
+}
+
+/// The bytes of all elements.
+fn elements<'a>(content: &'a AttributeContent, writer: &ValueWriter) -> Result<&'a [u8]> {
+    let count = to_usize(content.shape.elements()?)?;
+    let elements = content.elements.get(..count.saturating_mul(writer.size()));
+    elements.ok_or_else(|| Error::corrupt("attribute: fewer bytes than its shape", None))
 }
 
 /// A committed datatype's file: a YAML document with NDL's `type`.
@@ -367,25 +393,69 @@ mod tests {
         }
     }
 
-    fn text(content: &AttributeContent, limit: usize) -> Result<Vec<u8>> {
-        value_text_within(&Heap(vec![]), &|_| Ok(None), content, limit)
-    }
-
     #[test]
     fn an_element_a_line() {
+        let lines = |content: &AttributeContent, limit| {
+            lines_within(&Heap(vec![]), &|_| Ok(None), content, limit)
+        };
         let content = integers(Shape::fixed(vec![2, 2]), &[1, -2, 3, 400]);
-        assert_eq!(text(&content, 10), Ok(b"1\n-2\n3\n400".to_vec()));
+        assert_eq!(lines(&content, 10), Ok(b"1\n-2\n3\n400".to_vec()));
         assert!(matches!(
-            text(&content, 9),
+            lines(&content, 9),
             Err(Error::Limit { max: 9, .. })
         ));
         assert_eq!(
-            text(&integers(Shape::fixed(vec![]), &[7]), 9),
+            lines(&integers(Shape::fixed(vec![]), &[7]), 9),
             Ok(b"7".to_vec())
         );
-        assert_eq!(text(&integers(Shape::Null, &[]), 9), Ok(vec![]));
+        assert_eq!(lines(&integers(Shape::Null, &[]), 9), Ok(vec![]));
         let short = integers(Shape::fixed(vec![3]), &[1, 2]);
-        assert!(matches!(text(&short, 99), Err(Error::Corrupt { .. })));
+        assert!(matches!(lines(&short, 99), Err(Error::Corrupt { .. })));
+    }
+
+    fn xattr(content: &AttributeContent) -> Result<String> {
+        let text = xattr_text(&Heap(vec![]), &|_| Ok(None), content)?;
+        Ok(String::from_utf8(text).unwrap())
+    }
+
+    #[test]
+    fn several_elements_are_a_line_of_json() {
+        let of = |dims: &[u64], elements: &[i16]| {
+            xattr(&integers(Shape::fixed(dims.to_vec()), elements)).unwrap()
+        };
+        assert_eq!(of(&[2], &[180, 340]), "[180, 340]");
+        assert_eq!(of(&[2, 1, 2], &[1, 2, 3, 4]), "[[[1, 2]], [[3, 4]]]");
+        assert_eq!(of(&[], &[7]), "7");
+        assert_eq!(of(&[1, 1], &[7]), "7");
+        assert_eq!(of(&[0, 3], &[]), "");
+        assert_eq!(xattr(&integers(Shape::Null, &[])).unwrap(), "");
+        let padding = StringPadding::NullPadded;
+        let charset = Charset::Utf8;
+        let mut strings = AttributeContent {
+            datatype: type_of(3, Class::String { padding, charset }),
+            shape: Shape::fixed(vec![3]),
+            elements: b"a\"\n\xffb\0\0\0\0".as_slice().into(),
+        };
+        assert_eq!(xattr(&strings).unwrap(), r#"["a\"\n", "\udcffb", ""]"#);
+        strings.shape = Shape::fixed(vec![1]);
+        assert_eq!(xattr(&strings).unwrap(), "a\"\n");
+    }
+
+    #[test]
+    fn an_xattr_ends_where_the_kernel_ends() {
+        // Brackets, a digit each, and ", " between two of them.
+        let bytes = |count: usize| 3 * count;
+        let of = |count: usize, value: i16| {
+            let content = integers(Shape::fixed(vec![count as u64]), &vec![value; count]);
+            xattr(&content).map(|text| text.len())
+        };
+        let most = limits::XATTR_BYTES / 3;
+        assert_eq!(of(most, 7), Ok(bytes(most)));
+        assert!(matches!(of(most + 1, 7), Err(Error::Limit { .. })));
+        assert!(matches!(of(most, 77), Err(Error::Limit { .. })));
+        let last = [vec![7; most - 1], vec![777]].concat();
+        let content = integers(Shape::fixed(vec![most as u64]), &last);
+        assert!(matches!(xattr(&content), Err(Error::Limit { .. })));
     }
 
     fn filter(id: u16, name: Option<&str>, parameters: &[u32]) -> Filter {
