@@ -26,6 +26,7 @@ mod blocks;
 pub mod blosc;
 pub mod blosc2;
 pub mod bzip2;
+pub mod context;
 pub mod deflate;
 pub mod fletcher32;
 mod history;
@@ -39,6 +40,7 @@ pub mod szip;
 pub mod zfp;
 pub mod zstd;
 
+pub use context::Context;
 pub use length::Length;
 
 use crate::error::{Error, Result};
@@ -63,27 +65,37 @@ const ZSTD: u16 = 32015;
 const BLOSC2: u16 = 32026;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.
-type Decoder = fn(Buffer, &[u32], Length, &IsWanted<'_>) -> Result<Buffer>;
+type Decoder = fn(Buffer, &[u32], Length, &mut Context, &IsWanted<'_>) -> Result<Buffer>;
 
 /// The decoder of the filter registered as `id`.
 fn decoder(id: u16) -> Option<Decoder> {
     let decoder: Decoder = match id {
-        DEFLATE => |bytes, _, length, _| deflate::decode(&bytes, length),
-        SHUFFLE => |bytes, parameters, _, _| shuffle::decode(bytes, parameters),
-        FLETCHER32 => |bytes, _, _, _| fletcher32::decode(bytes),
-        SZIP => |bytes, parameters, length, _| szip::decode(&bytes, parameters, length),
-        NBIT => |bytes, parameters, length, _| nbit::decode(bytes, parameters, length),
-        SCALEOFFSET => {
-            |bytes, parameters, length, _| scaleoffset::decode(bytes, parameters, length)
+        DEFLATE => |bytes, _, length, context, _| deflate::decode(&bytes, length, context),
+        SHUFFLE => |bytes, parameters, _, context, _| shuffle::decode(bytes, parameters, context),
+        FLETCHER32 => |bytes, _, _, _, _| fletcher32::decode(bytes),
+        SZIP => |bytes, parameters, length, context, _| {
+            szip::decode(&bytes, parameters, length, context)
+        },
+        NBIT => {
+            |bytes, parameters, length, context, _| nbit::decode(bytes, parameters, length, context)
         }
-        BZIP2 => |bytes, _, length, is_wanted| bzip2::decode(&bytes, length, is_wanted),
-        LZF => |bytes, _, length, _| lzf::decode(&bytes, length),
-        BLOSC => |bytes, _, length, _| blosc::decode(&bytes, length),
-        BLOSC2 => |bytes, _, length, _| blosc2::decode(&bytes, length),
-        LZ4 => |bytes, _, length, _| lz4::decode(&bytes, length),
-        BITSHUFFLE => |bytes, parameters, length, _| bitshuffle::decode(&bytes, parameters, length),
-        ZFP => |bytes, parameters, length, _| zfp::decode(&bytes, parameters, length),
-        ZSTD => |bytes, _, length, _| zstd::decode(&bytes, length),
+        SCALEOFFSET => |bytes, parameters, length, context, _| {
+            scaleoffset::decode(bytes, parameters, length, context)
+        },
+        BZIP2 => {
+            |bytes, _, length, context, is_wanted| bzip2::decode(&bytes, length, context, is_wanted)
+        }
+        LZF => |bytes, _, length, context, _| lzf::decode(&bytes, length, context),
+        BLOSC => |bytes, _, length, context, _| blosc::decode(&bytes, length, context),
+        BLOSC2 => |bytes, _, length, context, _| blosc2::decode(&bytes, length, context),
+        LZ4 => |bytes, _, length, context, _| lz4::decode(&bytes, length, context),
+        BITSHUFFLE => |bytes, parameters, length, context, _| {
+            bitshuffle::decode(&bytes, parameters, length, context)
+        },
+        ZFP => {
+            |bytes, parameters, length, context, _| zfp::decode(&bytes, parameters, length, context)
+        }
+        ZSTD => |bytes, _, length, context, _| zstd::decode(&bytes, length, context),
         _ => return None,
     };
     Some(decoder)
@@ -129,6 +141,7 @@ pub fn decode(
     filter_mask: u32,
     stored: Buffer,
     chunk_bytes: usize,
+    context: &mut Context,
     is_wanted: &IsWanted<'_>,
 ) -> Result<Buffer> {
     if to_u64(chunk_bytes) > limits::CHUNK_BYTES {
@@ -149,7 +162,7 @@ pub fn decode(
         still(is_wanted)?;
         let decoder = decoder(filter.id).ok_or_else(|| unknown(filter))?;
         let length = encoded_length(before, chunk_bytes);
-        bytes = decoder(bytes, &filter.parameters, length, is_wanted)?;
+        bytes = decoder(bytes, &filter.parameters, length, context, is_wanted)?;
         length.check("filter pipeline", bytes.len())?;
     }
     Length::Exactly(chunk_bytes).check("chunk", bytes.len())?;
@@ -234,7 +247,8 @@ mod tests {
     use super::*;
 
     fn decode(pipeline: &Pipeline, mask: u32, stored: Vec<u8>, bytes: usize) -> Result<Vec<u8>> {
-        super::decode(pipeline, mask, stored.into(), bytes, &|| true).map(Buffer::into_vec)
+        let context = &mut Context::default();
+        super::decode(pipeline, mask, stored.into(), bytes, context, &|| true).map(Buffer::into_vec)
     }
 
     fn filter(id: u16, parameters: &[u32]) -> Filter {

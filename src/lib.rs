@@ -60,7 +60,7 @@ pub mod wire;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::asdf::compression;
-    pub use crate::filter::decode;
-    pub use crate::memory::buffer::Buffer;
+    pub use crate::filter::{Context, decode};
+    pub use crate::memory::buffer::{Buffer, BufferPool};
     pub use crate::memory::effort::Effort;
 }

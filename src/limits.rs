@@ -76,6 +76,9 @@ pub const MEDIUM_DECODE: u64 = 64 << 20;
 /// Bytes that all medium decodes under way take together.
 pub const MEDIUM_DECODES: u64 = 128 << 20;
 
+/// Bytes of freed buffers that are kept for the next chunks and replies.
+pub const POOL_BYTES: u64 = 16 << 20;
+
 /// Time that a chunk larger than the cache is kept after its last read.
 pub const KEPT_TIME: std::time::Duration = std::time::Duration::from_secs(10);
 

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::effort::Effort;
 use crate::model::Array;
-use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk};
+use crate::model::storage::{Chunked, Help, Pieces, StoredChunk};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
 
@@ -216,11 +216,16 @@ impl Chunks {
     ///
     /// # Errors
     /// `Corrupt` where filters refuse it or make less of it than a chunk; the chunk is named.
-    pub(super) fn decode(&self, encoded: Encoded, help: &mut Help<'_>) -> Result<Buffer> {
+    pub(super) fn decode(
+        &self,
+        encoded: Encoded,
+        help: &mut Help<'_>,
+        context: &mut filter::Context,
+    ) -> Result<Buffer> {
         // A panic in a codec is an error of this chunk, not the end of a thread.
         let decoded = catch_unwind(AssertUnwindSafe(|| match (&self.origin, encoded.stored) {
             (Origin::Grid(chunked), Some(stored)) => {
-                self.undo_filters(chunked, stored, help.is_wanted)
+                self.undo_filters(chunked, stored, help, context)
             }
             (Origin::Block(block), _) => block.pieces.decode(encoded.number, help),
             (Origin::Grid(_), None) => Err(Error::NotFound),
@@ -242,20 +247,21 @@ impl Chunks {
         &self,
         chunked: &Chunked,
         stored: StoredChunk,
-        is_wanted: &IsWanted<'_>,
+        help: &Help<'_>,
+        context: &mut filter::Context,
     ) -> Result<Buffer> {
         let StoredChunk { offset, length, .. } = stored;
         let bytes = self.grid.chunk_bytes() as usize;
         let source = &*chunked.source;
-        let read = || Buffer::read(source, offset, length, "stored chunk");
+        let read = || help.pool.read(source, offset, length, "stored chunk");
         settled(source, || {
             let block = read()?;
             // Not every codec would notice that a writer was in the middle of replacing it.
             if source.is_growing() && *read()? != *block {
                 return Err(Error::corrupt("is being written", offset));
             }
-            let mask = stored.filter_mask;
-            filter::decode(&chunked.pipeline, mask, block, bytes, is_wanted)
+            let (pipeline, mask) = (&chunked.pipeline, stored.filter_mask);
+            filter::decode(pipeline, mask, block, bytes, context, help.is_wanted)
         })
     }
 

@@ -16,8 +16,10 @@ use crate::array::queue::{Next, Queue};
 use crate::array::turns::Turns;
 use crate::array::virtual_array::Source;
 use crate::error::Result;
+use crate::filter;
 use crate::limits;
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::{Buffer, BufferPool};
+use crate::memory::lock::lock;
 use crate::memory::shared_lru::SharedLru;
 use crate::model::Array;
 use crate::model::storage::{Help, IsWanted, still};
@@ -57,6 +59,9 @@ pub(super) struct Decoder {
     pub(super) threads: usize,
     flights: Flights<ChunkContent>,
     memory: DecodeMemory,
+    pub(super) pool: BufferPool,
+    /// Those that no decode uses, at most one for each thread.
+    contexts: Mutex<Vec<filter::Context>>,
     decoded: AtomicU64,
 }
 
@@ -99,6 +104,8 @@ impl Engine {
             threads,
             flights: Flights::new(),
             memory: DecodeMemory::new(threads),
+            pool: BufferPool::default(),
+            contexts: Mutex::default(),
             decoded: AtomicU64::new(0),
         });
         spawn_decoders(&decoder);
@@ -376,11 +383,20 @@ impl Decoder {
         };
         let mut help = Help {
             threads: self.share_of_threads(),
+            pool: &self.pool,
             is_wanted,
             pass: &mut pass,
         };
-        let decoded = chunks.decode(encoded, &mut help)?;
-        self.decoded.fetch_add(1, Ordering::Relaxed);
-        Ok(decoded)
+        let spare = lock(&self.contexts).pop();
+        let mut context = spare.unwrap_or_else(|| filter::Context::new(&self.pool));
+        let decoded = chunks.decode(encoded, &mut help, &mut context);
+        let mut contexts = lock(&self.contexts);
+        contexts.push(context);
+        contexts.truncate(self.threads);
+        drop(contexts);
+        if decoded.is_ok() {
+            self.decoded.fetch_add(1, Ordering::Relaxed);
+        }
+        decoded
     }
 }

@@ -1,7 +1,7 @@
 //! Arrays that stand in a source, or in several, as they are.
 
 use crate::error::{Error, Result};
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::model::storage::{Extent, Help, Pieces};
 
 /// Bytes of a piece.
@@ -27,8 +27,8 @@ impl Extents {
     ///
     /// # Errors
     /// `Corrupt` where the extents end before; otherwise as a source cannot be read.
-    pub(super) fn read(&self, offset: u64, end: u64) -> Result<Buffer> {
-        let mut reply = Buffer::new((end - offset) as usize);
+    pub(super) fn read(&self, offset: u64, end: u64, pool: &BufferPool) -> Result<Buffer> {
+        let mut reply = pool.buffer((end - offset) as usize);
         let mut next = offset;
         let is_before =
             |(start, extent): &(u64, Extent)| start.saturating_add(extent.length) <= offset;
@@ -78,10 +78,10 @@ impl Pieces for ExtentPieces {
         self.length
     }
 
-    fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let start = piece.checked_mul(PIECE).filter(|&at| at < self.length);
         let start = start.ok_or(Error::NotFound)?;
         let end = start.saturating_add(PIECE).min(self.length);
-        self.extents.read(start, end)
+        self.extents.read(start, end, help.pool)
     }
 }

@@ -87,7 +87,9 @@ impl Stored {
         match &self.location {
             Location::Nowhere => Ok(self.fill.bytes(offset, end).into()),
             Location::Memory(bytes) => Ok(bytes[offset as usize..end as usize].to_vec().into()),
-            Location::Extents(extents) => Ok(extents.read(offset, end)?.into()),
+            Location::Extents(extents) => {
+                Ok(extents.read(offset, end, &self.decoder().pool)?.into())
+            }
             Location::Chunks(chunks) => {
                 let span = Span::new(&chunks.grid, offset, end);
                 if let Some(stream) = stream {
@@ -153,7 +155,7 @@ impl Stored {
             }
             if reply.is_empty() {
                 // Not before: the usual read is answered without a buffer.
-                reply = Buffer::new(span.length());
+                reply = self.decoder().pool.buffer(span.length());
             }
             for plan in &part.plans {
                 self.gather(&found, plan, span.start(), &mut reply)?;

@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::blocks::Blocks;
-use crate::filter::{Length, lz4, zstd};
+use crate::filter::{Context, Length, lz4, zstd};
 use crate::memory::buffer::Buffer;
 use crate::wire::to_usize;
 
@@ -23,16 +23,21 @@ enum Codec {
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for another codec.
-pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffer> {
+pub fn decode(
+    stored: &[u8],
+    parameters: &[u32],
+    length: Length,
+    context: &mut Context,
+) -> Result<Buffer> {
     let parameter = |place: usize| to_usize(parameters.get(place).copied().unwrap_or(0).into());
     let size = parameter(2)?;
     if size == 0 {
         return Err(Error::corrupt("bitshuffle: no element size", None));
     }
     match parameter(4)? {
-        0 => uncompressed(stored, size, parameter(3)?, length),
-        2 => compressed(stored, size, Codec::Lz4, length),
-        3 => compressed(stored, size, Codec::Zstd, length),
+        0 => uncompressed(stored, size, parameter(3)?, length, context),
+        2 => compressed(stored, size, Codec::Lz4, length, context),
+        3 => compressed(stored, size, Codec::Zstd, length, context),
         codec => Err(Error::unsupported(
             format!("bitshuffle: codec {codec}"),
             None,
@@ -40,8 +45,16 @@ pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffe
     }
 }
 
-fn uncompressed(stored: &[u8], size: usize, block: usize, length: Length) -> Result<Buffer> {
-    let mut output = Buffer::new(length.check("bitshuffle", stored.len())?);
+fn uncompressed(
+    stored: &[u8],
+    size: usize,
+    block: usize,
+    length: Length,
+    context: &Context,
+) -> Result<Buffer> {
+    let mut output = context
+        .pool
+        .buffer(length.check("bitshuffle", stored.len())?);
     let block = match block {
         0 => default_block(size),
         block => block,
@@ -67,11 +80,17 @@ fn default_block(size: usize) -> usize {
     elements.max(128)
 }
 
-fn compressed(stored: &[u8], size: usize, codec: Codec, length: Length) -> Result<Buffer> {
+fn compressed(
+    stored: &[u8],
+    size: usize,
+    codec: Codec,
+    length: Length,
+    context: &mut Context,
+) -> Result<Buffer> {
     let mut blocks = Blocks::new("bitshuffle", stored);
     let total = length.check("bitshuffle", blocks.total()?)?;
     let shape = Shape::new(total, size, blocks.length()?)?;
-    let mut output = Buffer::new(total);
+    let mut output = context.pool.buffer(total);
     let mut scratch = Vec::new();
     let mut planes = vec![0; shape.block.min(total)];
     let (elements, after) = output
@@ -83,7 +102,7 @@ fn compressed(stored: &[u8], size: usize, codec: Codec, length: Length) -> Resul
         match codec {
             Codec::Lz4 => lz4::block_into(block, planes)?,
             Codec::Zstd => {
-                let written = zstd::decode_into(block, planes)?;
+                let written = zstd::decode_into(block, planes, &mut context.zstd)?;
                 Length::Exactly(planes.len()).check("bitshuffle", written)?;
             }
         }
@@ -121,7 +140,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, parameters, length).map(Buffer::into_vec)
+        super::decode(stored, parameters, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
     /// What hdf5plugin 7.1 stored for 21 `u2` numbers, `np.arange(21) * 100`, in blocks of 16

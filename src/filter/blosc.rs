@@ -12,10 +12,10 @@ mod codec;
 use std::borrow::Cow;
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::bit_planes::unbitshuffle;
 use crate::filter::shuffle::{self, unshuffle};
-use crate::memory::buffer::Buffer;
+use crate::filter::{Context, Length};
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::wire::{Cursor, to_usize};
 use codec::Codec;
 
@@ -24,19 +24,30 @@ use codec::Codec;
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and
 /// filters of Blosc 2's plugins.
-pub fn decode(chunk: &[u8], length: Length) -> Result<Buffer> {
+pub fn decode(chunk: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
     let chunk = Chunk::new(chunk)?;
-    let mut output = Buffer::new(length.check("Blosc", chunk.bytes)?);
-    chunk.decode_into(&mut output)?;
+    let mut output = context.pool.buffer(length.check("Blosc", chunk.bytes)?);
+    chunk.decode_into(&mut output, context)?;
     Ok(output)
 }
 
-/// Memory for one block at a time.
-#[derive(Debug, Default)]
-pub(crate) struct Buffers {
+/// Memory and codecs for one block at a time.
+pub(crate) struct Scratch<'a> {
+    context: &'a mut Context,
     joined: Buffer,
     other: Buffer,
     planes: Vec<u8>,
+}
+
+impl<'a> Scratch<'a> {
+    pub(crate) fn new(context: &'a mut Context) -> Self {
+        Scratch {
+            context,
+            joined: Buffer::default(),
+            other: Buffer::default(),
+            planes: Vec::new(),
+        }
+    }
 }
 
 /// One chunk, its header read.
@@ -156,16 +167,16 @@ impl<'a> Chunk<'a> {
     }
 
     /// Decodes the whole chunk into `output`, which is as long.
-    pub(crate) fn decode_into(&self, output: &mut [u8]) -> Result<()> {
-        let mut buffers = Buffers::default();
+    pub(crate) fn decode_into(&self, output: &mut [u8], context: &mut Context) -> Result<()> {
+        let mut scratch = Scratch::new(context);
         let first = self.block_bytes.min(output.len());
         let (first, others) = output.split_at_mut_checked(first).unwrap_or_default();
         if first.is_empty() {
             return Ok(());
         }
-        self.block(0, &mut buffers, &[], first)?;
+        self.block(0, &mut scratch, &[], first)?;
         for (number, block) in (1..).zip(others.chunks_mut(self.block_bytes)) {
-            self.block(number, &mut buffers, first, block)?;
+            self.block(number, &mut scratch, first, block)?;
         }
         Ok(())
     }
@@ -174,7 +185,7 @@ impl<'a> Chunk<'a> {
     pub(crate) fn block(
         &self,
         number: usize,
-        buffers: &mut Buffers,
+        scratch: &mut Scratch<'_>,
         first: &[u8],
         output: &mut [u8],
     ) -> Result<()> {
@@ -204,14 +215,17 @@ impl<'a> Chunk<'a> {
                     1
                 };
                 if blocks.filters.is_empty() {
-                    return blocks.join(number, streams, output);
+                    return blocks.join(number, streams, output, scratch.context);
                 }
-                fit(&mut buffers.joined, output.len());
+                let Scratch {
+                    context, joined, ..
+                } = scratch;
+                fit(joined, output.len(), &context.pool);
                 if blocks.is_shuffled(streams) {
-                    return blocks.unshuffle(number, streams, &mut buffers.joined, output);
+                    return blocks.unshuffle(number, streams, joined, output, context);
                 }
-                blocks.join(number, streams, &mut buffers.joined)?;
-                blocks.undo_filters(self.type_bytes, buffers, first, output);
+                blocks.join(number, streams, joined, context)?;
+                blocks.undo_filters(self.type_bytes, scratch, first, output);
                 Ok(())
             }
         }
@@ -219,9 +233,9 @@ impl<'a> Chunk<'a> {
 }
 
 /// Makes `buffer` as long as a block is; almost always it is already.
-fn fit(buffer: &mut Buffer, length: usize) -> &mut [u8] {
+fn fit<'a>(buffer: &'a mut Buffer, length: usize, pool: &BufferPool) -> &'a mut [u8] {
     if buffer.len() != length {
-        *buffer = Buffer::new(length);
+        *buffer = pool.buffer(length);
     }
     buffer
 }
@@ -333,10 +347,16 @@ fn special_value(special: u8, type_bytes: usize) -> Result<Cow<'static, [u8]>> {
 
 impl Blocks<'_> {
     /// Decodes the streams of block `number` into `output`, one after another.
-    fn join(&self, number: usize, streams: usize, output: &mut [u8]) -> Result<()> {
+    fn join(
+        &self,
+        number: usize,
+        streams: usize,
+        output: &mut [u8],
+        context: &mut Context,
+    ) -> Result<()> {
         let mut cursor = self.start(number)?;
         for output in output.chunks_mut(stream_bytes(output.len(), streams)?) {
-            if let Some(raw) = self.stream(&mut cursor, output)? {
+            if let Some(raw) = self.stream(&mut cursor, output, context)? {
                 output.copy_from_slice(raw);
             }
         }
@@ -350,18 +370,19 @@ impl Blocks<'_> {
     }
 
     /// Decodes block `number`, whose streams are planes, into `output`. Planes that are stored as
-    /// they are go there at once, the others by `scratch`, which is as long.
+    /// they are go there at once, the others by `joined`, which is as long.
     fn unshuffle(
         &self,
         number: usize,
         streams: usize,
-        scratch: &mut [u8],
+        joined: &mut [u8],
         output: &mut [u8],
+        context: &mut Context,
     ) -> Result<()> {
         let mut cursor = self.start(number)?;
         let mut planes = Vec::with_capacity(streams);
-        for plane in scratch.chunks_mut(stream_bytes(output.len(), streams)?) {
-            let raw = self.stream(&mut cursor, plane)?;
+        for plane in joined.chunks_mut(stream_bytes(output.len(), streams)?) {
+            let raw = self.stream(&mut cursor, plane, context)?;
             planes.push(raw.unwrap_or(plane));
         }
         let plane = |byte: usize| planes.get(byte).copied().unwrap_or_default();
@@ -380,7 +401,12 @@ impl Blocks<'_> {
     /// Decodes one stream into `output`, or gives its bytes where they are stored as they are: i32
     /// length, then so many bytes. 0: all bytes are 0. Negative: all bytes are the number's
     /// opposite, and a byte follows that says so.
-    fn stream<'a>(&self, cursor: &mut Cursor<'a>, output: &mut [u8]) -> Result<Option<&'a [u8]>> {
+    fn stream<'a>(
+        &self,
+        cursor: &mut Cursor<'a>,
+        output: &mut [u8],
+        context: &mut Context,
+    ) -> Result<Option<&'a [u8]>> {
         let length = i32::from_le_bytes(cursor.array()?);
         if length <= 0 {
             let byte = u8::try_from(length.unsigned_abs()).map_err(|_| damaged())?;
@@ -404,23 +430,24 @@ impl Blocks<'_> {
         if length > most {
             return Err(damaged());
         }
-        self.codec.decode_into(stored, output)?;
+        self.codec.decode_into(stored, output, context)?;
         Ok(None)
     }
 
-    /// Undoes the filters of the block in `buffers.joined`, leaving the elements in `output`.
+    /// Undoes the filters of the block in `scratch.joined`, leaving the elements in `output`.
     fn undo_filters(
         &self,
         type_bytes: usize,
-        buffers: &mut Buffers,
+        scratch: &mut Scratch<'_>,
         first: &[u8],
         output: &mut [u8],
     ) {
-        let Buffers {
+        let Scratch {
+            context,
             joined,
             other,
             planes,
-        } = buffers;
+        } = scratch;
         let mut filters = self.filters.as_slice();
         while let Some((filter, after)) = filters.split_first() {
             filters = after;
@@ -432,7 +459,7 @@ impl Blocks<'_> {
             let to: &mut [u8] = if filters.is_empty() {
                 output
             } else {
-                fit(other, joined.len())
+                fit(other, joined.len(), &context.pool)
             };
             match *filter {
                 BlockFilter::Shuffle(size) => unshuffle(joined, size, to),
@@ -484,7 +511,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, length).map(Buffer::into_vec)
+        super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
     // What hdf5plugin 7.1 stored for `np.arange(300) % 7` as `<u2`, level 9.

@@ -10,8 +10,8 @@ mod b2nd;
 mod size;
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::blosc::Chunk;
+use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 use b2nd::Boxes;
@@ -25,7 +25,7 @@ const SIGNATURE: &[u8] = b"\x9e\xa8b2frame\0";
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length; `Unsupported` for codecs and
 /// filters of plugins, chunks of varying length, and arrays of several chunks.
-pub fn decode(bytes: &[u8], length: Length) -> Result<Buffer> {
+pub fn decode(bytes: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
     let frame = Frame::new(bytes)?;
     let layer = match frame.metalayer(b"b2nd")? {
         Some(layer) => Some(layer),
@@ -33,8 +33,8 @@ pub fn decode(bytes: &[u8], length: Length) -> Result<Buffer> {
         None => frame.metalayer(b"caterva")?,
     };
     match layer {
-        Some(layer) => frame.array(&Boxes::new(layer, frame.type_bytes)?, length),
-        None => frame.plain(length),
+        Some(layer) => frame.array(&Boxes::new(layer, frame.type_bytes)?, length, context),
+        None => frame.plain(length, context),
     }
 }
 
@@ -121,14 +121,14 @@ impl<'a> Frame<'a> {
     }
 
     /// The offsets of the chunks, of which there are `count`.
-    fn offsets(&self, count: usize) -> Result<Vec<u8>> {
+    fn offsets(&self, count: usize, context: &mut Context) -> Result<Vec<u8>> {
         let index = self.chunks.get(self.stored..).ok_or_else(damaged)?;
         let index = Chunk::new(index)?;
         let bytes = count.checked_mul(8).ok_or_else(damaged)?;
         // Offsets compress well, but chunks are not empty: they bound each other.
         Length::Exactly(bytes).check("Blosc2 frame", index.bytes)?;
         let mut offsets = vec![0; bytes];
-        index.decode_into(&mut offsets)?;
+        index.decode_into(&mut offsets, context)?;
         Ok(offsets)
     }
 
@@ -145,25 +145,27 @@ impl<'a> Frame<'a> {
     }
 
     /// The bytes of a frame that is no array: its chunks, one after another.
-    fn plain(&self, length: Length) -> Result<Buffer> {
-        let mut output = Buffer::new(length.check("Blosc2 frame", self.bytes)?);
+    fn plain(&self, length: Length, context: &mut Context) -> Result<Buffer> {
+        let mut output = context
+            .pool
+            .buffer(length.check("Blosc2 frame", self.bytes)?);
         let chunk_bytes = self.chunk_bytes.max(1);
-        let offsets = self.offsets(output.len().div_ceil(chunk_bytes))?;
+        let offsets = self.offsets(output.len().div_ceil(chunk_bytes), context)?;
         for (chunk, offset) in output.chunks_mut(chunk_bytes).zip(offsets.as_chunks().0) {
             self.chunk(*offset, chunk.len(), chunk.len())?
-                .decode_into(chunk)?;
+                .decode_into(chunk, context)?;
         }
         Ok(output)
     }
 
     /// The bytes of an array.
-    fn array(&self, boxes: &Boxes, length: Length) -> Result<Buffer> {
+    fn array(&self, boxes: &Boxes, length: Length, context: &mut Context) -> Result<Buffer> {
         let total = length.check("Blosc2 array", boxes.array_bytes())?;
-        let offsets = self.offsets(1)?;
+        let offsets = self.offsets(1, context)?;
         let offset = offsets.first_chunk().ok_or_else(damaged)?;
         let chunk = self.chunk(*offset, boxes.padded_bytes(), boxes.block_bytes())?;
-        let mut output = Buffer::new(total);
-        boxes.decode_into(&chunk, &mut output)?;
+        let mut output = context.pool.buffer(total);
+        boxes.decode_into(&chunk, &mut output, context)?;
         Ok(output)
     }
 }
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, length).map(Buffer::into_vec)
+        super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
     /// What hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for it in the shape of 3 by

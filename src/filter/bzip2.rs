@@ -4,7 +4,7 @@
 use bzip2::{Decompress, Status};
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
+use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::model::storage::{IsWanted, still};
 
@@ -16,8 +16,13 @@ const ROOM: usize = 1 << 20;
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length; as `is_wanted` says after
 /// each mebibyte.
-pub fn decode(stream: &[u8], length: Length, is_wanted: &IsWanted<'_>) -> Result<Buffer> {
-    length.fill("bzip2", |output| {
+pub fn decode(
+    stream: &[u8],
+    length: Length,
+    context: &Context,
+    is_wanted: &IsWanted<'_>,
+) -> Result<Buffer> {
+    length.fill("bzip2", &context.pool, |output| {
         let mut decoder = Decompress::new(false);
         let mut written = 0_usize;
         loop {
@@ -68,7 +73,7 @@ pub fn each_part(
     take: &mut dyn FnMut(&[u8]),
 ) -> Result<bool> {
     let mut decoder = Decompress::new(false);
-    let mut output = Buffer::new(ROOM);
+    let mut output = vec![0; ROOM];
     loop {
         still(is_wanted)?;
         let used = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
@@ -97,7 +102,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, length, &|| true).map(Buffer::into_vec)
+        super::decode(stored, length, &Context::default(), &|| true).map(Buffer::into_vec)
     }
 
     /// Python's `bz2.compress(b'abc' * 100)`.

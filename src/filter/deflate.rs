@@ -5,30 +5,31 @@
 //! before all of it is there: a chunk is just that, and takes it a fifth less time than a streaming
 //! decoder.
 
-use std::cell::RefCell;
-
 use libdeflater::{DecompressionError, Decompressor};
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
+use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 
 /// The bytes of the zlib stream at the start of `stream`.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length.
-pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
-    length.fill("deflate", |output| decode_into(stream, output))
-}
-
-thread_local! {
-    /// Its tables are some kilobytes; they are made once for each thread.
-    static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
+pub fn decode(stream: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
+    let Context { pool, deflate, .. } = context;
+    length.fill("deflate", pool, |output| {
+        decode_into(stream, output, deflate)
+    })
 }
 
 /// Decodes the whole zlib stream at the start of `stream` into `output`; gives the bytes written.
-pub(crate) fn decode_into(stream: &[u8], output: &mut [u8]) -> Result<usize> {
-    let decoded = DECOMPRESSOR.with_borrow_mut(|decoder| decoder.zlib_decompress(stream, output));
+pub(crate) fn decode_into(
+    stream: &[u8],
+    output: &mut [u8],
+    decoder: &mut Option<Decompressor>,
+) -> Result<usize> {
+    let decoder = decoder.get_or_insert_with(Decompressor::new);
+    let decoded = decoder.zlib_decompress(stream, output);
     decoded.map_err(|error| {
         let why = match error {
             DecompressionError::BadData => "deflate: damaged, or ends too early",
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, length).map(Buffer::into_vec)
+        super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
     /// Python's `zlib.compress(b'a' * 300)`.

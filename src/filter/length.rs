@@ -1,7 +1,7 @@
 //! How long a decoder's result is: the bound that is set before it begins.
 
 use crate::error::{Error, Result};
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::{Buffer, BufferPool};
 
 /// How many bytes a decoder has to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,9 +44,10 @@ impl Length {
     pub fn fill(
         self,
         codec: &str,
+        pool: &BufferPool,
         decode: impl FnOnce(&mut [u8]) -> Result<usize>,
     ) -> Result<Buffer> {
-        let mut buffer = Buffer::new(self.most());
+        let mut buffer = pool.buffer(self.most());
         let written = decode(&mut buffer)?;
         buffer.truncate(self.check(codec, written)?);
         Ok(buffer)

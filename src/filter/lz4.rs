@@ -7,8 +7,8 @@
 //! time of `lz4_flex`, and seven times where blocks are linked and do not compress.
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::blocks::Blocks;
+use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 
 /// The bytes of a chunk of filter 32004: u64 total, u32 block size, then for each block u32 stored
@@ -16,14 +16,14 @@ use crate::memory::buffer::Buffer;
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes, or another length.
-pub fn decode(stored: &[u8], length: Length) -> Result<Buffer> {
+pub fn decode(stored: &[u8], length: Length, context: &Context) -> Result<Buffer> {
     let mut blocks = Blocks::new("LZ4", stored);
     let total = length.check("LZ4", blocks.total()?)?;
     let block_bytes = blocks.length()?;
     if block_bytes == 0 && total > 0 {
         return Err(Error::corrupt("LZ4: block size is 0", None));
     }
-    let mut output = Buffer::new(total);
+    let mut output = context.pool.buffer(total);
     for block in output.chunks_mut(block_bytes.max(1)) {
         let stored = blocks.next()?;
         if stored.len() == block.len() {
@@ -58,8 +58,8 @@ fn block_within(block: &[u8], output: &mut [u8]) -> Result<usize> {
 ///
 /// # Errors
 /// `Corrupt` for a damaged block or one of another length.
-pub fn block(block: &[u8], length: Length) -> Result<Buffer> {
-    length.fill("LZ4", |output| block_within(block, output))
+pub fn block(block: &[u8], length: Length, context: &Context) -> Result<Buffer> {
+    length.fill("LZ4", &context.pool, |output| block_within(block, output))
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, length).map(Buffer::into_vec)
+        super::decode(stored, length, &Context::default()).map(Buffer::into_vec)
     }
 
     /// What `hdf5plugin.LZ4(nbytes=16)` of hdf5plugin 7.1 stored for `DATA`: LZ4 blocks of 16
@@ -108,12 +108,10 @@ mod tests {
 
     #[test]
     fn a_bare_block_gives_its_bytes() {
-        assert_eq!(
-            *block(BLOCK, Length::Exactly(300)).unwrap(),
-            *b"abc".repeat(100)
-        );
+        let block = |length| block(BLOCK, length, &Context::default());
+        assert_eq!(*block(Length::Exactly(300)).unwrap(), *b"abc".repeat(100));
         for length in [0, 299, 301] {
-            assert!(block(BLOCK, Length::Exactly(length)).is_err(), "{length}");
+            assert!(block(Length::Exactly(length)).is_err(), "{length}");
         }
     }
 }

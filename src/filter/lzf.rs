@@ -6,16 +6,16 @@
 //! byte the distance less 1.
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::history::History;
+use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 
 /// The bytes of a whole LZF stream.
 ///
 /// # Errors
 /// `Corrupt` for a damaged or truncated stream, or one of another length.
-pub fn decode(stream: &[u8], length: Length) -> Result<Buffer> {
-    length.fill("LZF", |output| {
+pub fn decode(stream: &[u8], length: Length, context: &Context) -> Result<Buffer> {
+    length.fill("LZF", &context.pool, |output| {
         let mut history = History::new(output);
         let mut rest = stream;
         while !rest.is_empty() {
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, length).map(Buffer::into_vec)
+        super::decode(stored, length, &Context::default()).map(Buffer::into_vec)
     }
 
     /// What h5py 3.16 stored for `np.arange(200, dtype='u1') % 5` with `compression='lzf'`.

@@ -7,8 +7,8 @@
 //! are not stored are 0.
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::bits::{self, BitReader, Numbers};
+use crate::filter::{Context, Length};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::wire::to_usize;
@@ -17,7 +17,12 @@ use crate::wire::to_usize;
 ///
 /// # Errors
 /// `Corrupt` for truncated bytes, parameters that make no sense, or another length.
-pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buffer> {
+pub fn decode(
+    stored: Buffer,
+    parameters: &[u32],
+    length: Length,
+    context: &Context,
+) -> Result<Buffer> {
     let mut numbers = Parameters(parameters.iter());
     let (_, as_is, elements) = (numbers.next()?, numbers.next()?, numbers.next()?);
     if as_is == 1 {
@@ -28,7 +33,7 @@ pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buff
     let total = elements.saturating_mul(size);
     let total = length.check("nbit", total)?;
     if let Some(numbers) = datatype.numbers(&stored) {
-        let mut output = Buffer::new(total);
+        let mut output = context.pool.buffer(total);
         bits::store(numbers, size, datatype.is_big_endian(), &mut output).ok_or_else(short)?;
         return Ok(output);
     }
@@ -223,7 +228,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored.into(), parameters, length).map(Buffer::into_vec)
+        super::decode(stored.into(), parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
     /// What libhdf5 (h5py 3.16, `set_nbit`) stored for numbers of 12 bits at offset 4 in `<u4` and

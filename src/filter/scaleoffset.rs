@@ -8,8 +8,8 @@
 //! value.
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::bits::{self, BitReader, Numbers};
+use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 
@@ -18,13 +18,18 @@ use crate::wire::{Cursor, to_usize};
 /// # Errors
 /// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported`
 /// for the binary scaling, which no library writes.
-pub fn decode(stored: Buffer, parameters: &[u32], length: Length) -> Result<Buffer> {
+pub fn decode(
+    stored: Buffer,
+    parameters: &[u32],
+    length: Length,
+    context: &Context,
+) -> Result<Buffer> {
     let scheme = Scheme::new(parameters)?;
     if scheme.as_is {
         return Ok(stored);
     }
     let total = scheme.elements.saturating_mul(scheme.size);
-    let mut output = Buffer::new(length.check("scaleoffset", total)?);
+    let mut output = context.pool.buffer(length.check("scaleoffset", total)?);
     let mut cursor = Cursor::new(&stored, None, "scaleoffset");
     let code_bits = cursor.u32()?;
     let minimum_bytes = usize::from(cursor.u8()?).min(8);
@@ -172,7 +177,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: Vec<u8>, parameters: &[u32], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored.into(), parameters, length).map(Buffer::into_vec)
+        super::decode(stored.into(), parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
     // What h5py 3.16 stored with `scaleoffset=0` for integers, `scaleoffset=2` for floats:

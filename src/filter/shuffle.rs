@@ -2,13 +2,14 @@
 //! after the last whole element stand unchanged at the end. Parameter 0 is the size of an element.
 
 use crate::error::{Error, Result};
+use crate::filter::Context;
 use crate::memory::buffer::Buffer;
 
 /// The bytes in the elements' order again.
 ///
 /// # Errors
 /// `Corrupt` where the parameter is missing or zero.
-pub fn decode(bytes: Buffer, parameters: &[u32]) -> Result<Buffer> {
+pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Buffer> {
     let size = parameters
         .first()
         .and_then(|&size| usize::try_from(size).ok());
@@ -18,7 +19,7 @@ pub fn decode(bytes: Buffer, parameters: &[u32]) -> Result<Buffer> {
     if size == 1 || bytes.len().saturating_sub(size) < size {
         return Ok(bytes);
     }
-    let mut elements = Buffer::new(bytes.len());
+    let mut elements = context.pool.buffer(bytes.len());
     unshuffle(&bytes, size, &mut elements);
     Ok(elements)
 }
@@ -218,7 +219,7 @@ mod tests {
     use super::*;
 
     fn decode(bytes: Vec<u8>, parameters: &[u32]) -> Result<Vec<u8>> {
-        super::decode(bytes.into(), parameters).map(Buffer::into_vec)
+        super::decode(bytes.into(), parameters, &Context::default()).map(Buffer::into_vec)
     }
 
     /// The definition: byte j of element i stands at `j * count + i`.

@@ -7,9 +7,9 @@
 //! the sample before, folded so that small ones are small non-negative numbers.
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
 use crate::filter::bits::BitReader;
 use crate::filter::shuffle::unshuffle;
+use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::wire::{Cursor, to_usize};
 
@@ -20,17 +20,22 @@ const SCANLINE: usize = 1 << 16;
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated bytes or parameters, or another length.
-pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffer> {
+pub fn decode(
+    stored: &[u8],
+    parameters: &[u32],
+    length: Length,
+    context: &Context,
+) -> Result<Buffer> {
     let mut cursor = Cursor::new(stored, None, "szip");
     let total = length.check("szip", to_usize(cursor.u32()?.into())?)?;
     let stream = cursor.rest();
     let (coding, planes) = Coding::new(parameters)
         .ok_or_else(|| Error::corrupt("szip: parameters outside their range", None))?;
-    let samples = coding.decode(stream, total)?;
+    let samples = coding.decode(stream, total, context)?;
     if planes == 1 {
         return Ok(samples);
     }
-    let mut elements = Buffer::new(total);
+    let mut elements = context.pool.buffer(total);
     unshuffle(&samples, planes, &mut elements);
     Ok(elements)
 }
@@ -97,11 +102,11 @@ impl Coding {
     }
 
     /// `total` bytes of samples.
-    fn decode(&self, stream: &[u8], total: usize) -> Result<Buffer> {
+    fn decode(&self, stream: &[u8], total: usize, context: &Context) -> Result<Buffer> {
         let blocks = self.scanline.div_ceil(self.block);
         let mut interval = vec![0_u32; blocks.saturating_mul(self.block)];
         let mut bits = BitReader::new(stream);
-        let mut output = Buffer::new(total);
+        let mut output = context.pool.buffer(total);
         let width = self.sample_bytes();
         for line in output.chunks_mut(self.scanline.saturating_mul(width)) {
             // The last scanline may be cut short; its last block is whole nevertheless.
@@ -284,7 +289,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, parameters, length).map(Buffer::into_vec)
+        super::decode(stored, parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
     // Parameters and chunk as libhdf5 2.0 (h5py 3.16, `set_szip`) stored them.

@@ -10,7 +10,7 @@ mod order;
 mod stream;
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
+use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 use crate::wire::to_usize;
 use block::{Decoder, Int, Mode};
@@ -21,16 +21,21 @@ use stream::BitStream;
 /// # Errors
 /// `Corrupt` for truncated bytes, parameters that make no sense, or another length; `Unsupported`
 /// for another version of the codec.
-pub fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Buffer> {
+pub fn decode(
+    stored: &[u8],
+    parameters: &[u32],
+    length: Length,
+    context: &Context,
+) -> Result<Buffer> {
     let words = parameters.get(1..).unwrap_or_default();
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     if bytes.starts_with(b"zfp") {
-        return Header::read(&bytes)?.decode(stored, false, length);
+        return Header::read(&bytes)?.decode(stored, false, length, context);
     }
     // A big-endian machine wrote its words, and the elements belong in its order.
     let swapped: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
     if swapped.starts_with(b"zfp") {
-        return Header::read(&swapped)?.decode(stored, true, length);
+        return Header::read(&swapped)?.decode(stored, true, length, context);
     }
     Err(Error::corrupt("ZFP: no header in the parameters", None))
 }
@@ -55,6 +60,15 @@ enum Scalar {
     Int64,
     Float,
     Double,
+}
+
+impl Scalar {
+    fn bytes(self) -> usize {
+        match self {
+            Scalar::Int32 | Scalar::Float => 4,
+            Scalar::Int64 | Scalar::Double => 8,
+        }
+    }
 }
 
 impl Header {
@@ -96,13 +110,28 @@ impl Header {
         })
     }
 
-    fn decode(&self, stored: &[u8], big_endian: bool, length: Length) -> Result<Buffer> {
+    fn decode(
+        &self,
+        stored: &[u8],
+        big_endian: bool,
+        length: Length,
+        context: &Context,
+    ) -> Result<Buffer> {
+        let total = self.scalar.bytes();
+        let total = self
+            .dims
+            .iter()
+            .try_fold(total, |total, &dim| total.checked_mul(dim));
+        let mut output = context
+            .pool
+            .buffer(length.check("ZFP", total.ok_or_else(damaged)?)?);
         match self.scalar {
-            Scalar::Int32 => self.array::<i32>(false, stored, big_endian, length),
-            Scalar::Int64 => self.array::<i64>(false, stored, big_endian, length),
-            Scalar::Float => self.array::<i32>(true, stored, big_endian, length),
-            Scalar::Double => self.array::<i64>(true, stored, big_endian, length),
-        }
+            Scalar::Int32 => self.array::<i32>(false, stored, big_endian, &mut output),
+            Scalar::Int64 => self.array::<i64>(false, stored, big_endian, &mut output),
+            Scalar::Float => self.array::<i32>(true, stored, big_endian, &mut output),
+            Scalar::Double => self.array::<i64>(true, stored, big_endian, &mut output),
+        }?;
+        Ok(output)
     }
 
     /// Decodes the array block by block, the fastest dimension first.
@@ -111,13 +140,8 @@ impl Header {
         floats: bool,
         stored: &[u8],
         big_endian: bool,
-        length: Length,
-    ) -> Result<Buffer> {
-        let total = self
-            .dims
-            .iter()
-            .try_fold(I::BYTES, |total, &dim| total.checked_mul(dim));
-        let mut output = Buffer::new(length.check("ZFP", total.ok_or_else(damaged)?)?);
+        output: &mut [u8],
+    ) -> Result<()> {
         let mut bits = BitStream::new(stored);
         let mut decoder = Decoder::<I>::new(self.rank, self.mode);
         let blocks = self.dims.map(|dim| dim.div_ceil(4));
@@ -129,9 +153,9 @@ impl Header {
                 decoder.integers(&mut bits)
             };
             let origin = origin(number, blocks);
-            self.scatter(block.ok_or_else(damaged)?, origin, big_endian, &mut output);
+            self.scatter(block.ok_or_else(damaged)?, origin, big_endian, output);
         }
-        Ok(output)
+        Ok(())
     }
 
     /// Writes the part of a block that is in the array to its place, in rows along the fastest
@@ -188,7 +212,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], parameters: &[u32], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, parameters, length).map(Buffer::into_vec)
+        super::decode(stored, parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
     // Parameters and chunk as hdf5plugin 7.1 stored them.

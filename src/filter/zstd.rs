@@ -1,37 +1,36 @@
 //! Filter 32015, Zstandard: frames one after another (RFC 8878), with or without their content
 //! size.
 
-use std::cell::RefCell;
-use std::io;
-
 use zstd::bulk::Decompressor;
 
 use crate::error::{Error, Result};
-use crate::filter::Length;
+use crate::filter::{Context, Length};
 use crate::memory::buffer::Buffer;
 
 /// The bytes of the Zstandard frames in `frames`.
 ///
 /// # Errors
 /// `Corrupt` for damaged or truncated frames, or another length.
-pub fn decode(frames: &[u8], length: Length) -> Result<Buffer> {
-    length.fill("zstd", |output| decode_into(frames, output))
+pub fn decode(frames: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
+    let Context { pool, zstd, .. } = context;
+    length.fill("zstd", pool, |output| decode_into(frames, output, zstd))
 }
 
 /// Decodes the frames in `frames` into `output`; gives the bytes written.
-pub(crate) fn decode_into(frames: &[u8], output: &mut [u8]) -> Result<usize> {
-    CONTEXT.with_borrow_mut(|context| {
-        let context = context
-            .as_mut()
-            .map_err(|error| Error::io(error, "preparing zstd"))?;
-        let written = context.decompress_to_buffer(frames, output);
-        written.map_err(|error| Error::corrupt(format!("zstd: {error}"), None))
-    })
-}
-
-thread_local! {
-    /// Made once for each thread: to make one for every chunk is a twentieth of the work.
-    static CONTEXT: RefCell<io::Result<Decompressor<'static>>> = RefCell::new(Decompressor::new());
+pub(crate) fn decode_into(
+    frames: &[u8],
+    output: &mut [u8],
+    decoder: &mut Option<Decompressor<'static>>,
+) -> Result<usize> {
+    let decoder = match decoder {
+        Some(decoder) => decoder,
+        None => {
+            let made = Decompressor::new();
+            decoder.insert(made.map_err(|error| Error::io(&error, "preparing zstd"))?)
+        }
+    };
+    let written = decoder.decompress_to_buffer(frames, output);
+    written.map_err(|error| Error::corrupt(format!("zstd: {error}"), None))
 }
 
 #[cfg(test)]
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     fn decode(stored: &[u8], length: Length) -> Result<Vec<u8>> {
-        super::decode(stored, length).map(Buffer::into_vec)
+        super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
     /// `zstandard.compress(b'abc' * 100)` of Python's zstandard 0.25.

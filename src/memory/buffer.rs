@@ -1,9 +1,14 @@
-//! Buffers for the bytes of chunks and of answers to reads. Long ones begin with a page.
+//! Buffers for the bytes of chunks and of answers to reads. Long ones begin with a page, and their
+//! memory is used again: new memory is zeroed, which takes as long as a fast codec takes to fill it.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex};
 
 use crate::error::Result;
+use crate::limits;
+use crate::memory::lock::lock;
 use crate::source::{Source, check_range};
 use crate::wire::{to_u64, to_usize};
 
@@ -14,24 +19,26 @@ const LONG: usize = 64 << 10;
 /// in: from one, where they begin with one.
 const PAGE: usize = 4096;
 
-/// Bytes in memory. Long ones begin with a page.
-#[derive(Default)]
-pub struct Buffer {
-    memory: Vec<u8>,
-    /// Where the bytes begin in it.
-    start: usize,
-}
+/// Memory of long buffers that were dropped, for new ones of about their length; the latest last.
+/// Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct BufferPool(Arc<Mutex<VecDeque<Vec<u8>>>>);
 
-impl Buffer {
-    /// `length` bytes, which are to be written before they are read.
-    pub fn new(length: usize) -> Self {
+impl BufferPool {
+    /// A buffer of `length` bytes, which are to be written before they are read.
+    pub fn buffer(&self, length: usize) -> Buffer {
         if length < LONG {
             return vec![0; length].into();
         }
-        let mut memory = vec![0; length.saturating_add(PAGE)];
+        let most = length.saturating_add(PAGE);
+        let mut memory = self.take(most).unwrap_or_else(|| vec![0; most]);
         let start = memory.as_ptr().align_offset(PAGE);
-        memory.truncate(start.saturating_add(length));
-        let mut buffer = Buffer { memory, start };
+        memory.resize(start.saturating_add(length), 0);
+        let mut buffer = Buffer {
+            memory,
+            start,
+            pool: Some(self.clone()),
+        };
         if cfg!(debug_assertions) {
             // So that a test sees bytes that are read and were never written.
             buffer.fill(0xa5);
@@ -43,13 +50,60 @@ impl Buffer {
     ///
     /// # Errors
     /// `Corrupt` where they are not inside the source, `Io` as they cannot be read.
-    pub fn read(source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Self> {
+    pub fn read(&self, source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Buffer> {
         check_range(source, at, length, what)?;
-        let mut bytes = Buffer::new(to_usize(length)?);
+        let length = to_usize(length)?;
+        let mut bytes = self.buffer(rounded(length));
+        bytes.truncate(length);
         source.read_at(at, &mut bytes)?;
         Ok(bytes)
     }
 
+    /// The latest that holds `length` bytes, and at most an eighth more.
+    fn take(&self, length: usize) -> Option<Vec<u8>> {
+        let most = length.saturating_add(length.wrapping_shr(3));
+        let fits = |memory: &Vec<u8>| (length..=most).contains(&memory.capacity());
+        let mut pool = lock(&self.0);
+        let place = pool.iter().rposition(fits)?;
+        pool.remove(place)
+    }
+
+    /// Keeps the memory, and frees that which is longest unused and too much.
+    fn give_back(&self, memory: Vec<u8>) {
+        let mut freed = Vec::new();
+        let mut pool = lock(&self.0);
+        pool.push_back(memory);
+        let bytes = |pool: &VecDeque<Vec<u8>>| pool.iter().map(Vec::capacity).sum::<usize>();
+        while to_u64(bytes(&pool)) > limits::POOL_BYTES {
+            freed.extend(pool.pop_front());
+        }
+        // The lock is released first: it takes time to return megabytes to the system.
+        drop(pool);
+        drop(freed);
+    }
+}
+
+/// At most a sixteenth more than `length`, if a pool keeps buffers of this length: stored chunks
+/// have many lengths that hardly differ, and use each other's memory so.
+fn rounded(length: usize) -> usize {
+    if length < LONG || to_u64(length) > limits::POOL_BYTES {
+        return length;
+    }
+    let step = length.checked_ilog2().map_or(1, |log| 1 << log >> 4);
+    length.checked_next_multiple_of(step).unwrap_or(length)
+}
+
+/// Bytes in memory. Long ones begin with a page.
+#[derive(Default)]
+pub struct Buffer {
+    memory: Vec<u8>,
+    /// Where the bytes begin in it.
+    start: usize,
+    /// The pool that gets the memory back.
+    pool: Option<BufferPool>,
+}
+
+impl Buffer {
     /// Bytes of memory that a new one of `length` bytes takes.
     pub fn memory(length: u64) -> u64 {
         let page = if length < to_u64(LONG) { 0 } else { PAGE };
@@ -68,22 +122,36 @@ impl Buffer {
 
     /// The bytes as a vector.
     pub fn into_vec(mut self) -> Vec<u8> {
-        self.memory.drain(..self.start);
-        self.memory
+        let mut memory = std::mem::take(&mut self.memory);
+        memory.drain(..self.start);
+        memory
     }
 }
 
 impl Clone for Buffer {
     fn clone(&self) -> Self {
-        let mut clone = Buffer::new(self.len());
+        let pool = self.pool.clone().unwrap_or_default();
+        let mut clone = pool.buffer(self.len());
         clone.copy_from_slice(self);
         clone
     }
 }
 
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.give_back(std::mem::take(&mut self.memory));
+        }
+    }
+}
+
 impl From<Vec<u8>> for Buffer {
     fn from(memory: Vec<u8>) -> Self {
-        Buffer { memory, start: 0 }
+        Buffer {
+            memory,
+            start: 0,
+            pool: None,
+        }
     }
 }
 
@@ -122,7 +190,7 @@ mod tests {
     #[test]
     fn a_long_one_begins_with_a_page() {
         for length in [LONG, LONG + 1, 1 << 20, 1_234_567] {
-            let mut buffer = Buffer::new(length);
+            let mut buffer = BufferPool::default().buffer(length);
             buffer.copy_from_slice(&b"abcd".repeat(length.div_ceil(4))[..length]);
             let (first, copy) = (buffer.as_ptr().addr(), buffer.clone());
             assert_eq!((first % PAGE, copy.as_ptr().addr() % PAGE), (0, 0));
@@ -132,5 +200,43 @@ mod tests {
             assert_eq!(buffer.into_vec(), b"abcdabc");
             assert_eq!(copy.len(), length);
         }
+    }
+
+    #[test]
+    fn memory_of_about_the_right_length_is_used_again() {
+        let pool = BufferPool::default();
+        let first = pool.buffer(1 << 20);
+        let address = first.as_ptr();
+        drop(first);
+        assert_ne!(pool.buffer(1 << 19).as_ptr(), address);
+        let shorter = pool.buffer((1 << 20) - 100_000);
+        assert_eq!(shorter.as_ptr(), address);
+        assert_eq!(shorter.len(), (1 << 20) - 100_000);
+        assert_ne!(pool.buffer(1 << 20).as_ptr(), address);
+        drop(shorter);
+        let again = pool.buffer(1 << 20);
+        assert_eq!((again.as_ptr(), again.len()), (address, 1 << 20));
+    }
+
+    #[test]
+    fn lengths_that_hardly_differ_have_the_same_room() {
+        assert_eq!(rounded(LONG - 1), LONG - 1);
+        assert_eq!(rounded(LONG), LONG);
+        // A sixteenth of 2^19 is 2^15.
+        assert_eq!([530_000, 540_000, 557_056].map(rounded), [557_056; 3]);
+        assert_eq!(rounded(557_057), 589_824);
+    }
+
+    #[test]
+    fn a_pool_keeps_the_latest_within_its_bound() {
+        let pool = BufferPool::default();
+        let half = to_usize(limits::POOL_BYTES / 2).unwrap();
+        let kept = || lock(&pool.0).iter().map(Vec::capacity).collect::<Vec<_>>();
+        let buffers = [half, LONG, half - LONG - 2 * PAGE].map(|length| pool.buffer(length));
+        drop(buffers);
+        assert_eq!(kept(), [LONG + PAGE, half - LONG - PAGE]);
+        drop(pool.buffer(3 * half));
+        drop(pool.buffer(LONG - 1));
+        assert!(kept().is_empty());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::memory::effort::Effort;
 use crate::source::SharedSource;
 
@@ -53,6 +53,7 @@ impl dyn Pieces + '_ {
     pub(crate) fn decode_alone(&self, piece: u64) -> Result<Buffer> {
         let mut help = Help {
             threads: 1,
+            pool: &BufferPool::default(),
             is_wanted: &|| true,
             pass: &mut |_, _| {},
         };
@@ -68,6 +69,8 @@ pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 pub struct Help<'a> {
     /// Threads that may work at it, the caller's among them.
     pub threads: usize,
+    /// Where the memory of what is decoded comes from.
+    pub pool: &'a BufferPool,
     /// Asked between one part of the work and the next.
     pub is_wanted: &'a IsWanted<'a>,
     /// Is handed the pieces that had to be decoded on the way, with their numbers, so that somebody

@@ -32,16 +32,7 @@ const CYCLES: &[(&[&str], &str)] = &[];
 
 /// Statics beside tables, thread-local ones included, each with the reason. What a request or a
 /// mount has is passed down to what needs it. This list may only shrink.
-const STATICS: &[(&str, &str)] = &[
-    (
-        "filter::deflate::DECOMPRESSOR",
-        "scratch of a decoder, one a thread: no decode sees anything of the one before",
-    ),
-    (
-        "filter::zstd::CONTEXT",
-        "scratch of a decoder, one a thread: to make one for each chunk is a twentieth of the work",
-    ),
-];
+const STATICS: &[(&str, &str)] = &[];
 
 fn floor(module: &str) -> Option<u8> {
     FLOORS

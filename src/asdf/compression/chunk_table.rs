@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::window::Window;
 use crate::error::{Error, Result};
-use crate::filter::{self, Length};
+use crate::filter::{self, Context, Length};
 use crate::limits;
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::memory::marks::Marks;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::storage::{Help, Pieces};
@@ -198,13 +198,16 @@ impl ChunkTable {
         self.longest.get().copied().ok_or(Error::NotFound)
     }
 
-    fn chunk(&self, chunk: Chunk) -> Result<Buffer> {
+    fn chunk(&self, chunk: Chunk, pool: &BufferPool) -> Result<Buffer> {
+        let context = &mut Context::new(pool);
         let source = &*self.encoded.source;
-        let stored = Buffer::read(source, chunk.offset, u64::from(chunk.stored), "chunk")?;
+        let stored = pool.read(source, chunk.offset, u64::from(chunk.stored), "chunk")?;
         let length = Length::Exactly(to_usize(u64::from(chunk.decoded))?);
         match self.codec {
-            ChunkCodec::Lz4 => filter::lz4::block(stored.get(4..).unwrap_or_default(), length),
-            ChunkCodec::Blosc => filter::blosc::decode(&stored, length),
+            ChunkCodec::Lz4 => {
+                filter::lz4::block(stored.get(4..).unwrap_or_default(), length, context)
+            }
+            ChunkCodec::Blosc => filter::blosc::decode(&stored, length, context),
         }
         .map_err(|error| self.encoded.placed(error))
     }
@@ -258,7 +261,7 @@ impl Pieces for ChunkTable {
         self.encoded.stored
     }
 
-    fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let longest = self.piece_bytes()?;
         let start = piece.saturating_mul(longest);
         let end = start.saturating_add(longest).min(self.encoded.decoded);
@@ -274,7 +277,7 @@ impl Pieces for ChunkTable {
             if chunk.end() <= start {
                 continue;
             }
-            let decoded = self.chunk(chunk)?;
+            let decoded = self.chunk(chunk, help.pool)?;
             if chunk.start == start && chunk.end() == end {
                 return Ok(decoded);
             }

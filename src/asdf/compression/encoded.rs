@@ -1,7 +1,8 @@
 //! A compressed block and where it is.
 
 use crate::error::{Error, Result};
-use crate::source::{self, SharedSource};
+use crate::memory::buffer::{Buffer, BufferPool};
+use crate::source::SharedSource;
 
 /// A compressed block and where it is.
 #[derive(Debug, Clone)]
@@ -33,8 +34,8 @@ impl Encoded {
     }
 
     /// The stored bytes, all of them.
-    pub(super) fn read(&self) -> Result<Vec<u8>> {
-        source::read_block(&*self.source, self.offset, self.stored, "block")
+    pub(super) fn read(&self, pool: &BufferPool) -> Result<Buffer> {
+        pool.read(&*self.source, self.offset, self.stored, "block")
     }
 
     /// The same error, with the place of the stored bytes where it has none.

@@ -213,7 +213,7 @@ impl StreamBlock {
     fn step(&self, run: &mut Run, help: &mut Help<'_>) -> Result<()> {
         let start = run.next.saturating_mul(self.piece);
         let left = self.encoded.decoded.saturating_sub(start);
-        let mut bytes = Buffer::new(to_usize(left.min(self.piece))?);
+        let mut bytes = help.pool.buffer(to_usize(left.min(self.piece))?);
         let decoder = run.decoder.as_mut().ok_or(Error::NotFound)?;
         if fill(&mut **decoder, &mut bytes)? < bytes.len() {
             return Err(self.encoded.corrupt("block: ends before data_size"));

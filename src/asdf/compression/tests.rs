@@ -9,8 +9,8 @@ use super::stream::codec;
 use super::stream::part_list::Part;
 use super::stream::parts::{self, PartsReader};
 use super::*;
-use crate::filter::Length;
-use crate::memory::buffer::Buffer;
+use crate::filter::{Context, Length};
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::model::storage::Help;
 use crate::source::memory::MemorySource;
 
@@ -194,7 +194,8 @@ proptest! {
         let pieces = zlib_block(encoded(&stored, content.len()));
         let ours = (0..5).map(|number| pieces.decode_alone(number)).collect::<Result<Vec<_>>>();
         let ours = ours.map(|pieces| pieces.iter().flat_map(|piece| piece.to_vec()).collect());
-        let theirs = crate::filter::deflate::decode(&stored, Length::Exactly(content.len()));
+        let theirs = crate::filter::deflate::decode(
+            &stored, Length::Exactly(content.len()), &mut Context::default());
         prop_assert_eq!(ours.ok(), theirs.ok().map(Buffer::into_vec));
     }
 }
@@ -281,7 +282,10 @@ const LZ4: &[u8] = &[
 
 #[test]
 fn an_lz4_frame_has_one_length() {
-    let decode = |frame, length| StreamCodec::Lz4Frame.decode(frame, Length::Exactly(length));
+    let decode = |frame, length| {
+        let length = Length::Exactly(length);
+        StreamCodec::Lz4Frame.decode(frame, length, &mut Context::default())
+    };
     assert_eq!(decode(LZ4, 300), Ok(b"abc".repeat(100).into()));
     for length in [0, 299, 301] {
         assert!(decode(LZ4, length).is_err(), "{length}");
@@ -339,7 +343,11 @@ fn assert_parts(stored: &[u8], content: &[u8], codec: StreamCodec, starts: &[usi
         assert_eq!(usize::try_from(start), Ok(*expected));
         assert!(bytes == content[*expected..], "from {start}");
     }
-    let whole = codec.decode(stored, Length::Exactly(content.len()));
+    let whole = codec.decode(
+        stored,
+        Length::Exactly(content.len()),
+        &mut Context::default(),
+    );
     assert!(whole.as_deref() == Ok(content));
 }
 
@@ -441,8 +449,9 @@ fn a_part_that_is_come_to_again_is_handed_over_whole() {
             numbers.push(number);
         };
         let mut help = Help {
-            is_wanted: &|| true,
             threads: 1,
+            pool: &BufferPool::default(),
+            is_wanted: &|| true,
             pass: &mut pass,
         };
         let decoded = pieces.decode(piece, &mut help);

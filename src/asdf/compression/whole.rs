@@ -3,9 +3,9 @@
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::compression::stream::codec::StreamCodec;
 use crate::error::{Error, Result};
-use crate::filter::{self, Length};
+use crate::filter::{self, Context, Length};
 use crate::limits;
-use crate::memory::buffer::Buffer;
+use crate::memory::buffer::{Buffer, BufferPool};
 use crate::model::storage::{Help, Pieces};
 use crate::wire::{to_u64, to_usize};
 
@@ -51,18 +51,19 @@ impl Whole {
         Ok(Whole { encoded, codec })
     }
 
-    fn decoded(&self) -> Result<Buffer> {
+    fn decoded(&self, pool: &BufferPool) -> Result<Buffer> {
+        let context = &mut Context::new(pool);
         let length = Length::Exactly(to_usize(self.encoded.decoded)?);
-        let stored = self.encoded.read()?;
+        let stored = self.encoded.read(pool)?;
         match self.codec {
-            WholeCodec::Zlib => filter::deflate::decode(&stored, length),
+            WholeCodec::Zlib => filter::deflate::decode(&stored, length, context),
             WholeCodec::Bzip2 => {
-                let decoded = filter::bzip2::decode(&stored, length, &|| true);
+                let decoded = filter::bzip2::decode(&stored, length, context, &|| true);
                 decoded.or_else(|error| self.cut(&stored).ok_or(error))
             }
-            WholeCodec::Stream(codec) => codec.decode(&stored, length),
-            WholeCodec::Blosc => filter::blosc::decode(&stored, length),
-            WholeCodec::Blosc2Frame => filter::blosc2::decode(&stored, length),
+            WholeCodec::Stream(codec) => codec.decode(&stored, length, context),
+            WholeCodec::Blosc => filter::blosc::decode(&stored, length, context),
+            WholeCodec::Blosc2Frame => filter::blosc2::decode(&stored, length, context),
         }
     }
 }
@@ -94,10 +95,11 @@ impl Pieces for Whole {
         self.encoded.stored
     }
 
-    fn decode(&self, piece: u64, _: &mut Help<'_>) -> Result<Buffer> {
+    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         if piece > 0 {
             return Err(Error::NotFound);
         }
-        self.decoded().map_err(|error| self.encoded.placed(error))
+        self.decoded(help.pool)
+            .map_err(|error| self.encoded.placed(error))
     }
 }

@@ -126,7 +126,7 @@ impl ZlibBlock {
                 checkpoints.push(position.clone());
             }
             let number = position.piece;
-            let bytes = self.step(position, help.is_wanted)?;
+            let bytes = self.step(position, help)?;
             if number >= piece {
                 return Ok(bytes);
             }
@@ -135,7 +135,7 @@ impl ZlibBlock {
     }
 
     /// Decodes the next piece. On an error, `position` stays where it is.
-    fn step(&self, position: &mut Position, is_wanted: &IsWanted<'_>) -> Result<Buffer> {
+    fn step(&self, position: &mut Position, help: &Help<'_>) -> Result<Buffer> {
         let start = position.piece.saturating_mul(self.piece);
         let left = self.encoded.decoded.saturating_sub(start);
         let length = to_usize(left.min(self.piece))?;
@@ -143,18 +143,18 @@ impl ZlibBlock {
         let end = before.saturating_add(length);
         // One byte more than the last piece has tells whether the stream ends with it.
         let is_last = left <= self.piece;
-        let mut bytes = Buffer::new(end.saturating_add(usize::from(is_last)));
+        let mut bytes = help.pool.buffer(end.saturating_add(usize::from(is_last)));
         let (window, _) = bytes.split_at_mut(before);
         window.copy_from_slice(&position.window);
         let mut next = position.clone();
-        let reached = self.inflate(&mut next, &mut bytes, is_wanted)?;
+        let reached = self.inflate(&mut next, &mut bytes, help.is_wanted)?;
         if reached < end {
             return Err(self.encoded.corrupt("block: ends before data_size"));
         }
         if reached > end {
             return Err(self.encoded.corrupt("block: longer than data_size"));
         }
-        let mut piece = Buffer::new(length);
+        let mut piece = help.pool.buffer(length);
         piece.copy_from_slice(bytes.get(before..end).unwrap_or_default());
         let window = end.saturating_sub(WINDOW)..end;
         next.window = bytes.get(window).unwrap_or_default().to_vec();
@@ -235,6 +235,7 @@ mod tests {
 
     use super::*;
     use crate::error::Error;
+    use crate::memory::buffer::BufferPool;
     use crate::source::Source;
     use crate::source::memory::MemorySource;
 
@@ -315,6 +316,7 @@ mod tests {
             let asked = AtomicU64::default();
             let mut help = Help {
                 threads: 1,
+                pool: &BufferPool::default(),
                 is_wanted: &|| asked.fetch_add(1, Ordering::Relaxed) < wanted,
                 pass: &mut |_, _| {},
             };

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::blosc::blosclz;
-use crate::filter::{Length, deflate, lz4, zstd};
+use crate::filter::{Context, Length, deflate, lz4, zstd};
 
 /// A codec by the number in a chunk's flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,12 @@ impl Codec {
     }
 
     /// Decodes one stream, which must fill `output`.
-    pub(crate) fn decode_into(self, stream: &[u8], output: &mut [u8]) -> Result<()> {
+    pub(crate) fn decode_into(
+        self,
+        stream: &[u8],
+        output: &mut [u8],
+        context: &mut Context,
+    ) -> Result<()> {
         let written = match self {
             Codec::BloscLz => blosclz::decode_into(stream, output)
                 .ok_or_else(|| Error::corrupt("Blosc: damaged BloscLZ stream", None))?,
@@ -39,8 +44,8 @@ impl Codec {
             Codec::Snappy => snap::raw::Decoder::new()
                 .decompress(stream, output)
                 .map_err(|error| Error::corrupt(format!("Blosc: {error}"), None))?,
-            Codec::Zlib => deflate::decode_into(stream, output)?,
-            Codec::Zstd => zstd::decode_into(stream, output)?,
+            Codec::Zlib => deflate::decode_into(stream, output, &mut context.deflate)?,
+            Codec::Zstd => zstd::decode_into(stream, output, &mut context.zstd)?,
             Codec::Other(number) => {
                 return Err(Error::unsupported(format!("Blosc: codec {number}"), None));
             }

@@ -2,7 +2,8 @@
 //! to whole boxes (Blosc's README_B2ND_METALAYER).
 
 use crate::error::{Error, Result};
-use crate::filter::blosc::{Buffers, Chunk};
+use crate::filter::Context;
+use crate::filter::blosc::{Chunk, Scratch};
 use crate::filter::blosc2::size::{int32, int64};
 use crate::limits;
 use crate::wire::Cursor;
@@ -85,7 +86,12 @@ impl Boxes {
     }
 
     /// Writes the array into `output`, which is as long, box by box.
-    pub(super) fn decode_into(&self, chunk: &Chunk<'_>, output: &mut [u8]) -> Result<()> {
+    pub(super) fn decode_into(
+        &self,
+        chunk: &Chunk<'_>,
+        output: &mut [u8],
+        context: &mut Context,
+    ) -> Result<()> {
         if chunk.block_bytes != self.block_bytes {
             return Err(Error::corrupt(
                 "b2nd metalayer: blocks of another size",
@@ -93,13 +99,13 @@ impl Boxes {
             ));
         }
         let blocks = self.padded_bytes.checked_div(self.block_bytes).unwrap_or(0);
-        let mut buffers = Buffers::default();
+        let mut scratch = Scratch::new(context);
         let mut first = vec![0; self.block_bytes];
-        chunk.block(0, &mut buffers, &[], &mut first)?;
+        chunk.block(0, &mut scratch, &[], &mut first)?;
         place(&self.runs(0), &first, output);
         let mut block = vec![0; self.block_bytes];
         for number in 1..blocks {
-            chunk.block(number, &mut buffers, &first, &mut block)?;
+            chunk.block(number, &mut scratch, &first, &mut block)?;
             place(&self.runs(number), &block, output);
         }
         Ok(())
@@ -206,7 +212,11 @@ mod tests {
         chunk.extend([1, 2, 4, 5, 3, 0, 6, 0, 7, 8, 0, 0, 9, 0, 0, 0]);
         let mut output = [0; 9];
         boxes
-            .decode_into(&Chunk::new(&chunk).unwrap(), &mut output)
+            .decode_into(
+                &Chunk::new(&chunk).unwrap(),
+                &mut output,
+                &mut Context::default(),
+            )
             .unwrap();
         assert_eq!(output, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
         // A box that is larger than the array, or empty.

@@ -10,6 +10,7 @@ use crate::hdf5::message::filter_pipeline;
 use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::hdf5::number_form::Address;
 use crate::limits;
+use crate::memory::buffer::Buffer;
 use crate::model::storage::Pipeline;
 use crate::source::{check_range, read_block};
 use crate::wire::checksum::lookup3_without;
@@ -347,9 +348,7 @@ impl FractalHeap {
             let source = self.metadata.source();
             let stored = read_block(&**source, block.address.offset(), stored, WHAT)?;
             let length = to_usize(block.size)?;
-            let bytes =
-                filter::decode(&self.pipeline, filter_mask, stored.into(), length, &|| true)?
-                    .into_vec();
+            let bytes = self.undo_filters(filter_mask, stored, length)?;
             verify(&bytes)?;
             Ok(bytes)
         })
@@ -422,14 +421,21 @@ impl FractalHeap {
         }
         self.metadata.effort().spend(length.saturating_add(size))?;
         let stored = read_block(&**source, address, length, WHAT)?;
-        let object = filter::decode(
+        self.undo_filters(filter_mask, stored, to_usize(size)?)
+    }
+
+    fn undo_filters(&self, filter_mask: u32, stored: Vec<u8>, length: usize) -> Result<Vec<u8>> {
+        let context = &mut filter::Context::default();
+        let stored = stored.into();
+        filter::decode(
             &self.pipeline,
             filter_mask,
-            stored.into(),
-            to_usize(size)?,
+            stored,
+            length,
+            context,
             &|| true,
-        )?;
-        Ok(object.into_vec())
+        )
+        .map(Buffer::into_vec)
     }
 
     /// An object within its ID; longer IDs have room for longer lengths.

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use h5fs::internals::decode;
+use h5fs::internals::{Context, decode};
 use h5fs::model::storage::{Filter, Pipeline};
 
 const FILTERS: [u16; 16] = [
@@ -31,7 +31,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     };
     let length = length % CHUNK;
     let stored = stored.to_vec().into();
-    if let Ok(decoded) = decode(&Pipeline(vec![filter]), 0, stored, length, &|| true) {
+    let (pipeline, context) = (Pipeline(vec![filter]), &mut Context::default());
+    if let Ok(decoded) = decode(&pipeline, 0, stored, length, context, &|| true) {
         assert_eq!(decoded.len(), length);
     }
 });

@@ -14,7 +14,7 @@ use h5fs::internals::compression::stream::codec::StreamCodec;
 use h5fs::internals::compression::whole::{Whole, WholeCodec};
 use h5fs::internals::compression::zlib::ZlibBlock;
 use h5fs::error::Result;
-use h5fs::internals::Buffer;
+use h5fs::internals::{Buffer, BufferPool};
 use h5fs::model::storage::{Help, Pieces};
 use h5fs::source::memory::MemorySource;
 
@@ -30,6 +30,7 @@ fn stream(codec: WholeCodec, encoded: Encoded, piece: NonZeroU64) -> Result<Box<
 fn decode(pieces: &dyn Pieces, number: u64) -> Result<Buffer> {
     let mut help = Help {
         threads: 2,
+        pool: &BufferPool::default(),
         is_wanted: &|| true,
         pass: &mut |_, _| {},
     };

@@ -7,7 +7,7 @@ use lzma_rust2::XzReader;
 
 use crate::asdf::compression::stream::following::Following;
 use crate::error::{Error, Result};
-use crate::filter::{self, Length};
+use crate::filter::{self, Context, Length};
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::source::SharedSource;
@@ -38,14 +38,14 @@ impl StreamCodec {
     ///
     /// # Errors
     /// `Corrupt` for a damaged stream or another length.
-    pub fn decode(self, stored: &[u8], length: Length) -> Result<Buffer> {
+    pub fn decode(self, stored: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
         let name = match self {
-            StreamCodec::Zstd => return filter::zstd::decode(stored, length),
+            StreamCodec::Zstd => return filter::zstd::decode(stored, length, context),
             StreamCodec::Lz4Frame => "LZ4 frame",
             StreamCodec::Xz => "xz",
         };
         let mut decoder = self.decoder(Cursor::new(stored))?;
-        length.fill(name, |output| {
+        length.fill(name, context.pool(), |output| {
             let written = fill(&mut decoder, output)?;
             let is_end = written < output.len() || at_end(&mut decoder)?;
             Ok(written.saturating_add(usize::from(!is_end)))

@@ -12,7 +12,7 @@ use crate::asdf::compression::stream::codec::LZ4_MAGIC;
 use crate::asdf::compression::stream::part_list::PartList;
 use crate::asdf::scan;
 use crate::error::Result;
-use crate::filter::{self, Length};
+use crate::filter::{self, Context, Length};
 use crate::limits;
 use crate::source;
 use crate::wire::{to_u64, to_usize};
@@ -207,7 +207,7 @@ impl Walk<'_> {
         let at = block.offset.saturating_add(4);
         let stored = source::read_block(&*self.encoded.source, at, block.length, "LZ4 block")?;
         let most = Length::AtMost(to_usize(header.longest)?);
-        let decoded = filter::lz4::block(&stored, most).ok();
+        let decoded = filter::lz4::block(&stored, most, &Context::default()).ok();
         Ok(decoded.map(|decoded| to_u64(decoded.len())))
     }
 }
