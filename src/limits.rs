@@ -461,6 +461,9 @@ pub const PATH_LINKS: usize = 256;
 /// Dimensions of an array together with the dimensions of its elements that are arrays.
 pub const SELECTION_RANK: usize = 64;
 
+/// Indices of one list in a selector. In a mount, the length of a name allows fewer.
+pub const SELECTED_PLACES: usize = 65_536;
+
 /// Bytes of one element, and of its text, where an array is shown as text.
 pub const TEXT_ELEMENT_BYTES: u64 = 16 << 20;
 

@@ -39,6 +39,7 @@ pub mod region;
 pub mod regions;
 pub mod scalar;
 pub mod selection;
+pub mod selector;
 pub mod shape;
 pub mod storage;
 pub mod text;

@@ -13,7 +13,7 @@ use crate::fs::stat::{Entry, Kind};
 use crate::fs::trees::view_tree::{Subject, refuse_unread};
 use crate::fs::view_group::ViewGroup;
 use crate::model::Node;
-use crate::model::selection::{Selector, split};
+use crate::model::selector::{Selector, split};
 use crate::view::View;
 use crate::view::elements::Elements;
 

@@ -1,42 +1,18 @@
-//! Selectors: a part of an array, named as NumPy's basic indexing names it.
+//! Selections: the part of an array that a selector names, as NumPy's indexing picks it.
 //!
-//! `[0, :, ::-2]`, `[..., 3]`, `[flux]`, `['a field']['x'][10:20]`: one bracket after the other,
-//! each with either a field's name, bare or quoted, or integers, slices and at most one ellipsis. A
-//! bare text that is no index is a name; in a quoted one `\` makes the next byte stand for itself.
 //! What NumPy calls an `IndexError` or a `KeyError` is [`Error::NotFound`]: there is no such part.
 //!
 //! An element that is itself an array counts as further dimensions behind the array's own, as in
 //! NumPy.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::selector::{Index, Selector, Step};
 use crate::model::shape::product;
 use crate::model::{Datatype, Shape, datatype::Class};
-use crate::wire::to_u64;
-
-/// The indices in the brackets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selector(Vec<Step>);
-
-/// The content of one pair of brackets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
-    Field(Vec<u8>),
-    Indices(Vec<Index>),
-}
-
-/// An index of one dimension, or of all that no other one speaks of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Index {
-    At(i64),
-    Slice {
-        start: Option<i64>,
-        stop: Option<i64>,
-        /// Never zero.
-        step: i64,
-    },
-    Ellipsis,
-}
+use crate::wire::{to_u64, to_usize};
 
 /// Some elements of an array, or parts of them, in an order of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,28 +26,24 @@ pub struct Selection {
 }
 
 /// A dimension of a selection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
     /// Elements along it.
     pub count: u64,
-    /// Bytes in the array from one to the next; meaningless where there is but one.
-    pub stride: i64,
+    /// Where they are in the array.
+    pub places: Places,
+}
+
+/// Where the elements along a dimension are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Places {
+    /// At a stride: bytes in the array from one to the next; meaningless where there is but one.
+    Every(i64),
+    /// Anywhere: bytes in the array from the first one to each.
+    Listed(Arc<[i64]>),
 }
 
 impl Selector {
-    /// The selector that `text` is from its first bracket to its last; `None` where it is none.
-    /// The bytes of names are those in the file.
-    pub fn parse(text: &[u8]) -> Option<Self> {
-        let mut steps = Vec::new();
-        let mut rest = text;
-        while !rest.is_empty() {
-            let (step, after) = parse_step(rest.strip_prefix(b"[")?)?;
-            steps.push(step);
-            rest = after;
-        }
-        (!steps.is_empty()).then_some(Selector(steps))
-    }
-
     /// The part of an array of `datatype` and `shape` that this names.
     ///
     /// # Errors
@@ -89,98 +61,6 @@ impl Selector {
         }
         Ok(selection)
     }
-}
-
-/// The ways to read `name` as a name, not empty, and a selector behind it: the longest name first.
-pub fn split(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let places = name.iter().enumerate().rev();
-    places
-        .filter(|&(at, &byte)| byte == b'[' && at > 0)
-        .filter_map(|(at, _)| name.split_at_checked(at))
-        .filter(|(_, selector)| Selector::parse(selector).is_some())
-}
-
-/// The text before the closing bracket, and the text after it.
-fn parse_step(text: &[u8]) -> Option<(Step, &[u8])> {
-    let text = text.trim_ascii_start();
-    if let Some((quote @ (b'\'' | b'"'), quoted)) = text.split_first() {
-        return parse_quoted(quoted, *quote);
-    }
-    let end = text.iter().position(|&byte| byte == b']')?;
-    let (inner, after) = text.split_at_checked(end)?;
-    let inner = inner.trim_ascii();
-    let step = match parse_indices(inner) {
-        Some(indices) => Step::Indices(indices),
-        None if inner.is_empty() => return None,
-        None => Step::Field(inner.to_vec()),
-    };
-    Some((step, after.get(1..)?))
-}
-
-/// A name up to its closing quote, and what follows the bracket behind it.
-fn parse_quoted(text: &[u8], quote: u8) -> Option<(Step, &[u8])> {
-    let mut name = Vec::new();
-    let mut rest = text;
-    loop {
-        let (&byte, after) = rest.split_first()?;
-        rest = after;
-        match byte {
-            byte if byte == quote => break,
-            b'\\' => {
-                let (&byte, after) = rest.split_first()?;
-                name.push(byte);
-                rest = after;
-            }
-            byte => name.push(byte),
-        }
-    }
-    let after = rest.trim_ascii_start().strip_prefix(b"]")?;
-    Some((Step::Field(name), after))
-}
-
-fn parse_indices(text: &[u8]) -> Option<Vec<Index>> {
-    let text = std::str::from_utf8(text).ok()?;
-    // Python allows one comma behind the last index.
-    let text = text.strip_suffix(',').unwrap_or(text);
-    let indices = text.split(',').map(|index| parse_index(index.trim()));
-    let indices: Vec<Index> = indices.collect::<Option<_>>()?;
-    let ellipses = indices.iter().filter(|&&index| index == Index::Ellipsis);
-    (ellipses.count() <= 1).then_some(indices)
-}
-
-fn parse_index(text: &str) -> Option<Index> {
-    if text == "..." {
-        return Some(Index::Ellipsis);
-    }
-    let mut parts = text.split(':').map(str::trim);
-    let first = parts.next()?;
-    let Some(second) = parts.next() else {
-        return parse_integer(first).map(Index::At);
-    };
-    let bound = |text: &str| match text {
-        "" => Some(None),
-        text => parse_integer(text).map(Some),
-    };
-    let step = bound(parts.next().unwrap_or_default())?.unwrap_or(1);
-    let slice = Index::Slice {
-        start: bound(first)?,
-        stop: bound(second)?,
-        step,
-    };
-    (step != 0 && parts.next().is_none()).then_some(slice)
-}
-
-/// A decimal number; what 64 bits cannot hold is as far away as can be, which is past every end.
-fn parse_integer(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let farthest = match text.starts_with('-') {
-        true => i64::MIN,
-        false => i64::MAX,
-    };
-    Some(text.parse().unwrap_or(farthest))
 }
 
 impl Selection {
@@ -238,55 +118,139 @@ impl Selection {
     }
 
     fn take(&mut self, indices: &[Index]) -> Result<()> {
-        let named = indices.iter().filter(|&&index| index != Index::Ellipsis);
+        let named = indices.iter().filter(|&index| *index != Index::Ellipsis);
         let unnamed = self.axes.len().checked_sub(named.count());
         let unnamed = unnamed.ok_or(Error::NotFound)?;
         let mut axes = std::mem::take(&mut self.axes).into_iter();
-        for &index in indices {
+        let mut listed = None;
+        for index in indices {
+            if *index == Index::Ellipsis {
+                self.axes.extend(axes.by_ref().take(unnamed));
+                continue;
+            }
+            let axis = axes.next().ok_or(Error::NotFound)?;
             match index {
-                Index::Ellipsis => self.axes.extend(axes.by_ref().take(unnamed)),
-                Index::At(at) => {
-                    let axis = axes.next().ok_or(Error::NotFound)?;
-                    self.skip(axis.position(at)?, axis.stride);
-                }
+                Index::Ellipsis => {}
+                Index::At(at) => self.skip(axis.distance(axis.position(*at)?)),
                 Index::Slice { start, stop, step } => {
-                    let axis = axes.next().ok_or(Error::NotFound)?;
-                    let (first, count) = axis.range(start, stop, step);
-                    self.axes.push(Axis {
-                        count,
-                        stride: axis.stride.saturating_mul(step),
-                    });
-                    if count > 0 {
-                        self.skip(first, axis.stride);
-                    }
+                    let (first, count) = axis.range(*start, *stop, *step);
+                    self.push(axis.every(first, count, *step));
+                }
+                Index::List(list) => {
+                    listed = Some(self.axes.len());
+                    let places = list.iter().map(|&at| axis.position(at));
+                    self.push(axis.listed(places.collect::<Result<_>>()?));
                 }
             }
         }
         self.axes.extend(axes);
+        if let Some(place) = listed
+            && is_split(indices)
+        {
+            let axis = self.axes.remove(place);
+            self.axes.insert(0, axis);
+        }
         Ok(())
     }
 
-    /// Moves the first element by `count` strides.
-    fn skip(&mut self, count: i64, stride: i64) {
-        let bytes = count.saturating_mul(stride);
+    /// Takes a dimension, the first element of which is so many bytes from the first one so far.
+    fn push(&mut self, (bytes, axis): (i64, Axis)) {
+        self.axes.push(axis);
+        self.skip(bytes);
+    }
+
+    /// Moves the first element by so many bytes.
+    fn skip(&mut self, bytes: i64) {
         self.offset = self.offset.saturating_add_signed(bytes);
     }
 }
 
+/// Whether a slice or an ellipsis stands between integers and lists. NumPy puts the dimension of a
+/// list before all others then.
+fn is_split(indices: &[Index]) -> bool {
+    let is_advanced = |index: &Index| matches!(index, Index::At(_) | Index::List(_));
+    let groups = indices.chunk_by(|a, b| is_advanced(a) == is_advanced(b));
+    let advanced = groups.filter(|group| group.first().is_some_and(is_advanced));
+    advanced.count() > 1
+}
+
 impl Axis {
+    /// Elements at a stride, in bytes.
+    fn at_stride(count: u64, stride: i64) -> Self {
+        let places = Places::Every(stride);
+        Axis { count, places }
+    }
+
+    /// Bytes in the array from the first element along this dimension to the one at `place`.
+    pub fn distance(&self, place: u64) -> i64 {
+        match &self.places {
+            Places::Every(stride) => {
+                let place = i64::try_from(place).unwrap_or(i64::MAX);
+                place.saturating_mul(*stride)
+            }
+            Places::Listed(distances) => {
+                let distance = to_usize(place).ok().and_then(|place| distances.get(place));
+                distance.copied().unwrap_or(0)
+            }
+        }
+    }
+
+    /// Every so many places from `first` on, and the bytes to that; those of none are 0.
+    fn every(&self, first: u64, count: u64, step: i64) -> (i64, Axis) {
+        match &self.places {
+            _ if count == 0 => (0, Axis::at_stride(0, 0)),
+            Places::Every(stride) => {
+                let axis = Axis::at_stride(count, stride.saturating_mul(step));
+                (self.distance(first), axis)
+            }
+            Places::Listed(_) => {
+                let place = |at: u64| {
+                    let steps = i64::try_from(at).unwrap_or(i64::MAX).saturating_mul(step);
+                    first.saturating_add_signed(steps)
+                };
+                self.listed((0..count).map(place).collect())
+            }
+        }
+    }
+
+    /// These places, and the bytes to the first of them; those of none are 0.
+    fn listed(&self, places: Vec<u64>) -> (i64, Axis) {
+        let places = places.into_iter();
+        let mut distances: Vec<i64> = places.map(|place| self.distance(place)).collect();
+        let first = distances.first().copied().unwrap_or(0);
+        for distance in &mut distances {
+            *distance = distance.saturating_sub(first);
+        }
+        let stride = distances.get(1).copied().unwrap_or(0);
+        let mut pairs = distances.windows(2);
+        let is_regular = pairs.all(|pair| match pair {
+            [a, b] => b.saturating_sub(*a) == stride,
+            _ => true,
+        });
+        let count = to_u64(distances.len());
+        let axis = match is_regular {
+            true => Axis::at_stride(count, stride),
+            false => Axis {
+                count,
+                places: Places::Listed(distances.into()),
+            },
+        };
+        (first, axis)
+    }
+
     /// The place that an integer means, a negative one counting from the end.
-    fn position(&self, at: i64) -> Result<i64> {
+    fn position(&self, at: i64) -> Result<u64> {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         let from_start = if at < 0 { at.saturating_add(count) } else { at };
         match (0..count).contains(&from_start) {
-            true => Ok(from_start),
+            true => Ok(from_start.unsigned_abs()),
             false => Err(Error::NotFound),
         }
     }
 
     /// The first place of a slice and the number of its places, as Python's `slice.indices` has
     /// them.
-    fn range(&self, start: Option<i64>, stop: Option<i64>, step: i64) -> (i64, u64) {
+    fn range(&self, start: Option<i64>, stop: Option<i64>, step: i64) -> (u64, u64) {
         let count = i64::try_from(self.count).unwrap_or(i64::MAX);
         // Where a slice may begin and end: it goes past the last place, or before the first.
         let (low, high) = match step > 0 {
@@ -306,10 +270,10 @@ impl Axis {
         };
         let ahead = if step > 0 { end > first } else { end < first };
         if !ahead {
-            return (first, 0);
+            return (0, 0);
         }
         let places = end.abs_diff(first).div_ceil(step.unsigned_abs());
-        (first, places)
+        (first.unsigned_abs(), places)
     }
 }
 
@@ -322,10 +286,8 @@ fn axes(dims: &[u64], size: u32) -> Result<Vec<Axis>> {
         let bytes = if empty { 0 } else { stride };
         let most = i64::MAX.unsigned_abs();
         let too_long = || Error::limit("size of an array", most);
-        axes.push(Axis {
-            count,
-            stride: i64::try_from(bytes).map_err(|_| too_long())?,
-        });
+        let stride_of_axis = i64::try_from(bytes).map_err(|_| too_long())?;
+        axes.push(Axis::at_stride(count, stride_of_axis));
         if !empty {
             stride = stride.checked_mul(count).ok_or_else(too_long)?;
         }
@@ -350,7 +312,7 @@ mod tests {
         let size = i64::from(selection.datatype.size);
         let mut places = vec![selection.offset.cast_signed()];
         for axis in &selection.axes {
-            let along = |&place: &i64| (0..axis.count as i64).map(move |i| place + i * axis.stride);
+            let along = |&place: &i64| (0..axis.count).map(move |i| place + axis.distance(i));
             places = places.iter().flat_map(along).collect();
         }
         places.iter().map(|place| (place / size) as u64).collect()
@@ -407,28 +369,68 @@ mod tests {
         let found = select("[in][\"x:y]\"][-1, 1:]", &record, &[4]).unwrap();
         assert_eq!(found.datatype, int(2));
         assert_eq!(found.offset, 3 * 20 + 10 + 2 + 2);
+        assert_eq!(found.axes, [Axis::at_stride(2, 2)]);
+    }
+
+    /// Expected: the same indices of `numpy.arange(24).reshape(2, 3, 4)`.
+    #[test]
+    fn a_list_as_numpy_has_it() {
+        let pick = |text: &str| {
+            let found = select(text, &int(2), &[2, 3, 4]);
+            found.map(|selection| (selection.dims(), picked(&selection)))
+        };
+        let from_12: Vec<u64> = (12..24).chain(0..12).chain(12..24).collect();
+        assert_eq!(pick("[[1,0,-1],:]"), Ok((vec![3, 3, 4], from_12)));
         assert_eq!(
-            found.axes,
-            [Axis {
-                count: 2,
-                stride: 2
-            }]
+            pick("[0,[2,0]]"),
+            Ok((vec![2, 4], vec![8, 9, 10, 11, 0, 1, 2, 3]))
         );
-        let quoted = Selector::parse(br"['it\'s']").unwrap();
-        assert_eq!(quoted, Selector(vec![Step::Field(b"it's".to_vec())]));
+        assert_eq!(pick("[:,[2,0],1]"), Ok((vec![2, 2], vec![9, 1, 21, 13])));
+        assert_eq!(
+            pick("[[1,0],:,2]"),
+            Ok((vec![2, 3], vec![14, 18, 22, 2, 6, 10]))
+        );
+        assert_eq!(
+            pick("[...,[3,0,2]][::2]"),
+            Ok((vec![1, 3, 3], vec![3, 0, 2, 7, 4, 6, 11, 8, 10]))
+        );
+        assert_eq!(
+            pick("[[1,0,0]][:2][1,1,[3,1,0]][::2]"),
+            Ok((vec![2], vec![7, 4]))
+        );
+        assert_eq!(pick("[:,[]]"), Ok((vec![2, 0, 4], vec![])));
+        // Behind a slice, the dimension of the list comes first where an integer is before it.
+        assert_eq!(
+            pick("[0,:,[3,1]]"),
+            Ok((vec![2, 3], vec![3, 7, 11, 1, 5, 9]))
+        );
+        assert_eq!(
+            pick("[0,...,[3,1]]"),
+            Ok((vec![2, 3], vec![3, 7, 11, 1, 5, 9]))
+        );
+        assert_eq!(
+            pick("[:,0,...,[1,3,0]]"),
+            Ok((vec![3, 2], vec![1, 13, 3, 15, 0, 12]))
+        );
+        assert_eq!(
+            pick("[:,0,[1,3,0],...]"),
+            Ok((vec![2, 3], vec![1, 3, 0, 13, 15, 12]))
+        );
+        for none in ["[[2]]", "[[0,-3]]", "[0:0,[3]]", "[[0],:,:,0]"] {
+            assert_eq!(pick(none), Err(Error::NotFound), "{none}");
+        }
     }
 
     #[test]
-    fn names_with_brackets_of_their_own() {
-        let ways = |name: &'static str| {
-            split(name.as_bytes())
-                .map(|(name, _)| str::from_utf8(name).unwrap())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(ways("a[0][x]"), ["a[0]", "a"]);
-        assert_eq!(ways("a['x[0]']"), ["a"]);
-        assert!(ways("[0]").is_empty());
-        assert!(ways("a[]").is_empty());
+    fn a_list_at_a_stride_is_a_slice() {
+        let pick = |text: &str| select(text, &int(2), &[9, 2]).unwrap();
+        assert_eq!(pick("[[1,3,5]]"), pick("[1:6:2]"));
+        assert_eq!(pick("[[8,5,2]]"), pick("[:1:-3]"));
+        assert_eq!(pick("[[4,4,4]]").axes[0], Axis::at_stride(3, 0));
+        assert!(matches!(
+            pick("[[4,4,3]]").axes[0].places,
+            Places::Listed(_)
+        ));
     }
 
     #[derive(Debug, Clone)]
@@ -490,6 +492,34 @@ mod tests {
                 expected = expected.iter().flat_map(along).collect();
             }
             let expected: Vec<u64> = expected.iter().map(|place| *place as u64).collect();
+            prop_assert_eq!(picked(&found), expected);
+        }
+
+        /// A list of a list, and slices before and behind it.
+        #[test]
+        fn lists_pick_their_places(
+            list in prop::collection::vec(-7_i64..7, 0..9),
+            again in prop::collection::vec(0_usize..9, 0..9),
+            bounds in bounds(),
+        ) {
+            let again: Vec<usize> = again.into_iter().filter(|&at| at < list.len()).collect();
+            let Bounds(start, stop, step) = bounds;
+            let bound = |bound: Option<i64>| bound.map_or(String::new(), |b| b.to_string());
+            let slice = format!("{}:{}:{step}", bound(start), bound(stop));
+            let text = format!("[:,{list:?}][:,{again:?}][1:,{slice}]");
+            let found = select(&text, &int(2), &[3, 7]).unwrap();
+
+            let picked_again: Vec<i64> = again.iter().map(|&at| list[at]).collect();
+            let kept = walk(&bounds, picked_again.len() as i64);
+            let along: Vec<u64> = kept
+                .iter()
+                .map(|&at| picked_again[at as usize].rem_euclid(7) as u64)
+                .collect();
+            let expected: Vec<u64> = [7, 14]
+                .iter()
+                .flat_map(|row| along.iter().map(move |place| row + place))
+                .collect();
+            prop_assert_eq!(found.dims(), vec![2, along.len() as u64]);
             prop_assert_eq!(picked(&found), expected);
         }
     }

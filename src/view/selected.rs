@@ -1,15 +1,16 @@
-//! The elements that a selector picks, C order, as NumPy's basic indexing would copy them.
+//! The elements that a selector picks, C order, as NumPy's indexing would copy them.
 //!
 //! Elements that are side by side in the array are one run, which is read at once. Short runs that
 //! stand near each other are read together, with what is between them, as long as that touches no
 //! chunk more.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::{Bytes, CancelToken, Reader, Stream};
 use crate::error::{Error, Result};
 use crate::model::array::Storage;
-use crate::model::selection::{Axis, Selection};
+use crate::model::selection::{Axis, Places, Selection};
 use crate::view::View;
 use crate::wire::to_usize;
 
@@ -43,12 +44,12 @@ impl Selected {
         let mut run = u64::from(selection.datatype.size);
         let mut axes = selection.axes.clone();
         axes.retain(|axis| axis.count != 1);
-        while let Some(axis) = axes.pop_if(|axis| u64::try_from(axis.stride) == Ok(run)) {
+        while let Some(axis) = axes.pop_if(|axis| is_dense(axis, run)) {
             run = run.saturating_mul(axis.count);
         }
         if axes.is_empty() {
-            let stride = 0;
-            axes.push(Axis { count: 1, stride });
+            let places = Places::Every(0);
+            axes.push(Axis { count: 1, places });
         }
         Ok(Selected {
             row: row(&reader),
@@ -72,44 +73,81 @@ impl Selected {
             if distance == 0 {
                 along = place;
             }
-            let bytes = place.cast_signed().wrapping_mul(axis.stride);
-            offset = offset.wrapping_add_signed(bytes);
+            offset = offset.wrapping_add_signed(axis.distance(place));
         }
         (offset, along)
     }
 
     /// The runs, at most `wanted`, that are read at once with the one at `offset`, `along` the last
-    /// axis.
-    fn together(&self, offset: u64, along: u64, wanted: u64) -> u64 {
-        let Some(axis) = self.axes.last() else {
-            return 1;
+    /// axis: how many, and the bytes of the array that they lie in.
+    fn together(&self, offset: u64, along: u64, wanted: u64) -> (u64, Range<u64>) {
+        let one = offset..offset.saturating_add(self.run);
+        let Some(axis) = self.axes.last().filter(|_| self.run <= NEAR) else {
+            return (1, one);
         };
-        let stride = axis.stride.unsigned_abs();
-        if stride > NEAR || stride == 0 || self.run > NEAR {
-            return 1;
+        let row = offset - offset % self.row;
+        let row = row..row.saturating_add(self.row);
+        let most = wanted.min(axis.count - along).max(1);
+        match &axis.places {
+            Places::Every(stride) => {
+                let distance = stride.unsigned_abs();
+                if distance > NEAR || distance == 0 {
+                    return (1, one);
+                }
+                let room = match *stride > 0 {
+                    true => row.end.saturating_sub(one.end),
+                    false => offset - row.start,
+                };
+                let count = most.min(room.min(SPAN) / distance + 1);
+                let reach = (count - 1) * distance;
+                match *stride > 0 {
+                    true => (count, offset..one.end + reach),
+                    false => (count, offset - reach..one.end),
+                }
+            }
+            Places::Listed(_) => {
+                let mut span = one;
+                let mut count = 1;
+                while count < most {
+                    let start = self.next_run(axis, offset, along, count);
+                    let low = span.start.min(start);
+                    let high = span.end.max(start.saturating_add(self.run));
+                    let is_near =
+                        low.abs_diff(span.start) <= NEAR && high.abs_diff(span.end) <= NEAR;
+                    if !is_near || low < row.start || high > row.end || high - low > SPAN {
+                        break;
+                    }
+                    span = low..high;
+                    count += 1;
+                }
+                (count, span)
+            }
         }
-        let in_row = offset % self.row;
-        let room = match axis.stride > 0 {
-            true => self.row.saturating_sub(in_row).saturating_sub(self.run),
-            false => in_row,
-        };
-        let more = room.min(SPAN) / stride;
-        wanted.min(axis.count - along).min(more + 1)
     }
 
-    /// Appends `count` runs, the first at `offset`, to `out`.
-    fn gather(&self, offset: u64, count: u64, out: &mut Vec<u8>) -> Result<()> {
-        let stride = self.axes.last().map_or(0, |axis| axis.stride);
-        let reach = (count - 1) * stride.unsigned_abs();
-        let low = if stride < 0 { offset - reach } else { offset };
-        let span = self.fetch(low, reach + self.run)?;
+    /// Where the run begins that follows the one at `offset`, `along` the last axis, after `count`.
+    fn next_run(&self, axis: &Axis, offset: u64, along: u64, count: u64) -> u64 {
+        let bytes = axis.distance(along + count) - axis.distance(along);
+        offset.wrapping_add_signed(bytes)
+    }
+
+    /// Appends the runs from the one at `offset` on, `along` the last axis, that lie in `span`.
+    fn gather(
+        &self,
+        (offset, along): (u64, u64),
+        count: u64,
+        span: &Range<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let bytes = self.fetch(span.start, span.end - span.start)?;
         let run = to_usize(self.run)?;
-        let distance = to_usize(stride.unsigned_abs())?;
-        let mut push = |start: usize| out.extend_from_slice(&span[start..start + run]);
-        let starts = (0..to_usize(count)?).map(|i| i * distance);
-        match stride < 0 {
-            true => starts.rev().for_each(&mut push),
-            false => starts.for_each(&mut push),
+        let Some(axis) = self.axes.last() else {
+            return Ok(());
+        };
+        for number in 0..count {
+            let start = self.next_run(axis, offset, along, number) - span.start;
+            let start = to_usize(start)?;
+            out.extend_from_slice(&bytes[start..start + run]);
         }
         Ok(())
     }
@@ -126,6 +164,11 @@ impl Selected {
             false => Err(Error::corrupt("selection: outside of its array", None)),
         }
     }
+}
+
+/// Whether the elements along the axis, `run` bytes each, are side by side in the array.
+fn is_dense(axis: &Axis, run: u64) -> bool {
+    matches!(axis.places, Places::Every(stride) if u64::try_from(stride) == Ok(run))
 }
 
 /// Bytes along the last dimension; where there are no chunks, all.
@@ -160,14 +203,13 @@ impl View for Selected {
             let (number, within) = (at / self.run, at % self.run);
             let (place, along) = self.place(number);
             let wanted = (end - at) / self.run;
-            let whole = match within {
-                0 => self.together(place, along, wanted),
-                _ => 1,
-            };
-            if whole > 1 {
-                self.gather(place, whole, &mut out)?;
-                at += whole * self.run;
-                continue;
+            if within == 0 {
+                let (count, span) = self.together(place, along, wanted);
+                if count > 1 {
+                    self.gather((place, along), count, &span, &mut out)?;
+                    at += count * self.run;
+                    continue;
+                }
             }
             let taken = (self.run - within).min(end - at);
             let bytes = self.fetch(place + within, taken)?;
@@ -188,7 +230,7 @@ mod tests {
     use crate::array::Engine;
     use crate::model::Shape;
     use crate::model::array::{Array, Fill, Layout};
-    use crate::model::selection::Selector;
+    use crate::model::selector::Selector;
     use crate::model::storage::Pipeline;
     use crate::model::value::tests::int;
     use proptest::prelude::*;
@@ -232,8 +274,24 @@ mod tests {
         assert_eq!(all("[::-1, 1:, 0]"), [16, 20, 4, 8]);
         assert_eq!(all("[1, 1]"), [16, 17, 18, 19]);
         assert_eq!(all("[0:0]"), [] as [u16; 0]);
+        assert_eq!(all("[[1, 0, 0], 0, 1:3]"), [13, 14, 1, 2, 1, 2]);
+        assert_eq!(all("[:, 2, [3, 0, 1, 1]]"), [11, 8, 9, 9, 23, 20, 21, 21]);
+        assert_eq!(
+            all("[1, :, [0, 3, 1]]"),
+            [12, 16, 20, 15, 19, 23, 13, 17, 21]
+        );
         let runs = view(&reader, "[:, 1:]");
         assert_eq!((runs.run, runs.axes.len(), runs.length), (16, 1, 32));
+    }
+
+    fn part(view: &Selected, start: u64, length: usize) -> Vec<u8> {
+        view.read_at(start, length).unwrap().to_vec()
+    }
+
+    /// The same part of the bytes of all numbers.
+    fn slice(numbers: &[u16], start: u64, length: usize) -> Vec<u8> {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+        bytes.skip(start as usize).take(length).collect()
     }
 
     proptest! {
@@ -261,11 +319,32 @@ mod tests {
             if short_rows {
                 view.row = 10;
             }
-            let expected: Vec<u8> = expected.iter().flat_map(|n: &u16| n.to_le_bytes()).collect();
-            let from = (start as usize).min(expected.len());
-            let to = (from + length).min(expected.len());
-            let found = view.read_at(start, length).unwrap();
-            prop_assert_eq!(&found[..], &expected[from..to]);
+            prop_assert_eq!(part(&view, start, length), slice(&expected, start, length));
+        }
+
+        /// So is any part of what a list picks, along the last axis and before it.
+        #[test]
+        fn any_range_of_a_list_is_a_part_of_the_whole(
+            list in prop::collection::vec(0_u16..5, 0..9), before: bool,
+            start in 0_u64..60, length in 0_usize..60, short_rows: bool,
+        ) {
+            let reader = counting(&[5, 5]);
+            let mut expected = Vec::new();
+            let text = match before {
+                true => {
+                    expected.extend(list.iter().flat_map(|i| (0..5).rev().map(move |j| i * 5 + j)));
+                    format!("[{list:?},::-1]")
+                }
+                false => {
+                    expected.extend((0..5).flat_map(|i| list.iter().map(move |j| i * 5 + j)));
+                    format!("[:,{list:?}]")
+                }
+            };
+            let mut view = view(&reader, &text);
+            if short_rows {
+                view.row = 10;
+            }
+            prop_assert_eq!(part(&view, start, length), slice(&expected, start, length));
         }
     }
 }

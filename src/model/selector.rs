@@ -1,0 +1,241 @@
+//! Selectors: the text that names a part of an array as NumPy's indexing names it.
+//!
+//! `[0, :, ::-2]`, `[..., 3]`, `[[1, 5, 7], :]`, `[flux]`, `['a field']['x'][10:20]`: one bracket
+//! after the other, each with either a field's name, bare or quoted, or integers, slices, at most
+//! one ellipsis and at most one list of integers. A bare text that is no index is a name; in a
+//! quoted one `\` makes the next byte stand for itself.
+
+use crate::limits;
+
+/// The indices in the brackets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selector(pub(super) Vec<Step>);
+
+/// The content of one pair of brackets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    Field(Vec<u8>),
+    Indices(Vec<Index>),
+}
+
+/// An index of one dimension, or of all that no other one speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Index {
+    At(i64),
+    Slice {
+        start: Option<i64>,
+        stop: Option<i64>,
+        /// Never zero.
+        step: i64,
+    },
+    /// No more than [`limits::SELECTED_PLACES`].
+    List(Vec<i64>),
+    Ellipsis,
+}
+
+impl Selector {
+    /// The selector that `text` is from its first bracket to its last; `None` where it is none.
+    /// The bytes of names are those in the file.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let mut steps = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (step, after) = parse_step(rest.strip_prefix(b"[")?)?;
+            steps.push(step);
+            rest = after;
+        }
+        (!steps.is_empty()).then_some(Selector(steps))
+    }
+}
+
+/// The ways to read `name` as a name, not empty, and a selector behind it: the longest name first.
+pub fn split(name: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let places = name.iter().enumerate().rev();
+    places
+        .filter(|&(at, &byte)| byte == b'[' && at > 0)
+        .filter_map(|(at, _)| name.split_at_checked(at))
+        .filter(|(_, selector)| Selector::parse(selector).is_some())
+}
+
+/// The text before the closing bracket, and the text after it.
+fn parse_step(text: &[u8]) -> Option<(Step, &[u8])> {
+    let text = text.trim_ascii_start();
+    if let Some((quote @ (b'\'' | b'"'), quoted)) = text.split_first() {
+        return parse_quoted(quoted, *quote);
+    }
+    let (inner, after) = before_bracket(text, closing_bracket(text)).unwrap_or_default();
+    if let Some(indices) = parse_indices(inner) {
+        return Some((Step::Indices(indices), after));
+    }
+    let end = text.iter().position(|&byte| byte == b']');
+    let (name, after) = before_bracket(text, end)?;
+    (!name.is_empty()).then(|| (Step::Field(name.to_vec()), after))
+}
+
+/// The text before the bracket at `end`, without blanks around it, and the text after the bracket.
+fn before_bracket(text: &[u8], end: Option<usize>) -> Option<(&[u8], &[u8])> {
+    let (inner, after) = text.split_at_checked(end?)?;
+    Some((inner.trim_ascii(), after.get(1..)?))
+}
+
+/// The place of the bracket that closes indices, lists among them.
+fn closing_bracket(text: &[u8]) -> Option<usize> {
+    let mut in_list = false;
+    text.iter().position(|&byte| {
+        let was_in_list = in_list;
+        in_list = byte == b'[' || in_list && byte != b']';
+        byte == b']' && !was_in_list
+    })
+}
+
+/// A name up to its closing quote, and what follows the bracket behind it.
+fn parse_quoted(text: &[u8], quote: u8) -> Option<(Step, &[u8])> {
+    let mut name = Vec::new();
+    let mut rest = text;
+    loop {
+        let (&byte, after) = rest.split_first()?;
+        rest = after;
+        match byte {
+            byte if byte == quote => break,
+            b'\\' => {
+                let (&byte, after) = rest.split_first()?;
+                name.push(byte);
+                rest = after;
+            }
+            byte => name.push(byte),
+        }
+    }
+    let after = rest.trim_ascii_start().strip_prefix(b"]")?;
+    Some((Step::Field(name), after))
+}
+
+fn parse_indices(text: &[u8]) -> Option<Vec<Index>> {
+    let text = without_last_comma(str::from_utf8(text).ok()?);
+    let mut in_list = false;
+    let parts = text.split(|c| {
+        in_list = c == '[' || in_list && c != ']';
+        c == ',' && !in_list
+    });
+    let indices = parts.map(|index| parse_index(index.trim()));
+    let indices: Vec<Index> = indices.collect::<Option<_>>()?;
+    let ellipses = indices.iter().filter(|&index| *index == Index::Ellipsis);
+    let lists = indices
+        .iter()
+        .filter(|index| matches!(index, Index::List(_)));
+    (ellipses.count() <= 1 && lists.count() <= 1).then_some(indices)
+}
+
+/// Python allows one comma behind the last of several.
+fn without_last_comma(text: &str) -> &str {
+    text.strip_suffix(',').unwrap_or(text)
+}
+
+fn parse_index(text: &str) -> Option<Index> {
+    if text == "..." {
+        return Some(Index::Ellipsis);
+    }
+    if let Some(list) = text.strip_prefix('[') {
+        return parse_list(list.strip_suffix(']')?.trim()).map(Index::List);
+    }
+    let mut parts = text.split(':').map(str::trim);
+    let first = parts.next()?;
+    let Some(second) = parts.next() else {
+        return parse_integer(first).map(Index::At);
+    };
+    let bound = |text: &str| match text {
+        "" => Some(None),
+        text => parse_integer(text).map(Some),
+    };
+    let step = bound(parts.next().unwrap_or_default())?.unwrap_or(1);
+    let slice = Index::Slice {
+        start: bound(first)?,
+        stop: bound(second)?,
+        step,
+    };
+    (step != 0 && parts.next().is_none()).then_some(slice)
+}
+
+fn parse_list(text: &str) -> Option<Vec<i64>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    let integers = without_last_comma(text).split(',');
+    let integers = integers.map(|integer| parse_integer(integer.trim()));
+    let list: Vec<i64> = integers
+        .take(limits::SELECTED_PLACES.saturating_add(1))
+        .collect::<Option<_>>()?;
+    (list.len() <= limits::SELECTED_PLACES).then_some(list)
+}
+
+/// A decimal number; what 64 bits cannot hold is as far away as can be, which is past every end.
+fn parse_integer(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let farthest = match text.starts_with('-') {
+        true => i64::MIN,
+        false => i64::MAX,
+    };
+    Some(text.parse().unwrap_or(farthest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_selector(text: &str) -> bool {
+        Selector::parse(text.as_bytes()).is_some()
+    }
+
+    #[test]
+    fn lists_of_integers() {
+        let indices = |text: &str| Selector::parse(text.as_bytes()).map(|Selector(steps)| steps);
+        let list = |list: &[i64]| Some(vec![Step::Indices(vec![Index::List(list.to_vec())])]);
+        assert_eq!(indices("[[]]"), list(&[]));
+        assert_eq!(indices("[ [ -1 , 2, ] , ]"), list(&[-1, 2]));
+        let and_all = Selector::parse(b"[[1], :]").unwrap();
+        assert_eq!(and_all, Selector::parse(b"[[+1,],::1]").unwrap());
+        for none in [
+            "[[1],[2]]",
+            "[[1,2]3]",
+            "[[a]]",
+            "[[0:2]]",
+            "[[1,,2]]",
+            "[[,]]",
+            "[[[1]]]",
+            "[[1]x]",
+        ] {
+            assert!(!is_selector(none), "{none}");
+        }
+        assert_eq!(indices("[[1]"), Some(vec![Step::Field(b"[1".to_vec())]));
+    }
+
+    #[test]
+    fn quotes_in_names() {
+        let quoted = Selector::parse(br"['it\'s']").unwrap();
+        assert_eq!(quoted, Selector(vec![Step::Field(b"it's".to_vec())]));
+    }
+
+    #[test]
+    fn a_list_is_bounded() {
+        let list = |count: usize| format!("[[{}]]", vec!["0"; count].join(","));
+        assert!(is_selector(&list(limits::SELECTED_PLACES)));
+        assert!(!is_selector(&list(limits::SELECTED_PLACES + 1)));
+    }
+
+    #[test]
+    fn names_with_brackets_of_their_own() {
+        let ways = |name: &'static str| {
+            split(name.as_bytes())
+                .map(|(name, _)| str::from_utf8(name).unwrap())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ways("a[0][x]"), ["a[0]", "a"]);
+        assert_eq!(ways("a['x[0]']"), ["a"]);
+        assert_eq!(ways("a[[0,1],:]"), ["a"]);
+        assert_eq!(ways("a[[0,1]][2]"), ["a[[0,1]]", "a"]);
+        assert!(ways("[0]").is_empty());
+        assert!(ways("a[]").is_empty());
+    }
+}
