@@ -12,6 +12,7 @@ pub(crate) mod elements;
 pub(crate) mod json;
 pub(crate) mod ndl;
 pub(crate) mod npy;
+pub(crate) mod part;
 pub(crate) mod raw;
 pub(crate) mod selected;
 pub(crate) mod streamed;

@@ -10,12 +10,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::array::allocation::Allocation;
+use crate::array::bytes::Bytes;
 use crate::array::reader::Reader;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
 use crate::model::datatype::{Class, StringPadding};
-use crate::model::{Array, Container};
+use crate::model::{Array, Container, Datatype};
 
 /// Elements of a block.
 const BLOCK: u64 = 4096;
@@ -23,12 +24,38 @@ const BLOCK: u64 = 4096;
 /// Elements that a read looks at first.
 const FIRST: u64 = 64;
 
+/// Stored elements: those of an array, or of a part of it.
+pub(crate) trait StoredElements: Send + Sync {
+    /// At most `length` bytes of them from `offset` on, fewer only at the end.
+    ///
+    /// # Errors
+    /// As they cannot be read.
+    fn stored(&self, offset: u64, length: usize) -> Result<Bytes>;
+
+    /// Which of them are stored at all; `None` where that is not known.
+    fn allocated(&self) -> Option<Allocation> {
+        None
+    }
+}
+
+impl StoredElements for Reader {
+    fn stored(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read(offset, length)
+    }
+
+    fn allocated(&self) -> Option<Allocation> {
+        self.allocation().ok()
+    }
+}
+
 /// The content of a variable-length array.
 pub(crate) struct VariableLength {
-    reader: Arc<Reader>,
+    stored: Arc<dyn StoredElements>,
     container: Arc<dyn Container>,
     content: Content,
     elements: u64,
+    /// Bytes of a stored element.
+    size: u32,
     /// Where each block begins, and where the last one ends.
     starts: Mutex<Option<Arc<Vec<u64>>>>,
 }
@@ -53,7 +80,12 @@ pub(crate) struct ElementStart {
 impl VariableLength {
     /// Whether an array is of variable length as a whole.
     pub(crate) fn is_made_of(array: &Array) -> bool {
-        Content::of(array).is_some()
+        Self::is_of(&array.datatype)
+    }
+
+    /// Whether an element of this type is of variable length.
+    pub(crate) fn is_of(datatype: &Datatype) -> bool {
+        Content::of(datatype).is_some()
     }
 
     /// The content of the array that `reader` reads; `None` where its elements have a fixed length.
@@ -61,22 +93,43 @@ impl VariableLength {
     /// # Errors
     /// `Limit` for more elements than are counted.
     pub(crate) fn new(reader: Arc<Reader>, container: Arc<dyn Container>) -> Result<Option<Self>> {
-        let Some(content) = Content::of(reader.array()) else {
+        let array = Arc::clone(reader.array());
+        Self::over(reader, &array.datatype, array.shape.elements()?, container)
+    }
+
+    /// The same of so many `elements` of `datatype`, which `stored` has.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn over(
+        stored: Arc<dyn StoredElements>,
+        datatype: &Datatype,
+        elements: u64,
+        container: Arc<dyn Container>,
+    ) -> Result<Option<Self>> {
+        let Some(content) = Content::of(datatype) else {
             return Ok(None);
         };
-        let elements = reader.array().shape.elements()?;
         if elements > limits::VARIABLE_LENGTH_ELEMENTS {
             let most = limits::VARIABLE_LENGTH_ELEMENTS;
             return Err(Error::limit("elements of a variable-length dataset", most));
         }
-        let starts = Mutex::new(None);
         Ok(Some(VariableLength {
-            reader,
+            stored,
             container,
             content,
             elements,
-            starts,
+            size: datatype.size,
+            starts: Mutex::new(None),
         }))
+    }
+
+    /// Bytes that stand behind each element: the line feed of a string.
+    pub(crate) fn separator(&self) -> u64 {
+        match self.content {
+            Content::Strings { .. } => 1,
+            Content::Sequences { .. } => 0,
+        }
     }
 
     /// Bytes of all elements. The first call walks over them.
@@ -209,7 +262,7 @@ impl VariableLength {
         let container = self.container_for(self.elements);
         let mut starts = vec![0];
         let mut total = 0_u64;
-        let allocation = self.reader.allocation().ok();
+        let allocation = self.stored.allocated();
         for first in (0..self.elements).step_by(BLOCK as usize) {
             let bytes = match self.is_stored(allocation.as_ref(), first) {
                 true => sum(&self.lengths(&*container, &self.block(first, BLOCK)?)?),
@@ -246,7 +299,10 @@ impl VariableLength {
     fn block(&self, first: u64, most: u64) -> Result<Vec<u8>> {
         let size = self.size() as u64;
         let length = self.count(first).min(most) * size;
-        Ok(self.reader.read(first * size, length as usize)?.into_vec())
+        Ok(self
+            .stored
+            .stored(first * size, length as usize)?
+            .into_vec())
     }
 
     /// Bytes that each of some elements stands for. Those that lead to one place are looked at one
@@ -274,7 +330,7 @@ impl VariableLength {
     }
 
     fn size(&self) -> usize {
-        self.reader.array().datatype.size as usize
+        self.size as usize
     }
 
     /// Bytes that an element stands for in the content.
@@ -360,8 +416,8 @@ fn nearest(starts: &[u64], offset: u64, last: ElementStart) -> ElementStart {
 }
 
 impl Content {
-    fn of(array: &Array) -> Option<Self> {
-        match &array.datatype.class {
+    fn of(datatype: &Datatype) -> Option<Self> {
+        match &datatype.class {
             Class::VariableString { padding, .. } => Some(Content::Strings {
                 end_at_nul: *padding == StringPadding::NullTerminated,
             }),
@@ -389,11 +445,11 @@ mod tests {
 
     use super::*;
     use crate::array::Engine;
+    use crate::model::Shape;
     use crate::model::array::{Fill, Layout, Storage};
     use crate::model::datatype::Charset;
     use crate::model::storage::Pipeline;
     use crate::model::value::tests::Heap;
-    use crate::model::{Datatype, Shape};
 
     /// Strings of which an element is the number of its text.
     fn strings(elements: &[u8], texts: Vec<Vec<u8>>) -> VariableLength {

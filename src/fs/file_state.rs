@@ -22,6 +22,7 @@ use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
 use crate::view::counted::{Count, Units};
+use crate::view::part::Part;
 use crate::view::raw::Raw;
 use crate::view::text::Text;
 use crate::wire::to_u64;
@@ -41,13 +42,16 @@ pub(super) struct CountedText {
     /// The number of its form.
     pub(super) form: Tree,
     pub(super) node: NodeId,
-    /// The name that selects a part of the array; empty for the whole object.
+    /// The selector of a part of the array; empty for the whole object.
     pub(super) selected: Box<[u8]>,
 }
 
 /// The count of a text; inside `None`, it is too long to be counted. One that comes while it is
 /// being counted waits.
 type CountOnce = Arc<Mutex<Option<Option<Arc<Count>>>>>;
+
+/// A part of an array: its node, and the selector.
+type PartName = (NodeId, Box<[u8]>);
 
 /// A file that is open, and where it came from.
 pub(super) struct OpenedFile {
@@ -87,6 +91,7 @@ pub(super) struct SharedState {
     index: Arc<FileIndex>,
     readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
+    variable_length_parts: Mutex<WeightedLru<PartName, Arc<VariableLength>>>,
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
     attribute_texts: Mutex<WeightedLru<AttributeFile, Text>>,
     counts: Mutex<WeightedLru<CountedText, CountOnce>>,
@@ -124,6 +129,7 @@ impl FileState {
                 index,
                 readers: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
+                variable_length_parts: Mutex::new(WeightedLru::new(limits::READERS)),
                 cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
                 attribute_texts: Mutex::new(WeightedLru::new(limits::ATTRIBUTE_TEXTS)),
                 counts: Mutex::new(WeightedLru::new(limits::COUNTS)),
@@ -156,6 +162,7 @@ impl FileState {
         self.container.forget();
         lock(&self.readers).clear();
         lock(&self.variable_length).clear();
+        lock(&self.variable_length_parts).clear();
         lock(&self.cut_names).clear();
         lock(&self.attribute_texts).clear();
         lock(&self.counts).clear();
@@ -264,6 +271,28 @@ impl FileState {
         }
         let weight = array.weight().saturating_add(content.weight());
         kept.put(node, Arc::clone(&content), weight);
+        Ok(content)
+    }
+
+    /// What the elements of variable length stand for in the part of an array that `selector`
+    /// names; a lookup, `stat` and an open want it one after another. Of a file that grows none is kept.
+    pub(super) fn variable_length_part(
+        &self,
+        node: NodeId,
+        selector: &[u8],
+        part: &Part,
+    ) -> Result<Arc<VariableLength>> {
+        let name: PartName = (node, selector.into());
+        if let Some(content) = lock(&self.variable_length_parts).get(&name) {
+            return Ok(Arc::clone(content));
+        }
+        let content = Arc::new(part.variable_length(Arc::clone(&self.container))?);
+        if !self.is_growing() {
+            let own = content.weight().saturating_add(to_u64(selector.len()));
+            let weight = own.saturating_add(part.array().weight());
+            let gone = lock(&self.variable_length_parts).put(name, Arc::clone(&content), weight);
+            drop(gone);
+        }
         Ok(content)
     }
 

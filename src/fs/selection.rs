@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::array::vlen::VariableLength;
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::file_state::FileState;
-use crate::fs::inode::{self, Inode, NodeType};
+use crate::fs::inode::{self, Inode, NodeType, Tree};
 use crate::fs::name;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
 use crate::fs::stat::{Entry, Kind};
-use crate::fs::trees::view_tree::{Subject, refuse_unread};
+use crate::fs::trees::view_tree::{Subject, ViewOfElements, refuse_unread};
 use crate::fs::view_group::ViewGroup;
 use crate::model::Node;
 use crate::model::selector::{Selector, split};
 use crate::view::View;
-use crate::view::elements::Elements;
+use crate::view::part::Part;
 
 /// A part of an array, as a regular file.
 pub(super) struct Selection;
@@ -89,8 +88,7 @@ fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)>
     let directory = target.directory();
     for (dataset, selector) in split(&named) {
         // The names of fields are escaped as names are.
-        let selector = name::unescape(selector, false);
-        let Some(selector) = selector.and_then(|text| Selector::parse(&text)) else {
+        let Some(selector) = name::unescape(selector, false) else {
             continue;
         };
         let found = match directory.find(dataset) {
@@ -102,42 +100,53 @@ fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)>
             Some(Err(error)) if error.is_passing() => return Err(error),
             _ => continue,
         };
-        match select(target.file, &node, &selector) {
+        let viewed = match select(target.file, &node, &selector) {
+            Ok(part) => view(target.file, &node, &selector, part, form),
+            Err(error) => Err(error),
+        };
+        match viewed {
             Err(Error::NotFound) => {}
-            Err(error) => return Err(error),
-            Ok(elements) => {
-                let view = match form {
-                    Some((form, view)) => {
-                        let subject = Subject {
-                            file: target.file,
-                            node: &node,
-                            form,
-                            selected: shown,
-                            path: Vec::new(),
-                            verify: &|_| Ok(()),
-                        };
-                        view(&subject, elements)?.ok_or(Error::NotFound)?
-                    }
-                    None => elements.content,
-                };
-                return Ok((view, node));
-            }
+            viewed => return Ok((viewed?, node)),
         }
     }
     Err(Error::NotFound)
 }
 
-/// The part that `selector` names of an array of fixed-size elements.
+/// The part that `selector` names of an array.
 ///
 /// # Errors
 /// `NotFound` where there is none.
-fn select(file: &FileState, node: &Node, selector: &Selector) -> Result<Elements> {
-    let array = node
-        .array()
-        .filter(|array| !VariableLength::is_made_of(array));
-    let array = array.ok_or(Error::NotFound)?;
+fn select(file: &FileState, node: &Node, selector: &[u8]) -> Result<Part> {
+    let selector = Selector::parse(selector).ok_or(Error::NotFound)?;
+    let array = node.array().ok_or(Error::NotFound)?;
     refuse_unread(array)?;
     // Before anything is read: what is not there must not look damaged.
     selector.select(&array.datatype, &array.shape)?;
-    Elements::selected(file.reader(node.id, array)?, selector)
+    Part::new(file.reader(node.id, array)?, &selector)
+}
+
+/// The file of a part: in a tree of views that of a form, else its bytes.
+fn view(
+    file: &Arc<FileState>,
+    node: &Node,
+    selector: &[u8],
+    part: Part,
+    form: Option<(Tree, ViewOfElements)>,
+) -> Result<Box<dyn View>> {
+    let array = match part.is_of_variable_length() {
+        true => Some(file.variable_length_part(node.id, selector, &part)?),
+        false => None,
+    };
+    let Some((form, view)) = form else {
+        return part.content(array);
+    };
+    let subject = Subject {
+        file,
+        node,
+        form,
+        selected: selector,
+        path: Vec::new(),
+        verify: &|_| Ok(()),
+    };
+    view(&subject, part.elements(array)?)?.ok_or(Error::NotFound)
 }

@@ -6,11 +6,9 @@ use crate::array::{Bytes, Reader};
 use crate::error::{Error, Result};
 use crate::model::datatype::{Class, Member};
 use crate::model::selection::Selection;
-use crate::model::selector::Selector;
 use crate::model::{Datatype, Shape};
 use crate::view::View;
 use crate::view::raw::Raw;
-use crate::view::selected::Selected;
 use crate::wire::{to_u64, to_usize};
 
 /// The elements of an array, or of a selection from one, as NumPy has them: dimensions of elements
@@ -36,20 +34,6 @@ impl Elements {
             datatype,
             dims,
             content: Box::new(Raw::new(reader)),
-        })
-    }
-
-    /// The elements that `selector` names.
-    ///
-    /// # Errors
-    /// `NotFound` where the array has no such part; `Limit` for an array that no file can hold.
-    pub(crate) fn selected(reader: Arc<Reader>, selector: &Selector) -> Result<Self> {
-        let array = reader.array();
-        let selection = selector.select(&array.datatype, &array.shape)?;
-        Ok(Elements {
-            datatype: selection.datatype.clone(),
-            dims: Some(selection.dims()),
-            content: Box::new(Selected::new(reader, &selection)?),
         })
     }
 

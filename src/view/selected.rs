@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::array::vlen::StoredElements;
 use crate::array::{Bytes, CancelToken, Reader, Stream};
 use crate::error::{Error, Result};
 use crate::model::array::Storage;
@@ -182,6 +183,12 @@ fn row(reader: &Reader) -> u64 {
     match dense {
         true => u64::MAX,
         false => last.saturating_mul(array.datatype.size.into()).max(1),
+    }
+}
+
+impl StoredElements for Selected {
+    fn stored(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_at(offset, length)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::array::vlen::{ElementStart, VariableLength};
 use crate::error::Result;
 use crate::memory::lock::lock;
 use crate::view::View;
+use crate::wire::to_usize;
 
 /// Strings with their line feeds, or the elements of sequences.
 pub(crate) struct Content {
@@ -28,6 +29,19 @@ impl Content {
             place: Mutex::default(),
         })
     }
+
+    /// The one element of `array` alone, a string without its line feed.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn of_element(array: Arc<VariableLength>) -> Result<Self> {
+        let separator = array.separator();
+        let content = Content::new(array)?;
+        Ok(Content {
+            length: content.length.saturating_sub(separator),
+            ..content
+        })
+    }
 }
 
 impl View for Content {
@@ -40,8 +54,9 @@ impl View for Content {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let left = to_usize(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let mut place = *lock(&self.place);
-        let bytes = self.array.read(offset, length, &mut place)?;
+        let bytes = self.array.read(offset, length.min(left), &mut place)?;
         *lock(&self.place) = place;
         Ok(bytes.into())
     }

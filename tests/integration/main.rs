@@ -26,6 +26,7 @@ mod long;
 mod neighbours;
 mod policy;
 mod random;
+mod selectors;
 mod serving;
 mod signals;
 mod soak;

@@ -77,7 +77,7 @@ pub(in crate::fs) struct Subject<'a> {
     pub(in crate::fs) node: &'a Node,
     /// The number of the file's form.
     pub(in crate::fs) form: Tree,
-    /// The name that selects a part of the array; empty for the whole object.
+    /// The selector of a part of the array; empty for the whole object.
     pub(in crate::fs) selected: &'a [u8],
     /// The object's path, names as in the file.
     pub(in crate::fs) path: Vec<u8>,
