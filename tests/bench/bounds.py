@@ -101,6 +101,26 @@ def memory(h5fs, store, rounds):
     return f"{most:.0f} MiB of {bound:.0f} MiB"
 
 
+def count_rows(h5fs, store, rounds):
+    """Seconds of a processor that the first `stat` of the CSV of 10 000 000 float64 takes."""
+    source, seconds = store.array("doubles.h5", 13), []
+    for _ in range(rounds):
+        with Mount(h5fs, source) as mount:
+            before = mount.processor()
+            os.stat(mount.at(".h5fs/csv/d.csv"))
+            seconds.append(mount.processor() - before)
+    return f"{statistics.median(seconds):.2f} s"
+
+
+def last_rows(h5fs, store, rounds):
+    """Milliseconds of `tail -n 3` of the CSV of 100 000 000 numbers."""
+    source, seconds = store.made("sparse.h5", 400 * MILLION), []
+    for _ in range(rounds):
+        with Mount(h5fs, source) as mount:
+            seconds.append(timed("tail", "-n", "3", mount.at(".h5fs/csv/d.csv")))
+    return f"{1000 * statistics.median(seconds):.0f} ms"
+
+
 BOUNDS = [
     *(
         Bound(
@@ -138,4 +158,11 @@ BOUNDS = [
         memory,
         "fio",
     ),
+    Bound(
+        "csv-stat",
+        "first `stat` of the CSV of 10 000 000 float64",
+        "1 s of a processor",
+        count_rows,
+    ),
+    Bound("csv-tail", "`tail -n 3` of the CSV of 100 000 000 float32", "50 ms", last_rows),
 ]

@@ -46,6 +46,12 @@ def contiguous(path, size):
         fill(dataset, (slice(start, start + CHUNK) for start in range(0, size // 4, CHUNK)))
 
 
+def doubles(path, size):
+    """Numbers with all the digits that they can have."""
+    with h5py.File(path, "w") as f:
+        f["d"] = np.random.default_rng(8).normal(0, 1000, size // 8)
+
+
 def nbit(path, size):
     """Integers of 20 bits in 32."""
     kind = h5t.STD_I32LE.copy()
@@ -162,6 +168,7 @@ WRITERS = {
     "bitshuffle-lz4.h5": line(compression=hdf5plugin.Bitshuffle(0, "lz4")),
     "blosc-lz4.h5": line(compression=hdf5plugin.Blosc("lz4", 5, hdf5plugin.Blosc.SHUFFLE)),
     "lzf.h5": line(compression="lzf", shuffle=True),
+    "doubles.h5": doubles,
     "nbit.h5": nbit,
     "scaleoffset.h5": line(scaleoffset=3),
     "szip.h5": line(compression="szip", compression_opts=("nn", 32)),

@@ -47,15 +47,23 @@ class Mount:
     def worker(self, file, key):
         """A number of /proc/PID/FILE of the process that serves: bytes read (io, rchar), most
         memory in KiB (status, VmHWM)."""
+        with open(os.path.join(self.process(), file)) as facts:
+            return next(int(line.split()[1]) for line in facts if line.startswith(key + ":"))
+
+    def processor(self):
+        """Seconds of a processor that the process that serves has taken."""
+        with open(os.path.join(self.process(), "stat")) as facts:
+            user, system = facts.read().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+    def process(self):
+        """The directory of the process that serves, beneath /proc."""
         for path in glob.glob("/proc/[0-9]*/cmdline"):
             try:
                 with open(path) as cmdline:
                     words = cmdline.read().split("\0")
-                if words[0] == "h5fs: worker" and self.path in words:
-                    with open(os.path.join(os.path.dirname(path), file)) as facts:
-                        return next(
-                            int(line.split()[1]) for line in facts if line.startswith(key + ":")
-                        )
             except FileNotFoundError:
-                pass  # a process that ended meanwhile
+                continue  # a process that ended meanwhile
+            if words[0] == "h5fs: worker" and self.path in words:
+                return os.path.dirname(path)
         raise LookupError(f"no worker for {self.path}")

@@ -54,6 +54,10 @@ def h5dump(source, plain):
     return ((peers.h5dump, source),)
 
 
+def pandas_to_csv(source, plain):
+    return ((peers.pandas_to_csv, source),)
+
+
 def h5py_reading(source, plain):
     return ((peers.h5py_random, source, peers.places(source)),)
 
@@ -67,7 +71,7 @@ class Pair:
     """`peer`: the ways in which the other side can do it; the fastest counts. `floors`: what the
     ratio should reach, through the page cache and with direct_io; a mode without an entry is not
     run. `share`: a slow codec has a part of the data, as 1/share. `count`: the file is one of so
-    many datasets."""
+    many datasets. `entry`: what is read of the mount."""
 
     name: str
     what: str
@@ -78,6 +82,7 @@ class Pair:
     share: int = 1
     count: int = 0
     needs: str = "cat"
+    entry: str = "d"
 
     def run(self, h5fs, store, rounds):
         """Runs the peer, then each mode on a mount of its own, round by round. Answers the floors,
@@ -92,7 +97,7 @@ class Pair:
             seconds["peer"].append(alone(*way))
             for mode in floors:
                 with Mount(h5fs, source, *MODES[mode]) as mount:
-                    seconds[mode].append(self.ours(mount.at(self.entry()), source))
+                    seconds[mode].append(self.ours(mount.at(self.entry), source))
         ratios = {
             mode: [theirs / ours for theirs, ours in zip(seconds["peer"], seconds[mode])]
             for mode in floors
@@ -102,9 +107,6 @@ class Pair:
     def beside(self):
         """The peer's name."""
         return self.peer.__name__.replace("_", " ")
-
-    def entry(self):
-        return "" if self.count else "d"
 
     def files(self, store):
         if self.count:
@@ -123,10 +125,14 @@ class Pair:
             forget(path)
             cat(path)
         with Mount(h5fs, source) as mount:
-            if self.count:
-                alone(peers.same_names, source, mount.path)
-            else:
-                alone(peers.same_bytes, source, mount.at(self.entry()))
+            same = (
+                peers.same_names
+                if self.count
+                else peers.same_numbers
+                if self.entry.endswith(".csv")
+                else peers.same_bytes
+            )
+            alone(same, source, mount.at(self.entry))
         ways = self.peer(source, plain)
         return min(ways, key=lambda way: alone(*way)) if len(ways) > 1 else ways[0]
 
@@ -178,5 +184,16 @@ PAIRS = [
         h5py_opening,
         listing,
         count=100_000,
+        entry="",
+    ),
+    Pair(
+        "csv",
+        "`cat` of the CSV of 10 000 000 float64",
+        "doubles.h5",
+        (2,),
+        pandas_to_csv,
+        share=13,
+        needs="pandas",
+        entry=".h5fs/csv/d.csv",
     ),
 ]

@@ -67,6 +67,15 @@ def h5py_open_each(path):
         return perf_counter() - began
 
 
+def pandas_to_csv(path):
+    import pandas
+
+    with h5py.File(path) as f:
+        began = perf_counter()
+        pandas.DataFrame({"d": f["d"][()]}).to_csv("/dev/null", index=False, header=False)
+        return perf_counter() - began
+
+
 def h5dump(path):
     return timed("h5dump", "-d", "/d", "-b", "LE", "-o", "/dev/null", path)
 
@@ -98,6 +107,13 @@ def same_bytes(source, served):
                 ) and not ours.read(1)
     if not agree:
         raise ValueError(f"{served} is not what the library reads from {source}")
+
+
+def same_numbers(source, served):
+    """Compares a CSV file of one column with what h5py reads."""
+    with h5py.File(source) as f, open(served) as ours:
+        if not np.array_equal(np.fromiter(map(float, ours), f["d"].dtype), f["d"][()]):
+            raise ValueError(f"{served} has other numbers than {source}")
 
 
 def same_names(source, directory):

@@ -1,5 +1,6 @@
 """Work in processes of its own, and its time."""
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -8,8 +9,9 @@ import traceback
 from time import perf_counter
 
 
-def there(command):
-    return shutil.which(command) is not None
+def there(needed):
+    """Whether there is such a command, or such a module of Python."""
+    return shutil.which(needed) is not None or importlib.util.find_spec(needed) is not None
 
 
 def timed(*command):
