@@ -1,0 +1,54 @@
+"""Copies of the trees of views by tools that believe `stat`: they must be the same, and nothing is
+empty that has content."""
+
+import os
+import subprocess
+import tempfile
+
+TREES = ("csv", "json", "text", "npy")
+
+
+def rsync(source, target):
+    subprocess.run(["rsync", "-a", source + "/", target], check=True)
+
+
+def cp(source, target):
+    subprocess.run(["cp", "-r", source, target], check=True)
+
+
+def tar(source, target):
+    os.mkdir(target)
+    packed = subprocess.Popen(["tar", "-C", source, "-cf", "-", "."], stdout=subprocess.PIPE)
+    subprocess.run(["tar", "-C", target, "-xf", "-"], stdin=packed.stdout, check=True)
+    packed.stdout.close()
+    if packed.wait():
+        raise subprocess.CalledProcessError(packed.returncode, "tar")
+
+
+def rows(views, may_be_empty):
+    """(tree, tool, difference or None) for each tree and each tool. `may_be_empty`: of a path in a
+    tree, whether the object has no content."""
+    for tree in TREES:
+        source = os.path.join(views, tree)
+        for copy in (rsync, cp, tar):
+            with tempfile.TemporaryDirectory(prefix="h5fs-readers-") as directory:
+                target = os.path.join(directory, tree)
+                yield tree, copy.__name__, difference(copy, source, target, may_be_empty)
+
+
+def difference(copy, source, target, may_be_empty):
+    try:
+        copy(source, target)
+    except subprocess.CalledProcessError as error:
+        return str(error)
+    compared = subprocess.run(["diff", "-r", source, target], stdout=subprocess.PIPE, text=True)
+    if compared.returncode:
+        return compared.stdout[:300]
+    for directory, _, files in os.walk(target):
+        for name in files:
+            path = os.path.join(directory, name)
+            if not os.path.islink(path) and not os.path.getsize(path):
+                inner = os.path.relpath(path, target)
+                if not may_be_empty(inner):
+                    return f"{inner} is empty"
+    return None

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Mounts files that the libraries of many conventions write, reads their views with the tools that
+people use, and compares values and types with what the library reads from the file itself.
+
+It prints which tool reads which view, and ends with 0 only if nothing differs. `scripts/readers`
+prepares what it needs and calls it."""
+
+import argparse
+import fnmatch
+import os
+import sys
+import tempfile
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "../soak"))
+warnings.simplefilter("ignore")
+
+import conventions  # noqa: E402,F401  (each module registers its fixtures)
+import copies  # noqa: E402
+import documents  # noqa: E402
+import h5py  # noqa: E402
+import hostile  # noqa: E402
+import report  # noqa: E402
+import tools  # noqa: E402
+import climate  # noqa: E402,F401
+import matlab  # noqa: E402,F401
+import values  # noqa: E402
+from kit import FIXTURES  # noqa: E402
+from mounted import Mount  # noqa: E402
+from report import Cell  # noqa: E402
+from table import difference, under  # noqa: E402
+
+
+def csv_cell(tool, table, path):
+    if not tool.suits(table):
+        return None
+    columns, notes = under(tool.rules, table.columns)
+    if not table.has_header() and tool.headless:
+        notes = [tool.headless, *notes]
+    try:
+        wrong = difference(columns, list(tool.read(path, table.has_header())))
+    except Exception as error:
+        wrong = f"{error} {getattr(error, 'stderr', '')}".strip()
+    return wrong, [note for note in notes if note]
+
+
+def csv_cells(fixture, read, views, pool):
+    jobs = []
+    for table in read:
+        path = os.path.join(views, table.view)
+        for tool in tools.present():
+            jobs.append((table, tool, pool.submit(csv_cell, tool, table, path)))
+    for table, tool, job in jobs:
+        if outcome := job.result():
+            yield Cell(fixture.file, table.view, tool.name, *outcome)
+
+
+def hdf5_cells(fixture, path, views, tables):
+    with h5py.File(path) as file:
+        flat = [table for table in tables if table.view in values.FLAT]
+        rows = [
+            *documents.json_rows(file, views),
+            *documents.table_rows(flat, views),
+            *documents.text_rows(file, views),
+            *documents.npy_rows(file, views),
+        ]
+        empty = {
+            name for name, made in documents.datasets(file) if made.shape is None or not made.size
+        }
+    for view, tool, wrong in rows:
+        yield Cell(fixture.file, view, tool, wrong)
+    for tree, tool, wrong in copies.rows(views, lambda path: os.path.splitext(path)[0] in empty):
+        yield Cell(fixture.file, f"copy of {tree}", tool, wrong)
+
+
+def cells_of(fixture, h5fs, directory, pool):
+    path = os.path.join(directory, fixture.file)
+    fixture.write(path)
+    read = list(fixture.tables(path))
+    with Mount(h5fs, path) as mount:
+        views = mount.at(".h5fs")
+        yield from csv_cells(fixture, read, views, pool)
+        if h5py.is_hdf5(path):
+            yield from hdf5_cells(fixture, path, views, read)
+        for view, tool, wrong in (*documents.tree_rows(views), *fixture.others(path, views)):
+            yield Cell(fixture.file, view, tool, wrong)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/readers", description=__doc__)
+    parser.add_argument("--binary", metavar="PATH", required=True, help="the h5fs to try")
+    parser.add_argument("--only", default="*", help="fixtures whose file's name matches")
+    parser.add_argument("--markdown", metavar="FILE", help="write the tables there, too")
+    given = parser.parse_args()
+    cells = []
+    with tempfile.TemporaryDirectory(prefix="h5fs-readers-") as directory:
+        with ThreadPoolExecutor(2) as pool:
+            for fixture in FIXTURES:
+                if fnmatch.fnmatch(fixture.file, given.only):
+                    print(f"== {fixture.file}", flush=True)
+                    cells += cells_of(fixture, os.path.abspath(given.binary), directory, pool)
+            if fnmatch.fnmatch("hostile", given.only):
+                print("== hostile", flush=True)
+                for view, tool, wrong in hostile.rows(os.path.abspath(given.binary), directory):
+                    cells.append(Cell("hostile", view, tool, wrong))
+    print(report.text(cells))
+    if given.markdown:
+        with open(given.markdown, "w") as file:
+            file.write(report.markdown(cells))
+    wrong = [cell for cell in cells if cell.wrong]
+    for cell in wrong:
+        print(f"{cell.fixture}: {cell.view}: {cell.tool}: {cell.wrong}")
+    print(f"{len(cells)} readings, {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
