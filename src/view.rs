@@ -10,6 +10,7 @@ pub(crate) mod counted;
 pub(crate) mod csv;
 pub(crate) mod elements;
 pub(crate) mod json;
+mod long_elements;
 pub(crate) mod ndl;
 pub(crate) mod npy;
 pub(crate) mod part;

@@ -30,6 +30,11 @@ pub(crate) trait Units: Send + Sync {
         self.count()
     }
 
+    /// Their bytes, where those are the same for all but the first.
+    fn even(&self) -> Option<Even> {
+        None
+    }
+
     /// Appends the units of `units`, which is not empty, to `out`, at least one, until that has
     /// `enough` bytes; gives the number of the unit that comes next.
     ///
@@ -58,12 +63,28 @@ pub(crate) trait Units: Send + Sync {
     }
 }
 
-/// How long a text is, and where some of its units begin.
+/// The bytes of units that have the same number of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Even {
+    /// Bytes of the first unit.
+    pub(crate) first: u64,
+    /// Bytes of each other.
+    pub(crate) width: u64,
+}
+
+/// How long a text is, and where its units begin.
 #[derive(Debug)]
 pub(crate) struct Count {
     bytes: u64,
-    /// Numbers of units, by the place at which the unit begins.
-    marks: Marks<u64>,
+    places: Places,
+}
+
+/// Where units begin.
+#[derive(Debug)]
+enum Places {
+    Even(Even),
+    /// Numbers of some units, by the place at which the unit begins.
+    Marked(Marks<u64>),
 }
 
 /// An open file with the text of units.
@@ -91,6 +112,9 @@ impl Count {
     /// # Errors
     /// As a unit cannot be written.
     pub(crate) fn of(units: &dyn Units, engine: &Engine, effort: &Effort) -> Result<Option<Self>> {
+        if let Some(even) = units.even() {
+            return Self::even(units, even).map(Some);
+        }
         if units.values() > limits::COUNTED_VALUES {
             return Ok(None);
         }
@@ -117,9 +141,38 @@ impl Count {
         counting.result()
     }
 
+    fn even(units: &dyn Units, even: Even) -> Result<Self> {
+        const MOST: u64 = i64::MAX.unsigned_abs();
+        let others = units.count().saturating_sub(1);
+        let bytes = others.checked_mul(even.width);
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(even.first));
+        let bytes = bytes.filter(|&bytes| bytes <= MOST);
+        Ok(Count {
+            bytes: bytes.ok_or_else(|| Error::limit("size of a text", MOST))?,
+            places: Places::Even(even),
+        })
+    }
+
+    /// The unit at or before `offset` from which the text can be written, and where it begins.
+    fn near(&self, offset: u64) -> Option<(u64, u64)> {
+        match &self.places {
+            Places::Marked(marks) => {
+                let (start, unit) = marks.before(offset)?;
+                Some((*unit, start))
+            }
+            Places::Even(Even { first, width }) => {
+                let others = offset.checked_sub(*first)?.checked_div(*width)?;
+                Some((others + 1, first + others * width))
+            }
+        }
+    }
+
     /// Bytes of memory that it takes.
     pub(crate) fn weight(&self) -> u64 {
-        self.marks.weight()
+        match &self.places {
+            Places::Even(_) => 0,
+            Places::Marked(marks) => marks.weight(),
+        }
     }
 }
 
@@ -206,7 +259,7 @@ impl Counting<'_> {
         }
         Ok((!self.is_over.into_inner()).then_some(Count {
             bytes: found.bytes,
-            marks: found.marks,
+            places: Places::Marked(found.marks),
         }))
     }
 }
@@ -244,8 +297,7 @@ impl<U: Units> ResumableText for UnitText<U> {
     }
 
     fn near(&self, offset: u64) -> Option<(u64, u64)> {
-        let (start, unit) = self.count.as_ref()?.marks.before(offset)?;
-        Some((*unit, start))
+        self.count.as_ref()?.near(offset)
     }
 
     fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {

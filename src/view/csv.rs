@@ -1,9 +1,9 @@
-//! An array as comma-separated text in columns of fixed width, so that the size is known without
-//! reading, and every byte is a step away.
+//! Tables as comma-separated text (RFC 4180): rows of cells, of any length, not padded.
 //!
-//! Every cell is as wide as the widest text its type can have, the text at its right end, and is
-//! followed by `,` or, at the end of a row, by a line break. So every element takes the same number
-//! of bytes, and byte n of the text leads to its element by a division.
+//! A cell stands in quotes only where it has to: where it holds a comma, a quote or a line break,
+//! begins or ends with a blank, or is the empty string. A missing value is nothing at all; in a table
+//! of one column it is `""`, for an empty line would be no row. What a quoted cell holds cannot
+//! leave it: each quote within is doubled.
 //!
 //! | elements | rows |
 //! |---|---|
@@ -12,159 +12,231 @@
 //! | compounds of any dimensions | a row for each element, below a line of the columns' names |
 //!
 //! A compound has a column for each of its parts, `a`, `b.c`, `f[0]`, `f[1][2]`; a complex number
-//! has two. [`mod@column`] says how wide columns are and which text they hold.
+//! has two. [`mod@column`] says which text they hold.
+//!
+//! The text is counted, row by row. Of a table with more values than are counted, the cells are
+//! padded with zeros if all of its columns are numbers, so that all rows have one length.
 
+pub(crate) mod array;
 pub(crate) mod column;
+pub(crate) mod fields;
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::array::Bytes;
+use crate::array::Engine;
 use crate::error::{Error, Result};
-use crate::model::shape::product;
-use crate::model::{Array, Datatype, datatype::Class};
-use crate::view::View;
-use crate::view::csv::column::Columns;
-use crate::view::elements::{Elements, complex_part, opened, overlap};
+use crate::limits;
+use crate::view::counted::{Even, Units};
+use crate::view::csv::fields::{Cell, Fields};
+use crate::view::long_elements::LongElements;
 use crate::wire::{to_u64, to_usize};
 
-/// The text of an array.
-pub(crate) struct Csv {
-    elements: Elements,
-    table: Table,
-}
-
-/// How the text is laid out.
-struct Table {
-    columns: Columns,
+/// A table: a header, if it has one, and rows.
+pub(crate) struct Table {
+    fields: Vec<Box<dyn Fields>>,
+    long: LongElements,
+    /// The line of the columns' names; empty where there is none.
     header: Vec<u8>,
-    count: u64,
-    per_row: u64,
-    length: u64,
+    rows: u64,
+    /// Rows whose cells stand in one line.
+    per_line: u64,
+    /// Bytes of a row whose cells are padded so that all have one length.
+    width: Option<u64>,
 }
 
-impl Csv {
-    /// The text of `elements`; `None` for a type with variable-length or reference parts.
-    ///
-    /// # Errors
-    /// `Limit` for too many columns, an element that is too long, or a text longer than a file can
-    /// be.
-    pub(crate) fn new(elements: Elements) -> Result<Option<Self>> {
-        let table = Table::new(&elements.datatype, elements.dims.as_deref())?;
-        Ok(table.map(|table| Csv { elements, table }))
-    }
-}
-
-/// Bytes of the text of `array`, without a look at its elements; `None` where there is none.
-///
-/// # Errors
-/// As [`Csv::new`].
-pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
-    let (datatype, dims) = opened(&array.datatype, &array.shape)?;
-    let table = Table::new(&datatype, dims.as_deref())?;
-    Ok(table.map(|table| table.length))
-}
+/// Bytes of cells that are read at a time.
+const BUFFER: u64 = 256 << 10;
 
 impl Table {
-    fn new(datatype: &Datatype, dims: Option<&[u64]>) -> Result<Option<Self>> {
-        let Some(columns) = Columns::of(datatype)? else {
-            return Ok(None);
-        };
-        let named =
-            matches!(datatype.class, Class::Compound(_)) && complex_part(datatype).is_none();
-        let header = match named {
-            true => columns.header(),
-            false => Vec::new(),
-        };
-        let count = dims.map_or(Ok(0), product)?;
-        let per_row = match dims {
-            Some([_, .., last]) if !named => *last,
-            _ => 1,
-        };
-        const MOST: u64 = i64::MAX.unsigned_abs();
-        let length = count
-            .checked_mul(columns.width())
-            .and_then(|body| body.checked_add(to_u64(header.len())))
-            .filter(|&length| length <= MOST)
-            .ok_or_else(|| Error::limit("size of a csv", MOST))?;
-        Ok(Some(Table {
-            columns,
+    /// A table of `rows` rows below a line of the columns' names.
+    ///
+    /// # Errors
+    /// `Limit` for too many columns, or names that are too long.
+    pub(crate) fn named(
+        fields: Vec<Box<dyn Fields>>,
+        rows: u64,
+        engine: Arc<Engine>,
+    ) -> Result<Self> {
+        let names = fields.iter().flat_map(|fields| fields.names());
+        let header = header(names)?;
+        Ok(Table {
             header,
-            count,
-            per_row,
-            length,
-        }))
+            ..Self::bare(fields, rows, 1, engine)
+        })
     }
 
-    /// The byte that follows the last cell of an element.
-    fn end_of(&self, element: u64) -> u8 {
-        match (element + 1).is_multiple_of(self.per_row) {
-            true => b'\n',
-            false => b',',
+    /// A table without a header, with the cells of `per_line` rows in each line.
+    pub(crate) fn bare(
+        fields: Vec<Box<dyn Fields>>,
+        rows: u64,
+        per_line: u64,
+        engine: Arc<Engine>,
+    ) -> Self {
+        Table {
+            fields,
+            long: LongElements::new(engine),
+            header: Vec::new(),
+            rows,
+            per_line,
+            width: None,
         }
     }
-}
 
-impl Csv {
-    /// Appends the bytes of `range` of the text behind the header.
-    fn write(&self, range: &Range<u64>, out: &mut Vec<u8>) -> Result<()> {
-        let columns = &self.table.columns;
-        let width = columns.width();
-        let size = to_usize(self.elements.datatype.size.into())?;
-        let last = range.end.div_ceil(width).min(self.table.count);
-        let mut first = range.start / width;
-        let mut cell = Vec::new();
-        while first < last {
-            let count = self.elements.batch().min(last - first);
-            let bytes = self.elements.read(first, count)?;
-            for number in 0..count {
-                let element = first + number;
-                let place = to_usize(number)? * size;
-                let mut start = element * width;
-                let skipped = range.start.saturating_sub(start);
-                for column in columns.from(skipped) {
-                    start = element * width + column.start;
-                    if start >= range.end {
-                        break;
-                    }
-                    cell.clear();
-                    column.write(&bytes[place..place + size], &mut cell)?;
-                    cell.push(match column.start + to_u64(cell.len()) + 1 == width {
-                        true => self.table.end_of(element),
-                        false => b',',
-                    });
-                    out.extend_from_slice(&cell[overlap(&cell, start, range)]);
-                }
+    /// The number of units before the first row.
+    fn headers(&self) -> u64 {
+        u64::from(!self.header.is_empty())
+    }
+
+    /// Whether there is one column, so that a row without a value would be an empty line.
+    fn is_narrow(&self) -> bool {
+        self.per_line == 1 && matches!(&*self.fields, [fields] if fields.names().len() == 1)
+    }
+
+    /// How many rows are read at a time.
+    fn batch(&self) -> u64 {
+        (BUFFER / self.row_bytes().max(1)).max(1)
+    }
+
+    fn row_bytes(&self) -> u64 {
+        let bytes = self.fields.iter().map(|fields| fields.row_bytes());
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// Appends the rows of `rows`, of those that are read at a time, until `out` has `enough`
+    /// bytes; gives the row that comes next.
+    fn write_rows(&self, rows: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+        let is_long = LongElements::are(self.row_bytes());
+        let room = is_long.then(|| self.long.room()).transpose()?;
+        let end = rows.end.min(rows.start.saturating_add(self.batch()));
+        let cells = self
+            .fields
+            .iter()
+            .map(|fields| fields.read(rows.start..end));
+        let cells: Vec<_> = cells.collect::<Result<_>>()?;
+        let columns = self.fields.iter().map(|fields| fields.names().len());
+        let all = || {
+            let columns = columns.clone().zip(&cells);
+            columns.flat_map(|(count, cells)| (0..count).map(move |column| (column, cells)))
+        };
+        for row in rows.start..end {
+            if row > rows.start && out.len() >= enough {
+                return Ok(row);
             }
-            first += count;
+            let number = to_usize(row - rows.start)?;
+            let start = out.len();
+            self.long.write(room.as_ref(), |most| {
+                out.truncate(start);
+                for (column, cells) in all() {
+                    let before = out.len();
+                    let cell = cells.write(number, column, start + most, out)?;
+                    self.finish(cell, before, out);
+                    out.push(b',');
+                    if out.len() - start > most {
+                        return Err(Error::limit("a row of a csv", to_u64(most)));
+                    }
+                }
+                Ok(())
+            })?;
+            if (row + 1).is_multiple_of(self.per_line) {
+                out.pop();
+                out.push(b'\n');
+            }
         }
-        Ok(())
+        Ok(end)
+    }
+
+    /// Quotes the cell that begins at `before`, where it needs that.
+    fn finish(&self, cell: Cell, before: usize, out: &mut Vec<u8>) {
+        let is_quoted = match cell {
+            Cell::Missing => self.is_narrow(),
+            Cell::Plain => false,
+            Cell::Text => needs_quotes(&out[before..]),
+        };
+        if is_quoted {
+            let text = out.split_off(before);
+            quote(&text, out);
+        }
     }
 }
 
-impl View for Csv {
-    fn length(&self) -> Option<u64> {
-        Some(self.table.length)
+/// The header, if there is one, and the rows.
+impl Units for Table {
+    fn count(&self) -> u64 {
+        self.rows + self.headers()
+    }
+
+    fn values(&self) -> u64 {
+        let values = self.fields.iter().map(|fields| fields.row_values());
+        let values = values.fold(0, u64::saturating_add);
+        values.saturating_mul(self.rows)
+    }
+
+    fn even(&self) -> Option<Even> {
+        let width = self.width?;
+        let first = match self.headers() {
+            0 => width,
+            _ => to_u64(self.header.len()),
+        };
+        Some(Even { first, width })
+    }
+
+    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+        let headers = self.headers();
+        if units.start < headers {
+            out.extend_from_slice(&self.header);
+            return Ok(headers);
+        }
+        let rows = units.start - headers..units.end - headers;
+        Ok(self.write_rows(rows, enough, out)? + headers)
     }
 
     fn own_bytes(&self) -> u64 {
-        let header = to_u64(self.table.header.len());
-        self.elements.own_bytes_with(2).saturating_add(header)
+        let fields = self.fields.iter().map(|fields| fields.own_bytes());
+        let header = to_u64(self.header.capacity());
+        fields.fold(header, u64::saturating_add)
     }
+}
 
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        let header = &self.table.header;
-        let end = offset
-            .saturating_add(to_u64(length))
-            .min(self.table.length)
-            .max(offset);
-        let mut out = header[overlap(header, 0, &(offset..end))].to_vec();
-        let begins = to_u64(header.len());
-        let body = offset.saturating_sub(begins)..end.saturating_sub(begins);
-        if !body.is_empty() {
-            self.write(&body, &mut out)?;
+/// The line of the columns' names.
+fn header<'a>(names: impl Iterator<Item = &'a Vec<u8>>) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for (number, name) in names.enumerate() {
+        if number >= limits::CSV_COLUMNS {
+            let most = to_u64(limits::CSV_COLUMNS);
+            return Err(Error::limit("columns of a csv", most));
         }
-        Ok(out.into())
+        match needs_quotes(name) {
+            true => quote(name, &mut out),
+            false => out.extend_from_slice(name),
+        }
+        out.push(b',');
+        if to_u64(out.len()) > limits::TEXT_ELEMENT_BYTES {
+            let most = limits::TEXT_ELEMENT_BYTES;
+            return Err(Error::limit("names of the columns of a csv", most));
+        }
     }
+    out.pop();
+    out.push(b'\n');
+    Ok(out)
+}
+
+/// Whether a reader could take the text, or a part of it, for something else.
+fn needs_quotes(text: &[u8]) -> bool {
+    let has_syntax = text.iter().any(|byte| b",\"\r\n".contains(byte));
+    has_syntax || text.trim_ascii().len() < text.len() || text.is_empty()
+}
+
+/// Appends text in quotes.
+fn quote(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for &byte in text {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
 }
 
 #[cfg(test)]

@@ -95,6 +95,24 @@ pub(crate) fn complex_part(datatype: &Datatype) -> Option<&Datatype> {
     }
 }
 
+/// How many values an element of this type has: a pointer, whose way is long, counts as some.
+pub(crate) fn values_of(datatype: &Datatype) -> u64 {
+    const POINTER: u64 = 4;
+    match &datatype.class {
+        Class::Compound(members) => {
+            let values = members.iter().map(|member| values_of(&member.datatype));
+            values.fold(0, u64::saturating_add)
+        }
+        Class::Array { base, dims } => {
+            let dims = dims.iter().map(|&dim| u64::from(dim));
+            dims.fold(values_of(base), u64::saturating_mul)
+        }
+        Class::Complex(_) => 2,
+        Class::VariableLength(_) | Class::VariableString { .. } | Class::Reference(_) => POINTER,
+        _ => 1,
+    }
+}
+
 /// Whether it is the enumeration of FALSE and TRUE in one byte that h5py writes booleans as.
 fn is_boolean(datatype: &Datatype) -> bool {
     let Class::Enumeration { members, .. } = &datatype.class else {

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::array::{Engine, HeldMemory};
+use crate::array::Engine;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{Class, Datatype};
@@ -16,8 +16,9 @@ use crate::model::shape::product;
 use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId};
 use crate::view::counted::Units;
-use crate::view::elements::Elements;
-use crate::wire::to_usize;
+use crate::view::elements::{Elements, values_of};
+use crate::view::long_elements::LongElements;
+use crate::wire::{to_u64, to_usize};
 
 /// Finds a node's path, bytes as in the file, `None` where it has none; for as long as it is kept.
 pub(crate) type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Send + Sync>;
@@ -25,7 +26,7 @@ pub(crate) type SharedPaths = Arc<dyn Fn(NodeId) -> Result<Option<Vec<u8>>> + Se
 /// The text of an array, which can be written from any of its elements on.
 pub(crate) struct Json {
     elements: Elements,
-    engine: Arc<Engine>,
+    long: LongElements,
     container: Arc<dyn Container>,
     paths: SharedPaths,
     writer: ValueWriter,
@@ -80,7 +81,7 @@ impl Json {
             return Err(Error::limit("size of an element as JSON", most));
         }
         Ok(Json {
-            engine,
+            long: LongElements::new(engine),
             container,
             paths,
             writer: ValueWriter::new(&elements.datatype)?,
@@ -97,13 +98,8 @@ impl Json {
     /// bytes; gives the one that comes next.
     fn write_elements(&self, leaves: &Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
         let size = self.writer.size();
-        let is_long = size > limits::UNCOUNTED_ELEMENT;
-        let limit = if is_long {
-            LONG
-        } else {
-            limits::UNCOUNTED_ELEMENT
-        };
-        let _room = is_long.then(|| self.room()).transpose()?;
+        let is_long = LongElements::are(to_u64(size));
+        let room = is_long.then(|| self.long.room()).transpose()?;
         let count = self.elements.batch().min(leaves.end - leaves.start);
         let bytes = self.elements.read(leaves.start, count)?;
         let mut leaf = Vec::new();
@@ -113,34 +109,15 @@ impl Json {
             }
             let start = to_usize(number)? * size;
             let element = &bytes[start..start + size];
-            let text = self.write_element(element, limit, &mut leaf);
-            match text {
-                Err(Error::Limit { .. }) if !is_long => {
-                    let _room = self.room()?;
-                    self.write_element(element, LONG, &mut leaf)?;
-                }
-                text => text?,
-            }
+            self.long.write(room.as_ref(), |most| {
+                leaf.clear();
+                // A new one each time: it counts the bytes that pointers led to.
+                let context = Context::new(&*self.container, &*self.paths, most);
+                self.writer.json(element, &context, &mut leaf)
+            })?;
             self.write_leaf(leaves.start + number, &leaf, out);
         }
         Ok(leaves.start + count)
-    }
-
-    /// Writes the text of `element`, of at most `limit` bytes, to `leaf`.
-    fn write_element(&self, element: &[u8], limit: usize, leaf: &mut Vec<u8>) -> Result<()> {
-        leaf.clear();
-        // A new one each time: it counts the bytes that pointers led to.
-        let context = Context::new(&*self.container, &*self.paths, limit);
-        self.writer.json(element, &context, leaf)
-    }
-
-    /// Room for one long element: for its bytes, its text, and a part of the view's text that holds
-    /// it.
-    ///
-    /// # Errors
-    /// `Io` (`ENOMEM`) where, with all that is open, too many are written at a time.
-    fn room(&self) -> Result<HeldMemory> {
-        self.engine.hold(3 * limits::TEXT_ELEMENT_BYTES)
     }
 
     /// Appends leaf `number` with what stands before and behind it.
@@ -173,6 +150,11 @@ impl Units for Json {
         self.lists.count
     }
 
+    fn values(&self) -> u64 {
+        let of_one = values_of(&self.elements.datatype);
+        of_one.saturating_mul(self.lists.count)
+    }
+
     fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
         let empty: &[u8] = match self.elements.dims {
             Some(_) if self.lists.of_elements => return self.write_elements(&units, enough, out),
@@ -192,9 +174,6 @@ impl Units for Json {
         self.elements.own_bytes_with(2)
     }
 }
-
-/// Bytes of an element, and of its text, at most.
-const LONG: usize = limits::TEXT_ELEMENT_BYTES as usize;
 
 /// Whether an element's text has parts.
 fn is_nested(datatype: &Datatype) -> bool {

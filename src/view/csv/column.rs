@@ -1,19 +1,25 @@
-//! The columns that a datatype has, and what their cells hold.
+//! The columns that a datatype has, and the text of their cells.
 //!
-//! | class | width | text |
-//! |---|---|---|
-//! | integer | of the longest value that its bits can hold | decimal |
-//! | float32 | 15 | the shortest that gives the number back |
-//! | float64, other floats | 24, more for those of a wider range | the same |
-//! | string of N bytes | 2N + 2 | in double quotes, those within doubled (RFC 4180, 2) |
-//! | UCS-4 string of N bytes | N + 2 | the same |
-//! | enumeration | of the longest name or number | the name, in quotes where it needs them |
-//! | boolean | 5 | `true`, `false` |
-//! | complex | two columns | as its parts |
-//! | bit field, opaque, time | two a byte, and 2 | hexadecimal |
+//! | class | text |
+//! |---|---|
+//! | integer | decimal |
+//! | float | the shortest that gives the number back; `NaN`, `inf`, `-inf` |
+//! | string | its bytes |
+//! | enumeration | the name; the number where none fits |
+//! | boolean, enumeration of FALSE and TRUE | `true`, `false` |
+//! | complex | two columns, as its parts |
+//! | bit field, opaque, time | hexadecimal |
+//! | reference | the path of its target; nothing for none |
+//! | sequence of variable length | a JSON list |
 //!
-//! Compounds and arrays have the columns of their parts. Pointers (variable-length data,
-//! references) have none: their text can have any length.
+//! Compounds and arrays have the columns of their parts. The words of numbers are those that
+//! programs take for numbers: pandas, polars, DuckDB and R all read `NaN` and `inf`, and some of
+//! them no other spelling.
+//!
+//! In a table that is padded, a number has zeros that do not change it: an integer before its first
+//! digit, a fraction behind its last. That keeps both its type and its value for most programs (DuckDB
+//! takes such integers for text), while blanks would make it a string for others. No padding is
+//! known to all of them for `NaN` and `inf`: blanks stand before these.
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -21,7 +27,8 @@ use crate::model::Datatype;
 use crate::model::datatype::{Bits, Class, Float};
 use crate::model::number;
 use crate::model::value::{Context, ValueWriter};
-use crate::view::elements::complex_part;
+use crate::view::csv::fields::Cell;
+use crate::view::elements::{as_numpy_has_it, complex_part, values_of};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of one element, and of its text, that are handled.
@@ -29,189 +36,214 @@ const ELEMENT: u64 = limits::TEXT_ELEMENT_BYTES;
 
 /// One column.
 #[derive(Debug)]
-pub(crate) struct Column {
-    name: Vec<u8>,
-    /// Where its cell begins in the text of an element.
-    pub start: u64,
-    /// Bytes of its cell, without what follows.
-    width: usize,
-    quoting: Quoting,
+struct Column {
+    kind: Kind,
     /// Where its bytes are in the element.
     offset: usize,
+    /// Bytes of its cells where they are padded.
+    padded: usize,
+    /// Bytes of its cells, at most; `None` where they cannot be padded.
+    width: Option<usize>,
     writer: ValueWriter,
 }
 
-/// Whether a cell stands in quotes.
+/// The kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Quoting {
-    Always,
-    /// Where the text could be taken for something else without.
-    Needed,
+enum Kind {
+    Integer,
+    Float,
+    /// A word that needs no quotes.
+    Word,
+    Reference,
+    Text,
 }
 
 /// The columns of one element, at least one.
 #[derive(Debug)]
 pub(crate) struct Columns {
     list: Vec<Column>,
-    width: u64,
+    names: Vec<Vec<u8>>,
     /// Bytes of all names.
-    names: u64,
+    name_bytes: u64,
+    values: u64,
 }
 
 impl Columns {
-    /// The columns of `datatype`; `None` where its text can have any length, or a part of it has
-    /// none.
+    /// The columns of `datatype`, all of whose names begin with `name`; `None` where it has none.
     ///
     /// # Errors
     /// `Limit` for too many columns, or an element that is too long.
-    pub(crate) fn of(datatype: &Datatype) -> Result<Option<Self>> {
+    pub(crate) fn of(datatype: &Datatype, name: &[u8]) -> Result<Option<Self>> {
         let mut columns = Columns {
             list: Vec::new(),
-            width: 0,
-            names: 0,
+            names: Vec::new(),
+            name_bytes: 0,
+            values: 0,
         };
         if u64::from(datatype.size) > ELEMENT {
             return Err(Error::limit("size of an element as csv", ELEMENT));
         }
-        let all = columns.add(datatype, Vec::new(), 0)?;
-        Ok((all && !columns.list.is_empty()).then_some(columns))
+        columns.add(datatype, name.to_vec(), 0)?;
+        Ok((!columns.list.is_empty()).then_some(columns))
     }
 
-    /// Bytes of an element's text, separators included.
-    pub(crate) fn width(&self) -> u64 {
-        self.width
+    /// The names of the columns.
+    pub(crate) fn names(&self) -> &[Vec<u8>] {
+        &self.names
     }
 
-    /// The columns from the one on that holds byte `place` of an element's text.
-    pub(crate) fn from(&self, place: u64) -> &[Column] {
-        let before = |column: &Column| column.start + to_u64(column.width) < place;
-        &self.list[self.list.partition_point(before)..]
+    /// How many values an element has: those that cost more count more.
+    pub(crate) fn values(&self) -> u64 {
+        self.values
     }
 
-    /// The line of names, each as far right as its column, if it fits there.
-    pub(crate) fn header(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        for column in &self.list {
-            let mut name = Vec::new();
-            write_text(&column.name, Quoting::Needed, &mut name);
-            let blanks = column.width.saturating_sub(name.len());
-            out.extend(std::iter::repeat_n(b' ', blanks));
-            out.append(&mut name);
-            out.push(b',');
+    /// Has the cells padded, if all columns are numbers; gives the bytes of an element's text,
+    /// separators included.
+    pub(crate) fn pad(&mut self) -> Option<u64> {
+        let widths = self.list.iter().map(|column| column.width);
+        let widths: Vec<usize> = widths.collect::<Option<_>>()?;
+        for (column, &width) in self.list.iter_mut().zip(&widths) {
+            column.padded = width;
         }
-        out.pop();
-        out.push(b'\n');
-        out
+        Some(widths.iter().map(|&width| to_u64(width) + 1).sum())
     }
 
-    /// Adds the columns of what stands at `offset` under `name`; says whether all of it has
-    /// columns.
-    fn add(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<bool> {
+    /// Appends the cell that `element` has in column number `column`.
+    ///
+    /// # Errors
+    /// As [`ValueWriter::text`].
+    pub(crate) fn write(
+        &self,
+        element: &[u8],
+        column: usize,
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Cell> {
+        self.list[column].write(element, context, out)
+    }
+
+    /// Adds the columns of what stands at `offset` under `name`.
+    fn add(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
         if let Some(part) = complex_part(datatype) {
             let second = offset.saturating_add(part.size.into());
-            return Ok(self.add(part, joined(&name, b"r"), offset)?
-                && self.add(part, joined(&name, b"i"), second)?);
+            self.add(part, joined(&name, b"r"), offset)?;
+            return self.add(part, joined(&name, b"i"), second);
         }
         match &datatype.class {
-            Class::Compound(members) => {
-                if members.is_empty() {
-                    return Ok(false);
-                }
-                for member in members {
-                    let place = offset.saturating_add(member.offset.into());
-                    if !self.add(&member.datatype, joined(&name, &member.name), place)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
+            Class::Compound(members) => members.iter().try_for_each(|member| {
+                let place = offset.saturating_add(member.offset.into());
+                self.add(&member.datatype, joined(&name, &member.name), place)
+            }),
             Class::Array { base, dims } => self.add_array(base, dims, &name, offset),
-            _ => {
-                let Some((width, quoting)) = leaf(datatype) else {
-                    return Ok(false);
-                };
-                self.push(datatype, name, offset, width, quoting)?;
-                Ok(true)
-            }
+            _ => self.push(datatype, name, offset),
         }
     }
 
-    fn add_array(
-        &mut self,
-        base: &Datatype,
-        dims: &[u32],
-        name: &[u8],
-        offset: u64,
-    ) -> Result<bool> {
+    fn add_array(&mut self, base: &Datatype, dims: &[u32], name: &[u8], offset: u64) -> Result<()> {
         let Some((&dim, inner)) = dims.split_first() else {
             return self.add(base, name.to_vec(), offset);
         };
-        if dim == 0 {
-            return Ok(false);
-        }
+        // One that takes no bytes may claim to have any number of elements.
+        let dim = if base.size == 0 { 0 } else { dim };
         let below = inner.iter().map(|&dim| u64::from(dim));
         let stride = below.fold(u64::from(base.size), u64::saturating_mul);
         for index in 0..u64::from(dim) {
             let name = [name, format!("[{index}]").as_bytes()].concat();
             let place = offset.saturating_add(index.saturating_mul(stride));
-            if !self.add_array(base, inner, &name, place)? {
-                return Ok(false);
-            }
+            self.add_array(base, inner, &name, place)?;
         }
-        Ok(true)
+        Ok(())
     }
 
-    fn push(
-        &mut self,
-        datatype: &Datatype,
-        name: Vec<u8>,
-        offset: u64,
-        width: u64,
-        quoting: Quoting,
-    ) -> Result<()> {
+    fn push(&mut self, datatype: &Datatype, name: Vec<u8>, offset: u64) -> Result<()> {
         if self.list.len() >= limits::CSV_COLUMNS {
             let most = to_u64(limits::CSV_COLUMNS);
             return Err(Error::limit("columns of a csv", most));
         }
-        let start = self.width;
-        self.width = start.saturating_add(width).saturating_add(1);
-        self.names = self.names.saturating_add(to_u64(name.len()));
-        if self.width > ELEMENT || self.names > ELEMENT {
-            return Err(Error::limit("an element's text as csv", ELEMENT));
+        self.name_bytes = self.name_bytes.saturating_add(to_u64(name.len()));
+        if self.name_bytes > ELEMENT {
+            return Err(Error::limit("names of the columns of a csv", ELEMENT));
         }
+        self.names.push(name);
+        self.values = self.values.saturating_add(values_of(datatype));
+        let datatype = as_numpy_has_it(datatype);
         self.list.push(Column {
-            name,
-            start,
-            width: to_usize(width)?,
-            quoting,
+            kind: Kind::of(&datatype),
             offset: to_usize(offset)?,
-            writer: ValueWriter::new(datatype)?,
+            padded: 0,
+            width: number_width(&datatype).map(to_usize).transpose()?,
+            writer: ValueWriter::new(&datatype)?,
         });
         Ok(())
     }
 }
 
+impl Kind {
+    fn of(datatype: &Datatype) -> Self {
+        match &datatype.class {
+            Class::Integer { .. } if datatype.size <= 16 => Kind::Integer,
+            Class::Float(format) if datatype.size <= 16 && number::is_computable(format) => {
+                Kind::Float
+            }
+            Class::Integer { .. }
+            | Class::Float(_)
+            | Class::Time { .. }
+            | Class::Bitfield { .. }
+            | Class::Opaque { .. }
+            | Class::Bool => Kind::Word,
+            Class::Reference(_) => Kind::Reference,
+            _ => Kind::Text,
+        }
+    }
+}
+
 impl Column {
-    /// Appends the cell that `element` has in this column, without what follows.
-    ///
-    /// # Errors
-    /// `Corrupt` for an element that is shorter than its datatype.
-    pub(crate) fn write(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn write(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<Cell> {
         let bytes = element.get(self.offset..).unwrap_or_default();
         let start = out.len();
-        let context = Context::without_pointers(usize::MAX);
-        self.writer.text(bytes, &context, out)?;
-        if self.quoting == Quoting::Always || needs_quotes(&out[start..]) {
-            let text = out.split_off(start);
-            write_text(&text, Quoting::Always, out);
+        self.writer.text(bytes, context, out)?;
+        match self.kind {
+            Kind::Text => return Ok(Cell::Text),
+            Kind::Reference if out.get(start..) == Some(b"null") => {
+                out.truncate(start);
+                return Ok(Cell::Missing);
+            }
+            Kind::Reference => return Ok(Cell::Text),
+            Kind::Float if out.ends_with(b"nan") => {
+                out.truncate(start);
+                out.extend_from_slice(b"NaN");
+            }
+            Kind::Float | Kind::Integer | Kind::Word => {}
         }
-        let length = out.len() - start;
-        let Some(blanks) = self.width.checked_sub(length) else {
+        if self.padded > 0 {
+            self.pad(start, out)?;
+        }
+        Ok(Cell::Plain)
+    }
+
+    /// Makes the number from `start` on as long as all in its column.
+    fn pad(&self, start: usize, out: &mut Vec<u8>) -> Result<()> {
+        let text = out.get(start..).unwrap_or_default();
+        let Some(missing) = self.padded.checked_sub(text.len()) else {
             // Never cut: the widths are those of the longest texts.
-            return Err(Error::limit("width of a csv cell", to_u64(self.width)));
+            let most = to_u64(self.padded);
+            return Err(Error::limit("width of a csv cell", most));
         };
-        out.resize(out.len() + blanks, b' ');
-        out[start..].rotate_right(blanks);
+        let is_decimal = text.iter().all(|byte| b"+-.e0123456789".contains(byte));
+        let mut padding = vec![if is_decimal { b'0' } else { b' ' }; missing];
+        let place = match self.kind {
+            _ if !is_decimal => 0,
+            Kind::Integer => usize::from(text.starts_with(b"-")),
+            _ => {
+                if let (false, Some(first)) = (text.contains(&b'.'), padding.first_mut()) {
+                    *first = b'.';
+                }
+                let exponent = text.iter().position(|&byte| byte == b'e');
+                exponent.unwrap_or(text.len())
+            }
+        };
+        let place = start + place;
+        out.splice(place..place, padding);
         Ok(())
     }
 }
@@ -224,47 +256,13 @@ fn joined(name: &[u8], part: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The width of a type that has one column; `None` where none would do.
-fn leaf(datatype: &Datatype) -> Option<(u64, Quoting)> {
-    let size = u64::from(datatype.size);
-    let in_hexadecimal = size.saturating_mul(2).saturating_add(2);
-    let width = match &datatype.class {
-        // Such numbers are written as their bytes.
-        _ if size > 16 && is_number(datatype) => in_hexadecimal,
-        Class::Float(format) if !number::is_computable(format) => in_hexadecimal,
-        Class::Integer { signed, bits, .. } => digits(*signed, *bits),
-        Class::Float(format) => float_width(datatype.size, format),
-        Class::Time { bits, .. } | Class::Bitfield { bits, .. } => {
-            u64::from(bits.precision.div_ceil(8).max(1)) * 2 + 2
-        }
-        Class::Bool => 5,
-        Class::Opaque { .. } => in_hexadecimal,
-        Class::String { .. } => return Some((in_hexadecimal, Quoting::Always)),
-        // A character has four bytes there and at most four in UTF-8; a quote, doubled, two.
-        Class::Ucs4(_) => return Some((size.saturating_add(2), Quoting::Always)),
-        Class::Enumeration { base, members } => {
-            let names = members.iter().map(|(name, _)| {
-                let mut text = Vec::new();
-                write_text(name, Quoting::Needed, &mut text);
-                to_u64(text.len())
-            });
-            names.max().unwrap_or(0).max(leaf(base)?.0)
-        }
-        Class::Compound(_)
-        | Class::Array { .. }
-        | Class::Complex(_)
-        | Class::Reference(_)
-        | Class::VariableLength(_)
-        | Class::VariableString { .. } => return None,
-    };
-    Some((width, Quoting::Needed))
-}
-
-fn is_number(datatype: &Datatype) -> bool {
-    matches!(
-        datatype.class,
-        Class::Integer { .. } | Class::Float(_) | Class::Time { .. } | Class::Bitfield { .. }
-    )
+/// Characters of the longest number of a type; `None` where it is no number.
+fn number_width(datatype: &Datatype) -> Option<u64> {
+    match (Kind::of(datatype), &datatype.class) {
+        (Kind::Integer, Class::Integer { signed, bits, .. }) => Some(digits(*signed, *bits)),
+        (Kind::Float, Class::Float(format)) => Some(float_width(datatype.size, format)),
+        _ => None,
+    }
 }
 
 /// Characters of the longest integer of that many bits.
@@ -292,81 +290,89 @@ fn float_width(size: u32, format: &Float) -> u64 {
     }
 }
 
-/// Whether a reader could take the text, or a part of it, for something else.
-fn needs_quotes(text: &[u8]) -> bool {
-    let has_syntax = text.iter().any(|byte| b",\"\r\n".contains(byte));
-    has_syntax || text.is_empty() || text.trim_ascii().len() < text.len()
-}
-
-/// Appends text, in double quotes where that is asked for (RFC 4180, 2).
-fn write_text(text: &[u8], quoting: Quoting, out: &mut Vec<u8>) {
-    if quoting == Quoting::Needed && !needs_quotes(text) {
-        out.extend_from_slice(text);
-        return;
-    }
-    out.push(b'"');
-    for &byte in text {
-        if byte == b'"' {
-            out.push(b'"');
-        }
-        out.push(byte);
-    }
-    out.push(b'"');
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::datatype::{ByteOrder, Charset, StringPadding};
+    use crate::model::datatype::ByteOrder;
     use crate::model::value::tests::{int, member, type_of};
 
-    fn cell(datatype: &Datatype, element: &[u8]) -> String {
-        let columns = Columns::of(datatype).unwrap().unwrap();
-        let mut out = Vec::new();
-        columns.list[0].write(element, &mut out).unwrap();
-        assert_eq!(out.len(), columns.list[0].width);
-        String::from_utf8(out).unwrap()
+    fn columns(datatype: &Datatype) -> Columns {
+        Columns::of(datatype, b"").unwrap().unwrap()
+    }
+
+    fn cell(columns: &Columns, element: &[u8]) -> String {
+        let mut out = b"before,".to_vec();
+        let context = Context::without_pointers(usize::MAX);
+        columns.write(element, 0, &context, &mut out).unwrap();
+        String::from_utf8(out.split_off(7)).unwrap()
+    }
+
+    fn padded(datatype: &Datatype, element: &[u8]) -> String {
+        let mut columns = columns(datatype);
+        let width = columns.pad().unwrap();
+        let cell = cell(&columns, element);
+        assert_eq!(cell.len() as u64 + 1, width);
+        cell
     }
 
     #[test]
-    fn the_longest_values_fill_their_cells() {
-        assert_eq!(cell(&int(1), &[0x80]), "-128");
-        let long = cell(&int(8), &i64::MIN.to_le_bytes());
-        assert_eq!(long, "-9223372036854775808");
-        let byte = Datatype::integer(1, false, ByteOrder::Little);
-        assert_eq!(cell(&byte, &[7]), "  7");
+    fn padding_leaves_numbers_what_they_are() {
+        assert_eq!(padded(&int(1), &[0x80]), "-128");
+        assert_eq!(padded(&int(2), &[0xF9, 0xFF]), "-00007");
+        assert_eq!(padded(&int(2), &[7, 0]), "000007");
         let single = Datatype::ieee(4, ByteOrder::Little);
-        assert_eq!(
-            cell(&single, &(-f32::MIN_POSITIVE).to_le_bytes()).trim(),
-            "-1.1754944e-38"
-        );
+        let of_single = |value: f32| padded(&single, &value.to_le_bytes());
+        assert_eq!(of_single(1.5), "1.5000000000000");
+        assert_eq!(of_single(f32::NAN), "            NaN");
+        assert_eq!(of_single(f32::NEG_INFINITY), "           -inf");
         let double = Datatype::ieee(8, ByteOrder::Little);
-        let longest = -2.225_073_858_507_201_4e-308_f64;
+        let of_double = |value: f64| padded(&double, &value.to_le_bytes());
+        assert_eq!(of_double(-1e300), "-1.0000000000000000e+300");
+        assert_eq!(of_double(0.1), "0.1000000000000000000000");
         assert_eq!(
-            cell(&double, &longest.to_le_bytes()),
+            of_double(-2.225_073_858_507_201_4e-308),
             "-2.2250738585072014e-308"
         );
-        assert_eq!(
-            cell(&int(16), &i128::MIN.to_le_bytes()),
-            i128::MIN.to_string()
-        );
+        for bits in (0..2000).map(|step| step * 0x001F_3F5A_7B9C_0D11) {
+            let value = f64::from_bits(bits);
+            if value.is_finite() {
+                assert_eq!(of_double(value).parse::<f64>().unwrap().to_bits(), bits);
+            }
+        }
     }
 
     #[test]
-    fn text_is_quoted_and_names_where_they_must_be() {
-        let class = Class::String {
-            padding: StringPadding::NullPadded,
-            charset: Charset::Ascii,
+    fn the_longest_values_fill_padded_cells() {
+        let long = [i128::MIN, i128::MAX].map(|value| padded(&int(16), &value.to_le_bytes()));
+        assert_eq!(long[0], i128::MIN.to_string());
+        assert_eq!(long[1], format!("0{}", i128::MAX));
+        assert_eq!(
+            padded(&int(8), &i64::MIN.to_le_bytes()),
+            i64::MIN.to_string()
+        );
+        let byte = Datatype::integer(1, false, ByteOrder::Little);
+        assert_eq!(padded(&byte, &[7]), "007");
+        let single = Datatype::ieee(4, ByteOrder::Little);
+        let smallest = padded(&single, &(-f32::MIN_POSITIVE).to_le_bytes());
+        assert_eq!(smallest, "-1.17549440e-38");
+    }
+
+    #[test]
+    fn names_and_booleans_are_words() {
+        let named = |pairs: &[(&str, u8)]| {
+            let pairs = pairs.iter();
+            let members = pairs.map(|(name, value)| (name.as_bytes().to_vec(), vec![*value]));
+            let members = members.collect();
+            let base = Box::new(int(1));
+            type_of(1, Class::Enumeration { base, members })
         };
-        let string = type_of(3, class);
-        assert_eq!(cell(&string, b"\"\"\""), "\"\"\"\"\"\"\"\"");
-        assert_eq!(cell(&string, b" a\0"), "    \" a\"");
-        let members = vec![(b"ON".to_vec(), vec![1]), (b"a,b".to_vec(), vec![2])];
-        let base = Box::new(int(1));
-        let named = type_of(1, Class::Enumeration { base, members });
-        assert_eq!(cell(&named, &[1]), "   ON");
-        assert_eq!(cell(&named, &[2]), "\"a,b\"");
-        assert_eq!(cell(&named, &[0x80]), " -128");
+        let colours = columns(&named(&[("RED", 1), ("a,b", 2)]));
+        let cells = [1, 2, 0x80].map(|value| cell(&colours, &[value]));
+        assert_eq!(cells, ["RED", "a,b", "-128"]);
+        let boolean = columns(&named(&[("FALSE", 0), ("TRUE", 1)]));
+        let cells = [0, 1].map(|value| cell(&boolean, &[value]));
+        assert_eq!(cells, ["false", "true"]);
+        assert!(columns(&named(&[])).pad().is_none());
     }
 
     #[test]
@@ -376,16 +382,16 @@ mod tests {
         let matrix = type_of(4, Class::Array { base, dims });
         let inner = type_of(5, Class::Compound(vec![member("f", 1, matrix)]));
         let record = vec![member("x, y", 0, int(2)), member("in", 2, inner)];
-        let columns = Columns::of(&type_of(7, Class::Compound(record)))
-            .unwrap()
-            .unwrap();
-        let header = b"\"x, y\",in.f[0][0],in.f[0][1],in.f[1][0],in.f[1][1]\n";
-        assert_eq!(columns.header(), header);
-        let starts: Vec<u64> = columns.list.iter().map(|column| column.start).collect();
-        assert_eq!(starts, [0, 7, 12, 17, 22]);
-        assert_eq!(columns.width(), 27);
-        assert_eq!(columns.from(6)[0].start, 0);
-        assert_eq!(columns.from(7)[0].start, 7);
+        let mut columns = columns(&type_of(7, Class::Compound(record)));
+        let names = [
+            "x, y",
+            "in.f[0][0]",
+            "in.f[0][1]",
+            "in.f[1][0]",
+            "in.f[1][1]",
+        ];
+        assert_eq!(columns.names(), names.map(|name| name.as_bytes().to_vec()));
+        assert_eq!((columns.values(), columns.pad()), (5, Some(7 + 4 * 5)));
     }
 
     #[test]
@@ -393,12 +399,12 @@ mod tests {
         let base = Box::new(int(1));
         let dims = vec![1 << 16, 1 << 16];
         let many = type_of(8, Class::Array { base, dims });
-        assert!(matches!(Columns::of(&many), Err(Error::Limit { .. })));
+        assert!(matches!(Columns::of(&many, b""), Err(Error::Limit { .. })));
         let base = Box::new(type_of(0, Class::Compound(vec![])));
         let dims = vec![u32::MAX];
         let empty = type_of(0, Class::Array { base, dims });
-        assert!(Columns::of(&empty).unwrap().is_none());
+        assert!(Columns::of(&empty, b"").unwrap().is_none());
         let long = type_of(u32::MAX, Class::Opaque { tag: vec![] });
-        assert!(matches!(Columns::of(&long), Err(Error::Limit { .. })));
+        assert!(matches!(Columns::of(&long, b""), Err(Error::Limit { .. })));
     }
 }

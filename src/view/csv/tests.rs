@@ -1,44 +1,97 @@
 //! Whole texts, and any part of them.
 
 use super::*;
-use crate::model::datatype::ByteOrder;
-use crate::model::value::tests::{int, member, type_of};
+use crate::array::Engine;
+use crate::memory::effort::Effort;
+use crate::model::Datatype;
+use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
+use crate::model::value::tests::{Heap, int, member, type_of};
+use crate::view::View;
+use crate::view::counted::{Count, Counted};
+use crate::view::elements::Elements;
 use crate::view::text::Text;
 
-fn csv(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Csv {
+fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Table {
     let elements = Elements {
         datatype: datatype.clone(),
         dims: dims.map(<[u64]>::to_vec),
         content: Box::new(Text::new(bytes.to_vec())),
     };
-    Csv::new(elements).unwrap().unwrap()
+    let heap = Heap(vec![vec![7, 8], b"a \"b\"\nc".to_vec()]);
+    let engine = Engine::new(0, 1);
+    let table = array::table(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None)));
+    table.unwrap().unwrap()
 }
 
-fn all(csv: &Csv) -> String {
-    let length = usize::try_from(csv.length().unwrap()).unwrap();
-    let text = csv.read_at(0, length + 9).unwrap().to_vec();
+fn counted(table: Table) -> Counted<Table> {
+    let count = Count::of(&table, &Engine::new(0, 2), &Effort::default()).unwrap();
+    Counted::of(table, count.map(Arc::new))
+}
+
+fn csv(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> String {
+    let view = counted(table(datatype, dims, bytes));
+    let length = usize::try_from(view.length().unwrap()).unwrap();
+    let text = view.read_at(0, length + 9).unwrap().to_vec();
     assert_eq!(text.len(), length);
     String::from_utf8(text).unwrap()
+}
+
+fn string(size: u32) -> Datatype {
+    let padding = StringPadding::NullPadded;
+    let charset = Charset::Ascii;
+    type_of(size, Class::String { padding, charset })
 }
 
 #[test]
 fn rows_by_dimensions() {
     let bytes = [1, 2, 3, 4, 5, 0x80];
-    assert_eq!(all(&csv(&int(1), Some(&[]), &bytes[..1])), "   1\n");
-    assert_eq!(all(&csv(&int(1), Some(&[2]), &bytes[..2])), "   1\n   2\n");
-    let expected = "   1,   2,   3\n   4,   5,-128\n";
-    assert_eq!(all(&csv(&int(1), Some(&[2, 3]), &bytes)), expected);
-    assert_eq!(all(&csv(&int(1), Some(&[1, 2, 3]), &bytes)), expected);
-    assert_eq!(all(&csv(&int(1), Some(&[3, 0]), &[])), "");
-    assert_eq!(all(&csv(&int(1), None, &[])), "");
+    assert_eq!(csv(&int(1), Some(&[]), &bytes[..1]), "1\n");
+    assert_eq!(csv(&int(1), Some(&[2]), &bytes[..2]), "1\n2\n");
+    let expected = "1,2,3\n4,5,-128\n";
+    assert_eq!(csv(&int(1), Some(&[2, 3]), &bytes), expected);
+    assert_eq!(csv(&int(1), Some(&[1, 2, 3]), &bytes), expected);
+    assert_eq!(csv(&int(1), Some(&[3, 0]), &[]), "");
+    assert_eq!(csv(&int(1), None, &[]), "");
     let single = Box::new(Datatype::ieee(4, ByteOrder::Little));
     let complex = type_of(8, Class::Complex(single));
-    let bytes: Vec<u8> = [1.0_f32, -0.5]
-        .iter()
-        .flat_map(|x| x.to_le_bytes())
-        .collect();
-    let expected = "            1.0,           -0.5\n";
-    assert_eq!(all(&csv(&complex, Some(&[1]), &bytes)), expected);
+    let numbers = [1.0_f32, f32::NAN].map(f32::to_le_bytes);
+    assert_eq!(
+        csv(&complex, Some(&[1]), numbers.as_flattened()),
+        "1.0,NaN\n"
+    );
+}
+
+#[test]
+fn cells_are_quoted_where_they_must_be() {
+    let cells = |text: &[u8]| csv(&string(3), Some(&[text.len() as u64 / 3]), text);
+    assert_eq!(
+        cells(b"ab\0a,b\"\"\"a\nb\0\0\0 a\0a b"),
+        concat!(
+            "ab\n",
+            "\"a,b\"\n",
+            "\"\"\"\"\"\"\"\"\n",
+            "\"a\nb\"\n",
+            "\"\"\n",
+            "\" a\"\n",
+            "a b\n",
+        )
+    );
+    let names = vec![member("x, \"y\"", 0, int(1)), member("", 1, int(1))];
+    let record = type_of(2, Class::Compound(names));
+    let expected = "\"x, \"\"y\"\"\",\"\"\n1,2\n";
+    assert_eq!(csv(&record, Some(&[1]), &[1, 2]), expected);
+}
+
+#[test]
+fn pointers_are_followed() {
+    let sequence = type_of(1, Class::VariableLength(Box::new(int(1))));
+    let padding = StringPadding::NullTerminated;
+    let charset = Charset::Utf8;
+    let text = type_of(1, Class::VariableString { padding, charset });
+    let record = vec![member("v", 0, sequence), member("s", 1, text)];
+    let record = type_of(2, Class::Compound(record));
+    let expected = "v,s\n\"[7, 8]\",\"a \"\"b\"\"\nc\"\n[],\"\"\n";
+    assert_eq!(csv(&record, Some(&[2]), &[0, 1, 255, 255]), expected);
 }
 
 #[test]
@@ -46,18 +99,24 @@ fn any_part_is_that_of_the_whole() {
     let members = vec![member("name", 1, int(1)), member("b", 0, int(2))];
     let record = type_of(3, Class::Compound(members));
     let bytes = [1, 0, 9, 0xFF, 0xFF, 9, 0, 1, 9];
-    let csv = csv(&record, Some(&[3, 1]), &bytes);
-    let whole = all(&csv);
-    assert_eq!(
-        whole,
-        "name,     b\n   0,     1\n  -1,    -1\n   1,   256\n"
-    );
-    for start in 0..whole.len() + 2 {
-        for length in 0..whole.len() {
-            let part = csv.read_at(start as u64, length).unwrap();
-            let from = start.min(whole.len());
-            let to = (start + length).min(whole.len());
-            assert_eq!(&part[..], &whole.as_bytes()[from..to], "{start} {length}");
+    let table = || table(&record, Some(&[3, 1]), &bytes);
+    let even = || {
+        let mut table = table();
+        table.width = Some(6);
+        table
+    };
+    for (view, whole) in [
+        (counted(table()), "name,b\n0,1\n-1,-1\n1,256\n"),
+        (Counted::of(table(), None), "name,b\n0,1\n-1,-1\n1,256\n"),
+    ] {
+        for start in 0..whole.len() + 2 {
+            for length in 0..whole.len() {
+                let part = view.read_at(start as u64, length).unwrap();
+                let from = start.min(whole.len());
+                let to = (start + length).min(whole.len());
+                assert_eq!(&part[..], &whole.as_bytes()[from..to], "{start} {length}");
+            }
         }
     }
+    assert_eq!(even().even(), Some(Even { first: 7, width: 6 }));
 }

@@ -1,0 +1,129 @@
+//! The table of an array's elements, or of a selection from them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::{Bytes, Engine};
+use crate::error::Result;
+use crate::limits;
+use crate::model::datatype::Class;
+use crate::model::shape::product;
+use crate::model::value::Context;
+use crate::model::{Container, Datatype};
+use crate::view::csv::Table;
+use crate::view::csv::column::Columns;
+use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::elements::{Elements, complex_part};
+use crate::view::json::SharedPaths;
+use crate::wire::to_usize;
+
+/// The columns that the elements of an array have, a row for each element.
+pub(crate) struct ArrayFields {
+    elements: Elements,
+    columns: Columns,
+    container: Arc<dyn Container>,
+    paths: SharedPaths,
+}
+
+/// The bytes of some elements.
+struct ArrayCells<'a> {
+    fields: &'a ArrayFields,
+    bytes: Bytes,
+}
+
+impl ArrayFields {
+    /// The columns of `elements`, all of whose names begin with `name`; `None` where they have
+    /// none.
+    ///
+    /// # Errors
+    /// `Limit` for too many columns, or an element that is too long.
+    pub(crate) fn new(
+        elements: Elements,
+        name: &[u8],
+        container: Arc<dyn Container>,
+        paths: SharedPaths,
+    ) -> Result<Option<Self>> {
+        let columns = Columns::of(&elements.datatype, name)?;
+        Ok(columns.map(|columns| ArrayFields {
+            elements,
+            columns,
+            container,
+            paths,
+        }))
+    }
+}
+
+/// The table of `elements`; `None` where they have no columns.
+///
+/// # Errors
+/// `Limit` for too many columns, or an element that is too long.
+pub(crate) fn table(
+    elements: Elements,
+    engine: Arc<Engine>,
+    container: Arc<dyn Container>,
+    paths: SharedPaths,
+) -> Result<Option<Table>> {
+    let dims = elements.dims.as_deref();
+    let rows = dims.map_or(Ok(0), product)?;
+    let is_named = is_named(&elements.datatype);
+    let per_line = match dims {
+        Some([_, .., last]) if !is_named => *last,
+        _ => 1,
+    };
+    let Some(mut fields) = ArrayFields::new(elements, b"", container, paths)? else {
+        return Ok(None);
+    };
+    let values = fields.row_values().saturating_mul(rows);
+    let width = match values > limits::COUNTED_VALUES {
+        true => fields.columns.pad(),
+        false => None,
+    };
+    let fields: Vec<Box<dyn Fields>> = vec![Box::new(fields)];
+    let table = match is_named {
+        true => Table::named(fields, rows, engine)?,
+        false => Table::bare(fields, rows, per_line, engine),
+    };
+    Ok(Some(Table { width, ..table }))
+}
+
+/// Whether the columns of a type have names.
+fn is_named(datatype: &Datatype) -> bool {
+    matches!(datatype.class, Class::Compound(_)) && complex_part(datatype).is_none()
+}
+
+impl Fields for ArrayFields {
+    fn names(&self) -> &[Vec<u8>] {
+        self.columns.names()
+    }
+
+    fn row_bytes(&self) -> u64 {
+        self.elements.datatype.size.into()
+    }
+
+    fn row_values(&self) -> u64 {
+        self.columns.values()
+    }
+
+    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
+        let bytes = self.elements.read(rows.start, rows.end - rows.start)?;
+        Ok(Box::new(ArrayCells {
+            fields: self,
+            bytes,
+        }))
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.elements.own_bytes_with(2)
+    }
+}
+
+impl Cells for ArrayCells<'_> {
+    fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+        let fields = self.fields;
+        let size = to_usize(fields.elements.datatype.size.into())?;
+        let element = &self.bytes[row * size..][..size];
+        // A new one each time: it counts the bytes that pointers led to.
+        let context = Context::new(&*fields.container, &*fields.paths, most);
+        fields.columns.write(element, column, &context, out)
+    }
+}

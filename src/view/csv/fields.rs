@@ -1,0 +1,47 @@
+//! The columns of a table, wherever their values come from.
+
+use std::ops::Range;
+
+use crate::error::Result;
+
+/// Columns of a table that are read together: those of a compound, of one array.
+pub(crate) trait Fields: Send + Sync {
+    /// The names of the columns, at least one.
+    fn names(&self) -> &[Vec<u8>];
+
+    /// Bytes of memory that the cells of a row take once they are read.
+    fn row_bytes(&self) -> u64;
+
+    /// How many values are looked at to write a row: those that cost more count more.
+    fn row_values(&self) -> u64;
+
+    /// Reads the cells of `rows`, which are no more than a small buffer holds.
+    ///
+    /// # Errors
+    /// As they cannot be read.
+    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>>;
+
+    /// Bytes of memory that these take for themselves.
+    fn own_bytes(&self) -> u64;
+}
+
+/// The cells of some rows.
+pub(crate) trait Cells {
+    /// Appends the text of a cell, unquoted, to `out`, which is to have no more than `most` bytes
+    /// then. `row` is counted from the first that was read, `column` from the first of its fields.
+    ///
+    /// # Errors
+    /// `Limit` for a longer text; as what the cell points to cannot be read.
+    fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell>;
+}
+
+/// The kind of a cell's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cell {
+    /// There is no value. Nothing stands between the commas.
+    Missing,
+    /// A number, or a word that never needs quotes.
+    Plain,
+    /// Any text. It stands in quotes where it could be taken for something else without.
+    Text,
+}

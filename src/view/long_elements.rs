@@ -1,0 +1,70 @@
+//! Memory for elements whose bytes, or whose text, are long: few are written at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::array::{Engine, HeldMemory};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::lock::lock;
+
+/// Bytes of an element, and of its text, at most.
+const LONG: usize = limits::TEXT_ELEMENT_BYTES as usize;
+
+/// The long elements of one open file, which are written one after another.
+pub(super) struct LongElements {
+    engine: Arc<Engine>,
+    turn: Mutex<()>,
+}
+
+/// Room for one long element, for as long as it is written.
+pub(super) struct Room<'a> {
+    _turn: MutexGuard<'a, ()>,
+    _held: HeldMemory,
+}
+
+impl LongElements {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        let turn = Mutex::default();
+        LongElements { engine, turn }
+    }
+
+    /// Whether elements of so many bytes are long.
+    pub(super) fn are(bytes: u64) -> bool {
+        bytes > limits::UNCOUNTED_ELEMENT as u64
+    }
+
+    /// Room for one: for its bytes, its text, and a part of the view's text that holds it.
+    ///
+    /// # Errors
+    /// `Io` (`ENOMEM`) where, with all that is open, too many are written at a time.
+    pub(super) fn room(&self) -> Result<Room<'_>> {
+        let turn = lock(&self.turn);
+        let held = self.engine.hold(3 * limits::TEXT_ELEMENT_BYTES)?;
+        Ok(Room {
+            _turn: turn,
+            _held: held,
+        })
+    }
+
+    /// Writes an element, for which there may be room already. It is told how long its text may be;
+    /// where a short one does not do, it is called again, for a long one.
+    ///
+    /// # Errors
+    /// Those of `write`, and of [`room`](Self::room).
+    pub(super) fn write(
+        &self,
+        room: Option<&Room<'_>>,
+        mut write: impl FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
+        if room.is_some() {
+            return write(LONG);
+        }
+        match write(limits::UNCOUNTED_ELEMENT) {
+            Err(Error::Limit { .. }) => {
+                let _room = self.room()?;
+                write(LONG)
+            }
+            written => written,
+        }
+    }
+}
