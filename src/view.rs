@@ -8,6 +8,7 @@ pub(crate) mod attributes;
 pub(crate) mod chunks;
 pub(crate) mod counted;
 pub(crate) mod csv;
+pub(crate) mod dimensions;
 pub(crate) mod elements;
 pub(crate) mod json;
 mod long_elements;

@@ -14,6 +14,7 @@ use crate::model::number::Real;
 use crate::model::storage::Filter;
 use crate::model::{Array, Attribute, Datatype, NodeId, NodeKind, Scalar, ScalarValue, Shape};
 use crate::view::attributes::{byte_order, charset_name, filter_name, innermost};
+use crate::view::dimensions::has_no_values;
 use crate::view::ndl::dimensions::{self, Coordinate};
 use crate::view::ndl::document::{Document, join, split};
 use crate::view::ndl::progress::{Attributes, Members, Section, SectionKind, Step};
@@ -141,7 +142,7 @@ impl Document<'_> {
         };
         self.lines.pair(b"size", &shown);
         self.datatype(&array.datatype);
-        let is_bare = dimensions::has_no_values(&*self.source.container, node);
+        let is_bare = has_no_values(&*self.source.container, node);
         if !self.told(b"value", is_bare) {
             self.value(array, limits::NDL_VALUES);
         }

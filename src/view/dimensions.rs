@@ -1,0 +1,97 @@
+//! Dimension scales: the arrays that stand for the dimensions of other arrays.
+//!
+//! HDF5 (H5DS): a scale is an array whose attribute `CLASS` is `DIMENSION_SCALE`; an array's
+//! `DIMENSION_LIST` holds for each dimension references to its scales, of which the first counts.
+//! netCDF-4 adds numbers: `_Netcdf4Dimid` of a scale, and `_Netcdf4Coordinates`, the numbers of the
+//! dimensions of a coordinate variable with several; they are sought in the variable's own group
+//! first, then in those above. ASDF has none of it.
+
+use crate::error::{Result, if_lasting};
+use crate::limits;
+use crate::model::attribute_value::{integers, targets, text};
+use crate::model::{Container, LinkTarget, NodeId, NodeKind};
+
+/// Whether the array is a scale.
+///
+/// # Errors
+/// As that cannot be found out now; so of all that follow.
+pub(crate) fn is_scale(container: &dyn Container, node: NodeId) -> Result<bool> {
+    let class = text(container, node, b"CLASS")?;
+    Ok(class.is_some_and(|class| class == b"DIMENSION_SCALE"))
+}
+
+/// Whether the scale is a netCDF dimension alone, whose values mean nothing.
+pub(crate) fn has_no_values(container: &dyn Container, node: NodeId) -> Result<bool> {
+    const MARK: &[u8] = b"This is a netCDF dimension but not a netCDF variable";
+    let name = text(container, node, b"NAME")?;
+    Ok(name.is_some_and(|name| name.starts_with(MARK)))
+}
+
+/// The scale of each dimension, as `DIMENSION_LIST` says.
+pub(crate) fn listed(container: &dyn Container, node: NodeId) -> Result<Vec<Option<NodeId>>> {
+    targets(container, node, b"DIMENSION_LIST")
+}
+
+/// The scale of each of `rank` dimensions of an array in the group at path `group`, as netCDF's
+/// numbers say; `None` without such numbers.
+pub(crate) fn numbered(
+    container: &dyn Container,
+    node: NodeId,
+    rank: usize,
+    group: &[u8],
+) -> Result<Option<Vec<Option<NodeId>>>> {
+    let numbers = integers(container, node, b"_Netcdf4Coordinates")?;
+    let Some(numbers) = numbers.filter(|numbers| numbers.len() == rank) else {
+        return Ok(None);
+    };
+    let groups = groups_down_to(container, group)?;
+    let nearest = |&number| {
+        let mut nearest = groups.iter().rev();
+        let found = |&group| scale_of(container, group, number).transpose();
+        nearest.find_map(found).transpose()
+    };
+    numbers.iter().map(nearest).collect::<Result<_>>().map(Some)
+}
+
+/// The groups on the way to the one at `path`, from the root on.
+pub(crate) fn groups_down_to(container: &dyn Container, path: &[u8]) -> Result<Vec<NodeId>> {
+    let mut groups = vec![container.root()];
+    let names = path.split(|&byte| byte == b'/');
+    let names = names.filter(|name| !name.is_empty());
+    for name in names {
+        let group = groups.last().copied().unwrap_or(container.root());
+        let link = if_lasting(container.link(group, name))?.flatten();
+        match link.map(|link| link.target) {
+            Some(LinkTarget::Hard(node)) => groups.push(node),
+            _ => break,
+        }
+    }
+    Ok(groups)
+}
+
+/// The scale of that number in a group.
+fn scale_of(container: &dyn Container, group: NodeId, number: i128) -> Result<Option<NodeId>> {
+    let Some(mut links) = if_lasting(container.links(group))? else {
+        return Ok(None);
+    };
+    for _ in 0..limits::NDL_SCALES {
+        let Some(link) = if_lasting(links.next())?.flatten() else {
+            break;
+        };
+        let LinkTarget::Hard(node) = link.target else {
+            continue;
+        };
+        let Some(found) = if_lasting(container.node(node))? else {
+            continue;
+        };
+        let is_array = matches!(found.kind, NodeKind::Array(_));
+        let own = match is_array {
+            true => integers(container, node, b"_Netcdf4Dimid")?,
+            false => None,
+        };
+        if own.as_deref() == Some(&[number]) && is_scale(container, node)? {
+            return Ok(Some(node));
+        }
+    }
+    Ok(None)
+}
