@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import h5py
@@ -261,6 +262,38 @@ def check_long(mount):
         refused(os.stat, path)
         refused(first_bytes, path)
         assert time.monotonic() - began < 30, f"{tree} took {time.monotonic() - began:.0f} s"
+
+
+# ---------------------------------------------------------------- many readers
+
+
+def write_many(path):
+    chance = np.random.default_rng(4)
+    with h5py.File(path, "w") as f:
+        f.create_dataset(
+            "d", data=chance.normal(size=500_000), chunks=(20_000,), compression="gzip"
+        )
+        words = [f"cell {n}, " + "x" * int(n % 50) for n in range(100_000)]
+        f.create_dataset("words", data=np.array(words, object), dtype=STRING)
+
+
+@case("64 readers in counted text", "many.h5", write_many)
+def check_many(mount):
+    paths = [mount.at(f".h5fs/{name}") for name in ("csv/d.csv", "json/d.json", "text/words.txt")]
+    wholes = {}
+    for path in paths:
+        with open(path, "rb") as file:
+            wholes[path] = file.read()
+        assert len(wholes[path]) == os.stat(path).st_size > 2**20, path
+
+    def reader(number):
+        path, chance = paths[number % len(paths)], np.random.default_rng(number)
+        with open(path, "rb", 0) as file:
+            for at in chance.integers(0, len(wholes[path]), 100).tolist():
+                assert os.pread(file.fileno(), 4096, at) == wholes[path][at : at + 4096], (path, at)
+
+    with ThreadPoolExecutor(64) as pool:
+        list(pool.map(reader, range(64)))
 
 
 # ---------------------------------------------------------------- references, selectors
