@@ -257,7 +257,9 @@ def failure(check, *arguments):
     try:
         check(*arguments)
     except subprocess.CalledProcessError as error:
-        return error.stderr.strip()[:300]
+        return f"{error.cmd[0]}: {error.stderr.strip()}"[:300]
+    except AssertionError as error:
+        return str(error)[:300]
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:300]
     return None

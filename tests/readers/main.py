@@ -40,11 +40,13 @@ def csv_cell(tool, table, path):
     columns, notes = under(tool.rules, table.columns)
     if not table.has_header() and tool.headless:
         notes = [tool.headless, *notes]
-    try:
-        wrong = difference(columns, list(tool.read(path, table.has_header())))
-    except Exception as error:
-        wrong = f"{error} {getattr(error, 'stderr', '')}".strip()
+    wrong = documents.failure(csv_agrees, tool, path, columns, table.has_header())
     return wrong, [note for note in notes if note]
+
+
+def csv_agrees(tool, path, columns, header):
+    wrong = difference(columns, list(tool.read(path, header)))
+    assert wrong is None, wrong
 
 
 def csv_cells(fixture, read, views, pool):
@@ -109,7 +111,8 @@ def main():
     print(report.text(cells))
     if given.markdown:
         with open(given.markdown, "w") as file:
-            file.write(report.markdown(cells))
+            commands = {tool.name: tool.command for tool in tools.present()}
+            file.write(report.markdown(cells, commands))
     wrong = [cell for cell in cells if cell.wrong]
     for cell in wrong:
         print(f"{cell.fixture}: {cell.view}: {cell.tool}: {cell.wrong}")

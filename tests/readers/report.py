@@ -14,67 +14,69 @@ class Cell:
     notes: list = field(default_factory=list)
 
 
-def rows(cells):
-    return list(dict.fromkeys((cell.fixture, cell.view) for cell in cells))
+def is_table(cell):
+    return cell.view.startswith(("csv/", "cf/"))
 
 
-def grid(cells, place):
-    """Tools, rows of (fixture, view, marks), and the notes by their numbers."""
-    cells = list(cells)
+def title(cell):
+    """The rows of the matrix: a table each; other views are one row for all files."""
+    return f"{cell.fixture}: {cell.view}" if is_table(cell) else cell.view
+
+
+def matrix(cells, yes, no):
+    """A line of the tools, and a line for each title."""
     tools = list(dict.fromkeys(cell.tool for cell in cells))
-    notes, lines = {}, []
-    for fixture, view in rows(cells):
-        marks = []
+    lines = [["", *tools]]
+    for name in dict.fromkeys(map(title, cells)):
+        line = [name]
         for tool in tools:
-            here = [c for c in cells if (c.fixture, c.view, c.tool) == (fixture, view, tool)]
-            marks.append(place(here, notes))
-        lines.append((fixture, view, marks))
-    return tools, lines, notes
+            here = [cell for cell in cells if title(cell) == name and cell.tool == tool]
+            line.append("" if not here else no if any(cell.wrong for cell in here) else yes)
+        lines.append(line)
+    return lines
 
 
-def mark(here, notes):
-    """`yes`, the numbers of what the tool does with any such file, or `NO`."""
-    if not here:
-        return ""
-    if any(cell.wrong for cell in here):
-        return "NO"
-    said = {note for cell in here for note in cell.notes}
-    numbers = [notes.setdefault((here[0].tool, note), len(notes) + 1) for note in sorted(said)]
-    return "yes" + "".join(f" {number}" for number in numbers)
+def habits(cells):
+    """What each tool was seen to do with any such file."""
+    noted = {}
+    for cell in cells:
+        noted.setdefault(cell.tool, {}).update(dict.fromkeys(cell.notes))
+    return {tool: list(notes) for tool, notes in noted.items() if notes}
 
 
 def parts(cells):
-    """CSV has a table of its own: other tools read it."""
-    yield [cell for cell in cells if cell.view.startswith(("csv/", "cf/"))]
-    yield [cell for cell in cells if not cell.view.startswith(("csv/", "cf/"))]
+    """CSV, and what other tools read."""
+    tables = [cell for cell in cells if is_table(cell)]
+    return [part for part in (tables, [c for c in cells if not is_table(c)]) if part]
 
 
 def text(cells):
     blocks = []
-    for part in filter(None, parts(cells)):
-        tools, lines, notes = grid(part, mark)
-        table = [["file", "view", *tools], *([f, v, *marks] for f, v, marks in lines)]
-        widths = [max(map(len, column)) for column in zip(*table)]
-        blocks.append(
-            "\n".join(
-                "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
-                for row in table
-            )
-        )
-        blocks.append(
-            "\n".join(f"{number}  {tool} {note}" for (tool, note), number in notes.items())
-        )
+    for part in parts(cells):
+        lines = matrix(part, "yes", "NO")
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        padded = [map(str.ljust, line, widths) for line in lines]
+        blocks.append("\n".join("  ".join(line).rstrip() for line in padded))
+    notes = [f"{tool} {note}" for tool, notes in habits(cells).items() for note in notes]
+    blocks += ["\n".join(notes)] if notes else []
     return "\n\n".join(blocks)
 
 
-def markdown(cells):
+def row(words):
+    return f"| {' | '.join(words)} |"
+
+
+def markdown(cells, commands):
+    """The matrices, and of each tool its command and its habits. `commands`: by tool."""
     blocks = []
-    for part in filter(None, parts(cells)):
-        tools, lines, notes = grid(part, mark)
-        table = [["file", "view", *tools], ["---"] * (len(tools) + 2)]
-        table += [[f, f"`{v}`", *marks] for f, v, marks in lines]
-        blocks.append("\n".join(f"| {' | '.join(row)} |" for row in table))
-        blocks.append(
-            "\n".join(f"{number}. {tool} {note}." for (tool, note), number in notes.items())
-        )
-    return "\n\n".join(filter(None, blocks)) + "\n"
+    for part in parts(cells):
+        head, *lines = matrix(part, "✓", "**no**")
+        rows = [head, ["---"] * len(head), *([f"`{line[0]}`", *line[1:]] for line in lines)]
+        blocks.append("\n".join(map(row, rows)))
+    seen = habits(cells)
+    tools = [
+        [tool, f"`{command}`", "; ".join(seen.get(tool, []))] for tool, command in commands.items()
+    ]
+    table = [["tool", "command", "with any such file it"], ["---"] * 3, *tools]
+    blocks.append("\n".join(map(row, table)))
+    return "\n\n".join(blocks) + "\n"
