@@ -139,6 +139,7 @@ impl File {
             caches: caches.clone(),
             force,
         };
+        let root = superblock.root.try_into()?;
         let file = Arc::new_cyclic(|own: &Weak<File>| File {
             context: Context {
                 heap: GlobalHeap::new(Arc::clone(&metadata), caches.heaps()),
@@ -153,12 +154,10 @@ impl File {
                 )),
                 opening: Opening::none(&caches.turns),
             },
-            root: superblock.root.into(),
+            root,
             objects: Arc::new(caches.objects()),
         });
-        let root = file
-            .within(effort, opening)
-            .object(superblock.root.into())?;
+        let root = file.within(effort, opening).object(root)?;
         match root.node.kind {
             NodeKind::Group => Ok(file),
             _ => Err(Error::corrupt("root group: is no group", superblock.root)),
@@ -200,7 +199,7 @@ impl File {
         let object = self.object(id)?;
         match &object.group {
             Some(group) => then(group),
-            None => Err(Error::corrupt("object header: no group", id.0)),
+            None => Err(Error::corrupt("object header: no group", id.number())),
         }
     }
 

@@ -28,9 +28,6 @@ use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
 use crate::wire::{to_u64, to_usize};
 
-/// Nodes are counted from 2: 1 is the inode number of the mount's root.
-const FIRST_ID: u64 = 2;
-
 /// Bytes of memory that one block takes, about.
 const BLOCK_WEIGHT: u64 = 160;
 
@@ -99,10 +96,7 @@ impl File {
     }
 
     fn index(&self, id: NodeId) -> Result<Index> {
-        let number =
-            id.0.checked_sub(FIRST_ID)
-                .and_then(|number| u32::try_from(number).ok());
-        let index = number.map(Index::new);
+        let index = u32::try_from(id.index()).ok().map(Index::new);
         index
             .filter(|&index| self.tree.document().contains(index))
             .ok_or(Error::NotFound)
@@ -205,7 +199,7 @@ fn text(source: &SharedSource, range: &Range<u64>) -> Result<Vec<u8>> {
 }
 
 fn id(index: Index) -> NodeId {
-    NodeId(u64::from(index.number()).saturating_add(FIRST_ID))
+    NodeId::at(index.number())
 }
 
 /// A scalar, typed by its tag or else its text. What its type cannot mean is text.

@@ -12,9 +12,6 @@ use crate::model::extras::{BlockFacts, Extras};
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
-/// The least number of a block's node: those below mean something else.
-const FIRST: u64 = 2;
-
 /// The directory of blocks.
 pub(super) struct Blocks;
 
@@ -35,7 +32,7 @@ impl FsNode for Blocks {
         if number >= extras(file)?.block_count() {
             return Err(Error::NotFound);
         }
-        let node = NodeId(to_u64(number) + FIRST);
+        let node = node(number);
         let inode = Inode {
             node_type: NodeType::Block,
             generation: file.generation,
@@ -118,13 +115,19 @@ fn extras(file: &FileState) -> Result<&dyn Extras> {
 }
 
 fn of_block(file: &FileState, number: usize) -> u64 {
-    let node = NodeId(to_u64(number) + FIRST);
-    inode::of_node(file.generation, inode::BLOCK_FILES, node)
+    inode::of_node(file.generation, inode::BLOCK_FILES, node(number))
+}
+
+/// The identity of a block, which is no node of the file.
+fn node(number: usize) -> NodeId {
+    NodeId::at(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 fn number_of(target: &Target<'_>) -> usize {
     let node = inode::node_of(target.file.generation, target.ino);
-    to_usize(node.0.saturating_sub(FIRST)).unwrap_or(usize::MAX)
+    node.map_or(usize::MAX, |node| {
+        to_usize(node.index()).unwrap_or(usize::MAX)
+    })
 }
 
 /// The built-in attributes of a block.

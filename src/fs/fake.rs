@@ -110,7 +110,7 @@ impl Fake {
 
     fn object(&mut self, id: u64, link_count: u32, kind: NodeKind) {
         let node = Node {
-            id: NodeId(id),
+            id: NodeId::of(id),
             kind,
             link_count,
             modified: None,
@@ -130,7 +130,7 @@ impl Fake {
     }
 
     pub(super) fn hard(&mut self, group: u64, name: impl AsRef<[u8]>, node: u64) {
-        self.link(group, name, LinkTarget::Hard(NodeId(node)));
+        self.link(group, name, LinkTarget::Hard(NodeId::of(node)));
     }
 
     pub(super) fn soft(&mut self, group: u64, name: &str, path: &str) {
@@ -229,8 +229,8 @@ impl Fake {
     }
 
     fn get(&self, id: NodeId) -> Result<&Object> {
-        let object = self.objects.get(&id.0);
-        object.ok_or_else(|| Error::corrupt("object header: absent", id.0))
+        let object = self.objects.get(&id.number());
+        object.ok_or_else(|| Error::corrupt("object header: absent", id.number()))
     }
 }
 
@@ -248,16 +248,16 @@ impl Container for Fake {
     }
 
     fn root(&self) -> NodeId {
-        NodeId(ROOT)
+        NodeId::of(ROOT)
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
         if self.is_failing.load(Ordering::SeqCst) {
-            if self.failing.contains(&id.0) {
+            if self.failing.contains(&id.number()) {
                 let error = std::io::Error::from_raw_os_error(5);
                 return Err(Error::io(&error, "a bad disk"));
             }
-            if self.costly.contains(&id.0) {
+            if self.costly.contains(&id.number()) {
                 self.effort.spend(limits::REQUEST_METADATA + 1)?;
             }
         }

@@ -97,7 +97,7 @@ mod tests {
         for file in &files[1..] {
             let index = file.get(&large);
             let first = [b"/", &[b'0'; 1000][..]].concat();
-            assert_eq!(index.path(NodeId(800)), Some(first));
+            assert_eq!(index.path(NodeId::of(800)), Some(first));
             files[0].get(&small);
         }
         let kept: Vec<bool> = files.iter().map(is_kept).collect();

@@ -32,7 +32,7 @@ pub(super) const BLOCKS: u64 = BESIDE | 4;
 
 /// The bit of a link that is no hard link.
 pub(super) const LINK: u64 = 1 << 63;
-const BESIDE: u64 = 1 << 62;
+const BESIDE: u64 = NodeId::END;
 const TREE_SHIFT: u32 = 46;
 const HASHED: u64 = 1 << 45;
 
@@ -122,7 +122,7 @@ impl Inode {
 
 /// Whether an object's identity can be an inode number in `tree`.
 pub(super) fn is_object(tree: Tree, node: NodeId) -> bool {
-    node.0 > ROOT && node.0 < if tree == SOURCE { BESIDE } else { HASHED }
+    tree == SOURCE || node.number() < HASHED
 }
 
 /// The number in the state `generation` for the inode that has `number` in the first state of the
@@ -146,25 +146,25 @@ pub(super) fn of_generation(generation: u32, number: u64) -> u64 {
 /// The number of an object in `tree`, which is not the root of the source.
 pub(super) fn of_node(generation: u32, tree: Tree, node: NodeId) -> u64 {
     let first = match tree {
-        SOURCE => node.0,
-        _ => within(tree) | (node.0 & (HASHED - 1)),
+        SOURCE => node.number(),
+        _ => within(tree) | (node.number() & (HASHED - 1)),
     };
     of_generation(generation, first)
 }
 
-/// The object of a number; the reverse of [`of_node`].
-pub(super) fn node_of(generation: u32, ino: u64) -> NodeId {
+/// The object of a number, if it is one of an object; the reverse of [`of_node`].
+pub(super) fn node_of(generation: u32, ino: u64) -> Option<NodeId> {
     let first = of_generation(generation, ino);
-    match first & BESIDE {
-        0 => NodeId(first),
-        _ => NodeId(first & (HASHED - 1)),
-    }
+    NodeId::new(match first & BESIDE {
+        0 => first,
+        _ => first & (HASHED - 1),
+    })
 }
 
 /// The number of what is shown as `name` in `group` of `tree` and is no object: FNV-1a, so that
 /// every mount finds the same.
 pub(super) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &[u8]) -> u64 {
-    let group = group.0.to_le_bytes();
+    let group = group.number().to_le_bytes();
     let bytes = group.iter().chain(name);
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -202,31 +202,31 @@ mod tests {
 
     #[test]
     fn numbers_of_trees_do_not_meet() {
-        let node = NodeId(HASHED - 1);
+        let node = NodeId::of(HASHED - 1);
         for tree in [1, FIRST_FILE, Tree::MAX] {
             for generation in [0, 1, 7, u32::MAX] {
                 let object = of_node(generation, tree, node);
                 let link = of_link(generation, tree, node, b"x");
                 assert_eq!((object >> TREE_SHIFT) & 0xffff, u64::from(tree));
-                assert_eq!(node_of(generation, object), node);
+                assert_eq!(node_of(generation, object), Some(node));
                 assert!(!is_hash(object) && is_hash(link) && is_hash(next_hash(link)));
                 assert!(object < LINK && link < LINK && object >= BESIDE);
             }
         }
         let last = within(7) | HASHED | (HASHED - 1);
         assert_eq!(next_hash(last), within(7) | HASHED);
-        assert_eq!(of_node(0, SOURCE, NodeId(800)), 800);
+        assert_eq!(of_node(0, SOURCE, NodeId::of(800)), 800);
     }
 
     #[test]
     fn states_of_the_source_have_numbers_of_their_own() {
-        let far = NodeId((1 << 32) - 1);
+        let far = NodeId::of((1 << 32) - 1);
         for tree in [SOURCE, 2, FIRST_FILE] {
             let mut numbers = HashSet::new();
             for generation in 0..1000 {
-                for node in [NodeId(2), NodeId(800), far] {
+                for node in [NodeId::of(2), NodeId::of(800), far] {
                     let number = of_node(generation, tree, node);
-                    assert_eq!(node_of(generation, number), node);
+                    assert_eq!(node_of(generation, number), Some(node));
                     assert!(numbers.insert(number) && number != ROOT);
                 }
                 assert!(numbers.insert(of_link(generation, tree, far, b"x")));
@@ -234,8 +234,8 @@ mod tests {
             }
         }
         // An object that a file claims where its number would be the root's.
-        let claimed = NodeId(ROOT ^ (1 << 61));
-        assert_eq!(of_node(1, SOURCE, claimed), claimed.0);
-        assert_eq!(node_of(1, claimed.0), claimed);
+        let claimed = NodeId::of(ROOT ^ (1 << 61));
+        assert_eq!(of_node(1, SOURCE, claimed), claimed.number());
+        assert_eq!(node_of(1, claimed.number()), Some(claimed));
     }
 }

@@ -171,7 +171,7 @@ mod tests {
             node_type,
             generation: 1,
             tree: SOURCE,
-            node: NodeId(parent),
+            node: NodeId::of(parent),
             parent,
             name: name.into(),
         }
@@ -235,11 +235,11 @@ mod tests {
                     tree,
                     ..entry(NodeType::Group, 1, b"group")
                 };
-                inodes.enter(of_node(1, tree, NodeId(node)), &group);
-                inodes.forget(of_node(1, tree, NodeId(node)), u64::from(node != 150));
+                inodes.enter(of_node(1, tree, NodeId::of(node)), &group);
+                inodes.forget(of_node(1, tree, NodeId::of(node)), u64::from(node != 150));
             }
         }
-        let known = of_node(1, FIRST_FILE, NodeId(150));
+        let known = of_node(1, FIRST_FILE, NodeId::of(150));
         inodes.end(FIRST_FILE);
         assert_eq!(inodes.len(), 101);
         assert_eq!(inodes.trees(), HashSet::from([FIRST_FILE, FIRST_FILE + 1]));

@@ -62,11 +62,10 @@ impl<'a> Namespace<'a> {
     }
 
     /// The object of a number; the reverse of `ino`.
-    fn node(&self, ino: u64) -> NodeId {
-        if ino == inode::ROOT {
-            self.root()
-        } else {
-            inode::node_of(self.file.generation, ino)
+    fn node(&self, ino: u64) -> Option<NodeId> {
+        match ino {
+            inode::ROOT => Some(self.root()),
+            _ => inode::node_of(self.file.generation, ino),
         }
     }
 
@@ -105,7 +104,7 @@ impl<'a> Namespace<'a> {
     /// The group and the shown name where a group's directory stands.
     fn home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
         if let Some((parent, name)) = self.inodes.home(self.ino(group), self.file.generation) {
-            return Some((self.node(parent), name));
+            return Some((self.node(parent)?, name));
         }
         self.indexed_home(group)
     }
@@ -131,7 +130,7 @@ impl<'a> Namespace<'a> {
         if inode.node == self.root() && inode.node_type == NodeType::Group {
             return Some(b"/".to_vec());
         }
-        self.path_of_name(self.node(inode.parent), &inode.name)
+        self.path_of_name(self.node(inode.parent)?, &inode.name)
     }
 
     /// The path of any object by its identity alone, for texts that name it.

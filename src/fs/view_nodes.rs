@@ -196,7 +196,8 @@ fn viewed_path(target: &Target<'_>, node: &Node) -> Result<Vec<u8>> {
         return Ok(b"/".to_vec());
     }
     let parent = inode::node_of(file.generation, inode.parent);
-    let group = ViewGroup::new(target.space(), inode.tree, parent).ok_or(Error::NotFound)?;
+    let group = parent.and_then(|group| ViewGroup::new(target.space(), inode.tree, group));
+    let group = group.ok_or(Error::NotFound)?;
     let found = group.found(&inode.name)?;
     match target.space().file_path(&found.inode, node.link_count) {
         Some(path) => Ok(path),

@@ -1,7 +1,7 @@
 //! The form of a file's addresses and lengths: their widths, and where address 0 is
 //! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::NodeId;
 use crate::wire::Cursor;
 
@@ -45,13 +45,16 @@ impl Address {
 /// An object is known by the address of its header.
 impl From<NodeId> for Address {
     fn from(object: NodeId) -> Self {
-        Address(object.0)
+        Address(object.number())
     }
 }
 
-impl From<Address> for NodeId {
-    fn from(address: Address) -> Self {
-        NodeId(address.0)
+impl TryFrom<Address> for NodeId {
+    type Error = Error;
+
+    fn try_from(address: Address) -> Result<Self> {
+        let no_object = || Error::corrupt("object header: where no object can be", address);
+        NodeId::new(address.0).ok_or_else(no_object)
     }
 }
 

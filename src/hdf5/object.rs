@@ -61,7 +61,7 @@ impl Object {
             }
         };
         let node = Node {
-            id: at.into(),
+            id: at.try_into()?,
             kind,
             link_count: header.reference_count,
             modified: modified(&header),

@@ -143,7 +143,7 @@ impl SourceDataset {
             })),
             _ => Err(Error::corrupt(
                 "the source of a virtual dataset is no dataset",
-                id.0,
+                id.number(),
             )),
         }
     }

@@ -115,9 +115,10 @@ impl Pointers<'_> {
     pub(crate) fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
         let mut cursor = Cursor::new(element, None, "reference element");
         match kind {
-            ReferenceKind::Object => Ok(self
-                .object(&mut cursor)?
-                .map_or(Reference::Null, Reference::Object)),
+            ReferenceKind::Object => {
+                let object = self.pointer(&mut cursor)?;
+                Ok(self.target(object, Reference::Object))
+            }
             ReferenceKind::Region => self.region_target(&mut cursor),
             ReferenceKind::Standard => self.standard(&mut cursor),
         }
@@ -129,8 +130,16 @@ impl Pointers<'_> {
         Ok(address.filter(|address| address.offset() != self.metadata.base()))
     }
 
-    fn object(&self, cursor: &mut Cursor<'_>) -> Result<Option<NodeId>> {
-        Ok(self.pointer(cursor)?.map(NodeId::from))
+    /// The reference to the object at an address, which `to` makes of its identity.
+    fn target(&self, object: Option<Address>, to: impl FnOnce(NodeId) -> Reference) -> Reference {
+        let Some(address) = object else {
+            return Reference::Null;
+        };
+        let is_inside = address.offset() < self.metadata.source().length();
+        match NodeId::try_from(address) {
+            Ok(node) if is_inside => to(node),
+            _ => Reference::Dangling(address.offset()),
+        }
     }
 
     /// A heap collection, `None` for a null pointer, and the index of an object in it.
@@ -145,8 +154,8 @@ impl Pointers<'_> {
         };
         let width = to_u64(self.metadata.size_of_offsets().bytes());
         let address = self.heap.beginning(collection, index, width)?;
-        let node = self.object(&mut Cursor::new(&address, collection, "region reference"))?;
-        Ok(node.map_or(Reference::Null, Reference::Region))
+        let array = self.pointer(&mut Cursor::new(&address, collection, "region reference"))?;
+        Ok(self.target(array, Reference::Region))
     }
 
     /// The elements that a region reference selects. Selections of points are not read, though the
@@ -177,8 +186,8 @@ impl Pointers<'_> {
             return Ok(Reference::Null);
         }
         if kind == OBJECT && flags & IS_EXTERNAL == 0 {
-            let node = self.token(cursor)?;
-            return Ok(node.map_or(Reference::Null, Reference::Object));
+            let object = self.token(cursor)?;
+            return Ok(self.target(object, Reference::Object));
         }
         let size = u64::from(cursor.u32()?);
         let (Some(collection), index) = self.heap_id(cursor)? else {
@@ -198,31 +207,31 @@ impl Pointers<'_> {
         const OBJECT: u8 = 2;
         const REGION: u8 = 3;
         const ATTRIBUTE: u8 = 4;
-        let Some(node) = self.token(cursor)? else {
+        let Some(object) = self.token(cursor)? else {
             return Ok(Reference::Null);
         };
         if is_external {
             let file = short_text(cursor)?;
-            let address = node.0.saturating_sub(self.metadata.base());
+            let address = object.offset().saturating_sub(self.metadata.base());
             return Ok(Reference::External { file, address });
         }
         match kind {
-            OBJECT => Ok(Reference::Object(node)),
-            REGION => Ok(Reference::Region(node)),
-            ATTRIBUTE => Ok(Reference::Attribute {
-                node,
-                name: short_text(cursor)?,
-            }),
+            OBJECT => Ok(self.target(Some(object), Reference::Object)),
+            REGION => Ok(self.target(Some(object), Reference::Region)),
+            ATTRIBUTE => {
+                let name = short_text(cursor)?;
+                Ok(self.target(Some(object), |node| Reference::Attribute { node, name }))
+            }
             kind => Err(cursor.unsupported(&format!("reference type {kind}"))),
         }
     }
 
     /// An object's token: its size, then its address, the rest being zeros.
-    fn token(&self, cursor: &mut Cursor<'_>) -> Result<Option<NodeId>> {
+    fn token(&self, cursor: &mut Cursor<'_>) -> Result<Option<Address>> {
         let size = usize::from(cursor.u8()?);
         let at = cursor.at();
         let token = cursor.take(size)?;
-        self.object(&mut Cursor::new(token, at, "object token"))
+        self.pointer(&mut Cursor::new(token, at, "object token"))
     }
 }
 
@@ -230,4 +239,31 @@ impl Pointers<'_> {
 fn short_text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let length = u64::from(cursor.u16()?);
     Ok(cursor.take(to_usize(length)?)?.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::caches::Caches;
+    use crate::hdf5::testing::file;
+
+    #[test]
+    fn an_address_where_no_object_can_be_is_no_node() {
+        let metadata = file([(0, vec![0; 1000])]);
+        let heap = GlobalHeap::new(metadata.clone(), Caches::default().heaps());
+        let pointers = Pointers {
+            metadata: &metadata,
+            heap: &heap,
+        };
+        let target = |address: u64| {
+            let element = address.to_le_bytes();
+            pointers.reference(ReferenceKind::Object, &element).unwrap()
+        };
+        assert_eq!(target(0), Reference::Null);
+        assert_eq!(target(u64::MAX), Reference::Null);
+        assert_eq!(target(999), Reference::Object(NodeId::of(999)));
+        for address in [1, 1000, 1 << 62, u64::MAX - 1] {
+            assert_eq!(target(address), Reference::Dangling(address));
+        }
+    }
 }

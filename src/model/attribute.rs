@@ -30,6 +30,8 @@ pub struct AttributeContent {
 pub enum Reference {
     /// Nothing.
     Null,
+    /// An address of this file where no node can be.
+    Dangling(u64),
     /// A node of this file.
     Object(NodeId),
     /// Some elements of this array of this file;

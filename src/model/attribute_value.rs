@@ -199,8 +199,8 @@ mod tests {
         let reference = type_of(1, Class::Reference(ReferenceKind::Object));
         let list = type_of(1, Class::VariableLength(Box::new(reference.clone())));
         let heap = Heap(vec![vec![7, 8], vec![0]]);
-        assert_eq!(target(&heap, &reference, &[5]), Ok(Some(NodeId(5))));
-        assert_eq!(target(&heap, &list, &[0]), Ok(Some(NodeId(7))));
+        assert_eq!(target(&heap, &reference, &[5]), Ok(Some(NodeId::of(5))));
+        assert_eq!(target(&heap, &list, &[0]), Ok(Some(NodeId::of(7))));
         assert_eq!(target(&heap, &list, &[1]), Ok(None));
         assert_eq!(target(&heap, &list, &[2]), Ok(None));
     }

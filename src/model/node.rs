@@ -8,9 +8,44 @@ use crate::model::{Array, Datatype, Scalar};
 /// A node's identity within its container; unique, stable from open to open of an unchanged file.
 ///
 /// HDF5: the address of the object header. ASDF: the node's number in the tree, counted from 2.
-/// Always below 2^62, and never the inode number 1, so that it can serve as an inode number.
+/// It can serve as an inode number: 0 and 1 are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub u64);
+pub struct NodeId(u64);
+
+impl NodeId {
+    /// The end of the numbers.
+    pub const END: u64 = 1 << 62;
+
+    /// 1 is the inode number of the mount's root.
+    const FIRST: u64 = 2;
+
+    /// The identity with this number, which must be from 2 up to [`END`](Self::END).
+    pub fn new(number: u64) -> Option<Self> {
+        let is_one = (Self::FIRST..Self::END).contains(&number);
+        is_one.then_some(NodeId(number))
+    }
+
+    /// The identity of the node with this index, where a format counts its nodes.
+    pub fn at(index: u32) -> Self {
+        NodeId(u64::from(index).saturating_add(Self::FIRST))
+    }
+
+    /// Its index, where a format counts its nodes.
+    pub fn index(self) -> u64 {
+        self.0.saturating_sub(Self::FIRST)
+    }
+
+    /// An identity for tests, which may be none of a file.
+    #[cfg(test)]
+    pub(crate) const fn of(number: u64) -> Self {
+        NodeId(number)
+    }
+
+    /// Its number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
 
 /// A parsed object.
 #[derive(Debug)]

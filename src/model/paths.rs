@@ -77,7 +77,12 @@ fn follow(
                 names.extend(container.names(&target)?.into_iter().rev());
             }
             Some(LinkTarget::Damaged(error)) => return Err(error),
-            Some(_) => return Err(Error::unsupported("a path into another file", here.0)),
+            Some(_) => {
+                return Err(Error::unsupported(
+                    "a path into another file",
+                    here.number(),
+                ));
+            }
         }
     }
     Err(Error::limit("links of one path", to_u64(most)))
@@ -258,14 +263,15 @@ impl PathIndex {
                 break;
             };
             let key_at = |at| key(&self.places, at);
-            self.positions.insert(place.node.0, position, key_at);
+            self.positions.insert(place.node.number(), position, key_at);
             kept = kept.saturating_add(1);
         }
         self.places.truncate(kept);
     }
 
     fn position(&self, node: NodeId) -> Option<u32> {
-        self.positions.get(node.0, |at| key(&self.places, at))
+        self.positions
+            .get(node.number(), |at| key(&self.places, at))
     }
 
     fn at(&self, position: u32) -> Option<PathEntry> {
@@ -352,7 +358,7 @@ fn file_bytes(name: &[u8]) -> usize {
 /// The object at a position.
 fn key(places: &[PathEntry], position: u32) -> u64 {
     let place = usize::try_from(position).ok().and_then(|at| places.get(at));
-    place.map_or(u64::MAX, |place| place.node.0)
+    place.map_or(u64::MAX, |place| place.node.number())
 }
 
 /// The effort that is left to the walk.

@@ -461,13 +461,14 @@ fn write_reference(
     };
     let path = |node: NodeId| {
         let path = (context.paths)(node)?;
-        Ok(path.unwrap_or_else(|| address(node.0)))
+        Ok(path.unwrap_or_else(|| address(node.number())))
     };
     let text = match reference {
         Reference::Null => {
             out.extend_from_slice(b"null");
             return Ok(());
         }
+        Reference::Dangling(place) => address(place),
         Reference::Object(node) | Reference::Region(node) => path(node)?,
         Reference::Attribute { node, name } => {
             let mut text = path(node)?;

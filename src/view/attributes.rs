@@ -488,7 +488,7 @@ mod tests {
             storage: Err(Error::NotFound),
         };
         let node = Node {
-            id: NodeId(96),
+            id: NodeId::of(96),
             kind: NodeKind::Array(Arc::new(array)),
             link_count: 1,
             modified: None,

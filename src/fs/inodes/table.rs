@@ -200,7 +200,7 @@ mod tests {
             node_type: NodeType::Object,
             generation: 1,
             tree: 0,
-            node: NodeId(7),
+            node: NodeId::of(7),
             parent: 1,
             name: name.as_bytes().into(),
         }

@@ -84,7 +84,9 @@ impl Entry {
     fn link(&self, heap: &LocalHeap) -> Result<Link> {
         let name = heap.text(self.name_offset)?;
         let target = match self.target {
-            Target::Object(address) => LinkTarget::Hard(address.into()),
+            Target::Object(address) => address
+                .try_into()
+                .map_or_else(LinkTarget::Damaged, LinkTarget::Hard),
             Target::SoftLink { value_offset } => heap
                 .text(value_offset)
                 .map_or_else(LinkTarget::Damaged, LinkTarget::Soft),

@@ -17,7 +17,7 @@ impl Container for Heap {
         self
     }
     fn root(&self) -> NodeId {
-        NodeId(0)
+        NodeId::of(0)
     }
     fn node(&self, _: NodeId) -> Result<Arc<Node>> {
         Err(Error::NotFound)
@@ -48,9 +48,10 @@ impl Container for Heap {
         Ok(text.map_or(0, |text| text.len() as u64))
     }
     fn reference(&self, kind: ReferenceKind, element: &[u8]) -> Result<Reference> {
-        let node = NodeId(element[0].into());
+        let node = NodeId::of(element[0].into());
         Ok(match (kind, element[0]) {
             (_, 0) => Reference::Null,
+            (ReferenceKind::Object, 0xFF) => Reference::Dangling(u64::MAX - 1),
             (ReferenceKind::Standard, 1) => Reference::Attribute {
                 node,
                 name: b"units".to_vec(),
@@ -100,7 +101,7 @@ fn vlen_string() -> Datatype {
 /// Text and JSON of one element; node 1 has the path `/a b`.
 fn both(datatype: &Datatype, element: &[u8]) -> (String, String) {
     let heap = Heap(vec![b"zero\0x".to_vec(), vec![1, 0, 2, 0], vec![]]);
-    let paths = |node| Ok((node == NodeId(1)).then(|| b"/a b".to_vec()));
+    let paths = |node| Ok((node == NodeId::of(1)).then(|| b"/a b".to_vec()));
     let context = Context::new(&heap, &paths, 1000);
     let writer = ValueWriter::new(datatype).unwrap();
     let (mut text, mut json) = (Vec::new(), Vec::new());
@@ -175,6 +176,7 @@ fn references_as_paths() {
     let object = type_of(1, Class::Reference(ReferenceKind::Object));
     assert_eq!(both(&object, &[1]), pair("/a b", "\"/a b\""));
     assert_eq!(both(&object, &[0x1F]).0, "@0x1f");
+    assert_eq!(both(&object, &[0xFF]).0, "@0xfffffffffffffffe");
     assert_eq!(both(&object, &[0]), pair("null", "null"));
     let standard = type_of(1, Class::Reference(ReferenceKind::Standard));
     assert_eq!(both(&standard, &[1]).0, "/a b/@units");

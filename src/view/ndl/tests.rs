@@ -20,11 +20,11 @@ use crate::view::streamed::Streamed;
 /// Nodes by number. A variable-length element is one byte, a reference to the node of that number.
 struct Small;
 
-const ROOT: NodeId = NodeId(2);
-const TIME: NodeId = NodeId(3);
-const GROUP: NodeId = NodeId(4);
-const FLUX: NodeId = NodeId(5);
-const EMPTY: NodeId = NodeId(6);
+const ROOT: NodeId = NodeId::of(2);
+const TIME: NodeId = NodeId::of(3);
+const GROUP: NodeId = NodeId::of(4);
+const FLUX: NodeId = NodeId::of(5);
+const EMPTY: NodeId = NodeId::of(6);
 
 fn links(group: NodeId) -> Vec<(&'static str, LinkTarget)> {
     match group {
@@ -190,7 +190,7 @@ impl Container for Small {
         Ok(u64::from(element[0] != 0))
     }
     fn reference(&self, _: ReferenceKind, element: &[u8]) -> Result<Reference> {
-        Ok(Reference::Object(NodeId(element[0].into())))
+        Ok(Reference::Object(NodeId::of(element[0].into())))
     }
 }
 

@@ -224,12 +224,18 @@ impl Text<'_> {
     fn region(&mut self, element: &[u8]) -> Result<()> {
         let container = &self.source.container;
         let found = container.reference(ReferenceKind::Region, element)?;
-        let Reference::Region(node) = found else {
-            self.out.push_str("null");
-            return Ok(());
+        let node = match found {
+            Reference::Region(node) => node,
+            Reference::Dangling(at) => {
+                return Err(Error::corrupt("region reference: leads nowhere", at));
+            }
+            _ => {
+                self.out.push_str("null");
+                return Ok(());
+            }
         };
         let path = (self.source.paths)(node)?;
-        let path = path.unwrap_or_else(|| format!("@{:#x}", node.0).into_bytes());
+        let path = path.unwrap_or_else(|| format!("@{:#x}", node.number()).into_bytes());
         self.out.push_str("{target: ");
         self.out.push_str(&yaml::text(&path));
         let target = container.node(node)?;
