@@ -6,12 +6,13 @@
 //! decoded a second time although a larger cache would have kept it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use lru::LruCache;
 
 use crate::limits;
 use crate::memory::buffer::Buffer;
+use crate::memory::lock::lock;
 
 /// Which chunk: the array's number, and the chunk's in the array's grid.
 pub(super) type Key = (u64, u64);
@@ -109,14 +110,14 @@ impl Cache {
 
     /// Asks for room for `bytes` bytes until they are released.
     pub(super) fn claim(&self, bytes: u64) {
-        let mut entries = self.entries();
+        let mut entries = lock(&self.entries);
         entries.claimed = entries.claimed.saturating_add(bytes);
         drop(self.fit(&mut entries));
     }
 
     /// Takes a claim back.
     pub(super) fn release(&self, bytes: u64) {
-        let mut entries = self.entries();
+        let mut entries = lock(&self.entries);
         entries.claimed = entries.claimed.saturating_sub(bytes);
         let evicted = self.fit(&mut entries);
         // Freed after the lock: returning megabytes to the system takes its time.
@@ -135,7 +136,7 @@ impl Cache {
 
     /// The chunk, for a reader: it counts as used, and as a hit or a miss.
     pub(super) fn get(&self, key: Key) -> Option<Decoded> {
-        let found = self.entries().chunks.get(&key).cloned();
+        let found = lock(&self.entries).chunks.get(&key).cloned();
         let count = if found.is_some() {
             &self.hits
         } else {
@@ -148,7 +149,7 @@ impl Cache {
     /// The chunk, for a reader that will ask again if it is not there: as `get`, but without
     /// counting a miss.
     pub(super) fn hit(&self, key: Key) -> Option<Decoded> {
-        let found = self.entries().chunks.get(&key).cloned();
+        let found = lock(&self.entries).chunks.get(&key).cloned();
         self.hits
             .fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
         found
@@ -156,12 +157,12 @@ impl Cache {
 
     /// The chunk, without any trace of the question.
     pub(super) fn peek(&self, key: Key) -> Option<Decoded> {
-        self.entries().chunks.peek(&key).cloned()
+        lock(&self.entries).chunks.peek(&key).cloned()
     }
 
     /// Whether the chunk is there; it counts as used, but not as a hit or a miss.
     pub(super) fn promote(&self, key: Key) -> bool {
-        self.entries().chunks.promote(&key)
+        lock(&self.entries).chunks.promote(&key)
     }
 
     /// Keeps the chunk, unless it is larger than the whole cache: false then.
@@ -170,7 +171,7 @@ impl Cache {
         if weight > self.size.most {
             return false;
         }
-        let mut entries = self.entries();
+        let mut entries = lock(&self.entries);
         if entries.departed.take(key) || weight > self.capacity() {
             entries.missed = entries.missed.saturating_add(weight).min(self.size.most);
         }
@@ -185,17 +186,13 @@ impl Cache {
     }
 
     pub(super) fn counts(&self) -> Counts {
-        let entries = self.entries();
+        let entries = lock(&self.entries);
         Counts {
             bytes: entries.bytes,
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
             evictions: entries.evictions,
         }
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,11 +11,12 @@
 //! the room, or some time after the last read.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::array::cache::{Decoded, Key};
 use crate::limits;
+use crate::memory::lock::{lock, wait};
 
 /// Grants the bytes of decodes.
 pub(super) struct DecodeMemory {
@@ -87,14 +88,14 @@ impl DecodeMemory {
     /// Waits for `bytes` bytes; for more than there are, until no other large decode is under way.
     pub(super) fn acquire(&self, bytes: u64) -> Permit<'_> {
         let class = class(bytes);
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let ticket = state.next_ticket;
         state.next_ticket += 1;
         state.lanes[class].waiting.push_back((ticket, bytes));
         while state.lanes[class].waiting.front() != Some(&(ticket, bytes))
             || !state.has_room(bytes, self.threads)
         {
-            state = self.wait(state);
+            state = wait(&self.changed, state);
         }
         state.lanes[class].waiting.pop_front();
         state.lanes[class].taken.push(bytes);
@@ -110,7 +111,11 @@ impl DecodeMemory {
 
     /// Decodes that are under way.
     pub(super) fn under_way(&self) -> usize {
-        self.state().lanes.iter().map(|lane| lane.taken.len()).sum()
+        lock(&self.state)
+            .lanes
+            .iter()
+            .map(|lane| lane.taken.len())
+            .sum()
     }
 
     /// Whether one decode of `bytes` bytes leaves room for another of its kind.
@@ -120,7 +125,7 @@ impl DecodeMemory {
 
     /// The chunk, if it is kept here; it counts as used.
     pub(super) fn find(&self, key: Key) -> Option<Decoded> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let place = state.kept.iter().position(|kept| kept.key == key)?;
         let mut kept = state.kept.remove(place)?;
         kept.used = Instant::now();
@@ -134,7 +139,7 @@ impl DecodeMemory {
     pub(super) fn forget_idle(&self) -> Option<Duration> {
         let now = Instant::now();
         let idle = |kept: &KeptChunk| now.duration_since(kept.used);
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let mut gone = Vec::new();
         while state
             .kept
@@ -147,15 +152,6 @@ impl DecodeMemory {
         let next = state.kept.front().map(idle);
         drop(state);
         next.map(|idle| limits::KEPT_TIME.saturating_sub(idle))
-    }
-
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let waited = self.changed.wait(state);
-        waited.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -228,7 +224,7 @@ impl State {
 impl Permit<'_> {
     /// Keeps the decoded chunk in place of the bytes that its decode took, while there is room.
     pub(super) fn keep(self, key: Key, chunk: &Decoded) {
-        let mut state = self.memory.state();
+        let mut state = lock(&self.memory.state);
         state.give_back(self.bytes);
         state.kept.push_back(KeptChunk {
             key,
@@ -246,7 +242,7 @@ impl Permit<'_> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.memory.state().give_back(self.bytes);
+        lock(&self.memory.state).give_back(self.bytes);
         self.memory.changed.notify_all();
     }
 }
@@ -289,13 +285,13 @@ mod tests {
         let large = memory.acquire(10 * MANY);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| drop(memory.acquire(MANY)));
-            while memory.state().lanes[LARGE].waiting.is_empty() {
+            while lock(&memory.state).lanes[LARGE].waiting.is_empty() {
                 std::thread::yield_now();
             }
             let small: Vec<_> = (0..limits::SMALL_DECODES / limits::SMALL_DECODE)
                 .map(|_| memory.acquire(limits::SMALL_DECODE))
                 .collect();
-            let state = memory.state();
+            let state = lock(&memory.state);
             assert!(!state.has_room(limits::SMALL_DECODE, 1));
             assert_eq!(state.lanes[LARGE].waiting.len(), 1);
             drop(state);
@@ -310,13 +306,13 @@ mod tests {
         let memory = DecodeMemory::new(2);
         let large = memory.acquire(10 * MANY);
         let medium = [memory.acquire(LITTLE), memory.acquire(LITTLE)];
-        assert!(!memory.state().has_room(10 * MANY, 2));
+        assert!(!lock(&memory.state).has_room(10 * MANY, 2));
         drop(large);
-        assert!(!memory.state().has_room(LITTLE, 2));
+        assert!(!lock(&memory.state).has_room(LITTLE, 2));
         drop(medium);
         let _large = memory.acquire(limits::MEDIUM_DECODE + 1);
-        assert!(memory.state().has_room(LITTLE, 2));
-        assert!(!memory.state().has_room(limits::MEDIUM_DECODE + 1, 2));
+        assert!(lock(&memory.state).has_room(LITTLE, 2));
+        assert!(!lock(&memory.state).has_room(limits::MEDIUM_DECODE + 1, 2));
     }
 
     #[test]
@@ -325,7 +321,7 @@ mod tests {
         let first = memory.acquire(MANY);
         std::thread::scope(|scope| {
             let second = scope.spawn(|| drop(memory.acquire(limits::MEDIUM_DECODE + 1)));
-            while memory.state().lanes[LARGE].waiting.is_empty() {
+            while lock(&memory.state).lanes[LARGE].waiting.is_empty() {
                 std::thread::yield_now();
             }
             let medium = memory.acquire(limits::MEDIUM_DECODE);
@@ -364,7 +360,7 @@ mod tests {
         };
         assert!((3..=4).contains(&kept(&memory)));
         assert!(memory.forget_idle().is_some());
-        for kept in &mut memory.state().kept {
+        for kept in &mut lock(&memory.state).kept {
             kept.used = Instant::now().checked_sub(limits::KEPT_TIME).unwrap();
         }
         assert_eq!(memory.forget_idle(), None);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
 use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
@@ -60,7 +60,7 @@ pub(super) struct Decoder {
     flights: Flights<ChunkContent>,
     memory: DecodeMemory,
     pub(super) pool: BufferPool,
-    /// Those that no decode uses, at most one for each thread.
+    /// The contexts that no decode uses, at most one for each thread.
     contexts: Mutex<Vec<filter::Context>>,
     decoded: AtomicU64,
 }
@@ -148,13 +148,13 @@ impl Engine {
 
     /// The number of the array, which no other has or ever had.
     pub(super) fn number(&self, array: &Arc<Array>) -> u64 {
-        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = lock(&self.numbers);
         numbers.number(array)
     }
 
     /// The turns in which the pieces of the block with this number are decoded.
     pub(super) fn turns(&self, number: u64) -> Arc<Turns> {
-        let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.turns);
         if let Some(turns) = all.get(&number).and_then(Weak::upgrade) {
             return turns;
         }

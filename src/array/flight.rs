@@ -1,11 +1,12 @@
 //! One decode of a chunk, however many readers wait for it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 use crate::array::cache::Key;
 use crate::array::cancel::CancelToken;
 use crate::error::{Cause, Error, Result};
+use crate::memory::lock::{lock, wait};
 
 /// The decodes under way.
 pub(super) struct Flights<T> {
@@ -52,9 +53,9 @@ impl<T: Clone> Flights<T> {
         token: &CancelToken,
         ready: impl FnOnce() -> Option<T>,
     ) -> Entry<'_, T> {
-        let mut table = self.table();
+        let mut table = lock(&self.table);
         if let Some(flight) = table.get(&key) {
-            flight.tokens().push(token.clone());
+            lock(&flight.tokens).push(token.clone());
             return Entry::Wait(Arc::clone(flight));
         }
         if let Some(outcome) = ready() {
@@ -75,42 +76,27 @@ impl<T: Clone> Flights<T> {
 
     /// Whether `key` is under way.
     pub(super) fn contains(&self, key: Key) -> bool {
-        self.table().contains_key(&key)
-    }
-
-    fn table(&self) -> MutexGuard<'_, HashMap<Key, Arc<Flight<T>>>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table).contains_key(&key)
     }
 }
 
 impl<T: Clone> Flight<T> {
     /// The outcome, as soon as there is one.
     pub(super) fn wait(&self) -> Result<T> {
-        let mut outcome = self.outcome();
+        let mut outcome = lock(&self.outcome);
         loop {
             if let Some(outcome) = &*outcome {
                 return outcome.clone();
             }
-            outcome = self
-                .landed
-                .wait(outcome)
-                .unwrap_or_else(PoisonError::into_inner);
+            outcome = wait(&self.landed, outcome);
         }
     }
 
     /// Whether a reader still waits for it. Cancelled tokens are dropped.
     fn is_wanted(&self) -> bool {
-        let mut tokens = self.tokens();
+        let mut tokens = lock(&self.tokens);
         tokens.retain(|token| !token.is_cancelled());
         !tokens.is_empty()
-    }
-
-    fn tokens(&self) -> MutexGuard<'_, Vec<CancelToken>> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn outcome(&self) -> MutexGuard<'_, Option<Result<T>>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,14 +108,14 @@ impl<T: Clone> Lead<'_, T> {
 
     /// Hands `outcome` to all readers that wait.
     pub(super) fn finish(self, outcome: Result<T>) {
-        *self.flight.outcome() = Some(outcome);
+        *lock(&self.flight.outcome) = Some(outcome);
     }
 }
 
 impl<T: Clone> Drop for Lead<'_, T> {
     fn drop(&mut self) {
-        self.flights.table().remove(&self.key);
-        self.flight.outcome().get_or_insert_with(|| {
+        lock(&self.flights.table).remove(&self.key);
+        lock(&self.flight.outcome).get_or_insert_with(|| {
             Err(Error::caused(
                 Cause::Failed,
                 "decoding of a chunk broke off",

@@ -1,10 +1,11 @@
 //! The memory that what is open takes together, for as long as it is open.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
+use crate::memory::lock::lock;
 
 /// Bytes that are taken.
 #[derive(Debug, Default)]
@@ -50,7 +51,7 @@ impl HeldMemory {
     /// # Errors
     /// `Io` (`OutOfMemory`) where others have too many already; it is as many as before then.
     pub(crate) fn resize(&self, bytes: u64) -> Result<()> {
-        let mut held = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.bytes);
         match bytes.checked_sub(*held) {
             Some(0) => return Ok(()),
             Some(more) => self.holdings.take(more)?,
@@ -63,9 +64,7 @@ impl HeldMemory {
 
 impl Drop for HeldMemory {
     fn drop(&mut self) {
-        let held = self.bytes.get_mut();
-        let held = *held.unwrap_or_else(PoisonError::into_inner);
-        self.holdings.release(held);
+        self.holdings.release(*lock(&self.bytes));
     }
 }
 

@@ -1,11 +1,12 @@
 //! Decoding ahead of sequential reads through one open file.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::array::cancel::Canceller;
 use crate::array::chunks::Chunks;
 use crate::array::engine::Decoder;
 use crate::array::span::Span;
+use crate::memory::lock::lock;
 
 /// The reads of one array through one open file.
 ///
@@ -67,10 +68,10 @@ impl Stream {
     /// sequential, the chunks behind this one are queued; a seek drops what is queued.
     pub(super) fn advise(&self, decoder: &Arc<Decoder>, chunks: &Arc<Chunks>, span: &Span<'_>) {
         let (offset, end) = (span.start(), span.end());
-        let mut progress = self.progress();
+        let mut progress = lock(&self.progress);
         if !progress.goes_on(offset, end) {
             if chunks.is_sequential() && offset < progress.end {
-                // What is decoded on the way back here will be wanted again.
+                // The chunks that are decoded on the way back here will be wanted again.
                 let claim = || Room::claim(decoder, decoder.needed_backwards(chunks));
                 self.room_back.get_or_init(claim);
             }
@@ -91,7 +92,7 @@ impl Stream {
         let from = progress.untouched.max(progress.unqueued);
         let to = (progress.untouched + depth).min(chunks.grid.chunks());
         if from < to {
-            // What is still to be read must not go before what was read meanwhile.
+            // Chunks that are still to be read must not go before those read meanwhile.
             for number in progress.untouched..from {
                 decoder.cache.promote(chunks.key(number));
             }
@@ -101,10 +102,6 @@ impl Stream {
                 .push_expected(chunks, &numbers, &self.canceller);
             progress.unqueued = from + taken as u64;
         }
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

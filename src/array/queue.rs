@@ -8,6 +8,7 @@ use crate::array::cache::Key;
 use crate::array::cancel::{CancelToken, Canceller};
 use crate::array::chunks::Chunks;
 use crate::limits;
+use crate::memory::lock::{lock, wait};
 
 /// Chunks that wait for a decode thread.
 pub(super) struct Queue {
@@ -55,7 +56,7 @@ impl Queue {
 
     /// Queues chunks of which a reader waits for the first: before all that is only expected.
     pub(super) fn push_urgent(&self, chunks: &Arc<Chunks>, numbers: &[u64], canceller: &Canceller) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         for &number in numbers.iter().rev() {
             state.jobs.push_front(job(chunks, number, canceller));
         }
@@ -71,7 +72,7 @@ impl Queue {
         numbers: &[u64],
         canceller: &Canceller,
     ) -> usize {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.jobs.retain(|job| !job.token.is_cancelled());
         let room = limits::PREFETCH_CHUNKS.saturating_sub(state.jobs.len());
         let taken = room.min(numbers.len());
@@ -89,12 +90,12 @@ impl Queue {
 
     /// Removes a chunk that a reader decodes itself.
     pub(super) fn take_over(&self, key: Key) {
-        self.state().jobs.retain(|job| job.key() != key);
+        lock(&self.state).jobs.retain(|job| job.key() != key);
     }
 
     /// Ends the threads once they are done with what they are doing.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.closed = true;
         state.jobs.clear();
         drop(state);
@@ -103,13 +104,13 @@ impl Queue {
 
     /// Has a thread look whether there is something else to do than decoding.
     pub(super) fn wake(&self) {
-        self.state().is_woken = true;
+        lock(&self.state).is_woken = true;
         self.ready.notify_one();
     }
 
     /// The next chunk that is still wanted, as soon as there is one within `limit`.
     pub(super) fn next(&self, limit: Option<Duration>) -> Next {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let mut has_waited = false;
         loop {
             if state.closed {
@@ -136,15 +137,10 @@ impl Queue {
         limit: Option<Duration>,
     ) -> MutexGuard<'a, State> {
         let Some(limit) = limit else {
-            let waited = self.ready.wait(state);
-            return waited.unwrap_or_else(PoisonError::into_inner);
+            return wait(&self.ready, state);
         };
         let waited = self.ready.wait_timeout(state, limit);
         waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

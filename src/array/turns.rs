@@ -1,6 +1,8 @@
 //! Turns: threads are let in one after another, in the order in which they came.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
+
+use crate::memory::lock::{lock, wait};
 
 /// Lets in one thread at a time.
 #[derive(Debug, Default)]
@@ -23,24 +25,19 @@ pub(super) struct Turn<'a>(&'a Turns);
 impl Turns {
     /// Waits for the caller's turn.
     pub(super) fn wait(&self) -> Turn<'_> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let number = state.next;
         state.next += 1;
         while state.turn != number {
-            let waited = self.changed.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.changed, state);
         }
         Turn(self)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.state().turn += 1;
+        lock(&self.0.state).turn += 1;
         self.0.changed.notify_all();
     }
 }
@@ -60,7 +57,7 @@ mod tests {
                     let _turn = turns.wait();
                     order.lock().unwrap().push(number);
                 });
-                while turns.state().next != number + 2 {
+                while lock(&turns.state).next != number + 2 {
                     std::thread::yield_now();
                 }
             }

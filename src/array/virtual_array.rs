@@ -84,7 +84,7 @@ impl VirtualArray {
                 most,
             ));
         }
-        // Those that this one is read for are in memory as well.
+        // The arrays that this one is read for are in memory as well.
         let most = limits::VIRTUAL_BYTES >> depth;
         if depth > 0 && array.weight() > most {
             return Err(Error::limit("bytes of a source that is virtual", most));

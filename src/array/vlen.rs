@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::array::allocation::Allocation;
 use crate::array::bytes::Bytes;
@@ -15,6 +15,7 @@ use crate::array::reader::Reader;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
 use crate::model::datatype::{Class, StringPadding};
 use crate::model::{Array, Container, Datatype};
 
@@ -255,7 +256,7 @@ impl VariableLength {
 
     /// Where each block begins. A call that comes while they are being found waits for them.
     fn starts(&self) -> Result<Arc<Vec<u64>>> {
-        let mut known = self.starts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.starts);
         if let Some(starts) = &*known {
             return Ok(Arc::clone(starts));
         }
@@ -376,7 +377,7 @@ struct Part<'a> {
     element: &'a [u8],
     /// Bytes that the element stands for.
     bytes: u64,
-    /// Those that are wanted.
+    /// The part of them that is wanted.
     range: Range<u64>,
     /// Where they begin in the reply.
     place: usize,

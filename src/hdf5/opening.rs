@@ -1,13 +1,13 @@
-//! What it may take to describe a virtual dataset, or to open one of its sources. The extent of one
+//! The cost of describing a virtual dataset, or of opening one of its sources. The extent of one
 //! may depend on those of others, in a circle if the file is made so, and any number of times. What
 //! takes much memory is described by one thread of a mount at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::memory::lock::lock;
+use crate::memory::lock::{lock, wait};
 use crate::wire::to_u64;
 
 /// Lets one thread of a mount at a time take much memory. The thread that has the turn waits for
@@ -22,7 +22,7 @@ pub(crate) struct Turns {
 #[derive(Debug)]
 struct Turn(Arc<Turns>);
 
-/// What is left to a description or a source. One that is opened for another has what is left of
+/// The budget of a description or a source. One that is opened for another has the rest of
 /// that one's bytes and levels; their work is counted together.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
@@ -32,7 +32,7 @@ pub(crate) struct Opening {
     under_way: Option<Arc<UnderWay>>,
 }
 
-/// What the outermost description or source and all within it have in common.
+/// The common state of the outermost description or source and of all within it.
 #[derive(Debug)]
 struct UnderWay {
     /// Bytes of large objects that may still be parsed.
@@ -144,8 +144,7 @@ impl Turn {
     fn wait(turns: &Arc<Turns>) -> Self {
         let mut is_taken = lock(&turns.is_taken);
         while *is_taken {
-            let waited = turns.ended.wait(is_taken);
-            is_taken = waited.unwrap_or_else(PoisonError::into_inner);
+            is_taken = wait(&turns.ended, is_taken);
         }
         *is_taken = true;
         Turn(Arc::clone(turns))

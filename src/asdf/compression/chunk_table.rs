@@ -1,6 +1,6 @@
 //! Blocks that are chunks one after another, each compressed for itself, each with its length.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::window::Window;
@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::filter::{self, Context, Length};
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
+use crate::memory::lock::lock;
 use crate::memory::marks::Marks;
 use crate::memory::shared_lru::{FileLru, SharedLru};
 use crate::model::storage::{Help, Pieces};
@@ -147,7 +148,7 @@ impl ChunkTable {
     /// `Corrupt` where the chunks do not fill the block or do not give as many bytes as the block
     /// header says, `Limit` for too many.
     fn marks(&self) -> Result<Arc<[Mark]>> {
-        let _alone = self.walking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = lock(&self.walking);
         if let Some(marks) = self.tables.0.get(self.encoded.block) {
             return Ok(marks);
         }

@@ -1,11 +1,12 @@
 //! The states from which the blocks of a file that were used last are decoded on.
 
 use std::any::Any;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use lru::LruCache;
 
 use crate::limits;
+use crate::memory::lock::lock;
 
 type State = Box<dyn Any + Send>;
 
@@ -32,7 +33,7 @@ impl Resumes {
     where
         S: Any + Send + Default,
     {
-        let state = self.states().pop(&offset);
+        let state = lock(&self.0).pop(&offset);
         let state = state.and_then(|state| state.downcast().ok());
         let mut state: Box<S> = state.unwrap_or_default();
         let result = decode(&mut state);
@@ -43,14 +44,10 @@ impl Resumes {
 
     /// Keeps a state; gives the states that have no room beside it.
     fn put(&self, offset: u64, state: State) -> [Option<State>; 2] {
-        let mut states = self.states();
+        let mut states = lock(&self.0);
         let before = states.put(offset, state);
         let is_full = states.len() > limits::RESUMABLE_BLOCKS;
         let oldest = if is_full { states.pop_lru() } else { None };
         [before, oldest.map(|(_, state)| state)]
-    }
-
-    fn states(&self) -> MutexGuard<'_, LruCache<u64, State>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
