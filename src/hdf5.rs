@@ -56,9 +56,11 @@ use crate::error::{Error, Result};
 use crate::hdf5::attributes::Attributes;
 use crate::hdf5::caches::Caches;
 use crate::hdf5::context::Context;
+use crate::hdf5::driver_info::Assembled;
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::message::kind;
 use crate::hdf5::metadata::Metadata;
+use crate::hdf5::number_form::NumberForm;
 use crate::hdf5::object::Object;
 use crate::hdf5::object_header::ObjectHeader;
 use crate::hdf5::opening::Opening;
@@ -129,17 +131,24 @@ impl File {
             Writer::Appending => Arc::clone(&source).growing(),
             _ => None,
         };
-        let source = match appended {
-            Some(source) => source,
+        let Assembled {
+            source,
+            far_headers,
+        } = match appended {
+            Some(source) => source.into(),
             None => assemble(source, &superblock, &neighbours, caches, effort)?,
         };
-        let metadata = Arc::new(Metadata::new(source, superblock.form, caches.blocks()));
+        let form = NumberForm {
+            far_headers,
+            ..superblock.form
+        };
+        let metadata = Arc::new(Metadata::new(source, form, caches.blocks()));
         let shared = read_shared_messages(&metadata.within(effort), &superblock)?;
         let opener = FileOpener {
             caches: caches.clone(),
             force,
         };
-        let root = superblock.root.try_into()?;
+        let root = form.placed(superblock.root).try_into()?;
         let file = Arc::new_cyclic(|own: &Weak<File>| File {
             context: Context {
                 heap: GlobalHeap::new(Arc::clone(&metadata), caches.heaps()),
@@ -347,22 +356,29 @@ fn assemble(
     neighbours: &Neighbours,
     caches: &Caches,
     effort: &Effort,
-) -> Result<SharedSource> {
+) -> Result<Assembled> {
     let metadata = Metadata::new(Arc::clone(&first), superblock.form, caches.blocks());
     let metadata = metadata.within(effort);
     if let Some(at) = superblock.driver_information {
         return driver_info::open_block(&metadata, at, neighbours);
     }
     let Some(at) = superblock.extension else {
-        return unmarked(first, superblock, neighbours);
+        return unmarked(first, superblock, neighbours).map(Assembled::from);
     };
+    if at.offset() >= first.length() {
+        let what = "superblock: its extension is past the end of the file, \
+                    or in another file of the multi driver";
+        return Err(Error::corrupt(what, at));
+    }
     let header = ObjectHeader::read(&metadata, at)?;
     if let Some(message) = header.find(kind::DRIVER_INFO) {
         return driver_info::open_message(&metadata, &message, neighbours);
     }
     match header.find(kind::CACHE_IMAGE) {
-        Some(message) => cache_image::overlay(&metadata, &message, &caches.image_structures),
-        None => Ok(first),
+        Some(message) => {
+            cache_image::overlay(&metadata, &message, &caches.image_structures).map(Assembled::from)
+        }
+        None => Ok(first.into()),
     }
 }
 

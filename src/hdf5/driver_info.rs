@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::Address;
+use crate::hdf5::number_form::{Address, HEADERS};
 use crate::hdf5::object_header::RawMessage;
 use crate::hdf5::superblock::find_signature;
 use crate::limits;
@@ -18,13 +18,29 @@ use crate::wire::Cursor;
 /// heap, object header.
 const USAGES: usize = 6;
 
+/// A file that was put together.
+pub(crate) struct Assembled {
+    pub(crate) source: SharedSource,
+    /// See [`NumberForm::far_headers`].
+    pub(crate) far_headers: Option<u64>,
+}
+
+impl From<SharedSource> for Assembled {
+    fn from(source: SharedSource) -> Self {
+        Assembled {
+            source,
+            far_headers: None,
+        }
+    }
+}
+
 /// Reads the version 0 driver information block at absolute offset `at` and opens the files it
 /// speaks of.
 pub(crate) fn open_block(
     metadata: &Metadata,
     at: Address,
     neighbours: &Neighbours,
-) -> Result<SharedSource> {
+) -> Result<Assembled> {
     const WHAT: &str = "driver information block";
     let prefix = metadata.plain_block(at, 16, WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
@@ -42,7 +58,7 @@ pub(crate) fn open_message(
     metadata: &Metadata,
     message: &RawMessage<'_>,
     neighbours: &Neighbours,
-) -> Result<SharedSource> {
+) -> Result<Assembled> {
     let mut cursor = Cursor::new(message.data, message.at, "driver info message");
     cursor.skip(1)?; // version
     let driver = cursor.array()?;
@@ -55,9 +71,9 @@ fn open_members(
     driver: &[u8; 8],
     information: &mut Cursor<'_>,
     neighbours: &Neighbours,
-) -> Result<SharedSource> {
+) -> Result<Assembled> {
     match driver {
-        b"NCSAfami" => open_family(first, information, neighbours),
+        b"NCSAfami" => open_family(first, information, neighbours).map(Assembled::from),
         b"NCSAmult" => open_multi(information, neighbours),
         driver => Err(information.unsupported(&format!("driver {}", driver.escape_ascii()))),
     }
@@ -180,10 +196,12 @@ fn family_name(name: &[u8]) -> Option<FamilyName<'_>> {
 }
 
 /// Multi and split: a file for each usage or group of usages, at an address of its own.
-fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<SharedSource> {
+fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<Assembled> {
     let map: [u8; USAGES] = information.array()?;
     information.skip(2)?;
-    let starts = distinct_members(map)
+    let numbers = distinct_members(map);
+    let starts = numbers
+        .iter()
         .map(|_| {
             let start = information.u64()?;
             information.skip(8)?; // the member's end, relative to itself
@@ -215,24 +233,53 @@ fn open_multi(information: &mut Cursor<'_>, neighbours: &Neighbours) -> Result<S
             }
         }
         if members.len() == starts.len() {
-            return Ok(Arc::new(Concatenation::new(members)?));
+            let headers = numbers
+                .iter()
+                .position(|&number| number == header_member(map));
+            let far_headers = headers.and_then(|headers| bring_near(&mut members, headers));
+            let source: SharedSource = Arc::new(Concatenation::new(members)?);
+            return Ok(Assembled {
+                source,
+                far_headers,
+            });
         }
     }
     Err(information.corrupt(&problem))
 }
 
-/// The members in the order of their first use; a usage whose map value is 0 has a member of its
-/// own.
-fn distinct_members(map: [u8; USAGES]) -> impl Iterator<Item = u8> {
-    let own = (1..)
-        .zip(map)
-        .map(|(usage, member)| if member == 0 { usage } else { member });
-    let mut seen = Vec::new();
-    own.filter(move |member| {
-        let is_new = !seen.contains(member);
-        seen.push(*member);
-        is_new
-    })
+/// Lets the member of object headers begin at [`HEADERS`] where it begins behind that and no other
+/// member is there; gives where it began.
+fn bring_near(members: &mut [Member], headers: usize) -> Option<u64> {
+    let is_elsewhere = |(start, source): &Member| {
+        *start >= HEADERS.end || start.saturating_add(source.length()) <= HEADERS.start
+    };
+    if !members.iter().all(is_elsewhere) {
+        return None;
+    }
+    let (start, _) = members.get_mut(headers)?;
+    (*start >= HEADERS.end).then(|| std::mem::replace(start, HEADERS.start))
+}
+
+/// The members by usage; a usage whose map value is 0 has a member of its own.
+fn members_by_usage(map: [u8; USAGES]) -> impl Iterator<Item = u8> {
+    let own = |(usage, member)| if member == 0 { usage } else { member };
+    (1..).zip(map).map(own)
+}
+
+/// The members in the order of their first use.
+fn distinct_members(map: [u8; USAGES]) -> Vec<u8> {
+    let mut distinct = Vec::new();
+    for member in members_by_usage(map) {
+        if !distinct.contains(&member) {
+            distinct.push(member);
+        }
+    }
+    distinct
+}
+
+/// The member of object headers, the last usage.
+fn header_member(map: [u8; USAGES]) -> u8 {
+    members_by_usage(map).last().unwrap_or(0)
 }
 
 /// The text that stands for `%s`, given that the opened file is one of the members.
@@ -279,13 +326,9 @@ mod tests {
 
     #[test]
     fn members_come_in_the_order_of_first_use() {
-        assert_eq!(
-            distinct_members([1, 1, 3, 1, 1, 1]).collect::<Vec<_>>(),
-            [1, 3]
-        );
-        assert_eq!(
-            distinct_members([0; 6]).collect::<Vec<_>>(),
-            [1, 2, 3, 4, 5, 6]
-        );
+        assert_eq!(distinct_members([1, 1, 3, 1, 1, 1]), [1, 3]);
+        assert_eq!(distinct_members([0; 6]), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(header_member([0; 6]), 6);
+        assert_eq!(header_member([1, 1, 3, 1, 1, 1]), 1);
     }
 }

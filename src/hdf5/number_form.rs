@@ -1,6 +1,8 @@
 //! The form of a file's addresses and lengths: their widths, and where address 0 is
 //! (HDF5 3.0, II.A "Disk Format: Level 0A").
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::model::NodeId;
 use crate::wire::Cursor;
@@ -74,7 +76,14 @@ pub(crate) struct NumberForm {
     pub(crate) size_of_offsets: Width,
     /// Bytes of a length.
     pub(crate) size_of_lengths: Width,
+    /// The first address of the object headers in a multi file that has them beyond the numbers of
+    /// nodes. They stand at [`HEADERS`] here.
+    pub(crate) far_headers: Option<u64>,
 }
+
+/// Where object headers stand that a file has too far on. Each of the views' trees can number the
+/// nodes below 2^45.
+pub(crate) const HEADERS: Range<u64> = 1 << 44..1 << 45;
 
 impl NumberForm {
     /// Reads the two widths of a file whose address 0 is at the absolute offset `base`.
@@ -90,6 +99,7 @@ impl NumberForm {
             base,
             size_of_offsets: width(offsets)?,
             size_of_lengths: width(lengths)?,
+            far_headers: None,
         })
     }
 
@@ -103,8 +113,17 @@ impl NumberForm {
             return Ok(None);
         };
         Address::new(self.base, relative)
-            .map(Some)
+            .map(|address| Some(self.placed(address)))
             .ok_or_else(|| cursor.corrupt("an address is past all files"))
+    }
+
+    /// Where the structure at `address` stands here.
+    pub(crate) fn placed(&self, address: Address) -> Address {
+        let first = self.far_headers;
+        let within = first.and_then(|first| address.0.checked_sub(first));
+        let place = within.and_then(|within| HEADERS.start.checked_add(within));
+        let place = place.filter(|place| HEADERS.contains(place));
+        place.map_or(address, Address)
     }
 
     /// Bytes of a structure of so many addresses, so many lengths and so many other bytes.
@@ -119,6 +138,7 @@ impl NumberForm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hdf5::testing;
 
     #[test]
     fn widths_are_those_of_the_specification() {
@@ -134,5 +154,19 @@ mod tests {
         assert_eq!(address(u64::MAX), Ok(None));
         address(u64::MAX - 511).unwrap_err();
         assert_eq!(form.structure_size(2, 3, 5), 16 + 12 + 5);
+    }
+
+    #[test]
+    fn far_object_headers_stand_below_the_end_of_node_numbers() {
+        let far = NumberForm {
+            far_headers: Some(5 << 61),
+            ..testing::form(8)
+        };
+        let placed = |address| far.placed(Address(address)).0;
+        assert_eq!(placed(5 << 61), 1 << 44);
+        assert_eq!(placed((5 << 61) + 96), (1 << 44) + 96);
+        for other in [0, 96, (5 << 61) - 1, (5 << 61) + (1 << 44), u64::MAX] {
+            assert_eq!(placed(other), other);
+        }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn form(bytes: u8) -> NumberForm {
         base: 0,
         size_of_offsets: width,
         size_of_lengths: width,
+        far_headers: None,
     }
 }
 

@@ -214,7 +214,7 @@ fn few_of_many_raw_files_stay_open() {
 }
 
 #[test]
-fn families_and_split_files_are_read_from_one_member() {
+fn families_split_and_multi_files_are_read_from_one_member() {
     let (_directory, top) = made();
     let drivers = top.join("drivers");
     for name in [
@@ -222,6 +222,7 @@ fn families_and_split_files_are_read_from_one_member() {
         "family-latest-00000",
         "split-earliest-m",
         "split-latest-m",
+        "multi-earliest-s",
     ] {
         let source = drivers.join(format!("{name}.h5"));
         let mount = Mount::new(&source);
@@ -235,6 +236,16 @@ fn families_and_split_files_are_read_from_one_member() {
         let line = refused.one_line().to_owned();
         assert!(line.contains("external=none"), "{line}");
     }
+}
+
+/// The superblock's extension, which would name the members, is itself in another member.
+#[test]
+fn a_multi_file_that_does_not_name_its_members_is_refused() {
+    let (_directory, top) = made();
+    let source = top.join("drivers/multi-latest-s.h5");
+    let (_, refused) = Mount::attempt(&source, &[]);
+    let line = refused.one_line();
+    assert!(line.contains("another file of the multi driver"), "{line}");
 }
 
 #[test]
