@@ -98,6 +98,40 @@ fn a_damaged_chunk_is_found_by_reading_the_data() {
     assert!(summary.starts_with("6 objects, "), "{summary}");
 }
 
+/// Filters of plugins that are not built here. The library writes such chunks as they are given.
+#[test]
+fn filters_that_cannot_be_undone_are_named() {
+    const FILTERS: [(u16, &str); 7] = [
+        (305, "LZO"),
+        (32002, "MAFISC"),
+        (32012, "JPEG-LS"),
+        (32017, "SZ"),
+        (32022, "BITGROOM"),
+        (32024, "SZ3"),
+        (32028, "SPERR"),
+    ];
+    let (_directory, source) = temporary("filters.h5");
+    let numbers = FILTERS.map(|(number, _)| number);
+    let code = format!(
+        r#"
+for number in {numbers:?}:
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((4,))
+    plist.set_filter(number, h5py.h5z.FLAG_OPTIONAL, ())
+    space = h5py.h5s.create_simple((4,))
+    dataset = h5py.h5d.create(f.id, b"%d" % number, h5py.h5t.STD_U8LE, space, plist)
+    dataset.write_direct_chunk((0,), b"encoded")"#
+    );
+    ask(&source, "w", &code);
+    let finished = check(&[], &source);
+    assert_eq!(finished.status.code(), Some(1), "{finished:?}");
+    let faults = finished.text();
+    for (number, name) in FILTERS {
+        let fault = format!("/{number}: filter {number} ({name}) is not supported");
+        assert!(faults.contains(&fault), "{fault} in {faults}");
+    }
+}
+
 #[test]
 fn a_damaged_chunk_index_is_found_without_reading_the_data() {
     let (_directory, source) = damaged(b"FADB", 0, 16);
