@@ -12,7 +12,7 @@ use crate::source::SharedSource;
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
 
-/// What the files of one mount keep of what they read.
+/// The caches that the files of one mount share.
 #[derive(Debug, Clone, Default)]
 pub struct Caches {
     hdf5: hdf5::caches::Caches,

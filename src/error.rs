@@ -7,7 +7,7 @@ use std::io;
 
 use crate::limits;
 
-/// What went wrong, in three deep buckets (io, corrupt, unsupported) and four shallow ones.
+/// An error, in three deep buckets (io, corrupt, unsupported) and four shallow ones.
 ///
 /// It is `Clone` because one failed decode is handed to every reader that waited for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Error {
     Io {
         /// Why it failed.
         cause: Cause,
-        /// What was attempted, for people.
+        /// The attempted operation, for people.
         what: Cow<'static, str>,
     },
     /// The file breaks its format.
@@ -35,7 +35,7 @@ pub enum Error {
     },
     /// The file asks for more than `limits.rs` grants.
     Limit {
-        /// What was asked for.
+        /// The object of the request.
         what: Cow<'static, str>,
         /// The most that is granted.
         max: u64,
@@ -131,7 +131,7 @@ impl Error {
     }
 }
 
-/// What was found; nothing where it is damaged.
+/// The result; nothing where it is damaged.
 ///
 /// # Errors
 /// As it cannot be read now.

@@ -259,8 +259,8 @@ mod tests {
         }
     }
 
-    /// What `h5py.Dataset.id.read_direct_chunk` gives for `np.arange(6, dtype='<u2')` with
-    /// `shuffle=True, compression='gzip', fletcher32=True`.
+    /// The chunk that `h5py.Dataset.id.read_direct_chunk` gives for `np.arange(6, dtype='<u2')`
+    /// with `shuffle=True, compression='gzip', fletcher32=True`.
     fn arange6() -> (Pipeline, Vec<u8>) {
         let pipeline = Pipeline(vec![
             filter(SHUFFLE, &[2]),

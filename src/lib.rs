@@ -1,5 +1,5 @@
-//! h5fs mounts one HDF5 or ASDF file as a read-only filesystem: groups are directories, datasets are
-//! raw files. This page is the map of the house.
+//! h5fs mounts one HDF5 or ASDF file as a read-only filesystem: groups are directories, datasets
+//! are raw files. This page is the map of the house.
 //!
 //! # Floors
 //!
@@ -8,14 +8,14 @@
 //!
 //! | floor | modules | content |
 //! |---|---|---|
-//! | 8 | [`cli`] | the command: arguments, supervisor, worker and its cage, commands without a mount |
+//! | 8 | [`cli`] | the command: arguments, supervisor, caged worker, commands without a mount |
 //! | 7 | [`fs`] | inodes, names, handles, stat; only the files of `fs/fuse` know fuser |
 //! | 6 | `view` | a file of the mount: a length and a `read_at` |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
-//! | 4 | `hdf5`, `asdf`, [`detect`] | the formats: they hand up descriptions, never import each other |
+//! | 4 | `hdf5`, `asdf`, [`detect`] | the formats: they describe objects; neither imports the other |
 //! | 3 | `filter` | codecs: bytes to bytes, output bounded |
 //! | 2 | [`model`] | the terms that both formats speak in |
-//! | 1 | [`source`], [`wire`], `memory` | bytes, cursor, checksums; buffers, caches within a weight |
+//! | 1 | [`source`], [`wire`], `memory` | bytes, cursor, checksums; buffers, weighted caches |
 //! | 0 | [`error`], [`limits`] | the error type; every bound |
 //!
 //! # Embedding

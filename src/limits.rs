@@ -104,8 +104,8 @@ pub const ATTRIBUTE_BYTES: u64 = 8 << 20;
 /// Bytes of one attribute's value as text in `.h5fs/attrs`.
 pub const ATTRIBUTE_TEXT: usize = 8 << 20;
 
-/// Bytes of such texts that an open file keeps: the largest one, so that a lookup, `stat` and an open
-/// have it rendered once.
+/// Bytes of such texts that an open file keeps: the largest one, so that a lookup, `stat` and an
+/// open have it rendered once.
 pub const ATTRIBUTE_TEXTS: u64 = (8 << 20) + (64 << 10);
 
 /// Bytes of an object on a fractal heap: an attribute's value with its name, datatype and

@@ -116,7 +116,7 @@ fn indexed(window: &mut Window<'_>, known: &[u64]) -> Result<Option<Vec<u64>>> {
     Ok(agrees.then_some(index))
 }
 
-/// What follows a block.
+/// The structure after a block.
 enum Next {
     Block(u64),
     None,
@@ -125,7 +125,7 @@ enum Next {
     Doubt(Error),
 }
 
-/// What follows this block.
+/// The structure after this block.
 ///
 /// # Errors
 /// Where the chain breaks: neither a block nor an index nor zeros follow.
@@ -165,7 +165,7 @@ fn following(source: &dyn Source, window: &mut Window<'_>, block: &Block) -> Res
     })
 }
 
-/// What follows a block that calls itself streamed, `next` being where it would end if it were not.
+/// The structure after a block that calls itself streamed, which would end at `next` if it did not.
 fn streamed(window: &mut Window<'_>, block: &Block, next: Option<u64>) -> Result<Next> {
     let next = next.filter(|&next| next > block.data);
     Ok(match next {

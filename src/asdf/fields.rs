@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What of `effort` may be looked at to describe one array.
+/// The part of `effort` that one description of an array may spend.
 pub(crate) fn description(effort: &Effort) -> Effort {
     effort.part(limits::DESCRIPTION)
 }
@@ -122,7 +122,7 @@ pub(crate) fn integer(document: Reading<'_>, node: Index) -> Result<Option<i128>
     }
 }
 
-/// What `node` describes is no ndarray, for the reason `what`.
+/// The error that `node` describes no ndarray, for the reason `what`.
 pub(crate) fn corrupt(document: Reading<'_>, node: Index, what: &str) -> Error {
     Error::corrupt(format!("ndarray: {what}"), document.file_offset(node))
 }

@@ -16,7 +16,7 @@ use crate::wire::to_u64;
 
 const MAGIC: &[u8] = b"#ASDF";
 
-/// What stands before the blocks.
+/// The part of a file before its blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     /// The file format version, as the header line has it.
@@ -70,7 +70,7 @@ pub(crate) fn read(source: &dyn Source) -> Result<Header> {
     Ok(header)
 }
 
-/// What `bytes` has before its first line break or block.
+/// The part of `bytes` before its first line break or block.
 fn first_line(bytes: &[u8]) -> &[u8] {
     let line = bytes.split(|&byte| byte == b'\n').next();
     let line = line.unwrap_or_default();
@@ -191,7 +191,7 @@ impl<'a> TextWindow<'a> {
         self.end() >= self.source.length()
     }
 
-    /// What the piece has from a place in the file on.
+    /// The bytes of the piece from a place in the file on.
     fn here(&self, at: u64) -> &[u8] {
         let skipped = at.checked_sub(self.start);
         let skipped = skipped.and_then(|skipped| usize::try_from(skipped).ok());

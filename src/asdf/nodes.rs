@@ -67,7 +67,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Those of one more file.
+    /// The nodes of one more file.
     pub(crate) fn of(caches: &Caches) -> Self {
         Nodes {
             small: FileLru::of(&caches.small),

@@ -22,7 +22,7 @@ const NODE_WEIGHT: u64 = 128;
 
 const OMAP: &str = "tag:yaml.org,2002:omap";
 
-/// What a node is shown as.
+/// The kind of file that shows a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Mapping or sequence.
@@ -143,7 +143,7 @@ impl Tree {
         &self.document
     }
 
-    /// What the node is shown as.
+    /// The kind of file that shows the node.
     pub(crate) fn kind(&self, node: Index) -> Kind {
         if self.groups.contains_key(&node) {
             return Kind::Group;

@@ -73,7 +73,7 @@ impl<'a> Window<'a> {
             let length = until.saturating_sub(start);
             source::read_block(self.source, start, length, "piece of the file")
         };
-        // What nobody has asked for may be where the disk is broken.
+        // Bytes that nobody has asked for may be where the disk is broken.
         self.bytes = match read(until) {
             Ok(bytes) => bytes,
             Err(_) => {

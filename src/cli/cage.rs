@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `user` | being root: the process becomes the source's owner; and every capability |
 //! | `resources` | memory and threads beyond what reading takes |
-//! | `landlock` | all files but those that the source may bring in, to be read; TCP; other processes |
+//! | `landlock` | all files but those that the source may bring in; TCP; other processes |
 //! | `seccomp` | every system call that reading does not take |
 //!
 //! Landlock and seccomp bind the thread that asks for them and those that it starts, so this comes

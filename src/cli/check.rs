@@ -200,7 +200,7 @@ impl Check<'_> {
             self.count_bytes(size);
             return Ok(());
         }
-        // What is stored nowhere may have more zeros than anybody has time for.
+        // An array that is stored nowhere may have more zeros than anybody has time for.
         while let Some(offset) = next
             && !self.is_over()
         {

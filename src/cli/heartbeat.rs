@@ -30,7 +30,7 @@ pub(super) fn watch(mount: OwnMount, tell: impl Fn(Look) -> bool + Send + 'stati
                     }
                     ask(&root)
                 }
-                // What another mount covers is asked for nothing.
+                // A mount that another one covers is asked for nothing.
                 None => Ok(()),
             };
             if !tell(Look::Answered(answer)) {

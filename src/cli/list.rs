@@ -257,7 +257,7 @@ impl Listing<'_> {
 
     fn fail(&mut self, path: &[u8], error: &Error) {
         self.complete = false;
-        // What was listed before comes first; if it cannot be written, the next line says so.
+        // The entries listed before come first; if they cannot be written, the next line says so.
         let _ = self.output.flush();
         complain_of(path, error);
     }

@@ -81,11 +81,11 @@ fn close_inherited() {
 
 /// Settings by which the worker's C library, where it is glibc, keeps freed memory (`mallopt(3)`).
 /// Up to 16 MiB at the end of the heap stay for the next chunks: fresh memory costs a page fault
-/// every 4 KiB. Blocks of 16 MiB or more are given back at once. Without these settings glibc learns
-/// from freed blocks to keep up to 32 and 64 MiB in each of its heaps, of which there are as many as
-/// threads. There is one heap: memory that one thread has freed then serves all others, and any
-/// thread may answer a request. The heap grows by a mebibyte at a time, so that threads seldom wait
-/// for that.
+/// every 4 KiB. Blocks of 16 MiB or more are given back at once. Without these settings glibc
+/// learns from freed blocks to keep up to 32 and 64 MiB in each of its heaps, of which there are as
+/// many as threads. There is one heap: memory that one thread has freed then serves all others, and
+/// any thread may answer a request. The heap grows by a mebibyte at a time, so that threads seldom
+/// wait for that.
 const ALLOCATOR: [(&str, &str); 4] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_MMAP_THRESHOLD_", "16777216"),

@@ -2,8 +2,8 @@
 //!
 //! It opens the source and mounts with the rights of the user that called the program. Then it
 //! enters its cage, and only there reads the first byte of the source: no file, however hostile, is
-//! parsed outside. It tells its supervisor how that went in lines on standard output, and ends when the
-//! mount does.
+//! parsed outside. It tells its supervisor how that went in lines on standard output, and ends when
+//! the mount does.
 //!
 //! Its standard input is a leash: at its end the supervisor is gone. Nothing in the cage can
 //! unmount, and a mount without a server hangs its readers, so the worker goes on and says how to

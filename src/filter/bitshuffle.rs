@@ -143,8 +143,8 @@ mod tests {
         super::decode(stored, parameters, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
-    /// What hdf5plugin 7.1 stored for 21 `u2` numbers, `np.arange(21) * 100`, in blocks of 16
-    /// elements: the parameters, then the bytes.
+    /// Chunks that hdf5plugin 7.1 stored for 21 `u2` numbers, `np.arange(21) * 100`, in blocks of
+    /// 16 elements: the parameters, then the bytes.
     const STORED: [(&[u32], &[u8]); 3] = [
         (
             &[0, 4, 2, 16, 0],

@@ -514,7 +514,7 @@ mod tests {
         super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
-    // What hdf5plugin 7.1 stored for `np.arange(300) % 7` as `<u2`, level 9.
+    // Chunks that hdf5plugin 7.1 stored for `np.arange(300) % 7` as `<u2`, level 9.
     const BLOSCLZ: &[u8] = &[
         2, 1, 1, 2, 88, 2, 0, 0, 88, 2, 0, 0, 57, 0, 0, 0, 20, 0, 0, 0, 16, 0, 0, 0, 38, 0, 1, 2,
         3, 4, 5, 6, 224, 255, 26, 6, 2, 3, 4, 5, 13, 0, 0, 0, 35, 0, 0, 0, 0, 224, 255, 29, 3, 2,

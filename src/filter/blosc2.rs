@@ -182,8 +182,8 @@ mod tests {
         super::decode(stored, length, &mut Context::default()).map(Buffer::into_vec)
     }
 
-    /// What hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for it in the shape of 3 by
-    /// 4.
+    /// Chunks that hdf5plugin 7.1 stored for `np.arange(12, dtype='<i2')`, and for it in the shape
+    /// of 3 by 4.
     const PLAIN: &[u8] = &[
         158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 97, 207, 0, 0, 0, 0, 0, 0, 0,
         228, 164, 18, 0, 81, 3, 211, 0, 0, 0, 0, 0, 0, 0, 24, 211, 0, 0, 0, 0, 0, 0, 0, 56, 210, 0,

@@ -70,8 +70,8 @@ mod tests {
         super::decode(stored, length, &Context::default()).map(Buffer::into_vec)
     }
 
-    /// What `hdf5plugin.LZ4(nbytes=16)` of hdf5plugin 7.1 stored for `DATA`: LZ4 blocks of 16
-    /// bytes, one that does not compress, and a short last one.
+    /// The chunk that `hdf5plugin.LZ4(nbytes=16)` of hdf5plugin 7.1 stored for `DATA`: LZ4 blocks
+    /// of 16 bytes, one that does not compress, and a short last one.
     const STORED: &[u8] = &[
         0, 0, 0, 0, 0, 0, 0, 35, 0, 0, 0, 16, 0, 0, 0, 10, 22, 97, 1, 0, 80, 97, 97, 97, 97, 97, 0,
         0, 0, 16, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 0,

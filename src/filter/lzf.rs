@@ -56,7 +56,8 @@ mod tests {
         super::decode(stored, length, &Context::default()).map(Buffer::into_vec)
     }
 
-    /// What h5py 3.16 stored for `np.arange(200, dtype='u1') % 5` with `compression='lzf'`.
+    /// The chunk that h5py 3.16 stored for `np.arange(200, dtype='u1') % 5` with
+    /// `compression='lzf'`.
     const STORED: &[u8] = &[5, 0, 1, 2, 3, 4, 0, 224, 183, 4, 1, 3, 4];
 
     #[test]

@@ -231,8 +231,8 @@ mod tests {
         super::decode(stored.into(), parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
-    /// What libhdf5 (h5py 3.16, `set_nbit`) stored for numbers of 12 bits at offset 4 in `<u4` and
-    /// `>u4`.
+    /// Chunks that libhdf5 (h5py 3.16, `set_nbit`) stored for numbers of 12 bits at offset 4 in
+    /// `<u4` and `>u4`.
     #[test]
     fn bits_go_back_to_their_offset() {
         let stored = vec![18, 31, 255, 0, 80];

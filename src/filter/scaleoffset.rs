@@ -180,7 +180,7 @@ mod tests {
         super::decode(stored.into(), parameters, length, &Context::default()).map(Buffer::into_vec)
     }
 
-    // What h5py 3.16 stored with `scaleoffset=0` for integers, `scaleoffset=2` for floats:
+    // Chunks that h5py 3.16 stored with `scaleoffset=0` for integers, `scaleoffset=2` for floats:
     // parameters and chunk.
     /// `np.array([-300, -299, -290, 7], '>i2')`.
     const INTEGERS: (&[u32], &[u8]) = (

@@ -259,7 +259,7 @@ mod tests {
             0, 0,
         ],
     );
-    // What h5py reads back from the lossy ones.
+    // The values that h5py reads back from the lossy ones.
     const RATE_READ: [f32; 16] = [
         1.8626451e-08,
         0.06666668,

@@ -35,7 +35,7 @@ pub(crate) struct Metadata {
     cache: Arc<BlockCache>,
     /// Blocks that were read before this are not taken from the cache.
     since: Option<Instant>,
-    /// What is read is charged to it.
+    /// The bytes that are read are charged to it.
     effort: Effort,
 }
 

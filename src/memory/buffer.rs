@@ -1,5 +1,6 @@
 //! Buffers for the bytes of chunks and of answers to reads. Long ones begin with a page, and their
-//! memory is used again: new memory is zeroed, which takes as long as a fast codec takes to fill it.
+//! memory is used again: new memory is zeroed, which takes as long as a fast codec takes to fill
+//! it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,8 +16,8 @@ use crate::wire::{to_u64, to_usize};
 /// Bytes of a buffer from which on it begins with a page.
 const LONG: usize = 64 << 10;
 
-/// Bytes of a page of memory. The kernel copies a page of its own from as many pages as its bytes lie
-/// in: from one, where they begin with one.
+/// Bytes of a page of memory. The kernel copies a page of its own from as many pages as its bytes
+/// lie in: from one, where they begin with one.
 const PAGE: usize = 4096;
 
 /// Memory of long buffers that were dropped, for new ones of about their length; the latest last.

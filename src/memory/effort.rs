@@ -42,7 +42,7 @@ impl Effort {
         })))
     }
 
-    /// What one request may look at.
+    /// The metadata that one request may look at.
     pub fn of_a_request() -> Self {
         Self::of(limits::REQUEST_METADATA)
     }

@@ -8,7 +8,7 @@ use crate::model::text::write_json_text;
 pub struct Scalar {
     /// Its text after unquoting.
     pub text: String,
-    /// What that stands for.
+    /// The value of that text.
     pub value: ScalarValue,
 }
 

@@ -1,6 +1,7 @@
 //! Selections: the part of an array that a selector names, as NumPy's indexing picks it.
 //!
-//! What NumPy calls an `IndexError` or a `KeyError` is [`Error::NotFound`]: there is no such part.
+//! A part that does not exist, for which NumPy raises `IndexError` or `KeyError`, is
+//! [`Error::NotFound`].
 //!
 //! An element that is itself an array counts as further dimensions behind the array's own, as in
 //! NumPy.

@@ -1,4 +1,4 @@
-//! What storage is made of: extents, chunks and their index, encoded blocks.
+//! The parts of storage: extents, chunks and their index, encoded blocks.
 
 use std::fmt;
 use std::ops::ControlFlow;

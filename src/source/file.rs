@@ -143,7 +143,7 @@ pub enum WriteLock {
 }
 
 impl WriteLock {
-    /// What it means that the shared lock was refused.
+    /// The state that the refusal of the shared lock means.
     fn refused(errno: Errno) -> io::Result<Self> {
         match errno {
             Errno::EWOULDBLOCK => Ok(WriteLock::Taken),
@@ -224,7 +224,7 @@ impl FileSource {
         Acl::of_file(&self.file)
     }
 
-    /// Who may read the open file.
+    /// The users that may read the open file.
     ///
     /// # Errors
     /// `Io` as the system says.

@@ -19,8 +19,8 @@ pub struct ForeignFilesystems {
 }
 
 impl ForeignFilesystems {
-    /// Those of the source at `source`, an absolute path without symbolic links, as it is reached
-    /// now.
+    /// The filesystems around the source at `source`, an absolute path without symbolic links,
+    /// as it is reached now.
     ///
     /// # Errors
     /// As the system says where there is no table of mounts.

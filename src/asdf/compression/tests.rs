@@ -296,7 +296,7 @@ fn an_lz4_frame_has_one_length() {
     }
 }
 
-/// What the blocks of a frame are: raw bytes, or bytes to compress.
+/// The content of a frame's blocks: raw bytes, or bytes to compress.
 enum Data<'a> {
     Raw(&'a [u8]),
     Compressed(&'a [u8]),
@@ -567,18 +567,18 @@ fn what_streams_forget_for_others_is_decoded_again() {
     }
 }
 
-/// What hdf5plugin's Zstd filter makes of the same.
+/// The same bytes by hdf5plugin's Zstd filter.
 const ZSTD: &[u8] = &[
     40, 181, 47, 253, 96, 44, 0, 85, 0, 0, 24, 97, 98, 99, 1, 0, 38, 170, 110, 8,
 ];
 
-/// What hdf5plugin's Blosc filter makes of the same.
+/// The same bytes by hdf5plugin's Blosc filter.
 const BLOSC: &[u8] = &[
     2, 1, 33, 1, 44, 1, 0, 0, 44, 1, 0, 0, 41, 0, 0, 0, 20, 0, 0, 0, 17, 0, 0, 0, 111, 97, 98, 99,
     97, 98, 99, 6, 0, 255, 15, 80, 98, 99, 97, 98, 99,
 ];
 
-/// What hdf5plugin's Blosc2 filter makes of the same: a frame, whose chunk begins after a header of
+/// The same bytes by hdf5plugin's Blosc2 filter: a frame, whose chunk begins after a header of
 /// 97 bytes.
 const BLOSC2_FRAME: &[u8] = &[
     158, 168, 98, 50, 102, 114, 97, 109, 101, 0, 210, 0, 0, 0, 97, 207, 0, 0, 0, 0, 0, 0, 0, 229,

@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn tags_are_resolved_by_their_handles() {
-        let text = "%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n%TAG !e! tag:e.org:\n--- !core/asdf-1.1.0\n\
+        let text = "%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n%TAG !e! tag:e.org:\n\
+                    --- !core/asdf-1.1.0\n\
                     [!e!x 1, !<tag:v.org:y> 2, ! 12, !!str 3, 4]\n";
         let document = compose(text.as_bytes(), 0).unwrap();
         let tags: Vec<_> = document

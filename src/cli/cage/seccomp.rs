@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn threads_alone_are_started() {
         let clone = |flags| may(Files::Landlocked, libc::SYS_clone, &[flags]);
-        // What glibc and musl ask for.
+        // The calls of glibc and musl.
         assert!(clone(0x003d_0f00) && clone(0x007d_0f00));
         let child = i64::from(libc::SIGCHLD);
         assert!(!clone(child) && !clone(0x003d_0f00 | child));

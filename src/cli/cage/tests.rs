@@ -146,7 +146,7 @@ fn nothing_is_started_and_nobody_is_spoken_to() {
     assert!(other.recv(&mut line).is_err());
 }
 
-/// What others wait for is not taken.
+/// A lock that others wait for is not taken.
 #[test]
 fn no_lock_is_held_but_the_one_of_readers() {
     let directory = files();

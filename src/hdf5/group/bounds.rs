@@ -18,7 +18,7 @@ impl Bounds {
     /// Comes to the leaf that is between these keys, from the root down. `text` reads a name.
     ///
     /// # Errors
-    /// Those of `text`.
+    /// The errors of `text`.
     pub(crate) fn come_to(
         &mut self,
         levels: &[Keys],

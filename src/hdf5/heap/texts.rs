@@ -27,7 +27,7 @@ impl Texts {
     /// The offset of the first NUL in `bytes`, or where they end; `fetch` reads some of them.
     ///
     /// # Errors
-    /// Those of `fetch`.
+    /// The errors of `fetch`.
     pub(crate) fn end(
         &self,
         bytes: Range<u64>,

@@ -222,7 +222,7 @@ mod tests {
     use crate::error::Error;
     use crate::hdf5::testing::{at, file};
 
-    /// What a message says in a file with addresses and lengths of eight bytes.
+    /// The layout of a message in a file with addresses and lengths of eight bytes.
     fn parse(parts: &[&[u8]]) -> Result<DataLayout> {
         let metadata = file([]);
         let message = parts.concat();

@@ -1,4 +1,4 @@
-//! What elements of each class read as, and a container of pointers for tests.
+//! Tests of the text of elements of each class, and a container of pointers for them.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
