@@ -382,7 +382,7 @@ impl Decoder {
             }
         };
         let mut help = Help {
-            threads: self.share_of_threads(),
+            threads: &|| self.share_of_threads(),
             pool: &self.pool,
             is_wanted,
             pass: &mut pass,

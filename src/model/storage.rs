@@ -52,7 +52,7 @@ impl dyn Pieces + '_ {
     /// Decodes a piece without help.
     pub(crate) fn decode_alone(&self, piece: u64) -> Result<Buffer> {
         let mut help = Help {
-            threads: 1,
+            threads: &|| 1,
             pool: &BufferPool::default(),
             is_wanted: &|| true,
             pass: &mut |_, _| {},
@@ -67,8 +67,8 @@ pub type IsWanted<'a> = dyn Fn() -> bool + Sync + 'a;
 
 /// The means to decode a piece.
 pub struct Help<'a> {
-    /// Threads that may work at it, the caller's among them.
-    pub threads: usize,
+    /// Threads that may work at it now, the caller's among them: fewer while others decode, too.
+    pub threads: &'a (dyn Fn() -> usize + Sync),
     /// Where the memory of what is decoded comes from.
     pub pool: &'a BufferPool,
     /// Asked between one part of the work and the next.

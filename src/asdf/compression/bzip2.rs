@@ -130,7 +130,7 @@ impl Bzip2Block {
             end.clone()?;
             return Err(self.encoded.corrupt("block: ends before data_size"));
         }
-        let jobs = progress.next_jobs(&self.encoded, help.threads)?;
+        let jobs = progress.next_jobs(&self.encoded, (help.threads)())?;
         if jobs.is_empty() {
             progress.end = Some(progress.checked_end(&self.encoded)?);
             return Ok(());
@@ -166,7 +166,7 @@ impl Bzip2Block {
         let place = after.checked_sub(1).ok_or(Error::NotFound)?;
         let link = *progress.chain.get(place).ok_or(Error::NotFound)?;
         if progress.kept(link.mark).is_none() {
-            let jobs = progress.known_jobs(place, &self.encoded, help.threads)?;
+            let jobs = progress.known_jobs(place, &self.encoded, (help.threads)())?;
             for (job, decoded) in jobs.iter().zip(self.decode_all(&jobs, help)).rev() {
                 match decoded {
                     Ok(decoded) => progress.keep(job.mark, decoded.content),

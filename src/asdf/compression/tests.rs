@@ -449,7 +449,7 @@ fn a_part_that_is_come_to_again_is_handed_over_whole() {
             numbers.push(number);
         };
         let mut help = Help {
-            threads: 1,
+            threads: &|| 1,
             pool: &BufferPool::default(),
             is_wanted: &|| true,
             pass: &mut pass,

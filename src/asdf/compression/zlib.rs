@@ -315,7 +315,7 @@ mod tests {
             source.read.store(0, Ordering::Relaxed);
             let asked = AtomicU64::default();
             let mut help = Help {
-                threads: 1,
+                threads: &|| 1,
                 pool: &BufferPool::default(),
                 is_wanted: &|| asked.fetch_add(1, Ordering::Relaxed) < wanted,
                 pass: &mut |_, _| {},

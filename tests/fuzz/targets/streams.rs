@@ -29,7 +29,7 @@ fn stream(codec: WholeCodec, encoded: Encoded, piece: NonZeroU64) -> Result<Box<
 
 fn decode(pieces: &dyn Pieces, number: u64) -> Result<Buffer> {
     let mut help = Help {
-        threads: 2,
+        threads: &|| 2,
         pool: &BufferPool::default(),
         is_wanted: &|| true,
         pass: &mut |_, _| {},
