@@ -24,7 +24,6 @@ pub(super) struct Plan {
     from: i64,
     /// Offset of the first run in the reply, in bytes.
     to: usize,
-    /// Bytes of a run.
     run: usize,
     /// How runs repeat, fastest first.
     loops: Vec<Loop>,

@@ -112,7 +112,6 @@ impl Grid {
         self.chunk_bytes
     }
 
-    /// Bytes of an element.
     pub(super) fn element(&self) -> u64 {
         self.element
     }

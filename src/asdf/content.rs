@@ -52,7 +52,6 @@ impl CachedBlock {
 }
 
 impl Contents {
-    /// The blocks of `source`.
     pub(crate) fn new(source: SharedSource, blocks: Blocks, tables: &SharedTables) -> Self {
         Contents {
             source,
@@ -63,7 +62,6 @@ impl Contents {
         }
     }
 
-    /// The blocks.
     pub(crate) fn blocks(&self) -> &Blocks {
         &self.blocks
     }

@@ -29,7 +29,6 @@ impl<'a> Reading<'a> {
         Reading { document, effort }
     }
 
-    /// The document.
     pub(crate) fn document(&self) -> &'a Document {
         self.document
     }

@@ -18,7 +18,6 @@ const OPEN_FILE: u64 = 32 << 10;
 /// A node and the block that holds its elements.
 #[derive(Debug, Clone)]
 pub(crate) struct DescribedNode {
-    /// The node.
     pub(crate) node: Arc<Node>,
     /// The block, of an ndarray that has one.
     pub(crate) block: Option<DataBlock>,

@@ -138,7 +138,6 @@ impl Tree {
         to_u64(self.document.count()).saturating_mul(NODE_WEIGHT)
     }
 
-    /// The document.
     pub(crate) fn document(&self) -> &Document {
         &self.document
     }

@@ -33,7 +33,6 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The source.
     pub(crate) fn source(&self) -> &'a dyn Source {
         self.source
     }

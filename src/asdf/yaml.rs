@@ -214,7 +214,6 @@ impl Document {
         }
     }
 
-    /// The identity of a key.
     pub(crate) fn identity(&self, key: Index) -> Identity {
         let name = self.name(key);
         let kind = match self.nodes.get(key.slot()) {

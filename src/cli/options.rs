@@ -12,7 +12,6 @@ use crate::array::CacheSize;
 use crate::fs::External;
 use crate::limits;
 
-/// An option of a mount.
 struct MountOption {
     /// The flag, without its two hyphens.
     flag: &'static str,
@@ -411,7 +410,6 @@ fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is too large"))
 }
 
-/// A number of threads.
 fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=limits::THREADS).contains(&count) => Ok(count),

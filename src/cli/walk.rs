@@ -39,7 +39,6 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Opens the directory.
     pub(super) fn open(filesystem: &'a Filesystem, directory: Ino) -> Result<Self> {
         Ok(Names {
             filesystem,

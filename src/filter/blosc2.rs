@@ -41,7 +41,6 @@ pub fn decode(bytes: &[u8], length: Length, context: &mut Context) -> Result<Buf
 /// A frame, its header read.
 #[derive(Debug)]
 struct Frame<'a> {
-    /// The header.
     header: &'a [u8],
     /// The chunks and all bytes after them.
     chunks: &'a [u8],
@@ -158,7 +157,6 @@ impl<'a> Frame<'a> {
         Ok(output)
     }
 
-    /// The bytes of an array.
     fn array(&self, boxes: &Boxes, length: Length, context: &mut Context) -> Result<Buffer> {
         let total = length.check("Blosc2 array", boxes.array_bytes())?;
         let offsets = self.offsets(1, context)?;

@@ -194,7 +194,6 @@ impl Node {
     }
 }
 
-/// One entry of a leaf.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeafEntry<'t> {
     tree: &'t BtreeV1,

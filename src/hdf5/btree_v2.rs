@@ -124,12 +124,10 @@ impl BtreeV2 {
         })
     }
 
-    /// Number of records.
     pub(crate) fn records(&self) -> u64 {
         self.records
     }
 
-    /// Bytes of a record.
     pub(crate) fn record_size(&self) -> usize {
         self.record_size
     }

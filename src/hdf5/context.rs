@@ -13,7 +13,6 @@ use crate::memory::effort::Effort;
 /// One file, as its objects see it.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// Its metadata.
     pub(crate) metadata: Arc<Metadata>,
     /// The heaps with shared messages.
     pub(crate) shared: SharedMessages,

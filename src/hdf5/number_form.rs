@@ -17,7 +17,6 @@ impl Width {
         matches!(bytes, 2 | 4 | 8 | 16 | 32).then_some(Width(bytes))
     }
 
-    /// The number of bytes.
     pub(crate) fn bytes(self) -> usize {
         usize::from(self.0)
     }

@@ -69,7 +69,6 @@ impl OtherFiles {
         }
     }
 
-    /// The neighbours.
     pub(crate) fn neighbours(&self) -> &Arc<Neighbours> {
         &self.neighbours
     }

@@ -475,7 +475,6 @@ impl DoublingTable {
             .saturating_add(2)
     }
 
-    /// Bytes of the first row.
     fn first_row(&self) -> u64 {
         self.width.saturating_mul(self.starting_block_size)
     }

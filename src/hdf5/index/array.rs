@@ -185,7 +185,6 @@ impl NumberedChunks {
         Ok(Some(page))
     }
 
-    /// Entry `i` of `block`.
     pub(super) fn entry(&self, block: &Block, i: u64) -> Result<Option<StoredChunk>> {
         let mut cursor = block.content()?;
         cursor.skip(to_usize(self.bytes(i))?)?;

@@ -12,7 +12,6 @@ use crate::wire::Cursor;
 
 const FILTER_MASK: usize = 4;
 
-/// The form of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryForm {
     /// Bytes of the whole entry.

@@ -78,7 +78,6 @@ impl Sizes {
         Ok(sizes)
     }
 
-    /// Number of super blocks.
     fn super_blocks(&self) -> u32 {
         let min_bits = self.min_entries.checked_ilog2().unwrap_or(0);
         let max_bits = u32::from(self.max_bits);

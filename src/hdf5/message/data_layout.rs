@@ -54,9 +54,7 @@ pub(crate) enum Index {
     Single(Option<(u64, u32)>),
     /// All chunks follow each other.
     Implicit,
-    /// Fixed array.
     FixedArray,
-    /// Extensible array.
     ExtensibleArray,
     /// Version 2 B-tree.
     BtreeV2,
