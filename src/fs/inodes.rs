@@ -1,14 +1,15 @@
 //! The inodes that the kernel knows, with a count of its lookups.
 
-mod table;
+pub(super) mod table;
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::fs::inode::{Inode, Tree, is_hash, next_hash};
+use crate::fs::inode::{Inode, NodeType, Tree, is_hash, next_hash};
 use crate::fs::inodes::table::Table;
 use crate::memory::lock::lock;
+use crate::model::NodeId;
 
 const SHARDS: usize = 16;
 
@@ -16,28 +17,79 @@ const SHARDS: usize = 16;
 /// that no group is a directory in two places.
 #[derive(Debug)]
 pub(super) struct Inodes {
-    shards: [Mutex<Table>; SHARDS],
+    shards: Box<[Mutex<Table<Numbered>>]>,
     /// The state of the source that is shown.
     generation: AtomicU32,
 }
 
+/// An [`Inode`] without its name, and what belongs to it.
+#[derive(Debug, Clone, Copy)]
+struct Numbered {
+    node: NodeId,
+    parent: u64,
+    generation: u32,
+    tree: Tree,
+    node_type: NodeType,
+    /// Of a directory: its last listing was not whole.
+    unsure: bool,
+}
+
+impl Numbered {
+    fn of(inode: &Inode) -> Self {
+        Numbered {
+            node: inode.node,
+            parent: inode.parent,
+            generation: inode.generation,
+            tree: inode.tree,
+            node_type: inode.node_type,
+            unsure: false,
+        }
+    }
+
+    fn named(self, name: &[u8]) -> Inode {
+        Inode {
+            node_type: self.node_type,
+            generation: self.generation,
+            tree: self.tree,
+            node: self.node,
+            parent: self.parent,
+            name: name.into(),
+        }
+    }
+}
+
+/// The inode with the number `ino` in `shard`.
+fn find(shard: &Table<Numbered>, ino: u64) -> Option<Inode> {
+    shard.get(ino).map(|(found, name)| found.named(name))
+}
+
 impl Inodes {
+    /// None yet, of the one file that is mounted.
     pub(super) fn new() -> Self {
+        Self::in_shards(SHARDS)
+    }
+
+    /// None yet, of one of many files, in as little room as can be.
+    pub(super) fn of_a_member() -> Self {
+        Self::in_shards(1)
+    }
+
+    fn in_shards(count: usize) -> Self {
         Inodes {
-            shards: Default::default(),
+            shards: (0..count).map(|_| Mutex::default()).collect(),
             generation: AtomicU32::new(0),
         }
     }
 
-    fn shard(&self, ino: u64) -> &Mutex<Table> {
+    fn shard(&self, ino: u64) -> &Mutex<Table<Numbered>> {
         // Fibonacci hashing: the numbers are addresses, alike in their low bits.
         let mixed = ino.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60;
-        &self.shards[usize::try_from(mixed).unwrap_or(0) % SHARDS]
+        &self.shards[usize::try_from(mixed).unwrap_or(0) % self.shards.len()]
     }
 
     /// The inode with the number `ino`.
     pub(super) fn get(&self, ino: u64) -> Option<Inode> {
-        lock(self.shard(ino)).get(ino)
+        find(&lock(self.shard(ino)), ino)
     }
 
     /// Counts one lookup of `entry` under `ino`; the first one since it was forgotten writes it
@@ -46,14 +98,14 @@ impl Inodes {
         let mut ino = ino;
         loop {
             let mut shard = lock(self.shard(ino));
-            match shard.get(ino) {
+            match find(&shard, ino) {
                 Some(known) if known.generation == entry.generation => {
                     if is_hash(ino) && !known.is_same_link(entry) {
                         ino = next_hash(ino);
                         continue;
                     }
                 }
-                _ => shard.put(ino, entry),
+                _ => shard.put(ino, Numbered::of(entry), &entry.name),
             }
             if let Some(lookups) = shard.lookups(ino) {
                 *lookups = lookups.saturating_add(1);
@@ -65,10 +117,10 @@ impl Inodes {
     /// The place where the group with number `ino` is a directory: `place` if it had none yet.
     pub(super) fn settle(&self, ino: u64, place: Inode) -> (u64, Box<[u8]>) {
         let mut shard = lock(self.shard(ino));
-        let known = shard.get(ino);
+        let known = find(&shard, ino);
         let settled = known.filter(|known| known.is_home(place.generation));
         let home = settled.unwrap_or_else(|| {
-            shard.put(ino, &place);
+            shard.put(ino, Numbered::of(&place), &place.name);
             place
         });
         (home.parent, home.name)
@@ -85,14 +137,14 @@ impl Inodes {
     /// what was remembered before.
     pub(super) fn set_unsure(&self, ino: u64, is_unsure: bool) -> bool {
         let mut shard = lock(self.shard(ino));
-        let known = shard.unsure(ino);
-        known.is_some_and(|known| std::mem::replace(known, is_unsure))
+        let known = shard.entry(ino);
+        known.is_some_and(|known| std::mem::replace(&mut known.unsure, is_unsure))
     }
 
     /// Makes `entry` stand under `ino` from now on, counted or not.
     pub(super) fn pin(&self, ino: u64, entry: &Inode) {
         let mut shard = lock(self.shard(ino));
-        shard.put(ino, entry);
+        shard.put(ino, Numbered::of(entry), &entry.name);
         if let Some(lookups) = shard.lookups(ino) {
             *lookups = 0;
         }
@@ -108,7 +160,7 @@ impl Inodes {
         let lookups = u32::try_from(lookups).unwrap_or(u32::MAX);
         *left = left.saturating_sub(lookups);
         let now = self.generation.load(Ordering::Relaxed);
-        if *left == 0 && shard.get(ino).is_some_and(|entry| !entry.stays(now)) {
+        if *left == 0 && find(&shard, ino).is_some_and(|entry| !entry.stays(now)) {
             shard.remove(ino);
         }
     }
@@ -118,7 +170,7 @@ impl Inodes {
     pub(super) fn show(&self, generation: u32) {
         self.generation.store(generation, Ordering::Relaxed);
         for shard in &self.shards {
-            lock(shard).drop_unknown(|old, _| old != generation);
+            lock(shard).drop_unknown(|old| old.generation != generation);
         }
     }
 
@@ -128,8 +180,9 @@ impl Inodes {
         let before = self.generation.load(Ordering::Relaxed).wrapping_sub(1);
         for shard in &self.shards {
             let mut shard = lock(shard);
-            shard.outdate(tree, before);
-            shard.drop_unknown(|_, of| of == tree);
+            let ended = shard.entries_mut().filter(|entry| entry.tree == tree);
+            ended.for_each(|entry| entry.generation = before);
+            shard.drop_unknown(|entry| entry.tree == tree);
         }
     }
 
@@ -137,7 +190,7 @@ impl Inodes {
     pub(super) fn trees(&self) -> HashSet<Tree> {
         let mut trees = HashSet::new();
         for shard in &self.shards {
-            trees.extend(lock(shard).trees());
+            trees.extend(lock(shard).entries().map(|(_, entry)| entry.tree));
         }
         trees
     }
@@ -147,8 +200,8 @@ impl Inodes {
         let mut outdated = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
-            let old = shard.generations();
-            let old = old.filter(|(_, of)| Some(*of) != generation);
+            let old = shard.entries();
+            let old = old.filter(|(_, entry)| Some(entry.generation) != generation);
             outdated.extend(old.map(|(ino, _)| ino));
         }
         outdated
@@ -163,8 +216,12 @@ impl Inodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::inode::{FIRST_FILE, LINK, NodeType, SOURCE, of_node};
-    use crate::model::NodeId;
+    use crate::fs::inode::{FIRST_FILE, LINK, SOURCE, of_node};
+
+    #[test]
+    fn an_inode_has_forty_bytes() {
+        assert_eq!(size_of::<table::Slot<Numbered>>(), 40);
+    }
 
     fn entry(node_type: NodeType, parent: u64, name: &[u8]) -> Inode {
         Inode {

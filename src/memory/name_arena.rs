@@ -42,7 +42,7 @@ impl NameArena {
     /// A block with room for so many bytes more.
     fn with_room(&mut self, needed: usize) -> usize {
         let open = self.blocks.get(self.open);
-        let room = open.map_or(0, |open| open.capacity().saturating_sub(open.len()));
+        let room = open.map_or(0, |open| Self::BLOCK.saturating_sub(open.len()));
         if room < needed {
             self.open = self.add(Self::BLOCK);
         }
@@ -50,7 +50,9 @@ impl NameArena {
     }
 
     fn add(&mut self, bytes: usize) -> usize {
-        self.blocks.push(Vec::with_capacity(bytes));
+        // Many an arena has a few names and no more: its first block grows with them.
+        let room = if self.blocks.is_empty() { 0 } else { bytes };
+        self.blocks.push(Vec::with_capacity(room));
         self.weight = self.weight.saturating_add(bytes);
         self.blocks.len().saturating_sub(1)
     }

@@ -1,91 +1,82 @@
-//! Inodes by number, in as little room as a million of them should take: 50 bytes for each, and its
-//! name.
+//! Named entries by inode number, in as little room as a million of them should take: of inodes 50
+//! bytes for each, and its name.
 //!
 //! `find` and `ls -l` look up every name of a directory, and the kernel forgets none of them before
 //! it needs the memory. So the entries stand close together, and their names behind one another.
 
-use crate::fs::inode::{Inode, NodeType, Tree};
 use crate::memory::name_arena::{NameArena, NameAt};
 use crate::memory::positions::Positions;
-use crate::model::NodeId;
 
 /// Bytes of removed names that are not worth the work of moving the others together.
 const WASTE: usize = 64 << 10;
 
-/// Entries, each under a number of its own, with a count.
-#[derive(Debug, Default)]
-pub(super) struct Table {
+/// Entries, each under a number of its own, with a name and a count.
+#[derive(Debug)]
+pub(in crate::fs) struct Table<E> {
     positions: Positions,
-    slots: Vec<Slot>,
+    slots: Vec<Slot<E>>,
     names: NameArena,
     /// Bytes of names that no entry has any more.
     unused: usize,
 }
 
-/// An [`Inode`] and what belongs to it.
+/// An entry and what belongs to it.
 #[derive(Debug)]
-struct Slot {
+pub(super) struct Slot<E> {
     ino: u64,
-    node: NodeId,
-    parent: u64,
-    generation: u32,
+    entry: E,
     lookups: u32,
     /// Where the name stands among the names.
     name: NameAt,
-    tree: Tree,
-    node_type: NodeType,
-    /// Of a directory: its last listing was not whole.
-    unsure: bool,
 }
 
-impl Table {
+impl<E> Default for Table<E> {
+    fn default() -> Self {
+        Table {
+            positions: Positions::default(),
+            slots: Vec::new(),
+            names: NameArena::default(),
+            unused: 0,
+        }
+    }
+}
+
+impl<E: Copy> Table<E> {
     fn position(&self, ino: u64) -> Option<usize> {
         let found = self.positions.get(ino, |at| number(&self.slots, at));
         found.map(index)
     }
 
-    /// The inode under `ino`.
-    pub(super) fn get(&self, ino: u64) -> Option<Inode> {
+    /// The entry under `ino`, and its name.
+    pub(in crate::fs) fn get(&self, ino: u64) -> Option<(E, &[u8])> {
         let slot = &self.slots[self.position(ino)?];
-        Some(Inode {
-            node_type: slot.node_type,
-            generation: slot.generation,
-            tree: slot.tree,
-            node: slot.node,
-            parent: slot.parent,
-            name: self.names.get(slot.name).into(),
-        })
+        Some((slot.entry, self.names.get(slot.name)))
+    }
+
+    /// The entry under `ino`, to be changed.
+    pub(in crate::fs) fn entry(&mut self, ino: u64) -> Option<&mut E> {
+        let at = self.position(ino)?;
+        Some(&mut self.slots[at].entry)
     }
 
     /// The count of what stands under `ino`.
-    pub(super) fn lookups(&mut self, ino: u64) -> Option<&mut u32> {
+    pub(in crate::fs) fn lookups(&mut self, ino: u64) -> Option<&mut u32> {
         let at = self.position(ino)?;
         Some(&mut self.slots[at].lookups)
     }
 
-    /// Whether the last listing of what stands under `ino` was not whole.
-    pub(super) fn unsure(&mut self, ino: u64) -> Option<&mut bool> {
-        let at = self.position(ino)?;
-        Some(&mut self.slots[at].unsure)
-    }
-
     /// Has `entry` stand under `ino`. The count of what stood there stays; else it is 0.
-    pub(super) fn put(&mut self, ino: u64, entry: &Inode) {
+    pub(in crate::fs) fn put(&mut self, ino: u64, entry: E, name: &[u8]) {
         // No directory shows a name that is too long, and no memory holds too many.
-        let Some(name) = self.names.put(&entry.name) else {
+        let Some(name) = self.names.put(name) else {
             return;
         };
         let old = self.position(ino);
         let mut slot = Slot {
             ino,
-            node: entry.node,
-            parent: entry.parent,
-            generation: entry.generation,
+            entry,
             lookups: 0,
             name,
-            tree: entry.tree,
-            node_type: entry.node_type,
-            unsure: false,
         };
         match old {
             Some(at) => {
@@ -106,7 +97,7 @@ impl Table {
     }
 
     /// Takes out what stands under `ino`.
-    pub(super) fn remove(&mut self, ino: u64) {
+    pub(in crate::fs) fn remove(&mut self, ino: u64) {
         let find = |table: &Self, ino| table.positions.get(ino, |at| number(&table.slots, at));
         let Some(at) = find(self, ino) else { return };
         let last = self
@@ -146,28 +137,20 @@ impl Table {
         self.positions.shrink(|at| number(&self.slots, at));
     }
 
-    /// The numbers, each with the state of the source that its entry belongs to.
-    pub(super) fn generations(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.slots.iter().map(|slot| (slot.ino, slot.generation))
+    /// All entries, each with its number.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &E)> {
+        self.slots.iter().map(|slot| (slot.ino, &slot.entry))
     }
 
-    /// The tree of each entry.
-    pub(super) fn trees(&self) -> impl Iterator<Item = Tree> {
-        self.slots.iter().map(|slot| slot.tree)
+    /// All entries, to be changed.
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut E> {
+        self.slots.iter_mut().map(|slot| &mut slot.entry)
     }
 
-    /// Has what stands in `tree` belong to the state `generation`.
-    pub(super) fn outdate(&mut self, tree: Tree, generation: u32) {
-        let slots = self.slots.iter_mut();
-        for slot in slots.filter(|slot| slot.tree == tree) {
-            slot.generation = generation;
-        }
-    }
-
-    /// Takes out what is counted 0 and `is_gone` accepts by its state of the source and its tree.
-    pub(super) fn drop_unknown(&mut self, is_gone: impl Fn(u32, Tree) -> bool) {
+    /// Takes out what is counted 0 and `is_gone` accepts.
+    pub(super) fn drop_unknown(&mut self, is_gone: impl Fn(&E) -> bool) {
         let slots = self.slots.iter();
-        let gone = slots.filter(|slot| slot.lookups == 0 && is_gone(slot.generation, slot.tree));
+        let gone = slots.filter(|slot| slot.lookups == 0 && is_gone(&slot.entry));
         let gone: Vec<u64> = gone.map(|slot| slot.ino).collect();
         for ino in gone {
             self.remove(ino);
@@ -178,12 +161,12 @@ impl Table {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::fs) fn len(&self) -> usize {
         self.slots.len()
     }
 }
 
-fn number(slots: &[Slot], position: u32) -> u64 {
+fn number<E>(slots: &[Slot<E>], position: u32) -> u64 {
     slots[index(position)].ino
 }
 
@@ -195,17 +178,6 @@ fn index(position: u32) -> usize {
 mod tests {
     use super::*;
 
-    fn entry(name: &str) -> Inode {
-        Inode {
-            node_type: NodeType::Object,
-            generation: 1,
-            tree: 0,
-            node: NodeId::of(7),
-            parent: 1,
-            name: name.as_bytes().into(),
-        }
-    }
-
     fn name(i: u64) -> String {
         format!("entry number {i}")
     }
@@ -213,10 +185,10 @@ mod tests {
     #[test]
     fn what_is_put_is_found() {
         let mut table = Table::default();
-        table.put(800, &entry("a"));
+        table.put(800, 'a', b"a");
         *table.lookups(800).unwrap() += 3;
-        table.put(800, &entry("another"));
-        assert_eq!(*table.get(800).unwrap().name, *b"another");
+        table.put(800, 'b', b"another");
+        assert_eq!(table.get(800), Some(('b', &b"another"[..])));
         assert_eq!(table.lookups(800), Some(&mut 3));
         assert!(table.get(801).is_none() && table.lookups(801).is_none());
         table.remove(801);
@@ -228,7 +200,7 @@ mod tests {
     fn what_is_removed_leaves_room() {
         let mut table = Table::default();
         for i in 0..30_000 {
-            table.put(i * 64, &entry(&name(i)));
+            table.put(i * 64, i, name(i).as_bytes());
         }
         let full = table.names.weight();
         for i in (0..30_000).filter(|i| i % 3 != 0) {
@@ -237,14 +209,11 @@ mod tests {
         assert_eq!(table.len(), 10_000);
         assert!(table.names.weight() < full * 2 / 3);
         for i in 0..30_000 {
-            let found = table.get(i * 64).map(|entry| entry.name);
-            let wanted = (i % 3 == 0).then(|| name(i).into_bytes().into_boxed_slice());
+            let found = table
+                .get(i * 64)
+                .map(|(entry, name)| (entry, name.to_vec()));
+            let wanted = (i % 3 == 0).then(|| (i, name(i).into_bytes()));
             assert_eq!(found, wanted, "{i}");
         }
-    }
-
-    #[test]
-    fn a_slot_has_forty_bytes() {
-        assert_eq!(size_of::<Slot>(), 40);
     }
 }
