@@ -19,6 +19,7 @@
 
 pub mod acl;
 pub mod audience;
+pub mod beneath;
 pub mod changes;
 pub mod concatenation;
 pub mod descriptors;
