@@ -8,9 +8,9 @@ use crate::hdf5;
 use crate::hdf5::file_locking;
 use crate::hdf5::superblock::find_signature;
 use crate::model::Container;
-use crate::source::SharedSource;
 use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
+use crate::source::{SharedSource, Source};
 
 /// The caches that the files of one mount share.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +45,13 @@ pub fn open(
         )?));
     }
     Err(Error::Usage("neither an HDF5 nor an ASDF file".to_owned()))
+}
+
+/// Whether `source` has one of the formats, as far as its first bytes tell. What cannot be read has
+/// none.
+pub fn is_known(source: &dyn Source) -> bool {
+    source.length() > 0
+        && (find_signature(source).is_some() || asdf::is_asdf(source).unwrap_or(false))
 }
 
 /// Refuses a file that a writer has locked, if the writers of its format lock files.

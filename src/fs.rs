@@ -6,6 +6,7 @@
 //! | file | content |
 //! |---|---|
 //! | `fuse`, `workers` | unpack, call, reply; the order in which requests are answered |
+//! | `served`, `archive` | one file, or a directory of files |
 //! | `filesystem`, `walk`, `document`, `unread` | each request as a method; paths; documents |
 //! | `nodes` | the table: the node that answers for each type of inode |
 //! | `views` | the directory `.h5fs` and the table of what stands in it |
@@ -17,6 +18,7 @@
 //! | `view_group`, `trees` | directories of views; the table of the trees of views |
 //! | `namespace`, `other_files`, `handle` | links as names; other files; what is open |
 //! | `file_state`, `indexes`, `watch` | a file in one of its states; paths of objects; changes |
+//! | `requests` | the requests of the kernel, which a file and a directory of files answer |
 //! | `listing`, `inodes`, `inode` | places in a listing; inode numbers, and what they stand for |
 //! | `stat`, `options`, `name`, `symlink`, `errno` | answers, names, texts of links, error numbers |
 
@@ -29,6 +31,7 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
+mod archive;
 mod attribute_file;
 mod blocks;
 mod document;
@@ -49,7 +52,9 @@ mod opening;
 mod options;
 mod other_files;
 mod other_nodes;
+mod requests;
 mod selection;
+mod served;
 mod source_tree;
 mod stat;
 mod status;
@@ -69,8 +74,11 @@ mod xattr;
 pub use crate::source::mount_guard::MountGuard;
 /// Says to which other files the mounted one may lead.
 pub use crate::source::root::Policy as External;
-pub use filesystem::{Filesystem, Ino, Whence};
+pub use archive::Archive;
+pub use filesystem::Filesystem;
 pub use handle::{Caching, Handle, Opened};
 pub use options::Options;
+pub use requests::{Ino, Whence};
+pub use served::Served;
 pub use stat::{DirEntry, Entry, Kind, Origin, Stat};
 pub use unread::Unread;

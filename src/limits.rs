@@ -503,7 +503,14 @@ pub const SEARCH_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 /// Other files that are mounted and kept open.
 pub const OPEN_MOUNTED_FILES: usize = 16;
 
-/// Bytes of memory that the other files take together; one file alone may take more.
+/// Data files of a mounted directory that are kept open, unless the user says otherwise.
+pub const OPEN_MEMBERS: usize = 64;
+
+/// Data files of a mounted directory that a user may have kept open.
+pub const MOST_OPEN_MEMBERS: usize = 4096;
+
+/// Bytes of memory that the other files, or the data files of a mounted directory, take together;
+/// one file alone may take more.
 pub const OPEN_MOUNTED_BYTES: u64 = 16 << 20;
 
 /// Links that are followed for a description of the file.

@@ -23,24 +23,35 @@ use std::path::Path;
 use nix::sys::prctl::set_dumpable;
 
 use crate::error::{Error, Result};
-use crate::fs::{External, Options, Unread};
+use crate::fs::{External, Options};
 use resources::Bounds;
 use seccomp::Files;
+
+/// The source that a process shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shown<'a> {
+    /// Where it is, without symbolic links.
+    pub(super) path: &'a Path,
+    /// The number of the user whose it is.
+    pub(super) owner: u32,
+    /// Whether it is a directory of files.
+    pub(super) is_directory: bool,
+}
 
 /// Gives up every right that showing `source` with these `options` does not need; without `sandbox`
 /// only that of being root. A right that the kernel cannot take away is named in the log.
 ///
 /// # Errors
 /// `Io` where root cannot become the source's owner.
-pub(super) fn enter(source: &Unread, options: &Options, sandbox: bool) -> Result<()> {
-    user::become_owner(source.owner()?)?;
+pub(super) fn enter(source: Shown<'_>, options: &Options, sandbox: bool) -> Result<()> {
+    user::become_owner(source.owner)?;
     if sandbox {
         hide_memory();
         if let Err(errno) = Bounds::of(options).apply() {
             let error = Error::io(&errno.into(), "bounding memory and threads");
             log::warn!("{error}");
         }
-        say_gaps(source.path(), &shut(&Reach::of(source.path(), options)));
+        say_gaps(source.path, &shut(&Reach::of(source, options)));
     }
     Ok(())
 }
@@ -52,7 +63,7 @@ pub(super) fn enter(source: &Unread, options: &Options, sandbox: bool) -> Result
 pub(super) fn enter_to_open(path: &Path, owner: u32) -> Result<()> {
     user::become_owner(owner)?;
     // Its gaps are those of the process that asks, which tells of them.
-    let _ = landlock::restrict(path.parent());
+    let _ = landlock::restrict(path.parent(), false);
     Ok(())
 }
 
@@ -71,20 +82,27 @@ enum Reach<'a> {
     /// The files beneath a directory. A directory that the mount hides cannot be had: a process
     /// that looks for it there waits for an answer from itself.
     Beneath(Option<&'a Path>),
+    /// The same, and the directories there are listed.
+    Listed(Option<&'a Path>),
 }
 
 impl<'a> Reach<'a> {
-    fn of(source: &'a Path, options: &Options) -> Self {
+    fn of(source: Shown<'a>, options: &Options) -> Self {
         let root = Path::new("/");
         let directory = match options.external {
-            External::None => return Reach::Nothing,
-            External::Within => source.parent().unwrap_or(root),
             External::Any => root,
+            _ if source.is_directory => source.path,
+            External::None => return Reach::Nothing,
+            External::Within => source.path.parent().unwrap_or(root),
         };
         let hides = |point: &Path| directory.starts_with(point);
         let guard = options.guard.as_ref();
         let is_hidden = guard.is_some_and(|guard| hides(&guard.point));
-        Reach::Beneath((!is_hidden).then_some(directory))
+        let directory = (!is_hidden).then_some(directory);
+        match source.is_directory {
+            true => Reach::Listed(directory),
+            false => Reach::Beneath(directory),
+        }
     }
 }
 
@@ -93,8 +111,9 @@ fn shut(reach: &Reach<'_>) -> Vec<String> {
     let (readable, files) = match reach {
         Reach::Nothing => (None, Files::None),
         Reach::Beneath(directory) => (*directory, Files::Landlocked),
+        Reach::Listed(directory) => (*directory, Files::Listed),
     };
-    let landlock = landlock::restrict(readable);
+    let landlock = landlock::restrict(readable, files == Files::Listed);
     // The second takes away the calls for the first.
     let seccomp = seccomp::restrict(files);
     [landlock, seccomp]

@@ -83,6 +83,15 @@ const OPTIONS: &[MountOption] = &[
         }),
     },
     MountOption {
+        flag: "open-files",
+        word: "open_files",
+        help: "Data files of a directory that are kept open at a time",
+        default: Some("the 64 that were used last"),
+        takes: Takes::Text("N", |to, text| {
+            open_files(text).map(|count| to.open_files = Some(count))
+        }),
+    },
+    MountOption {
         flag: "direct-io",
         word: "direct_io",
         help: "Stream past the kernel's page cache",
@@ -172,6 +181,8 @@ pub(crate) struct Settings {
     pub(crate) cache_size: Option<u64>,
     /// Absent: [`default_threads`].
     pub(crate) threads: Option<usize>,
+    /// Absent: [`limits::OPEN_MEMBERS`].
+    pub(crate) open_files: Option<usize>,
     pub(crate) direct_io: bool,
     pub(crate) external: External,
     pub(crate) verify: bool,
@@ -411,12 +422,19 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 fn threads(text: &str) -> Result<usize, String> {
+    count(text, limits::THREADS)
+}
+
+/// A number of data files.
+fn open_files(text: &str) -> Result<usize, String> {
+    count(text, limits::MOST_OPEN_MEMBERS)
+}
+
+/// A number from 1 to `most`.
+fn count(text: &str, most: usize) -> Result<usize, String> {
     match text.parse() {
-        Ok(count) if (1..=limits::THREADS).contains(&count) => Ok(count),
-        _ => Err(format!(
-            "`{text}` is not a number between 1 and {}",
-            limits::THREADS
-        )),
+        Ok(count) if (1..=most).contains(&count) => Ok(count),
+        _ => Err(format!("`{text}` is not a number between 1 and {most}")),
     }
 }
 
@@ -507,8 +525,8 @@ mod tests {
 
     #[test]
     fn every_word_of_our_own() {
-        let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,direct_io,\
-                   external=any,verify=on,sandbox=off,force,noviews,log_file=/a\\,b,\
+        let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
+                   direct_io,external=any,verify=on,sandbox=off,force,noviews,log_file=/a\\,b,\
                    fsname=data,context=\"s:c0,c1\"";
         let expected = Settings {
             allow_other: true,
@@ -517,6 +535,7 @@ mod tests {
             umask: Some(0o027),
             cache_size: Some(3 << 20),
             threads: Some(4),
+            open_files: Some(5),
             direct_io: true,
             external: External::Any,
             verify: true,

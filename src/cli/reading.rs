@@ -51,7 +51,12 @@ pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
         ..fs::Options::default()
     };
     let unread = Unread::open(&source.file)?;
-    cage::enter(&unread, &options, source.sandbox)?;
+    let shown = cage::Shown {
+        path: unread.path(),
+        owner: unread.owner()?,
+        is_directory: false,
+    };
+    cage::enter(shown, &options, source.sandbox)?;
     Filesystem::of(unread, &options)
 }
 

@@ -13,6 +13,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
@@ -29,7 +30,9 @@ use crate::cli::report::Report;
 use crate::cli::{cage, opener};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
-use crate::fs::{External, Filesystem, MountGuard, Options, Unread};
+use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Served, Unread};
+use crate::limits;
+use crate::source::beneath::Beneath;
 use crate::source::foreign::ForeignFilesystems;
 
 /// Mounts and serves until the mount ends.
@@ -95,8 +98,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
         .map_err(|error| of_point(Error::io(&error, mount.mountpoint.display().to_string())))?;
     let path = absolute(&mount.source).map_err(of_source)?;
     let of_content = |error: Error| opened(mount, &path, &error);
-    let source = Unread::open(&path).map_err(of_content)?;
-    let source = opened_again(source, &mount.settings).map_err(of_source)?;
+    let source = Source::open(&path, &mount.settings).map_err(of_content)?;
     check_fuse().map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
@@ -122,9 +124,63 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
             foreign,
         },
     );
-    cage::enter(&source, &shown, !mount.settings.no_sandbox).map_err(of_source)?;
-    let filesystem = Filesystem::of(source, &shown).map_err(of_content)?;
-    unserved.serve(filesystem).map_err(of_point)
+    let sandbox = !mount.settings.no_sandbox;
+    let caged = source.shown().map_err(of_source)?;
+    cage::enter(caged, &shown, sandbox).map_err(of_source)?;
+    let served = source.served(&shown).map_err(of_content)?;
+    unserved.serve(served).map_err(of_point)
+}
+
+/// What is to be mounted, open, and of which nothing has been read.
+enum Source {
+    File(Unread),
+    Directory(Beneath),
+}
+
+impl Source {
+    /// Opens the file or the directory at `path`.
+    fn open(path: &Path, settings: &Settings) -> Result<Self> {
+        let failed = |error| Error::io(&error, path.display().to_string());
+        if path.is_dir() {
+            let path = path.canonicalize().map_err(failed)?;
+            return Ok(Source::Directory(Beneath::open(&path).map_err(failed)?));
+        }
+        Ok(Source::File(opened_again(Unread::open(path)?, settings)?))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Source::File(file) => file.path(),
+            Source::Directory(directory) => directory.path(),
+        }
+    }
+
+    /// The source as its cage has to know it.
+    fn shown(&self) -> Result<cage::Shown<'_>> {
+        let path = self.path();
+        let failed = |error| Error::io(&error, path.display().to_string());
+        Ok(match self {
+            Source::File(file) => cage::Shown {
+                path,
+                owner: file.owner()?,
+                is_directory: false,
+            },
+            Source::Directory(directory) => cage::Shown {
+                path,
+                owner: directory.metadata(Path::new("")).map_err(failed)?.uid(),
+                is_directory: true,
+            },
+        })
+    }
+
+    fn served(self, options: &Options) -> Result<Served> {
+        Ok(match self {
+            Source::File(file) => Served::File(Box::new(Filesystem::of(file, options)?)),
+            Source::Directory(directory) => {
+                Served::Archive(Box::new(Archive::new(directory, options)))
+            }
+        })
+    }
 }
 
 /// A cage in which no file is opened at all takes another process to open the source again. It is
@@ -177,6 +233,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 fn filesystem_options(mount: &Mount, guard: MountGuard) -> Options {
     let settings = &mount.settings;
     Options {
+        open_files: settings.open_files.unwrap_or(limits::OPEN_MEMBERS),
         uid: settings.uid,
         gid: settings.gid,
         umask: settings.umask,

@@ -168,6 +168,19 @@ impl FileState {
         lock(&self.counts).clear();
     }
 
+    /// Bytes of memory, about, that it takes as long as it is open.
+    pub(super) fn weight(&self) -> u64 {
+        let kept = [
+            lock(&self.readers).weight(),
+            lock(&self.variable_length).weight(),
+            lock(&self.cut_names).weight(),
+            lock(&self.attribute_texts).weight(),
+            lock(&self.counts).weight(),
+        ];
+        let own = self.container.weight();
+        kept.into_iter().fold(own, u64::saturating_add)
+    }
+
     /// Whether a writer appends to it.
     pub(super) fn is_growing(&self) -> bool {
         self.container.is_growing()

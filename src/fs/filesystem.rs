@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use nix::errno::Errno;
 
@@ -17,12 +18,13 @@ use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
 use crate::fs::inode::{self, Inode};
 use crate::fs::listing::{DOTS, Listable, Listed, Visit};
-use crate::fs::mount::Mount;
+use crate::fs::mount::{Mount, Shared};
 use crate::fs::node::{FsNode, Target};
 use crate::fs::nodes;
 use crate::fs::opening::{open_source, opener, refuse_fine_list};
 use crate::fs::options::Options;
 use crate::fs::other_files::OtherFiles;
+use crate::fs::requests::{Ino, Requests, Take, TakeWithAttributes, Whence};
 use crate::fs::stat::{DirEntry, Entry, Kind, Origin};
 use crate::fs::unread::Unread;
 use crate::fs::views::fixed_inodes;
@@ -30,21 +32,10 @@ use crate::fs::watch::Watch;
 use crate::fs::xattr;
 use crate::memory::lock::lock;
 use crate::model::Container;
+use crate::source::file::Fingerprint;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
 use crate::wire::to_u64;
-
-/// An inode number.
-pub type Ino = u64;
-
-/// The kind of range that [`Filesystem::lseek`] looks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whence {
-    /// The next byte that is stored, or not known to be zero.
-    Data,
-    /// The next byte of a range that reads as zeros and is stored nowhere.
-    Hole,
-}
 
 /// One file's tree.
 pub struct Filesystem {
@@ -97,9 +88,35 @@ impl Filesystem {
         watch: Option<Watch>,
     ) -> Self {
         Filesystem {
-            mount: Mount::new(opened, options, others, watch, fixed_inodes),
+            mount: Mount::new(opened, options, others, watch, fixed_inodes, None),
             handles: Handles::default(),
         }
+    }
+
+    /// The tree of one of the files of a directory, in the generation of it that is given with what
+    /// all of them share.
+    pub(super) fn member(
+        opened: OpenedFile,
+        options: &Options,
+        others: OtherFiles,
+        watch: Watch,
+        shared: (Shared, u32),
+    ) -> Self {
+        let (watch, shared) = (Some(watch), Some(shared));
+        Filesystem {
+            mount: Mount::new(opened, options, others, watch, fixed_inodes, shared),
+            handles: Handles::default(),
+        }
+    }
+
+    /// The state that the source was last seen in, and its generation.
+    pub(super) fn seen(&self) -> Option<(Fingerprint, u32)> {
+        self.mount.seen()
+    }
+
+    /// Bytes of memory, about, that it takes as long as it is open.
+    pub(super) fn weight(&self) -> u64 {
+        self.mount.weight()
     }
 
     /// How it is shown.
@@ -467,5 +484,89 @@ impl Filesystem {
             // If it was opened once more meanwhile, the kernel may have kept what was listed here.
             self.mount.inodes.set_unsure(open.ino, true);
         }
+    }
+}
+
+/// How long the kernel may keep what it was told of an unchanged source: it is told of changes.
+const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Requests for Filesystem {
+    fn options(&self) -> &Options {
+        Filesystem::options(self)
+    }
+
+    fn capacity(&self) -> (u64, u64) {
+        (self.origin().size, 0)
+    }
+
+    fn lifetime(&self) -> Duration {
+        LIFETIME
+    }
+
+    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
+        Filesystem::lookup(self, parent, name)
+    }
+
+    fn forget(&self, ino: Ino, count: u64) {
+        Filesystem::forget(self, ino, count);
+    }
+
+    fn getattr(&self, ino: Ino) -> Result<Entry> {
+        Filesystem::getattr(self, ino)
+    }
+
+    fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
+        Filesystem::readlink(self, ino)
+    }
+
+    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        Filesystem::listxattr(self, ino)
+    }
+
+    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        Filesystem::getxattr(self, ino, name)
+    }
+
+    fn open_file(&self, ino: Ino) -> Result<Opened> {
+        Filesystem::open_file(self, ino)
+    }
+
+    fn opendir(&self, ino: Ino) -> Result<Opened> {
+        Filesystem::opendir(self, ino)
+    }
+
+    fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
+        Filesystem::readdir(self, handle, cookie, take)
+    }
+
+    fn readdir_plus(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        take: &mut TakeWithAttributes<'_>,
+    ) -> Result<()> {
+        Filesystem::readdir_plus(self, handle, cookie, take)
+    }
+
+    fn read_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        Filesystem::read_for(self, handle, offset, length, cancel)
+    }
+
+    fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        Filesystem::read_now(self, handle, offset, length)
+    }
+
+    fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
+        Filesystem::lseek(self, handle, offset, whence)
+    }
+
+    fn release(&self, handle: Handle) {
+        Filesystem::release(self, handle);
     }
 }

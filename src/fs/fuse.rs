@@ -11,9 +11,9 @@ use std::time::Duration;
 use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 
 use crate::error::{Error, Result};
-use crate::fs::filesystem::Filesystem;
 use crate::fs::fuse::adapter::{Adapter, Late};
 use crate::fs::mount::Outdate;
+use crate::fs::served::Served;
 use crate::fs::workers::Workers;
 use crate::source::changes::Changes;
 use crate::source::device::Device;
@@ -89,24 +89,23 @@ impl Unserved {
         format!("0:{number}").parse().ok()
     }
 
-    /// Serves `filesystem`; the mount answers when this returns.
+    /// Serves `what`; the mount answers when this returns.
     ///
     /// # Errors
     /// `Io` where no thread can be started.
-    pub fn serve(self, filesystem: Filesystem) -> Result<Mounted> {
-        let served = self.filesystem.0.set(filesystem);
+    pub fn serve(self, what: Served) -> Result<Mounted> {
+        let served = self.filesystem.0.set(what);
         debug_assert!(served.is_ok());
         let watched = Arc::downgrade(&self.filesystem);
-        let changes = self.filesystem.mount.changes().cloned();
-        let filesystem = Arc::clone(&self.filesystem);
-        drop(self.filesystem);
         let session = self.session.spawn().map_err(|error| failed(&error))?;
         let notifier = session.notifier();
-        filesystem
-            .mount
-            .call_when_outdated(attributes_outdated(notifier.clone()));
-        drop(filesystem);
-        thread::spawn(move || watch(&watched, changes.as_deref(), &notifier));
+        // What is told of an archive is not kept for long, so that nothing has to be taken back.
+        if let Some(Served::File(filesystem)) = self.filesystem.0.get() {
+            let changes = filesystem.mount.changes().cloned();
+            let outdate = attributes_outdated(notifier.clone());
+            filesystem.mount.call_when_outdated(outdate);
+            thread::spawn(move || watch(&watched, changes.as_deref(), &notifier));
+        }
         Ok(Mounted { session })
     }
 }
@@ -132,7 +131,10 @@ fn watch(filesystem: &Weak<Late>, changes: Option<&Changes>, notifier: &Notifier
             Some(changes) => changes.wait(WATCH),
             None => thread::sleep(WATCH),
         }
-        let Some(filesystem) = filesystem.upgrade() else {
+        let Some(late) = filesystem.upgrade() else {
+            return;
+        };
+        let Some(Served::File(filesystem)) = late.0.get() else {
             return;
         };
         filesystem.mount.look();
@@ -146,7 +148,7 @@ fn watch(filesystem: &Weak<Late>, changes: Option<&Changes>, notifier: &Notifier
                 filesystem.mount.set_relisted(now);
             }
         }
-        drop(filesystem);
+        drop(late);
         thread::sleep(PAUSE);
     }
 }

@@ -26,6 +26,7 @@ use crate::fs::watch::Watch;
 use crate::memory::lock::lock;
 use crate::model::NodeId;
 use crate::source::changes::Changes;
+use crate::source::file::Fingerprint;
 
 /// How long a source that cannot be opened again is left alone: a writer may be in the middle of
 /// it.
@@ -37,6 +38,13 @@ pub(super) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;
 /// The inodes that stand in the mount whatever is in the file, in the state `generation` of the
 /// source with the root object `root`.
 pub(super) type FixedInodes = fn(generation: u32, root: NodeId) -> Vec<(u64, Inode)>;
+
+/// What the files of one mount share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) engine: Arc<Engine>,
+    pub(super) indexes: Arc<Indexes>,
+}
 
 /// The mounted file.
 pub(super) struct Mount {
@@ -56,6 +64,8 @@ pub(super) struct Mount {
     pub(super) inodes: Arc<Inodes>,
     fixed: FixedInodes,
     indexes: Arc<Indexes>,
+    /// The engine of all files of the mount; without it, each state of the source has its own.
+    engine: Option<Arc<Engine>>,
     pub(super) others: OtherFiles,
     pub(super) faults: Faults,
     pub(super) started: Instant,
@@ -70,31 +80,38 @@ impl Mount {
         others: OtherFiles,
         watch: Option<Watch>,
         fixed: FixedInodes,
+        shared: Option<(Shared, u32)>,
     ) -> Self {
+        let (shared, generation) = shared.unzip();
+        let generation = generation.unwrap_or(0);
+        let (engine, indexes) = shared.map(|shared| (shared.engine, shared.indexes)).unzip();
         let mount = Mount {
             options: options.clone(),
             origin: Mutex::new(Arc::clone(&opened.origin)),
             file: Mutex::new(None),
-            generation: AtomicU32::new(0),
+            generation: AtomicU32::new(generation),
             watch,
             outdate: OnceLock::new(),
             relisted: AtomicU32::new(0),
             renewed: Mutex::new(Instant::now()),
             inodes: Arc::clone(others.inodes()),
             fixed,
-            indexes: Arc::default(),
+            indexes: indexes.unwrap_or_default(),
+            engine,
             others,
             faults: Faults::default(),
             started: Instant::now(),
             served: AtomicU64::new(0),
         };
-        mount.show(opened, 0);
+        mount.show(opened, generation);
         mount
     }
 
     /// Makes `opened` the source that is shown.
     fn show(&self, opened: OpenedFile, generation: u32) {
-        let engine = Engine::new(self.options.cache_size, self.options.threads);
+        let (size, threads) = (self.options.cache_size, self.options.threads);
+        let engine = self.engine.clone();
+        let engine = engine.unwrap_or_else(|| Engine::new(size, threads));
         let node = opened.container.root();
         let root = opened.container.node(node);
         if let Some(error) = root.ok().and_then(|root| root.error.clone()) {
@@ -113,6 +130,17 @@ impl Mount {
         *lock(&self.file) = Some(Arc::new(file));
         self.inodes.show(generation);
         self.faults.clear();
+    }
+
+    /// The state that the source was last seen in, and its generation.
+    pub(super) fn seen(&self) -> Option<(Fingerprint, u32)> {
+        let state = self.watch.as_ref()?.fingerprint();
+        Some((state, self.generation.load(Ordering::Relaxed)))
+    }
+
+    /// Bytes of memory, about, that what is shown takes as long as it is open.
+    pub(super) fn weight(&self) -> u64 {
+        self.current().map_or(0, |file| file.weight())
     }
 
     /// The path, owner, mode and times that are taken over from the source.

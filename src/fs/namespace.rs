@@ -230,11 +230,12 @@ impl Directory<'_> {
         if let Some(file) = target.other_file()
             && let Some(place) = self.space.others.place(self.space.file, file)
         {
-            let place = match &place {
-                ShownAt::Root => b"",
-                ShownAt::Other(file) => &file[..],
+            let place = match place {
+                ShownAt::Root => Vec::new(),
+                ShownAt::Other(file) => file,
+                ShownAt::Beside(names) => names.join(&b'/'),
             };
-            let name = [shown, b"/", place].concat();
+            let name = [shown, b"/", &place].concat();
             return inode::of_link(generation, tree, self.group, &name);
         }
         inode::of_link(generation, tree, self.group, shown)
@@ -278,11 +279,14 @@ impl Directory<'_> {
 
     /// The way from here to what `names`, as shown, lead to from the root of another file.
     fn outward(&self, place: &ShownAt, names: impl Iterator<Item = Vec<u8>>) -> Option<Vec<u8>> {
-        let mut from = way_to(&self.space.file.shown);
+        let source = self.space.others.way_to_source();
+        let mut from = source.to_vec();
+        from.extend(way_to(&self.space.file.shown));
         from.extend_from_slice(self.path()?);
         let mut to = match place {
-            ShownAt::Root => Vec::new(),
-            ShownAt::Other(shown) => way_to(shown),
+            ShownAt::Root => source.to_vec(),
+            ShownAt::Other(shown) => [source, &way_to(shown)].concat(),
+            ShownAt::Beside(names) => names.clone(),
         };
         to.extend(names.map(Into::into));
         Some(symlink::relative(&from, &to))
@@ -315,7 +319,7 @@ impl Directory<'_> {
             LinkTarget::External { file, path } => {
                 match self.space.others.place(self.space.file, file) {
                     Some(place) => {
-                        let names = symlink::components(path, place == ShownAt::Root);
+                        let names = symlink::components(path, place.is_source());
                         self.outward(&place, names)
                     }
                     None => Some(symlink::outside(file, path)),
@@ -333,7 +337,7 @@ impl Directory<'_> {
                 let names = self.space.file.container.names(target)?;
                 match self.space.others.place(self.space.file, file) {
                     Some(place) => {
-                        let names = symlink::escaped(&names, place == ShownAt::Root);
+                        let names = symlink::escaped(&names, place.is_source());
                         self.outward(&place, names)
                     }
                     None => {

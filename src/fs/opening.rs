@@ -10,7 +10,6 @@ use crate::fs::other_files::{Opener, OtherFiles};
 use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;
 use crate::source::file::FileSource;
-use crate::source::neighbours::Neighbours;
 
 /// Refuses to show a file to others whose access control list lets them in otherwise than
 /// permission bits can tell. One that comes later only takes away what it denies.
@@ -26,9 +25,14 @@ pub(super) fn refuse_fine_list(file: &FileSource, options: &Options) -> Result<(
     Ok(())
 }
 
-/// Opens a mounted file as what it is.
+/// Opens the mounted files as what they are.
 pub(super) fn opener(options: &Options) -> Opener {
-    let (force, caches) = (options.force, detect::Caches::default());
+    opener_with(options, &detect::Caches::default())
+}
+
+/// As [`opener`], for files that keep what they read in `caches`.
+pub(super) fn opener_with(options: &Options, caches: &detect::Caches) -> Opener {
+    let (force, caches) = (options.force, caches.clone());
     Box::new(move |source, neighbours| detect::open(source, neighbours, &caches, force))
 }
 
@@ -42,9 +46,7 @@ pub(super) fn open_source(
     let path = watch.path();
     let metadata = file.metadata()?;
     let state = Arc::clone(file.state());
-    let neighbours = Neighbours::of(path, options.external, options.guard.clone());
-    let neighbours = neighbours.watched_by(watch.changes().cloned());
-    let mut neighbours = neighbours.opened_by(watch.named());
+    let mut neighbours = others.neighbours(watch, options);
     let audience = match options.allow_other {
         true => Some(file.audience()?.without(options.umask.unwrap_or(0))),
         false => None,

@@ -14,6 +14,8 @@ pub struct Options {
     pub uid: Option<u32>,
     /// Group of all files, else the source's.
     pub gid: Option<u32>,
+    /// Data files of a directory that are kept open at a time.
+    pub open_files: usize,
     /// Permission bits that are taken away.
     pub umask: Option<u32>,
     /// Whether reads go past the kernel's page cache.
@@ -41,6 +43,7 @@ impl Default for Options {
         Options {
             uid: None,
             gid: None,
+            open_files: limits::OPEN_MEMBERS,
             umask: None,
             direct_io: false,
             cache_size: limits::CACHE_LEAST.into(),

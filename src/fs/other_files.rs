@@ -19,6 +19,7 @@ mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -32,6 +33,7 @@ use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::inode::{self, FIRST_FILE, Tree};
 use crate::fs::inodes::Inodes;
 use crate::fs::name;
+use crate::fs::options::Options;
 use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;
 use crate::limits;
@@ -58,6 +60,29 @@ pub(super) enum ShownAt {
     Root,
     /// Its own directory, by its shown name.
     Other(Vec<u8>),
+    /// Its place in the directory of files that is mounted, as names from there.
+    Beside(Vec<Box<[u8]>>),
+}
+
+impl Beside {
+    /// The data file at `path` beneath the directory at `root`.
+    pub(super) fn new(root: &Path, path: &Path) -> Self {
+        Beside {
+            root: root.to_path_buf(),
+            own: names(path),
+        }
+    }
+}
+
+impl ShownAt {
+    /// Whether the file has a directory `.h5fs` at its root.
+    pub(super) fn is_source(&self) -> bool {
+        !matches!(self, ShownAt::Other(_))
+    }
+}
+
+fn names(path: &Path) -> Vec<Box<[u8]>> {
+    path.iter().map(|name| name.as_bytes().into()).collect()
 }
 
 /// An entry of the directory of other files.
@@ -68,10 +93,21 @@ pub(super) enum OtherName {
     Spelling(ShownAt),
 }
 
+/// The place of a data file in a directory of files that is mounted.
+#[derive(Debug)]
+pub(super) struct Beside {
+    /// The path of the directory.
+    root: PathBuf,
+    /// The names from there to the data file.
+    own: Vec<Box<[u8]>>,
+}
+
 /// All other files of a mount.
 pub(super) struct OtherFiles {
     /// The source's path, as a file's path is found.
     source: PathBuf,
+    /// Where the source is one of the files of a directory that is mounted.
+    beside: Option<Beside>,
     open: Opener,
     inodes: Arc<Inodes>,
     state: Mutex<State>,
@@ -263,10 +299,39 @@ impl OtherFiles {
     pub(super) fn new(source: &Path, open: Opener) -> Self {
         OtherFiles {
             source: source.to_path_buf(),
+            beside: None,
             open,
             inodes: Arc::new(Inodes::new()),
             state: Mutex::new(State::new(0)),
         }
+    }
+
+    /// The same for one of the files of a directory, which stands at `beside` and has `inodes`.
+    pub(super) fn of_member(self, inodes: Arc<Inodes>, beside: Beside) -> Self {
+        OtherFiles {
+            inodes,
+            beside: Some(beside),
+            ..self
+        }
+    }
+
+    /// The files beside the source that `watch` watches.
+    pub(super) fn neighbours(&self, watch: &Watch, options: &Options) -> Neighbours {
+        let path = watch.path();
+        let of = |first: &Path| {
+            let neighbours = Neighbours::of(first, options.external, options.guard.clone());
+            neighbours.watched_by(watch.changes().cloned())
+        };
+        match &self.beside {
+            // Within the directory that is mounted, not within that of the file alone.
+            Some(beside) => of(&beside.root.join(".")).of_neighbour(path, path, None),
+            None => of(path).opened_by(watch.named()),
+        }
+    }
+
+    /// The names, from the root of the mount, to the root of the source.
+    pub(super) fn way_to_source(&self) -> &[Box<[u8]>] {
+        self.beside.as_ref().map_or(&[], |beside| &beside.own)
     }
 
     /// The inodes of the mount.
@@ -299,6 +364,11 @@ impl OtherFiles {
             Err(Unopened::Failed(path, _)) => path.canonicalize().unwrap_or(path),
             Ok(None) | Err(Unopened::Refused(_)) => return None,
         };
+        if let Some(beside) = &self.beside
+            && let Ok(beneath) = path.strip_prefix(&beside.root)
+        {
+            return Some(ShownAt::Beside(names(beneath)));
+        }
         let name = live.neighbours.name_of(&path);
         let shown = name::escape(&name, false);
         let mut state = lock(&self.state);

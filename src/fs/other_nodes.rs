@@ -9,6 +9,7 @@ use crate::fs::node::{FsNode, Target};
 use crate::fs::other_files::{OtherName, ShownAt};
 use crate::fs::source_tree;
 use crate::fs::stat::{Entry, Kind};
+use crate::fs::symlink;
 use crate::model::LinkTarget;
 
 /// The directory of other files.
@@ -112,5 +113,10 @@ fn text(place: &ShownAt) -> Vec<u8> {
     match place {
         ShownAt::Root => b"../..".to_vec(),
         ShownAt::Other(shown) => shown.clone(),
+        // The other files of a member that stand here lie outside of the directory.
+        ShownAt::Beside(names) => {
+            let up = std::iter::repeat_n(b"..".to_vec(), 2);
+            symlink::joined(up.chain(names.iter().map(|name| name.to_vec())))
+        }
     }
 }

@@ -67,6 +67,11 @@ impl Watch {
         Watch { named, ..self }
     }
 
+    /// `changes` tells of writes to it.
+    pub(super) fn told_by(self, changes: Option<Arc<Changes>>) -> Self {
+        Watch { changes, ..self }
+    }
+
     /// The path is opened again by `opener`.
     pub(super) fn opened_again_by(self, opener: Opener) -> Self {
         let opener = Some(opener);

@@ -82,7 +82,6 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
     }
 
     /// Bytes of all values and what they weigh beside.
-    #[cfg(test)]
     pub fn weight(&self) -> u64 {
         self.weight
     }

@@ -253,7 +253,13 @@ impl Mount {
 
     /// A mount point on which the caller mounts; unmounted all the same.
     pub(crate) fn prepare() -> Self {
-        let directory = TempDir::with_prefix("h5fs-test-").expect("temporary directory");
+        Self::prepare_in(&std::env::temp_dir())
+    }
+
+    /// The same, in a directory beneath `parent`.
+    pub(crate) fn prepare_in(parent: &Path) -> Self {
+        let directory = TempDir::with_prefix_in("h5fs-test-", parent);
+        let directory = directory.expect("temporary directory");
         let path = directory.path().join("mnt");
         fs::create_dir(&path).expect("mount point");
         let (over, life) = channel();

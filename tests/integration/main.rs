@@ -5,6 +5,7 @@
 //! which must have h5py; `scripts/test` sees to both.
 
 mod access;
+mod archive;
 mod asdf;
 mod bench;
 mod cage;

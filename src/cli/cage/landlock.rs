@@ -12,12 +12,12 @@ use landlock::{
 const VERSION: ABI = ABI::V6;
 
 /// Leaves this thread, and those that it starts, nothing of the file system but to read regular
-/// files beneath `readable`; no TCP; no signals and no abstract sockets to other processes.
+/// files beneath `readable`, and to list directories there where they are `listed`; no TCP; no signals and no abstract sockets to other processes.
 ///
 /// # Errors
 /// The text names the step that the kernel cannot do.
-pub(super) fn restrict(readable: Option<&Path>) -> Result<(), String> {
-    match rules(readable) {
+pub(super) fn restrict(readable: Option<&Path>, listed: bool) -> Result<(), String> {
+    match rules(readable, listed) {
         Ok(RulesetStatus::FullyEnforced) => Ok(()),
         Ok(RulesetStatus::PartiallyEnforced) => {
             Err("this kernel has an early version of Landlock".to_owned())
@@ -27,7 +27,7 @@ pub(super) fn restrict(readable: Option<&Path>) -> Result<(), String> {
     }
 }
 
-fn rules(readable: Option<&Path>) -> Result<RulesetStatus, RulesetError> {
+fn rules(readable: Option<&Path>, listed: bool) -> Result<RulesetStatus, RulesetError> {
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(VERSION))?
         .handle_access(AccessNet::from_all(VERSION))?
@@ -35,7 +35,11 @@ fn rules(readable: Option<&Path>) -> Result<RulesetStatus, RulesetError> {
         .create()?;
     // A directory that its user cannot enter holds nothing to be read.
     if let Some(Ok(directory)) = readable.map(PathFd::new) {
-        rules = rules.add_rule(PathBeneath::new(directory, AccessFs::ReadFile))?;
+        let read = match listed {
+            true => AccessFs::ReadFile | AccessFs::ReadDir,
+            false => AccessFs::ReadFile.into(),
+        };
+        rules = rules.add_rule(PathBeneath::new(directory, read))?;
     }
     Ok(rules.restrict_self()?.ruleset)
 }

@@ -17,6 +17,8 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(super) enum Files {
     /// The files that Landlock allows.
     Landlocked,
+    /// The same, and the directories that it lists.
+    Listed,
     /// None. Descriptors may be handed to it.
     None,
 }
@@ -59,6 +61,7 @@ fn unknown() -> Rules {
 fn allowed(files: Files) -> seccompiler::Result<Rules> {
     let (always, sometimes_more) = match files {
         Files::Landlocked => (OPENING, opening()),
+        Files::Listed => (LISTING, opening()),
         Files::None => (RECEIVING, vec![]),
     };
     let always = ALWAYS.iter().chain(always);
@@ -157,6 +160,9 @@ fn own_id() -> i32 {
 
 /// The calls that open files.
 const OPENING: &[i64] = &[libc::SYS_openat2];
+
+/// The calls that open files and list directories.
+const LISTING: &[i64] = &[libc::SYS_openat2, libc::SYS_getdents64];
 
 /// The calls by which an open file is handed over.
 const RECEIVING: &[i64] = &[libc::SYS_recvmsg];

@@ -15,6 +15,15 @@ use nix::libc;
 use super::*;
 use crate::fs::MountGuard;
 
+/// The file at `path`, of some user.
+fn file_at(path: &Path) -> Shown<'_> {
+    Shown {
+        path,
+        owner: 0,
+        is_directory: false,
+    }
+}
+
 #[test]
 fn what_can_be_read_follows_the_policy() {
     let source = Path::new("/data/run/a.h5");
@@ -30,7 +39,7 @@ fn what_can_be_read_follows_the_policy() {
             guard: Some(guard),
             ..Options::default()
         };
-        Reach::of(source, &options)
+        Reach::of(file_at(source), &options)
     };
     let beneath = |directory: &'static str| Reach::Beneath(Some(Path::new(directory)));
     assert_eq!(seen("/mnt", External::None), Reach::Nothing);
@@ -41,7 +50,7 @@ fn what_can_be_read_follows_the_policy() {
     assert_eq!(seen("/data", External::Any), beneath("/"));
     assert_eq!(seen("/data", External::Within), Reach::Beneath(None));
     assert_eq!(seen("/data/run", External::Within), Reach::Beneath(None));
-    let without_a_mount = Reach::of(source, &Options::default());
+    let without_a_mount = Reach::of(file_at(source), &Options::default());
     assert_eq!(without_a_mount, beneath("/data/run"));
 }
 
@@ -93,6 +102,19 @@ fn files_are_read_in_the_directory_alone() {
         assert_eq!(errno(fs::write(inside.join("file"), "")), not_permitted);
         assert_eq!(errno(fs::write(inside.join("new"), "")), not_permitted);
         assert_eq!(errno(fs::remove_file(inside.join("file"))), not_permitted);
+    });
+}
+
+/// A directory of files is listed, and no other one.
+#[test]
+fn the_directories_of_an_archive_are_listed() {
+    let directory = files();
+    let inside = directory.path().join("inside");
+    shut_in(&Reach::Listed(Some(&inside)), || {
+        assert_eq!(fs::read_dir(&inside).unwrap().count(), 1);
+        assert_eq!(fs::read(inside.join("file")).unwrap(), b"content");
+        let outside = fs::read_dir(directory.path());
+        assert_eq!(errno(outside), Some(Errno::EACCES));
     });
 }
 

@@ -19,12 +19,13 @@ use fuser::{
 };
 
 use crate::fs::errno;
-use crate::fs::filesystem::{Filesystem, Whence};
 use crate::fs::fuse::readers::Readers;
 use crate::fs::fuse::reply::{
     Listed, attributes, directory_flags, file_flags, file_type, number, reply_xattr, ttl,
 };
 use crate::fs::handle::Handle;
+use crate::fs::requests::{Requests, Whence};
+use crate::fs::served::Served;
 use crate::fs::stat::BLOCK_SIZE;
 use crate::fs::workers::{Object, Workers};
 use crate::limits;
@@ -32,15 +33,16 @@ use crate::limits;
 /// Requests of readahead and direct I/O that may wait at a time.
 const MAX_BACKGROUND: u16 = 64;
 
-/// The filesystem, from the moment on that the mount is served; nothing asks for it before.
+/// What is served, from the moment on that the mount is; nothing asks for it before.
 #[derive(Default)]
-pub(super) struct Late(pub(super) OnceLock<Filesystem>);
+pub(super) struct Late(pub(super) OnceLock<Served>);
 
 impl Deref for Late {
-    type Target = Filesystem;
+    type Target = dyn Requests;
 
-    fn deref(&self) -> &Filesystem {
-        self.0.get().expect("requests are taken once it is served")
+    fn deref(&self) -> &Self::Target {
+        let served = self.0.get().expect("requests are taken once it is served");
+        served.requests()
     }
 }
 
@@ -57,10 +59,10 @@ impl Adapter {
         &self,
         call: &'static str,
         object: Object,
-        handler: impl FnOnce(&Filesystem) + Send + 'static,
+        handler: impl FnOnce(&dyn Requests) + Send + 'static,
     ) {
         let filesystem = Arc::clone(&self.filesystem);
-        let job = move || guarded(call, || handler(&filesystem));
+        let job = move || guarded(call, || handler(&**filesystem));
         self.workers.answer(object, job);
     }
 }
@@ -110,7 +112,7 @@ impl fuser::Filesystem for Adapter {
             of_name(parent, &name),
             move |filesystem| match filesystem.lookup(parent.0, name.as_bytes()) {
                 Ok(entry) => reply.entry(
-                    &ttl(&entry),
+                    &ttl(&entry, filesystem.lifetime()),
                     &attributes(&entry.attributes),
                     Generation(u64::from(entry.generation)),
                 ),
@@ -128,7 +130,10 @@ impl fuser::Filesystem for Adapter {
             "getattr",
             Object::Description(ino.0),
             move |filesystem| match filesystem.getattr(ino.0) {
-                Ok(entry) => reply.attr(&ttl(&entry), &attributes(&entry.attributes)),
+                Ok(entry) => {
+                    let ttl = ttl(&entry, filesystem.lifetime());
+                    reply.attr(&ttl, &attributes(&entry.attributes));
+                }
                 Err(error) => reply.error(number(&error)),
             },
         );
@@ -302,7 +307,7 @@ impl fuser::Filesystem for Adapter {
             move |filesystem| {
                 let read =
                     filesystem.readdir_plus(Handle(handle.0), cookie, &mut |listed, entry| {
-                        let entry = Listed::new(&listed, entry);
+                        let entry = Listed::new(&listed, entry, filesystem.lifetime());
                         reply.add(
                             entry.ino,
                             listed.next,
@@ -337,9 +342,10 @@ impl fuser::Filesystem for Adapter {
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
         const UNIT: u32 = 512;
         guarded("statfs", || {
-            let blocks = self.filesystem.origin().size.div_ceil(u64::from(UNIT));
+            let (all, free) = self.filesystem.capacity();
+            let [blocks, free] = [all, free].map(|bytes| bytes.div_ceil(u64::from(UNIT)));
             let names = u32::try_from(limits::NAME_BYTES).unwrap_or(u32::MAX);
-            reply.statfs(blocks, 0, 0, 0, 0, BLOCK_SIZE, names, UNIT);
+            reply.statfs(blocks, free, free, 0, 0, BLOCK_SIZE, names, UNIT);
         });
     }
 

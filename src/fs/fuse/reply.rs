@@ -9,15 +9,17 @@ use crate::fs::errno;
 use crate::fs::handle::{Caching, Opened};
 use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE, DirEntry, Entry, Kind, Stat};
 
-/// How long the kernel may keep what it was told of an unchanged source.
-const TTL: Duration = Duration::from_secs(24 * 60 * 60);
-
 pub(super) fn number(error: &Error) -> Errno {
     Errno::from_i32(errno::of(error))
 }
 
-pub(super) fn ttl(entry: &Entry) -> Duration {
-    if entry.cacheable { TTL } else { Duration::ZERO }
+/// How long the kernel may keep `entry`; `lifetime` where it is unchanged.
+pub(super) fn ttl(entry: &Entry, lifetime: Duration) -> Duration {
+    if entry.cacheable {
+        lifetime
+    } else {
+        Duration::ZERO
+    }
 }
 
 pub(super) fn file_type(kind: Kind) -> FileType {
@@ -96,7 +98,7 @@ pub(super) struct Listed {
 impl Listed {
     /// `entry` as listed; without it, what is told is valid for no time, so that the kernel looks
     /// it up before use.
-    pub(super) fn new(listed: &DirEntry<'_>, entry: Option<&Entry>) -> Self {
+    pub(super) fn new(listed: &DirEntry<'_>, entry: Option<&Entry>, lifetime: Duration) -> Self {
         let unknown = Stat {
             ino: listed.ino,
             kind: listed.kind,
@@ -110,7 +112,7 @@ impl Listed {
         };
         Listed {
             ino: INodeNo(entry.map_or(listed.ino, |entry| entry.ino)),
-            ttl: entry.map_or(Duration::ZERO, ttl),
+            ttl: entry.map_or(Duration::ZERO, |entry| ttl(entry, lifetime)),
             attributes: attributes(entry.map_or(&unknown, |entry| &entry.attributes)),
             generation: Generation(entry.map_or(0, |entry| u64::from(entry.generation))),
         }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::{MountOptions, Mounted, mount};
 use crate::error::Error;
 use crate::fs::fake::{Fake, ROOT};
+use crate::fs::served::Served;
 use crate::model::LinkTarget;
 
 struct Mount {
@@ -35,7 +36,9 @@ impl Mount {
             }
         };
         Some(Mount {
-            _mounted: unserved.serve(fake.mounted()).unwrap(),
+            _mounted: unserved
+                .serve(Served::File(Box::new(fake.mounted())))
+                .unwrap(),
             directory,
         })
     }

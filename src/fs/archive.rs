@@ -1,0 +1,572 @@
+//! A directory of files, shown as one tree: each data file is a directory in its place.
+//!
+//! | file | content |
+//! |---|---|
+//! | `entries` | files and directories that the kernel knows, their numbers and paths |
+//! | `look` | what stands at a path: a directory, a data file, another file, a link |
+//! | `members`, `opening` | the data files that are open; how one is opened |
+//! | `inner` | the numbers of the inodes within data files |
+//! | `listing` | what is in a directory |
+//!
+//! Nothing is read before it is asked for. Names and attributes are valid for a second, and each
+//! listing reads its directory, so a file that comes, goes or changes is seen without a watch. What
+//! is inside of a data file is answered by a [`Filesystem`], as if that file were mounted alone.
+
+mod entries;
+mod inner;
+mod listing;
+mod look;
+mod members;
+mod opening;
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rustix::fs::{SeekFrom, seek};
+
+use crate::array::{Bytes, CancelToken, Engine, HeldMemory};
+use crate::error::{Error, Result};
+use crate::fs::archive::entries::{Entries, EntryKind, ORIGINAL, Place, VIEWS, is_entry};
+use crate::fs::archive::inner::Inner;
+use crate::fs::archive::look::{Found, Look, said};
+use crate::fs::archive::members::{Member, Members, OpenMemberFile};
+use crate::fs::archive::opening::Opener;
+use crate::fs::errno::{is_fault, refusal, stale};
+use crate::fs::filesystem::Filesystem;
+use crate::fs::handle::{Caching, Handle, Opened};
+use crate::fs::inode::ROOT;
+use crate::fs::name;
+use crate::fs::options::Options;
+use crate::fs::requests::{Ino, Requests, Take, TakeWithAttributes, Whence};
+use crate::fs::stat::Entry;
+use crate::fs::xattr;
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::beneath::Beneath;
+
+/// How long the kernel may keep what it is told: as long as a name may be stale.
+const LIFETIME: Duration = Duration::from_secs(1);
+
+/// The name of the files' own bytes in `.h5fs`.
+const ORIGINALS: &[u8] = b"original";
+
+/// The name under which a data file that cannot be read says why.
+const ERROR: &[u8] = b"user.h5fs.error";
+
+/// A directory of files.
+pub struct Archive {
+    options: Options,
+    root: Arc<Beneath>,
+    engine: Arc<Engine>,
+    look: Look,
+    entries: Entries,
+    inner: Inner,
+    members: Members,
+    handles: Mutex<HashMap<u64, Arc<Open>>>,
+    last: AtomicU64,
+}
+
+/// What an inode number stands for.
+enum Target {
+    /// `.h5fs` at the root.
+    Views,
+    /// An entry, and its path from the root.
+    Entry(Place, PathBuf),
+    /// An inode within a data file, by its number there.
+    Inner(Arc<Member>, Ino),
+}
+
+/// An open file or directory.
+struct Open {
+    content: Content,
+    _held: HeldMemory,
+}
+
+enum Content {
+    /// A file or directory within a data file, by its number there.
+    Inner {
+        member: Arc<Member>,
+        local: Ino,
+        is_directory: bool,
+    },
+    File(File),
+    Directory {
+        ino: Ino,
+        names: Mutex<OwnedFd>,
+    },
+    /// `.h5fs`, or a data file that cannot be read.
+    Fixed {
+        ino: Ino,
+        names: &'static [(&'static [u8], Ino)],
+    },
+}
+
+impl Archive {
+    /// The files beneath `directory`.
+    pub fn new(directory: Beneath, options: &Options) -> Self {
+        let root = Arc::new(directory);
+        let engine = Engine::new(options.cache_size, options.threads);
+        let opener = Opener::new(&root, &engine, options);
+        Archive {
+            options: options.clone(),
+            look: Look::new(&root, options),
+            members: Members::new(
+                Box::new(move |opening| opener.open(opening)),
+                options.open_files,
+            ),
+            root,
+            engine,
+            entries: Entries::default(),
+            inner: Inner::default(),
+            handles: Mutex::default(),
+            last: AtomicU64::new(0),
+        }
+    }
+
+    fn target(&self, ino: Ino) -> Result<Target> {
+        if ino == VIEWS {
+            return Ok(Target::Views);
+        }
+        if is_entry(ino) {
+            let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
+            return Ok(Target::Entry(place, path));
+        }
+        let (member, local) = self.inner.get(ino).ok_or_else(stale)?;
+        Ok(Target::Inner(member, local))
+    }
+
+    /// Looks at what stands at `path`, the entry that was last known as `known`.
+    fn found(&self, path: &Path, is_original: bool, known: Option<Place>) -> Result<Found> {
+        self.look.at(path, is_original, known)
+    }
+
+    /// Counts a lookup of `name` in the directory `parent` with the path `path`, and describes it.
+    fn enter(&self, parent: Ino, of: (&Path, bool), name: &[u8]) -> Result<Entry> {
+        let (path, is_original) = of;
+        if parent == ROOT && name == name::VIEWS {
+            return self.fixed(VIEWS);
+        }
+        let name = real_name(parent, name);
+        let path = path.join(OsStr::from_bytes(name));
+        let known = self.entries.known(parent, name);
+        let found = self.found(&path, is_original, known)?;
+        let place = found.place(parent, is_original);
+        let ino = self.entries.enter(name, place);
+        Ok(self.look.entry(ino, &found, &path))
+    }
+
+    /// The entry of a directory that stands always.
+    fn fixed(&self, ino: Ino) -> Result<Entry> {
+        let path = Path::new("");
+        let found = self.found(path, true, None)?;
+        Ok(self.look.entry(ino, &found, path))
+    }
+
+    /// The data file with the entry `ino`, opened.
+    fn data_file(&self, ino: Ino, path: &Path) -> Result<(Arc<Member>, Arc<OpenMemberFile>)> {
+        let member = self.members.get(ino, path);
+        let opened = self.members.opened(&member)?;
+        Ok((member, opened))
+    }
+
+    /// Has the filesystem of a member answer.
+    fn ask<T>(
+        &self,
+        member: &Arc<Member>,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<T> {
+        let opened = self.members.opened(member)?;
+        answer(&opened.filesystem)
+    }
+
+    /// The number that `local` of `member` has in the mount; counted.
+    fn enter_inner(&self, member: &Arc<Member>, local: Ino) -> Ino {
+        let (ino, is_new) = self.inner.enter(member, local);
+        if is_new {
+            self.members.use_once_more(member);
+        }
+        ino
+    }
+
+    fn insert(&self, content: Content, caching: Caching, is_given_up: bool) -> Result<Opened> {
+        let open = Arc::new(Open {
+            content,
+            _held: self.engine.hold(limits::OPEN_HANDLE)?,
+        });
+        let mut handles = lock(&self.handles);
+        if handles.len() >= limits::OPEN_HANDLES {
+            return Err(refusal(Errno::EMFILE, "files that are open at a time"));
+        }
+        let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        handles.insert(number, open);
+        Ok(Opened {
+            handle: Handle(number),
+            caching,
+            is_given_up,
+        })
+    }
+
+    /// Opens `local` of `member` by `open`.
+    fn open_inner(&self, member: &Arc<Member>, local: Ino, is_directory: bool) -> Result<Opened> {
+        let opened = self.members.opened(member)?;
+        let own = open_local(&opened.filesystem, local, is_directory)?;
+        let content = Content::Inner {
+            member: Arc::clone(member),
+            local,
+            is_directory,
+        };
+        let caching = match own.caching {
+            // What is listed inside may be of a state that is over, and nothing watches for that.
+            Caching::Lasting if is_directory => Caching::WhileOpen,
+            caching => caching,
+        };
+        match self.insert(content, caching, own.is_given_up) {
+            Ok(inserted) => {
+                self.members.use_once_more(member);
+                opened.keep(inserted.handle.0, own);
+                Ok(inserted)
+            }
+            Err(error) => {
+                opened.filesystem.release(own.handle);
+                Err(error)
+            }
+        }
+    }
+
+    fn opened(&self, handle: Handle) -> Result<Arc<Open>> {
+        let open = lock(&self.handles).get(&handle.0).cloned();
+        open.ok_or_else(|| refusal(Errno::EBADF, "no such handle"))
+    }
+
+    /// Has the filesystem of an open file's member answer for its own handle.
+    fn ask_open<T>(
+        &self,
+        handle: Handle,
+        (member, local, is_directory): (&Arc<Member>, Ino, bool),
+        answer: impl FnOnce(&Filesystem, Handle) -> Result<T>,
+    ) -> Result<T> {
+        let opened = self.members.opened(member)?;
+        let own = opened.handle(handle.0, |filesystem| {
+            open_local(filesystem, local, is_directory)
+        })?;
+        answer(&opened.filesystem, own)
+    }
+}
+
+fn open_local(filesystem: &Filesystem, local: Ino, is_directory: bool) -> Result<Opened> {
+    match is_directory {
+        true => filesystem.opendir(local),
+        false => filesystem.open_file(local),
+    }
+}
+
+/// The name in the directory of what the mount shows as `shown` in `parent`: `.h5fs` at the root is
+/// the directory of views, and a file of that name is escaped.
+fn real_name(parent: Ino, shown: &[u8]) -> &[u8] {
+    match parent == ROOT && shown == name::escape(name::VIEWS, true) {
+        true => name::VIEWS,
+        false => shown,
+    }
+}
+
+/// The reverse of [`real_name`].
+fn shown_name(parent: Ino, name: &[u8]) -> Vec<u8> {
+    match parent == ROOT && name == name::VIEWS {
+        true => name::escape(name, true),
+        false => name.to_vec(),
+    }
+}
+
+/// Why nothing inside of a data file can be had, where that is a fault of the file.
+fn own_fault(error: &Error) -> bool {
+    is_fault(error) || matches!(error, Error::Usage(_))
+}
+
+impl Requests for Archive {
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn capacity(&self) -> (u64, u64) {
+        self.root.capacity().unwrap_or((0, 0))
+    }
+
+    fn lifetime(&self) -> Duration {
+        LIFETIME
+    }
+
+    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
+        name::refuse_long(name)?;
+        match self.target(parent)? {
+            Target::Views if name == ORIGINALS => self.fixed(ORIGINAL),
+            Target::Views => Err(Error::NotFound),
+            Target::Entry(place, path) => match place.kind {
+                EntryKind::Directory => self.enter(parent, (&path, place.is_original), name),
+                EntryKind::DataFile => {
+                    let member = self.members.get(parent, &path);
+                    self.lookup_inside(&member, ROOT, name)
+                }
+                _ => Err(refusal(Errno::ENOTDIR, "lookup")),
+            },
+            Target::Inner(member, local) => self.lookup_inside(&member, local, name),
+        }
+    }
+
+    fn forget(&self, ino: Ino, count: u64) {
+        if is_entry(ino) {
+            return self.entries.forget(ino, count);
+        }
+        if let Some((member, local, is_forgotten)) = self.inner.forget(ino, count) {
+            member.inodes().forget(local, count);
+            if is_forgotten {
+                self.members.leave(member.entry);
+            }
+        }
+    }
+
+    fn getattr(&self, ino: Ino) -> Result<Entry> {
+        match self.target(ino)? {
+            Target::Views => self.fixed(VIEWS),
+            Target::Entry(place, path) => {
+                let found = self.found(&path, place.is_original, Some(place));
+                let found = found.map_err(gone)?;
+                if found.kind != place.kind {
+                    return Err(stale());
+                }
+                Ok(self.look.entry(ino, &found, &path))
+            }
+            Target::Inner(member, local) => {
+                let entry = self.ask(&member, |filesystem| filesystem.getattr(local));
+                Ok(numbered(entry.map_err(gone)?, ino))
+            }
+        }
+    }
+
+    fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
+        match self.target(ino)? {
+            Target::Entry(place, path) if place.kind == EntryKind::Symlink => {
+                self.look.link_text(&path).map_err(gone)
+            }
+            Target::Entry(..) | Target::Views => Err(refusal(Errno::EINVAL, "readlink")),
+            Target::Inner(member, local) => {
+                self.ask(&member, |filesystem| filesystem.readlink(local))
+            }
+        }
+    }
+
+    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        match self.target(ino)? {
+            Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
+                match self.data_file(ino, &path) {
+                    Ok((_, opened)) => opened.filesystem.listxattr(ROOT),
+                    Err(error) if own_fault(&error) => Ok(vec![ERROR.to_vec()]),
+                    Err(error) => Err(error),
+                }
+            }
+            Target::Entry(..) | Target::Views => Ok(Vec::new()),
+            Target::Inner(member, local) => {
+                self.ask(&member, |filesystem| filesystem.listxattr(local))
+            }
+        }
+    }
+
+    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        xattr::user_name(name)?;
+        match self.target(ino)? {
+            Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
+                match self.data_file(ino, &path) {
+                    Ok((_, opened)) => opened.filesystem.getxattr(ROOT, name),
+                    Err(error) if own_fault(&error) && name == ERROR => {
+                        Ok(error.to_string().into_bytes())
+                    }
+                    Err(error) if own_fault(&error) => Err(xattr::absent()),
+                    Err(error) => Err(error),
+                }
+            }
+            Target::Entry(..) | Target::Views => Err(xattr::absent()),
+            Target::Inner(member, local) => {
+                self.ask(&member, |filesystem| filesystem.getxattr(local, name))
+            }
+        }
+    }
+
+    fn open_file(&self, ino: Ino) -> Result<Opened> {
+        match self.target(ino)? {
+            Target::Entry(place, path) => match place.kind {
+                EntryKind::File => {
+                    let file = said(self.root.open_file(&path), &path).map_err(gone)?;
+                    self.insert(Content::File(file), Caching::WhileOpen, false)
+                }
+                EntryKind::Symlink => Err(refusal(Errno::ELOOP, "open")),
+                _ => Err(refusal(Errno::EISDIR, "open")),
+            },
+            Target::Views => Err(refusal(Errno::EISDIR, "open")),
+            Target::Inner(member, local) => self.open_inner(&member, local, false),
+        }
+    }
+
+    fn opendir(&self, ino: Ino) -> Result<Opened> {
+        match self.target(ino)? {
+            Target::Views => {
+                let names = &[(ORIGINALS, ORIGINAL)];
+                self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
+            }
+            Target::Entry(place, path) => match place.kind {
+                EntryKind::Directory => {
+                    let names = said(self.root.open_directory(&path), &path).map_err(gone)?;
+                    let names = Mutex::new(names);
+                    self.insert(Content::Directory { ino, names }, Caching::WhileOpen, false)
+                }
+                EntryKind::DataFile => {
+                    let member = self.members.get(ino, &path);
+                    match self.open_inner(&member, ROOT, true) {
+                        Err(error) if own_fault(&error) => {
+                            let names = &[];
+                            self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
+                        }
+                        opened => opened,
+                    }
+                }
+                _ => Err(refusal(Errno::ENOTDIR, "opendir")),
+            },
+            Target::Inner(member, local) => self.open_inner(&member, local, true),
+        }
+    }
+
+    fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
+        self.list(handle, cookie, take)
+    }
+
+    fn readdir_plus(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        take: &mut TakeWithAttributes<'_>,
+    ) -> Result<()> {
+        self.list_with_attributes(handle, cookie, take)
+    }
+
+    fn read_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        let open = self.opened(handle)?;
+        match &open.content {
+            Content::File(file) => read_whole(file, offset, length),
+            Content::Inner {
+                member,
+                local,
+                is_directory: false,
+            } => self.ask_open(handle, (member, *local, false), |filesystem, own| {
+                filesystem.read_for(own, offset, length, cancel)
+            }),
+            _ => Err(refusal(Errno::EISDIR, "read")),
+        }
+    }
+
+    fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let open = self.opened(handle)?;
+        match &open.content {
+            Content::Inner {
+                member,
+                is_directory: false,
+                ..
+            } => match member.open_already() {
+                Some(opened) => match opened.known_handle(handle.0) {
+                    Some(own) => opened.filesystem.read_now(own, offset, length),
+                    None => Ok(None),
+                },
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
+        let open = self.opened(handle)?;
+        match &open.content {
+            Content::File(file) => {
+                let to = match whence {
+                    Whence::Data => SeekFrom::Data(offset),
+                    Whence::Hole => SeekFrom::Hole(offset),
+                };
+                seek(file, to).map_err(|errno| Error::io(&errno.into(), "seek"))
+            }
+            Content::Inner {
+                member,
+                local,
+                is_directory: false,
+            } => self.ask_open(handle, (member, *local, false), |filesystem, own| {
+                filesystem.lseek(own, offset, whence)
+            }),
+            _ => Err(refusal(Errno::EISDIR, "seek")),
+        }
+    }
+
+    fn release(&self, handle: Handle) {
+        let released = lock(&self.handles).remove(&handle.0);
+        if let Some(open) = released
+            && let Content::Inner { member, .. } = &open.content
+        {
+            member.release(handle.0);
+            self.members.leave(member.entry);
+        }
+    }
+}
+
+impl Archive {
+    fn lookup_inside(&self, member: &Arc<Member>, local: Ino, name: &[u8]) -> Result<Entry> {
+        let found = self.ask(member, |filesystem| filesystem.lookup(local, name));
+        let entry = found.map_err(|error| match own_fault(&error) && local == ROOT {
+            // The data file itself says what is wrong with it.
+            true => Error::NotFound,
+            false => error,
+        })?;
+        let ino = self.enter_inner(member, entry.ino);
+        Ok(numbered(entry, ino))
+    }
+}
+
+/// The entry with the number that it has in the mount.
+fn numbered(mut entry: Entry, ino: Ino) -> Entry {
+    entry.ino = ino;
+    entry.attributes.ino = ino;
+    entry
+}
+
+/// What was there, and is not any more, is stale.
+fn gone(error: Error) -> Error {
+    match error {
+        Error::NotFound => stale(),
+        other => other,
+    }
+}
+
+/// The `length` bytes of `file` at `offset`, fewer at its end only.
+fn read_whole(file: &File, offset: u64, length: usize) -> Result<Bytes> {
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        let at = offset.saturating_add(crate::wire::to_u64(filled));
+        match file.read_at(&mut bytes[filled..], at) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io(&error, "reading a file")),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes.into())
+}

@@ -1,0 +1,81 @@
+//! The requests of the kernel, as methods.
+
+use std::time::Duration;
+
+use crate::array::{Bytes, CancelToken};
+use crate::error::Result;
+use crate::fs::handle::{Handle, Opened};
+use crate::fs::options::Options;
+use crate::fs::stat::{DirEntry, Entry};
+
+/// An inode number.
+pub type Ino = u64;
+
+/// The kind of range that a seek looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whence {
+    /// The next byte that is stored, or not known to be zero.
+    Data,
+    /// The next byte of a range that reads as zeros and is stored nowhere.
+    Hole,
+}
+
+/// Takes an entry of a listing; answers `true` and has not taken it once there is no room.
+pub(super) type Take<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
+
+/// As [`Take`], with the attributes of the entry where these are known.
+pub(super) type TakeWithAttributes<'t> = dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool + 't;
+
+/// A tree that a mount shows: that of one file, or of a directory of files.
+///
+/// Every number that a lookup hands out is counted and is to be given back with `forget`.
+pub(super) trait Requests: Send + Sync {
+    /// How it is shown.
+    fn options(&self) -> &Options;
+
+    /// Bytes of the filesystem, and how many of them are free.
+    fn capacity(&self) -> (u64, u64);
+
+    /// How long the kernel may keep what it is told of something that has not changed.
+    fn lifetime(&self) -> Duration;
+
+    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry>;
+
+    fn forget(&self, ino: Ino, count: u64);
+
+    fn getattr(&self, ino: Ino) -> Result<Entry>;
+
+    fn readlink(&self, ino: Ino) -> Result<Vec<u8>>;
+
+    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>>;
+
+    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>>;
+
+    fn open_file(&self, ino: Ino) -> Result<Opened>;
+
+    fn opendir(&self, ino: Ino) -> Result<Opened>;
+
+    fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()>;
+
+    fn readdir_plus(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        take: &mut TakeWithAttributes<'_>,
+    ) -> Result<()>;
+
+    fn read_for(
+        &self,
+        handle: Handle,
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes>;
+
+    /// The same bytes, if they are to be had without decoding or waiting.
+    fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>>;
+
+    fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64>;
+
+    fn release(&self, handle: Handle);
+}

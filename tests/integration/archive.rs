@@ -1,0 +1,399 @@
+//! A directory of files in one mount.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::stat::Mode;
+
+use crate::harness::{LONG, Mount, SOON, eventually, fixture, fixtures, is_root, run, script};
+
+/// How long a name may be stale.
+const STALE: Duration = Duration::from_millis(1500);
+
+/// An empty directory to be filled and mounted.
+fn directory() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().canonicalize().expect("path");
+    (directory, path)
+}
+
+/// A NumPy-like HDF5 file with one dataset `x` of four numbers.
+fn write_numbers(path: &Path, first: i32) {
+    let mut make = script("four_numbers.py");
+    run(make.arg(path).arg(first.to_string()), LONG).success();
+}
+
+fn numbers(path: &Path) -> std::io::Result<Vec<i32>> {
+    let bytes = fs::read(path)?;
+    let of = |four: &[u8]| i32::from_le_bytes(four.try_into().expect("four bytes"));
+    Ok(bytes.chunks_exact(4).map(of).collect())
+}
+
+fn names(path: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(path).expect("a directory");
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    entries
+        .map(|entry| name(entry).to_string_lossy().into_owned())
+        .collect()
+}
+
+#[track_caller]
+fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
+    let error = result.expect_err("an error");
+    Errno::from_raw(error.raw_os_error().expect("an errno"))
+}
+
+/// All fixtures in one mount are compared with h5py, with fewer open at a time than are read.
+#[test]
+fn every_fixture_in_its_place() {
+    let mount = Mount::with(fixtures(), &["-o", "open_files=4"]);
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir(fixtures()).expect("fixtures") {
+        let file = entry.expect("an entry").path();
+        let name = file.file_name().expect("a name");
+        let is_large = name.to_string_lossy().contains("-100k");
+        if is_large || !mount.path.join(name).is_dir() {
+            continue;
+        }
+        let mut comparison = script("compare.py");
+        let said = run(comparison.arg(mount.path.join(name)).arg(&file), LONG);
+        if !said.status.success() {
+            wrong.push(format!("{}{}", said.text(), said.stderr));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_and_directories_are_as_they_are() {
+    let (_kept, top) = directory();
+    fs::create_dir_all(top.join("2026/empty")).unwrap();
+    write_numbers(&top.join("2026/run 1.h5"), 10);
+    fs::write(top.join("notes.txt"), "some words\n").unwrap();
+    fs::write(top.join("nothing"), "").unwrap();
+    fs::write(top.join(OsStr::from_bytes(b"not \xff text")), "bytes").unwrap();
+    fs::create_dir(top.join(".h5fs")).unwrap();
+    fs::write(top.join(".h5fs/own"), "a file of the user's").unwrap();
+    nix::unistd::mkfifo(&top.join("fifo"), Mode::S_IRWXU).unwrap();
+    symlink("2026/run 1.h5", top.join("latest")).unwrap();
+    symlink(top.join("2026"), top.join("absolute")).unwrap();
+    symlink("/etc/hostname", top.join("outside")).unwrap();
+    fs::set_permissions(top.join("notes.txt"), PermissionsExt::from_mode(0o640)).unwrap();
+    let mount = Mount::new(&top);
+
+    let listed = names(&mount.path);
+    assert!(listed.contains("%2Eh5fs") && !listed.contains(".h5fs") && !listed.contains("fifo"));
+    assert_eq!(listed.len(), 8, "{listed:?}");
+    assert_eq!(
+        names(&mount.at("2026")),
+        ["empty", "run 1.h5"].map(str::to_owned).into()
+    );
+    assert_eq!(
+        numbers(&mount.at("2026/run 1.h5/x")).unwrap(),
+        [10, 11, 12, 13]
+    );
+    assert_eq!(numbers(&mount.at("latest/x")).unwrap(), [10, 11, 12, 13]);
+    assert_eq!(
+        numbers(&mount.at("absolute/run 1.h5/x")).unwrap(),
+        [10, 11, 12, 13]
+    );
+    assert_eq!(
+        fs::read_link(mount.at("absolute")).unwrap(),
+        Path::new("2026")
+    );
+    assert_eq!(
+        fs::read_link(mount.at("outside")).unwrap(),
+        Path::new("/etc/hostname")
+    );
+    assert_eq!(fs::read(mount.at("notes.txt")).unwrap(), b"some words\n");
+    assert_eq!(fs::read(mount.at("nothing")).unwrap(), b"");
+    let strange = mount.path.join(OsStr::from_bytes(b"not \xff text"));
+    assert_eq!(fs::read(strange).unwrap(), b"bytes");
+    assert_eq!(
+        fs::read(mount.at("%2Eh5fs/own")).unwrap(),
+        b"a file of the user's"
+    );
+    assert_eq!(errno(fs::metadata(mount.at("fifo"))), Errno::ENOENT);
+    assert_eq!(errno(fs::metadata(mount.at("none"))), Errno::ENOENT);
+    assert_eq!(errno(fs::metadata(mount.at("notes.txt/x"))), Errno::ENOTDIR);
+    assert_eq!(errno(fs::write(mount.at("notes.txt"), "")), Errno::EROFS);
+
+    let own = fs::metadata(top.join("notes.txt")).unwrap();
+    let shown = fs::metadata(mount.at("notes.txt")).unwrap();
+    assert_eq!(
+        (shown.len(), shown.mode(), shown.uid()),
+        (own.len(), own.mode(), own.uid())
+    );
+    assert_eq!(
+        (shown.mtime(), shown.mtime_nsec()),
+        (own.mtime(), own.mtime_nsec())
+    );
+    let shown = fs::metadata(mount.at("2026/run 1.h5")).unwrap();
+    assert!(
+        shown.is_dir() && shown.mode() & 0o777 == 0o555,
+        "{:o}",
+        shown.mode()
+    );
+}
+
+/// The bytes of every file are there, too, and each data file has its own views.
+#[test]
+fn own_bytes_and_views() {
+    let (_kept, top) = directory();
+    fs::create_dir(top.join("sub")).unwrap();
+    write_numbers(&top.join("sub/a.h5"), 1);
+    let mount = Mount::new(&top);
+    let original = fs::read(mount.at(".h5fs/original/sub/a.h5")).unwrap();
+    assert!(original == fs::read(top.join("sub/a.h5")).unwrap());
+    assert_eq!(names(&mount.at(".h5fs")), ["original".to_owned()].into());
+    let npy = fs::read(mount.at("sub/a.h5/.h5fs/npy/x.npy")).unwrap();
+    assert!(npy.starts_with(b"\x93NUMPY"));
+    let shape = xattr(&mount.at("sub/a.h5/x"), "user.h5fs.shape");
+    assert_eq!(shape.unwrap(), "[4]");
+}
+
+fn xattr(path: &Path, name: &str) -> Option<String> {
+    let mut command = std::process::Command::new("getfattr");
+    command.args(["--only-values", "-n", name]).arg(path);
+    let said = run(&mut command, SOON);
+    said.status.success().then(|| said.text())
+}
+
+#[test]
+fn a_damaged_file_hurts_no_neighbour() {
+    let (_kept, top) = directory();
+    write_numbers(&top.join("good.h5"), 5);
+    let mut bytes = fs::read(top.join("good.h5")).unwrap();
+    bytes[8] = 99;
+    fs::write(top.join("bad.h5"), &bytes).unwrap();
+    bytes.truncate(40);
+    fs::write(top.join("short.h5"), &bytes).unwrap();
+    let mount = Mount::new(&top);
+    for name in ["bad.h5", "short.h5"] {
+        assert!(names(&mount.at(name)).is_empty(), "{name}");
+        let error = xattr(&mount.at(name), "user.h5fs.error").expect("an error");
+        assert!(error.contains("superblock"), "{name}: {error}");
+        assert_eq!(errno(fs::metadata(mount.at(name).join("x"))), Errno::ENOENT);
+        let original = fs::read(mount.at(".h5fs/original").join(name)).unwrap();
+        assert!(original == fs::read(top.join(name)).unwrap());
+    }
+    assert_eq!(numbers(&mount.at("good.h5/x")).unwrap(), [5, 6, 7, 8]);
+}
+
+/// Numbers, handles and what is read stay right while files are closed and opened again.
+#[test]
+fn which_files_are_open_is_not_to_be_seen() {
+    const FILES: i32 = 12;
+    let (_kept, top) = directory();
+    for i in 0..FILES {
+        write_numbers(&top.join(format!("{i}.h5")), i * 100);
+    }
+    let mount = Mount::with(&top, &["-o", "open_files=1,direct_io"]);
+    let path = |i: i32| mount.at(&format!("{i}.h5/x"));
+    let open: Vec<_> = (0..FILES).map(|i| File::open(path(i)).unwrap()).collect();
+    let inodes: Vec<_> = open
+        .iter()
+        .map(|file| file.metadata().unwrap().ino())
+        .collect();
+    for round in 0..3 {
+        for i in 0..FILES {
+            let mut four = [0; 4];
+            let file = &open[usize::try_from(i).unwrap()];
+            file.read_exact_at(&mut four, 4 * round).unwrap();
+            let expected = i * 100 + i32::try_from(round).unwrap();
+            assert_eq!(i32::from_le_bytes(four), expected);
+            let inode = fs::metadata(path(i)).unwrap().ino();
+            assert_eq!(inode, inodes[usize::try_from(i).unwrap()]);
+        }
+    }
+    let different: BTreeSet<_> = inodes.iter().collect();
+    assert_eq!(different.len(), inodes.len());
+    // The descriptors of the files that were closed have come back.
+    if is_root() {
+        let (worker, _) = mount.worker_and_supervisor(&top);
+        let descriptors = fs::read_dir(format!("/proc/{}/fd", worker.pid)).unwrap();
+        let sources = descriptors.flatten().filter(|descriptor| {
+            fs::read_link(descriptor.path()).is_ok_and(|to| to.extension() == Some("h5".as_ref()))
+        });
+        assert!(sources.count() <= 2);
+    }
+}
+
+#[test]
+fn files_come_change_and_go() {
+    let (_kept, top) = directory();
+    write_numbers(&top.join("a.h5"), 1);
+    let mount = Mount::new(&top);
+    assert_eq!(numbers(&mount.at("a.h5/x")).unwrap(), [1, 2, 3, 4]);
+    let before = File::open(mount.at("a.h5/x")).unwrap();
+
+    // Another file takes its place: the old handle does not read the new one.
+    write_numbers(&top.join("next"), 50);
+    fs::rename(top.join("next"), top.join("a.h5")).unwrap();
+    eventually(STALE, "the new file is shown", || {
+        numbers(&mount.at("a.h5/x")).is_ok_and(|found| found == [50, 51, 52, 53])
+    });
+    let mut four = [0; 4];
+    match before.read_exact_at(&mut four, 0) {
+        Ok(()) => assert_eq!(i32::from_le_bytes(four), 1, "what the kernel has kept"),
+        Err(error) => assert_eq!(error.raw_os_error(), Some(Errno::ESTALE as i32)),
+    }
+
+    write_numbers(&top.join("b.h5"), 7);
+    eventually(STALE, "a new file", || mount.at("b.h5/x").exists());
+    assert!(names(&mount.path).contains("b.h5"));
+    fs::remove_file(top.join("b.h5")).unwrap();
+    eventually(STALE, "no file", || !mount.at("b.h5").exists());
+    assert!(!names(&mount.path).contains("b.h5"));
+
+    // A file that was data is something else now.
+    fs::write(top.join("a.h5"), "plain").unwrap();
+    eventually(STALE, "a plain file", || {
+        fs::read(mount.at("a.h5")).is_ok_and(|found| found == b"plain")
+    });
+    fs::write(top.join("a.h5"), "plain, and more").unwrap();
+    eventually(STALE, "a longer file", || {
+        fs::read(mount.at("a.h5")).is_ok_and(|found| found == b"plain, and more")
+    });
+}
+
+/// Links between the files lead to their places in the mount, and nowhere else.
+#[test]
+fn links_between_files_stay_inside() {
+    let (_kept, top) = directory();
+    run(script("neighbours.py").arg(&top), LONG).success();
+    let inside = top.join("inside");
+    let mount = Mount::new(&inside);
+    let values = fs::read(inside.join("values.bytes")).unwrap();
+    let read = |path: &str| fs::read(mount.at(path));
+    for dataset in [
+        "values",
+        "virtual_near",
+        "virtual_below",
+        "virtual_nested",
+        "external_near",
+    ] {
+        assert_eq!(
+            read(&format!("main.h5/{dataset}")).unwrap(),
+            values,
+            "{dataset}"
+        );
+    }
+    for kind in [
+        "leads_out",
+        "magic",
+        "up",
+        "absolute",
+        "fifo",
+        "directory",
+        "ring",
+    ] {
+        let code = errno(read(&format!("main.h5/virtual_{kind}")));
+        assert_eq!(code, Errno::EIO, "{kind}");
+    }
+    assert_eq!(
+        fs::read_link(mount.at("main.h5/round")).unwrap(),
+        Path::new("../ring-a.h5/round")
+    );
+    assert_eq!(errno(read("main.h5/round")), Errno::ELOOP);
+    // From the directory above, the same files may bring in what lies there.
+    let above = Mount::new(&top);
+    let read = |path: &str| fs::read(above.at(path));
+    for kind in ["near", "below", "nested", "up", "absolute", "leads_out"] {
+        assert_eq!(
+            read(&format!("inside/main.h5/virtual_{kind}")).unwrap(),
+            values,
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+fn an_external_link_is_a_link_to_the_other_file() {
+    let (_kept, top) = directory();
+    let mut make = script("linked_runs.py");
+    run(make.arg(&top), LONG).success();
+    let mount = Mount::new(&top);
+    let link = mount.at("master.h5/entry/data/first");
+    assert_eq!(
+        fs::read_link(&link).unwrap(),
+        Path::new("../../../data/run_1.h5/entry/x")
+    );
+    assert_eq!(numbers(&link).unwrap(), [1, 2, 3, 4]);
+    let back = mount.at("data/run_1.h5/master");
+    assert_eq!(fs::read_link(&back).unwrap(), Path::new("../../master.h5"));
+    assert!(back.join("entry").is_dir());
+}
+
+/// The worker is the directory's owner, and has no more rights than that user.
+#[test]
+fn files_that_the_owner_cannot_read_stay_closed() {
+    if !is_root() {
+        return;
+    }
+    let (_kept, top) = directory();
+    write_numbers(&top.join("own.h5"), 1);
+    write_numbers(&top.join("roots.h5"), 2);
+    fs::write(top.join("roots.txt"), "a secret").unwrap();
+    for name in ["", "own.h5"] {
+        chown(top.join(name), Some(1234), Some(1234)).unwrap();
+    }
+    for name in ["roots.h5", "roots.txt"] {
+        fs::set_permissions(top.join(name), PermissionsExt::from_mode(0o600)).unwrap();
+    }
+    fs::set_permissions(&top, PermissionsExt::from_mode(0o755)).unwrap();
+    let mount = Mount::new(&top);
+    assert_eq!(numbers(&mount.at("own.h5/x")).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(errno(fs::read(mount.at("roots.txt"))), Errno::EACCES);
+    assert_eq!(errno(fs::read(mount.at("roots.h5"))), Errno::EACCES);
+    assert_eq!(fs::metadata(mount.at("own.h5")).unwrap().uid(), 1234);
+}
+
+/// A mount point within the directory is shown as nothing that can be entered.
+#[test]
+fn the_mount_may_stand_in_its_own_directory() {
+    let (_kept, top) = directory();
+    write_numbers(&top.join("a.h5"), 1);
+    let mount = Mount::prepare_in(&top);
+    let finished = run(
+        crate::harness::h5fs::<_, &OsStr>([])
+            .arg(&top)
+            .arg(&mount.path),
+        SOON,
+    );
+    finished.success();
+    assert_eq!(numbers(&mount.at("a.h5/x")).unwrap(), [1, 2, 3, 4]);
+    let within = mount.path.strip_prefix(&top).unwrap();
+    let inner = mount.path.join(within);
+    assert_eq!(errno(fs::read_dir(&inner)), Errno::EDEADLK);
+}
+
+/// A fixture beside others has what it has when it is mounted alone.
+#[test]
+fn a_file_is_the_same_alone_and_among_others() {
+    let (_kept, top) = directory();
+    let groups = fixture("groups.latest.h5");
+    fs::copy(&groups, top.join("groups.h5")).unwrap();
+    let (alone, among) = (Mount::new(&groups), Mount::new(&top));
+    let tree = |mount: &Path| {
+        let mut command = std::process::Command::new("find");
+        let said = run(
+            command
+                .arg(".")
+                .arg("-printf")
+                .arg("%p %y %s %m\n")
+                .current_dir(mount),
+            LONG,
+        );
+        let mut lines: Vec<_> = said.success().text().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(tree(&alone.path), tree(&among.at("groups.h5")));
+}
