@@ -11,7 +11,7 @@
 //! | `nodes` | the table: the node that answers for each type of inode |
 //! | `views` | the directory `.h5fs` and the table of what stands in it |
 //! | `source_tree`, `selection`, `other_nodes` | the nodes of objects, links, parts of arrays |
-//! | `view_nodes`, `attribute_file` | the nodes of the trees of views |
+//! | `view_nodes`, `attribute_file`, `reference_link` | the nodes of the trees of views |
 //! | `blocks`, `tree_text`, `status` | the single nodes in `.h5fs` |
 //! | `node`, `object`, `xattr` | the methods of every node: stat, open, list, lookup; attributes |
 //! | `mount`, `opening`, `faults` | the mounted file in its present state; damage that was met |
@@ -52,6 +52,7 @@ mod opening;
 mod options;
 mod other_files;
 mod other_nodes;
+mod reference_link;
 mod requests;
 mod selection;
 mod served;

@@ -16,6 +16,7 @@ pub(crate) mod ndl;
 pub(crate) mod npy;
 pub(crate) mod part;
 pub(crate) mod raw;
+pub(crate) mod references;
 pub(crate) mod selected;
 pub(crate) mod streamed;
 pub(crate) mod text;

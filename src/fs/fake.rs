@@ -91,6 +91,20 @@ impl Fake {
         self.object(id, link_count, NodeKind::Array(Arc::new(array)));
     }
 
+    /// A dataset of references to objects, 0 for null.
+    pub(super) fn references(&mut self, id: u64, link_count: u32, targets: &[u64]) {
+        let datatype = Datatype {
+            size: 8,
+            class: Class::Reference(ReferenceKind::Object),
+        };
+        let bytes: Vec<u8> = targets
+            .iter()
+            .flat_map(|target| target.to_le_bytes())
+            .collect();
+        let storage = Ok(Storage::Inline(bytes.into()));
+        self.array(id, link_count, datatype, targets.len() as u64, storage);
+    }
+
     /// An object whose header is damaged.
     pub(super) fn broken(&mut self, id: u64) {
         self.group(id, 1);
@@ -308,8 +322,13 @@ impl Container for Fake {
         Ok(0)
     }
 
-    fn reference(&self, _: ReferenceKind, _: &[u8]) -> Result<Reference> {
-        Ok(Reference::Null)
+    /// A reference is the number of its object in eight bytes, 0 for null.
+    fn reference(&self, _: ReferenceKind, element: &[u8]) -> Result<Reference> {
+        let number = element.try_into().map_or(0, u64::from_le_bytes);
+        Ok(match number {
+            0 => Reference::Null,
+            number => Reference::Object(NodeId::of(number)),
+        })
     }
 }
 

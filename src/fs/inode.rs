@@ -80,6 +80,8 @@ pub(super) enum NodeType {
     View,
     /// An attribute of an object.
     Attribute,
+    /// An element of the array of references `node`, as a symbolic link.
+    Reference,
     /// A part of an array, in any tree; `node` is the group that the array is in.
     Selection,
 }
@@ -174,6 +176,14 @@ pub(super) fn of_link(generation: u32, tree: Tree, group: NodeId, name: &[u8]) -
         _ => within(tree) | HASHED | (hash & (HASHED - 1)),
     };
     of_generation(generation, first)
+}
+
+/// The number of the element `number` of the array `node` in `tree`. Those of one array differ from
+/// each other, and arrays begin far from each other, as the factor is odd and of random bits.
+pub(super) fn of_element(generation: u32, tree: Tree, node: NodeId, number: u64) -> u64 {
+    let first = node.number().wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let element = first.wrapping_add(number) & (HASHED - 1);
+    of_generation(generation, within(tree) | HASHED | element)
 }
 
 fn within(tree: Tree) -> u64 {

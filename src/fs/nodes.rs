@@ -5,6 +5,7 @@ use crate::fs::blocks::Block;
 use crate::fs::inode::{Inode, NodeType};
 use crate::fs::node::FsNode;
 use crate::fs::other_nodes::Spelling;
+use crate::fs::reference_link::ReferenceLink;
 use crate::fs::selection::Selection;
 use crate::fs::source_tree::{DamagedLink, Group, Link, Object, Unreadable};
 use crate::fs::view_nodes::{ViewDirectory, ViewFile, ViewLink};
@@ -26,6 +27,7 @@ pub(super) fn of(inode: &Inode) -> &'static dyn FsNode {
         NodeType::ViewLink => &ViewLink,
         NodeType::View => &ViewFile,
         NodeType::Attribute => &AttributeFile,
+        NodeType::Reference => &ReferenceLink,
         NodeType::Selection => &Selection,
     }
 }

@@ -26,6 +26,7 @@ mod mask;
 mod ndl;
 mod npy;
 mod offsets;
+mod refs;
 pub(super) mod view_tree;
 
 use crate::fs::inode::Tree;
@@ -42,6 +43,7 @@ pub(super) static TREES: &[ViewTree] = &[
     ndl::TREE,
     npy::TREE,
     offsets::TREE,
+    refs::TREE,
 ];
 
 /// The number, as a tree, of the documents that describe objects.

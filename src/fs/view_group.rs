@@ -20,6 +20,7 @@ use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::paths::{resolve, resolve_names};
 use crate::model::{LinkTarget, Node, NodeId, NodeKind};
+use crate::view::references::References;
 use crate::wire::to_u64;
 
 /// A directory of a tree of views.
@@ -263,6 +264,7 @@ impl<'a> ViewGroup<'a> {
     fn has_directory(&self, node: &Node) -> bool {
         match node.kind {
             NodeKind::Group => true,
+            NodeKind::Array(ref array) if self.tree.of_references => References::is_made_of(array),
             NodeKind::Array(_) | NodeKind::CommittedDatatype(_) => self.tree.of_attributes,
             NodeKind::Scalar(_) => false,
         }

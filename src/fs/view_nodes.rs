@@ -12,6 +12,7 @@ use crate::fs::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit}
 use crate::fs::mount::Mount;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
+use crate::fs::reference_link;
 use crate::fs::selection;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::symlink;
@@ -51,6 +52,9 @@ impl FsNode for ViewDirectory {
         let group = view_group(target)?;
         if group.tree.of_attributes && name.starts_with(b"@") {
             return attribute_file::enter(target, &group, name);
+        }
+        if group.tree.of_references && !group.is_of_group()? {
+            return reference_link::enter(target, &group, name);
         }
         match group.find(name) {
             Err(Error::NotFound) => selection::enter(target, name),
@@ -221,6 +225,9 @@ fn list(
 ) -> Result<()> {
     let (mount, container) = (target.mount, &*target.file.container);
     let group = view_group(target)?;
+    if group.tree.of_references && !group.is_of_group()? {
+        return reference_link::list(target, &group, first, visit);
+    }
     let attributes = listing.attributes(first == DOTS, || attribute_names(&group));
     if attributes.is_passing() {
         mount.mark_unsure(target.ino, listing);

@@ -27,6 +27,7 @@ mod long;
 mod neighbours;
 mod policy;
 mod random;
+mod references;
 mod selectors;
 mod serving;
 mod signals;

@@ -22,6 +22,8 @@ pub(in crate::fs) struct ViewTree {
     /// Whether an object has a directory, with a file for each of its attributes, instead of a
     /// file.
     pub(in crate::fs) of_attributes: bool,
+    /// Whether an array of references has a directory, with a link for each of its elements.
+    pub(in crate::fs) of_references: bool,
     /// The forms of its files: an object has a file of each form that fits it.
     pub(in crate::fs) forms: &'static [Form],
 }
@@ -48,6 +50,7 @@ pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     name: b"",
     number: 0,
     of_attributes: false,
+    of_references: false,
     forms: &[],
 };
 

@@ -1,0 +1,191 @@
+//! An element of an array of references, as a symbolic link to the object that it names.
+//!
+//! A null reference has no link, and a reference to an attribute has none. A region reference
+//! leads to the array that the region is in. An object without a path has a link that leads
+//! nowhere and says so.
+
+use std::time::Instant;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::file_state::FileState;
+use crate::fs::inode::{self, Inode, NodeType};
+use crate::fs::listing::{DOTS, Listable, Listed, Visit};
+use crate::fs::name;
+use crate::fs::namespace::Namespace;
+use crate::fs::node::{FsNode, Target};
+use crate::fs::stat::{Entry, Kind};
+use crate::fs::symlink;
+use crate::fs::view_group::ViewGroup;
+use crate::limits;
+use crate::model::{NodeId, NodeKind, Reference};
+use crate::view::elements::Elements;
+use crate::view::references::{References, is_object};
+
+/// A reference, as a symbolic link.
+pub(super) struct ReferenceLink;
+
+impl FsNode for ReferenceLink {
+    fn kind(&self) -> Kind {
+        Kind::Symlink
+    }
+
+    fn stat(&self, target: &Target<'_>) -> Result<Entry> {
+        // Reading the link will tell why it leads nowhere.
+        let text = if_lasting(self.readlink(target))?;
+        let length = text.as_ref().map_or(0, Vec::len);
+        Ok(target.link(length).kept_if(text.is_some()))
+    }
+
+    fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
+        let (file, inode) = (target.file, target.inode);
+        let references = open(file, inode.node)?;
+        let number = references.number(&inode.name).ok_or(Error::NotFound)?;
+        let reference = references.target(&*file.container, number)?;
+        let text = match reference {
+            Reference::Object(node) | Reference::Region(node) => text(target, node)?,
+            Reference::Dangling(address) => Some(nowhere(address, "no object")),
+            Reference::External { file, address } => {
+                Some(symlink::outside(&file, format!("@{address:#x}").as_bytes()))
+            }
+            Reference::Null | Reference::Attribute { .. } => return Err(Error::NotFound),
+        };
+        symlink::bounded(text)
+    }
+}
+
+/// Counts a lookup of the element `name` of the array whose directory `group` is.
+///
+/// # Errors
+/// `NotFound` where there is no such element, or it names no object.
+pub(super) fn enter(directory: &Target<'_>, group: &ViewGroup<'_>, name: &[u8]) -> Result<Entry> {
+    name::refuse_long(name)?;
+    let file = directory.file;
+    let references = open(file, group.object)?;
+    let number = references.number(name).ok_or(Error::NotFound)?;
+    match if_lasting(references.target(&*file.container, number))? {
+        Some(reference) if !is_object(&reference) => return Err(Error::NotFound),
+        _ => {}
+    }
+    let inode = group.inode(NodeType::Reference, group.object, name.to_vec());
+    let ino = of_element(group, number);
+    Target::enter(directory.mount, file, ino, &inode, |target| {
+        ReferenceLink.stat(target)
+    })
+}
+
+/// Hands the elements that name an object to `visit`.
+///
+/// Where many in a row name none, the answer is one more `.`, which every program passes over: the
+/// listing goes on behind it, while an empty answer would be the end of the directory.
+pub(super) fn list(
+    directory: &Target<'_>,
+    group: &ViewGroup<'_>,
+    first: u64,
+    visit: &mut Visit<'_>,
+) -> Result<()> {
+    let (mount, file) = (directory.mount, directory.file);
+    let references = open(file, group.object)?;
+    let started = Instant::now();
+    let mut at = first - DOTS;
+    let mut is_any = false;
+    loop {
+        file.effort.renew();
+        let block = match references.block(at) {
+            Ok(Some(block)) => block,
+            Ok(None) => return Ok(()),
+            // The entries before it are handed out first; the next call comes back here.
+            Err(_) if is_any => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for (number, element) in block.elements() {
+            at = number + 1;
+            if references.names_an_object(&*file.container, element) {
+                let listed = Listed {
+                    name: &references.name(number),
+                    ino: of_element(group, number),
+                    kind: Kind::Symlink,
+                    // There may be a thousand million of them.
+                    stat: &|| Listable::Unknown(Kind::Symlink),
+                };
+                if visit(&listed, at + DOTS) {
+                    return Ok(());
+                }
+                is_any = true;
+            }
+            if started.elapsed() > limits::LISTING_TIME {
+                if !is_any {
+                    let stat = || mount.dot(directory.ino);
+                    visit(&Listed::dot(b".", directory.ino, &stat), at + DOTS);
+                }
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn of_element(group: &ViewGroup<'_>, number: u64) -> u64 {
+    // As the files of a form have, of which this tree has none.
+    let tree = group.number + 1;
+    inode::of_element(group.file.generation, tree, group.object, number)
+}
+
+/// The array of references that `object` is.
+fn open(file: &FileState, object: NodeId) -> Result<References> {
+    let node = file.container.node(object)?;
+    let array = node.array().ok_or(Error::NotFound)?;
+    let elements = Elements::whole(file.reader(object, array)?)?;
+    References::new(elements)?.ok_or(Error::NotFound)
+}
+
+/// The text of the link that stands for a reference to `node`.
+fn text(target: &Target<'_>, node: NodeId) -> Result<Option<Vec<u8>>> {
+    let space = target.space();
+    let found = if_lasting(target.file.container.node(node))?;
+    let is_group = |kind: &NodeKind| matches!(kind, NodeKind::Group);
+    let way = match &found {
+        Some(found) if is_group(&found.kind) => space.path(node),
+        _ => place(&space, node),
+    };
+    let index = target.file.index();
+    let Some(way) = way else {
+        index.check()?;
+        let reason = match found {
+            None => "no object",
+            Some(_) if index.is_complete() => "an object without a path",
+            Some(_) => "an object whose path is not known",
+        };
+        return Ok(Some(nowhere(node.number(), reason)));
+    };
+    let names = way.into_iter().map(Vec::from);
+    let up = depth(target).map(|depth| std::iter::repeat_n(b"..".to_vec(), depth));
+    Ok(up.map(|up| symlink::joined(up.chain(names))))
+}
+
+/// A text for an address, which leads nowhere: all that stands beside the link is other links.
+fn nowhere(address: u64, reason: &str) -> Vec<u8> {
+    format!("@{address:#x}: {reason}").into_bytes()
+}
+
+/// The names that lead from the root to an object that is no group.
+fn place(space: &Namespace<'_>, object: NodeId) -> Option<Vec<Box<[u8]>>> {
+    let (group, name) = space.indexed_home(object)?;
+    let mut way = space.path(group)?;
+    way.push(name);
+    Some(way)
+}
+
+/// How many directories the link stands in, below the root: `.h5fs`, the tree's, those of groups,
+/// and the array's.
+fn depth(target: &Target<'_>) -> Option<usize> {
+    const OUTER: usize = 3;
+    let (space, inode) = (target.space(), target.inode);
+    let directory: Option<Inode> = target.mount.inodes.get(inode.parent);
+    let group = match directory {
+        Some(known) => inode::node_of(known.generation, known.parent)?,
+        None => space.indexed_home(inode.node)?.0,
+    };
+    Some(space.path(group)?.len() + OUTER)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! References of a small graph.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use nix::errno::Errno;
+
+use crate::fs::fake::{Fake, ROOT};
+use crate::fs::tests::{content, errno_of, list, names, text};
+use crate::fs::{Filesystem, Kind};
+use crate::limits;
+use crate::model::Datatype;
+use crate::model::array::Storage;
+use crate::model::datatype::{Class, ReferenceKind};
+
+/// `/run` holds an array of references to what is in the graph, and to itself.
+fn graph() -> Fake {
+    let mut fake = Fake::new();
+    fake.group(800, 1);
+    fake.group(1600, 2);
+    fake.bytes(2400, 2, b"data");
+    fake.references(3200, 1, &[2400, 0, 800, ROOT, 3200, 1600, 4000, 4800]);
+    // An object without a name.
+    fake.bytes(4000, 1, b"lost");
+    fake.hard(ROOT, "run", 800);
+    fake.hard(800, "deep", 1600);
+    fake.hard(1600, "again", 1600);
+    fake.hard(1600, "temp", 2400);
+    fake.hard(800, "temp", 2400);
+    fake.hard(800, "links", 3200);
+    fake
+}
+
+fn mounted() -> Filesystem {
+    graph().mounted()
+}
+
+#[test]
+fn a_reference_is_a_link_to_its_object() {
+    let fs = mounted();
+    assert_eq!(names(&fs, ".h5fs/refs"), ["run"]);
+    assert_eq!(names(&fs, ".h5fs/refs/run"), ["deep", "links"]);
+    let links = ".h5fs/refs/run/links";
+    assert_eq!(names(&fs, links), ["0", "2", "3", "4", "5", "6", "7"]);
+    let of = |name| text(&fs, &format!("{links}/{name}"));
+    assert_eq!(of("0"), "../../../../run/temp");
+    assert_eq!(of("2"), "../../../../run");
+    assert_eq!(of("3"), "../../../..");
+    assert_eq!(of("4"), "../../../../run/links");
+    assert_eq!(of("5"), "../../../../run/deep");
+    assert_eq!(of("6"), "@0xfa0: an object without a path");
+    assert_eq!(of("7"), "@0x12c0: no object");
+    assert_eq!(content(&fs, &format!("{links}/0")).unwrap(), b"data");
+    assert_eq!(fs.resolve(format!("{links}/3").as_bytes()).unwrap().ino, 1);
+}
+
+#[test]
+fn only_elements_that_name_an_object_are_there() {
+    let fs = mounted();
+    for name in ["1", "8", "00", "0,0", "x", "links", "@0"] {
+        let path = format!(".h5fs/refs/run/links/{name}");
+        assert_eq!(
+            errno_of(fs.resolve_link(path.as_bytes())),
+            Errno::ENOENT,
+            "{name}"
+        );
+    }
+    assert_eq!(errno_of(fs.resolve(b".h5fs/refs/run/temp")), Errno::ENOENT);
+    assert_eq!(
+        errno_of(fs.resolve(b".h5fs/refs/run/links/6")),
+        Errno::ENOENT
+    );
+}
+
+#[test]
+fn links_have_numbers_of_their_own() {
+    let mut fake = graph();
+    fake.references(5600, 1, &[800; 5000]);
+    fake.hard(ROOT, "more", 5600);
+    let fs = fake.mounted();
+    let mut numbers = HashSet::new();
+    for path in [".h5fs/refs/run/links", ".h5fs/refs/more"] {
+        let directory = fs.resolve(path.as_bytes()).unwrap().ino;
+        for (name, ino, kind) in list(&fs, directory).into_iter().skip(2) {
+            assert_eq!(kind, Kind::Symlink);
+            assert!(numbers.insert(ino), "{path}/{name}");
+            let found = fs.lookup(directory, name.as_bytes()).unwrap();
+            assert_eq!(found.ino, ino, "{path}/{name}");
+            fs.forget(found.ino, 1);
+        }
+    }
+    assert_eq!(numbers.len(), 7 + 5000);
+}
+
+#[test]
+fn a_listing_goes_on_at_any_element() {
+    let mut fake = Fake::new();
+    let targets: Vec<u64> = (0..3000).map(|number| (number % 3) * ROOT).collect();
+    fake.references(800, 1, &targets);
+    fake.hard(ROOT, "links", 800);
+    let fs = fake.mounted();
+    let directory = fs.resolve(b".h5fs/refs/links").unwrap().ino;
+    let handle = fs.opendir(directory).unwrap().handle;
+    for (number, next) in [(0, 1), (1, 1), (2, 2), (3, 4), (1500, 1501), (2999, 2999)] {
+        let mut found = None;
+        let read = fs.readdir(handle, number + 2, &mut |entry| {
+            found.get_or_insert(String::from_utf8(entry.name.to_vec()).unwrap());
+            true
+        });
+        read.unwrap();
+        assert_eq!(found, Some(next.to_string()), "from element {number}");
+    }
+}
+
+/// Nothing is stored of the first; all of the other is stored, and is null.
+#[test]
+fn a_listing_of_null_references_ends() {
+    let datatype = || Datatype {
+        size: 8,
+        class: Class::Reference(ReferenceKind::Object),
+    };
+    let mut fake = Fake::new();
+    fake.array(800, 1, datatype(), 1 << 59, Ok(Storage::Fill));
+    fake.references(1600, 1, &vec![0; 1 << 20]);
+    fake.hard(ROOT, "unstored", 800);
+    fake.hard(ROOT, "stored", 1600);
+    let fs = fake.mounted();
+    let started = Instant::now();
+    assert!(names(&fs, ".h5fs/refs/unstored").is_empty());
+    assert!(started.elapsed() < limits::LISTING_TIME);
+    assert!(names(&fs, ".h5fs/refs/stored").is_empty());
+    let last = format!(".h5fs/refs/unstored/{}", (1_u64 << 59) - 1);
+    assert_eq!(errno_of(fs.resolve(last.as_bytes())), Errno::ENOENT);
+}
