@@ -480,6 +480,10 @@ pub const COUNTED_BYTES: u64 = 1 << 30;
 /// with the most marks.
 pub const COUNTS: u64 = 1 << 20;
 
+/// Columns of a matrix of MATLAB's chars whose bytes are more than [`TEXT_ELEMENT_BYTES`]: of each
+/// column a part is read for a row.
+pub const CHAR_COLUMNS: u64 = 4096;
+
 /// Columns of one element where an array is shown as csv.
 pub const CSV_COLUMNS: usize = 65_536;
 

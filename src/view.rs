@@ -19,6 +19,7 @@ pub(crate) mod raw;
 pub(crate) mod references;
 pub(crate) mod selected;
 pub(crate) mod streamed;
+pub(crate) mod strings;
 pub(crate) mod text;
 pub(crate) mod variable_length;
 

@@ -27,6 +27,7 @@ mod ndl;
 mod npy;
 mod offsets;
 mod refs;
+mod text;
 pub(super) mod view_tree;
 
 use crate::fs::inode::Tree;
@@ -44,6 +45,7 @@ pub(super) static TREES: &[ViewTree] = &[
     npy::TREE,
     offsets::TREE,
     refs::TREE,
+    text::TREE,
 ];
 
 /// The number, as a tree, of the documents that describe objects.

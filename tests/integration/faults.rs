@@ -109,7 +109,7 @@ type Contents = BTreeMap<Vec<u8>, Result<Vec<u8>>>;
 const VIEWS: [&str; 7] = ["npy", "attrs", "json", "csv", "blocks", "mask", "ndl"];
 
 /// Those that are read besides where every so many reads fail.
-const MORE_VIEWS: [&str; 4] = ["offsets", "chunks", "assembled", "refs"];
+const MORE_VIEWS: [&str; 5] = ["offsets", "chunks", "assembled", "refs", "text"];
 
 /// All that a mount shows, views included; some of it twice, by different ways.
 fn walk(tree: &Filesystem) -> Contents {

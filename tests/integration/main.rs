@@ -32,6 +32,7 @@ mod selectors;
 mod serving;
 mod signals;
 mod soak;
+mod strings;
 mod supervision;
 mod swmr;
 mod truncated;

@@ -1,0 +1,289 @@
+//! MATLAB's arrays of chars, in the files that MATLAB 7.3 and later write.
+//!
+//! A char is a UTF-16 code unit, stored as an unsigned integer of 16 bits; other writers also store
+//! bytes of UTF-8, and whole characters in 32 bits. The dataset says that its elements are chars by
+//! its attribute `MATLAB_class`. MATLAB's arrays stand in HDF5 with their dimensions in reverse, so
+//! the last dimension there counts the rows of a matrix, and the last but one its columns. A row is
+//! a string. An array without elements is stored as its dimensions, which `MATLAB_empty` says.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::datatype::{ByteOrder, Class};
+use crate::model::shape::product;
+use crate::model::{Container, Datatype, NodeId, attribute_value};
+use crate::view::elements::Elements;
+use crate::wire::{to_u64, to_usize};
+
+/// What the elements of an array are to its chars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// The chars themselves.
+    Chars(CodeUnit),
+    /// The dimensions, as there are no chars.
+    Dimensions,
+}
+
+/// How an element is a part of a string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CodeUnit {
+    order: ByteOrder,
+    /// Bytes: 1 (UTF-8), 2 (UTF-16) or 4 (UTF-32).
+    size: usize,
+}
+
+/// The strings of the rows of matrices that follow each other.
+pub(crate) struct Rows {
+    unit: CodeUnit,
+    /// Matrices.
+    matrices: u64,
+    /// Rows of a matrix.
+    rows: u64,
+    columns: u64,
+}
+
+/// What the integers of `datatype` of the array `node` are, if MATLAB calls it one of chars.
+///
+/// # Errors
+/// As that cannot be found out now.
+pub(super) fn stored(
+    container: &dyn Container,
+    node: NodeId,
+    datatype: &Datatype,
+) -> Result<Option<Stored>> {
+    let Class::Integer {
+        order,
+        signed: false,
+        bits,
+    } = datatype.class
+    else {
+        return Ok(None);
+    };
+    let is_whole = |bytes| bits.offset == 0 && u32::from(bits.precision) == bytes * 8;
+    if !matches!(datatype.size, 1 | 2 | 4 | 8) || !is_whole(datatype.size) {
+        return Ok(None);
+    }
+    let class = attribute_value::text(container, node, b"MATLAB_class")?;
+    if class.as_deref() != Some(b"char") {
+        return Ok(None);
+    }
+    let empty = attribute_value::integers(container, node, b"MATLAB_empty")?;
+    if empty.is_some_and(|empty| empty.iter().any(|&value| value != 0)) {
+        return Ok(Some(Stored::Dimensions));
+    }
+    let size = to_usize(datatype.size.into())?;
+    Ok((size <= 4).then_some(Stored::Chars(CodeUnit::new(order, size))))
+}
+
+impl Rows {
+    /// The rows of an array of the dimensions `dims`, as HDF5 has them.
+    ///
+    /// # Errors
+    /// `Limit` for too long or too many rows.
+    pub(super) fn new(dims: Option<&[u64]>, unit: CodeUnit) -> Result<Self> {
+        let (matrices, columns, rows) = match dims {
+            None => (0, 0, 0),
+            Some([]) => (1, 1, 1),
+            Some([length]) => (1, *length, 1),
+            Some([outer @ .., columns, rows]) => (product(outer)?, *columns, *rows),
+        };
+        let rows = Rows {
+            unit,
+            matrices,
+            rows,
+            columns,
+        };
+        let most = limits::CHAR_COLUMNS;
+        if !rows.is_read_whole() && columns > most {
+            return Err(Error::limit("columns of a large matrix of chars", most));
+        }
+        Ok(rows)
+    }
+
+    /// The rows of an array without elements, whose dimensions as MATLAB has them are `elements`.
+    /// One of 0 by 0 is the empty string.
+    ///
+    /// # Errors
+    /// `Corrupt` where it would have elements; as its dimensions cannot be read.
+    pub(super) fn none(elements: &Elements) -> Result<Self> {
+        let rank = elements.dims.as_deref().map_or(Ok(0), product)?;
+        let most = to_u64(limits::RANK);
+        if rank > most {
+            return Err(Error::limit("rank of an array of MATLAB's", most));
+        }
+        let stored = elements.read(0, rank)?;
+        let dims = attribute_value::numbers(&elements.datatype, &stored);
+        let dims = dims.and_then(|dims| {
+            let dims = dims.iter().rev().map(|&dim| u64::try_from(dim));
+            dims.collect::<std::result::Result<Vec<u64>, _>>().ok()
+        });
+        let dims = dims.filter(|dims| dims.contains(&0));
+        let dims = dims.ok_or_else(|| {
+            Error::corrupt(
+                "array of MATLAB's chars: not empty, as its attribute says",
+                None,
+            )
+        })?;
+        let unit = CodeUnit::new(ByteOrder::Little, 1);
+        match dims[..] {
+            [0, 0] => Self::new(Some(&[0, 1]), unit),
+            _ => Self::new(Some(&dims), unit),
+        }
+    }
+
+    /// How many there are.
+    ///
+    /// # Errors
+    /// `Limit` where they are too many to be counted.
+    pub(super) fn count(&self) -> Result<u64> {
+        product(&[self.matrices, self.rows])
+    }
+
+    /// Characters of each.
+    pub(super) fn columns(&self) -> u64 {
+        self.columns
+    }
+
+    /// Bytes of each.
+    pub(super) fn bytes(&self) -> u64 {
+        self.columns.saturating_mul(to_u64(self.unit.size))
+    }
+
+    fn matrix_bytes(&self) -> u64 {
+        self.bytes().saturating_mul(self.rows)
+    }
+
+    /// Whether a matrix is read as it is stored; else parts of its columns are.
+    fn is_read_whole(&self) -> bool {
+        const NEAR: u64 = 4096;
+        let column = self.rows.saturating_mul(to_u64(self.unit.size));
+        let is_small = self.matrix_bytes() <= limits::TEXT_ELEMENT_BYTES;
+        is_small && (column <= NEAR || self.columns > limits::CHAR_COLUMNS)
+    }
+
+    /// Bytes that are read at a time.
+    pub(super) fn bytes_at_a_time(&self) -> u64 {
+        match self.is_read_whole() {
+            true => self.matrix_bytes(),
+            false => 0,
+        }
+    }
+
+    /// Appends `rows` of the array until `out` has `enough` bytes; gives the one that comes next.
+    pub(super) fn write(
+        &self,
+        elements: &Elements,
+        rows: &Range<u64>,
+        enough: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<u64> {
+        let stored = match self.is_read_whole() {
+            true => self.whole(elements, rows)?,
+            false => self.stretch(elements, rows)?,
+        };
+        let mut row = Vec::new();
+        for number in rows.start..rows.end.min(stored.end) {
+            if number > rows.start && out.len() >= enough {
+                return Ok(number);
+            }
+            row.clear();
+            for element in stored.elements(number, self.columns)? {
+                let start = element * self.unit.size;
+                row.extend_from_slice(&stored.bytes[start..start + self.unit.size]);
+            }
+            self.unit.decode(&row, out);
+            out.push(b'\n');
+        }
+        Ok(rows.end.min(stored.end))
+    }
+
+    /// The matrices that the first of `rows` are in.
+    fn whole(&self, elements: &Elements, rows: &Range<u64>) -> Result<Columns> {
+        let size = self.columns.saturating_mul(self.rows);
+        let first = rows.start / self.rows;
+        let count = rows.end.div_ceil(self.rows) - first;
+        let count = (elements.batch() / size.max(1)).max(1).min(count);
+        Ok(Columns {
+            bytes: elements.read(first * size, count * size)?.into_vec(),
+            start: first * self.rows,
+            end: (first + count) * self.rows,
+            column: self.rows,
+        })
+    }
+
+    /// The first of `rows`, of one matrix.
+    fn stretch(&self, elements: &Elements, rows: &Range<u64>) -> Result<Columns> {
+        const CHARACTERS: u64 = 32 << 10;
+        let (matrix, first) = (rows.start / self.rows, rows.start % self.rows);
+        let count = (self.rows - first).min(rows.end - rows.start);
+        let count = (CHARACTERS / self.columns.max(1)).max(1).min(count);
+        let mut bytes = Vec::new();
+        for column in 0..self.columns {
+            let start = (matrix * self.columns + column) * self.rows + first;
+            bytes.extend_from_slice(&elements.read(start, count)?);
+        }
+        Ok(Columns {
+            bytes,
+            start: rows.start,
+            end: rows.start + count,
+            column: count,
+        })
+    }
+}
+
+/// Rows as they were read: of each matrix, column after column.
+struct Columns {
+    bytes: Vec<u8>,
+    /// The first row.
+    start: u64,
+    /// The row behind the last.
+    end: u64,
+    /// Elements of a column.
+    column: u64,
+}
+
+impl Columns {
+    /// Where the elements of row `number` stand, of which there are so many.
+    fn elements(&self, number: u64, columns: u64) -> Result<impl Iterator<Item = usize>> {
+        let (matrix, row) = (
+            (number - self.start) / self.column,
+            (number - self.start) % self.column,
+        );
+        let first = to_usize(matrix * columns * self.column + row)?;
+        let step = to_usize(self.column)?;
+        Ok((0..to_usize(columns)?).map(move |column| first + column * step))
+    }
+}
+
+impl CodeUnit {
+    /// Units of `size` bytes: 1, 2 or 4.
+    pub(super) const fn new(order: ByteOrder, size: usize) -> Self {
+        CodeUnit { order, size }
+    }
+
+    /// Appends a string; what is no character is U+FFFD, but bytes of UTF-8 stay as they are.
+    fn decode(self, stored: &[u8], out: &mut Vec<u8>) {
+        let units = stored.chunks_exact(self.size).map(|unit| self.number(unit));
+        let mut push = |character: Option<char>| {
+            let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        };
+        match self.size {
+            1 => out.extend_from_slice(stored),
+            2 => {
+                let units = units.map(|unit| u16::try_from(unit).unwrap_or(u16::MAX));
+                char::decode_utf16(units).for_each(|character| push(character.ok()));
+            }
+            _ => units.for_each(|unit| push(char::from_u32(unit))),
+        }
+    }
+
+    fn number(self, unit: &[u8]) -> u32 {
+        let add = |number: u32, &byte: &u8| number << 8 | u32::from(byte);
+        match self.order {
+            ByteOrder::Big => unit.iter().fold(0, add),
+            ByteOrder::Little | ByteOrder::Vax => unit.iter().rev().fold(0, add),
+        }
+    }
+}

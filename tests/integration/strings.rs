@@ -1,0 +1,62 @@
+//! Strings and characters as lines of text, compared with what h5py, asdf and NumPy read.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use tempfile::TempDir;
+
+use crate::harness::{LONG, Mount, SOON, run, script};
+
+#[track_caller]
+fn strings(command: &str, paths: &[&Path]) {
+    run(script("strings.py").arg(command).args(paths), LONG).success();
+}
+
+fn written() -> TempDir {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    strings("write", &[directory.path()]);
+    directory
+}
+
+#[test]
+fn each_string_is_a_line() {
+    let directory = written();
+    for name in ["strings.h5", "strings.asdf"] {
+        let file = directory.path().join(name);
+        let mount = Mount::new(&file);
+        strings("check", &[&file, &mount.path]);
+    }
+}
+
+#[test]
+fn lines_are_as_many_as_strings() {
+    let directory = written();
+    let mount = Mount::new(&directory.path().join("strings.h5"));
+    for name in ["fixed", "variable"] {
+        let path = mount.at(&format!(".h5fs/text/{name}.txt"));
+        let counted = run(Command::new("wc").arg("-l").arg(path), SOON).success();
+        assert!(counted.text().starts_with("3000 "), "{}", counted.text());
+    }
+    let [fixed, variable] = ["fixed", "variable"]
+        .map(|name| fs::read(mount.at(&format!(".h5fs/text/{name}.txt"))).expect("text"));
+    assert_eq!(fixed, variable);
+    assert_eq!(variable, fs::read(mount.at("variable")).expect("strings"));
+}
+
+/// A thousand million strings, and strings of a gibibyte, of which nothing is stored.
+#[test]
+fn huge_strings_cost_nothing() {
+    let directory = written();
+    let mount = Mount::new(&directory.path().join("strings.h5"));
+    let started = Instant::now();
+    let mut head = Command::new("head");
+    head.args(["-n", "100000"])
+        .arg(mount.at(".h5fs/text/many.txt"));
+    assert_eq!(run(&mut head, SOON).success().stdout, vec![b'\n'; 100_000]);
+    let refused = fs::read(mount.at(".h5fs/text/long.txt")).expect_err("too long");
+    assert_eq!(refused.raw_os_error(), Some(Errno::EIO as i32));
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
