@@ -159,6 +159,10 @@ pub const PATH_DEPTH: usize = 1 << 16;
 /// Time after which a listing hands out the entries that it has; the next request goes on.
 pub const LISTING_TIME: std::time::Duration = std::time::Duration::from_millis(250);
 
+/// Time after which a read of a text whose length is not known hands out the bytes that it has:
+/// much may have to be looked at for few of them.
+pub const STREAM_TIME: std::time::Duration = std::time::Duration::from_millis(250);
+
 /// Links that are searched for one whose name was cut because it was too long to be shown.
 pub const CUT_NAME_LINKS: usize = 1 << 20;
 

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Instant;
 
 use crate::array::Engine;
 use crate::error::{Error, Result};
@@ -302,7 +303,11 @@ impl<U: Units> ResumableText for UnitText<U> {
 
     fn write_on(&self, place: &mut u64, enough: usize, out: &mut Vec<u8>) -> Result<bool> {
         let count = self.units.count();
+        let started = Instant::now();
         while *place < count && out.len() < enough {
+            if started.elapsed() > limits::STREAM_TIME && !out.is_empty() {
+                break;
+            }
             *place = write_some(&self.units, *place..count, enough, out)?;
         }
         Ok(*place < count)

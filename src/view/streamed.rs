@@ -7,9 +7,11 @@
 //! begin anew, or at the nearest place that the text knows.
 
 use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
 
 use crate::array::Bytes;
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
@@ -207,8 +209,13 @@ impl<T: ResumableText> View for Streamed<T> {
         {
             *state = State::at((place, start));
         }
+        let is_stream = self.length().is_none();
+        let started = Instant::now();
         let mut out = Vec::with_capacity(length.min(PIECE));
         while out.len() < length {
+            if is_stream && !out.is_empty() && started.elapsed() > limits::STREAM_TIME {
+                break;
+            }
             let next = offset + to_u64(out.len());
             let rest = state.rest(next);
             let taken = rest.len().min(length - out.len());

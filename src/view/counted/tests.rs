@@ -137,3 +137,29 @@ proptest! {
         }
     }
 }
+
+/// Units of which each takes long and is short.
+struct Slow;
+
+impl Units for Slow {
+    fn count(&self) -> u64 {
+        1000
+    }
+
+    fn write(&self, units: Range<u64>, _: usize, out: &mut Vec<u8>) -> Result<u64> {
+        thread::sleep(limits::STREAM_TIME / 5);
+        out.push(b'x');
+        Ok(units.start + 1)
+    }
+}
+
+#[test]
+fn a_read_of_a_slow_stream_hands_out_what_it_has() {
+    let text = Counted::of(Slow, None);
+    let started = Instant::now();
+    let first = text.read_at(0, 1000).unwrap();
+    assert!((1..=6).contains(&first.len()), "{}", first.len());
+    assert!(started.elapsed() < limits::STREAM_TIME * 4);
+    let next = text.read_at(first.len() as u64, 1).unwrap();
+    assert_eq!(&next[..], b"x");
+}
