@@ -85,6 +85,8 @@ def same(read, wanted, exact):
             return read == ("inf" if wanted > 0 else "-inf")
         near = math.isclose(read, wanted, rel_tol=0 if exact else 1e-15, abs_tol=0)
         return type(wanted)(read).tobytes() == wanted.tobytes() or near
+    if isinstance(read, str):
+        return int(read, 16) == wanted  # a bit field: hexadecimal, to h5py an integer
     return type(read) is int and read == wanted or not exact and math.isclose(read, wanted)
 
 
@@ -168,9 +170,12 @@ def table_agrees(reader, path, table):
 
 
 def strings(dataset):
-    """The strings of a dataset of strings, or None."""
+    """The strings of a dataset of strings, or of characters along its last axis, or None."""
     if dataset.shape is None or not h5py.check_string_dtype(dataset.dtype):
         return None
+    if dataset.dtype == "S1" and dataset.ndim:
+        rows = dataset[()].reshape(-1, dataset.shape[-1])
+        return [b"".join(row).decode() for row in rows]
     return [plain(value) for value in np.ravel(dataset[()])]
 
 
