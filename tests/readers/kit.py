@@ -19,13 +19,15 @@ class Fixture:
     write: object
     tables: object = lambda path: []
     others: object = lambda path, views: []
+    is_large: bool = False
 
 
-def fixture(file):
-    """Registers a writer `f(path)`; `@WRITER.tables` and `@WRITER.others` then name the rest."""
+def fixture(file, is_large=False):
+    """Registers a writer `f(path)`; `@WRITER.tables` and `@WRITER.others` then name the rest. Of a
+    large file only the tables are looked at."""
 
     def register(write):
-        made = Fixture(file, write)
+        made = Fixture(file, write, is_large=is_large)
         FIXTURES.append(made)
         for part in ("tables", "others"):
             setattr(write, part, lambda read, part=part: setattr(made, part, read))

@@ -31,10 +31,11 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """A file beneath `.h5fs` and what it has to say. The columns of an array have no names,
-    because its CSV has no header line."""
+    because its CSV has no header line. `lines`: how many of a large file are looked at."""
 
     view: str
     columns: list[Column]
+    lines: int = 0
 
     def has_header(self):
         return self.columns[0].name is not None

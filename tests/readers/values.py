@@ -148,3 +148,25 @@ def tables(path):
         for name in ARRAYS:
             yield array_table(f, name)
         yield Table(csv("group"), [simple(name, f["group"][name][()]) for name in GROUP])
+
+
+ROWS, SHOWN = 10_000_000, 500
+
+
+@fixture("large.h5", is_large=True)
+def write_large(path):
+    """More values than are counted, nearly all of them a fill value."""
+    chance = np.random.default_rng(9)
+    rows = np.zeros(SHOWN, [("id", "<i4"), ("x", "<f8"), ("y", ">f4")])
+    rows["id"] = chance.integers(-(10**9), 10**9, SHOWN)
+    rows["x"], rows["y"] = chance.normal(size=(2, SHOWN)) * 10.0 ** chance.integers(-9, 9, SHOWN)
+    with h5py.File(path, "w") as f:
+        large = f.create_dataset("d", (ROWS,), rows.dtype, chunks=(SHOWN,), compression="gzip")
+        large[:SHOWN] = rows
+
+
+@write_large.tables
+def large_tables(path):
+    with h5py.File(path) as f:
+        rows = f["d"][:SHOWN]
+    yield Table(csv("d"), [simple(name, rows[name]) for name in rows.dtype.names], SHOWN + 1)
