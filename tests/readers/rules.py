@@ -110,13 +110,19 @@ PANDAS = (
         lambda c: replace(c, kind="real"),
     ),
     Rule(
-        "gives about 14 digits of a number (`float_precision='round_trip'` gives all)",
+        "gives about 13 digits of a number (`float_precision='round_trip'` gives all)",
         both(of_kind("real"), lambda c: c.precision == np.float64),
-        lambda c: replace(c, tolerance=1e-13),
+        lambda c: replace(c, tolerance=1e-12),
     ),
+)
+ZEROS_ARE_TEXT = Rule(
+    "takes integers with zeros before them for text, which only too large tables have",
+    both(of_kind("integer"), lambda c: c.padded),
+    Column.as_text,
 )
 DUCKDB = (
     LISTS,
+    ZEROS_ARE_TEXT,
     EMPTY_IS_MISSING,
     Rule(
         "leaves a column that begins with an infinity as text",
@@ -126,6 +132,7 @@ DUCKDB = (
 )
 MILLER = (
     LISTS,
+    ZEROS_ARE_TEXT,
     TIMES_ARE_TEXT,
     BOOLEANS_ARE_TEXT,
     NUMBERS_OR_TEXT,

@@ -12,7 +12,8 @@ import numpy as np
 @dataclass(frozen=True)
 class Column:
     """`kind`: integer, real, boolean, text, list, time, or mixed. A missing value is None. What a
-    text stands for, where a tool reads all fields as text, is its `meaning`."""
+    text stands for, where a tool reads all fields as text, is its `meaning`. A number that is
+    `padded` has zeros that do not change it."""
 
     name: str | None
     kind: str
@@ -20,6 +21,7 @@ class Column:
     meaning: str = ""
     precision: type = np.float64
     tolerance: float = 0.0
+    padded: bool = False
 
     def stands_for(self):
         return self.meaning or self.kind
