@@ -2,7 +2,9 @@
 values, times."""
 
 import os
+from datetime import datetime
 
+import cftime
 import numpy as np
 import pandas
 import xarray
@@ -15,6 +17,7 @@ ENCODING = {
     "rain": {"dtype": "f4", "_FillValue": -9999.0, "zlib": True},
     "time": {"units": "hours since 1900-01-01", "dtype": "i4", "calendar": "gregorian"},
 }
+UNSIGNED = {"_Unsigned": "true", "_FillValue": np.int8(-1)}
 
 
 @fixture("climate.nc")
@@ -39,7 +42,25 @@ def write(path):
     ).to_netcdf(path, encoding=ENCODING)
 
 
+@fixture("noleap.nc")
+def write_noleap(path):
+    days = xarray.date_range(
+        "2000-02-27", periods=4, freq="36h", calendar="noleap", use_cftime=True
+    )
+    xarray.Dataset(
+        {
+            "v": (("time",), np.array([1, 2, 255, 4], "u1").view("i1"), UNSIGNED),
+            "s": (("time",), np.array(["a", "b, c", "", "d"])),
+        },
+        {"time": days, "height": 2.0, "station": (("time",), ["one", "two", "three", "four"])},
+    ).to_netcdf(path)
+
+
 def column(name, values):
+    if values.dtype == object and isinstance(values.iloc[0], cftime.datetime):
+        return Column(name, "time", [datetime.fromisoformat(v.isoformat()) for v in values])
+    if values.dtype == object:
+        return Column(name, "text", values.tolist())
     if values.dtype.kind == "M":
         return Column(name, "time", [value.to_pydatetime() for value in values])
     if values.dtype.kind == "f":
@@ -50,6 +71,7 @@ def column(name, values):
 
 
 @write.tables
+@write_noleap.tables
 def tables(path):
     with xarray.open_dataset(path) as read:
         for name in read.data_vars:

@@ -27,7 +27,8 @@ def column(name, values):
     if kind == "f":
         return Column(name, "real", parts, precision=getattr(values.dtype, "type", np.float64))
     if values.dtype.kind == "M":
-        return Column(name, "time", [value.to_pydatetime() for value in values])
+        times = [None if pandas.isna(value) else value.to_pydatetime() for value in values]
+        return Column(name, "time", times)
     parts = [plain(part) if isinstance(part, (np.ndarray, np.generic)) else part for part in parts]
     parts = [None if not isinstance(part, list) and pandas.isna(part) else part for part in parts]
     if kind == "O":
@@ -150,6 +151,25 @@ def weather():
     )
 
 
+def dated():
+    """With an index of times, a time that is missing, and categories."""
+    days = pandas.date_range("2024-02-28T06:00", periods=4, freq="12h", name="when")
+    return pandas.DataFrame(
+        {
+            "sun": [1.25, 2.5, 0.0, np.nan],
+            "seen": pandas.to_datetime(["2024-03-01T12:30", None, "1999-12-31T23:59", None]),
+            "sky": pandas.Categorical(["clear", "grey", "clear", "low, grey"]),
+        },
+        index=days,
+    )
+
+
+def levels():
+    """With an index of two levels."""
+    index = pandas.MultiIndex.from_product([["north", "south"], [1, 2, 3]], names=["side", "mast"])
+    return pandas.DataFrame({"wind": np.arange(6) / 4}, index=index)
+
+
 @fixture("weather.h5")
 def write_store(path):
     warnings.simplefilter("ignore")
@@ -158,7 +178,9 @@ def write_store(path):
         store.put("fixed", frame.drop(columns="place"), format="fixed")
         store.put("table", frame, format="table")
         store.put("queried", frame, format="table", data_columns=True)
-        store.put("series", frame["temperature"], format="table")
+        store.put("dated", dated(), format="table")
+        for format in ("table", "fixed"):
+            store.put(f"levels_{format}", levels(), format=format)
 
 
 @write_store.tables
@@ -166,6 +188,9 @@ def store_tables(path):
     with pandas.HDFStore(path, "r") as store:
         for name in ("fixed", "table", "queried"):
             yield table_of(name, store[name], "index")
+        for name in ("dated", "levels_table", "levels_fixed"):
+            frame = store[name].reset_index()
+            yield Table(csv(name), [column(part, frame[part]) for part in frame.columns])
 
 
 # ---------------------------------------------------------------- netCDF

@@ -5,7 +5,7 @@ import os
 import subprocess
 import tempfile
 
-TREES = ("csv", "json", "text", "npy")
+TREES = ("csv", "json", "text", "npy", "cf")
 
 
 def rsync(source, target):

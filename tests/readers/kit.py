@@ -22,6 +22,14 @@ class Fixture:
     is_large: bool = False
 
 
+def part_of(made, part):
+    def register(read):
+        setattr(made, part, read)
+        return read
+
+    return register
+
+
 def fixture(file, is_large=False):
     """Registers a writer `f(path)`; `@WRITER.tables` and `@WRITER.others` then name the rest. Of a
     large file only the tables are looked at."""
@@ -30,7 +38,7 @@ def fixture(file, is_large=False):
         made = Fixture(file, write, is_large=is_large)
         FIXTURES.append(made)
         for part in ("tables", "others"):
-            setattr(write, part, lambda read, part=part: setattr(made, part, read))
+            setattr(write, part, part_of(made, part))
         return write
 
     return register
