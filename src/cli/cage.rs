@@ -2,7 +2,7 @@
 //!
 //! | file | what is given up |
 //! |---|---|
-//! | `user` | being root: the process becomes the source's owner; and every capability |
+//! | `user` | being root: the process becomes the source's reader; and every capability |
 //! | `resources` | memory and threads beyond what reading takes |
 //! | `landlock` | all files but those that the source may bring in; TCP; other processes |
 //! | `seccomp` | every system call that reading does not take |
@@ -26,14 +26,15 @@ use crate::error::{Error, Result};
 use crate::fs::{External, Options};
 use resources::Bounds;
 use seccomp::Files;
+pub(super) use user::Reader;
 
 /// The source that a process shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown<'a> {
     /// Where it is, without symbolic links.
     pub(super) path: &'a Path,
-    /// The number of the user whose it is.
-    pub(super) owner: u32,
+    /// The user that reads it.
+    pub(super) reader: Reader,
     /// Whether it is a directory of files.
     pub(super) is_directory: bool,
 }
@@ -42,9 +43,9 @@ pub(super) struct Shown<'a> {
 /// only that of being root. A right that the kernel cannot take away is named in the log.
 ///
 /// # Errors
-/// `Io` where root cannot become the source's owner.
+/// `Io` where root cannot become the source's reader, `Usage` where only root may choose that.
 pub(super) fn enter(source: Shown<'_>, options: &Options, sandbox: bool) -> Result<()> {
-    user::become_owner(source.owner)?;
+    user::become_reader(source.reader)?;
     if sandbox {
         hide_memory();
         if let Err(errno) = Bounds::of(options).apply() {
@@ -56,12 +57,12 @@ pub(super) fn enter(source: Shown<'_>, options: &Options, sandbox: bool) -> Resu
     Ok(())
 }
 
-/// Gives up every right that opening `path` again and again, as the user `owner`, does not need.
+/// Gives up every right that opening `path` again and again, as the user `reader`, does not need.
 ///
 /// # Errors
 /// `Io` where root cannot become that user.
-pub(super) fn enter_to_open(path: &Path, owner: u32) -> Result<()> {
-    user::become_owner(owner)?;
+pub(super) fn enter_to_open(path: &Path, reader: u32) -> Result<()> {
+    user::become_reader(Reader::Owner(reader))?;
     // Its gaps are those of the process that asks, which tells of them.
     let _ = landlock::restrict(path.parent(), false);
     Ok(())

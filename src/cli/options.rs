@@ -138,6 +138,15 @@ const OPTIONS: &[MountOption] = &[
         takes: Takes::Nothing(|to| to.no_views = true),
     },
     MountOption {
+        flag: "run-as",
+        word: "run_as",
+        help: "Read the source as this user (name or number), if root mounts",
+        default: Some("the source's owner"),
+        takes: Takes::Text("USER", |to, text| {
+            user(text).map(|user| to.run_as = Some(user))
+        }),
+    },
+    MountOption {
         flag: "log-file",
         word: "log_file",
         help: "Append the log to this file",
@@ -189,6 +198,8 @@ pub(crate) struct Settings {
     pub(crate) no_sandbox: bool,
     pub(crate) force: bool,
     pub(crate) no_views: bool,
+    /// The number of the user that reads; absent: the source's owner.
+    pub(crate) run_as: Option<u32>,
     pub(crate) log_file: Option<PathBuf>,
     /// The name that `mount` shows for the source; absent: the source's path.
     pub(crate) fsname: Option<String>,
@@ -394,6 +405,15 @@ fn id(text: &str) -> Result<u32, String> {
     }
 }
 
+/// A user, by number or name.
+fn user(text: &str) -> Result<u32, String> {
+    id(text).or_else(|_| {
+        let found = nix::unistd::User::from_name(text).ok().flatten();
+        let found = found.map(|user| user.uid.as_raw());
+        found.ok_or_else(|| format!("`{text}` is no user"))
+    })
+}
+
 /// Permission bits to take away, in octal.
 fn umask(text: &str) -> Result<u32, String> {
     match u32::from_str_radix(text, 8) {
@@ -526,7 +546,7 @@ mod tests {
     #[test]
     fn every_word_of_our_own() {
         let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
-                   direct_io,external=any,verify=on,sandbox=off,force,noviews,log_file=/a\\,b,\
+                   direct_io,external=any,verify=on,sandbox=off,force,noviews,run_as=7,log_file=/a\\,b,\
                    fsname=data,context=\"s:c0,c1\"";
         let expected = Settings {
             allow_other: true,
@@ -542,6 +562,7 @@ mod tests {
             no_sandbox: true,
             force: true,
             no_views: true,
+            run_as: Some(7),
             log_file: Some("/a,b".into()),
             fsname: Some("data".to_owned()),
             kernel: vec!["context=\"s:c0,c1\"".to_owned()],

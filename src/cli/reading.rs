@@ -53,7 +53,7 @@ pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
     let unread = Unread::open(&source.file)?;
     let shown = cage::Shown {
         path: unread.path(),
-        owner: unread.owner()?,
+        reader: cage::Reader::Owner(unread.owner()?),
         is_directory: false,
     };
     cage::enter(shown, &options, source.sandbox)?;

@@ -23,11 +23,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::cli::args::Mount;
+use crate::cli::cage::{self, Reader};
 use crate::cli::logging::{self, Destination};
 use crate::cli::mounts::{self, FreePlace};
+use crate::cli::opener;
 use crate::cli::options::{self, Settings};
 use crate::cli::report::Report;
-use crate::cli::{cage, opener};
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
 use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Served, Unread};
@@ -99,6 +100,10 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let path = absolute(&mount.source).map_err(of_source)?;
     let of_content = |error: Error| opened(mount, &path, &error);
     let source = Source::open(&path, &mount.settings).map_err(of_content)?;
+    if source.is_hidden_by(&point) {
+        let reason = "the mount would hide the directory that it shows";
+        return Err(Report::failure(&mount.mountpoint, reason));
+    }
     check_fuse().map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
@@ -125,7 +130,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
         },
     );
     let sandbox = !mount.settings.no_sandbox;
-    let caged = source.shown().map_err(of_source)?;
+    let caged = source.shown(mount.settings.run_as).map_err(of_source)?;
     cage::enter(caged, &shown, sandbox).map_err(of_source)?;
     let served = source.served(&shown).map_err(of_content)?;
     unserved.serve(served).map_err(of_point)
@@ -155,22 +160,33 @@ impl Source {
         }
     }
 
+    /// Whether a mount at `point` leaves no way to the files of the source.
+    fn is_hidden_by(&self, point: &Path) -> bool {
+        matches!(self, Source::Directory(directory) if directory.path().starts_with(point))
+    }
+
     /// The source as its cage has to know it.
-    fn shown(&self) -> Result<cage::Shown<'_>> {
-        let path = self.path();
-        let failed = |error| Error::io(&error, path.display().to_string());
-        Ok(match self {
-            Source::File(file) => cage::Shown {
-                path,
-                owner: file.owner()?,
-                is_directory: false,
+    fn shown(&self, run_as: Option<u32>) -> Result<cage::Shown<'_>> {
+        Ok(cage::Shown {
+            path: self.path(),
+            reader: match run_as {
+                Some(user) => Reader::Chosen(user),
+                None => Reader::Owner(self.owner()?),
             },
-            Source::Directory(directory) => cage::Shown {
-                path,
-                owner: directory.metadata(Path::new("")).map_err(failed)?.uid(),
-                is_directory: true,
-            },
+            is_directory: matches!(self, Source::Directory(_)),
         })
+    }
+
+    /// The number of the user whose it is.
+    fn owner(&self) -> Result<u32> {
+        match self {
+            Source::File(file) => file.owner(),
+            Source::Directory(directory) => {
+                let metadata = directory.metadata(Path::new(""));
+                let failed = |error| Error::io(&error, self.path().display().to_string());
+                Ok(metadata.map_err(failed)?.uid())
+            }
+        }
     }
 
     fn served(self, options: &Options) -> Result<Served> {
@@ -187,7 +203,8 @@ impl Source {
 /// started before there is a mount, so that it has nothing of that open.
 fn opened_again(source: Unread, settings: &Settings) -> Result<Unread> {
     if !settings.no_sandbox && settings.external == External::None {
-        let opener = opener::start(source.path(), source.owner()?);
+        let reader = settings.run_as.map_or_else(|| source.owner(), Ok)?;
+        let opener = opener::start(source.path(), reader);
         let failed = |error| Error::io(&error, "starting the process that opens the source again");
         return Ok(source.opened_again_by(opener.map_err(failed)?));
     }

@@ -19,7 +19,7 @@ use crate::fs::MountGuard;
 fn file_at(path: &Path) -> Shown<'_> {
     Shown {
         path,
-        owner: 0,
+        reader: Reader::Owner(0),
         is_directory: false,
     }
 }
@@ -245,7 +245,7 @@ fn memory_and_threads_are_bounded() {
         return;
     };
     let threads: u64 = threads.to_str().unwrap().parse().unwrap();
-    user::become_owner(65_534).unwrap();
+    user::become_reader(Reader::Owner(65_534)).unwrap();
     let bounds = Bounds {
         data: DATA,
         addresses: 4 * DATA,

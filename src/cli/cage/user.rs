@@ -24,20 +24,52 @@ const NO_GROUP: u32 = 65_534;
 /// 2^22.
 const NOBODYS: u32 = 0xf000_0000;
 
-/// Becomes the user `owner` for all that concerns files, with that user's groups, where this
+/// The user that reads the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum Reader {
+    /// The source's owner, where this process may become it.
+    Owner(u32),
+    /// A user that the mount was asked to become.
+    Chosen(u32),
+}
+
+/// Becomes the user `reader` for all that concerns files, with that user's groups, where this
 /// process is root's. The process has no capability afterwards, so that permission bits count for
 /// it. This is for the calling thread and those that it starts, so it comes before any other thread
 /// does.
 ///
+/// Root of a user namespace or of a container may lack the right to become the owner. Then the
+/// process keeps its user, and reads what that user may read.
+///
 /// # Errors
-/// `Io` as the system refuses it.
-pub(super) fn become_owner(owner: u32) -> Result<()> {
-    if geteuid().is_root() {
-        change_user(Uid::from_raw(owner)).map_err(|errno| {
-            let what = format!("becoming the source's owner, user {owner}");
-            Error::io(&errno.into(), what)
-        })?;
+/// `Io` as the system refuses it; `Usage` where only root may choose a user.
+pub(super) fn become_reader(reader: Reader) -> Result<()> {
+    match reader {
+        Reader::Chosen(user) if user != geteuid().as_raw() => {
+            if !geteuid().is_root() {
+                return Err(Error::Usage(
+                    "run_as: only root may choose a user".to_owned(),
+                ));
+            }
+            change_user(Uid::from_raw(user)).map_err(|errno| {
+                Error::io(&errno.into(), format!("run_as: becoming user {user}"))
+            })?;
+        }
+        Reader::Owner(owner) if geteuid().is_root() => match change_user(Uid::from_raw(owner)) {
+            Err(Errno::EPERM | Errno::EINVAL) => {
+                log::debug!("the worker may not become user {owner}, and keeps its own user");
+            }
+            changed => changed.map_err(|errno| {
+                let what = format!("becoming the source's owner, user {owner}");
+                Error::io(&errno.into(), what)
+            })?,
+        },
+        Reader::Owner(_) | Reader::Chosen(_) => {}
     }
+    give_up_capabilities()
+}
+
+fn give_up_capabilities() -> Result<()> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
