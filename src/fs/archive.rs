@@ -22,16 +22,19 @@ mod opening;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use lru::LruCache;
 use nix::errno::Errno;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{SeekFrom, seek};
+use rustix::io::pread;
 
 use crate::array::{Bytes, CancelToken, Engine, HeldMemory};
 use crate::error::{Error, Result};
@@ -40,7 +43,7 @@ use crate::fs::archive::inner::Inner;
 use crate::fs::archive::look::{Found, Look, said};
 use crate::fs::archive::members::{Member, Members, OpenMemberFile};
 use crate::fs::archive::opening::Opener;
-use crate::fs::errno::{is_fault, refusal, stale};
+use crate::fs::errno::{self, is_fault, refusal, stale};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::handle::{Caching, Handle, Opened};
 use crate::fs::inode::ROOT;
@@ -52,9 +55,13 @@ use crate::fs::xattr;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::beneath::Beneath;
+use crate::wire::to_u64;
 
 /// How long the kernel may keep what it is told: as long as a name may be stale.
 const LIFETIME: Duration = Duration::from_secs(1);
+
+/// Entries whose last failure is remembered.
+const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
 
 /// The name of the files' own bytes in `.h5fs`.
 const ORIGINALS: &[u8] = b"original";
@@ -73,6 +80,8 @@ pub struct Archive {
     members: Members,
     handles: Mutex<HashMap<u64, Arc<Open>>>,
     last: AtomicU64,
+    /// The entries whose last failure is in the log.
+    logged: Mutex<LruCache<Ino, String>>,
 }
 
 /// What an inode number stands for.
@@ -129,6 +138,20 @@ impl Archive {
             inner: Inner::default(),
             handles: Mutex::default(),
             last: AtomicU64::new(0),
+            logged: Mutex::new(LruCache::sparse(LOGGED)),
+        }
+    }
+
+    /// Logs, once, why the file `path` with the entry `ino` cannot be read.
+    fn note(&self, ino: Ino, path: &Path, error: &Error) {
+        if matches!(error, Error::NotFound) || error.is_passing() && !is_denied(error) {
+            return;
+        }
+        let text = error.to_string();
+        let mut logged = lock(&self.logged);
+        if logged.get(&ino) != Some(&text) {
+            log::warn!("{}: {text}", path.display().to_string().escape_debug());
+            logged.put(ino, text);
         }
     }
 
@@ -174,8 +197,11 @@ impl Archive {
     /// The data file with the entry `ino`, opened.
     fn data_file(&self, ino: Ino, path: &Path) -> Result<(Arc<Member>, Arc<OpenMemberFile>)> {
         let member = self.members.get(ino, path);
-        let opened = self.members.opened(&member)?;
-        Ok((member, opened))
+        let opened = self.members.opened(&member);
+        Ok((
+            member,
+            opened.inspect_err(|error| self.note(ino, path, error))?,
+        ))
     }
 
     /// Has the filesystem of a member answer.
@@ -284,6 +310,11 @@ fn shown_name(parent: Ino, name: &[u8]) -> Vec<u8> {
         true => name::escape(name, true),
         false => name.to_vec(),
     }
+}
+
+/// Whether the system has denied it to the user that reads.
+fn is_denied(error: &Error) -> bool {
+    errno::of(error) == Errno::EACCES as i32
 }
 
 /// Why nothing inside of a data file can be had, where that is a fault of the file.
@@ -403,7 +434,8 @@ impl Requests for Archive {
         match self.target(ino)? {
             Target::Entry(place, path) => match place.kind {
                 EntryKind::File => {
-                    let file = said(self.root.open_file(&path), &path).map_err(gone)?;
+                    let file = said(self.root.open_file(&path), &path).map_err(gone);
+                    let file = file.inspect_err(|error| self.note(ino, &path, error))?;
                     self.insert(Content::File(file), Caching::WhileOpen, false)
                 }
                 EntryKind::Symlink => Err(refusal(Errno::ELOOP, "open")),
@@ -422,13 +454,15 @@ impl Requests for Archive {
             }
             Target::Entry(place, path) => match place.kind {
                 EntryKind::Directory => {
-                    let names = said(self.root.open_directory(&path), &path).map_err(gone)?;
+                    let names = said(self.root.open_directory(&path), &path).map_err(gone);
+                    let names = names.inspect_err(|error| self.note(ino, &path, error))?;
                     let names = Mutex::new(names);
                     self.insert(Content::Directory { ino, names }, Caching::WhileOpen, false)
                 }
                 EntryKind::DataFile => {
                     let member = self.members.get(ino, &path);
-                    match self.open_inner(&member, ROOT, true) {
+                    let opened = self.open_inner(&member, ROOT, true);
+                    match opened.inspect_err(|error| self.note(ino, &path, error)) {
                         Err(error) if own_fault(&error) => {
                             let names = &[];
                             self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
@@ -556,17 +590,15 @@ fn gone(error: Error) -> Error {
 
 /// The `length` bytes of `file` at `offset`, fewer at its end only.
 fn read_whole(file: &File, offset: u64, length: usize) -> Result<Bytes> {
-    let mut bytes = vec![0; length];
-    let mut filled = 0;
-    while filled < length {
-        let at = offset.saturating_add(crate::wire::to_u64(filled));
-        match file.read_at(&mut bytes[filled..], at) {
+    let mut bytes = Vec::with_capacity(length);
+    while bytes.len() < length {
+        let at = offset.saturating_add(to_u64(bytes.len()));
+        match pread(file, spare_capacity(&mut bytes), at) {
             Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::io(&error, "reading a file")),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(Error::io(&errno.into(), "reading a file")),
         }
     }
-    bytes.truncate(filled);
+    bytes.truncate(length);
     Ok(bytes.into())
 }

@@ -47,8 +47,8 @@ impl Acl {
         Self::of(length, &value)
     }
 
-    /// The list of the directory at `path`, as [`of_file`](Self::of_file).
-    pub fn of_directory(path: &Path) -> Option<Self> {
+    /// The list of the file or directory at `path`, as [`of_file`](Self::of_file).
+    pub fn of_path(path: &Path) -> Option<Self> {
         let mut value = [0; LONGEST];
         let length = getxattr(path, ATTRIBUTE, &mut value[..]);
         Self::of(length, &value)

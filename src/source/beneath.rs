@@ -7,13 +7,16 @@
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2, readlinkat};
 use nix::sys::stat::Mode;
 use nix::sys::statfs::fstatfs;
 use rustix::fs::{FileType, RawDir, SeekFrom, seek};
+
+use crate::source::acl::Acl;
+use crate::source::audience::Audience;
 
 /// The directory.
 #[derive(Debug)]
@@ -70,6 +73,23 @@ impl Beneath {
     pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         let there = self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
         File::from(there).metadata()
+    }
+
+    /// The metadata of what stands at `path`, and the users other than its owner that may read it.
+    ///
+    /// # Errors
+    /// As [`metadata`](Self::metadata).
+    pub fn audience(&self, path: &Path) -> io::Result<(Metadata, Audience)> {
+        let there = File::from(self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?);
+        let metadata = there.metadata()?;
+        // A descriptor that only names a file has no attributes; the path to it leads there.
+        let named = format!("/proc/self/fd/{}", there.as_raw_fd());
+        let acl = match metadata.is_symlink() {
+            true => None,
+            false => Acl::of_path(Path::new(&named)),
+        };
+        let audience = Audience::of(&metadata, acl);
+        Ok((metadata, audience))
     }
 
     /// The text of the symbolic link at `path`.

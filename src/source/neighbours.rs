@@ -359,7 +359,7 @@ impl Neighbours {
 fn directories(real: &Path) -> impl Iterator<Item = Audience> {
     let above = real.ancestors().skip(1);
     above.map(|directory| match directory.metadata() {
-        Ok(metadata) => Audience::of(&metadata, Acl::of_directory(directory)),
+        Ok(metadata) => Audience::of(&metadata, Acl::of_path(directory)),
         Err(_) => Audience::nobody(),
     })
 }

@@ -397,3 +397,85 @@ fn a_file_is_the_same_alone_and_among_others() {
     };
     assert_eq!(tree(&alone.path), tree(&among.at("groups.h5")));
 }
+
+/// With `allow_other` the kernel checks permission bits: those of a file whose access control list
+/// says less than its bits are shown as the list says.
+#[test]
+fn nobody_is_let_in_by_bits_that_a_list_takes_back() {
+    let (_kept, top) = directory();
+    fs::set_permissions(&top, PermissionsExt::from_mode(0o755)).unwrap();
+    for name in ["open.txt", "denied.txt"] {
+        fs::write(top.join(name), "text").unwrap();
+        fs::set_permissions(top.join(name), PermissionsExt::from_mode(0o644)).unwrap();
+    }
+    write_numbers(&top.join("denied.h5"), 1);
+    for name in ["denied.txt", "denied.h5"] {
+        let mut deny = std::process::Command::new("setfacl");
+        run(deny.args(["-m", "u:1234:---"]).arg(top.join(name)), SOON).success();
+    }
+    let mount = Mount::with(&top, &["-o", "allow_other"]);
+    let others = |name: &str| fs::metadata(mount.at(name)).unwrap().mode() & 0o007;
+    assert_eq!(others("open.txt"), 0o004);
+    assert_eq!((others("denied.txt"), others("denied.h5")), (0, 0));
+    assert_eq!(numbers(&mount.at("denied.h5/x")).unwrap(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn root_reads_as_the_user_that_it_names() {
+    if !is_root() {
+        return;
+    }
+    let (_kept, top) = directory();
+    fs::set_permissions(&top, PermissionsExt::from_mode(0o755)).unwrap();
+    write_numbers(&top.join("own.h5"), 1);
+    write_numbers(&top.join("roots.h5"), 2);
+    chown(top.join("own.h5"), Some(1234), Some(1234)).unwrap();
+    for name in ["own.h5", "roots.h5"] {
+        fs::set_permissions(top.join(name), PermissionsExt::from_mode(0o600)).unwrap();
+    }
+    let mount = Mount::with(&top, &["-o", "run_as=1234"]);
+    assert_eq!(numbers(&mount.at("own.h5/x")).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(errno(fs::read(mount.at("roots.h5"))), Errno::EACCES);
+    let alone = Mount::with(&top.join("own.h5"), &["-o", "run_as=1234"]);
+    assert_eq!(numbers(&alone.at("x")).unwrap(), [1, 2, 3, 4]);
+    let (_, refused) = Mount::attempt(&top, &["-o", "run_as=no such user"]);
+    assert!(
+        refused.stderr.contains("`no such user` is no user"),
+        "{refused:?}"
+    );
+}
+
+/// In a user namespace that does not know the owner, the worker keeps its user.
+#[test]
+fn a_user_namespace_shows_what_its_user_may_read() {
+    if !is_root() {
+        return;
+    }
+    let (_kept, top) = directory();
+    fs::set_permissions(&top, PermissionsExt::from_mode(0o755)).unwrap();
+    write_numbers(&top.join("a.h5"), 1);
+    chown(top.join("a.h5"), Some(1234), Some(1234)).unwrap();
+    fs::create_dir(top.join("mnt")).unwrap();
+    let mut inside = std::process::Command::new("unshare");
+    inside.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    inside.arg("\"$0\" \"$1\" \"$2\" && od -An -td4 \"$2\"/x; umount \"$2\"");
+    inside
+        .arg(crate::harness::H5FS)
+        .arg(top.join("a.h5"))
+        .arg(top.join("mnt"));
+    let said = run(&mut inside, LONG);
+    let words: Vec<_> = said.text().split_whitespace().map(str::to_owned).collect();
+    assert_eq!(words, ["1", "2", "3", "4"], "{said:?}");
+}
+
+#[test]
+fn a_mount_that_would_hide_its_files_is_refused() {
+    let (_kept, top) = directory();
+    fs::write(top.join("a.txt"), "text").unwrap();
+    let mut over = crate::harness::h5fs::<_, &OsStr>([]);
+    let refused = run(over.arg(&top).arg(&top), SOON);
+    assert!(
+        refused.one_line().contains("would hide the directory"),
+        "{refused:?}"
+    );
+}

@@ -30,6 +30,9 @@ pub(super) struct Look {
 pub(super) struct Found {
     pub(super) kind: EntryKind,
     metadata: Metadata,
+    /// The permission bits; where others are let in, none for users that an access control list
+    /// keeps out.
+    mode: u32,
     state: u32,
 }
 
@@ -68,7 +71,7 @@ impl Look {
     /// # Errors
     /// `NotFound` where nothing stands there that can be shown; else as the system says.
     pub(super) fn at(&self, path: &Path, is_original: bool, known: Option<Place>) -> Result<Found> {
-        let metadata = said(self.root.metadata(path), path)?;
+        let (metadata, mode) = said(self.metadata(path), path)?;
         let state = state_of(&metadata);
         let kind = if metadata.is_dir() {
             self.refuse_own_mount(path)?;
@@ -90,8 +93,19 @@ impl Look {
         Ok(Found {
             kind,
             metadata,
+            mode,
             state,
         })
+    }
+
+    fn metadata(&self, path: &Path) -> io::Result<(Metadata, u32)> {
+        if self.options.allow_other {
+            let (metadata, audience) = self.root.audience(path)?;
+            return Ok((metadata, audience.mode()));
+        }
+        let metadata = self.root.metadata(path)?;
+        let mode = metadata.mode();
+        Ok((metadata, mode))
     }
 
     /// The kind of a regular file, by its content. One that cannot be read is shown as it is: who
@@ -118,12 +132,12 @@ impl Look {
 
     /// The entry `ino` as it was found at `path`.
     pub(super) fn entry(&self, ino: u64, found: &Found, path: &Path) -> Entry {
-        let metadata = &found.metadata;
         let kind = found.kind.shown();
         let attributes = match found.kind {
             EntryKind::DataFile => {
-                let origin = Origin::new(PathBuf::new(), metadata);
-                origin.stat(ino, kind, &self.options)
+                let origin = Origin::new(PathBuf::new(), &found.metadata);
+                let mode = found.mode;
+                Origin { mode, ..origin }.stat(ino, kind, &self.options)
             }
             EntryKind::Symlink => {
                 let text = self.link_text(path).map_or(0, |text| text.len());
@@ -132,10 +146,10 @@ impl Look {
                 Stat {
                     size,
                     blocks,
-                    ..self.own_stat(ino, kind, metadata)
+                    ..self.own_stat(ino, kind, found)
                 }
             }
-            _ => self.own_stat(ino, kind, metadata),
+            _ => self.own_stat(ino, kind, found),
         };
         Entry {
             ino,
@@ -146,11 +160,11 @@ impl Look {
     }
 
     /// The attributes that the file itself has.
-    fn own_stat(&self, ino: u64, kind: Kind, metadata: &Metadata) -> Stat {
-        let options = &self.options;
+    fn own_stat(&self, ino: u64, kind: Kind, found: &Found) -> Stat {
+        let (options, metadata) = (&self.options, &found.metadata);
         let mode = match kind {
             Kind::Symlink => 0o777,
-            _ => metadata.mode() & 0o777 & !options.umask.unwrap_or(0),
+            _ => found.mode & 0o777 & !options.umask.unwrap_or(0),
         };
         let is_file = kind == Kind::File;
         Stat {

@@ -12,7 +12,7 @@ use crate::fs::archive::members::Opening;
 use crate::fs::filesystem::Filesystem;
 use crate::fs::indexes::Indexes;
 use crate::fs::mount::Shared;
-use crate::fs::opening::{open_source, opener_with, refuse_fine_list};
+use crate::fs::opening::{open_source, opener_with};
 use crate::fs::options::Options;
 use crate::fs::other_files::{Beside, OtherFiles};
 use crate::fs::watch::Watch;
@@ -53,7 +53,6 @@ impl Opener {
         let watch = Watch::over(&absolute, self.file(opening.path)?)
             .told_by(self.changes.clone())
             .opened_again_by(self.again(opening.path));
-        refuse_fine_list(&watch.file(), options)?;
         if !options.force {
             detect::refuse_locked(&watch.file())?;
         }
