@@ -26,7 +26,7 @@ const NOBODYS: u32 = 0xf000_0000;
 
 /// The user that reads the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cli) enum Reader {
+pub(crate) enum Reader {
     /// The source's owner, where this process may become it.
     Owner(u32),
     /// A user that the mount was asked to become.
