@@ -12,6 +12,7 @@ pub(crate) mod dimensions;
 pub(crate) mod elements;
 pub(crate) mod json;
 mod long_elements;
+pub(crate) mod missing;
 pub(crate) mod ndl;
 pub(crate) mod npy;
 pub(crate) mod part;

@@ -247,6 +247,18 @@ impl Datatype {
         }
     }
 
+    /// Whether it is the enumeration of FALSE and TRUE in one byte that h5py writes booleans as.
+    pub fn is_boolean(&self) -> bool {
+        let Class::Enumeration { members, .. } = &self.class else {
+            return false;
+        };
+        let has = |name: &[u8], value: u8| {
+            let mut pairs = members.iter();
+            pairs.any(|(key, bytes)| key == name && bytes[..] == [value])
+        };
+        self.size == 1 && members.len() == 2 && has(b"FALSE", 0) && has(b"TRUE", 1)
+    }
+
     /// Bytes of memory that it and all datatypes in it take, about.
     pub fn weight(&self) -> u64 {
         let parts = match &self.class {

@@ -41,6 +41,33 @@ impl fmt::Display for Integer {
     }
 }
 
+impl Integer {
+    /// Appends its text.
+    pub fn write(self, out: &mut Vec<u8>) {
+        let (is_negative, magnitude) = match self {
+            Integer::Unsigned(number) => (false, number),
+            Integer::Signed(number) => (number < 0, number.unsigned_abs()),
+        };
+        let Ok(mut number) = u64::try_from(magnitude) else {
+            return append(out, format_args!("{self}"));
+        };
+        if is_negative {
+            out.push(b'-');
+        }
+        let mut digits = [0; 20];
+        let mut start = 0;
+        for (place, digit) in digits.iter_mut().enumerate().rev() {
+            *digit = b'0' | u8::try_from(number % 10).unwrap_or(0);
+            start = place;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        out.extend_from_slice(digits.get(start..).unwrap_or_default());
+    }
+}
+
 /// A floating-point number, held so that its text can be the shortest of its own format.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Real {
@@ -279,6 +306,15 @@ fn power_of_two(power: i32) -> Option<f64> {
 }
 
 impl Real {
+    /// Whether it is no number.
+    pub fn is_nan(&self) -> bool {
+        match self {
+            Real::Single(value) => value.is_nan(),
+            Real::Double(value) => value.is_nan(),
+            Real::Narrow { .. } | Real::Beyond { .. } => false,
+        }
+    }
+
     /// Whether its text is a number in JSON too.
     pub fn is_json_number(&self) -> bool {
         match self {
@@ -336,25 +372,34 @@ fn fewest_digits(value: f64, below: f64, above: f64) -> f64 {
 /// Appends a number in its shortest digits, in Python's notation.
 fn write_shortest<T>(out: &mut Vec<u8>, number: T, value: f64, exponent_from: f64)
 where
-    T: fmt::Debug + fmt::LowerExp,
+    T: zmij::Float + fmt::LowerExp + Copy,
 {
-    let size = value.abs();
     if value.is_nan() {
-        out.extend_from_slice(b"nan");
-    } else if value.is_infinite() {
-        out.extend_from_slice(if value < 0.0 { b"-inf" } else { b"inf" });
-    } else if size != 0.0 && !(1e-4..exponent_from).contains(&size) {
-        write_with_exponent(out, number);
-    } else {
-        append(out, format_args!("{number:?}"));
+        return out.extend_from_slice(b"nan");
+    }
+    if value.is_infinite() {
+        return out.extend_from_slice(if value < 0.0 { b"-inf" } else { b"inf" });
+    }
+    let size = value.abs();
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(number);
+    if size == 0.0 || (1e-4..exponent_from).contains(&size) {
+        return out.extend_from_slice(text.as_bytes());
+    }
+    match text.split_once('e') {
+        Some((digits, exponent)) => write_with_exponent(out, digits, exponent),
+        None => {
+            let mut buffer = [0; 32];
+            let text = print(&mut buffer, format_args!("{number:e}"));
+            let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
+            write_with_exponent(out, digits, exponent);
+        }
     }
 }
 
 /// Appends a number as Python does with an exponent: a sign and two digits at least.
-fn write_with_exponent(out: &mut Vec<u8>, number: impl fmt::LowerExp) {
-    let mut buffer = [0; 32];
-    let text = print(&mut buffer, format_args!("{number:e}"));
-    let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
+fn write_with_exponent(out: &mut Vec<u8>, digits: &str, exponent: &str) {
+    let exponent = exponent.strip_prefix('+').unwrap_or(exponent);
     let (sign, exponent) = match exponent.strip_prefix('-') {
         Some(exponent) => ('-', exponent),
         None => ('+', exponent),

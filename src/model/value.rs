@@ -5,10 +5,11 @@
 //!
 //! | class | text | JSON |
 //! |---|---|---|
-//! | integer, float | decimal, see [`number`] | the same; `"nan"`, `"inf"`, `"-inf"` quoted |
+//! | integer, float | decimal, see [`number`] | the same; NaN is `null`, `"inf"` and `"-inf"` quoted |
 //! | string of any kind | its bytes without padding | quoted; a null one is `null` |
 //! | enumeration | the name, the number where none fits | quoted name, number |
 //! | ASDF boolean | `true`, `false` | the same |
+//! | enumeration of FALSE and TRUE | the name | `true`, `false` |
 //! | complex | `1+2j` | `{"r": 1.0, "i": 2.0}` |
 //! | bit field, time | `0x` and the number in hexadecimal | quoted |
 //! | opaque, numbers over 128 bits | `0x` and the bytes in hexadecimal, in stored order | quoted |
@@ -132,6 +133,7 @@ enum Kind {
         base: Box<ValueWriter>,
         /// Stored value and name, sorted by value, none twice.
         names: Vec<(Vec<u8>, Vec<u8>)>,
+        is_boolean: bool,
     },
     Complex(Box<ValueWriter>),
     Compound(Vec<Field>),
@@ -197,6 +199,7 @@ impl ValueWriter {
             Class::Enumeration { base, members } => Kind::Enumeration {
                 base: inner(base)?,
                 names: names_by_value(members),
+                is_boolean: datatype.is_boolean(),
             },
             Class::Complex(base) => Kind::Complex(inner(base)?),
             Class::VariableLength(base) => Kind::Sequence(inner(base)?),
@@ -266,10 +269,13 @@ impl ValueWriter {
                 signed,
                 bits,
             } => match number::integer(element, *order, *signed, *bits) {
-                Some(integer) => append(out, format_args!("{integer}")),
+                Some(integer) => integer.write(out),
                 None => write_bytes(element, context, form, out)?,
             },
             Kind::Float(format) => match number::real(element, format) {
+                Some(real) if form == Form::Json && real.is_nan() => {
+                    out.extend_from_slice(b"null");
+                }
                 Some(real) => {
                     let quoted = form == Form::Json && !real.is_json_number();
                     within_quotes(quoted, out, |out| real.write(out));
@@ -300,9 +306,16 @@ impl ValueWriter {
             },
             Kind::Ucs4(order) => write_ucs4(element, *order, context, form, out)?,
             Kind::Reference(kind) => write_reference(*kind, element, context, form, out)?,
-            Kind::Enumeration { base, names } => {
+            Kind::Enumeration {
+                base,
+                names,
+                is_boolean,
+            } => {
                 let found = names.binary_search_by(|(value, _)| value.as_slice().cmp(element));
                 match found.ok().and_then(|index| names.get(index)) {
+                    Some((_, name)) if *is_boolean && form == Form::Json => {
+                        out.extend(name.iter().map(u8::to_ascii_lowercase));
+                    }
                     Some((_, name)) => write_text(name, context, form, out)?,
                     None => base.write(element, context, form, out)?,
                 }

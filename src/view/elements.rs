@@ -113,22 +113,10 @@ pub(crate) fn values_of(datatype: &Datatype) -> u64 {
     }
 }
 
-/// Whether it is the enumeration of FALSE and TRUE in one byte that h5py writes booleans as.
-fn is_boolean(datatype: &Datatype) -> bool {
-    let Class::Enumeration { members, .. } = &datatype.class else {
-        return false;
-    };
-    let has = |name: &[u8], value: u8| {
-        let mut pairs = members.iter();
-        pairs.any(|(key, bytes)| key == name && bytes[..] == [value])
-    };
-    datatype.size == 1 && members.len() == 2 && has(b"FALSE", 0) && has(b"TRUE", 1)
-}
-
 /// The datatype with booleans and complex numbers in the place of what stands for them in HDF5.
 pub(crate) fn as_numpy_has_it(datatype: &Datatype) -> Datatype {
     let class = match &datatype.class {
-        _ if is_boolean(datatype) => Class::Bool,
+        _ if datatype.is_boolean() => Class::Bool,
         Class::Compound(members) => match complex_part(datatype) {
             // NumPy has no complex number of half floats.
             Some(part) if part.size > 2 => Class::Complex(Box::new(part.clone())),

@@ -18,6 +18,7 @@ use crate::model::{Container, NodeId};
 use crate::view::counted::Units;
 use crate::view::elements::{Elements, values_of};
 use crate::view::long_elements::LongElements;
+use crate::view::missing::Missing;
 use crate::wire::{to_u64, to_usize};
 
 /// Finds a node's path, bytes as in the file, `None` where it has none; for as long as it is kept.
@@ -29,6 +30,7 @@ pub(crate) struct Json {
     long: LongElements,
     container: Arc<dyn Container>,
     paths: SharedPaths,
+    missing: Option<Missing>,
     writer: ValueWriter,
     lists: Lists,
     /// The text between two elements of a list.
@@ -84,6 +86,7 @@ impl Json {
             long: LongElements::new(engine),
             container,
             paths,
+            missing: None,
             writer: ValueWriter::new(&elements.datatype)?,
             lists: Lists::new(elements.dims.as_deref().unwrap_or_default())?,
             separator: match is_nested(&elements.datatype) {
@@ -94,6 +97,11 @@ impl Json {
         })
     }
 
+    /// The same, with `null` for those that are missing.
+    pub(crate) fn without(self, missing: Option<Missing>) -> Self {
+        Json { missing, ..self }
+    }
+
     /// Appends the elements of `leaves`, of those that are read at a time, until `out` has `enough`
     /// bytes; gives the one that comes next.
     fn write_elements(&self, leaves: &Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
@@ -102,13 +110,21 @@ impl Json {
         let room = is_long.then(|| self.long.room()).transpose()?;
         let count = self.elements.batch().min(leaves.end - leaves.start);
         let bytes = self.elements.read(leaves.start, count)?;
+        let datatype = &self.elements.datatype;
+        let missing = self.missing.as_ref();
+        let missing = missing.map(|missing| missing.among(datatype, leaves.start, count, &bytes));
+        let missing = missing.transpose()?.unwrap_or_default();
         let mut leaf = Vec::new();
         for number in 0..count {
             if number > 0 && out.len() >= enough {
                 return Ok(leaves.start + number);
             }
-            let start = to_usize(number)? * size;
-            let element = &bytes[start..start + size];
+            let place = to_usize(number)?;
+            if missing.get(place) == Some(&true) {
+                self.write_leaf(leaves.start + number, b"null", out);
+                continue;
+            }
+            let element = &bytes[place * size..][..size];
             self.long.write(room.as_ref(), |most| {
                 leaf.clear();
                 // A new one each time: it counts the bytes that pointers led to.
@@ -186,6 +202,7 @@ fn is_nested(datatype: &Datatype) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::datatype::ByteOrder;
     use crate::model::value::tests::{Heap, int, member, type_of};
     use crate::view::View;
     use crate::view::counted::Counted;
@@ -227,6 +244,19 @@ mod tests {
         assert_eq!(json(&int(1), Some(&[2, 2, 2]), &bytes), expected);
         assert_eq!(json(&int(1), Some(&[0]), &[]), "[]\n");
         assert_eq!(json(&int(1), Some(&[2, 0, 3]), &[]), "[[], []]\n");
+    }
+
+    #[test]
+    fn what_is_no_number_is_null() {
+        let double = Datatype::ieee(8, ByteOrder::Little);
+        let numbers = [1.5, f64::NAN, f64::NEG_INFINITY].map(f64::to_le_bytes);
+        let text = json(&double, Some(&[3]), numbers.as_flattened());
+        assert_eq!(text, "[1.5, null, \"-inf\"]\n");
+        let members = vec![(b"FALSE".to_vec(), vec![0]), (b"TRUE".to_vec(), vec![1])];
+        let base = Box::new(int(1));
+        let boolean = type_of(1, Class::Enumeration { base, members });
+        let text = json(&boolean, Some(&[3]), &[1, 0, 2]);
+        assert_eq!(text, "[true, false, 2]\n");
     }
 
     #[test]

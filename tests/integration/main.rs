@@ -13,6 +13,7 @@ mod changes;
 mod circles;
 mod command;
 mod corpus;
+mod counted;
 mod effort;
 mod examples;
 mod faults;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::fs::trees::mask;
 use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES};
 use crate::model::Array;
 use crate::view::csv::array;
@@ -20,7 +21,9 @@ pub(super) const TREE: ViewTree = ViewTree {
         view: Some(|subject, elements| {
             let engine = Arc::clone(&subject.file.engine);
             let container = Arc::clone(&subject.file.container);
-            let table = array::table(elements, engine, container, subject.paths())?;
+            let missing = mask::missing(subject, &elements)?;
+            let paths = subject.paths();
+            let table = array::table(elements, missing, engine, container, paths)?;
             table.map(|table| subject.counted(table)).transpose()
         }),
         ..OF_NOTHING

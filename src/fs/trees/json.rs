@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::fs::trees::mask;
 use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES};
 use crate::view::json::Json;
 
@@ -15,8 +16,9 @@ pub(super) const TREE: ViewTree = ViewTree {
         view: Some(|subject, elements| {
             let container = Arc::clone(&subject.file.container);
             let engine = Arc::clone(&subject.file.engine);
+            let missing = mask::missing(subject, &elements)?;
             let json = Json::new(elements, engine, container, subject.paths())?;
-            subject.counted(json).map(Some)
+            subject.counted(json.without(missing)).map(Some)
         }),
         ..OF_NOTHING
     }],

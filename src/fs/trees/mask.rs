@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use crate::array::Reader;
 use crate::error::{Error, Result};
 use crate::fs::file_state::FileState;
 use crate::fs::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, refuse_unread, shown,
 };
 use crate::model::extras::Mask;
+use crate::model::selector::Selector;
 use crate::model::{Array, Node};
+use crate::view::elements::Elements;
+use crate::view::missing::Missing;
+use crate::view::part::Part;
 use crate::view::text::Text;
 use crate::wire::to_u64;
 
@@ -68,4 +73,26 @@ fn checked_mask(subject: &Subject<'_>) -> Result<Option<Masked>> {
         (subject.verify)(mask)?;
     }
     mask_of(subject.file, subject.node)
+}
+
+/// The missing ones of the elements that a file shows; `None` where there is no mask.
+///
+/// # Errors
+/// As the mask cannot be read, or does not fit.
+pub(super) fn missing(subject: &Subject<'_>, elements: &Elements) -> Result<Option<Missing>> {
+    let array = match checked_mask(subject)? {
+        Some(Masked::Number(text)) => return Ok(Missing::equal_to(&text)),
+        Some(Masked::Array(array)) => array,
+        None => return Ok(None),
+    };
+    array.storage.as_ref().map_err(Clone::clone)?;
+    let reader = Arc::new(Reader::new(&subject.file.engine, array)?);
+    let mask = match subject.selected {
+        b"" => Elements::whole(reader)?,
+        selected => {
+            let selector = Selector::parse(selected).ok_or(Error::NotFound)?;
+            Part::new(reader, &selector)?.elements(None)?
+        }
+    };
+    Missing::marked(mask, elements.dims.as_deref().unwrap_or_default()).map(Some)
 }

@@ -15,12 +15,14 @@ use crate::view::csv::column::Columns;
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::elements::{Elements, complex_part};
 use crate::view::json::SharedPaths;
+use crate::view::missing::Missing;
 use crate::wire::to_usize;
 
 /// The columns that the elements of an array have, a row for each element.
 pub(crate) struct ArrayFields {
     elements: Elements,
     columns: Columns,
+    missing: Option<Missing>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
 }
@@ -29,6 +31,8 @@ pub(crate) struct ArrayFields {
 struct ArrayCells<'a> {
     fields: &'a ArrayFields,
     bytes: Bytes,
+    /// Whether each element is missing; empty where none is.
+    missing: Vec<bool>,
 }
 
 impl ArrayFields {
@@ -47,18 +51,25 @@ impl ArrayFields {
         Ok(columns.map(|columns| ArrayFields {
             elements,
             columns,
+            missing: None,
             container,
             paths,
         }))
     }
+
+    /// The same, without a value for those that are missing.
+    pub(crate) fn without(self, missing: Option<Missing>) -> Self {
+        ArrayFields { missing, ..self }
+    }
 }
 
-/// The table of `elements`; `None` where they have no columns.
+/// The table of `elements`, of which some may be missing; `None` where they have no columns.
 ///
 /// # Errors
 /// `Limit` for too many columns, or an element that is too long.
 pub(crate) fn table(
     elements: Elements,
+    missing: Option<Missing>,
     engine: Arc<Engine>,
     container: Arc<dyn Container>,
     paths: SharedPaths,
@@ -70,13 +81,15 @@ pub(crate) fn table(
         Some([_, .., last]) if !is_named => *last,
         _ => 1,
     };
-    let Some(mut fields) = ArrayFields::new(elements, b"", container, paths)? else {
+    let is_masked = missing.is_some();
+    let Some(fields) = ArrayFields::new(elements, b"", container, paths)? else {
         return Ok(None);
     };
+    let mut fields = fields.without(missing);
     let values = fields.row_values().saturating_mul(rows);
     let width = match values > limits::COUNTED_VALUES {
-        true => fields.columns.pad(),
-        false => None,
+        true if !is_masked => fields.columns.pad(),
+        _ => None,
     };
     let fields: Vec<Box<dyn Fields>> = vec![Box::new(fields)];
     let table = match is_named {
@@ -105,10 +118,16 @@ impl Fields for ArrayFields {
     }
 
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
-        let bytes = self.elements.read(rows.start, rows.end - rows.start)?;
+        let count = rows.end - rows.start;
+        let bytes = self.elements.read(rows.start, count)?;
+        let datatype = &self.elements.datatype;
+        let missing = self.missing.as_ref();
+        let missing = missing.map(|missing| missing.among(datatype, rows.start, count, &bytes));
+        let missing = missing.transpose()?.unwrap_or_default();
         Ok(Box::new(ArrayCells {
             fields: self,
             bytes,
+            missing,
         }))
     }
 
@@ -119,6 +138,9 @@ impl Fields for ArrayFields {
 
 impl Cells for ArrayCells<'_> {
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+        if self.missing.get(row) == Some(&true) {
+            return Ok(Cell::Missing);
+        }
         let fields = self.fields;
         let size = to_usize(fields.elements.datatype.size.into())?;
         let element = &self.bytes[row * size..][..size];

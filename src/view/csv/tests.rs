@@ -19,7 +19,13 @@ fn table(datatype: &Datatype, dims: Option<&[u64]>, bytes: &[u8]) -> Table {
     };
     let heap = Heap(vec![vec![7, 8], b"a \"b\"\nc".to_vec()]);
     let engine = Engine::new(0, 1);
-    let table = array::table(elements, engine, Arc::new(heap), Arc::new(|_| Ok(None)));
+    let table = array::table(
+        elements,
+        None,
+        engine,
+        Arc::new(heap),
+        Arc::new(|_| Ok(None)),
+    );
     table.unwrap().unwrap()
 }
 
