@@ -17,7 +17,8 @@
 //! | `mount`, `opening`, `faults` | the mounted file in its present state; damage that was met |
 //! | `view_group`, `trees` | directories of views; the table of the trees of views |
 //! | `namespace`, `other_files`, `handle` | links as names; other files; what is open |
-//! | `file_state`, `indexes`, `watch` | a file in one of its states; paths of objects; changes |
+//! | `file_state`, `indexes`, `counts` | a file in one of its states; paths of objects; lengths |
+//! | `watch` | changes of files |
 //! | `requests` | the requests of the kernel, which a file and a directory of files answer |
 //! | `listing`, `inodes`, `inode` | places in a listing; inode numbers, and what they stand for |
 //! | `stat`, `options`, `name`, `symlink`, `errno` | answers, names, texts of links, error numbers |
@@ -34,6 +35,7 @@ mod tests;
 mod archive;
 mod attribute_file;
 mod blocks;
+mod counts;
 mod document;
 mod faults;
 mod file_state;

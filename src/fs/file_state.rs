@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::array::vlen::VariableLength;
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
+use crate::fs::counts::{self, CountedText, Counts};
 use crate::fs::indexes::FileIndex;
 use crate::fs::inode::{SOURCE, Tree};
 use crate::fs::name;
@@ -35,20 +36,6 @@ type CutName = (NodeId, Box<[u8]>);
 
 /// The file of an attribute: the object, and the file's name as shown.
 type AttributeFile = (NodeId, Box<[u8]>);
-
-/// A text that is counted.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct CountedText {
-    /// The number of its form.
-    pub(super) form: Tree,
-    pub(super) node: NodeId,
-    /// The selector of a part of the array; empty for the whole object.
-    pub(super) selected: Box<[u8]>,
-}
-
-/// The count of a text; inside `None`, it is too long to be counted. One that comes while it is
-/// being counted waits.
-type CountOnce = Arc<Mutex<Option<Option<Arc<Count>>>>>;
 
 /// A part of an array: its node, and the selector.
 type PartName = (NodeId, Box<[u8]>);
@@ -94,7 +81,7 @@ pub(super) struct SharedState {
     variable_length_parts: Mutex<WeightedLru<PartName, Arc<VariableLength>>>,
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
     attribute_texts: Mutex<WeightedLru<AttributeFile, Text>>,
-    counts: Mutex<WeightedLru<CountedText, CountOnce>>,
+    counts: Counts,
 }
 
 impl Deref for FileState {
@@ -132,7 +119,7 @@ impl FileState {
                 variable_length_parts: Mutex::new(WeightedLru::new(limits::READERS)),
                 cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
                 attribute_texts: Mutex::new(WeightedLru::new(limits::ATTRIBUTE_TEXTS)),
-                counts: Mutex::new(WeightedLru::new(limits::COUNTS)),
+                counts: Counts::default(),
             }),
         }
     }
@@ -165,7 +152,7 @@ impl FileState {
         lock(&self.variable_length_parts).clear();
         lock(&self.cut_names).clear();
         lock(&self.attribute_texts).clear();
-        lock(&self.counts).clear();
+        self.counts.clear();
     }
 
     /// Bytes of memory, about, that it takes as long as it is open.
@@ -175,7 +162,7 @@ impl FileState {
             lock(&self.variable_length).weight(),
             lock(&self.cut_names).weight(),
             lock(&self.attribute_texts).weight(),
-            lock(&self.counts).weight(),
+            self.counts.weight(),
         ];
         let own = self.container.weight();
         kept.into_iter().fold(own, u64::saturating_add)
@@ -331,35 +318,16 @@ impl FileState {
         Ok(text)
     }
 
-    /// Where the units of `text` begin, counted unless that is still kept; `None` where it is too
-    /// long to be counted. Of a file that grows none is kept.
+    /// The count of `text`, made unless it is still kept; `None` where it is too long to be counted.
+    /// Of a file that grows none is kept.
     ///
     /// # Errors
     /// As a unit cannot be written.
     pub(super) fn count(&self, text: CountedText, units: &dyn Units) -> Result<Option<Arc<Count>>> {
-        if self.is_growing() {
-            return Ok(Count::of(units, &self.engine, &self.effort)?.map(Arc::new));
+        match self.is_growing() {
+            true => counts::count(units, &self.engine, &self.effort),
+            false => self.counts.of(text, units, &self.engine, &self.effort),
         }
-        let once = self.count_once(&text);
-        let mut known = lock(&once);
-        if let Some(count) = &*known {
-            return Ok(count.clone());
-        }
-        let count = Count::of(units, &self.engine, &self.effort)?.map(Arc::new);
-        *known = Some(count.clone());
-        let weight = count.as_ref().map_or(0, |count| count.weight());
-        lock(&self.counts).put(text, Arc::clone(&once), weight);
-        Ok(count)
-    }
-
-    fn count_once(&self, text: &CountedText) -> CountOnce {
-        let mut counts = lock(&self.counts);
-        if let Some(once) = counts.get(text) {
-            return Arc::clone(once);
-        }
-        let once = CountOnce::default();
-        counts.put(text.clone(), Arc::clone(&once), 0);
-        once
     }
 
     /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows

@@ -46,7 +46,7 @@ pub(crate) struct Table {
 }
 
 /// Bytes of cells that are read at a time.
-const BUFFER: u64 = 256 << 10;
+const BUFFER: u64 = 64 << 10;
 
 impl Table {
     /// A table of `rows` rows below a line of the columns' names.

@@ -97,7 +97,7 @@ pub(crate) fn complex_part(datatype: &Datatype) -> Option<&Datatype> {
 
 /// How many values an element of this type has: a pointer, whose way is long, counts as some.
 pub(crate) fn values_of(datatype: &Datatype) -> u64 {
-    const POINTER: u64 = 4;
+    const POINTER: u64 = 8;
     match &datatype.class {
         Class::Compound(members) => {
             let values = members.iter().map(|member| values_of(&member.datatype));

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result, if_lasting};
-use crate::fs::file_state::{CountedText, FileState};
+use crate::fs::counts::CountedText;
+use crate::fs::file_state::FileState;
 use crate::fs::inode::Tree;
 use crate::model::{Array, Node, NodeId};
 use crate::view::View;

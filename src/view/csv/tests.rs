@@ -101,16 +101,36 @@ fn pointers_are_followed() {
 }
 
 #[test]
+fn a_row_of_the_most_columns_is_whole() {
+    let members = |count: u32| {
+        let member = |number: u32| member(&format!("m{number}"), number, int(1));
+        type_of(count, Class::Compound((0..count).map(member).collect()))
+    };
+    let most = u32::try_from(limits::CSV_COLUMNS).unwrap();
+    let bytes = vec![0x85; 2 * most as usize];
+    let text = csv(&members(most), Some(&[2]), &bytes);
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 3);
+    assert!(
+        lines[0]
+            .iter()
+            .zip(0..)
+            .all(|(name, number)| *name == format!("m{number}"))
+    );
+    for line in &lines[1..] {
+        assert_eq!(line.len(), limits::CSV_COLUMNS);
+        assert!(line.iter().all(|cell| *cell == "-123"));
+    }
+    let refused = column::Columns::of(&members(most + 1), b"");
+    assert!(matches!(refused, Err(Error::Limit { .. })));
+}
+
+#[test]
 fn any_part_is_that_of_the_whole() {
     let members = vec![member("name", 1, int(1)), member("b", 0, int(2))];
     let record = type_of(3, Class::Compound(members));
     let bytes = [1, 0, 9, 0xFF, 0xFF, 9, 0, 1, 9];
     let table = || table(&record, Some(&[3, 1]), &bytes);
-    let even = || {
-        let mut table = table();
-        table.width = Some(6);
-        table
-    };
     for (view, whole) in [
         (counted(table()), "name,b\n0,1\n-1,-1\n1,256\n"),
         (Counted::of(table(), None), "name,b\n0,1\n-1,-1\n1,256\n"),
@@ -124,5 +144,7 @@ fn any_part_is_that_of_the_whole() {
             }
         }
     }
-    assert_eq!(even().even(), Some(Even { first: 7, width: 6 }));
+    let mut even = table();
+    even.width = Some(6);
+    assert_eq!(even.even(), Some(Even { first: 7, width: 6 }));
 }
