@@ -149,14 +149,13 @@ impl<P> State<P> {
         match text.write_on(place, enough, &mut self.piece) {
             Ok(is_more) => {
                 self.is_whole = !is_more;
-                let other = text.length().is_some_and(|length| length != self.end());
-                match self.is_whole && other {
-                    true => Err(Error::corrupt(
-                        "text: has changed since it was counted",
-                        None,
-                    )),
-                    false => Ok(()),
+                let length = text.length().filter(|_| self.is_whole);
+                if length.is_some_and(|length| length != self.end()) {
+                    *self = State::default();
+                    let what = "text: has changed since it was counted";
+                    return Err(Error::corrupt(what, None));
                 }
+                Ok(())
             }
             // The parts before the error are handed out first; the next read returns it.
             Err(_) if !self.piece.is_empty() => Ok(()),

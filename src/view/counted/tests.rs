@@ -32,6 +32,16 @@ impl Units for Words {
     }
 }
 
+impl Units for Arc<Words> {
+    fn count(&self) -> u64 {
+        (**self).count()
+    }
+
+    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+        (**self).write(units, enough, out)
+    }
+}
+
 fn words(lengths: &[usize], damaged: Option<u64>) -> Words {
     let lengths = lengths.to_vec();
     Words { lengths, damaged }
@@ -104,6 +114,38 @@ fn marks_take_little() {
     let count = text.text().count.as_ref().unwrap();
     assert!(count.weight() <= 1 << 15, "{}", count.weight());
     assert!(2 * 16 * to_u64(MARKS) <= limits::COUNTS);
+}
+
+#[test]
+fn readers_of_one_text_share_its_marks() {
+    let lengths = vec![90; 100_000];
+    let engine = Engine::new(0, 1);
+    let count = Count::of(&words(&lengths, None), &engine, &Effort::default());
+    let count = Arc::new(count.unwrap().unwrap());
+    let text = Arc::new(words(&lengths, None));
+    let readers = (0..64).map(|_| Counted::of(Arc::clone(&text), Some(Arc::clone(&count))));
+    let readers: Vec<_> = readers.collect();
+    let mut bytes = 0;
+    for (reader, offset) in readers.iter().zip((0_u64..).step_by(140_000)) {
+        assert_eq!(reader.read_at(offset, 131_072).unwrap().len(), 131_072);
+        assert_eq!(
+            reader.read_at(9_000_000 - offset, 4096).unwrap().len(),
+            4096
+        );
+        bytes += reader.own_bytes();
+    }
+    assert!(bytes < 64 * 256, "{bytes}");
+}
+
+#[test]
+fn a_text_that_has_changed_is_not_cut() {
+    let engine = Engine::new(0, 1);
+    for (counted, read) in [([3, 3], [3, 1]), ([3, 1], [3, 3])] {
+        let count = Count::of(&words(&counted, None), &engine, &Effort::default());
+        let count = Some(Arc::new(count.unwrap().unwrap()));
+        let text = Counted::of(words(&read, None), count);
+        assert!(text.read_at(0, 100).is_err());
+    }
 }
 
 #[test]

@@ -230,20 +230,20 @@ impl Column {
             return Err(Error::limit("width of a csv cell", most));
         };
         let is_decimal = text.iter().all(|byte| b"+-.e0123456789".contains(byte));
-        let mut padding = vec![if is_decimal { b'0' } else { b' ' }; missing];
-        let place = match self.kind {
-            _ if !is_decimal => 0,
-            Kind::Integer => usize::from(text.starts_with(b"-")),
+        let has_point = text.contains(&b'.');
+        let (place, padding) = match self.kind {
+            _ if !is_decimal => (0, b' '),
+            Kind::Integer => (usize::from(text.starts_with(b"-")), b'0'),
             _ => {
-                if let (false, Some(first)) = (text.contains(&b'.'), padding.first_mut()) {
-                    *first = b'.';
-                }
                 let exponent = text.iter().position(|&byte| byte == b'e');
-                exponent.unwrap_or(text.len())
+                (exponent.unwrap_or(text.len()), b'0')
             }
         };
         let place = start + place;
-        out.splice(place..place, padding);
+        out.splice(place..place, std::iter::repeat_n(padding, missing));
+        if self.kind == Kind::Float && is_decimal && !has_point && missing > 0 {
+            out[place] = b'.';
+        }
         Ok(())
     }
 }
