@@ -480,6 +480,9 @@ pub const COUNTED_VALUES: u64 = 1 << 24;
 /// Bytes of a text whose length is counted.
 pub const COUNTED_BYTES: u64 = 1 << 30;
 
+/// Time after which a count is given up: the text is a stream then.
+pub const COUNTED_TIME: std::time::Duration = std::time::Duration::from_secs(30);
+
 /// Bytes of the marks that a mounted file keeps for texts that were counted: those of two texts
 /// with the most marks.
 pub const COUNTS: u64 = 1 << 20;

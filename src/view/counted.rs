@@ -37,7 +37,8 @@ pub(crate) trait Units: Send + Sync {
     }
 
     /// Appends the units of `units`, which is not empty, to `out`, at least one, until that has
-    /// `enough` bytes; gives the number of the unit that comes next.
+    /// `enough` bytes; gives the number of the unit that comes next. It may stop sooner, and does
+    /// where units take long.
     ///
     /// # Errors
     /// As a unit cannot be written. Anything may have been appended then.
@@ -113,6 +114,16 @@ impl Count {
     /// # Errors
     /// As a unit cannot be written.
     pub(crate) fn of(units: &dyn Units, engine: &Engine, effort: &Effort) -> Result<Option<Self>> {
+        Self::since(Instant::now(), units, engine, effort)
+    }
+
+    /// The same, with a count that was begun at `started`.
+    fn since(
+        started: Instant,
+        units: &dyn Units,
+        engine: &Engine,
+        effort: &Effort,
+    ) -> Result<Option<Self>> {
         if let Some(even) = units.even() {
             return Self::even(units, even).map(Some);
         }
@@ -126,6 +137,7 @@ impl Count {
             effort,
             shares,
             next: AtomicU64::new(0),
+            started,
             bytes: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             found: Mutex::default(),
@@ -184,6 +196,7 @@ struct Counting<'a> {
     shares: u64,
     /// The share that is counted next.
     next: AtomicU64,
+    started: Instant,
     /// The bytes that were counted, in any order.
     bytes: AtomicU64,
     /// Whether no more is to be counted.
@@ -245,7 +258,8 @@ impl Counting<'_> {
             stretches.push((next, bytes));
             at = next;
             let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-            if before.saturating_add(bytes) > limits::COUNTED_BYTES {
+            let is_long = before.saturating_add(bytes) > limits::COUNTED_BYTES;
+            if is_long || self.started.elapsed() > limits::COUNTED_TIME {
                 self.is_over.store(true, Ordering::Relaxed);
             }
         }

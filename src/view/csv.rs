@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::view::counted::{Even, Units};
 use crate::view::csv::fields::{Cell, Fields};
-use crate::view::long_elements::LongElements;
+use crate::view::long_elements::{LongElements, Pace};
 use crate::wire::{to_u64, to_usize};
 
 /// A table: a header, if it has one, and rows.
@@ -119,8 +119,9 @@ impl Table {
             let columns = columns.clone().zip(&cells);
             columns.flat_map(|(count, cells)| (0..count).map(move |column| (column, cells)))
         };
+        let mut pace = Pace::new();
         for row in rows.start..end {
-            if row > rows.start && out.len() >= enough {
+            if row > rows.start && (out.len() >= enough || pace.is_slow()) {
                 return Ok(row);
             }
             let number = to_usize(row - rows.start)?;

@@ -17,7 +17,7 @@ use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId};
 use crate::view::counted::Units;
 use crate::view::elements::{Elements, values_of};
-use crate::view::long_elements::LongElements;
+use crate::view::long_elements::{LongElements, Pace};
 use crate::view::missing::Missing;
 use crate::wire::{to_u64, to_usize};
 
@@ -115,8 +115,9 @@ impl Json {
         let missing = missing.map(|missing| missing.among(datatype, leaves.start, count, &bytes));
         let missing = missing.transpose()?.unwrap_or_default();
         let mut leaf = Vec::new();
+        let mut pace = Pace::new();
         for number in 0..count {
-            if number > 0 && out.len() >= enough {
+            if number > 0 && (out.len() >= enough || pace.is_slow()) {
                 return Ok(leaves.start + number);
             }
             let place = to_usize(number)?;

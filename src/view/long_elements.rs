@@ -1,6 +1,7 @@
-//! Memory for elements whose bytes, or whose text, are long: few are written at a time.
+//! Elements whose bytes, or whose text, are long: few are written at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use crate::array::{Engine, HeldMemory};
 use crate::error::{Error, Result};
@@ -66,5 +67,30 @@ impl LongElements {
             }
             written => written,
         }
+    }
+}
+
+/// The pace at which elements are written. The clock is looked at now and then: an element may
+/// point to megabytes of which none is text.
+pub(super) struct Pace {
+    started: Instant,
+    elements: u32,
+}
+
+impl Pace {
+    /// Elements between two looks at the clock.
+    const LOOK: u32 = 16;
+
+    pub(super) fn new() -> Self {
+        Pace {
+            started: Instant::now(),
+            elements: 0,
+        }
+    }
+
+    /// Passes an element; whether those until now have taken long.
+    pub(super) fn is_slow(&mut self) -> bool {
+        self.elements += 1;
+        self.elements.is_multiple_of(Self::LOOK) && self.started.elapsed() > limits::STREAM_TIME
     }
 }

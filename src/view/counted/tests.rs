@@ -108,6 +108,19 @@ fn a_text_that_is_too_long_is_a_stream() {
 }
 
 #[test]
+fn a_text_whose_count_takes_long_is_a_stream() {
+    let engine = Engine::new(0, 1);
+    let count = |elapsed| {
+        let started = Instant::now().checked_sub(elapsed);
+        let started = started.expect("a machine that has run for a minute");
+        let units = words(&[1; 10], None);
+        Count::since(started, &units, &engine, &Effort::default()).unwrap()
+    };
+    assert!(count(limits::COUNTED_TIME).is_none());
+    assert!(count(limits::COUNTED_TIME / 2).is_some());
+}
+
+#[test]
 fn marks_take_little() {
     let lengths = vec![1023; 40_000];
     let text = counted(&lengths);
