@@ -20,7 +20,7 @@ use crate::limits;
 use crate::model::datatype::{Class, StringPadding};
 use crate::model::shape::product;
 use crate::model::value::{Context, ValueWriter};
-use crate::model::{Container, Datatype, Node, NodeId, attribute_value};
+use crate::model::{Container, Datatype, Node, attribute_value};
 use crate::view::attributes::innermost;
 use crate::view::counted::Units;
 use crate::view::elements::{Elements, values_of};
@@ -38,46 +38,41 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of elements of `datatype`, of the array `node`; `None` where they make no strings.
+    /// The kind of the elements of `node`, if it is an array that makes strings.
     ///
     /// # Errors
     /// As that cannot be found out now.
-    pub(crate) fn of(
-        container: &dyn Container,
-        node: NodeId,
-        datatype: &Datatype,
-    ) -> Result<Option<Self>> {
+    pub(crate) fn of_node(container: &dyn Container, node: &Node) -> Result<Option<Self>> {
+        let Some(array) = node.array() else {
+            return Ok(None);
+        };
+        let datatype = innermost(&array.datatype);
         match &datatype.class {
             Class::String { padding, .. } if datatype.size == 1 => {
                 // A terminated string of one byte would have no room for text. Other writers of
                 // netCDF have padded ones, as dimensions tell.
                 let is_character = *padding == StringPadding::NullTerminated
-                    || attribute_value::content(container, node, b"DIMENSION_LIST")?.is_some();
+                    || attribute_value::content(container, node.id, b"DIMENSION_LIST")?.is_some();
                 Ok(Some(match is_character {
                     true => Kind::Characters,
                     false => Kind::Strings,
                 }))
             }
-            Class::String { .. } | Class::VariableString { .. } | Class::Ucs4(_) => {
-                Ok(Some(Kind::Strings))
-            }
             Class::Integer { .. } => {
-                let stored = matlab::stored(container, node, datatype)?;
+                let stored = matlab::stored(container, node.id, datatype)?;
                 Ok(stored.map(Kind::Matlab))
             }
-            _ => Ok(None),
+            _ => Ok(Self::of_field(datatype)),
         }
     }
 
-    /// The kind of the elements of `node`, if it is an array.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of).
-    pub(crate) fn of_node(container: &dyn Container, node: &Node) -> Result<Option<Self>> {
-        let Some(array) = node.array() else {
-            return Ok(None);
-        };
-        Self::of(container, node.id, innermost(&array.datatype))
+    /// The kind of elements of `datatype` that are a field of others.
+    pub(crate) fn of_field(datatype: &Datatype) -> Option<Self> {
+        let is_string = matches!(
+            datatype.class,
+            Class::String { .. } | Class::VariableString { .. } | Class::Ucs4(_)
+        );
+        is_string.then_some(Kind::Strings)
     }
 }
 

@@ -34,7 +34,8 @@ fn strings(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn V
         return Ok(Some(Box::new(content)));
     }
     let is_part = !subject.selected.is_empty();
-    match Kind::of(&*file.container, node.id, &elements.datatype)? {
+    let kind = Kind::of_node(&*file.container, node)?;
+    match kind.or_else(|| Kind::of_field(&elements.datatype)) {
         // Its elements are no chars.
         Some(Kind::Matlab(Stored::Dimensions)) if is_part => Ok(None),
         None => Ok(None),
