@@ -64,6 +64,27 @@ impl Selector {
     }
 }
 
+impl Selector {
+    /// The dimensions of an array of `rank` dimensions, counted from 0, that a selection from it
+    /// has, in its order. The array's elements have no parts.
+    ///
+    /// # Errors
+    /// `NotFound` where it has no such part.
+    pub fn dimensions(&self, rank: usize) -> Result<Vec<usize>> {
+        let mut dimensions = (0..rank).collect();
+        for step in &self.0 {
+            let Step::Indices(indices) = step else {
+                return Err(Error::NotFound);
+            };
+            dimensions = arranged(dimensions, indices, |dimension, index| {
+                let is_kept = !matches!(index, Index::At(_));
+                Ok(is_kept.then_some(dimension))
+            })?;
+        }
+        Ok(dimensions)
+    }
+}
+
 impl Selection {
     /// All elements of an array of `datatype` and `dims`.
     ///
@@ -119,51 +140,60 @@ impl Selection {
     }
 
     fn take(&mut self, indices: &[Index]) -> Result<()> {
-        let named = indices.iter().filter(|&index| *index != Index::Ellipsis);
-        let unnamed = self.axes.len().checked_sub(named.count());
-        let unnamed = unnamed.ok_or(Error::NotFound)?;
-        let mut axes = std::mem::take(&mut self.axes).into_iter();
-        let mut listed = None;
-        for index in indices {
-            if *index == Index::Ellipsis {
-                self.axes.extend(axes.by_ref().take(unnamed));
-                continue;
-            }
-            let axis = axes.next().ok_or(Error::NotFound)?;
-            match index {
-                Index::Ellipsis => {}
-                Index::At(at) => self.skip(axis.distance(axis.position(*at)?)),
+        let axes = std::mem::take(&mut self.axes);
+        self.axes = arranged(axes, indices, |axis, index| {
+            let (bytes, axis) = match index {
+                Index::Ellipsis => (0, Some(axis)),
+                Index::At(at) => (axis.distance(axis.position(*at)?), None),
                 Index::Slice { start, stop, step } => {
                     let (first, count) = axis.range(*start, *stop, *step);
-                    self.push(axis.every(first, count, *step));
+                    let (bytes, axis) = axis.every(first, count, *step);
+                    (bytes, Some(axis))
                 }
                 Index::List(list) => {
-                    listed = Some(self.axes.len());
                     let places = list.iter().map(|&at| axis.position(at));
-                    self.push(axis.listed(places.collect::<Result<_>>()?));
+                    let (bytes, axis) = axis.listed(places.collect::<Result<_>>()?);
+                    (bytes, Some(axis))
                 }
-            }
-        }
-        self.axes.extend(axes);
-        if let Some(place) = listed
-            && is_split(indices)
-        {
-            let axis = self.axes.remove(place);
-            self.axes.insert(0, axis);
-        }
+            };
+            self.offset = self.offset.saturating_add_signed(bytes);
+            Ok(axis)
+        })?;
         Ok(())
     }
+}
 
-    /// Takes a dimension, the first element of which is so many bytes from the first one so far.
-    fn push(&mut self, (bytes, axis): (i64, Axis)) {
-        self.axes.push(axis);
-        self.skip(bytes);
+/// What `pick` leaves of `dimensions` with the index of each, in the order of those of a selection.
+fn arranged<D>(
+    dimensions: Vec<D>,
+    indices: &[Index],
+    mut pick: impl FnMut(D, &Index) -> Result<Option<D>>,
+) -> Result<Vec<D>> {
+    let named = indices.iter().filter(|&index| *index != Index::Ellipsis);
+    let unnamed = dimensions.len().checked_sub(named.count());
+    let unnamed = unnamed.ok_or(Error::NotFound)?;
+    let mut dimensions = dimensions.into_iter();
+    let mut arranged = Vec::new();
+    let mut listed = None;
+    for index in indices {
+        if *index == Index::Ellipsis {
+            arranged.extend(dimensions.by_ref().take(unnamed));
+            continue;
+        }
+        if matches!(index, Index::List(_)) {
+            listed = Some(arranged.len());
+        }
+        let dimension = dimensions.next().ok_or(Error::NotFound)?;
+        arranged.extend(pick(dimension, index)?);
     }
-
-    /// Moves the first element by so many bytes.
-    fn skip(&mut self, bytes: i64) {
-        self.offset = self.offset.saturating_add_signed(bytes);
+    arranged.extend(dimensions);
+    if let Some(place) = listed
+        && is_split(indices)
+    {
+        let dimension = arranged.remove(place);
+        arranged.insert(0, dimension);
     }
+    Ok(arranged)
 }
 
 /// Whether a slice or an ellipsis stands between integers and lists. NumPy puts the dimension of a
@@ -420,6 +450,32 @@ mod tests {
         for none in ["[[2]]", "[[0,-3]]", "[0:0,[3]]", "[[0],:,:,0]"] {
             assert_eq!(pick(none), Err(Error::NotFound), "{none}");
         }
+    }
+
+    /// Each dimension has another length, and keeps it, so that the lengths tell which is which.
+    #[test]
+    fn the_dimensions_of_a_selection() {
+        let of = |text: &str| Selector::parse(text.as_bytes()).unwrap().dimensions(3);
+        for text in [
+            "[0]",
+            "[:,1]",
+            "[...,2]",
+            "[0][:,1]",
+            "[0,:,[3,1,0,2]]",
+            "[[1,0],:,2]",
+            "[0,0,0]",
+            "[:,[2,1,0],1]",
+            "[::-1][...,0]",
+        ] {
+            let lengths = of(text)
+                .unwrap()
+                .into_iter()
+                .map(|dimension| [2, 3, 4][dimension]);
+            let found = select(text, &int(2), &[2, 3, 4]).unwrap();
+            assert_eq!(lengths.collect::<Vec<_>>(), found.dims(), "{text}");
+        }
+        assert_eq!(of("[0,0,0,0]"), Err(Error::NotFound));
+        assert_eq!(of("[flux]"), Err(Error::NotFound));
     }
 
     #[test]
