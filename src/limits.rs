@@ -494,6 +494,19 @@ pub const CHAR_COLUMNS: u64 = 4096;
 /// Columns of one element where an array is shown as csv.
 pub const CSV_COLUMNS: usize = 65_536;
 
+/// Values of one netCDF variable that stand for missing ones. Each of its elements is compared
+/// with all of them.
+pub const MISSING_VALUES: usize = 64;
+
+/// Links of a group that are searched for coordinates of a netCDF variable in it.
+pub const COORDINATE_LINKS: usize = 4096;
+
+/// Bytes of the names of these links, and of the names of coordinates that attributes have.
+pub const COORDINATE_NAMES: usize = 1 << 20;
+
+/// Coordinates of a netCDF variable beside those of its dimensions.
+pub const COORDINATES: usize = 64;
+
 /// Elements of a variable-length dataset that is served as a file: its size takes a walk over
 /// all of them.
 pub const VARIABLE_LENGTH_ELEMENTS: u64 = 1 << 28;

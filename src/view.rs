@@ -5,6 +5,7 @@
 
 pub(crate) mod attribute_file;
 pub(crate) mod attributes;
+pub(crate) mod cf;
 pub(crate) mod chunks;
 pub(crate) mod counted;
 pub(crate) mod csv;

@@ -19,6 +19,7 @@
 
 mod assembled;
 mod attrs;
+mod cf;
 mod chunks;
 mod csv;
 mod json;
@@ -37,6 +38,7 @@ use crate::fs::trees::view_tree::{Form, ViewTree};
 pub(super) static TREES: &[ViewTree] = &[
     assembled::TREE,
     attrs::TREE,
+    cf::TREE,
     chunks::TREE,
     csv::TREE,
     json::TREE,

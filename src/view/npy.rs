@@ -8,9 +8,9 @@
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
+use crate::model::Array;
 use crate::model::numpy::numpy_literal;
 use crate::model::shape::product;
-use crate::model::{Array, Datatype};
 use crate::view::View;
 use crate::view::elements::{Elements, as_numpy_has_it, opened, overlap};
 use crate::wire::to_u64;
@@ -28,14 +28,25 @@ impl Npy {
     /// # Errors
     /// `Limit` where it has more bytes than a file can.
     pub(crate) fn new(elements: Elements) -> Result<Option<Self>> {
+        let Some(descr) = numpy_literal(&as_numpy_has_it(&elements.datatype)) else {
+            return Ok(None);
+        };
+        Self::of_type(&descr, elements)
+    }
+
+    /// The file of `elements`, of a type that NumPy calls `descr`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<Self>> {
         let Some(dims) = &elements.dims else {
             return Ok(None);
         };
-        let Some(header) = header(&elements.datatype, dims) else {
+        let Some(header) = header(descr, dims) else {
             return Ok(None);
         };
         Ok(Some(Npy {
-            length: total(&header, &elements.datatype, dims)?,
+            length: total(&header, elements.datatype.size, dims)?,
             header,
             content: elements.content,
         }))
@@ -48,27 +59,35 @@ impl Npy {
 /// `Limit` where it has more bytes than a file can.
 pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
     let (datatype, dims) = opened(&array.datatype, &array.shape)?;
-    let Some(dims) = dims else { return Ok(None) };
-    match header(&datatype, &dims) {
-        Some(header) => total(&header, &datatype, &dims).map(Some),
-        None => Ok(None),
+    match (numpy_literal(&as_numpy_has_it(&datatype)), dims) {
+        (Some(descr), Some(dims)) => length_of_type(&descr, datatype.size, &dims),
+        _ => Ok(None),
     }
 }
 
-fn total(header: &[u8], datatype: &Datatype, dims: &[u64]) -> Result<u64> {
+/// Bytes of the file of elements of `size` bytes, of a type that NumPy calls `descr`; `None` where
+/// there is none.
+///
+/// # Errors
+/// `Limit` where it has more bytes than a file can.
+pub(crate) fn length_of_type(descr: &str, size: u32, dims: &[u64]) -> Result<Option<u64>> {
+    let header = header(descr, dims);
+    header.map(|header| total(&header, size, dims)).transpose()
+}
+
+fn total(header: &[u8], size: u32, dims: &[u64]) -> Result<u64> {
     const MOST: u64 = i64::MAX.unsigned_abs();
-    let elements = product(dims)?.checked_mul(datatype.size.into());
+    let elements = product(dims)?.checked_mul(size.into());
     elements
         .and_then(|bytes| bytes.checked_add(to_u64(header.len())))
         .filter(|&bytes| bytes <= MOST)
         .ok_or_else(|| Error::limit("size of an array", MOST))
 }
 
-/// The bytes before the elements; `None` where NumPy has no such type.
-fn header(datatype: &Datatype, dims: &[u64]) -> Option<Vec<u8>> {
+/// The bytes before the elements; `None` where they are too many.
+fn header(descr: &str, dims: &[u64]) -> Option<Vec<u8>> {
     // NumPy leaves room for the first dimension to grow to this many digits.
     const DIGITS: usize = 21;
-    let descr = numpy_literal(&as_numpy_has_it(datatype))?;
     let shape: Vec<String> = dims.iter().map(u64::to_string).collect();
     let comma = if shape.len() == 1 { "," } else { "" };
     let room = shape.first().map_or(0, |first| DIGITS - first.len());
@@ -157,11 +176,13 @@ impl View for Npy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Datatype;
     use crate::model::datatype::{ByteOrder, Class};
     use crate::model::value::tests::{int, member, type_of};
 
     fn text(datatype: &Datatype, dims: &[u64]) -> (usize, [u8; 2], String) {
-        let header = header(datatype, dims).unwrap();
+        let descr = numpy_literal(&as_numpy_has_it(datatype)).unwrap();
+        let header = header(&descr, dims).unwrap();
         let place = if header[6] == 1 { 10 } else { 12 };
         let text = header[place..].iter().map(|&byte| char::from(byte));
         (
@@ -185,7 +206,7 @@ mod tests {
         assert_eq!(text(&named("Δ"), &[3]).1, [3, 0]);
         let (length, version, _) = text(&named(&"x".repeat(70_000)), &[3]);
         assert_eq!((length, version), (70_144, [2, 0]));
-        assert_eq!(header(&int(3), &[1]), None);
+        assert_eq!(numpy_literal(&int(3)), None);
     }
 
     #[test]

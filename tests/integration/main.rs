@@ -9,6 +9,7 @@ mod archive;
 mod asdf;
 mod bench;
 mod cage;
+mod cf;
 mod changes;
 mod circles;
 mod command;

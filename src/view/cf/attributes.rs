@@ -1,0 +1,91 @@
+//! The attributes by which a variable says what its elements mean.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::attribute_value::{content, text};
+use crate::model::{Container, NodeId};
+use crate::view::cf::packing::{Attributes, Factor};
+use crate::view::cf::stored::{Number, Stored};
+use crate::view::cf::time::TimeUnits;
+use crate::wire::{to_u64, to_usize};
+
+/// The attributes of how numbers are packed.
+///
+/// # Errors
+/// `Unsupported` for a scale or an offset that is not one number, `Limit` for too many missing
+/// values; as an attribute cannot be read now.
+pub(super) fn packing(container: &dyn Container, node: NodeId) -> Result<Attributes> {
+    let numbers = |name: &[u8]| numbers(container, node, name);
+    let one = |name: &[u8]| {
+        Ok(numbers(name)?
+            .filter(|found| found.len() == 1)
+            .map(|found| found[0]))
+    };
+    let (mut valid_min, mut valid_max) = (one(b"valid_min")?, one(b"valid_max")?);
+    if let Some([low, high]) = numbers(b"valid_range")?.as_deref() {
+        (valid_min, valid_max) = (Some(*low), Some(*high));
+    }
+    let mut missing = numbers(b"_FillValue")?.unwrap_or_default();
+    missing.extend(numbers(b"missing_value")?.unwrap_or_default());
+    let unsigned = text(container, node, b"_Unsigned")?;
+    Ok(Attributes {
+        scale_factor: factor(container, node, b"scale_factor")?,
+        add_offset: factor(container, node, b"add_offset")?,
+        missing,
+        valid_min,
+        valid_max,
+        unsigned: match unsigned.as_deref() {
+            Some(b"true" | b"True") => Some(true),
+            Some(b"false" | b"False") => Some(false),
+            _ => None,
+        },
+    })
+}
+
+/// The attributes of times; `None` where they are none.
+///
+/// # Errors
+/// As an attribute cannot be read now.
+pub(super) fn time(container: &dyn Container, node: NodeId) -> Result<Option<TimeUnits>> {
+    let Some(units) = text(container, node, b"units")? else {
+        return Ok(None);
+    };
+    let calendar = text(container, node, b"calendar")?;
+    Ok(TimeUnits::parse(&units, calendar.as_deref()))
+}
+
+/// The number that stored ones are multiplied by, or that is added to them.
+fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Factor>> {
+    let Some(content) = content(container, node, name)? else {
+        return Ok(None);
+    };
+    let stored = Stored::new(&content.datatype);
+    let (Some(stored), Ok(1)) = (stored, content.shape.elements()) else {
+        let name = String::from_utf8_lossy(name);
+        return Err(Error::unsupported(
+            format!("cf: a {name} that is not one number"),
+            None,
+        ));
+    };
+    Ok(Some(Factor {
+        number: stored.read(&content.elements).as_f64(),
+        is_single: stored.sign().is_none() && stored.size() == 4,
+    }))
+}
+
+/// The numbers of an attribute, at most so many; `None` where it has none.
+fn numbers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<Number>>> {
+    let Some(content) = content(container, node, name)? else {
+        return Ok(None);
+    };
+    let Some(stored) = Stored::new(&content.datatype) else {
+        return Ok(None);
+    };
+    let size = to_usize(stored.size().into())?;
+    let elements = content.elements.chunks_exact(size.max(1));
+    if elements.len() > limits::MISSING_VALUES {
+        let most = to_u64(limits::MISSING_VALUES);
+        return Err(Error::limit("cf: values that stand for missing ones", most));
+    }
+    Ok(Some(elements.map(|element| stored.read(element)).collect()))
+}

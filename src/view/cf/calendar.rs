@@ -1,0 +1,270 @@
+//! The calendars of the CF conventions (CF 1.12, 4.4.1): dates as numbers of days, and back.
+//!
+//! Days are counted from 1970-01-01 of the calendar itself; of the Julian calendar and of the
+//! mixed one, from that day in the Gregorian calendar, so that days of the calendars of this world
+//! are the same days. Years are counted with a year 0, and written without one where the calendar
+//! has none.
+
+/// A rule that puts days together to months and years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Calendar {
+    /// Julian up to 1582-10-04, Gregorian from the next day on, which is 1582-10-15.
+    Standard,
+    /// The Gregorian rule at all times.
+    ProlepticGregorian,
+    /// A leap year every four years.
+    Julian,
+    /// No leap years.
+    NoLeap,
+    /// Leap years only.
+    AllLeap,
+    /// Twelve months of 30 days.
+    Days360,
+}
+
+/// A day of a calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Date {
+    /// The year, counted with a year 0.
+    pub year: i64,
+    /// From 1 on.
+    pub month: u8,
+    /// From 1 on.
+    pub day: u8,
+}
+
+/// Days before 1970-01-01 from 0001-01-01 on, in the Gregorian calendar.
+const GREGORIAN_EPOCH: i64 = 719_162;
+
+/// Days by which the Gregorian calendar is ahead of the Julian one in the year 1.
+const JULIAN_LAG: i64 = 2;
+
+/// The first Gregorian day of the mixed calendar.
+const REFORM: Date = Date {
+    year: 1582,
+    month: 10,
+    day: 15,
+};
+
+/// Its number.
+const FIRST_GREGORIAN: i64 = -141_427;
+
+/// The last Julian day of the mixed calendar.
+const BEFORE_REFORM: Date = Date {
+    year: 1582,
+    month: 10,
+    day: 4,
+};
+
+/// Days of years before months begin, in a year without a leap day.
+const MONTHS: [i64; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
+
+impl Calendar {
+    /// The calendar that the attribute `calendar` names, in letters of either case.
+    pub(super) fn named(name: &[u8]) -> Option<Self> {
+        Some(match name.to_ascii_lowercase().as_slice() {
+            b"standard" | b"gregorian" => Calendar::Standard,
+            b"proleptic_gregorian" => Calendar::ProlepticGregorian,
+            b"julian" => Calendar::Julian,
+            b"noleap" | b"365_day" => Calendar::NoLeap,
+            b"all_leap" | b"366_day" => Calendar::AllLeap,
+            b"360_day" => Calendar::Days360,
+            _ => return None,
+        })
+    }
+
+    /// Whether its days are those of NumPy's `datetime64`.
+    pub(super) fn is_of_this_world(self) -> bool {
+        matches!(self, Calendar::Standard | Calendar::ProlepticGregorian)
+    }
+
+    /// The year as it is counted inside, from how it is written; `None` for a year 0 that the
+    /// calendar has not.
+    pub(super) fn year_of(self, written: i64) -> Option<i64> {
+        match written {
+            written if self.has_year_zero() => Some(written),
+            0 => None,
+            written if written < 0 => written.checked_add(1),
+            written => Some(written),
+        }
+    }
+
+    /// The year as it is written.
+    pub(super) fn written_year(self, year: i64) -> i64 {
+        match year <= 0 && !self.has_year_zero() {
+            true => year - 1,
+            false => year,
+        }
+    }
+
+    /// As CF 1.9 and ISO 8601 have it.
+    fn has_year_zero(self) -> bool {
+        !matches!(self, Calendar::Standard | Calendar::Julian)
+    }
+
+    /// The number of a day; `None` where the calendar has no such date.
+    pub(super) fn number(self, date: Date) -> Option<i64> {
+        let rule = match self {
+            Calendar::Standard if date >= REFORM => Calendar::ProlepticGregorian,
+            Calendar::Standard if date <= BEFORE_REFORM => Calendar::Julian,
+            Calendar::Standard => return None,
+            rule => rule,
+        };
+        if !(1..=12).contains(&date.month) {
+            return None;
+        }
+        let begin = rule.month(date.year, date.month);
+        let end = rule.month(date.year, date.month + 1);
+        let day = i64::from(date.day);
+        let is_there = day >= 1 && begin + day <= end;
+        is_there.then(|| rule.year(date.year) + begin + day - 1 - rule.epoch())
+    }
+
+    /// The day that has a number.
+    pub(super) fn date(self, number: i64) -> Date {
+        let rule = match self {
+            Calendar::Standard if number >= FIRST_GREGORIAN => Calendar::ProlepticGregorian,
+            Calendar::Standard => Calendar::Julian,
+            rule => rule,
+        };
+        let day = number + rule.epoch();
+        let (days, years) = rule.cycle();
+        // Leap days are not spread quite evenly, so that it may be a year too early or too late.
+        let guess = (day * years).div_euclid(days) + 1;
+        let near = [guess + 1, guess, guess - 1];
+        let begun = near.into_iter().find(|&year| rule.year(year) <= day);
+        let year = begun.unwrap_or(guess);
+        let in_year = day - rule.year(year);
+        let months = (1..=12).rev();
+        let begins = |&month: &u8| rule.month(year, month) <= in_year;
+        let month = months.into_iter().find(begins).unwrap_or(1);
+        let in_month = in_year - rule.month(year, month);
+        Date {
+            year,
+            month,
+            day: u8::try_from(in_month + 1).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// Days from 0001-01-01 to 1970-01-01, or to the same day in the Gregorian calendar.
+    fn epoch(self) -> i64 {
+        match self {
+            Calendar::Standard | Calendar::ProlepticGregorian => GREGORIAN_EPOCH,
+            Calendar::Julian => GREGORIAN_EPOCH + JULIAN_LAG,
+            rule => rule.year(1970),
+        }
+    }
+
+    /// Days from 0001-01-01 to the first day of `year`.
+    fn year(self, year: i64) -> i64 {
+        let before = year - 1;
+        let leap_days = match self {
+            Calendar::Standard | Calendar::ProlepticGregorian => {
+                before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400)
+            }
+            Calendar::Julian => before.div_euclid(4),
+            Calendar::NoLeap => 0,
+            Calendar::AllLeap => before,
+            Calendar::Days360 => -5 * before,
+        };
+        365 * before + leap_days
+    }
+
+    /// Days of `year` before its month `month`; of month 13, of the whole year.
+    fn month(self, year: i64, month: u8) -> i64 {
+        if self == Calendar::Days360 {
+            return 30 * (i64::from(month) - 1);
+        }
+        let is_leap = self.year(year + 1) - self.year(year) == 366;
+        MONTHS[usize::from(month) - 1] + i64::from(is_leap && month > 2)
+    }
+
+    /// Days after which the leap years repeat, and the number of those years.
+    fn cycle(self) -> (i64, i64) {
+        match self {
+            Calendar::Standard | Calendar::ProlepticGregorian => (146_097, 400),
+            Calendar::Julian => (1461, 4),
+            Calendar::NoLeap => (365, 1),
+            Calendar::AllLeap => (366, 1),
+            Calendar::Days360 => (360, 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Calendar::{AllLeap, Days360, Julian, NoLeap, ProlepticGregorian, Standard};
+    use proptest::prelude::*;
+
+    const ALL: [Calendar; 6] = [
+        Standard,
+        ProlepticGregorian,
+        Julian,
+        NoLeap,
+        AllLeap,
+        Days360,
+    ];
+
+    fn date(year: i64, month: u8, day: u8) -> Date {
+        Date { year, month, day }
+    }
+
+    /// Days from 1970-01-01 as `cftime.date2num` counts them; of the two calendars with leap years
+    /// of this world, `cftime.datetime.toordinal() - 2440588`.
+    #[test]
+    fn numbers_of_days() {
+        let days = |calendar: Calendar, y, m, d| calendar.number(date(y, m, d)).unwrap();
+        assert_eq!(days(Standard, 2000, 2, 29), 11_016);
+        assert_eq!(days(Standard, 1582, 10, 15), -141_427);
+        assert_eq!(days(Standard, 1582, 10, 4), -141_428);
+        assert_eq!(days(Standard, 1, 1, 1), -719_164);
+        assert_eq!(days(ProlepticGregorian, 1, 1, 1), -719_162);
+        assert_eq!(days(ProlepticGregorian, 1582, 10, 4), -141_438);
+        assert_eq!(days(Julian, 1970, 1, 1), 13);
+        assert_eq!(days(Julian, -4712, 1, 1), -2_440_588);
+        assert_eq!(days(NoLeap, 2000, 3, 1), 10_950 + 59);
+        assert_eq!(days(AllLeap, 2001, 3, 1), 31 * 366 + 60);
+        assert_eq!(days(Days360, 1971, 2, 30), 360 + 59);
+        assert_eq!(days(Days360, 0, 1, 1), -709_200);
+    }
+
+    #[test]
+    fn dates_that_are_in_no_calendar() {
+        assert_eq!(Standard.number(date(1582, 10, 10)), None);
+        assert_eq!(Standard.number(date(1900, 2, 29)), None);
+        assert_eq!(NoLeap.number(date(2000, 2, 29)), None);
+        assert_eq!(Days360.number(date(2000, 1, 31)), None);
+        for calendar in ALL {
+            for wrong in [date(2000, 0, 1), date(2000, 13, 1), date(2000, 1, 0)] {
+                assert_eq!(calendar.number(wrong), None);
+            }
+            assert!(calendar.number(date(2000, 2, 30)).is_some() == (calendar == Days360));
+        }
+    }
+
+    #[test]
+    fn years_around_zero() {
+        assert_eq!((Standard.year_of(-1), Standard.year_of(0)), (Some(0), None));
+        assert_eq!((Julian.written_year(0), Julian.written_year(1)), (-1, 1));
+        assert_eq!((NoLeap.year_of(0), NoLeap.written_year(0)), (Some(0), 0));
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(Calendar::named(b"Gregorian"), Some(Standard));
+        assert_eq!(Calendar::named(b"366_day"), Some(AllLeap));
+        assert_eq!(Calendar::named(b"none"), None);
+    }
+
+    proptest! {
+        /// Each number has its own date, and the dates follow one another as the numbers do.
+        #[test]
+        fn each_number_is_a_date(number in -110_000_000_i64..110_000_000, which in 0..6_usize) {
+            let calendar = ALL[which];
+            let found = calendar.date(number);
+            prop_assert_eq!(calendar.number(found), Some(number));
+            prop_assert!(calendar.date(number - 1) < found);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The columns of a long table: decoded values, of the variable and of its coordinates.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::Bytes;
+use crate::error::Result;
+use crate::model::Container;
+use crate::model::number::append;
+use crate::model::shape::product;
+use crate::model::value::Context;
+use crate::view::cf::decoding::Decoding;
+use crate::view::cf::place::Place;
+use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::elements::{Elements, values_of};
+use crate::view::json::SharedPaths;
+use crate::wire::to_usize;
+
+/// A column of decoded elements.
+pub(super) struct Column {
+    name: [Vec<u8>; 1],
+    elements: Elements,
+    count: u64,
+    decoding: Decoding,
+    /// Which element a row has; without it, each row has its own.
+    place: Option<Place>,
+    container: Arc<dyn Container>,
+    paths: SharedPaths,
+}
+
+/// A column of numbers of rows.
+pub(super) struct Numbers {
+    pub(super) name: [Vec<u8>; 1],
+    pub(super) place: Place,
+}
+
+/// The elements of some rows, one each.
+struct OwnCells<'a> {
+    column: &'a Column,
+    bytes: Bytes,
+}
+
+/// The elements of some rows, each of which several may have.
+struct SharedCells<'a> {
+    column: &'a Column,
+    /// The slot of each row, if it has one.
+    slots: Vec<Option<usize>>,
+    bytes: Vec<u8>,
+    /// Of numbers and times, the text of each slot: where it ends, and its kind.
+    ends: Vec<(usize, Cell)>,
+    texts: Vec<u8>,
+}
+
+struct NumberCells<'a> {
+    place: &'a Place,
+    first: u64,
+}
+
+/// Elements that are read in vain, at most, between two that are wanted.
+const GAP: u64 = 16;
+
+impl Column {
+    /// A column of the `stored` elements.
+    ///
+    /// # Errors
+    /// `Limit` for characters that are too long a text.
+    pub(super) fn new(
+        name: Vec<u8>,
+        stored: Elements,
+        decoding: Decoding,
+        place: Option<Place>,
+        container: &Arc<dyn Container>,
+        paths: &SharedPaths,
+    ) -> Result<Self> {
+        let elements = decoding.joined(stored)?;
+        Ok(Column {
+            name: [name],
+            count: product(elements.dims.as_deref().unwrap_or_default())?,
+            elements,
+            decoding,
+            place,
+            container: Arc::clone(container),
+            paths: Arc::clone(paths),
+        })
+    }
+
+    fn size(&self) -> Result<usize> {
+        to_usize(self.elements.datatype.size.into())
+    }
+
+    fn write(&self, element: &[u8], most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+        let context = Context::new(&*self.container, &*self.paths, most);
+        self.decoding.write(element, &context, out)
+    }
+
+    /// The elements that these rows have, each read once.
+    fn shared(&self, place: &Place, rows: Range<u64>) -> Result<SharedCells<'_>> {
+        let of_rows: Vec<u64> = rows.map(|row| place.of(row)).collect();
+        let mut wanted: Vec<u64> = of_rows.clone();
+        wanted.dedup();
+        wanted.sort_unstable();
+        wanted.dedup();
+        // A coordinate need not have grown as far as the variable.
+        wanted.truncate(wanted.partition_point(|&element| element < self.count));
+        let size = self.size()?;
+        let mut cells = SharedCells {
+            column: self,
+            slots: slots(&of_rows, &wanted),
+            bytes: Vec::with_capacity(wanted.len() * size),
+            ends: Vec::new(),
+            texts: Vec::new(),
+        };
+        for near in wanted.chunk_by(|a, b| b - a <= GAP) {
+            let [first, .., last] = near else {
+                cells
+                    .bytes
+                    .extend_from_slice(&self.elements.read(near[0], 1)?);
+                continue;
+            };
+            let bytes = self.elements.read(*first, last - first + 1)?;
+            for element in near {
+                let start = to_usize(element - first)? * size;
+                cells.bytes.extend_from_slice(&bytes[start..start + size]);
+            }
+        }
+        if !matches!(self.decoding, Decoding::Texts(_) | Decoding::Characters) {
+            cells.write_all(size)?;
+        }
+        Ok(cells)
+    }
+}
+
+/// The place of each row's element among those that are wanted.
+fn slots(of_rows: &[u64], wanted: &[u64]) -> Vec<Option<usize>> {
+    let mut last: Option<usize> = None;
+    let each = of_rows.iter().map(|element| {
+        // Mostly it is the same one, or the next.
+        let near = last.into_iter().flat_map(|slot| [slot, slot + 1]);
+        let near = { near }.find(|&slot| wanted.get(slot) == Some(element));
+        let slot = near.or_else(|| wanted.binary_search(element).ok());
+        last = slot;
+        slot
+    });
+    each.collect()
+}
+
+impl SharedCells<'_> {
+    /// Writes the text of each slot.
+    fn write_all(&mut self, size: usize) -> Result<()> {
+        for element in self.bytes.chunks_exact(size.max(1)) {
+            let cell = self.column.write(element, usize::MAX, &mut self.texts)?;
+            self.ends.push((self.texts.len(), cell));
+        }
+        Ok(())
+    }
+}
+
+impl Fields for Column {
+    fn names(&self) -> &[Vec<u8>] {
+        &self.name
+    }
+
+    fn row_bytes(&self) -> u64 {
+        /// Of a shared element: its slot, its text, and what finding it takes.
+        const SHARED: u64 = 64;
+        let shared = if self.place.is_some() { SHARED } else { 0 };
+        u64::from(self.elements.datatype.size) + shared
+    }
+
+    fn row_values(&self) -> u64 {
+        values_of(&self.elements.datatype)
+    }
+
+    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
+        Ok(match &self.place {
+            Some(place) => Box::new(self.shared(place, rows)?),
+            None => Box::new(OwnCells {
+                column: self,
+                bytes: self.elements.read(rows.start, rows.end - rows.start)?,
+            }),
+        })
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.elements.own_bytes_with(2)
+    }
+}
+
+impl Cells for OwnCells<'_> {
+    fn write(&self, row: usize, _: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+        let size = self.column.size()?;
+        let element = &self.bytes[row * size..][..size];
+        self.column.write(element, most, out)
+    }
+}
+
+impl Cells for SharedCells<'_> {
+    fn write(&self, row: usize, _: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+        let Some(slot) = self.slots[row] else {
+            return Ok(Cell::Missing);
+        };
+        let Some(&(end, cell)) = self.ends.get(slot) else {
+            let size = self.column.size()?;
+            return self
+                .column
+                .write(&self.bytes[slot * size..][..size], most, out);
+        };
+        let start = match slot.checked_sub(1) {
+            Some(before) => self.ends[before].0,
+            None => 0,
+        };
+        out.extend_from_slice(&self.texts[start..end]);
+        Ok(cell)
+    }
+}
+
+impl Fields for Numbers {
+    fn names(&self) -> &[Vec<u8>] {
+        &self.name
+    }
+
+    fn row_bytes(&self) -> u64 {
+        0
+    }
+
+    fn row_values(&self) -> u64 {
+        1
+    }
+
+    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
+        Ok(Box::new(NumberCells {
+            place: &self.place,
+            first: rows.start,
+        }))
+    }
+
+    fn own_bytes(&self) -> u64 {
+        0
+    }
+}
+
+impl Cells for NumberCells<'_> {
+    fn write(&self, row: usize, _: usize, _: usize, out: &mut Vec<u8>) -> Result<Cell> {
+        let number = self.place.of(self.first + row as u64);
+        append(out, format_args!("{number}"));
+        Ok(Cell::Plain)
+    }
+}

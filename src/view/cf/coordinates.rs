@@ -1,0 +1,175 @@
+//! The coordinates of a variable, as xarray finds them: the variables that are named as the
+//! dimensions are, and those of its group that `coordinates` of any variable or of the group names,
+//! if their dimensions are some of the variable's.
+
+use std::collections::HashSet;
+
+use crate::error::{Result, if_lasting};
+use crate::limits;
+use crate::model::attribute_value::text;
+use crate::model::{Container, LinkTarget, NodeId};
+use crate::view::cf::variable::{Variable, group_of, last_name};
+use crate::view::dimensions::groups_down_to;
+use crate::view::json::SharedPaths;
+
+/// A coordinate of a variable.
+pub(super) struct Coordinate {
+    pub(super) name: Vec<u8>,
+    pub(super) variable: Variable,
+    /// The dimension of the variable that each of its own is.
+    pub(super) dimensions: Vec<usize>,
+}
+
+/// Finds coordinates.
+pub(super) struct Finder<'a> {
+    pub(super) container: &'a dyn Container,
+    pub(super) paths: &'a SharedPaths,
+    /// The variable whose coordinates they are, and its path.
+    pub(super) variable: &'a Variable,
+    pub(super) path: &'a [u8],
+}
+
+/// A member of the variable's group.
+struct Member {
+    name: Vec<u8>,
+    node: NodeId,
+}
+
+impl Finder<'_> {
+    /// The name of a dimension: that of its scale.
+    pub(super) fn name(&self, dimension: usize) -> Result<Vec<u8>> {
+        let path = match self.scale(dimension) {
+            Some(scale) => (self.paths)(scale)?,
+            None => None,
+        };
+        let name = path.map(|path| last_name(&path).to_vec());
+        Ok(name.unwrap_or_else(|| format!("dim_{dimension}").into_bytes()))
+    }
+
+    /// The variable that is named as a dimension; `None` where there is none, and of the variable
+    /// itself.
+    pub(super) fn of_dimension(&self, dimension: usize) -> Result<Option<Coordinate>> {
+        let Some(scale) = self.scale(dimension) else {
+            return Ok(None);
+        };
+        let name = self.name(dimension)?;
+        let found = self.coordinate(name, scale)?;
+        Ok(found.filter(|found| found.dimensions == [dimension]))
+    }
+
+    /// The coordinates of the dimensions `dropped`, then those that the variable's own attribute
+    /// `coordinates` names, then others by name: an index of links does not tell in which order
+    /// they were written.
+    pub(super) fn others(&self, dropped: &[usize]) -> Result<Vec<Coordinate>> {
+        let mut found = Vec::new();
+        for &dimension in dropped {
+            found.extend(self.of_dimension(dimension)?);
+        }
+        let (mut members, named) = self.members()?;
+        members.retain(|member| {
+            let is_of_dimension = self.variable.scales.contains(&Some(member.node));
+            named.contains(&member.name) && !is_of_dimension
+        });
+        let own = text(self.container, self.variable.node, b"coordinates")?;
+        let own = own.unwrap_or_default();
+        let own: Vec<&[u8]> = names(&own).take(limits::COORDINATES).collect();
+        members.sort_by_cached_key(|member| {
+            let place = own.iter().position(|name| *name == member.name);
+            (place.unwrap_or(usize::MAX), member.name.clone())
+        });
+        for member in members {
+            if found.len() >= limits::COORDINATES {
+                break;
+            }
+            found.extend(self.coordinate(member.name, member.node)?);
+        }
+        Ok(found)
+    }
+
+    fn scale(&self, dimension: usize) -> Option<NodeId> {
+        self.variable.scales.get(dimension).copied().flatten()
+    }
+
+    /// The array at `node`, if it is a variable over some dimensions of the variable.
+    fn coordinate(&self, name: Vec<u8>, node: NodeId) -> Result<Option<Coordinate>> {
+        if node == self.variable.node {
+            return Ok(None);
+        }
+        let Some(found) = if_lasting(self.container.node(node))? else {
+            return Ok(None);
+        };
+        let path = || Ok([group_of(self.path), &name].concat());
+        let found = if_lasting(Variable::named(self.container, &found, &path))?;
+        let Some(variable) = found.flatten() else {
+            return Ok(None);
+        };
+        let scales = variable.scales.iter();
+        let all = scales.map(|scale| {
+            let mut of_variable = self.variable.scales.iter();
+            of_variable.position(|own| own == scale && own.is_some())
+        });
+        let Some(dimensions) = all.collect::<Option<Vec<usize>>>() else {
+            return Ok(None);
+        };
+        let dims = self.variable.dims();
+        let extents = dimensions.iter().map(|&dimension| dims[dimension]);
+        // One of a single dimension need not have grown as far as the variable.
+        let fits = dimensions.len() == 1 || extents.eq(variable.dims());
+        Ok(fits.then_some(Coordinate {
+            name,
+            variable,
+            dimensions,
+        }))
+    }
+
+    /// The first members of the variable's group, and the names that `coordinates` has of them and
+    /// of the group itself.
+    fn members(&self) -> Result<(Vec<Member>, HashSet<Vec<u8>>)> {
+        let mut members = Vec::new();
+        let mut named = HashSet::new();
+        let groups = groups_down_to(self.container, group_of(self.path))?;
+        let Some(&group) = groups.last() else {
+            return Ok((members, named));
+        };
+        let mut bytes = self.read_names(group, &mut named)?;
+        let Some(mut links) = if_lasting(self.container.links(group))? else {
+            return Ok((members, named));
+        };
+        for _ in 0..limits::COORDINATE_LINKS {
+            let Some(link) = if_lasting(links.next())?.flatten() else {
+                break;
+            };
+            let LinkTarget::Hard(node) = link.target else {
+                continue;
+            };
+            let Some(found) = if_lasting(self.container.node(node))? else {
+                continue;
+            };
+            if found.array().is_none() {
+                continue;
+            }
+            bytes += link.name.len() + self.read_names(node, &mut named)?;
+            if bytes > limits::COORDINATE_NAMES {
+                break;
+            }
+            let name = link.name;
+            members.push(Member { name, node });
+        }
+        Ok((members, named))
+    }
+
+    /// Adds the names that an object's `coordinates` has; gives the bytes of the text.
+    fn read_names(&self, node: NodeId, named: &mut HashSet<Vec<u8>>) -> Result<usize> {
+        let text = text(self.container, node, b"coordinates")?.unwrap_or_default();
+        if text.len() <= limits::COORDINATE_NAMES {
+            named.extend(names(&text).map(<[u8]>::to_vec));
+        }
+        Ok(text.len())
+    }
+}
+
+/// The names that a text holds, with blanks between them.
+fn names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let names = text.split(u8::is_ascii_whitespace);
+    names.filter(|name| !name.is_empty())
+}

@@ -1,0 +1,193 @@
+//! The meaning of the elements of a variable: what each stands for, as bytes and as text.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::Datatype;
+use crate::model::datatype::{ByteOrder, Charset, Class, StringPadding};
+use crate::model::numpy::numpy_literal;
+use crate::model::value::{Context, ValueWriter};
+use crate::view::cf::packing::Packing;
+use crate::view::cf::stored::Number;
+use crate::view::cf::time::{TEXT_BYTES, Tick, Ticks, TimeUnits};
+use crate::view::csv::fields::Cell;
+use crate::view::elements::Elements;
+
+/// The meaning of the elements of a variable.
+#[derive(Debug)]
+pub(super) enum Decoding {
+    Numbers(Packing),
+    Times(Packing, TimeUnits),
+    /// As xarray marks them.
+    Booleans(Packing),
+    Texts(ValueWriter),
+    /// Those along the last dimension are one text.
+    Characters,
+}
+
+/// `datetime64` has this for no time.
+const NO_TIME: Ticks = Ticks::MIN;
+
+/// Bytes of a time as text, four each character.
+const TIME_TEXT: usize = 4 * TEXT_BYTES;
+
+impl Decoding {
+    /// The dimensions that stored ones become.
+    pub(super) fn dims(&self, stored: &[u64]) -> Vec<u64> {
+        let taken = usize::from(matches!(self, Decoding::Characters));
+        stored[..stored.len().saturating_sub(taken)].to_vec()
+    }
+
+    /// The type of the elements that are decoded one by one, of stored ones of these dimensions.
+    ///
+    /// # Errors
+    /// `Limit` for characters that are too long a text.
+    pub(super) fn joined_type(&self, stored: &Datatype, dims: &[u64]) -> Result<Datatype> {
+        match self {
+            Decoding::Characters => text_of(dims.last().copied().unwrap_or(1)),
+            _ => Ok(stored.clone()),
+        }
+    }
+
+    /// The elements that are decoded one by one, of those that are stored.
+    ///
+    /// # Errors
+    /// As [`joined_type`](Self::joined_type).
+    pub(super) fn joined(&self, stored: Elements) -> Result<Elements> {
+        let dims = stored.dims.unwrap_or_default();
+        Ok(Elements {
+            datatype: self.joined_type(&stored.datatype, &dims)?,
+            dims: Some(self.dims(&dims)),
+            content: stored.content,
+        })
+    }
+
+    /// Whether the bytes of decoded elements are those of the stored.
+    pub(super) fn is_plain(&self) -> bool {
+        match self {
+            Decoding::Numbers(packing) => packing.is_plain(),
+            Decoding::Texts(..) | Decoding::Characters => true,
+            Decoding::Times(..) | Decoding::Booleans(_) => false,
+        }
+    }
+
+    /// The type of decoded elements as an .npy header has it, and their bytes, of elements of
+    /// `joined`; `None` where NumPy has none.
+    pub(super) fn numpy_type(&self, joined: &Datatype) -> Option<(String, u32)> {
+        let datatype = match self {
+            Decoding::Numbers(packing) => packing.datatype(),
+            Decoding::Times(_, units) => match units.datetime64() {
+                Some(Tick::Microsecond) => return Some(("'<M8[us]'".to_owned(), 8)),
+                Some(Tick::Nanosecond) => return Some(("'<M8[ns]'".to_owned(), 8)),
+                None => Datatype {
+                    size: u32::try_from(TIME_TEXT).ok()?,
+                    class: Class::Ucs4(ByteOrder::Little),
+                },
+            },
+            Decoding::Booleans(_) => Datatype {
+                size: 1,
+                class: Class::Bool,
+            },
+            Decoding::Texts(..) | Decoding::Characters => joined.clone(),
+        };
+        Some((numpy_literal(&datatype)?, datatype.size))
+    }
+
+    /// Appends what an element stands for, in the type of [`numpy_type`](Self::numpy_type).
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(super) fn decode(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Decoding::Numbers(packing) => packing.decode(element, out),
+            Decoding::Times(packing, units) => {
+                let time = time(packing, units, element)?;
+                match units.datetime64() {
+                    Some(_) => out.extend_from_slice(&time.unwrap_or(NO_TIME).to_le_bytes()),
+                    None => {
+                        let mut text = Vec::new();
+                        if let Some(time) = time {
+                            units.write(time, &mut text);
+                        }
+                        let end = out.len() + TIME_TEXT;
+                        out.extend(text.iter().flat_map(|&byte| u32::from(byte).to_le_bytes()));
+                        out.resize(end, 0);
+                    }
+                }
+            }
+            Decoding::Booleans(packing) => out.push(is_true(packing, element).into()),
+            Decoding::Texts(..) | Decoding::Characters => out.extend_from_slice(element),
+        }
+        Ok(())
+    }
+
+    /// Appends what an element stands for as text.
+    ///
+    /// # Errors
+    /// `Limit` for a time that is too far away; as [`ValueWriter::text`].
+    pub(super) fn write(
+        &self,
+        element: &[u8],
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Cell> {
+        match self {
+            Decoding::Numbers(packing) => {
+                let is_there = packing.write(element, out);
+                Ok(if is_there { Cell::Plain } else { Cell::Missing })
+            }
+            Decoding::Times(packing, units) => match time(packing, units, element)? {
+                Some(time) => {
+                    units.write(time, out);
+                    Ok(Cell::Plain)
+                }
+                None => Ok(Cell::Missing),
+            },
+            Decoding::Booleans(packing) => {
+                let text = if is_true(packing, element) {
+                    "true"
+                } else {
+                    "false"
+                };
+                out.extend_from_slice(text.as_bytes());
+                Ok(Cell::Plain)
+            }
+            Decoding::Texts(writer) => {
+                writer.text(element, context, out)?;
+                Ok(Cell::Text)
+            }
+            Decoding::Characters => {
+                let end = element.iter().rposition(|&byte| byte != 0);
+                out.extend_from_slice(&element[..end.map_or(0, |last| last + 1)]);
+                Ok(Cell::Text)
+            }
+        }
+    }
+}
+
+/// The time that an element stands for; `None` where it is missing.
+fn time(packing: &Packing, units: &TimeUnits, element: &[u8]) -> Result<Option<Ticks>> {
+    match packing.number(element) {
+        Some(number) => units.time(number),
+        None => Ok(None),
+    }
+}
+
+/// What is missing is true, as in NumPy a number that is none.
+fn is_true(packing: &Packing, element: &[u8]) -> bool {
+    let number = packing.number(element);
+    number.is_none_or(|number| !number.equals(Number::Integer(0)))
+}
+
+/// The type of texts of so many characters.
+fn text_of(characters: u64) -> Result<Datatype> {
+    let most = limits::TEXT_ELEMENT_BYTES;
+    let size = u32::try_from(characters).ok();
+    let size = size.filter(|&size| u64::from(size) <= most);
+    Ok(Datatype {
+        size: size.ok_or_else(|| Error::limit("characters of a text", most))?,
+        class: Class::String {
+            padding: StringPadding::NullPadded,
+            charset: Charset::Utf8,
+        },
+    })
+}

@@ -1,0 +1,329 @@
+//! Packed numbers and what stands for missing ones (CF 1.12, 2.5.1 and 8.1; NUG, Appendix B).
+//!
+//! A number is missing where it is equal to `_FillValue` or to one of `missing_value`, or lies
+//! outside of `valid_range`, or of `valid_min` and `valid_max`; all of them are compared with it as
+//! it is stored. Any other number is multiplied by `scale_factor`, and `add_offset` is added.
+//!
+//! | attributes | decoded type, as xarray chooses it |
+//! |---|---|
+//! | `scale_factor` and `add_offset`, both float32 | float32; of integers of four bytes float64 |
+//! | `scale_factor` alone, float32 | float32 |
+//! | any other of the two | float64 |
+//! | only some that make numbers missing | of up to two bytes and of float32: float32; else float64 |
+//! | none | as stored |
+//!
+//! xarray does not look at valid ranges, netCDF4-python does; there and here a bound that the
+//! stored type cannot hold does not count. `_Unsigned` says that integers have the other sign than
+//! their type.
+
+use std::cmp::Ordering;
+
+use crate::model::Datatype;
+use crate::model::datatype::ByteOrder;
+use crate::model::number::Real;
+use crate::view::cf::stored::{Number, Stored};
+
+/// The attributes of a variable that say how its numbers are packed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Attributes {
+    pub scale_factor: Option<Factor>,
+    pub add_offset: Option<Factor>,
+    /// Of `_FillValue` and of `missing_value`.
+    pub missing: Vec<Number>,
+    /// Of `valid_range`, or of `valid_min` and `valid_max`.
+    pub valid_min: Option<Number>,
+    pub valid_max: Option<Number>,
+    /// Whether integers have no sign.
+    pub unsigned: Option<bool>,
+}
+
+/// A number to compute with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Factor {
+    pub number: f64,
+    /// Whether it has 32 bits.
+    pub is_single: bool,
+}
+
+/// Decodes the numbers of a variable.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Packing {
+    stored: Stored,
+    missing: Vec<Number>,
+    valid_min: Option<Number>,
+    valid_max: Option<Number>,
+    scale_factor: Option<f64>,
+    add_offset: Option<f64>,
+    decoded: Decoded,
+}
+
+/// The type of decoded numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decoded {
+    /// They are the stored ones, and none is missing.
+    AsStored,
+    Single,
+    Double,
+}
+
+impl Packing {
+    /// The packing of numbers that are stored as `stored`.
+    pub(super) fn new(stored: Stored, attributes: &Attributes) -> Self {
+        let stored = match (stored.sign(), attributes.unsigned) {
+            (Some(_), Some(unsigned)) => stored.with_sign(!unsigned),
+            _ => stored,
+        };
+        // No element is equal to NaN, and of reals it is missing anyway.
+        let missing = attributes.missing.iter().filter(|number| !number.is_nan());
+        let bound = |number: Option<Number>| {
+            let number = number.map(|number| stored.same_bits(number));
+            number.filter(|&number| stored.holds(number))
+        };
+        let mut packing = Packing {
+            stored,
+            missing: missing.map(|&number| stored.same_bits(number)).collect(),
+            valid_min: bound(attributes.valid_min),
+            valid_max: bound(attributes.valid_max),
+            scale_factor: attributes.scale_factor.map(|factor| factor.number),
+            add_offset: attributes.add_offset.map(|factor| factor.number),
+            decoded: Decoded::AsStored,
+        };
+        packing.decoded = packing.choose(attributes);
+        packing
+    }
+
+    fn choose(&self, attributes: &Attributes) -> Decoded {
+        let size = self.stored.size();
+        let is_integer = self.stored.sign().is_some();
+        let has_missing =
+            !self.missing.is_empty() || self.valid_min.is_some() || self.valid_max.is_some();
+        match (attributes.scale_factor, attributes.add_offset) {
+            (None, None) if !has_missing => Decoded::AsStored,
+            (None, None) if size <= 2 || !is_integer && size == 4 => Decoded::Single,
+            (Some(scale), Some(offset)) if scale.is_single && offset.is_single => {
+                match is_integer && size == 4 {
+                    true => Decoded::Double,
+                    false => Decoded::Single,
+                }
+            }
+            (Some(scale), None) if scale.is_single => Decoded::Single,
+            _ => Decoded::Double,
+        }
+    }
+
+    /// Whether decoded elements are the stored ones.
+    pub(super) fn is_plain(&self) -> bool {
+        self.decoded == Decoded::AsStored
+    }
+
+    /// The type of decoded numbers.
+    pub(super) fn datatype(&self) -> Datatype {
+        match self.decoded {
+            Decoded::AsStored => self.stored.datatype(),
+            Decoded::Single => Datatype::ieee(4, ByteOrder::Little),
+            Decoded::Double => Datatype::ieee(8, ByteOrder::Little),
+        }
+    }
+
+    /// The number that an element stands for; `None` where it is missing.
+    pub(super) fn number(&self, element: &[u8]) -> Option<Number> {
+        let stored = self.stored.read(element);
+        if stored.is_nan() || self.is_missing(stored) {
+            return None;
+        }
+        if self.scale_factor.is_none() && self.add_offset.is_none() {
+            return Some(stored);
+        }
+        // What is not there changes nothing, not even the sign of a zero.
+        let scale = self.scale_factor.unwrap_or(1.0);
+        let offset = self.add_offset.unwrap_or(-0.0);
+        Some(Number::Real(match self.decoded {
+            Decoded::Single => (stored.as_f32() * scale as f32 + offset as f32).into(),
+            _ => stored.as_f64() * scale + offset,
+        }))
+    }
+
+    fn is_missing(&self, stored: Number) -> bool {
+        let is = |bound: Option<Number>, order| {
+            bound.is_some_and(|bound| stored.compare(bound) == Some(order))
+        };
+        self.missing.iter().any(|&missing| stored.equals(missing))
+            || is(self.valid_min, Ordering::Less)
+            || is(self.valid_max, Ordering::Greater)
+    }
+
+    /// Appends the decoded number of an element, NaN where it is missing.
+    pub(super) fn decode(&self, element: &[u8], out: &mut Vec<u8>) {
+        let number = || self.number(element).unwrap_or(Number::Real(f64::NAN));
+        match self.decoded {
+            Decoded::AsStored => out.extend_from_slice(element),
+            Decoded::Single => out.extend_from_slice(&number().as_f32().to_le_bytes()),
+            Decoded::Double => out.extend_from_slice(&number().as_f64().to_le_bytes()),
+        }
+    }
+
+    /// Appends the text of the decoded number; says whether there is one.
+    pub(super) fn write(&self, element: &[u8], out: &mut Vec<u8>) -> bool {
+        let Some(number) = self.number(element).filter(|number| !number.is_nan()) else {
+            return false;
+        };
+        match self.decoded {
+            Decoded::AsStored => self.stored.write(element, out),
+            Decoded::Single => Real::Single(number.as_f32()).write(out),
+            Decoded::Double => Real::Double(number.as_f64()).write(out),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::tests::int;
+
+    fn single(number: f32) -> Option<Factor> {
+        let number = number.into();
+        Some(Factor {
+            number,
+            is_single: true,
+        })
+    }
+
+    fn double(number: f64) -> Option<Factor> {
+        Some(Factor {
+            number,
+            is_single: false,
+        })
+    }
+
+    fn packing(datatype: &Datatype, attributes: &Attributes) -> Packing {
+        Packing::new(Stored::new(datatype).unwrap(), attributes)
+    }
+
+    /// The bytes of one decoded number, and their type.
+    fn decoded(packing: &Packing) -> (u32, bool) {
+        let datatype = packing.datatype();
+        (
+            datatype.size,
+            Stored::new(&datatype).unwrap().sign().is_some(),
+        )
+    }
+
+    fn doubles(packing: &Packing, elements: &[u8]) -> Vec<f64> {
+        let mut out = Vec::new();
+        for element in elements.chunks_exact(packing.stored.size().into()) {
+            packing.decode(element, &mut out);
+        }
+        let eight = out.chunks_exact(8);
+        eight
+            .map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap()))
+            .collect()
+    }
+
+    /// Expected: the types of `xarray.conventions.decode_cf_variable`.
+    #[test]
+    fn decoded_types() {
+        let of = |datatype: &Datatype, scale_factor, add_offset| {
+            let missing = vec![Number::Integer(-1)];
+            let with = Attributes {
+                scale_factor,
+                add_offset,
+                missing,
+                ..Attributes::default()
+            };
+            let without = Attributes {
+                missing: Vec::new(),
+                ..with.clone()
+            };
+            let types = [with, without].map(|attributes| decoded(&packing(datatype, &attributes)));
+            assert!(scale_factor.or(add_offset).is_none() || types[0] == types[1]);
+            types
+        };
+        let real = |size| (size, false);
+        let ieee = |size| Datatype::ieee(size, ByteOrder::Big);
+        assert_eq!(of(&int(2), None, None), [real(4), (2, true)]);
+        assert_eq!(of(&int(4), None, None), [real(8), (4, true)]);
+        assert_eq!(of(&ieee(4), None, None), [real(4); 2]);
+        assert_eq!(of(&ieee(8), None, None), [real(8); 2]);
+        assert_eq!(of(&int(2), single(0.1), single(1.0)), [real(4); 2]);
+        assert_eq!(of(&int(4), single(0.1), single(1.0)), [real(8); 2]);
+        assert_eq!(of(&int(4), single(0.1), None), [real(4); 2]);
+        assert_eq!(of(&int(2), None, single(1.0)), [real(8); 2]);
+        assert_eq!(of(&int(1), single(0.1), double(1.0)), [real(8); 2]);
+        assert_eq!(of(&ieee(4), double(0.1), None), [real(8); 2]);
+    }
+
+    #[test]
+    fn numbers_are_scaled_and_some_are_missing() {
+        let packed = packing(
+            &int(1),
+            &Attributes {
+                scale_factor: double(0.5),
+                add_offset: double(10.0),
+                missing: vec![Number::Integer(-1), Number::Real(7.0)],
+                valid_max: Some(Number::Integer(100)),
+                ..Attributes::default()
+            },
+        );
+        let found = doubles(&packed, &[0, 3, 0xFF, 7, 100, 101, 0x80]);
+        assert_eq!(found[..2], [10.0, 11.5]);
+        assert!(found[2].is_nan() && found[3].is_nan() && found[5].is_nan());
+        assert_eq!((found[4], found[6]), (60.0, -54.0));
+    }
+
+    #[test]
+    fn single_numbers_are_rounded_after_each_step() {
+        let attributes = Attributes {
+            scale_factor: single(0.1),
+            add_offset: single(1000.0),
+            ..Attributes::default()
+        };
+        let mut out = Vec::new();
+        packing(&int(2), &attributes).decode(&33_i16.to_le_bytes(), &mut out);
+        assert_eq!(out, (33_f32 * 0.1_f32 + 1000_f32).to_le_bytes());
+    }
+
+    #[test]
+    fn unsigned_integers() {
+        let attributes = Attributes {
+            unsigned: Some(true),
+            missing: vec![Number::Integer(-1)],
+            valid_max: Some(Number::Integer(-6)),
+            scale_factor: double(1.0),
+            ..Attributes::default()
+        };
+        let found = doubles(&packing(&int(1), &attributes), &[0xFE, 0xFA, 0xFF]);
+        assert!(found[0].is_nan() && found[2].is_nan());
+        assert_eq!(found[1], 250.0);
+        let attributes = Attributes {
+            unsigned: Some(true),
+            ..Attributes::default()
+        };
+        let plain = packing(&int(2), &attributes);
+        assert!(plain.is_plain());
+        assert_eq!(
+            plain.datatype(),
+            Datatype::integer(2, false, ByteOrder::Little)
+        );
+    }
+
+    #[test]
+    fn bounds_and_marks_that_do_not_count() {
+        let attributes = Attributes {
+            missing: vec![Number::Real(f64::NAN)],
+            valid_min: Some(Number::Real(0.5)),
+            valid_max: Some(Number::Integer(300)),
+            ..Attributes::default()
+        };
+        assert!(packing(&int(1), &attributes).is_plain());
+    }
+
+    #[test]
+    fn a_scale_that_is_no_number_makes_all_numbers_so() {
+        let attributes = Attributes {
+            scale_factor: double(f64::NAN),
+            ..Attributes::default()
+        };
+        assert!(doubles(&packing(&int(1), &attributes), &[1])[0].is_nan());
+    }
+}

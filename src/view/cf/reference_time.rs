@@ -1,0 +1,225 @@
+//! The time that numbers are counted from, as `units` writes it: `1850-1-1 00:00:0.0 +1:00`.
+//!
+//! What cftime and pandas read is read: a year alone or with a month; one digit or two; `T` or
+//! anything else before the time; an hour alone; a fraction of a second; `Z`, `UTC`, `GMT` or an
+//! offset behind it. A text of which a part would be left over is none: it could be a time zone.
+
+/// A time of a calendar that is not named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReferenceTime {
+    /// As it is written.
+    pub(super) year: i64,
+    pub(super) month: u8,
+    pub(super) day: u8,
+    /// Of the day; before it or after it where the time zone leads there.
+    pub(super) second: i64,
+    pub(super) nanosecond: i64,
+}
+
+/// What is left of a text.
+struct Rest<'a>(&'a [u8]);
+
+impl ReferenceTime {
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let mut rest = Rest(text.trim_ascii());
+        let (year, month, day) = rest.date()?;
+        let (second, nanosecond) = rest.time()?;
+        let offset = rest.zone()?;
+        rest.0.is_empty().then_some(ReferenceTime {
+            year,
+            month,
+            day,
+            second: second - offset,
+            nanosecond,
+        })
+    }
+}
+
+impl Rest<'_> {
+    /// The next byte, if it is one of `bytes`.
+    fn take(&mut self, bytes: &[u8]) -> Option<u8> {
+        let (&first, after) = self.0.split_first()?;
+        let taken = bytes.contains(&first).then_some(first);
+        if taken.is_some() {
+            self.0 = after;
+        }
+        taken
+    }
+
+    /// The number of the next digits, `most` of them at most, and how many they are.
+    fn digits(&mut self, most: usize) -> Option<(i64, usize)> {
+        let digits = self.0.iter().take(most);
+        let count = digits.take_while(|byte| byte.is_ascii_digit()).count();
+        let (digits, after) = self.0.split_at(count);
+        self.0 = after;
+        let text = std::str::from_utf8(digits).ok()?;
+        Some((text.parse().ok()?, count))
+    }
+
+    /// The next one or two digits, as a number of at most `most`.
+    fn part(&mut self, most: i64) -> Option<i64> {
+        let (number, _) = self.digits(2)?;
+        (number <= most).then_some(number)
+    }
+
+    fn small(&mut self) -> Option<u8> {
+        u8::try_from(self.part(31)?).ok()
+    }
+
+    fn blanks(&mut self) {
+        self.0 = self.0.trim_ascii_start();
+    }
+
+    /// Year, month and day; the last two are the first where they are left out.
+    fn date(&mut self) -> Option<(i64, u8, u8)> {
+        /// More than any time of 64 bits has.
+        const YEAR_DIGITS: usize = 8;
+        let sign = self.take(b"+-");
+        let (year, digits) = self.digits(YEAR_DIGITS)?;
+        if digits == YEAR_DIGITS && sign.is_none() {
+            // As 20000131.
+            let small = |number: i64| u8::try_from(number % 100).ok();
+            return Some((year / 10_000, small(year / 100)?, small(year)?));
+        }
+        let year = if sign == Some(b'-') { -year } else { year };
+        if self.take(b"-").is_none() {
+            return Some((year, 1, 1));
+        }
+        let month = self.small()?;
+        let day = match self.take(b"-") {
+            Some(_) => self.small()?,
+            None => 1,
+        };
+        Some((year, month, day))
+    }
+
+    /// The second of the day and the nanoseconds beside it, zero where they are left out.
+    fn time(&mut self) -> Option<(i64, i64)> {
+        let is_digit = |text: &[u8]| text.first().is_some_and(u8::is_ascii_digit);
+        let behind = match self.0.split_first() {
+            None | Some((b'+' | b'-' | b'0'..=b'9', _)) => return Some((0, 0)),
+            Some((b' ', after)) => after.trim_ascii_start(),
+            Some((_, after)) => after,
+        };
+        if !is_digit(behind) {
+            return Some((0, 0));
+        }
+        self.0 = behind;
+        let hour = self.part(23)?;
+        let minute = match self.take(b":") {
+            Some(_) => self.part(59)?,
+            None => return Some((hour * 3600, 0)),
+        };
+        let second = match self.take(b":") {
+            Some(_) => self.part(59)?,
+            None => 0,
+        };
+        let nanosecond = match self.take(b".") {
+            Some(_) => self.fraction(),
+            None => 0,
+        };
+        Some((hour * 3600 + minute * 60 + second, nanosecond))
+    }
+
+    /// The nanoseconds that a fraction of a second is, without what is less.
+    fn fraction(&mut self) -> i64 {
+        let (number, count) = self.digits(9).unwrap_or_default();
+        let rest = self.0.iter().take_while(|byte| byte.is_ascii_digit());
+        self.0 = &self.0[rest.count()..];
+        (count..9).fold(number, |number, _| number * 10)
+    }
+
+    /// Seconds that the time is ahead of UTC.
+    fn zone(&mut self) -> Option<i64> {
+        self.blanks();
+        for name in [&b"UTC"[..], b"GMT", b"Z"] {
+            let (begin, after) = self.0.split_at_checked(name.len()).unwrap_or_default();
+            if begin.eq_ignore_ascii_case(name) {
+                self.0 = after;
+                self.blanks();
+                break;
+            }
+        }
+        let Some(sign) = self.take(b"+-") else {
+            return Some(0);
+        };
+        let (number, digits) = self.digits(4)?;
+        let (hours, minutes) = match (digits, self.take(b":")) {
+            (1 | 2, Some(_)) => (number, self.part(59)?),
+            (1 | 2, None) => (number, 0),
+            (_, None) => (number / 100, number % 100),
+            _ => return None,
+        };
+        let seconds = hours * 3600 + minutes * 60;
+        Some(if sign == b'-' { -seconds } else { seconds })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Option<(i64, u8, u8, i64, i64)> {
+        let time = ReferenceTime::parse(text.as_bytes())?;
+        let date = (time.year, time.month, time.day);
+        Some((date.0, date.1, date.2, time.second, time.nanosecond))
+    }
+
+    #[test]
+    fn dates() {
+        let midnight = |year, month, day| Some((year, month, day, 0, 0));
+        assert_eq!(parse("1850-01-31"), midnight(1850, 1, 31));
+        assert_eq!(parse("1-1-1"), midnight(1, 1, 1));
+        assert_eq!(parse("2000"), midnight(2000, 1, 1));
+        assert_eq!(parse("2000-12"), midnight(2000, 12, 1));
+        assert_eq!(parse("20001231"), midnight(2000, 12, 31));
+        assert_eq!(parse(" -4713-11-24 "), midnight(-4713, 11, 24));
+    }
+
+    #[test]
+    fn times_and_zones() {
+        let at = |text: &str| parse(&format!("2000-1-2{text}")).map(|time| (time.3, time.4));
+        assert_eq!(at(" 12"), Some((43_200, 0)));
+        assert_eq!(at("T01:02:03"), Some((3723, 0)));
+        assert_eq!(at("  00:00:0.0"), Some((0, 0)));
+        assert_eq!(at(" 0:0:1.5"), Some((1, 500_000_000)));
+        assert_eq!(at("T00:00:00.1234567899"), Some((0, 123_456_789)));
+        for zone in ["Z", " UTC", "utc", " GMT", " +00:00", " +0"] {
+            assert_eq!(at(&format!(" 01:00{zone}")), Some((3600, 0)), "{zone}");
+        }
+        for zone in ["+05:30", " +0530", " +5:30", "UTC+05:30", " 5:30-0"] {
+            let text = match zone.contains(" 5") {
+                true => zone.to_owned(),
+                false => format!(" 11:00{zone}"),
+            };
+            assert_eq!(at(&text), Some((19_800, 0)), "{zone}");
+        }
+        assert_eq!(at(" 00:00:00 -06"), Some((21_600, 0)));
+        assert_eq!(at("-06:00"), Some((21_600, 0)));
+        assert_eq!(at(" +01:00"), Some((-3600, 0)));
+    }
+
+    #[test]
+    fn texts_that_are_no_times() {
+        for text in [
+            "",
+            "today",
+            "-",
+            "2000-",
+            "2000-1-",
+            "2000-1-32",
+            "2000-1-1 24:00",
+            "2000-1-1 1:60",
+            "2000-1-1 00:00:60",
+            "2000-1-1 12:00 EST",
+            "2000-1-1 +",
+            "2000-1-1 1:00 +99999",
+            "2000-1-111",
+            "99999999999999999999-1-1",
+            "2000-1-1 12:",
+            "1/1/2000",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

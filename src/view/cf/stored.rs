@@ -1,0 +1,293 @@
+//! Stored numbers as they are computed with.
+
+use std::cmp::Ordering;
+
+use crate::model::Datatype;
+use crate::model::datatype::{Bits, ByteOrder, Class, Float};
+use crate::model::number::{self, Integer, Real, append};
+
+/// A number, exact.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Number {
+    Integer(i128),
+    Real(f64),
+}
+
+/// Reads the numbers of one datatype: integers of up to eight bytes, IEEE 754 numbers of two, four
+/// or eight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stored {
+    size: u8,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Integer {
+        order: ByteOrder,
+        signed: bool,
+        bits: Bits,
+    },
+    Real(Float),
+}
+
+impl Number {
+    /// The number, rounded to 64 bits.
+    pub(super) fn as_f64(self) -> f64 {
+        match self {
+            Number::Integer(number) => number as f64,
+            Number::Real(number) => number,
+        }
+    }
+
+    /// The number, rounded to 32 bits.
+    pub(super) fn as_f32(self) -> f32 {
+        match self {
+            Number::Integer(number) => number as f32,
+            Number::Real(number) => number as f32,
+        }
+    }
+
+    pub(super) fn is_nan(self) -> bool {
+        matches!(self, Number::Real(number) if number.is_nan())
+    }
+
+    /// The order by value, whatever the kind; what is no number has none.
+    pub(super) fn compare(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Number::Integer(a), Number::Integer(b)) => Some(a.cmp(&b)),
+            (Number::Real(a), Number::Real(b)) => a.partial_cmp(&b),
+            (Number::Integer(a), Number::Real(b)) => compare_exactly(a, b),
+            (Number::Real(a), Number::Integer(b)) => compare_exactly(b, a).map(Ordering::reverse),
+        }
+    }
+
+    pub(super) fn equals(self, other: Self) -> bool {
+        self.compare(other) == Some(Ordering::Equal)
+    }
+}
+
+/// An integer beside a number that rounding to 64 bits could make equal to it.
+fn compare_exactly(integer: i128, real: f64) -> Option<Ordering> {
+    /// 2 to the 127th.
+    const BOUND: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
+    if !(-BOUND..BOUND).contains(&real) {
+        return 0.0_f64.partial_cmp(&real);
+    }
+    let fraction = 0.0_f64.partial_cmp(&(real - real.floor()));
+    let whole = integer.cmp(&(real.floor() as i128));
+    fraction.map(|fraction| whole.then(fraction))
+}
+
+impl Stored {
+    /// The reader of numbers of `datatype`, of an enumeration's integers; `None` where it has none
+    /// that are computed with.
+    pub(super) fn new(datatype: &Datatype) -> Option<Self> {
+        let size = u8::try_from(datatype.size).ok().filter(|&size| size <= 8)?;
+        let kind = match &datatype.class {
+            Class::Enumeration { base, .. } => return Self::new(base),
+            &Class::Integer {
+                order,
+                signed,
+                bits,
+            } => Kind::Integer {
+                order,
+                signed,
+                bits,
+            },
+            Class::Float(format) => {
+                number::ieee_bytes(datatype.size, format)?;
+                Kind::Real(*format)
+            }
+            _ => return None,
+        };
+        Some(Stored { size, kind })
+    }
+
+    /// Bytes of one number.
+    pub(super) fn size(&self) -> u8 {
+        self.size
+    }
+
+    /// Whether they are integers, and with a sign.
+    pub(super) fn sign(&self) -> Option<bool> {
+        match self.kind {
+            Kind::Integer { signed, .. } => Some(signed),
+            Kind::Real(_) => None,
+        }
+    }
+
+    /// Integers of the same bits, with a sign or without.
+    pub(super) fn with_sign(self, has_sign: bool) -> Self {
+        let kind = match self.kind {
+            Kind::Integer { order, bits, .. } => Kind::Integer {
+                order,
+                signed: has_sign,
+                bits,
+            },
+            real => real,
+        };
+        Stored { kind, ..self }
+    }
+
+    /// The datatype of the numbers.
+    pub(super) fn datatype(&self) -> Datatype {
+        let class = match self.kind {
+            Kind::Integer {
+                order,
+                signed,
+                bits,
+            } => Class::Integer {
+                order,
+                signed,
+                bits,
+            },
+            Kind::Real(format) => Class::Float(format),
+        };
+        let size = self.size.into();
+        Datatype { size, class }
+    }
+
+    /// The number in an element; of one that is too short, none.
+    pub(super) fn read(&self, element: &[u8]) -> Number {
+        match self.kind {
+            Kind::Integer {
+                order,
+                signed,
+                bits,
+            } => match number::integer(element, order, signed, bits) {
+                Some(Integer::Signed(number)) => Number::Integer(number),
+                Some(Integer::Unsigned(number)) => Number::Integer(number.cast_signed()),
+                None => Number::Real(f64::NAN),
+            },
+            Kind::Real(format) => Number::Real(match number::real(element, &format) {
+                Some(Real::Single(number)) => number.into(),
+                Some(Real::Double(number) | Real::Narrow { value: number, .. }) => number,
+                Some(Real::Beyond { .. }) | None => f64::NAN,
+            }),
+        }
+    }
+
+    /// Appends the text of the number in an element.
+    pub(super) fn write(&self, element: &[u8], out: &mut Vec<u8>) {
+        let real = match self.kind {
+            Kind::Real(format) => number::real(element, &format),
+            Kind::Integer { .. } => None,
+        };
+        match (real, self.read(element)) {
+            (Some(real), _) => real.write(out),
+            (None, Number::Integer(number)) => append(out, format_args!("{number}")),
+            (None, Number::Real(number)) => Real::Double(number).write(out),
+        }
+    }
+
+    /// The integer of this type that has the bits of an integer of the other sign; any other number
+    /// stays.
+    pub(super) fn same_bits(&self, number: Number) -> Number {
+        match (self.range(), number) {
+            (Some((low, high)), Number::Integer(number)) => {
+                let count = high - low;
+                Number::Integer(match number {
+                    _ if number < low && number >= low - count / 2 => number + count,
+                    _ if number >= high && number < high + count / 2 => number - count,
+                    _ => number,
+                })
+            }
+            _ => number,
+        }
+    }
+
+    /// Whether a number, or none, can be stored as it is.
+    pub(super) fn holds(&self, number: Number) -> bool {
+        match (self.range(), self.size) {
+            (Some((low, high)), _) => {
+                let is_whole = number.as_f64().fract() == 0.0;
+                let from_low = number.compare(Number::Integer(low));
+                let from_high = number.compare(Number::Integer(high));
+                is_whole
+                    && from_low.is_some_and(Ordering::is_ge)
+                    && from_high == Some(Ordering::Less)
+            }
+            (None, _) if number.is_nan() => true,
+            (None, 8) => number.equals(Number::Real(number.as_f64())),
+            (None, _) => number.equals(Number::Real(number.as_f32().into())),
+        }
+    }
+
+    /// The lowest integer, and the one behind the highest.
+    fn range(&self) -> Option<(i128, i128)> {
+        let Kind::Integer { signed, bits, .. } = self.kind else {
+            return None;
+        };
+        let count = 1_i128 << bits.precision.min(64);
+        Some(match signed {
+            true => (-count / 2, count / 2),
+            false => (0, count),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::tests::{int, type_of};
+
+    #[test]
+    fn numbers_are_compared_exactly() {
+        let order = |a, b| Number::Integer(a).compare(Number::Real(b));
+        assert_eq!(order(1, 1.0), Some(Ordering::Equal));
+        assert_eq!(
+            order((1 << 53) + 1, 9_007_199_254_740_992.0),
+            Some(Ordering::Greater)
+        );
+        assert_eq!(order(-2, -1.5), Some(Ordering::Less));
+        assert_eq!(order(-1, -1.5), Some(Ordering::Greater));
+        assert_eq!(order(i128::MAX, 1e300), Some(Ordering::Less));
+        assert_eq!(order(0, f64::NEG_INFINITY), Some(Ordering::Greater));
+        assert_eq!(order(0, f64::NAN), None);
+        assert!(Number::Real(2.0).equals(Number::Integer(2)));
+    }
+
+    #[test]
+    fn the_same_bits_with_another_sign() {
+        let byte = Stored::new(&int(1)).unwrap();
+        let unsigned = byte.with_sign(false);
+        assert_eq!(unsigned.read(&[0xFF]), Number::Integer(255));
+        assert_eq!(
+            unsigned.same_bits(Number::Integer(-1)),
+            Number::Integer(255)
+        );
+        assert_eq!(unsigned.same_bits(Number::Integer(7)), Number::Integer(7));
+        assert_eq!(
+            unsigned.same_bits(Number::Integer(-129)),
+            Number::Integer(-129)
+        );
+        assert_eq!(byte.same_bits(Number::Integer(200)), Number::Integer(-56));
+    }
+
+    #[test]
+    fn what_a_type_can_hold() {
+        let byte = Stored::new(&int(1)).unwrap();
+        assert!(byte.holds(Number::Integer(-128)) && byte.holds(Number::Real(127.0)));
+        for number in [
+            Number::Integer(128),
+            Number::Real(0.5),
+            Number::Real(f64::NAN),
+        ] {
+            assert!(!byte.holds(number));
+        }
+        let single = Stored::new(&Datatype::ieee(4, ByteOrder::Big)).unwrap();
+        assert!(single.holds(Number::Real(0.5)) && single.holds(Number::Real(f64::NAN)));
+        assert!(!single.holds(Number::Real(0.1)) && !single.holds(Number::Integer((1 << 24) + 1)));
+    }
+
+    #[test]
+    fn types_that_are_not_computed_with() {
+        assert!(Stored::new(&int(16)).is_none());
+        assert!(Stored::new(&type_of(1, Class::Bool)).is_none());
+        let base = Box::new(int(2));
+        let members = vec![(b"a".to_vec(), vec![1, 0])];
+        let named = type_of(2, Class::Enumeration { base, members });
+        assert_eq!(Stored::new(&named), Stored::new(&int(2)));
+    }
+}

@@ -1,0 +1,109 @@
+//! The long table of a variable: a row for each value, with a column for each coordinate.
+//!
+//! The columns are those of xarray's `to_dataframe`: the dimensions, then the coordinates of
+//! dimensions that an integer has picked a place of and all others, then the variable. A dimension
+//! without a coordinate variable has the number of the row along it, and is named as its scale is.
+
+use std::sync::Arc;
+
+use crate::array::Engine;
+use crate::error::Result;
+use crate::model::selector::Selector;
+use crate::model::{Array, Container, NodeId};
+use crate::view::cf::column::{Column, Numbers};
+use crate::view::cf::coordinates::{Coordinate, Finder};
+use crate::view::cf::place::Rows;
+use crate::view::cf::variable::{Variable, last_name};
+use crate::view::csv::Table;
+use crate::view::csv::fields::Fields;
+use crate::view::elements::Elements;
+use crate::view::json::SharedPaths;
+
+/// The file that a variable is in.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) container: Arc<dyn Container>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) paths: SharedPaths,
+    /// Opens all elements of an array.
+    pub(crate) open: &'a dyn Fn(NodeId, &Arc<Array>) -> Result<Elements>,
+}
+
+/// The table of the variable at `path`, or of a selection from it, the elements of which are
+/// `stored`.
+///
+/// # Errors
+/// `NotFound` where it has no such part; as a coordinate cannot be read now.
+pub(crate) fn table(
+    variable: Variable,
+    path: &[u8],
+    stored: Elements,
+    selector: Option<&Selector>,
+    around: &Surroundings<'_>,
+) -> Result<Table> {
+    let rows = Rows::of(&variable, selector)?;
+    let count = rows.count()?;
+    let mut fields = coordinates(&variable, path, &rows, around)?;
+    let name = last_name(path);
+    // netCDF marks a variable that is named as a dimension that it is no coordinate of.
+    let name = name.strip_prefix(b"_nc4_non_coord_").unwrap_or(name);
+    let (container, paths) = (&around.container, &around.paths);
+    let values = Column::new(
+        name.to_vec(),
+        stored,
+        variable.decoding,
+        None,
+        container,
+        paths,
+    )?;
+    fields.push(Box::new(values));
+    Table::named(fields, count, Arc::clone(&around.engine))
+}
+
+/// The columns of the coordinates.
+fn coordinates(
+    variable: &Variable,
+    path: &[u8],
+    rows: &Rows,
+    around: &Surroundings<'_>,
+) -> Result<Vec<Box<dyn Fields>>> {
+    let finder = Finder {
+        container: &*around.container,
+        paths: &around.paths,
+        variable,
+        path,
+    };
+    let mut fields: Vec<Box<dyn Fields>> = Vec::new();
+    for (number, &dimension) in rows.dimensions.iter().enumerate() {
+        if variable.scales.get(dimension) == Some(&Some(variable.node)) {
+            continue;
+        }
+        match finder.of_dimension(dimension)? {
+            Some(coordinate) => fields.push(Box::new(column(coordinate, rows, around)?)),
+            None => fields.push(Box::new(Numbers {
+                name: [finder.name(dimension)?],
+                place: rows.number(number),
+            })),
+        }
+    }
+    let all = 0..variable.scales.len();
+    let dropped: Vec<usize> = all.filter(|own| !rows.dimensions.contains(own)).collect();
+    for coordinate in finder.others(&dropped)? {
+        fields.push(Box::new(column(coordinate, rows, around)?));
+    }
+    Ok(fields)
+}
+
+fn column(coordinate: Coordinate, rows: &Rows, around: &Surroundings<'_>) -> Result<Column> {
+    let variable = coordinate.variable;
+    let stored = (around.open)(variable.node, &variable.array)?;
+    let place = rows.place(&coordinate.dimensions, &variable.dims());
+    let (container, paths) = (&around.container, &around.paths);
+    Column::new(
+        coordinate.name,
+        stored,
+        variable.decoding,
+        Some(place),
+        container,
+        paths,
+    )
+}

@@ -1,0 +1,334 @@
+//! Times as netCDF has them: numbers of a unit since a reference time, `hours since 1850-01-01`
+//! (CF 1.12, 4.4).
+//!
+//! What a number means is what cftime makes of it: integers are exact, floating-point numbers are
+//! rounded to the microsecond, and one that is a microsecond beside a whole second, which no
+//! fraction of a day can help, to the second. The product is exact, however large the number is.
+
+use crate::error::{Error, Result};
+use crate::model::number::append;
+use crate::view::cf::calendar::{Calendar, Date};
+use crate::view::cf::reference_time::ReferenceTime;
+use crate::view::cf::stored::Number;
+
+/// The unit, the reference time and the calendar of numbers that are times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TimeUnits {
+    calendar: Calendar,
+    tick: Tick,
+    /// Ticks of one unit.
+    per_unit: i64,
+    /// The reference time, in ticks from 1970-01-01.
+    reference: i128,
+}
+
+/// The part of a second that times are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tick {
+    Microsecond,
+    /// Of units of nanoseconds only.
+    Nanosecond,
+}
+
+/// A time, in ticks from 1970-01-01.
+pub(super) type Ticks = i64;
+
+/// Bytes of the text of a time, at most.
+pub(super) const TEXT_BYTES: usize = 29;
+
+const MICROSECONDS: i64 = 1_000_000;
+const DAY_SECONDS: i64 = 86_400;
+
+impl Tick {
+    pub(super) fn per_second(self) -> i64 {
+        match self {
+            Tick::Microsecond => MICROSECONDS,
+            Tick::Nanosecond => 1000 * MICROSECONDS,
+        }
+    }
+}
+
+/// The tick, and ticks of a unit, by its name in lower case; `None` for one that the calendar has
+/// not.
+fn unit(name: &[u8], calendar: Calendar) -> Option<(Tick, i64)> {
+    const DAY: i64 = DAY_SECONDS * MICROSECONDS;
+    let microseconds = match name {
+        b"nanosecond" | b"nanoseconds" => return Some((Tick::Nanosecond, 1)),
+        b"microsecond" | b"microseconds" | b"microsec" | b"microsecs" => 1,
+        b"millisecond" | b"milliseconds" | b"millisec" | b"millisecs" | b"msec" | b"msecs"
+        | b"ms" => 1000,
+        b"second" | b"seconds" | b"sec" | b"secs" | b"s" => MICROSECONDS,
+        b"minute" | b"minutes" | b"min" | b"mins" => 60 * MICROSECONDS,
+        b"hour" | b"hours" | b"hr" | b"hrs" | b"h" => 3600 * MICROSECONDS,
+        b"day" | b"days" | b"d" => DAY,
+        b"month" | b"months" if calendar == Calendar::Days360 => 30 * DAY,
+        b"common_year" | b"common_years" if calendar == Calendar::NoLeap => 365 * DAY,
+        _ => return None,
+    };
+    Some((Tick::Microsecond, microseconds))
+}
+
+impl TimeUnits {
+    /// The meaning of the attributes `units` and `calendar`; `None` where numbers of such units are
+    /// no times, or not known which.
+    pub(super) fn parse(units: &[u8], calendar: Option<&[u8]>) -> Option<Self> {
+        let calendar = match calendar {
+            Some(name) => Calendar::named(name.trim_ascii())?,
+            None => Calendar::Standard,
+        };
+        let (name, rest) = word(units)?;
+        let (since, reference) = word(rest)?;
+        if !since.eq_ignore_ascii_case(b"since") {
+            return None;
+        }
+        let (tick, per_unit) = unit(&name.to_ascii_lowercase(), calendar)?;
+        let reference = ReferenceTime::parse(reference)?;
+        let days = i128::from(calendar.number(Date {
+            year: calendar.year_of(reference.year)?,
+            month: reference.month,
+            day: reference.day,
+        })?);
+        let seconds = days * i128::from(DAY_SECONDS) + i128::from(reference.second);
+        let fraction = i128::from(reference.nanosecond) * i128::from(tick.per_second());
+        let whole = seconds * i128::from(tick.per_second());
+        Some(TimeUnits {
+            calendar,
+            tick,
+            per_unit,
+            reference: whole + fraction / i128::from(Tick::Nanosecond.per_second()),
+        })
+    }
+
+    /// The tick of `datetime64` that the times are numbers of; `None` of a calendar whose days are
+    /// not its days.
+    pub(super) fn datetime64(&self) -> Option<Tick> {
+        self.calendar.is_of_this_world().then_some(self.tick)
+    }
+
+    /// The time that a number means; `None` for none: no number, or infinite.
+    ///
+    /// # Errors
+    /// `Limit` for a time that 64 bits do not hold.
+    pub(super) fn time(&self, number: Number) -> Result<Option<Ticks>> {
+        let since = match number {
+            // As NumPy has it.
+            Number::Integer(number) if number == i128::from(i64::MIN) => return Ok(None),
+            Number::Integer(number) => number.checked_mul(self.per_unit.into()),
+            Number::Real(number) if !number.is_finite() => return Ok(None),
+            Number::Real(number) => self.rounded(number),
+        };
+        let ticks = since.and_then(|since| since.checked_add(self.reference));
+        // The lowest number stands for no time.
+        let ticks = ticks.and_then(|ticks| Ticks::try_from(ticks).ok());
+        let ticks = ticks.filter(|&ticks| ticks > Ticks::MIN);
+        let most = Ticks::MAX.unsigned_abs();
+        ticks
+            .map(Some)
+            .ok_or_else(|| Error::limit("cf: distance of a time from 1970", most))
+    }
+
+    /// The ticks of a finite number of units, as cftime rounds them; `None` where they are far too
+    /// many.
+    fn rounded(&self, number: f64) -> Option<i128> {
+        let (mantissa, exponent) = parts(number);
+        let product = i128::from(mantissa) * i128::from(self.per_unit);
+        let Ok(shift) = u32::try_from(-exponent) else {
+            let factor = 1_i128.checked_shl(exponent.unsigned_abs())?;
+            return product.checked_mul(factor);
+        };
+        if shift == 0 {
+            return Some(product);
+        }
+        let shift = shift.min(126);
+        let floor = product >> shift;
+        let rest = product - (floor << shift);
+        let half = 1_i128 << (shift - 1);
+        let up = rest > half || rest == half && floor % 2 != 0;
+        let nearest = floor + i128::from(up);
+        let ceiling = floor + i128::from(rest > 0);
+        if self.per_unit < MICROSECONDS {
+            return Some(nearest);
+        }
+        Some(match nearest.rem_euclid(MICROSECONDS.into()) {
+            1 => floor,
+            999_999 => ceiling,
+            _ => nearest,
+        })
+    }
+
+    /// Appends a time as text in ISO 8601: `2000-01-31T12:00:00`, with six or nine more digits
+    /// where they are not zeros.
+    pub(super) fn write(&self, time: Ticks, out: &mut Vec<u8>) {
+        let per_second = self.tick.per_second();
+        let (seconds, fraction) = (time.div_euclid(per_second), time.rem_euclid(per_second));
+        let (days, second) = (
+            seconds.div_euclid(DAY_SECONDS),
+            seconds.rem_euclid(DAY_SECONDS),
+        );
+        let date = self.calendar.date(days);
+        let year = self.calendar.written_year(date.year);
+        let digits = if year < 0 { 5 } else { 4 };
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        append(
+            out,
+            format_args!(
+                "{year:0digits$}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}",
+                date.month, date.day
+            ),
+        );
+        match self.tick {
+            _ if fraction == 0 => {}
+            Tick::Nanosecond if fraction % 1000 == 0 => {
+                append(out, format_args!(".{:06}", fraction / 1000));
+            }
+            Tick::Microsecond => append(out, format_args!(".{fraction:06}")),
+            Tick::Nanosecond => append(out, format_args!(".{fraction:09}")),
+        }
+    }
+}
+
+/// A finite number as `mantissa * 2^exponent`.
+fn parts(number: f64) -> (i64, i32) {
+    const FRACTION: u64 = (1 << 52) - 1;
+    let bits = number.to_bits();
+    let biased = (bits >> 52 & 0x7FF) as i32;
+    let (mantissa, exponent) = match biased {
+        0 => (bits & FRACTION, -1074),
+        biased => (bits & FRACTION | (FRACTION + 1), biased - 1075),
+    };
+    let magnitude = mantissa.cast_signed();
+    match number.is_sign_negative() {
+        true => (-magnitude, exponent),
+        false => (magnitude, exponent),
+    }
+}
+
+/// The first word of a text, and what follows it.
+fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.trim_ascii_start();
+    let end = text.iter().position(u8::is_ascii_whitespace);
+    let (word, rest) = text.split_at(end.unwrap_or(text.len()));
+    (!word.is_empty()).then_some((word, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn units(units: &str, calendar: &str) -> Option<TimeUnits> {
+        TimeUnits::parse(units.as_bytes(), Some(calendar.as_bytes()))
+    }
+
+    fn text(of: &str, calendar: &str, number: Number) -> String {
+        let units = units(of, calendar).unwrap();
+        let time = units.time(number).unwrap().unwrap();
+        let mut text = Vec::new();
+        units.write(time, &mut text);
+        assert!(text.len() <= TEXT_BYTES);
+        String::from_utf8(text).unwrap()
+    }
+
+    fn days(number: f64, since: &str, calendar: &str) -> String {
+        let units = format!("days since {since}");
+        text(&units, calendar, Number::Real(number))
+    }
+
+    /// Expected: `cftime.num2date(…).isoformat()`.
+    #[test]
+    fn as_cftime_has_them() {
+        assert_eq!(days(0.0, "1850-01-01", "standard"), "1850-01-01T00:00:00");
+        assert_eq!(days(59.5, "2001-01-01", "noleap"), "2001-03-01T12:00:00");
+        assert_eq!(days(59.0, "2000-01-01", "360_day"), "2000-02-30T00:00:00");
+        assert_eq!(days(59.0, "2001-01-01", "366_day"), "2001-02-29T00:00:00");
+        assert_eq!(days(1.0, "1582-10-04", "gregorian"), "1582-10-15T00:00:00");
+        assert_eq!(days(1.0, "1582-10-04", "julian"), "1582-10-05T00:00:00");
+        assert_eq!(days(-1.0, "0001-01-01", "standard"), "-0001-12-31T00:00:00");
+        assert_eq!(
+            days(-1.0, "1-1-1", "proleptic_gregorian"),
+            "0000-12-31T00:00:00"
+        );
+        assert_eq!(
+            days(0.1, "2000-01-01 00:00 +1:00", "standard"),
+            "2000-01-01T01:24:00"
+        );
+        let third = days(1.0 / 3.0, "2000-01-01", "standard");
+        assert_eq!(third, "2000-01-01T08:00:00");
+        let near = days(738_000.041_666_666_6, "0001-01-01", "proleptic_gregorian");
+        assert_eq!(near, "2021-07-30T00:59:59.999997");
+    }
+
+    #[test]
+    fn units_and_calendars() {
+        let integer = |units: &str, calendar: &str| text(units, calendar, Number::Integer(2));
+        let since = |unit: &str| format!("{unit} since 2000-01-01");
+        assert_eq!(integer(&since("Hours"), "standard"), "2000-01-01T02:00:00");
+        assert_eq!(integer(&since("mins"), "standard"), "2000-01-01T00:02:00");
+        assert_eq!(
+            integer(&since("msec"), "standard"),
+            "2000-01-01T00:00:00.002000"
+        );
+        assert_eq!(
+            integer(&since("nanoseconds"), "standard"),
+            "2000-01-01T00:00:00.000000002"
+        );
+        assert_eq!(integer(&since("months"), "360_day"), "2000-03-01T00:00:00");
+        assert_eq!(
+            integer(&since("common_years"), "365_day"),
+            "2002-01-01T00:00:00"
+        );
+        for (of, calendar) in [
+            ("months since 2000-01-01", "standard"),
+            ("years since 2000-01-01", "noleap"),
+            ("days since 2000-02-30", "standard"),
+            ("days since 0000-01-01", "standard"),
+            ("days since 2000-01-01", "none"),
+            ("days", "standard"),
+            ("days past 2000-01-01", "standard"),
+            ("", "standard"),
+        ] {
+            assert_eq!(units(of, calendar), None, "{of}, {calendar}");
+        }
+        let standard = TimeUnits::parse(b"s since 1970-1-1", None).unwrap();
+        assert_eq!(standard.datetime64(), Some(Tick::Microsecond));
+        assert_eq!(standard.time(Number::Real(1.5)), Ok(Some(1_500_000)));
+        assert_eq!(units(&since("d"), "julian").unwrap().datetime64(), None);
+    }
+
+    #[test]
+    fn numbers_that_are_no_times() {
+        let seconds = units("s since 1970-1-1", "standard").unwrap();
+        assert_eq!(seconds.time(Number::Real(f64::NAN)), Ok(None));
+        assert_eq!(seconds.time(Number::Real(f64::INFINITY)), Ok(None));
+        assert_eq!(seconds.time(Number::Integer(i64::MIN.into())), Ok(None));
+        let days = units("days since -4713-01-01", "standard").unwrap();
+        for far in [1e18, -1e18, f64::MAX, f64::MIN, 1e14] {
+            let time = days.time(Number::Real(far));
+            assert!(matches!(time, Err(Error::Limit { .. })), "{far}");
+        }
+        for far in [10_i128.pow(18), i128::MAX, i128::MIN, 200_000_000] {
+            let time = days.time(Number::Integer(far));
+            assert!(matches!(time, Err(Error::Limit { .. })), "{far}");
+        }
+        assert!(units("s since 99999999-1-1", "noleap").is_none());
+        let far = units("s since -9999999-1-1", "noleap").unwrap();
+        assert!(far.time(Number::Integer(0)).is_err());
+    }
+
+    proptest! {
+        /// Every time of 64 bits has a text, of no more bytes than that.
+        #[test]
+        fn every_time_has_a_text(time: i64, which in 0..7_usize) {
+            let all = [
+                "standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day",
+                "standard",
+            ];
+            let unit = if which == 6 { "nanoseconds" } else { "microseconds" };
+            let of = format!("{unit} since 1970-01-01");
+            let units = units(&of, all[which]).unwrap();
+            let mut text = Vec::new();
+            units.write(time, &mut text);
+            prop_assert!(text.len() <= TEXT_BYTES);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The variables of a netCDF-4 file, and those of other HDF5 files that have the attributes of one.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::model::attribute_value::{content, text};
+use crate::model::datatype::Class;
+use crate::model::selector::Selector;
+use crate::model::value::ValueWriter;
+use crate::model::{Array, Container, Node, NodeId, Shape};
+use crate::view::cf::attributes;
+use crate::view::cf::decoding::Decoding;
+use crate::view::cf::packing::{Attributes, Packing};
+use crate::view::cf::stored::Stored;
+use crate::view::cf::time::TimeUnits;
+use crate::view::dimensions;
+
+/// A variable: an array with dimensions and a meaning.
+#[derive(Debug)]
+pub(crate) struct Variable {
+    pub(super) node: NodeId,
+    pub(super) array: Arc<Array>,
+    /// The scale of each dimension that the elements have once they are decoded.
+    pub(super) scales: Vec<Option<NodeId>>,
+    pub(super) decoding: Decoding,
+}
+
+impl Variable {
+    /// The variable that an array is whose path `path` finds: one of numbers or texts that is in a
+    /// file of netCDF, has a dimension scale, or an attribute that says what its numbers mean.
+    /// `None` for all else, and for a dimension alone.
+    ///
+    /// # Errors
+    /// As its attributes cannot be used, or not be read now.
+    pub(crate) fn of(
+        container: &dyn Container,
+        node: &Node,
+        path: &FindPath<'_>,
+    ) -> Result<Option<Self>> {
+        let root = container.root();
+        let is_of_netcdf = || Ok(content(container, root, b"_NCProperties")?.is_some());
+        Self::found(container, node, path, &is_of_netcdf)
+    }
+
+    /// The variable that an array is which another one names as such; `None` for what can be none.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(super) fn named(
+        container: &dyn Container,
+        node: &Node,
+        path: &FindPath<'_>,
+    ) -> Result<Option<Self>> {
+        Self::found(container, node, path, &|| Ok(true))
+    }
+
+    fn found(
+        container: &dyn Container,
+        node: &Node,
+        path: &FindPath<'_>,
+        is_expected: &dyn Fn() -> Result<bool>,
+    ) -> Result<Option<Self>> {
+        let Some(array) = node.array().filter(|array| array.shape != Shape::Null) else {
+            return Ok(None);
+        };
+        let is_text = matches!(
+            array.datatype.class,
+            Class::String { .. } | Class::VariableString { .. }
+        );
+        let stored = Stored::new(&array.datatype);
+        if !is_text && stored.is_none() {
+            return Ok(None);
+        }
+        let is_scale = dimensions::is_scale(container, node.id)?;
+        if is_scale && dimensions::has_no_values(container, node.id)? {
+            return Ok(None);
+        }
+        let scales = scales(container, node.id, array, path, is_scale)?;
+        let (decoding, is_marked) = match stored {
+            Some(stored) => numbers(container, node.id, stored, &scales, path)?,
+            None => (texts(container, array, &scales)?, false),
+        };
+        if !is_marked && !is_scale && scales.iter().all(Option::is_none) && !is_expected()? {
+            return Ok(None);
+        }
+        let rank = decoding.dims(array.shape.dims()).len();
+        Ok(Some(Variable {
+            node: node.id,
+            array: Arc::clone(array),
+            scales: scales[..rank].to_vec(),
+            decoding,
+        }))
+    }
+
+    /// Fails where a selection from it does not have the dimension of characters last, if it has
+    /// one.
+    ///
+    /// # Errors
+    /// `NotFound` then.
+    pub(crate) fn check(&self, selector: Option<&Selector>) -> Result<()> {
+        let rank = self.array.shape.dims().len();
+        match (&self.decoding, selector) {
+            (Decoding::Characters, Some(selector)) => {
+                let last = selector.dimensions(rank)?.pop();
+                let is_there = last.is_some_and(|last| last + 1 == rank);
+                is_there.then_some(()).ok_or(Error::NotFound)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The dimensions that the elements have once they are decoded.
+    pub(super) fn dims(&self) -> Vec<u64> {
+        self.decoding.dims(self.array.shape.dims())
+    }
+}
+
+/// Finds the path of an object, names as in the file: few objects need it.
+pub(crate) type FindPath<'a> = dyn Fn() -> Result<Vec<u8>> + 'a;
+
+/// The last name of a path.
+pub(super) fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+}
+
+/// The path of the group that holds what is at `path`.
+pub(super) fn group_of(path: &[u8]) -> &[u8] {
+    &path[..path.len() - last_name(path).len()]
+}
+
+/// The scale of each dimension.
+fn scales(
+    container: &dyn Container,
+    node: NodeId,
+    array: &Array,
+    path: &FindPath<'_>,
+    is_scale: bool,
+) -> Result<Vec<Option<NodeId>>> {
+    let rank = array.shape.dims().len();
+    let mut scales = dimensions::listed(container, node)?;
+    scales.resize(rank, None);
+    if scales.iter().any(Option::is_some) || !is_scale {
+        return Ok(scales);
+    }
+    if rank == 1 {
+        return Ok(vec![Some(node)]);
+    }
+    let numbered = dimensions::numbered(container, node, rank, group_of(&path()?))?;
+    Ok(numbered.unwrap_or(scales))
+}
+
+/// The meaning of numbers, and whether an attribute says it.
+fn numbers(
+    container: &dyn Container,
+    node: NodeId,
+    stored: Stored,
+    scales: &[Option<NodeId>],
+    path: &FindPath<'_>,
+) -> Result<(Decoding, bool)> {
+    let attributes = attributes::packing(container, node)?;
+    let packing = Packing::new(stored, &attributes);
+    if let Some(units) = time_units(container, node, scales, path)? {
+        return Ok((Decoding::Times(packing, units), true));
+    }
+    if text(container, node, b"dtype")?.is_some_and(|dtype| dtype == b"bool") {
+        return Ok((Decoding::Booleans(packing), true));
+    }
+    let is_marked = attributes != Attributes::default();
+    Ok((Decoding::Numbers(packing), is_marked))
+}
+
+/// The units of times. The bounds of a coordinate that are times need not say so: the coordinate
+/// does (CF 1.12, 7.1).
+fn time_units(
+    container: &dyn Container,
+    node: NodeId,
+    scales: &[Option<NodeId>],
+    path: &FindPath<'_>,
+) -> Result<Option<TimeUnits>> {
+    if text(container, node, b"units")?.is_some() {
+        return attributes::time(container, node);
+    }
+    for &scale in scales.iter().flatten() {
+        if let Some(bounds) = text(container, scale, b"bounds")?
+            && bounds == last_name(&path()?)
+        {
+            return attributes::time(container, scale);
+        }
+    }
+    Ok(None)
+}
+
+/// The meaning of strings: characters of netCDF are strings of one byte.
+fn texts(container: &dyn Container, array: &Array, scales: &[Option<NodeId>]) -> Result<Decoding> {
+    let are_characters = array.datatype.size == 1
+        && matches!(array.datatype.class, Class::String { .. })
+        && match scales.last() {
+            Some(Some(scale)) => {
+                let is_bare = dimensions::has_no_values(container, *scale);
+                if_lasting(is_bare)?.unwrap_or(false)
+            }
+            Some(None) => true,
+            None => false,
+        };
+    Ok(match are_characters {
+        true => Decoding::Characters,
+        false => Decoding::Texts(ValueWriter::new(&array.datatype)?),
+    })
+}

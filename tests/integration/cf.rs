@@ -1,0 +1,30 @@
+//! Variables by netCDF's conventions, compared with what these make of the numbers that h5py reads.
+
+use std::path::Path;
+
+use crate::harness::{LONG, Mount, run, script};
+
+/// Runs one of the script's commands, which ends with a traceback where something differs.
+#[track_caller]
+fn cf(command: &str, paths: &[&Path]) {
+    run(script("cf.py").arg(command).args(paths), LONG).success();
+}
+
+/// Has the script write a file, and compare its mount.
+#[track_caller]
+fn compare(write: &str, check: &str) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    cf(write, &[directory.path()]);
+    let mount = Mount::new(&directory.path().join("main.h5"));
+    cf(check, &[directory.path(), &mount.path]);
+}
+
+#[test]
+fn variables_are_what_the_conventions_make_of_them() {
+    compare("write", "check");
+}
+
+#[test]
+fn attributes_that_make_no_sense_harm_one_variable_at_most() {
+    compare("hostile", "check-hostile");
+}
