@@ -27,6 +27,7 @@ import hostile  # noqa: E402
 import report  # noqa: E402
 import tools  # noqa: E402
 import climate  # noqa: E402,F401
+import netcdf  # noqa: E402,F401
 import mappings  # noqa: E402,F401
 import matlab  # noqa: E402,F401
 import values  # noqa: E402
