@@ -1,4 +1,4 @@
-//! The command: what stands between the user's shell and the filesystem.
+//! The command: the floor between the user's shell and the filesystem.
 //!
 //! A mount takes three processes, all of this one binary. The *launcher* is what the user called:
 //! it starts the supervisor and returns when the mount answers. The *supervisor* starts the worker;

@@ -12,7 +12,7 @@
 //! | 7 | [`fs`] | inodes, names, handles, stat; only the files of `fs/fuse` know fuser |
 //! | 6 | `view` | a file of the mount: a length and a `read_at` |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
-//! | 4 | `hdf5`, `asdf`, [`detect`] | the formats: they describe objects; neither imports the other |
+//! | 4 | `hdf5`, `asdf`, [`detect`] | the formats: they describe objects; none imports another |
 //! | 3 | `filter` | codecs: bytes to bytes, output bounded |
 //! | 2 | [`model`] | the terms that both formats speak in |
 //! | 1 | [`source`], [`wire`], `memory` | bytes, cursor, checksums; buffers, weighted caches |

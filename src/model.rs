@@ -62,8 +62,8 @@ use crate::memory::effort::Effort;
 
 /// One open file of either format: a graph of nodes, and the values that live outside arrays.
 pub trait Container: Send + Sync {
-    /// The same file for a request: what is read of its metadata through the result, and through
-    /// the streams that come of it, is paid for by `effort`.
+    /// The same file for a request: `effort` pays for the metadata that is read through the result
+    /// and through its streams.
     fn for_request(self: Arc<Self>, effort: &Effort) -> Arc<dyn Container>;
 
     /// The node that the mount's root shows.

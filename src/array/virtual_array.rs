@@ -1,5 +1,5 @@
-//! An array that is made of parts of other arrays. What no part covers, or whose source is missing,
-//! is the fill value.
+//! An array that is made of parts of other arrays. Elements that no part covers, or whose source is
+//! missing, are the fill value.
 
 use std::any::Any;
 use std::fmt;
@@ -220,7 +220,7 @@ fn open(source: &Arc<dyn VirtualSource>, opened: &mut Opened) -> Result<Option<O
     Ok(found)
 }
 
-/// The parts that have elements. Those of arrays within arrays are in memory at once.
+/// The parts that have elements. The parts of arrays within arrays are in memory at once.
 fn parts_of(mappings: &Mappings, dims: &[u64], depth: usize) -> Result<Vec<Part>> {
     let most = limits::VIRTUAL_RUNS >> depth;
     let mut left = most;

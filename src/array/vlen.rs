@@ -64,7 +64,7 @@ pub(crate) struct VariableLength {
 /// The kind of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// Strings; of some, what follows a NUL is none of the text.
+    /// Strings; in some, the text ends at a NUL.
     Strings { end_at_nul: bool },
     /// Sequences of base elements of so many bytes.
     Sequences { base_size: u64 },
@@ -306,8 +306,8 @@ impl VariableLength {
             .into_vec())
     }
 
-    /// Bytes that each of some elements stands for. Those that lead to one place are looked at one
-    /// after another: what stands there may be more than is kept.
+    /// Bytes that each of some elements stands for. Elements that lead to one place are looked at
+    /// one after another: the content there may be more than is kept.
     fn lengths(&self, container: &dyn Container, stored: &[u8]) -> Result<Vec<u64>> {
         let mut elements: Vec<_> = self.each(stored).enumerate().collect();
         let mut lengths = vec![0; elements.len()];

@@ -202,7 +202,7 @@ fn id(index: Index) -> NodeId {
     NodeId::at(index.number())
 }
 
-/// A scalar, typed by its tag or else its text. What its type cannot mean is text.
+/// A scalar, typed by its tag or else its text. A value that its type cannot have is text.
 fn scalar(document: &Document, index: Index) -> Scalar {
     let text = document.text(index).unwrap_or_default();
     let value = match document.core_tag(index) {

@@ -55,7 +55,7 @@ pub(crate) fn is_tag_of(name: &str, tag: &str) -> bool {
     is_version && (before.is_empty() || before.ends_with('/'))
 }
 
-/// Describes the ndarray at `node`. What is wrong is an error of the array's storage.
+/// Describes the ndarray at `node`. Damage is an error of the array's storage.
 pub(crate) fn describe(
     document: Reading<'_>,
     contents: &Contents,

@@ -252,9 +252,11 @@ fn a_root_of_text_is_no_tree_and_an_empty_one_is() {
 #[test]
 fn masks_are_numbers_or_ndarrays() {
     let nd = "!core/ndarray-1.1.0 {datatype: uint8, data: [1]";
-    let tree = format!(
-        "{{n: {nd}, mask: -9}}, a: {nd}, mask: {nd}}}}}, r: {nd}, mask: {{$ref: '#/plain'}}}}, plain: {nd}}}}}"
-    );
+    let tree = [
+        format!("{{n: {nd}, mask: -9}}, a: {nd}, mask: {nd}}}}}, "),
+        format!("r: {nd}, mask: {{$ref: '#/plain'}}}}, plain: {nd}}}}}"),
+    ]
+    .concat();
     let file = open(&tree, &[]);
     let mask = |name: &str| {
         let link = file.link(file.root(), name.as_bytes()).unwrap().unwrap();

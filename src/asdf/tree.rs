@@ -1,8 +1,8 @@
 //! The tree as it is shown: which node stands where, under which name.
 //!
 //! A document is a graph, and the same node may be reached in many ways. Its place is the first one
-//! that a walk in the order of the text meets; every other is a link to that place. What stands
-//! within an ndarray or a `$ref` has no place.
+//! that a walk in the order of the text meets; every other is a link to that place. Nodes
+//! within an ndarray or a `$ref` have no place.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! The columns of a long listing: what they say of a file, and how they are aligned.
+//! The columns of a long listing: their content for a file, and their alignment.
 
 use crate::cli::printable::printable_bytes;
 use crate::fs::{Filesystem, Ino, Kind, Stat};

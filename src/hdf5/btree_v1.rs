@@ -1,4 +1,4 @@
-//! Version 1 B-trees: what old groups sort their names by, and old chunked datasets their chunks.
+//! Version 1 B-trees, by which old groups sort their names, and old chunked datasets their chunks.
 //!
 //! HDF5 3.0, III.A.1. Nodes are written for 2K children, but K is never needed here: each node says
 //! how many entries it uses, and only those have a meaning. Sibling addresses may be stale, so

@@ -1,5 +1,5 @@
-//! Header messages: what an object header says about its object (HDF5 3.0, IV.A.2). One file per
-//! message that has more than a field or two.
+//! Header messages: the statements of an object header about its object (HDF5 3.0, IV.A.2). One
+//! file per message that has more than a field or two.
 
 pub(crate) mod attribute;
 pub(crate) mod data_layout;

@@ -1,4 +1,4 @@
-//! Objects: what an object header makes of its messages (HDF5 3.0, IV.B–IV.D).
+//! Objects: the meaning of the messages of an object header (HDF5 3.0, IV.B–IV.D).
 
 use std::sync::Arc;
 

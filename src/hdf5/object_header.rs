@@ -346,7 +346,7 @@ impl Metadata {
         Ok(first)
     }
 
-    /// The `length` bytes at `at`, which are not kept: what is made of them is.
+    /// The `length` bytes at `at`, which are not kept; the parsed object is.
     fn read(&self, at: Address, length: u64, what: &'static str) -> Result<Vec<u8>> {
         if length > limits::HEADER_BYTES {
             return Err(Error::limit(what, limits::HEADER_BYTES));

@@ -39,7 +39,7 @@ pub(crate) trait Opener: fmt::Debug + Send + Sync {
     ) -> Result<Arc<dyn SourceFile>>;
 }
 
-/// The files that the datasets of one file name. Those that were used last are kept open.
+/// The files that the datasets of one file name. The files that were used last are kept open.
 #[derive(Debug)]
 pub(crate) struct OtherFiles {
     own: Weak<dyn SourceFile>,

@@ -30,8 +30,8 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         self.values.get(key).map(|(value, _)| value)
     }
 
-    /// Keeps `value`, of so many bytes, unless it alone is too heavy. What is not kept any more
-    /// comes back.
+    /// Keeps `value`, of so many bytes, unless it alone is too heavy. Gives back the values
+    /// that are not kept any more.
     pub fn put(&mut self, key: K, value: V, weight: u64) -> Vec<V> {
         let mut gone = Vec::new();
         let weight = weight.saturating_add(Self::OVERHEAD);

@@ -2,7 +2,7 @@
 //!
 //! The language has `string`, `int8` to `uint64`, `float32`, `float64`, `objref`, `regref`,
 //! `opaque`, `enum`, `compound`, `vlen` and `array`. It describes values, so byte order, padding
-//! and a string's length are not part of it. What it has no word for is written so:
+//! and a string's length are not part of it. Types without a word of their own are written so:
 //!
 //! | datatype | NDL |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | integer of 1, 2, 4 or 8 bytes with padding bits | integer of that size, which holds them |
 //! | enumeration over an integer of another size | enum without a base |
 //! | region reference | regref of blocks: the selection's kind is each element's own |
-//! | reference of HDF5 1.12 | objref: what it points to is each element's own |
+//! | reference of HDF5 1.12 | objref: the kind of its target is each element's own |
 //! | float16, bfloat16, VAX and extended floats | opaque of that size, tagged with the name |
 //! | integers of other sizes, time | the same |
 //! | compounds and enumerations without members | the same |

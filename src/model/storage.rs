@@ -105,8 +105,8 @@ pub struct Extent {
 pub struct Chunked {
     /// Where the chunks are.
     pub source: SharedSource,
-    /// Absolute offset of the first byte that may be a chunk's: what is before says what the source
-    /// is.
+    /// Absolute offset of the first byte that may be a chunk's: the bytes before belong to the
+    /// superblock.
     pub begin: u64,
     /// Elements of a chunk along each dimension, none zero. Same rank as the array.
     pub chunk_shape: Vec<u64>,
@@ -148,8 +148,8 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ) -> Result<()>;
 }
 
-/// How far a walk over a chunk index has come. What the numbers say, the index alone knows; there
-/// are none at the beginning.
+/// How far a walk over a chunk index has come. Only the index knows the meaning of the numbers;
+/// there are none at the beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexCursor(pub Vec<u64>);
 

@@ -227,7 +227,7 @@ impl ValueWriter {
     ///
     /// # Errors
     /// `Limit` once `out` is over the limit of `context`; `Corrupt` for an element that is too
-    /// short; as the container where a pointer leads nowhere. What was appended until then stays.
+    /// short; as the container where a pointer leads nowhere. The text appended until then stays.
     pub fn text(&self, element: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.write(element, context, Form::Text, out)
     }

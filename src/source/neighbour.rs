@@ -66,7 +66,7 @@ impl Source for Neighbour {
 /// The states in which the neighbours of one state of a file were opened.
 ///
 /// Together with the file they make up what is shown, so that a change of one of them is a change
-/// of the file. Those that were sought and not there count as well.
+/// of the file. Files that were sought and absent count as well.
 #[derive(Debug)]
 pub struct NeighbourStates {
     hasher: RandomState,

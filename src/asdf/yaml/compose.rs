@@ -281,7 +281,7 @@ impl<'a> Composer<'a> {
         Ok(())
     }
 
-    /// Calls a collection that is about to be a key, for the first time, what the text has there.
+    /// Names a collection that is about to be a key, for the first time, by its text.
     fn name_collection(&mut self, node: Index, place: Range<usize>) -> Result<()> {
         let known = self.document.nodes.get(node.slot());
         let is_new = known.is_some_and(|node| {

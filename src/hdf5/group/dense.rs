@@ -88,7 +88,7 @@ pub(crate) struct DenseStream {
     heap: FractalHeap,
     records: RecordCursor,
     allowance: Allowance,
-    /// Why links were passed over, from the first one on. Who asks again at the end is told again.
+    /// Why links were passed over, from the first one on. Each call at the end gives it again.
     failure: Option<Error>,
     /// The name that was handed out last. An equal one behind it would lead to the same link.
     last_name: Option<Vec<u8>>,

@@ -8,7 +8,7 @@ use crate::limits;
 use crate::model::attribute::{Attribute, AttributeContent};
 use crate::wire::{Cursor, to_u64, to_usize};
 
-/// Reads an attribute message's body. What is wrong behind the name is the content's error.
+/// Reads an attribute message's body. Damage behind the name is the content's error.
 ///
 /// # Errors
 /// `Corrupt` where not even the name can be read; `Unsupported` for an unknown version.

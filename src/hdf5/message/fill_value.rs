@@ -1,5 +1,5 @@
-//! The fill value messages, old and new: what elements that were never written read as
-//! (HDF5 3.0, IV.A.2.e and IV.A.2.f).
+//! The fill value messages, old and new: the value of elements that were never written (HDF5 3.0,
+//! IV.A.2.e and IV.A.2.f).
 
 use crate::error::Result;
 use crate::hdf5::message::kind;

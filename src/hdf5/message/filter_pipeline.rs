@@ -1,4 +1,4 @@
-//! The filter pipeline message: what was done to each chunk before it was stored
+//! The filter pipeline message: the filters that each chunk went through before it was stored
 //! (HDF5 3.0, IV.A.2.l).
 
 use crate::error::Result;
