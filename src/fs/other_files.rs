@@ -323,8 +323,9 @@ impl OtherFiles {
             neighbours.watched_by(watch.changes().cloned())
         };
         match &self.beside {
-            // Within the directory that is mounted, not within that of the file alone.
-            Some(beside) => of(&beside.root.join(".")).of_neighbour(path, path, None),
+            // Within the directory that is mounted, not within that of the file alone. Which file
+            // of that directory is said to come first is the same.
+            Some(beside) => of(&beside.root.join("first")).of_neighbour(path, path, None),
             None => of(path).opened_by(watch.named()),
         }
     }
