@@ -14,8 +14,9 @@
 //! | `view_nodes`, `attribute_file`, `reference_link` | the nodes of the trees of views |
 //! | `blocks`, `tree_text`, `status` | the single nodes in `.h5fs` |
 //! | `node`, `object`, `xattr` | the methods of every node: stat, open, list, lookup; attributes |
+//! | `view_group`, `follow` | directories of views; where links lead |
 //! | `mount`, `opening`, `faults` | the mounted file in its present state; damage that was met |
-//! | `view_group`, `trees` | directories of views; the table of the trees of views |
+//! | `trees` | the table of the trees of views |
 //! | `namespace`, `other_files`, `handle` | links as names; other files; what is open |
 //! | `file_state`, `indexes`, `counts` | a file in one of its states; paths of objects; lengths |
 //! | `watch` | changes of files |
@@ -40,6 +41,7 @@ mod document;
 mod faults;
 mod file_state;
 mod filesystem;
+mod follow;
 mod handle;
 mod indexes;
 mod inode;

@@ -59,6 +59,7 @@ pub(super) fn shown(group: &ViewGroup<'_>, name: &[u8]) -> ViewEntry {
         ino: group.link_number(name),
         inode: group.inode(NodeType::Attribute, group.object, name.to_vec()),
         text: None,
+        is_lasting: true,
     }
 }
 

@@ -136,6 +136,16 @@ impl FileState {
         (Arc::new(file), granted)
     }
 
+    /// The same for the request that `other` is for, which may look at no more for that.
+    pub(super) fn for_request_of(&self, other: &FileState) -> Arc<Self> {
+        let effort = other.effort.clone();
+        Arc::new(FileState {
+            container: Arc::clone(&self.container).for_request(&effort),
+            effort,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
     /// The same file after a writer has appended to it, opened as `opened`. A writer that lets
     /// others read leaves links alone, so what was found of them stays.
     pub(super) fn grown(&self, opened: OpenedFile) -> Self {
@@ -343,7 +353,7 @@ impl FileState {
         shown: &[u8],
         left: &mut usize,
     ) -> Result<Option<Vec<u8>>> {
-        let at_root = self.is_mount_root(group);
+        let at_root = group == self.container.root();
         if !name::is_cut(shown) {
             return Ok(name::unescape(shown, at_root));
         }

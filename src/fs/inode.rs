@@ -64,7 +64,7 @@ pub(super) enum NodeType {
     /// An object that cannot be read now, as a directory, so that a walk down the tree meets the
     /// error; it is listed, and never looked up. `node` is the group it is in.
     Unreadable,
-    /// The directory of views, `.h5fs`.
+    /// The directory of views, `.h5fs`, of the source or of another file.
     Views,
     /// A single entry of that directory; its name says which row of the directory it is.
     Single,
@@ -82,7 +82,8 @@ pub(super) enum NodeType {
     Attribute,
     /// An element of the array of references `node`, as a symbolic link.
     Reference,
-    /// A part of an array, in any tree; `node` is the group that the array is in.
+    /// A part of an array, in any tree; `node` is the group that the array is in. The name is the
+    /// array's, a `/`, and the selector.
     Selection,
 }
 
@@ -115,7 +116,8 @@ impl Inode {
     /// Whether it is kept though the kernel has forgotten it, where the state `generation` of the
     /// source is shown.
     pub(super) fn stays(&self, generation: u32) -> bool {
-        let is_fixed = matches!(self.node_type, NodeType::Group | NodeType::Views);
+        let is_views = self.node_type == NodeType::Views && self.tree == SOURCE;
+        let is_fixed = self.node_type == NodeType::Group || is_views;
         // So does all that stands in the directory of views.
         let views = of_generation(generation, VIEWS);
         self.generation == generation && (is_fixed || self.parent == views)

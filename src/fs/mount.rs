@@ -321,6 +321,15 @@ impl Mount {
         Ok((self.others.get(&source, inode.tree)?, inode))
     }
 
+    /// The file that `file` is a state of, as it is shown now.
+    pub(super) fn shown_now(&self, file: &FileState) -> Result<Arc<FileState>> {
+        let source = self.shown()?;
+        match file.tree {
+            inode::SOURCE => Ok(source),
+            tree => self.others.get(&source, tree),
+        }
+    }
+
     /// The inode of a number in this file.
     pub(super) fn inode(&self, file: &FileState, ino: u64) -> Result<Inode> {
         let inode = self.inodes.get(ino);
@@ -367,11 +376,14 @@ impl Mount {
             return;
         }
         let path = self.space(file).file_path(inode, 1).unwrap_or_default();
-        let tree = trees::of_number(inode.tree);
+        let tree = trees::of_number(self.others.number_in_source(inode.tree));
         let place = match (&*file.shown, tree) {
             (b"", None) => String::new(),
             (b"", Some(tree)) => format!("{}:", tree.name.escape_ascii()),
-            (shown, _) => format!("{}:", shown.escape_ascii()),
+            (shown, None) => format!("{}:", shown.escape_ascii()),
+            (shown, Some(tree)) => {
+                format!("{}:{}:", shown.escape_ascii(), tree.name.escape_ascii())
+            }
         };
         log::warn!("{place}{}: {error}", quoted(&path));
     }

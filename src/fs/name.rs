@@ -37,7 +37,7 @@ pub(super) fn refuse_long(shown: &[u8]) -> Result<()> {
     }
 }
 
-/// The name as it is shown in a directory; `at_root` where that is the mount's root.
+/// The name as it is shown in a directory; `at_root` where that is its file's root.
 pub fn escape(name: &[u8], at_root: bool) -> Vec<u8> {
     let shown = escape_whole(name, at_root);
     if shown.len() > limits::NAME_BYTES || is_cut(&shown) {

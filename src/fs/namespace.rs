@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::file_state::FileState;
-use crate::fs::inode::{self, Inode, NodeType, SOURCE};
+use crate::fs::inode::{self, Inode, NodeType};
 use crate::fs::inodes::Inodes;
-use crate::fs::other_files::{self, OtherFiles, ShownAt};
+use crate::fs::other_files::{OtherFiles, ShownAt};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
@@ -113,7 +113,7 @@ impl<'a> Namespace<'a> {
     pub(super) fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
         let index = self.file.index();
         let (parent, name) = index.place(group)?;
-        let shown = name::escape(name, self.file.is_mount_root(parent));
+        let shown = name::escape(name, parent == self.root());
         Some((parent, shown.into()))
     }
 
@@ -130,7 +130,9 @@ impl<'a> Namespace<'a> {
         if inode.node == self.root() && inode.node_type == NodeType::Group {
             return Some(b"/".to_vec());
         }
-        self.path_of_name(self.node(inode.parent)?, &inode.name)
+        // The name of a part is its array's, a `/`, and the selector.
+        let array = inode.name.split(|&byte| byte == b'/').next();
+        self.path_of_name(self.node(inode.parent)?, array.unwrap_or_default())
     }
 
     /// The path of any object by its identity alone, for texts that name it.
@@ -165,9 +167,9 @@ impl Directory<'_> {
             .as_deref()
     }
 
-    /// Whether this is the root of the mount.
+    /// Whether this is the root of its file.
     pub(super) fn is_root(&self) -> bool {
-        self.space.file.is_mount_root(self.group)
+        self.group == self.space.root()
     }
 
     /// The entry under the shown name.
@@ -279,15 +281,10 @@ impl Directory<'_> {
 
     /// The way from here to what `names`, as shown, lead to from the root of another file.
     fn outward(&self, place: &ShownAt, names: impl Iterator<Item = Vec<u8>>) -> Option<Vec<u8>> {
-        let source = self.space.others.way_to_source();
-        let mut from = source.to_vec();
-        from.extend(way_to(&self.space.file.shown));
+        let others = self.space.others;
+        let mut from = others.way_to_file(self.space.file);
         from.extend_from_slice(self.path()?);
-        let mut to = match place {
-            ShownAt::Root => source.to_vec(),
-            ShownAt::Other(shown) => [source, &way_to(shown)].concat(),
-            ShownAt::Beside(names) => names.clone(),
-        };
+        let mut to = others.way_to(place);
         to.extend(names.map(Into::into));
         Some(symlink::relative(&from, &to))
     }
@@ -312,14 +309,13 @@ impl Directory<'_> {
             }
             LinkTarget::Soft(path) if path.starts_with(b"/") => {
                 let depth = self.path().map(<[_]>::len);
-                let in_source = self.space.file.tree == SOURCE;
-                depth.map(|depth| symlink::absolute(depth, path, in_source))
+                depth.map(|depth| symlink::absolute(depth, path))
             }
             LinkTarget::Soft(path) => Some(symlink::beneath(path, self.is_root())),
             LinkTarget::External { file, path } => {
                 match self.space.others.place(self.space.file, file) {
                     Some(place) => {
-                        let names = symlink::components(path, place.is_source());
+                        let names = symlink::components(path, true);
                         self.outward(&place, names)
                     }
                     None => Some(symlink::outside(file, path)),
@@ -327,7 +323,7 @@ impl Directory<'_> {
             }
             LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. } => {
                 let names = self.space.file.container.names(target)?;
-                let to = symlink::escaped(&names, self.space.file.tree == SOURCE);
+                let to = symlink::escaped(&names);
                 let to: Vec<Box<[u8]>> = to.map(Into::into).collect();
                 self.path().map(|from| symlink::relative(from, &to))
             }
@@ -336,10 +332,7 @@ impl Directory<'_> {
             } => {
                 let names = self.space.file.container.names(target)?;
                 match self.space.others.place(self.space.file, file) {
-                    Some(place) => {
-                        let names = symlink::escaped(&names, place.is_source());
-                        self.outward(&place, names)
-                    }
+                    Some(place) => self.outward(&place, symlink::escaped(&names)),
                     None => {
                         let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
                         let path: Vec<u8> = steps.flatten().copied().collect();
@@ -353,14 +346,5 @@ impl Directory<'_> {
             LinkTarget::Damaged(error) => return Err(error.clone()),
         };
         symlink::bounded(text)
-    }
-}
-
-/// The names that lead from the mount's root to that of the file shown as `shown`, none for the
-/// source.
-fn way_to(shown: &[u8]) -> Vec<Box<[u8]>> {
-    match shown {
-        b"" => Vec::new(),
-        _ => vec![name::VIEWS.into(), other_files::NAME.into(), shown.into()],
     }
 }

@@ -14,17 +14,15 @@
 //! its tree. There are sixty-five thousand numbers of trees: then that of the tree that ended first
 //! is taken again, once the kernel has forgotten all nodes of it.
 
+mod state;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
-use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use lru::LruCache;
 use nix::errno::Errno;
 
 use crate::error::{Error, Result};
@@ -34,6 +32,7 @@ use crate::fs::inode::{self, FIRST_FILE, Tree};
 use crate::fs::inodes::Inodes;
 use crate::fs::name;
 use crate::fs::options::Options;
+use crate::fs::other_files::state::State;
 use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;
 use crate::limits;
@@ -41,8 +40,6 @@ use crate::memory::lock::lock;
 use crate::model::Container;
 use crate::source::SharedSource;
 use crate::source::audience::Audience;
-use crate::source::descriptors::share_of;
-use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
 use crate::source::root::Unopened;
 
@@ -71,13 +68,6 @@ impl Beside {
             root: root.to_path_buf(),
             own: names(path),
         }
-    }
-}
-
-impl ShownAt {
-    /// Whether the file has a directory `.h5fs` at its root.
-    pub(super) fn is_source(&self) -> bool {
-        !matches!(self, ShownAt::Other(_))
     }
 }
 
@@ -111,187 +101,6 @@ pub(super) struct OtherFiles {
     open: Opener,
     inodes: Arc<Inodes>,
     state: Mutex<State>,
-}
-
-struct State {
-    generation: u32,
-    /// Shown names, as they were met.
-    met: Vec<Box<[u8]>>,
-    names: HashMap<Box<[u8]>, NamedFile>,
-    /// The files of the trees from [`FIRST_FILE`] on; `None` where a tree has ended.
-    files: Vec<Option<Box<FileTree>>>,
-    search: Search,
-    /// The trees that have ended, the one that did first at the front.
-    ended: VecDeque<Tree>,
-    open: LruCache<Tree, Arc<FileState>>,
-}
-
-/// The search for names in links that no request has looked at.
-struct Search {
-    /// How many of the known files, the source before them, were searched.
-    searched: u64,
-    /// When it was over the last time.
-    ended: Option<Instant>,
-}
-
-/// A file that a link led to.
-struct NamedFile {
-    /// Its name as the source would call it.
-    name: Vec<u8>,
-    /// The tree it was last seen as.
-    tree: Option<Tree>,
-    /// Why it could not be opened the last time.
-    failed: Option<String>,
-}
-
-/// A file that has been open.
-struct FileTree {
-    shown: Box<[u8]>,
-    /// Watched as long as the kernel may keep what was read of it, open or not.
-    state: Arc<OpenedState>,
-    audience: Option<Audience>,
-}
-
-impl State {
-    fn new(generation: u32) -> Self {
-        let most = NonZeroUsize::new(limits::OPEN_MOUNTED_FILES).unwrap_or(NonZeroUsize::MIN);
-        State {
-            generation,
-            met: Vec::new(),
-            names: HashMap::new(),
-            files: Vec::new(),
-            ended: VecDeque::new(),
-            search: Search {
-                searched: 0,
-                ended: None,
-            },
-            open: LruCache::sparse(share_of(most)),
-        }
-    }
-
-    /// The file shown as `shown`; `None` where too many are known.
-    fn know(&mut self, shown: &[u8], name: &[u8]) -> Option<&mut NamedFile> {
-        if !self.names.contains_key(shown) {
-            if self.met.len() >= limits::MOUNTED_FILES {
-                return None;
-            }
-            self.met.push(shown.into());
-            let known = NamedFile {
-                name: name.to_vec(),
-                tree: None,
-                failed: None,
-            };
-            self.names.insert(shown.into(), known);
-        }
-        self.names.get_mut(shown)
-    }
-
-    /// The shown name at `position` of the listing.
-    fn listed(&self, position: u64) -> Option<Box<[u8]>> {
-        self.met.get(usize::try_from(position).ok()?).cloned()
-    }
-
-    /// Keeps a file open, and of the others those that there is room for. Returns the files that
-    /// are not kept any more.
-    fn keep(&mut self, tree: Tree, live: Arc<FileState>) -> Vec<Arc<FileState>> {
-        let pushed = self.open.push(tree, live);
-        let mut gone: Vec<_> = pushed.into_iter().map(|(_, live)| live).collect();
-        gone.extend(self.make_room(1));
-        gone
-    }
-
-    /// Takes out files until the open ones are not too heavy, or so few are left.
-    fn make_room(&mut self, least: usize) -> Vec<Arc<FileState>> {
-        let mut gone = Vec::new();
-        while self.open.len() > least
-            && self.weight() > limits::OPEN_MOUNTED_BYTES
-            && let Some((_, live)) = self.open.pop_lru()
-        {
-            gone.push(live);
-        }
-        gone
-    }
-
-    fn weight(&self) -> u64 {
-        let files = self.open.iter();
-        files.map(|(_, live)| live.container.weight()).sum()
-    }
-
-    fn file(&mut self, tree: Tree) -> Option<&mut FileTree> {
-        self.place(tree)?.as_deref_mut()
-    }
-
-    fn place(&mut self, tree: Tree) -> Option<&mut Option<Box<FileTree>>> {
-        let place = tree.checked_sub(FIRST_FILE)?;
-        self.files.get_mut(usize::from(place))
-    }
-
-    /// Ends the tree of a file that has changed.
-    fn end(&mut self, tree: Tree, inodes: &Inodes) {
-        self.open.pop(&tree);
-        let Some(file) = self.place(tree).and_then(Option::take) else {
-            return;
-        };
-        if let Some(known) = self.names.get_mut(&file.shown) {
-            known.tree = known.tree.filter(|its| *its != tree);
-        }
-        self.ended.push_back(tree);
-        inodes.end(tree);
-    }
-
-    /// A tree that nothing stands in.
-    fn unused(&mut self, inodes: &Inodes) -> Option<Tree> {
-        let next = u16::try_from(self.files.len()).ok();
-        if let Some(tree) = next.and_then(|place| FIRST_FILE.checked_add(place)) {
-            self.files.push(None);
-            return Some(tree);
-        }
-        let used = inodes.trees();
-        let place = self.ended.iter().position(|tree| !used.contains(tree))?;
-        let tree = self.ended.remove(place)?;
-        // A request may have been about to open the file that stood there.
-        self.open.pop(&tree);
-        Some(tree)
-    }
-
-    /// The number of the file's tree: the one it had, unless it has changed since.
-    fn number(
-        &mut self,
-        shown: &[u8],
-        (state, audience): (&Arc<OpenedState>, Option<Audience>),
-        inodes: &Inodes,
-    ) -> Result<Tree> {
-        let too_many = || {
-            let most = crate::wire::to_u64(limits::MOUNTED_FILES);
-            Error::limit("other files that are mounted", most)
-        };
-        let known = self.names.get(shown).ok_or(Error::NotFound)?;
-        let before = known.tree;
-        if let Some(tree) = before
-            && let Some(file) = self.file(tree)
-        {
-            let is_same = !file.state.is_over()
-                && file.state.fingerprint() == state.fingerprint()
-                && file.audience == audience;
-            if is_same {
-                return Ok(tree);
-            }
-            self.end(tree, inodes);
-        }
-        let tree = self.unused(inodes).ok_or_else(too_many)?;
-        if let Some(place) = self.place(tree) {
-            let (shown, state) = (shown.into(), Arc::clone(state));
-            *place = Some(Box::new(FileTree {
-                shown,
-                state,
-                audience,
-            }));
-        }
-        if let Some(known) = self.names.get_mut(shown) {
-            known.tree = Some(tree);
-        }
-        Ok(tree)
-    }
 }
 
 impl OtherFiles {
@@ -330,9 +139,25 @@ impl OtherFiles {
         }
     }
 
-    /// The names, from the root of the mount, to the root of the source.
-    pub(super) fn way_to_source(&self) -> &[Box<[u8]>] {
-        self.beside.as_ref().map_or(&[], |beside| &beside.own)
+    /// The names, from the root of the mount, to the root of the file at `place`.
+    pub(super) fn way_to(&self, place: &ShownAt) -> Vec<Box<[u8]>> {
+        let source = self.beside.as_ref().map_or(&[][..], |beside| &beside.own);
+        match place {
+            ShownAt::Root => source.to_vec(),
+            ShownAt::Other(shown) => {
+                let beneath = [name::VIEWS, NAME, shown].map(Into::into);
+                source.iter().cloned().chain(beneath).collect()
+            }
+            ShownAt::Beside(names) => names.clone(),
+        }
+    }
+
+    /// The same of an open file.
+    pub(super) fn way_to_file(&self, file: &FileState) -> Vec<Box<[u8]>> {
+        self.way_to(&match &*file.shown {
+            b"" => ShownAt::Root,
+            shown => ShownAt::Other(shown.to_vec()),
+        })
     }
 
     /// The inodes of the mount.
@@ -358,25 +183,56 @@ impl OtherFiles {
     /// Where the file that `live` calls `name` is shown; `None` where there is none, or it may not
     /// be opened.
     pub(super) fn place(&self, live: &FileState, name: &[u8]) -> Option<ShownAt> {
-        let path = match live.neighbours.locate(name) {
-            Ok(Some(located)) if located.real == self.source => return Some(ShownAt::Root),
-            Ok(Some(located)) => located.path,
-            // Why it cannot be opened is told where it stands.
-            Err(Unopened::Failed(path, _)) => path.canonicalize().unwrap_or(path),
-            Ok(None) | Err(Unopened::Refused(_)) => return None,
+        let Some(path) = self.locate(live, name)? else {
+            return Some(ShownAt::Root);
         };
         if let Some(beside) = &self.beside
             && let Ok(beneath) = path.strip_prefix(&beside.root)
         {
             return Some(ShownAt::Beside(names(beneath)));
         }
-        let name = live.neighbours.name_of(&path);
+        Some(ShownAt::Other(self.know(live, &path)))
+    }
+
+    /// The path of the file that `live` calls `name`, inside `None` for the source; outside where
+    /// there is none, or it may not be opened.
+    fn locate(&self, live: &FileState, name: &[u8]) -> Option<Option<PathBuf>> {
+        match live.neighbours.locate(name) {
+            Ok(Some(located)) if located.real == self.source => Some(None),
+            Ok(Some(located)) => Some(Some(located.path)),
+            // Why it cannot be opened is told where it stands.
+            Err(Unopened::Failed(path, _)) => Some(Some(path.canonicalize().unwrap_or(path))),
+            Ok(None) | Err(Unopened::Refused(_)) => None,
+        }
+    }
+
+    /// The shown name of the file at `path`, which is known from now on.
+    fn know(&self, live: &FileState, path: &Path) -> Vec<u8> {
+        let name = live.neighbours.name_of(path);
         let shown = name::escape(&name, false);
         let mut state = lock(&self.state);
         if state.generation == live.generation {
             state.know(&shown, &name);
         }
-        Some(ShownAt::Other(shown))
+        shown
+    }
+
+    /// The entry of the file that `live` calls `name`, whether it is shown there or beside the
+    /// source; `None` where it is the source.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such file, or it may not be opened; as [`find`](Self::find).
+    pub(super) fn named(
+        &self,
+        source: &FileState,
+        live: &FileState,
+        name: &[u8],
+    ) -> Result<Option<OtherName>> {
+        let Some(path) = self.locate(live, name).ok_or(Error::NotFound)? else {
+            return Ok(None);
+        };
+        let shown = self.know(live, &path);
+        self.find_named(source, &shown).map(Some)
     }
 
     /// The shown name at `position` of the listing.
@@ -594,11 +450,34 @@ impl OtherFiles {
         ))
     }
 
-    /// The file whose tree has the number `tree`, opened again if need be.
+    /// The number in `file` of the trees of views that have the number `in_source` in the source.
+    ///
+    /// # Errors
+    /// `ESTALE` once the file has changed; `Limit` for too many trees.
+    pub(super) fn number_in(&self, file: &FileState, in_source: Tree) -> Result<Tree> {
+        match file.tree {
+            inode::SOURCE => Ok(in_source),
+            of => lock(&self.state).number_views(of, in_source, &self.inodes),
+        }
+    }
+
+    /// The number in the source of the trees of views that have the number `tree` in their file; of
+    /// any other tree, its own.
+    pub(super) fn number_in_source(&self, tree: Tree) -> Tree {
+        if tree < FIRST_FILE {
+            return tree;
+        }
+        let views = lock(&self.state).views(tree);
+        views.map_or(tree, |(_, in_source)| in_source)
+    }
+
+    /// The file one of whose trees has the number `tree`, opened again if need be.
     ///
     /// # Errors
     /// `ESTALE` once it has changed, or is gone.
     pub(super) fn get(&self, source: &FileState, tree: Tree) -> Result<Arc<FileState>> {
+        let views = lock(&self.state).views(tree);
+        let tree = views.map_or(tree, |(of, _)| of);
         let kept = lock(&self.state).open.get(&tree).cloned();
         if let Some(live) = kept {
             if live.is_growing() {

@@ -67,7 +67,7 @@ pub(super) fn enter(directory: &Target<'_>, group: &ViewGroup<'_>, name: &[u8]) 
         _ => {}
     }
     let inode = group.inode(NodeType::Reference, group.object, name.to_vec());
-    let ino = of_element(group, number);
+    let ino = of_element(group, number)?;
     Target::enter(directory.mount, file, ino, &inode, |target| {
         ReferenceLink.stat(target)
     })
@@ -102,7 +102,7 @@ pub(super) fn list(
             if references.names_an_object(&*file.container, element) {
                 let listed = Listed {
                     name: &references.name(number),
-                    ino: of_element(group, number),
+                    ino: of_element(group, number)?,
                     kind: Kind::Symlink,
                     // There may be a thousand million of them.
                     stat: &|| Listable::Unknown(Kind::Symlink),
@@ -123,10 +123,11 @@ pub(super) fn list(
     }
 }
 
-fn of_element(group: &ViewGroup<'_>, number: u64) -> u64 {
+fn of_element(group: &ViewGroup<'_>, number: u64) -> Result<u64> {
     // As the files of a form have, of which this tree has none.
-    let tree = group.number + 1;
-    inode::of_element(group.file.generation, tree, group.object, number)
+    let tree = group.number_here(group.tree.number + 1)?;
+    let generation = group.file.generation;
+    Ok(inode::of_element(generation, tree, group.object, number))
 }
 
 /// The array of references that `object` is.

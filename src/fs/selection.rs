@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::file_state::FileState;
+use crate::fs::follow::{Place, follow};
 use crate::fs::inode::{self, Inode, NodeType, Tree};
+use crate::fs::mount::Mount;
 use crate::fs::name;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
 use crate::fs::stat::{Entry, Kind};
-use crate::fs::trees::view_tree::{Subject, ViewOfElements, refuse_unread};
+use crate::fs::trees;
+use crate::fs::trees::view_tree::{Form, Subject, refuse_unread};
 use crate::fs::view_group::ViewGroup;
 use crate::model::Node;
 use crate::model::selector::{Selector, split};
@@ -26,90 +29,155 @@ impl FsNode for Selection {
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
         // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
-        let found = if_lasting(find(target, &target.inode.name))?;
+        let found = if_lasting(find_again(target))?;
         let length = found.as_ref().and_then(|(view, _)| view.length());
         Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        let (view, node) = find(target, &target.inode.name)?;
+        let (view, node) = find_again(target)?;
         object::verify(target.mount, target.file, node.id)?;
         Ok(view)
     }
 }
 
-/// Counts a lookup of `name`, a dataset's with a selector behind it, in the directory of a group.
+/// Counts a lookup of `shown`, a dataset's name with a selector behind it, in the directory of a
+/// group. A link to a dataset takes selectors as its target does: the part is that of the target,
+/// in the group and the file where that stands.
 ///
 /// # Errors
-/// `NotFound` where it is no such name, or the dataset has no such part.
-pub(super) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
-    let (mount, file) = (directory.mount, directory.file);
+/// `NotFound` where it is no such name, or the dataset has no such part; `ELOOP` for links in a
+/// circle.
+pub(super) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry> {
+    name::refuse_long(shown)?;
+    let (mount, tree) = (directory.mount, directory.inode.tree);
     if !mount.options.views {
         return Err(Error::NotFound);
     }
-    let (view, _) = find(directory, name)?;
-    let (tree, group) = (directory.inode.tree, directory.inode.node);
-    let numbers = match tree {
-        inode::SOURCE => inode::SELECTIONS,
-        other => other,
+    let (name, form) = named(directory, shown)?;
+    for (dataset, selector) in split(&name) {
+        let Some(place) = place(directory, dataset)? else {
+            continue;
+        };
+        match view(&place.file, &place.node, selector, form) {
+            Err(Error::NotFound) => {}
+            view => {
+                let suffix = &shown[name.len()..];
+                let length = view?.length().unwrap_or(0);
+                return enter_part(mount, tree, &place, &[selector, suffix].concat(), length);
+            }
+        }
+    }
+    Err(Error::NotFound)
+}
+
+/// Counts a lookup of the part of the array at `place` that `selector` names, of so many bytes, in
+/// the same tree of its file as `tree` is.
+fn enter_part(
+    mount: &Mount,
+    tree: Tree,
+    place: &Place,
+    selector: &[u8],
+    length: u64,
+) -> Result<Entry> {
+    let file = &place.file;
+    let (group, name) = place.link.as_ref().ok_or(Error::NotFound)?;
+    let in_source = mount.others.number_in_source(tree);
+    let is_of_views = trees::of_number(in_source).is_some();
+    let tree = match is_of_views {
+        true => mount.others.number_in(file, in_source)?,
+        false => file.tree,
     };
-    let parent = match tree {
-        inode::SOURCE => directory.space().ino(group),
-        other => inode::of_node(file.generation, other, group),
-    };
+    let shown = name::escape(name, *group == file.container.root());
     let inode = Inode {
         node_type: NodeType::Selection,
         generation: file.generation,
         tree,
-        node: group,
-        parent,
-        name: name.into(),
+        node: *group,
+        parent: match is_of_views {
+            true => inode::of_node(file.generation, tree, *group),
+            false => mount.space(file).ino(*group),
+        },
+        name: [&shown, &b"/"[..], selector].concat().into(),
     };
-    let ino = inode::of_link(file.generation, numbers, group, name);
+    let numbers = if tree == inode::SOURCE {
+        inode::SELECTIONS
+    } else {
+        tree
+    };
+    let ino = inode::of_link(file.generation, numbers, *group, &inode.name);
     Target::enter(mount, file, ino, &inode, |target| {
-        Ok(target.sized(view.length().unwrap_or(0)))
+        // Other files come and go.
+        Ok(target.sized(length).kept_if(!place.is_across_files))
     })
 }
 
-/// The part that `shown` names of a dataset in the group that `target` is, or is in; and the
-/// dataset.
-fn find(target: &Target<'_>, shown: &[u8]) -> Result<(Box<dyn View>, Arc<Node>)> {
-    name::refuse_long(shown)?;
-    let in_views = ViewGroup::new(target.space(), target.inode.tree, target.inode.node);
-    let (named, form) = match &in_views {
-        Some(group) => {
+/// The name that `shown` is in the file's own tree, and the form of the file in a tree of views.
+fn named(directory: &Target<'_>, shown: &[u8]) -> Result<(Vec<u8>, Option<&'static Form>)> {
+    let inode = directory.inode;
+    let group = ViewGroup::new(directory.mount, directory.file, inode.tree, inode.node);
+    match group {
+        Ok(group) => {
             let mut names = group.object_names(shown);
-            let named =
-                names.find_map(|(form, name)| Some((name, Some((form.number, form.view?)))));
-            named.ok_or(Error::NotFound)?
+            let found = names.find(|(form, _)| form.view.is_some());
+            let (form, name) = found.ok_or(Error::NotFound)?;
+            Ok((name, Some(form)))
         }
-        None => (shown.to_vec(), None),
-    };
-    let directory = target.directory();
-    for (dataset, selector) in split(&named) {
-        // The names of fields are escaped as names are.
-        let Some(selector) = name::unescape(selector, false) else {
-            continue;
-        };
-        let found = match directory.find(dataset) {
-            Err(Error::NotFound) => continue,
-            found => found?,
-        };
-        let node = match found.object {
-            Some(Ok(node)) => node,
-            Some(Err(error)) if error.is_passing() => return Err(error),
-            _ => continue,
-        };
-        let viewed = match select(target.file, &node, &selector) {
-            Ok(part) => view(target.file, &node, &selector, part, form),
-            Err(error) => Err(error),
-        };
-        match viewed {
-            Err(Error::NotFound) => {}
-            viewed => return Ok((viewed?, node)),
-        }
+        Err(Error::NotFound) => Ok((shown.to_vec(), None)),
+        Err(error) => Err(error),
     }
-    Err(Error::NotFound)
+}
+
+/// The object that a name in the directory of a group leads to.
+fn place(directory: &Target<'_>, shown: &[u8]) -> Result<Option<Place>> {
+    let (file, group) = (directory.file, directory.inode.node);
+    match file.real_name(group, shown)? {
+        Some(name) => follow(directory.mount, file, group, &name),
+        None => Ok(None),
+    }
+}
+
+/// The file of a part that was looked up before, and the array.
+fn find_again(target: &Target<'_>) -> Result<(Box<dyn View>, Arc<Node>)> {
+    let (name, form) = named(target, &target.inode.name)?;
+    let mut parts = name.splitn(2, |&byte| byte == b'/');
+    let (dataset, selector) = parts.next().zip(parts.next()).ok_or(Error::NotFound)?;
+    let place = place(target, dataset)?.ok_or(Error::NotFound)?;
+    let view = view(&place.file, &place.node, selector, form)?;
+    Ok((view, place.node))
+}
+
+/// The file of the part that `selector`, as shown, names of an array: in a tree of views that of a
+/// form, else the part's bytes.
+///
+/// # Errors
+/// `NotFound` where there is none.
+fn view(
+    file: &Arc<FileState>,
+    node: &Node,
+    selector: &[u8],
+    form: Option<&Form>,
+) -> Result<Box<dyn View>> {
+    // The names of fields are escaped as names are.
+    let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
+    let part = select(file, node, &selector)?;
+    let array = match part.is_of_variable_length() {
+        true => Some(file.variable_length_part(node.id, &selector, &part)?),
+        false => None,
+    };
+    let Some(form) = form else {
+        return part.content(array);
+    };
+    let subject = Subject {
+        file,
+        node,
+        form: form.number,
+        selected: &selector,
+        path: Vec::new(),
+        verify: &|_| Ok(()),
+    };
+    let view = form.view.ok_or(Error::NotFound)?;
+    view(&subject, part.elements(array)?)?.ok_or(Error::NotFound)
 }
 
 /// The part that `selector` names of an array.
@@ -123,30 +191,4 @@ fn select(file: &FileState, node: &Node, selector: &[u8]) -> Result<Part> {
     // Before anything is read: what is not there must not look damaged.
     selector.select(&array.datatype, &array.shape)?;
     Part::new(file.reader(node.id, array)?, &selector)
-}
-
-/// The file of a part: in a tree of views that of a form, else its bytes.
-fn view(
-    file: &Arc<FileState>,
-    node: &Node,
-    selector: &[u8],
-    part: Part,
-    form: Option<(Tree, ViewOfElements)>,
-) -> Result<Box<dyn View>> {
-    let array = match part.is_of_variable_length() {
-        true => Some(file.variable_length_part(node.id, selector, &part)?),
-        false => None,
-    };
-    let Some((form, view)) = form else {
-        return part.content(array);
-    };
-    let subject = Subject {
-        file,
-        node,
-        form,
-        selected: selector,
-        path: Vec::new(),
-        verify: &|_| Ok(()),
-    };
-    view(&subject, part.elements(array)?)?.ok_or(Error::NotFound)
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::stale;
 use crate::fs::file_state::FileState;
-use crate::fs::inode::{self, NodeType};
+use crate::fs::inode::{self, Inode, NodeType};
 use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
 use crate::fs::mount::Mount;
 use crate::fs::name;
@@ -49,12 +49,11 @@ impl FsNode for Group {
     }
 
     fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
-        let (mount, file) = (target.mount, target.file);
-        if target.ino == inode::ROOT && name == name::VIEWS {
-            let views = inode::of_generation(file.generation, inode::VIEWS);
-            return Ok(mount.fixed(file, views, Kind::Directory));
-        }
+        let mount = target.mount;
         let group = target.directory();
+        if name == name::VIEWS && group.is_root() {
+            return enter_views(target);
+        }
         match group.find(name) {
             Err(Error::NotFound) => selection::enter(target, name),
             found => enter(mount, &group, &found?, true),
@@ -215,6 +214,28 @@ pub(super) fn enter(
     let file = directory.space.file;
     Target::enter(mount, file, found.ino, &found.inode, |target| {
         describe(target, directory, found, at_any_cost)
+    })
+}
+
+/// The directory of views of the file whose root `root` is: counted, except that of the source.
+fn enter_views(root: &Target<'_>) -> Result<Entry> {
+    let (mount, file) = (root.mount, root.file);
+    if file.tree == inode::SOURCE {
+        let views = inode::of_generation(file.generation, inode::VIEWS);
+        return Ok(mount.fixed(file, views, Kind::Directory));
+    }
+    if !mount.options.views {
+        return Err(Error::NotFound);
+    }
+    let views = Inode {
+        node_type: NodeType::Views,
+        parent: root.ino,
+        name: name::VIEWS.into(),
+        ..root.inode.clone()
+    };
+    let ino = inode::of_link(file.generation, file.tree, views.node, name::VIEWS);
+    Target::enter(mount, file, ino, &views, |views| {
+        Ok(views.bare(Kind::Directory))
     })
 }
 

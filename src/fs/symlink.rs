@@ -27,14 +27,13 @@ pub(super) fn relative(from: &[Box<[u8]>], to: &[Box<[u8]>]) -> Vec<u8> {
     joined(up.chain(down))
 }
 
-/// The way from a directory `depth` names below its file's root to the soft link's path from there;
-/// `in_source` where that is the mount's root.
-pub(super) fn absolute(depth: usize, path: &[u8], in_source: bool) -> Vec<u8> {
+/// The way from a directory `depth` names below its file's root to the soft link's path from there.
+pub(super) fn absolute(depth: usize, path: &[u8]) -> Vec<u8> {
     let up = std::iter::repeat_n(b"..".to_vec(), depth);
-    joined(up.chain(components(path, in_source)))
+    joined(up.chain(components(path, true)))
 }
 
-/// The soft link's path from its own directory; `at_root` where that is the mount's root.
+/// The soft link's path from its own directory; `at_root` where that is its file's root.
 pub(super) fn beneath(path: &[u8], at_root: bool) -> Vec<u8> {
     joined(components(path, at_root))
 }
@@ -57,7 +56,7 @@ pub(super) fn outside(file: &[u8], path: &[u8]) -> Vec<u8> {
     [file, b":", slash, &path].concat()
 }
 
-/// The names in a soft link's path, as shown; `from_root` where it begins at the mount's root.
+/// The names in a soft link's path, as shown; `from_root` where it begins at its file's root.
 pub(super) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
     let names = path.split(|&byte| byte == b'/');
     let names = names.filter(|name| !matches!(*name, b"" | b"."));
@@ -66,10 +65,10 @@ pub(super) fn components(path: &[u8], from_root: bool) -> impl Iterator<Item = V
         .map(move |(place, name)| name::escape(name, from_root && place == 0))
 }
 
-/// Names as shown; `from_root` where the first is one at the mount's root.
-pub(super) fn escaped(names: &[Vec<u8>], from_root: bool) -> impl Iterator<Item = Vec<u8>> {
+/// Names as shown, the first one at the root of its file.
+pub(super) fn escaped(names: &[Vec<u8>]) -> impl Iterator<Item = Vec<u8>> {
     let names = names.iter().enumerate();
-    names.map(move |(place, name)| name::escape(name, from_root && place == 0))
+    names.map(move |(place, name)| name::escape(name, place == 0))
 }
 
 /// Names as one path, `.` where there are none.
@@ -107,10 +106,9 @@ mod tests {
 
     #[test]
     fn soft_links_stay_inside() {
-        assert_eq!(absolute(2, b"/x/y", true), b"../../x/y");
-        assert_eq!(absolute(0, b"/", true), b".");
-        assert_eq!(absolute(1, b"/.h5fs/../z", true), b"../%2Eh5fs/%2E%2E/z");
-        assert_eq!(absolute(1, b"/.h5fs", false), b"../.h5fs");
+        assert_eq!(absolute(2, b"/x/y"), b"../../x/y");
+        assert_eq!(absolute(0, b"/"), b".");
+        assert_eq!(absolute(1, b"/.h5fs/../z"), b"../%2Eh5fs/%2E%2E/z");
         assert_eq!(beneath(b"./a//b/.", false), b"a/b");
         assert_eq!(beneath(b".", false), b".");
         assert_eq!(beneath(b".h5fs", true), b"%2Eh5fs");

@@ -5,20 +5,22 @@
 //! group whose name ends in a suffix of the tree has that dot as `%2E`. In the tree of attributes it
 //! is a name with `@` at its front that has that as `%40`. A name of over 255 bytes is cut then.
 //!
-//! A soft link that leads to something that this tree shows is a symbolic link in it; a link that
-//! leads nowhere, or into another file, is left out.
+//! A link that leads to something that this tree shows is a symbolic link in it; one that leads into
+//! another file leads to that file's tree of the same views. A link that leads nowhere is left out.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::file_state::FileState;
+use crate::fs::follow::{follow_to, is_circle};
 use crate::fs::inode::{self, Inode, NodeType, Tree};
+use crate::fs::mount::Mount;
 use crate::fs::namespace::{Directory, LinkEntry, Namespace};
+use crate::fs::other_files::ShownAt;
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{Form, ViewTree};
 use crate::fs::{name, symlink};
 use crate::limits;
-use crate::model::paths::{resolve, resolve_names};
 use crate::model::{LinkTarget, Node, NodeId, NodeKind};
 use crate::view::references::References;
 use crate::wire::to_u64;
@@ -27,19 +29,29 @@ use crate::wire::to_u64;
 pub(super) struct ViewGroup<'a> {
     pub(super) file: &'a Arc<FileState>,
     pub(super) tree: &'static ViewTree,
-    /// The tree's number.
-    pub(super) number: Tree,
+    /// The number of its directories.
+    number: Tree,
+    mount: &'a Mount,
     /// The group, or the object whose attributes are shown.
     pub(super) object: NodeId,
     /// The group's own directory.
     source: Directory<'a>,
 }
 
-/// Where a soft link leads.
+/// Where a link leads that is no hard link.
 struct Way {
-    /// From the root, not from the group that the link is in.
-    absolute: bool,
+    from: From,
     names: Vec<Vec<u8>>,
+}
+
+/// Where a way begins.
+#[derive(Debug, PartialEq, Eq)]
+enum From {
+    /// At the group that the link is in.
+    Here,
+    Root,
+    /// At the root of another file.
+    Other(ShownAt),
 }
 
 /// An entry of such a directory.
@@ -49,23 +61,43 @@ pub(super) struct ViewEntry {
     pub(super) inode: Inode,
     /// Of a symbolic link.
     pub(super) text: Option<Vec<u8>>,
+    /// Whether it stays as long as its file is unchanged: other files come and go.
+    pub(super) is_lasting: bool,
 }
 
 impl<'a> ViewGroup<'a> {
     /// The directory of `object` in the tree whose directories, or files, have numbers of `number`.
-    pub(super) fn new(space: Namespace<'a>, number: Tree, object: NodeId) -> Option<Self> {
-        let tree = trees::of_number(number)?;
-        Some(ViewGroup {
-            file: space.file,
+    ///
+    /// # Errors
+    /// `NotFound` where it is no number of a tree of views; `Limit` for too many trees.
+    pub(super) fn new(
+        mount: &'a Mount,
+        file: &'a Arc<FileState>,
+        number: Tree,
+        object: NodeId,
+    ) -> Result<Self> {
+        let in_source = mount.others.number_in_source(number);
+        let tree = trees::of_number(in_source).ok_or(Error::NotFound)?;
+        Ok(ViewGroup {
+            file,
             tree,
-            number: tree.number,
+            number: mount.others.number_in(file, tree.number)?,
+            mount,
             object,
-            source: space.directory(object),
+            source: mount.space(file).directory(object),
         })
     }
 
     fn space(&self) -> Namespace<'a> {
         self.source.space
+    }
+
+    /// The number here of the trees of views that have the number `in_source` in the source.
+    ///
+    /// # Errors
+    /// `Limit` for too many trees.
+    pub(super) fn number_here(&self, in_source: Tree) -> Result<Tree> {
+        self.mount.others.number_in(self.file, in_source)
     }
 
     fn number_of(&self, tree: Tree, node: NodeId) -> u64 {
@@ -187,14 +219,14 @@ impl<'a> ViewGroup<'a> {
     /// # Errors
     /// As the object cannot be read now.
     pub(super) fn forms(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
-        let Some(node) = self.target(found)? else {
+        let Some((file, node)) = self.target(found)? else {
             return Ok(Vec::new());
         };
         let name = &*found.inode.name;
         let mut forms = Vec::new();
         let mut files = Vec::new();
         for form in self.tree.forms {
-            if form.size(self.file, &node)?.is_some() {
+            if form.size(&file, &node)?.is_some() {
                 files.push(form);
             }
         }
@@ -211,7 +243,9 @@ impl<'a> ViewGroup<'a> {
                 self.file.index().check()?;
             }
             let shown = self.directory_name(name);
-            forms.extend(text.map(|text| self.form(None, &node, shown, text)));
+            if let Some(text) = text {
+                forms.push(self.form(None, &node, shown, text)?);
+            }
         }
         for form in files {
             let text = match &way {
@@ -219,7 +253,12 @@ impl<'a> ViewGroup<'a> {
                 None => Some(None),
             };
             let shown = file_name(form, name);
-            forms.extend(text.map(|text| self.form(Some(form), &node, shown, text)));
+            if let Some(text) = text {
+                forms.push(self.form(Some(form), &node, shown, text)?);
+            }
+        }
+        for form in &mut forms {
+            form.is_lasting = file.tree == self.file.tree && found.target.other_file().is_none();
         }
         // An entry without a number of its own cannot be shown.
         forms.retain(|form| {
@@ -236,6 +275,7 @@ impl<'a> ViewGroup<'a> {
             ino: self.link_number(&shown),
             inode: self.inode(NodeType::Unreadable, self.object, shown),
             text: None,
+            is_lasting: true,
         }
     }
 
@@ -244,21 +284,20 @@ impl<'a> ViewGroup<'a> {
         to_u64(self.tree.forms.len()) + 1
     }
 
-    /// The object that a link leads to, in this file.
-    fn target(&self, found: &LinkEntry) -> Result<Option<Arc<Node>>> {
-        let container = &*self.file.container;
-        let id = match (&found.target, &found.object) {
-            (_, Some(node)) => return if_lasting(node.clone()),
-            (LinkTarget::Hard(node), None) => Some(*node),
-            (LinkTarget::Soft(path), None) => {
-                if_lasting(resolve(container, self.object, path))?.flatten()
-            }
-            (target @ (LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. }), None) => {
-                if_lasting(resolve_names(container, target))?.flatten()
-            }
-            _ => None,
+    /// The object that a link leads to, and the file that it is in.
+    fn target(&self, found: &LinkEntry) -> Result<Option<(Arc<FileState>, Arc<Node>)>> {
+        let here = |node| (Arc::clone(self.file), node);
+        if let Some(node) = &found.object {
+            return Ok(if_lasting(node.clone())?.map(here));
+        }
+        if let LinkTarget::Hard(node) = &found.target {
+            return Ok(if_lasting(self.file.container.node(*node))?.map(here));
+        }
+        let place = match follow_to(self.mount, self.file, self.object, &found.target) {
+            Err(error) if is_circle(&error) => return Ok(None),
+            place => if_lasting(place)?.flatten(),
         };
-        id.map_or(Ok(None), |id| if_lasting(container.node(id)))
+        Ok(place.map(|place| (place.file, place.node)))
     }
 
     fn has_directory(&self, node: &Node) -> bool {
@@ -277,15 +316,16 @@ impl<'a> ViewGroup<'a> {
         node: &Node,
         shown: Vec<u8>,
         text: Option<Vec<u8>>,
-    ) -> ViewEntry {
+    ) -> Result<ViewEntry> {
         let (ino, inode) = match (&text, form) {
-            (Some(_), _) => (
-                self.link_number(&shown),
+            // The kernel keeps the text of the number that it knows.
+            (Some(text), _) => (
+                self.link_number(&[&shown, &b"/"[..], text].concat()),
                 self.inode(NodeType::ViewLink, self.object, shown),
             ),
             (None, Some(form)) => {
                 let inode = self.inode(NodeType::View, node.id, shown);
-                let tree = form.number;
+                let tree = self.number_here(form.number)?;
                 (self.number_of(tree, node.id), Inode { tree, ..inode })
             }
             (None, None) => (
@@ -293,7 +333,13 @@ impl<'a> ViewGroup<'a> {
                 self.inode(NodeType::ViewDirectory, node.id, shown),
             ),
         };
-        ViewEntry { ino, inode, text }
+        let is_lasting = true;
+        Ok(ViewEntry {
+            ino,
+            inode,
+            text,
+            is_lasting,
+        })
     }
 
     pub(super) fn inode(&self, node_type: NodeType, node: NodeId, shown: Vec<u8>) -> Inode {
@@ -337,45 +383,75 @@ impl<'a> ViewGroup<'a> {
         Some(names.collect())
     }
 
-    /// Where a soft link leads, by the names that the source's tree shows.
+    /// Where a link leads that is no hard link, by the names that the tree of the file shows.
     fn way(&self, target: &LinkTarget) -> Result<Option<Way>> {
-        let (absolute, names) = match target {
+        let names = match target {
             LinkTarget::Soft(path) => {
                 let absolute = path.starts_with(b"/");
                 let from_root = absolute || self.source.is_root();
-                (absolute, symlink::components(path, from_root).collect())
+                return Ok(Some(Way {
+                    from: if absolute { From::Root } else { From::Here },
+                    names: symlink::components(path, from_root).collect(),
+                }));
             }
-            LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. } => {
+            LinkTarget::External { path, .. } => symlink::components(path, true).collect(),
+            LinkTarget::Alias(_) | LinkTarget::Reference { .. } => {
                 let Some(names) = if_lasting(self.file.container.names(target))? else {
                     return Ok(None);
                 };
-                (true, symlink::escaped(&names, true).collect())
+                symlink::escaped(&names).collect()
             }
             _ => return Ok(None),
         };
-        Ok(Some(Way { absolute, names }))
+        let from = match target.other_file() {
+            None => From::Root,
+            Some(file) => match self.mount.others.place(self.file, file) {
+                Some(place) => From::Other(place),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Way { from, names }))
     }
 
-    /// The text of the symbolic link that stands for a soft link to a file of this tree, or to a
-    /// directory.
-    fn soft(&self, way: &Way, to_file: Option<&Form>) -> Option<Vec<u8>> {
-        let mut names = way.names.clone();
-        let last = names.pop();
-        for name in &mut names {
-            *name = self.directory_name(name);
-        }
-        match (last, to_file) {
-            (Some(last), Some(form)) => names.push(file_name(form, &last)),
-            (Some(last), None) => names.push(self.directory_name(&last)),
-            (None, Some(_)) => return None,
-            (None, None) => {}
-        }
-        let up = match way.absolute {
-            true => self.source.path()?.len(),
-            false => 0,
+    /// The text of the symbolic link that stands for such a link to a directory of this tree, or to
+    /// the file of a form.
+    fn soft(&self, way: &Way, form: Option<&Form>) -> Option<Vec<u8>> {
+        let names = self.names_on(way, form)?;
+        let up = match &way.from {
+            From::Here => 0,
+            From::Root => self.source.path()?.len(),
+            From::Other(place) => {
+                let others = &self.mount.others;
+                let mut here = self.beneath(others.way_to_file(self.file));
+                here.extend(self.way_to(self.object)?);
+                let mut there = self.beneath(others.way_to(place));
+                there.extend(names.into_iter().map(Into::into));
+                return Some(symlink::relative(&here, &there));
+            }
         };
         let up = std::iter::repeat_n(b"..".to_vec(), up);
         Some(symlink::joined(up.chain(names)))
+    }
+
+    /// The names of a way as this tree shows them; `None` where none would be that of a file.
+    fn names_on(&self, way: &Way, form: Option<&Form>) -> Option<Vec<Vec<u8>>> {
+        let (last, groups) = match way.names.split_last() {
+            Some((last, groups)) => (Some(last), groups),
+            None if form.is_some() => return None,
+            None => (None, &[][..]),
+        };
+        let groups = groups.iter().map(|name| self.directory_name(name));
+        let last = last.map(|last| match form {
+            Some(form) => file_name(form, last),
+            None => self.directory_name(last),
+        });
+        Some(groups.chain(last).collect())
+    }
+
+    /// The way to the root of this tree in the file to whose root `way` leads.
+    fn beneath(&self, way: Vec<Box<[u8]>>) -> Vec<Box<[u8]>> {
+        let tree = [name::VIEWS, self.tree.name].map(Into::into);
+        way.into_iter().chain(tree).collect()
     }
 
     /// The name under which an attribute's file stands here.

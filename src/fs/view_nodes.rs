@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::attribute_file;
 use crate::fs::file_state::FileState;
-use crate::fs::inode::{self, NodeType};
+use crate::fs::inode::{self, NodeType, Tree};
 use crate::fs::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit};
 use crate::fs::mount::Mount;
 use crate::fs::node::{FsNode, Target};
@@ -115,24 +115,35 @@ impl FsNode for ViewLink {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        Ok(target.link(self.readlink(target)?.len()))
+        let shown = view_group(target)?.find(&target.inode.name)?;
+        let is_lasting = shown.is_lasting;
+        Ok(target.link(text(shown)?.len()).kept_if(is_lasting))
     }
 
     fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
-        let shown = view_group(target)?.find(&target.inode.name)?;
-        symlink::bounded(Some(shown.text.ok_or(Error::NotFound)?))
+        text(view_group(target)?.find(&target.inode.name)?)
     }
+}
+
+/// The text of a symbolic link.
+fn text(link: ViewEntry) -> Result<Vec<u8>> {
+    symlink::bounded(Some(link.text.ok_or(Error::NotFound)?))
 }
 
 /// The form of the file that the target is.
 fn form(target: &Target<'_>) -> Result<&'static Form> {
-    trees::form_of_number(target.inode.tree).ok_or(Error::NotFound)
+    form_of_number(target.mount, target.inode.tree).ok_or(Error::NotFound)
 }
 
 /// The directory that the target is, or is in.
 fn view_group<'a>(target: &Target<'a>) -> Result<ViewGroup<'a>> {
-    let group = ViewGroup::new(target.space(), target.inode.tree, target.inode.node);
-    group.ok_or(Error::NotFound)
+    let inode = target.inode;
+    ViewGroup::new(target.mount, target.file, inode.tree, inode.node)
+}
+
+/// The form whose files have the number `number` in their file.
+fn form_of_number(mount: &Mount, number: Tree) -> Option<&'static Form> {
+    trees::form_of_number(mount.others.number_in_source(number))
 }
 
 /// Counts a lookup of an entry that is no attribute, and describes it.
@@ -143,7 +154,7 @@ fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<Entr
         shown.ino,
         &shown.inode,
         |target| match &shown.text {
-            Some(text) => Ok(target.link(text.len())),
+            Some(text) => Ok(target.link(text.len()).kept_if(shown.is_lasting)),
             None if shown.inode.node_type == NodeType::View => ViewFile.stat(target),
             None => ViewDirectory.stat(target),
         },
@@ -173,7 +184,7 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
     }
     // The listing is of the state that it was opened in; of a file that has grown since, the kernel
     // is told what it is.
-    let now = mount.shown().ok();
+    let now = mount.shown_now(directory.file).ok();
     let entry = match now.filter(|now| now.generation == shown.inode.generation) {
         Some(now) if now.is_growing() => enter(mount, &now.for_request().0, shown).ok(),
         Some(_) => enter(mount, directory.file, shown).ok(),
@@ -186,7 +197,7 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
 fn is_counted(directory: &Target<'_>, shown: &ViewEntry) -> bool {
     let file = directory.file;
     let node = file.container.node(shown.inode.node);
-    let form = trees::form_of_number(shown.inode.tree);
+    let form = form_of_number(directory.mount, shown.inode.tree);
     let size = form
         .zip(node.ok())
         .map(|(form, node)| form.size(file, &node));
@@ -200,8 +211,12 @@ fn viewed_path(target: &Target<'_>, node: &Node) -> Result<Vec<u8>> {
         return Ok(b"/".to_vec());
     }
     let parent = inode::node_of(file.generation, inode.parent);
-    let group = parent.and_then(|group| ViewGroup::new(target.space(), inode.tree, group));
-    let group = group.ok_or(Error::NotFound)?;
+    let group = ViewGroup::new(
+        target.mount,
+        file,
+        inode.tree,
+        parent.ok_or(Error::NotFound)?,
+    )?;
     let found = group.found(&inode.name)?;
     match target.space().file_path(&found.inode, node.link_count) {
         Some(path) => Ok(path),
@@ -281,6 +296,10 @@ fn list(
             mount.mark_unsure(target.ino, listing);
             vec![group.unread(&found)]
         });
+        let is_lasting = forms.iter().all(|form| form.is_lasting);
+        if !is_lasting || found.target.other_file().is_some() {
+            mount.mark_unsure(target.ino, listing);
+        }
         let ahead = forms.len();
         for (place, shown) in forms.iter().enumerate().skip(to_usize(form)?) {
             at = match place + 1 < ahead {

@@ -1,4 +1,5 @@
-//! The directory of views, `.h5fs`, and the table of its entries.
+//! The directory of views, `.h5fs`, and the table of its entries. That of another file has the trees
+//! alone.
 //!
 //! Most of them are the trees of views, which have a table of their own. Every other entry is a
 //! [`Single`]: a node of its own file, and a row of [`ABOVE`] or [`BELOW`] here.
@@ -86,6 +87,9 @@ impl FsNode for Views {
     }
 
     fn lookup(&self, target: &Target<'_>, name: &[u8]) -> Result<Entry> {
+        if target.file.tree != inode::SOURCE {
+            return enter(target, name);
+        }
         let mut rows = rows(target.mount, target.file);
         let row = rows.find(|row| row.name == name).ok_or(Error::NotFound)?;
         stat(target.mount, &row)
@@ -99,6 +103,9 @@ impl FsNode for Views {
         visit: &mut Visit<'_>,
     ) -> Result<()> {
         let mount = target.mount;
+        if target.file.tree != inode::SOURCE {
+            return list_trees(target, first, visit);
+        }
         let rows = (DOTS..).zip(rows(mount, target.file));
         for (at, row) in rows.skip_while(|(at, _)| *at < first) {
             let kind = row.node.kind();
@@ -137,10 +144,7 @@ fn rows(mount: &Mount, file: &FileState) -> impl Iterator<Item = Row> {
     let trees = in_trees(mount.options.views, root).map(move |(name, number, node_type)| Row {
         name,
         ino: inode::of_node(generation, number, root),
-        node: match node_type {
-            NodeType::View => &ViewFile,
-            _ => &ViewDirectory,
-        },
+        node: node_of(node_type),
     });
     above.chain(trees).chain(below)
 }
@@ -155,6 +159,56 @@ fn in_trees(
     let roots = roots.map(|tree| (tree.name, tree.number, NodeType::ViewDirectory));
     let all = roots.chain([(DOCUMENT, trees::DOCUMENTS, NodeType::View)]);
     all.filter(move |(_, number, _)| are_shown && inode::is_object(*number, root))
+}
+
+/// Counts a lookup of a tree, or of the document, of another file.
+fn enter(views: &Target<'_>, name: &[u8]) -> Result<Entry> {
+    let (mount, file) = (views.mount, views.file);
+    let root = file.container.root();
+    let mut trees = in_trees(mount.options.views, root);
+    let found = trees.find(|(tree, ..)| *tree == name);
+    let (_, in_source, node_type) = found.ok_or(Error::NotFound)?;
+    let tree = mount.others.number_in(file, in_source)?;
+    let inode = Inode {
+        node_type,
+        tree,
+        node: root,
+        parent: views.ino,
+        name: name.into(),
+        ..views.inode.clone()
+    };
+    let ino = inode::of_node(file.generation, tree, root);
+    let node = node_of(node_type);
+    Target::enter(mount, file, ino, &inode, |target| node.stat(target))
+}
+
+/// Lists the trees and the document of another file.
+fn list_trees(views: &Target<'_>, first: u64, visit: &mut Visit<'_>) -> Result<()> {
+    let (mount, file) = (views.mount, views.file);
+    let root = file.container.root();
+    let trees = (DOTS..).zip(in_trees(mount.options.views, root));
+    for (at, (name, in_source, node_type)) in trees.skip_while(|(at, _)| *at < first) {
+        let tree = mount.others.number_in(file, in_source)?;
+        let kind = node_of(node_type).kind();
+        let listed = Listed {
+            name,
+            ino: inode::of_node(file.generation, tree, root),
+            kind,
+            stat: &|| enter(views, name).map_or(Listable::Unknown(kind), Listable::Counted),
+        };
+        if visit(&listed, at + 1) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The node of the root of a tree, or of the document.
+fn node_of(node_type: NodeType) -> &'static dyn FsNode {
+    match node_type {
+        NodeType::View => &ViewFile,
+        _ => &ViewDirectory,
+    }
 }
 
 /// The entry, which is not counted as it always stays.

@@ -25,16 +25,6 @@ pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<O
     follow(container, from, names_of(path), limits::PATH_LINKS)
 }
 
-/// The object that an alias or a `$ref` leads to; as [`resolve`].
-///
-/// # Errors
-/// As [`resolve`].
-pub fn resolve_names(container: &dyn Container, target: &LinkTarget) -> Result<Option<NodeId>> {
-    let mut names = container.names(target)?;
-    names.reverse();
-    follow(container, container.root(), names, limits::TREE_LEVELS)
-}
-
 /// Where a soft link's path begins that stands in the group `here`.
 fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
     match path {
@@ -89,7 +79,7 @@ fn follow(
 }
 
 /// The names in a path, the last one first.
-fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
+pub fn names_of(path: &[u8]) -> Vec<Vec<u8>> {
     let names = path.split(|&byte| byte == b'/');
     names
         .filter(|name| !name.is_empty() && *name != b".")

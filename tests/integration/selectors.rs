@@ -1,4 +1,5 @@
-//! Parts of datasets by selector, compared with what h5py and NumPy make of the same indices.
+//! Parts of datasets by selector, and what stands behind links, compared with what h5py and NumPy
+//! make of the same.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,29 +8,36 @@ use tempfile::TempDir;
 
 use crate::harness::{LONG, Mount, SOON, h5fs, run, script};
 
-/// Runs one of the script's commands, which ends with a traceback where something differs.
+/// Runs one of a script's commands, which ends with a traceback where something differs.
 #[track_caller]
-fn selectors(command: &str, paths: &[&Path]) {
-    run(script("parts.py").arg(command).args(paths), LONG).success();
+fn compare(name: &str, command: &str, paths: &[&Path]) {
+    run(script(name).arg(command).args(paths), LONG).success();
 }
 
-fn written() -> (TempDir, PathBuf) {
+fn written(name: &str) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    selectors("write", &[directory.path()]);
+    compare(name, "write", &[directory.path()]);
     let main = directory.path().join("main.h5");
     (directory, main)
 }
 
+/// The directory in which the files that lead to each other stand.
+fn linked() -> (TempDir, PathBuf) {
+    let (top, _) = written("linked.py");
+    let inside = top.path().join("inside");
+    (top, inside)
+}
+
 #[test]
 fn parts_are_what_numpy_picks() {
-    let (directory, main) = written();
+    let (directory, main) = written("parts.py");
     let mount = Mount::new(&main);
-    selectors("check", &[directory.path(), &mount.path]);
+    compare("parts.py", "check", &[directory.path(), &mount.path]);
 }
 
 #[test]
 fn cat_takes_selectors_and_refuses_long_ones() {
-    let (_directory, main) = written();
+    let (_directory, main) = written("parts.py");
     let cat = |path: &str| {
         let mut command = h5fs(["cat"]);
         run(command.arg(&main).arg(path), SOON)
@@ -49,4 +57,53 @@ fn cat_takes_selectors_and_refuses_long_ones() {
             refused.one_line()
         );
     }
+}
+
+#[test]
+fn links_take_selectors_and_have_views_as_their_targets() {
+    let (_top, inside) = linked();
+    let mount = Mount::new(&inside.join("main.h5"));
+    compare("linked.py", "check", &[&inside, &mount.path]);
+    // A second time, after the kernel has forgotten what it saw.
+    drop(mount);
+    let mount = Mount::with(&inside.join("main.h5"), &["--direct-io"]);
+    compare("linked.py", "check", &[&inside, &mount.path]);
+}
+
+#[test]
+fn links_between_files_of_a_directory_take_selectors_and_have_views() {
+    let (_top, inside) = linked();
+    let mount = Mount::new(&inside);
+    compare("linked.py", "among", &[&inside, &mount.path]);
+}
+
+#[test]
+fn links_lead_into_no_file_that_the_policy_refuses() {
+    let (_top, inside) = linked();
+    let mount = Mount::with(&inside.join("main.h5"), &["-o", "external=none"]);
+    compare("linked.py", "refused", &[&inside, &mount.path]);
+}
+
+#[test]
+fn cat_follows_links_with_selectors() {
+    let (_top, inside) = linked();
+    let cat = |path: &str| {
+        let mut command = h5fs(["cat"]);
+        run(command.arg(inside.join("main.h5")).arg(path), SOON)
+    };
+    assert_eq!(cat("entry/names[2]").success().text(), "drei – ☃");
+    assert_eq!(
+        cat(".h5fs/json/entry/names.json")
+            .success()
+            .text()
+            .matches("one")
+            .count(),
+        1
+    );
+    for circle in ["loop_a[0]", "circle[[1,0]]", ".h5fs/csv/loop_b[0].csv"] {
+        let refused = cat(circle);
+        let line = refused.one_line();
+        assert!(line.contains("symbolic links"), "{line}");
+    }
+    assert!(cat("entry/names[4]").one_line().contains("no such name"));
 }

@@ -5,7 +5,7 @@ use std::fs;
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
-use crate::fs::other_files::State;
+use crate::fs::other_files::state::State;
 use std::sync::Arc;
 
 use crate::fs::inode::{Inode, NodeType, of_node};
