@@ -66,13 +66,28 @@ def row(words):
     return f"| {' | '.join(words)} |"
 
 
+def columns_of_tools(cells):
+    head, *lines = matrix(cells, "✓", "**no**")
+    return [head, ["---"] * len(head), *([f"`{name}`", *marks] for name, *marks in lines)]
+
+
+def names_of_tools(cells):
+    """For views that few tools read: the tools by name."""
+    head, *lines = matrix(cells, "yes", "")
+    readers = [
+        [f"`{name}`", ", ".join(tool for tool, mark in zip(head[1:], marks) if mark)]
+        for name, *marks in lines
+    ]
+    return [["view", "read by"], ["---"] * 2, *readers]
+
+
 def markdown(cells, commands):
     """The matrices, and of each tool its command and its habits. `commands`: by tool."""
-    blocks = []
-    for part in parts(cells):
-        head, *lines = matrix(part, "✓", "**no**")
-        rows = [head, ["---"] * len(head), *([f"`{line[0]}`", *line[1:]] for line in lines)]
-        blocks.append("\n".join(map(row, rows)))
+    tables, others = (
+        [cell for cell in cells if is_table(cell) is wanted] for wanted in (True, False)
+    )
+    blocks = ["\n".join(map(row, columns_of_tools(tables)))] if tables else []
+    blocks += ["\n".join(map(row, names_of_tools(others)))] if others else []
     seen = habits(cells)
     tools = [
         [tool, f"`{command}`", "; ".join(seen.get(tool, []))] for tool, command in commands.items()
