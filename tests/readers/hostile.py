@@ -87,9 +87,9 @@ def refused(read, *arguments):
 
 
 def csv_rows(path, columns=None):
-    """The rows of a CSV file, all of one length and of valid UTF-8."""
+    """The rows of a CSV file, all of one length. Bytes that are no UTF-8 stay as they are."""
     csv.field_size_limit(2**31 - 1)
-    with open(path, encoding="utf-8", newline="") as file:
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
         read = list(csv.reader(file, strict=True))
     lengths = set(map(len, read))
     assert len(lengths) <= 1, f"{path}: rows of {sorted(lengths)[:5]} fields"
