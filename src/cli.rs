@@ -12,6 +12,7 @@ mod args;
 mod cage;
 mod call;
 mod check;
+mod check_many;
 mod columns;
 mod complaint;
 mod heartbeat;

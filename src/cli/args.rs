@@ -118,14 +118,36 @@ pub(crate) enum Inspect {
     ///
     /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks. A
     /// line for each thing that cannot be read, then a summary. The exit status is 1 if there is
-    /// any such thing. A dangling link is none.
+    /// any such thing. A dangling link is none. Of several files, or of all data files in a
+    /// directory, each line begins with the name of the file.
     Check {
         /// Read every stored byte of every dataset, too
         #[arg(long)]
         data: bool,
+        /// Of several files, look at so many at a time; the number of cores without it
+        #[arg(short, long, value_name = "N", value_parser = options::jobs)]
+        jobs: Option<usize>,
         #[command(flatten)]
-        source: Source,
+        sources: Sources,
     },
+}
+
+/// The files that `check` reads.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct Sources {
+    /// HDF5 and ASDF files, and directories with such files
+    #[arg(value_name = "SOURCE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Read them in a cage of Landlock and seccomp: on, off
+    #[arg(
+        long,
+        value_name = "SWITCH",
+        value_parser = options::switch,
+        action = clap::ArgAction::Set,
+        default_value = "on"
+    )]
+    pub(crate) sandbox: bool,
 }
 
 /// The file that one of these commands reads.
@@ -462,10 +484,14 @@ mod tests {
             path: Some("group".into()),
         };
         assert_eq!(listed, Task::Inspect(expected));
-        let checked = task(Program::Command, "check data.h5 --data --sandbox=off").unwrap();
+        let checked = task(Program::Command, "check a.h5 -j3 --data --sandbox=off b").unwrap();
         let expected = Inspect::Check {
             data: true,
-            source: data(false),
+            jobs: Some(3),
+            sources: Sources {
+                files: vec!["a.h5".into(), "b".into()],
+                sandbox: false,
+            },
         };
         assert_eq!(checked, Task::Inspect(expected));
         assert_eq!(

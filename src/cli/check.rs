@@ -54,11 +54,43 @@ pub(super) fn check(source: &Source, data: bool) -> Outcome<bool> {
     Ok(unreadable == 0)
 }
 
-fn summary(done: Done, unreadable: u64, data: bool) -> String {
+/// The last line: what was looked at.
+pub(super) fn summary(done: Done, unreadable: u64, data: bool) -> String {
     let Done { objects, bytes } = done;
     let s = if objects == 1 { "" } else { "s" };
     let read = if data { "read" } else { "not read" };
     format!("{objects} object{s}, {bytes} bytes {read}, {unreadable} unreadable")
+}
+
+/// What was looked at, and how many parts cannot be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Checked {
+    pub(super) done: Done,
+    pub(super) unreadable: u64,
+}
+
+impl Checked {
+    /// The numbers in a [`summary`]; `None` where the line is none.
+    pub(super) fn of_summary(line: &str) -> Option<Self> {
+        let mut parts = line.split(", ").map(|part| part.split_once(' '));
+        let mut number = |noun: &str| {
+            let (number, rest) = parts.next()??;
+            rest.starts_with(noun).then(|| number.parse().ok())?
+        };
+        Some(Checked {
+            done: Done {
+                objects: number("object")?,
+                bytes: number("bytes")?,
+            },
+            unreadable: number("unreadable")?,
+        })
+    }
+
+    pub(super) fn add(&mut self, other: Checked) {
+        self.done.objects += other.done.objects;
+        self.done.bytes += other.done.bytes;
+        self.unreadable += other.unreadable;
+    }
 }
 
 /// The state that the threads share.

@@ -12,10 +12,10 @@ use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use crate::cli::args::{Inspect, Source};
+use crate::cli::args::{Inspect, Source, Sources};
 use crate::cli::complaint::complain_of;
 use crate::cli::reading::{self, Outcome, PIECE, Stop};
-use crate::cli::{check, list, logging};
+use crate::cli::{check, check_many, list, logging, options};
 use crate::error::{Error, Result};
 use crate::fs::Filesystem;
 use crate::view::ndl::Options;
@@ -26,7 +26,7 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
     if std::env::var_os("H5FS_LOG").is_some() {
         logging::start(&logging::Destination::Terminal)?;
     }
-    let (source, outcome) = match inspect {
+    let (file, outcome) = match inspect {
         Inspect::Ls {
             long,
             recursive,
@@ -34,24 +34,42 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             path,
         } => {
             let outcome = list::list(source, path.as_deref(), *long, *recursive);
-            (source, outcome)
+            (&source.file, outcome)
         }
-        Inspect::Cat { source, path } => (source, copy(source, path)),
+        Inspect::Cat { source, path } => (&source.file, copy(source, path)),
         Inspect::Ndl {
             values,
             source,
             path,
-        } => (source, describe(source, path.as_deref(), *values)),
-        Inspect::Check { data, source } => (source, check::check(source, *data)),
+        } => (&source.file, describe(source, path.as_deref(), *values)),
+        Inspect::Check {
+            data,
+            jobs,
+            sources,
+        } => (&sources.files[0], check_all(sources, *data, *jobs)),
     };
     match outcome {
         Ok(true) => Ok(ExitCode::SUCCESS),
         Ok(false) => Ok(ExitCode::FAILURE),
         Err(Stop::ReaderGone) => Ok(ExitCode::SUCCESS),
         Err(Stop::Failed(error)) => {
-            complain_of(source.file.as_os_str().as_bytes(), &error);
+            complain_of(file.as_os_str().as_bytes(), &error);
             Ok(ExitCode::FAILURE)
         }
+    }
+}
+
+/// Looks at one file here, at several in processes of their own; whether all can be read.
+fn check_all(sources: &Sources, data: bool, jobs: Option<usize>) -> Outcome<bool> {
+    match &sources.files[..] {
+        [file] if !file.is_dir() => {
+            let source = Source {
+                file: file.clone(),
+                sandbox: sources.sandbox,
+            };
+            check::check(&source, data)
+        }
+        _ => check_many::check(sources, data, jobs.unwrap_or_else(options::default_threads)),
     }
 }
 

@@ -445,6 +445,11 @@ fn threads(text: &str) -> Result<usize, String> {
     count(text, limits::THREADS)
 }
 
+/// A number of files that are looked at together.
+pub(crate) fn jobs(text: &str) -> Result<usize, String> {
+    count(text, limits::THREADS)
+}
+
 /// A number of data files.
 fn open_files(text: &str) -> Result<usize, String> {
     count(text, limits::MOST_OPEN_MEMBERS)

@@ -302,3 +302,47 @@ fn references_of_every_kind_are_shown_as_paths() {
     assert!(text.starts_with(known), "{text}");
     assert!(text.trim_end().ends_with(r#"", null]"#), "{text}");
 }
+
+/// Each line begins with its file, and the last one tells of all of them.
+#[test]
+fn a_directory_is_checked_file_by_file() {
+    let (_first, damaged) = damaged(b"OHDR", 1, 30);
+    let (_kept, top) = temporary("archive");
+    fs::create_dir_all(top.join("sub")).unwrap();
+    fs::copy(fixture("tiny.latest.h5"), top.join("sub/good.h5")).unwrap();
+    fs::write(top.join("notes.txt"), "no data").unwrap();
+    let good = check(&[], &top).success().text();
+    assert!(
+        good.starts_with("1 file, ") && good.ends_with(" 0 unreadable\n"),
+        "{good}"
+    );
+
+    fs::copy(&damaged, top.join("bad.h5")).unwrap();
+    let alone = check(&[], &damaged).text();
+    let both = check(&["-j2"], &top);
+    assert!(!both.status.success());
+    let name = top.join("bad.h5").display().to_string();
+    let (lines, last) = both
+        .text()
+        .trim_end()
+        .rsplit_once('\n')
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .expect("two lines");
+    for (line, own) in lines.lines().zip(alone.lines()) {
+        assert_eq!(line, format!("{name}: {own}"));
+    }
+    assert_eq!(lines.lines().count() + 1, alone.lines().count());
+    assert!(last.starts_with("2 files, "), "{last}");
+
+    let missing = check(&[], &top.join("none"));
+    assert!(missing.one_line().contains("No such file"), "{missing:?}");
+    let named = run(
+        h5fs(["check"]).args([top.join("none"), top.join("sub/good.h5")]),
+        LONG,
+    );
+    assert!(
+        !named.status.success() && named.stderr.contains("none: "),
+        "{named:?}"
+    );
+    assert!(named.text().starts_with("2 files, "), "{named:?}");
+}
