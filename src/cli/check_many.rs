@@ -224,7 +224,7 @@ impl Iterator for DataFiles {
             };
             match kind {
                 Ok(there) if there.is_dir() => self.descend(&path),
-                Ok(there) if !is_named && !(there.is_file() && is_data(&path)) => {}
+                Ok(there) if !is_named && (!there.is_file() || !is_data(&path)) => {}
                 // Why it cannot be opened, its own process says.
                 _ => return Some(path),
             }
