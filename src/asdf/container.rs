@@ -242,7 +242,12 @@ fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
             LinkTarget::Damaged(Error::limit("text of a reference", most))
         }
     };
-    Some(Link { name, target })
+    let order = Some(to_u64(slot));
+    Some(Link {
+        name,
+        target,
+        order,
+    })
 }
 
 impl Container for File {

@@ -157,7 +157,11 @@ impl Fake {
             .get_mut(&group)
             .unwrap()
             .links;
-        links.push(Link { name, target });
+        links.push(Link {
+            name,
+            target,
+            order: None,
+        });
     }
 
     pub(super) fn external(&mut self, group: u64, name: &str, file: &str, path: &str) {

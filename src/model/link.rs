@@ -13,6 +13,9 @@ pub struct Link {
     pub name: Vec<u8>,
     /// Where it leads.
     pub target: LinkTarget,
+    /// Its place in the order in which the links were made, where the file says so. ASDF: its place
+    /// in the text.
+    pub order: Option<u64>,
 }
 
 /// Where a link leads.

@@ -95,7 +95,11 @@ impl Entry {
                 LinkTarget::Damaged(Error::corrupt(what, self.at))
             }
         };
-        Ok(Link { name, target })
+        Ok(Link {
+            name,
+            target,
+            order: None,
+        })
     }
 }
 

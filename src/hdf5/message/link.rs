@@ -13,9 +13,10 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link>
     cursor.version(1..=1)?;
     let flags = cursor.u8()?;
     let link_type = if flags & 0x08 != 0 { cursor.u8()? } else { 0 };
-    if flags & 0x04 != 0 {
-        cursor.skip(8)?; // creation order
-    }
+    let order = match flags & 0x04 {
+        0 => None,
+        _ => Some(cursor.u64()?),
+    };
     if flags & 0x10 != 0 {
         cursor.skip(1)?; // character set, whose claims names do not keep
     }
@@ -25,7 +26,11 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link>
         return Err(cursor.corrupt("an empty name"));
     }
     let target = target(metadata, link_type, cursor).unwrap_or_else(LinkTarget::Damaged);
-    Ok(Link { name, target })
+    Ok(Link {
+        name,
+        target,
+        order,
+    })
 }
 
 fn target(metadata: &Metadata, link_type: u8, cursor: &mut Cursor<'_>) -> Result<LinkTarget> {

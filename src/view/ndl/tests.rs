@@ -124,6 +124,7 @@ impl LinkStream for Links {
         Ok(link.map(|(name, target)| Link {
             name: name.as_bytes().to_vec(),
             target,
+            order: None,
         }))
     }
 }
@@ -153,6 +154,7 @@ impl Container for Small {
         Ok(found.next().map(|(_, target)| Link {
             name: name.to_vec(),
             target,
+            order: None,
         }))
     }
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
