@@ -507,6 +507,22 @@ pub const COORDINATE_NAMES: usize = 1 << 20;
 /// Coordinates of a netCDF variable beside those of its dimensions.
 pub const COORDINATES: usize = 64;
 
+/// Links of one group that are looked at for its table, where no convention names the columns.
+pub const TABLE_MEMBERS: usize = 65_536;
+
+/// Bytes of what an open file keeps of whether its groups are tables.
+pub const CONVENTIONS: u64 = 1 << 20;
+
+/// Bytes of the names and descriptions of the columns of a group's table, and bytes that are looked
+/// at to find them: names, plus 64 for each member.
+pub const TABLE_BYTES: u64 = 32 << 20;
+
+/// Lists within lists in a column of a group's table.
+pub const TABLE_LISTS: usize = 8;
+
+/// Values of one Python pickle in a pandas table, and places of them on its stack and in its memo.
+pub const PICKLE_VALUES: usize = 1 << 19;
+
 /// Elements of a variable-length dataset that is served as a file: its size takes a walk over
 /// all of them.
 pub const VARIABLE_LENGTH_ELEMENTS: u64 = 1 << 28;

@@ -22,6 +22,7 @@ pub(crate) mod references;
 pub(crate) mod selected;
 pub(crate) mod streamed;
 pub(crate) mod strings;
+pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod variable_length;
 

@@ -25,6 +25,7 @@ use crate::view::View;
 use crate::view::counted::{Count, Units};
 use crate::view::part::Part;
 use crate::view::raw::Raw;
+use crate::view::table::Convention;
 use crate::view::text::Text;
 use crate::wire::to_u64;
 
@@ -82,6 +83,7 @@ pub(super) struct SharedState {
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
     attribute_texts: Mutex<WeightedLru<AttributeFile, Text>>,
     counts: Counts,
+    conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
 }
 
 impl Deref for FileState {
@@ -120,6 +122,7 @@ impl FileState {
                 cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
                 attribute_texts: Mutex::new(WeightedLru::new(limits::ATTRIBUTE_TEXTS)),
                 counts: Counts::default(),
+                conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
             }),
         }
     }
@@ -163,6 +166,7 @@ impl FileState {
         lock(&self.cut_names).clear();
         lock(&self.attribute_texts).clear();
         self.counts.clear();
+        lock(&self.conventions).clear();
     }
 
     /// Bytes of memory, about, that it takes as long as it is open.
@@ -338,6 +342,23 @@ impl FileState {
             true => counts::count(units, &self.engine, &self.effort),
             false => self.counts.of(text, units, &self.engine, &self.effort),
         }
+    }
+
+    /// The convention by which `group` is a table, which `find` finds unless that is still kept: a
+    /// listing, a lookup and `stat` want it one after another. Of a file that grows none is kept.
+    pub(super) fn convention(
+        &self,
+        group: NodeId,
+        find: impl FnOnce() -> Result<Option<Convention>>,
+    ) -> Result<Option<Convention>> {
+        if let Some(known) = lock(&self.conventions).get(&group) {
+            return Ok(*known);
+        }
+        let found = find()?;
+        if !self.is_growing() {
+            lock(&self.conventions).put(group, found, 0);
+        }
+        Ok(found)
     }
 
     /// The name, as in the file, of the link that `group` shows as `shown`; `None` where it shows

@@ -120,10 +120,35 @@ impl<'a> ViewGroup<'a> {
 
     /// The entry `shown`.
     pub(super) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
-        let found = self.found(shown)?;
-        let mut forms = self.forms(&found)?.into_iter();
+        let forms = match self.found(shown) {
+            Ok(found) => self.forms(&found)?,
+            Err(Error::NotFound) => self.root_files()?,
+            Err(error) => return Err(error),
+        };
+        let mut forms = forms.into_iter();
         let form = forms.find(|form| *form.inode.name == *shown);
         form.ok_or(Error::NotFound)
+    }
+
+    /// The files of the root itself, in its own directory.
+    ///
+    /// # Errors
+    /// As the root cannot be read now.
+    pub(super) fn root_files(&self) -> Result<Vec<ViewEntry>> {
+        const EMPTY_NAME: &[u8] = b"%";
+        let is_root = self.object == self.file.container.root();
+        if !is_root || !self.tree.has_root {
+            return Ok(Vec::new());
+        }
+        let mut files = Vec::new();
+        let node = self.file.container.node(self.object)?;
+        for form in self.tree.forms {
+            let shown = file_name(form, EMPTY_NAME);
+            if form.size(self.file, &node)?.is_some() && self.found(&shown).is_err() {
+                files.push(self.form(Some(form), &node, shown, None));
+            }
+        }
+        Ok(files)
     }
 
     /// The entry of the source's tree that `shown` is a view of.

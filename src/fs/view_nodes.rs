@@ -226,8 +226,8 @@ fn viewed_path(target: &Target<'_>, node: &Node) -> Result<Vec<u8>> {
     }
 }
 
-/// Hands out attributes, then what is in the group, for each of its links as many places as one
-/// can have entries.
+/// Hands out attributes, the root's own files, then what is in the group, for each of its links as
+/// many places as one can have entries.
 ///
 /// Where many links in a row have nothing to show, the answer is one more `.`, which every program
 /// passes over: the listing goes on behind it, while an empty answer would be the end of the
@@ -247,20 +247,16 @@ fn list(
     if attributes.is_passing() {
         mount.mark_unsure(target.ino, listing);
     }
-    let count = to_u64(attributes.names.len());
+    let root_files = group.root_files()?;
+    let count = to_u64(attributes.names.len() + root_files.len());
     let mut at = first - DOTS;
-    while at < count {
-        let name = usize::try_from(at).ok();
-        let Some(name) = name.and_then(|at| attributes.names.get(at)) else {
-            break;
-        };
+    let passed = to_usize(at)?;
+    let names = attributes.names.iter().skip(passed);
+    let attribute_files = names.map(|name| attribute_file::shown(&group, name));
+    let passed = passed.saturating_sub(attributes.names.len());
+    for shown in attribute_files.chain(root_files.into_iter().skip(passed)) {
         at += 1;
-        if show(
-            target,
-            &attribute_file::shown(&group, name),
-            at + DOTS,
-            visit,
-        ) {
+        if show(target, &shown, at + DOTS, visit) {
             return Ok(());
         }
     }

@@ -37,5 +37,6 @@ mod soak;
 mod strings;
 mod supervision;
 mod swmr;
+mod tables;
 mod truncated;
 mod views;

@@ -1,20 +1,33 @@
-//! `.h5fs/csv`: arrays of few dimensions as comma-separated values.
+//! `.h5fs/csv`: arrays, and the tables that groups are, as comma-separated values.
 
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
+use crate::fs::file_state::FileState;
 use crate::fs::trees::mask;
-use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES};
-use crate::model::Array;
+use crate::fs::trees::view_tree::{Form, Size, Subject, ViewTree, WITHOUT_FILES, shown};
+use crate::model::{Array, Node, NodeKind};
+use crate::view::View;
+use crate::view::csv::Table;
 use crate::view::csv::array;
+use crate::view::csv::fields::Fields;
 use crate::view::elements::values_of;
+use crate::view::table::Convention;
+use crate::view::table::group::{Budget, Group};
+use crate::view::table::rows::{Rows, Surroundings};
+use crate::view::text::Text;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"csv",
     number: 8,
+    has_root: true,
     forms: &[Form {
         number: 9,
         suffix: b".csv",
-        size: |_, node| {
+        size: |file, node| {
+            if is_plain_group(node) {
+                return Ok(convention(file, node)?.map(|_| Size::Counted));
+            }
             let has_columns = |array: &&Arc<Array>| values_of(&array.datatype) > 0;
             Ok(node.array().filter(has_columns).map(|_| Size::Counted))
         },
@@ -26,7 +39,52 @@ pub(super) const TREE: ViewTree = ViewTree {
             let table = array::table(elements, missing, engine, container, paths)?;
             table.map(|table| subject.counted(table)).transpose()
         }),
-        ..OF_NOTHING
+        open: |subject| match is_plain_group(subject.node) {
+            true => group_table(subject),
+            false => Err(Error::NotFound),
+        },
     }],
     ..WITHOUT_FILES
 };
+
+/// Whether the node is a group, and no array that its members make.
+fn is_plain_group(node: &Node) -> bool {
+    matches!(node.kind, NodeKind::Group) && node.assembled.is_none()
+}
+
+/// The convention by which a group is a table; `None` where it is none.
+fn convention(file: &FileState, node: &Node) -> Result<Option<Convention>> {
+    file.convention(node.id, || {
+        let budget = Budget::default();
+        Convention::of(&group(file, node, &budget))
+    })
+}
+
+fn group<'a>(file: &'a FileState, node: &Node, budget: &'a Budget) -> Group<'a> {
+    Group {
+        container: &*file.container,
+        engine: &file.engine,
+        budget,
+        id: node.id,
+    }
+}
+
+/// The file of the table that a group is.
+fn group_table(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    let (file, node) = (subject.file, subject.node);
+    let convention = convention(file, node)?.ok_or(Error::NotFound)?;
+    let budget = Budget::default();
+    let columns = convention.table(&group(file, node, &budget))?;
+    let surroundings = Surroundings {
+        engine: Arc::clone(&file.engine),
+        container: Arc::clone(&file.container),
+        paths: subject.paths(),
+    };
+    let rows = Rows::open(&columns, surroundings, subject.verify)?;
+    if rows.names().is_empty() {
+        return shown(Some(Text::new(Vec::new())));
+    }
+    let engine = Arc::clone(&file.engine);
+    let table = Table::named(vec![Box::new(rows)], columns.rows, engine)?;
+    subject.counted(table)
+}

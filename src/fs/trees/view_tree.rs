@@ -25,6 +25,9 @@ pub(in crate::fs) struct ViewTree {
     pub(in crate::fs) of_attributes: bool,
     /// Whether an array of references has a directory, with a link for each of its elements.
     pub(in crate::fs) of_references: bool,
+    /// Whether the root itself, too, has its files here, under the name `%`, which stands for the
+    /// empty one.
+    pub(in crate::fs) has_root: bool,
     /// The forms of its files: an object has a file of each form that fits it.
     pub(in crate::fs) forms: &'static [Form],
 }
@@ -52,6 +55,7 @@ pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     number: 0,
     of_attributes: false,
     of_references: false,
+    has_root: false,
     forms: &[],
 };
 

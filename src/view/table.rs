@@ -1,0 +1,92 @@
+//! The table of a group: columns of one length, by the convention that the group names, and its
+//! one-dimensional members where it names none.
+//!
+//! | convention | the group says | the columns |
+//! |---|---|---|
+//! | [AnnData](anndata) | `encoding-type` = `dataframe` | `_index`, then `column-order` |
+//! | [HDMF, NWB](dynamic_table) | `colnames` | `id`, then `colnames` |
+//! | [pandas](pandas) | `pandas_type` | the index, then the frame's order |
+//! | [astropy](astropy) | tag `table/table` | `columns` |
+//! | [none](members) | nothing | those of one length, or over one dimension scale |
+//!
+//! A column is named in its file; of one whose values are arrays or compounds, the parts are
+//! columns: `a[0][1]`, `a.b`. What the columns are is found without a look at their values.
+
+mod anndata;
+mod astropy;
+pub(crate) mod column;
+mod dynamic_table;
+pub(crate) mod group;
+mod lists;
+mod members;
+mod objects;
+mod pandas;
+mod pandas_fixed;
+mod pandas_table;
+mod pickle;
+mod place;
+pub(crate) mod rows;
+mod time;
+
+use crate::error::Result;
+use crate::view::table::column::GroupTable;
+use crate::view::table::group::Group;
+
+/// A way in which files say that a group is a table.
+#[derive(Clone, Copy)]
+pub(crate) struct Convention {
+    is_named: fn(&Group<'_>) -> Result<bool>,
+    table: fn(&Group<'_>) -> Result<GroupTable>,
+}
+
+/// The conventions that a group names.
+const CONVENTIONS: [Convention; 4] = [
+    Convention {
+        is_named: anndata::is_named,
+        table: anndata::table,
+    },
+    Convention {
+        is_named: dynamic_table::is_named,
+        table: dynamic_table::table,
+    },
+    Convention {
+        is_named: pandas::is_named,
+        table: pandas::table,
+    },
+    Convention {
+        is_named: astropy::is_named,
+        table: astropy::table,
+    },
+];
+
+/// No convention.
+const NONE: Convention = Convention {
+    is_named: members::is_there,
+    table: members::table,
+};
+
+impl Convention {
+    /// The convention by which the group is a table; `None` where it is none.
+    ///
+    /// # Errors
+    /// As that cannot be found out now.
+    pub(crate) fn of(group: &Group<'_>) -> Result<Option<Self>> {
+        for convention in CONVENTIONS {
+            if (convention.is_named)(group)? {
+                return Ok(Some(convention));
+            }
+        }
+        // Arrays of another encoding of AnnData are parts of one value.
+        let is_encoded = anndata::is_of_another_kind(group)?;
+        let is_table = !is_encoded && (NONE.is_named)(group)?;
+        Ok(is_table.then_some(NONE))
+    }
+
+    /// The columns of the group.
+    ///
+    /// # Errors
+    /// As they are not what the convention wants them to be, or cannot be found out now.
+    pub(crate) fn table(&self, group: &Group<'_>) -> Result<GroupTable> {
+        (self.table)(group)
+    }
+}

@@ -1,0 +1,570 @@
+//! A table as conventions describe it: named columns of one length, and where their values stand.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result, quoted};
+use crate::limits;
+use crate::memory::piece;
+use crate::model::datatype::Class;
+use crate::model::shape::product;
+use crate::model::{Array, Datatype, Node, NodeId};
+use crate::view::elements::{as_numpy_has_it, complex_part};
+use crate::view::table::objects::Texts;
+use crate::wire::to_u64;
+
+/// A column that is an array with more elements a row than this is one of lists.
+const ELEMENTS_AS_COLUMNS: u64 = 16;
+
+/// The table of a group.
+#[derive(Debug, Default)]
+pub(crate) struct GroupTable {
+    /// The number of its rows.
+    pub(crate) rows: u64,
+    /// Its columns, in their order.
+    pub(crate) columns: Vec<Column>,
+    /// Bytes of memory that the columns take, about.
+    weight: u64,
+    /// Values that were taken apart, with those that have no part.
+    taken_apart: usize,
+}
+
+/// A column of a table: one value each row.
+#[derive(Debug)]
+pub(crate) struct Column {
+    /// Bytes as in the file.
+    pub(crate) name: Vec<u8>,
+    /// Where its values stand.
+    pub(crate) source: Source,
+}
+
+/// The values of a column.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// The value itself.
+    Values(Part),
+    /// The value, but where it stands for a missing one.
+    Masked { values: Part, missing: Missing },
+    /// The number of a category, counted from 0; negative for a missing value.
+    Categories { codes: Part, names: Part },
+    /// Where the row's list ends in the elements that follow; the last of them are the values.
+    Lists { ends: Vec<Part>, values: Part },
+    /// Units of time since 1970, in UTC or, without `is_utc`, in no particular zone.
+    Instants {
+        values: Part,
+        unit: TimeUnit,
+        is_utc: bool,
+    },
+    /// A number of units of time.
+    Durations { values: Part, unit: TimeUnit },
+    /// These texts.
+    Texts(Texts),
+}
+
+/// How a missing value is known.
+#[derive(Debug, Clone)]
+pub(crate) enum Missing {
+    /// The value of the same row here is not zero.
+    Where(Part),
+    /// The value is equal to the number of this text.
+    Number(Vec<u8>),
+    /// The value has this text.
+    Text(Vec<u8>),
+}
+
+/// The part of a second that a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimeUnit {
+    /// Units of a second.
+    pub(crate) of_second: u32,
+}
+
+/// A value each row: in each of the parts of an array that its first dimension counts, the one at a
+/// place.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    /// The array's node.
+    pub(crate) node: NodeId,
+    /// The array.
+    pub(crate) array: Arc<Array>,
+    /// Where the value begins in the row, in bytes.
+    pub(crate) offset: u64,
+    /// The type of the value.
+    pub(crate) datatype: Datatype,
+}
+
+impl Part {
+    /// All that an array has for a row; `None` for what is no array with a first dimension.
+    ///
+    /// # Errors
+    /// `Limit` for a row that is too long.
+    pub(crate) fn of(node: &Node) -> Result<Option<Self>> {
+        let array = node.array();
+        array.map_or(Ok(None), |array| Self::of_array(node.id, array))
+    }
+
+    /// All that an array of `node` has for a row; `None` for one without a first dimension.
+    ///
+    /// # Errors
+    /// `Limit` for a row that is too long.
+    pub(crate) fn of_array(node: NodeId, array: &Arc<Array>) -> Result<Option<Self>> {
+        let Some((_, inner)) = array.shape.dims().split_first() else {
+            return Ok(None);
+        };
+        Ok(Some(Part {
+            node,
+            array: Arc::clone(array),
+            offset: 0,
+            datatype: row_type(&as_numpy_has_it(&array.datatype), inner)?,
+        }))
+    }
+
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> u64 {
+        self.array.shape.dims().first().copied().unwrap_or(0)
+    }
+
+    /// Bytes of a row of the array.
+    pub(crate) fn row_bytes(&self) -> Result<u64> {
+        let dims = self.array.shape.dims();
+        let elements = product(dims.get(1..).unwrap_or_default())?;
+        let size = u64::from(self.array.datatype.size);
+        within_a_row(elements.checked_mul(size))
+    }
+
+    /// The value at a place in this one.
+    pub(crate) fn at(&self, offset: u64, datatype: Datatype) -> Self {
+        Part {
+            offset: self.offset.saturating_add(offset),
+            datatype,
+            ..self.clone()
+        }
+    }
+
+    /// The member `name` of this compound, if it is one and has that member.
+    pub(crate) fn member(&self, name: &[u8]) -> Option<Self> {
+        let Class::Compound(members) = &self.datatype.class else {
+            return None;
+        };
+        let member = members.iter().find(|member| member.name == name)?;
+        Some(self.at(member.offset.into(), member.datatype.clone()))
+    }
+
+    /// The values that this one consists of, if it is an array; itself alone otherwise.
+    ///
+    /// # Errors
+    /// `Limit` for more than a table may have columns.
+    pub(crate) fn elements(&self) -> Result<Vec<Self>> {
+        let Class::Array { base, dims } = &self.datatype.class else {
+            return Ok(vec![self.clone()]);
+        };
+        let count = count_of(dims)?;
+        if count > to_u64(limits::CSV_COLUMNS) {
+            return Err(too_many_columns());
+        }
+        if base.weight().saturating_mul(count) > limits::TABLE_BYTES {
+            return Err(too_heavy());
+        }
+        let size = u64::from(base.size);
+        Ok((0..count)
+            .map(|number| self.at(number * size, Datatype::clone(base)))
+            .collect())
+    }
+
+    /// As this one, but of another type of the same size.
+    pub(crate) fn taken_as(self, class: Class) -> Self {
+        let size = self.datatype.size;
+        Part {
+            datatype: Datatype { size, class },
+            ..self
+        }
+    }
+
+    /// Whether it is of the same array.
+    pub(crate) fn is_of(&self, other: &Part) -> bool {
+        Arc::ptr_eq(&self.array, &other.array)
+    }
+
+    /// Bytes of memory that it takes, about, with its array or without.
+    fn weight(&self, with_array: bool) -> u64 {
+        let array = if with_array { self.array.weight() } else { 0 };
+        to_u64(size_of::<Part>())
+            .saturating_add(self.datatype.weight())
+            .saturating_add(array)
+    }
+}
+
+impl Source {
+    /// The number of rows that it has.
+    pub(crate) fn rows(&self) -> u64 {
+        match self {
+            Source::Texts(texts) => to_u64(texts.len()),
+            _ => self.of_rows().map_or(0, Part::rows),
+        }
+    }
+
+    /// The part that has a value for each row of the table.
+    fn of_rows(&self) -> Option<&Part> {
+        Some(match self {
+            Source::Values(values)
+            | Source::Masked { values, .. }
+            | Source::Instants { values, .. }
+            | Source::Durations { values, .. } => values,
+            Source::Categories { codes, .. } => codes,
+            Source::Lists { ends, values } => ends.first().unwrap_or(values),
+            Source::Texts(_) => return None,
+        })
+    }
+
+    /// Bytes of memory that it takes, about, with the array of its rows or without.
+    fn weight(&self, with_array: bool) -> u64 {
+        let rows = self.of_rows().map_or(0, |part| part.weight(with_array));
+        let others = match self {
+            Source::Categories { names, .. } => names.weight(true),
+            Source::Masked {
+                missing: Missing::Where(mask),
+                ..
+            } => mask.weight(true),
+            Source::Lists { ends, values } => ends
+                .iter()
+                .map(|part| part.weight(true))
+                .fold(values.weight(true), u64::saturating_add),
+            Source::Texts(texts) => {
+                let text = |text: &Option<Box<[u8]>>| text.as_ref().map_or(0, |text| text.len());
+                let texts = texts.iter().map(|own| piece(text(own)));
+                texts.fold(0, u64::saturating_add)
+            }
+            _ => 0,
+        };
+        rows.saturating_add(others)
+    }
+}
+
+impl GroupTable {
+    /// A table of so many rows that has no column yet.
+    pub(crate) fn of_rows(rows: u64) -> Self {
+        GroupTable {
+            rows,
+            ..GroupTable::default()
+        }
+    }
+
+    /// Adds a column.
+    ///
+    /// # Errors
+    /// `Corrupt` for a column of another length; `Limit` for too many.
+    pub(crate) fn push(&mut self, name: Vec<u8>, source: Source) -> Result<()> {
+        let rows = source.rows();
+        if rows != self.rows {
+            let name = quoted(&name);
+            let what = format!(
+                "table: column {name} has {rows} rows instead of {}",
+                self.rows
+            );
+            return Err(Error::corrupt(what, None));
+        }
+        if self.columns.len() >= limits::CSV_COLUMNS {
+            return Err(too_many_columns());
+        }
+        let last = self.columns.last();
+        let last = last.and_then(|column| column.source.of_rows());
+        let is_same = last.zip(source.of_rows());
+        let is_same = is_same.is_some_and(|(last, own)| last.is_of(own));
+        self.weight = self
+            .weight
+            .saturating_add(source.weight(!is_same))
+            .saturating_add(to_u64(size_of::<Column>()))
+            .saturating_add(piece(name.len()));
+        if self.weight > limits::TABLE_BYTES {
+            return Err(too_heavy());
+        }
+        self.columns.push(Column { name, source });
+        Ok(())
+    }
+
+    /// Adds the columns of a value: one for each part of a compound and of a complex number
+    /// (`a.b`), for each element of a short array (`a[0][1]`), else one.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub(crate) fn push_values(
+        &mut self,
+        name: &[u8],
+        values: &Part,
+        missing: Option<&Missing>,
+    ) -> Result<()> {
+        self.taken_apart = self.taken_apart.saturating_add(1);
+        if self.taken_apart > 2 * limits::CSV_COLUMNS {
+            return Err(too_many_columns());
+        }
+        if let Some(part) = complex_part(&values.datatype) {
+            let imaginary = values.at(part.size.into(), part.clone());
+            self.push_values(&joined(name, b"r"), &values.at(0, part.clone()), missing)?;
+            return self.push_values(&joined(name, b"i"), &imaginary, missing);
+        }
+        match &values.datatype.class {
+            Class::Compound(members) => {
+                for member in members {
+                    let part = values.at(member.offset.into(), member.datatype.clone());
+                    self.push_values(&joined(name, &member.name), &part, missing)?;
+                }
+                Ok(())
+            }
+            Class::Array { dims, .. } if count_of(dims)? <= ELEMENTS_AS_COLUMNS => {
+                let elements = values.elements()?;
+                let missing = missing.map(|missing| missing.of_elements(elements.len()));
+                let missing = missing.transpose()?.unwrap_or_default();
+                for (number, element) in elements.iter().enumerate() {
+                    let name = indexed(name, dims, to_u64(number));
+                    self.push_values(&name, element, missing.get(number))?;
+                }
+                Ok(())
+            }
+            _ => {
+                let values = values.clone();
+                let source = match missing.cloned() {
+                    Some(missing) => Source::Masked { values, missing },
+                    None => Source::Values(values),
+                };
+                self.push(name.to_vec(), source)
+            }
+        }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight
+    }
+}
+
+impl Missing {
+    /// How it is known of each of so many elements that a value has.
+    fn of_elements(&self, count: usize) -> Result<Vec<Missing>> {
+        let Missing::Where(mask) = self else {
+            return Ok(vec![self.clone(); count]);
+        };
+        let elements = mask.elements()?;
+        if elements.len() != count {
+            return Err(Error::corrupt("table: a mask of another shape", None));
+        }
+        Ok(elements.into_iter().map(Missing::Where).collect())
+    }
+}
+
+impl TimeUnit {
+    /// Nanoseconds.
+    pub(crate) const NANOSECOND: TimeUnit = TimeUnit {
+        of_second: 1_000_000_000,
+    };
+}
+
+/// Sorts named columns as `order` has their names; others stay behind them in their own order.
+pub(crate) fn sort_as<T>(columns: &mut [(Vec<u8>, T)], order: &[Vec<u8>]) {
+    let places = order.iter().enumerate().rev();
+    let places = places.map(|(place, name)| (name.as_slice(), place));
+    let places: HashMap<&[u8], usize> = places.collect();
+    let place = |name: &[u8]| places.get(name).copied().unwrap_or(usize::MAX);
+    columns.sort_by_key(|(name, _)| place(name));
+}
+
+/// `a.b`; the inner name alone where there is no other.
+fn joined(outer: &[u8], inner: &[u8]) -> Vec<u8> {
+    match outer {
+        b"" => inner.to_vec(),
+        _ => [outer, b".", inner].concat(),
+    }
+}
+
+/// `name[1][2]` for the element `number`, in C order, of an array.
+fn indexed(name: &[u8], dims: &[u32], number: u64) -> Vec<u8> {
+    let mut left = number;
+    let mut indices = Vec::new();
+    for &dim in dims.iter().rev() {
+        let dim = u64::from(dim.max(1));
+        indices.push(format!("[{}]", left % dim));
+        left /= dim;
+    }
+    indices.reverse();
+    [name, indices.concat().as_bytes()].concat()
+}
+
+fn count_of(dims: &[u32]) -> Result<u64> {
+    let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
+    product(&dims)
+}
+
+/// The type of all elements of a row: that of one, or an array of the inner dimensions.
+fn row_type(element: &Datatype, inner: &[u64]) -> Result<Datatype> {
+    if inner.is_empty() {
+        return Ok(element.clone());
+    }
+    let bytes = product(inner)?.checked_mul(element.size.into());
+    let size = within_a_row(bytes)?;
+    let dim = |&dim: &u64| u32::try_from(dim).unwrap_or(u32::MAX);
+    let (base, dims) = match &element.class {
+        Class::Array { base, dims } => {
+            let dims = inner.iter().map(dim).chain(dims.iter().copied());
+            (base.clone(), dims.collect())
+        }
+        _ => (Box::new(element.clone()), inner.iter().map(dim).collect()),
+    };
+    Ok(Datatype {
+        size: u32::try_from(size).unwrap_or(u32::MAX),
+        class: Class::Array { base, dims },
+    })
+}
+
+fn within_a_row(bytes: Option<u64>) -> Result<u64> {
+    let most = limits::TEXT_ELEMENT_BYTES;
+    let too_long = || Error::limit("bytes of a row of a table", most);
+    bytes.filter(|&bytes| bytes <= most).ok_or_else(too_long)
+}
+
+fn too_heavy() -> Error {
+    Error::limit("bytes of the columns of a table", limits::TABLE_BYTES)
+}
+
+fn too_many_columns() -> Error {
+    Error::limit("columns of a table", to_u64(limits::CSV_COLUMNS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Shape;
+    use crate::model::array::{Fill, Layout, Storage};
+    use crate::model::storage::Pipeline;
+    use crate::model::value::tests::{int, member, type_of};
+
+    fn part(datatype: Datatype, dims: &[u64]) -> Result<Part> {
+        let array = Array {
+            datatype,
+            shape: Shape::fixed(dims.to_vec()),
+            fill: Fill::Zero,
+            layout: Layout::Contiguous,
+            chunk_shape: None,
+            pipeline: Pipeline(Vec::new()),
+            storage: Ok(Storage::Fill),
+        };
+        let part = Part::of_array(NodeId::of(1), &Arc::new(array))?;
+        Ok(part.expect("an array with rows"))
+    }
+
+    fn compound(members: Vec<(&str, u32, Datatype)>, size: u32) -> Datatype {
+        let members = members.into_iter();
+        let members = members.map(|(name, offset, datatype)| member(name, offset, datatype));
+        type_of(size, Class::Compound(members.collect()))
+    }
+
+    fn array(base: Datatype, dims: &[u32]) -> Datatype {
+        let count: u32 = dims.iter().product();
+        let (size, base) = (base.size * count, Box::new(base));
+        let dims = dims.to_vec();
+        type_of(size, Class::Array { base, dims })
+    }
+
+    /// The columns: name, offset in the row, bytes.
+    fn columns(values: &Part) -> Result<Vec<(String, u64, u32)>> {
+        let mut table = GroupTable::of_rows(values.rows());
+        table.push_values(b"v", values, None)?;
+        let columns = table.columns.into_iter().map(|column| {
+            let part = column.source.of_rows().unwrap();
+            let name = String::from_utf8(column.name).unwrap();
+            (name, part.offset, part.datatype.size)
+        });
+        Ok(columns.collect())
+    }
+
+    fn named(columns: &[(&str, u64, u32)]) -> Vec<(String, u64, u32)> {
+        let columns = columns.iter();
+        columns
+            .map(|&(name, offset, size)| (name.to_owned(), offset, size))
+            .collect()
+    }
+
+    #[test]
+    fn values_of_parts_are_several_columns() {
+        let matrix = columns(&part(int(2), &[5, 2, 2]).unwrap()).unwrap();
+        let expected = [
+            ("v[0][0]", 0, 2),
+            ("v[0][1]", 2, 2),
+            ("v[1][0]", 4, 2),
+            ("v[1][1]", 6, 2),
+        ];
+        assert_eq!(matrix, named(&expected));
+        let record = compound(vec![("a", 4, int(1)), ("b", 1, array(int(1), &[2]))], 5);
+        let record = columns(&part(record, &[3, 1]).unwrap()).unwrap();
+        assert_eq!(
+            record,
+            named(&[("v[0].a", 4, 1), ("v[0].b[0]", 1, 1), ("v[0].b[1]", 2, 1)])
+        );
+        let long = columns(&part(int(1), &[3, 17]).unwrap()).unwrap();
+        assert_eq!(long, named(&[("v", 0, 17)]));
+        assert_eq!(columns(&part(int(1), &[3, 0]).unwrap()).unwrap(), []);
+    }
+
+    #[test]
+    fn a_mask_is_taken_apart_with_its_values() {
+        let values = part(int(4), &[3, 2]).unwrap();
+        let mask = part(int(1), &[3, 2]).unwrap();
+        let mut table = GroupTable::of_rows(3);
+        let missing = Missing::Where(mask);
+        table.push_values(b"v", &values, Some(&missing)).unwrap();
+        let masks = table.columns.iter().map(|column| match &column.source {
+            Source::Masked {
+                values,
+                missing: Missing::Where(mask),
+            } => (values.offset, mask.offset),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(masks.collect::<Vec<_>>(), [(0, 0), (4, 1)]);
+        let missing = Missing::Where(part(int(1), &[3, 3]).unwrap());
+        let other = table.push_values(b"w", &values, Some(&missing));
+        assert!(matches!(other, Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn columns_of_another_length_are_refused() {
+        let mut table = GroupTable::of_rows(3);
+        let values = part(int(4), &[4]).unwrap();
+        let refused = table.push(b"v".to_vec(), Source::Values(values));
+        assert!(matches!(refused, Err(Error::Corrupt { .. })));
+    }
+
+    #[test]
+    fn hostile_types_end() {
+        let is_limit = |found: Result<_>| matches!(found, Err(Error::Limit { .. }));
+        // Sixteen columns of sixteen columns, and so on, with and without a value at the end.
+        for leaf in [int(1), compound(vec![], 0)] {
+            let deep = (0..6).fold(leaf, |inner, _| {
+                let size = inner.size;
+                array(compound(vec![("a", 0, inner)], size), &[16])
+            });
+            assert!(is_limit(columns(&part(deep, &[2]).unwrap())));
+        }
+        assert!(part(int(8), &[2, 1 << 30]).is_err());
+        let names = (0..65_536).map(|number| (vec![b'a' + (number % 26) as u8; 600], number));
+        let enumeration = Class::Enumeration {
+            base: Box::new(int(4)),
+            members: names
+                .map(|(name, number)| (name, vec![number as u8; 4]))
+                .collect(),
+        };
+        let heavy = part(type_of(4, enumeration), &[2]).unwrap();
+        assert!(is_limit(columns(&heavy)));
+    }
+
+    #[test]
+    fn columns_in_the_order_of_names() {
+        let texts = |names: &[&str]| -> Vec<Vec<u8>> {
+            names.iter().map(|name| name.as_bytes().to_vec()).collect()
+        };
+        let mut columns: Vec<_> = texts(&["c", "x", "a", "b", "a"])
+            .into_iter()
+            .zip(0..)
+            .collect();
+        sort_as(&mut columns, &texts(&["a", "b", "c"]));
+        let numbers: Vec<i32> = columns.into_iter().map(|(_, number)| number).collect();
+        assert_eq!(numbers, [2, 4, 3, 0, 1]);
+    }
+}

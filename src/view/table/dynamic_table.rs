@@ -1,0 +1,83 @@
+//! HDMF's dynamic tables, of which NWB's are some: a group whose attribute `colnames` lists the
+//! columns, beside the rows' numbers in `id`.
+//!
+//! A column with lists has an index `NAME_index`: where each row's list ends. The index may itself
+//! be of lists, and then has an index `NAME_index_index`. A column of an enumeration has an
+//! attribute `elements` that leads to its names.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::distinct::keep_first_of_each;
+use crate::model::attribute_value::{content, targets};
+use crate::model::{NodeId, NodeKind};
+use crate::view::table::column::{GroupTable, Part, Source};
+use crate::view::table::group::{Group, part_of};
+use crate::wire::to_u64;
+
+/// Whether the group is a dynamic table.
+///
+/// # Errors
+/// As that cannot be found out now.
+pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
+    let columns = content(group.container, group.id, b"colnames")?;
+    if columns.is_none() {
+        return Ok(false);
+    }
+    let id = group.find(b"id")?;
+    Ok(id.is_some_and(|id| matches!(id.kind, NodeKind::Array(_))))
+}
+
+/// The table: `id`, and the columns in their order.
+///
+/// # Errors
+/// `Corrupt` where a column is not as it must be; `Limit` for lists within too many lists.
+pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
+    let id = group.part(b"id")?;
+    let mut table = GroupTable::of_rows(id.rows());
+    table.push_values(b"id", &id, None)?;
+    let mut names = group.texts(b"colnames")?.unwrap_or_default();
+    keep_first_of_each(&mut names, |name| name);
+    for name in names.iter().filter(|name| *name != b"id") {
+        let node = group.member(name)?;
+        let values = part_of(&node, name)?;
+        let ends = ends(group, name, node.id)?;
+        let elements = targets(group.container, node.id, b"elements")?;
+        match (ends.is_empty(), elements.first()) {
+            (true, Some(&Some(elements))) => {
+                let elements = group.container.node(elements)?;
+                let source = Source::Categories {
+                    codes: values,
+                    names: part_of(&elements, b"elements")?,
+                };
+                table.push(name.clone(), source)?;
+            }
+            (true, _) => table.push_values(name, &values, None)?,
+            (false, _) => table.push(name.clone(), Source::Lists { ends, values })?,
+        }
+    }
+    Ok(table)
+}
+
+/// The indexes of the column `name`, whose values are those of `node`: that of the rows first.
+fn ends(group: &Group<'_>, name: &[u8], mut node: NodeId) -> Result<Vec<Part>> {
+    let mut ends = Vec::new();
+    let mut name = name.to_vec();
+    loop {
+        name.extend_from_slice(b"_index");
+        let Some(index) = group.find(&name)? else {
+            break;
+        };
+        let target = targets(group.container, index.id, b"target")?;
+        if target.first() != Some(&Some(node)) {
+            break;
+        }
+        if ends.len() >= limits::TABLE_LISTS {
+            let most = to_u64(limits::TABLE_LISTS);
+            return Err(Error::limit("lists within lists in a table", most));
+        }
+        ends.push(part_of(&index, &name)?);
+        node = index.id;
+    }
+    ends.reverse();
+    Ok(ends)
+}

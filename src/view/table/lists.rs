@@ -1,0 +1,98 @@
+//! A column of lists: an index says where the list of each row ends in the values, or in another
+//! such index.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::model::value::Context;
+use crate::view::table::place::Values;
+use crate::wire::to_u64;
+
+/// The lists of a column.
+pub(super) struct Lists {
+    /// Where lists end: those of the rows, those in them, and so on; at least one index.
+    pub(super) ends: Vec<Values>,
+    /// The values in the innermost lists.
+    pub(super) values: Values,
+}
+
+impl Lists {
+    /// How many values, with the lists that hold them, a row has on average.
+    pub(super) fn values_per_row(&self) -> u64 {
+        let levels = self.ends.iter().skip(1).chain([&self.values]);
+        let values = levels.map(Values::rows).fold(1, u64::saturating_add);
+        let rows = self.ends.first().map_or(1, Values::rows);
+        values.div_ceil(rows.max(1))
+    }
+
+    /// Appends the list of a row as JSON.
+    ///
+    /// # Errors
+    /// As a part of it cannot be read; `Corrupt` where an index leads backwards or beyond what it
+    /// counts; `Limit` for a list that is too long.
+    pub(super) fn write(&self, row: u64, context: &Context<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.write_level(&self.ends, row, context, out)
+    }
+
+    /// Appends the list of a row of the first of `ends`.
+    fn write_level(
+        &self,
+        ends: &[Values],
+        row: u64,
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some((ends, inner)) = ends.split_first() else {
+            return Ok(());
+        };
+        let list = list_of(ends, row)?;
+        out.push(b'[');
+        let mut separator: &[u8] = b"";
+        if inner.is_empty() {
+            // Of values that are not written short, the text is as long as they are, about.
+            check(self.values.bytes(list.end - list.start), context)?;
+            let rows = self.values.read(list)?;
+            for value in self.values.each(&rows) {
+                out.extend_from_slice(separator);
+                self.values.write(value?, context, out)?;
+                separator = b", ";
+            }
+        } else {
+            for row in list {
+                out.extend_from_slice(separator);
+                self.write_level(inner, row, context, out)?;
+                separator = b", ";
+            }
+        }
+        out.push(b']');
+        check(to_u64(out.len()), context)
+    }
+}
+
+/// Refuses more bytes than a text may have.
+fn check(bytes: u64, context: &Context<'_>) -> Result<()> {
+    let most = to_u64(context.limit);
+    match bytes <= most {
+        true => Ok(()),
+        false => Err(Error::limit("bytes of a list in a table", most)),
+    }
+}
+
+/// The rows of what `ends` counts that belong to the list of a row.
+fn list_of(ends: &Values, row: u64) -> Result<Range<u64>> {
+    let rows = ends.read(row.saturating_sub(1)..row.saturating_add(1))?;
+    let mut places = [0, 0];
+    for value in ends.each(&rows) {
+        let place = u64::try_from(ends.integer(value?)?);
+        let place = place.map_err(|_| Error::corrupt("table: a list that ends nowhere", None))?;
+        places = [places[1], place];
+    }
+    let [start, end] = places;
+    match start <= end {
+        true => Ok(start..end),
+        false => Err(Error::corrupt(
+            "table: a list that ends before it begins",
+            None,
+        )),
+    }
+}

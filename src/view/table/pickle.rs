@@ -1,0 +1,511 @@
+//! Python's pickles, as far as plain data goes: texts, numbers, lists, dictionaries, and NumPy's
+//! arrays of them. Nothing is ever called: an object of a class is the class's name, its arguments
+//! and its state.
+//!
+//! A pickle is a program for a machine with a stack. An operation that plain data does not need
+//! makes it one that is not understood.
+
+use std::collections::HashMap;
+
+use crate::limits;
+use crate::wire::to_usize;
+
+/// The number of a value in its pickle: values may be parts of several others, and of themselves.
+pub(super) type Index = usize;
+
+/// A value of a pickle.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    None,
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    /// Bytes of a text (UTF-8), or bytes.
+    Text(Vec<u8>),
+    /// A list or a tuple.
+    List(Vec<Index>),
+    Dictionary(Vec<(Index, Index)>),
+    /// A function or class: `module.name`.
+    Global(Vec<u8>),
+    /// What calling the first with the arguments would make, and the state that it was given.
+    Object {
+        callable: Index,
+        arguments: Index,
+        state: Option<Index>,
+    },
+}
+
+/// The values of a pickle.
+#[derive(Debug)]
+pub(super) struct Pickle {
+    values: Vec<Value>,
+    top: Index,
+}
+
+impl Pickle {
+    /// Reads a pickle; `None` for one that is damaged or not understood.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        Machine::new(bytes).run()
+    }
+
+    /// The value that the pickle stands for.
+    pub(super) fn top(&self) -> Index {
+        self.top
+    }
+
+    /// A value.
+    pub(super) fn get(&self, index: Index) -> Option<&Value> {
+        self.values.get(index)
+    }
+
+    /// Whether a value is Python's `None`.
+    pub(super) fn is_none(&self, index: Index) -> bool {
+        self.get(index) == Some(&Value::None)
+    }
+
+    /// The items of a list.
+    pub(super) fn items(&self, index: Index) -> Option<&[Index]> {
+        match self.get(index)? {
+            Value::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The text of a text, and of a number in decimal.
+    pub(super) fn text(&self, index: Index) -> Option<Vec<u8>> {
+        match self.get(index)? {
+            Value::Text(text) => Some(text.clone()),
+            Value::Integer(number) => Some(number.to_string().into_bytes()),
+            _ => None,
+        }
+    }
+
+    /// The number of something.
+    pub(super) fn count(&self, index: Index) -> Option<usize> {
+        match self.get(index)? {
+            Value::Integer(number) => usize::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// The texts of a list of texts and numbers.
+    pub(super) fn texts(&self, index: Index) -> Option<Vec<Vec<u8>>> {
+        let items = self.items(index)?.iter();
+        items.map(|&item| self.text(item)).collect()
+    }
+
+    /// The value of `key` in a dictionary, of the last one where it stands twice.
+    pub(super) fn value(&self, dictionary: Index, key: &[u8]) -> Option<Index> {
+        let Value::Dictionary(pairs) = self.get(dictionary)? else {
+            return None;
+        };
+        let is_key = |index| self.text(index).as_deref() == Some(key);
+        let mut pairs = pairs.iter().rev();
+        pairs
+            .find(|(name, _)| is_key(*name))
+            .map(|(_, value)| *value)
+    }
+}
+
+/// The machine that a pickle is a program for.
+struct Machine<'a> {
+    rest: &'a [u8],
+    values: Vec<Value>,
+    stack: Vec<Index>,
+    /// Heights of the stack.
+    marks: Vec<usize>,
+    memo: HashMap<u64, Index>,
+}
+
+impl<'a> Machine<'a> {
+    fn new(program: &'a [u8]) -> Self {
+        Machine {
+            rest: program,
+            values: Vec::new(),
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memo: HashMap::new(),
+        }
+    }
+
+    fn run(mut self) -> Option<Pickle> {
+        loop {
+            let operation = self.byte()?;
+            if operation == b'.' {
+                let top = self.pop()?;
+                let values = self.values;
+                return Some(Pickle { values, top });
+            }
+            match self.scalar(operation) {
+                Some(done) => done?,
+                None => self.collection(operation)?,
+            }
+            if self.values.len() + self.memo.len() + self.stack.len() > limits::PICKLE_VALUES {
+                return None;
+            }
+        }
+    }
+
+    /// Takes an operation of single values; `None` if it is none of them, `Some(None)` if it fails.
+    fn scalar(&mut self, operation: u8) -> Option<Option<()>> {
+        let value = match operation {
+            b'N' => Some(Value::None),
+            0x88 => Some(Value::Bool(true)),
+            0x89 => Some(Value::Bool(false)),
+            b'I' => self.line().and_then(|line| match line {
+                b"00" => Some(Value::Bool(false)),
+                b"01" => Some(Value::Bool(true)),
+                line => decimal(line).map(Value::Integer),
+            }),
+            b'L' => self.line().and_then(|line| {
+                let digits = line.strip_suffix(b"L").unwrap_or(line);
+                decimal(digits).map(Value::Integer)
+            }),
+            b'J' => self.unsigned(4).map(|bits| {
+                let bits = u32::try_from(bits).unwrap_or(0);
+                Value::Integer(bits.cast_signed().into())
+            }),
+            b'K' => self.unsigned(1).map(integer),
+            b'M' => self.unsigned(2).map(integer),
+            0x8a => self.long().map(Value::Integer),
+            b'F' => self.line().and_then(|line| {
+                let text = str::from_utf8(line).ok()?;
+                text.parse().ok().map(Value::Float)
+            }),
+            b'G' => self
+                .take(8)
+                .and_then(|bytes| <[u8; 8]>::try_from(bytes).ok())
+                .map(|bytes| Value::Float(f64::from_be_bytes(bytes))),
+            b'S' => self.line().and_then(quoted_text).map(Value::Text),
+            b'V' => self.line().and_then(raw_unicode).map(Value::Text),
+            b'U' | b'C' | 0x8c => self.counted(1).map(Value::Text),
+            b'T' | b'X' | b'B' => self.counted(4).map(Value::Text),
+            0x8d | 0x8e => self.counted(8).map(Value::Text),
+            b'c' => self.global(),
+            _ => return None,
+        };
+        Some(value.map(|value| self.push(value)))
+    }
+
+    /// Takes any other operation; `None` if it fails.
+    fn collection(&mut self, operation: u8) -> Option<()> {
+        match operation {
+            // Protocol, frame.
+            0x80 => self.take(1).map(|_| ()),
+            0x95 => self.take(8).map(|_| ()),
+            b'(' => {
+                self.marks.push(self.stack.len());
+                Some(())
+            }
+            b'0' => self.pop().map(|_| ()),
+            b'1' => self.since_mark().map(|_| ()),
+            b']' | b')' => {
+                self.push(Value::List(Vec::new()));
+                Some(())
+            }
+            b'}' => {
+                self.push(Value::Dictionary(Vec::new()));
+                Some(())
+            }
+            b'l' | b't' => self.since_mark().map(|items| self.push(Value::List(items))),
+            0x85..=0x87 => self.tuple(usize::from(operation - 0x84)),
+            b'd' => self
+                .since_mark()
+                .and_then(|items| pairs(&items))
+                .map(|pairs| self.push(Value::Dictionary(pairs))),
+            b'a' => self.pop().and_then(|item| self.append(vec![item])),
+            b'e' => self.since_mark().and_then(|items| self.append(items)),
+            b's' => self.last(2).and_then(|items| self.insert(&items)),
+            b'u' => self.since_mark().and_then(|items| self.insert(&items)),
+            b'p' => self.line().and_then(decimal).and_then(|at| self.keep(at)),
+            b'q' => self.unsigned(1).and_then(|at| self.keep_at(at)),
+            b'r' => self.unsigned(4).and_then(|at| self.keep_at(at)),
+            0x94 => self.keep_at(self.memo.len() as u64),
+            b'g' => self.line().and_then(decimal).and_then(|at| self.recall(at)),
+            b'h' => self.unsigned(1).and_then(|at| self.recall_at(at)),
+            b'j' => self.unsigned(4).and_then(|at| self.recall_at(at)),
+            0x93 => self.stack_global(),
+            b'R' | 0x81 => self.last(2).and_then(|parts| self.object(&parts)),
+            b'b' => self.pop().and_then(|state| self.build(state)),
+            _ => None,
+        }
+    }
+
+    fn push(&mut self, value: Value) {
+        self.stack.push(self.values.len());
+        self.values.push(value);
+    }
+
+    fn pop(&mut self) -> Option<Index> {
+        let floor = self.marks.last().copied().unwrap_or(0);
+        (self.stack.len() > floor)
+            .then(|| self.stack.pop())
+            .flatten()
+    }
+
+    /// The last `count` values of the stack, which are taken off.
+    fn last(&mut self, count: usize) -> Option<Vec<Index>> {
+        let floor = self.marks.last().copied().unwrap_or(0);
+        let start = self.stack.len().checked_sub(count)?;
+        (start >= floor).then(|| self.stack.split_off(start))
+    }
+
+    fn since_mark(&mut self) -> Option<Vec<Index>> {
+        let mark = self.marks.pop()?;
+        (mark <= self.stack.len()).then(|| self.stack.split_off(mark))
+    }
+
+    fn tuple(&mut self, count: usize) -> Option<()> {
+        let items = self.last(count)?;
+        self.push(Value::List(items));
+        Some(())
+    }
+
+    fn append(&mut self, items: Vec<Index>) -> Option<()> {
+        let list = *self.stack.last()?;
+        match self.values.get_mut(list)? {
+            Value::List(list) => list.extend(items),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn insert(&mut self, items: &[Index]) -> Option<()> {
+        let dictionary = *self.stack.last()?;
+        match self.values.get_mut(dictionary)? {
+            Value::Dictionary(dictionary) => dictionary.extend(pairs(items)?),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn keep(&mut self, at: i64) -> Option<()> {
+        self.keep_at(u64::try_from(at).ok()?)
+    }
+
+    fn keep_at(&mut self, at: u64) -> Option<()> {
+        let value = *self.stack.last()?;
+        self.memo.insert(at, value);
+        Some(())
+    }
+
+    fn recall(&mut self, at: i64) -> Option<()> {
+        self.recall_at(u64::try_from(at).ok()?)
+    }
+
+    fn recall_at(&mut self, at: u64) -> Option<()> {
+        let value = *self.memo.get(&at)?;
+        self.stack.push(value);
+        Some(())
+    }
+
+    fn global(&mut self) -> Option<Value> {
+        let module = self.line()?;
+        let name = self.line()?;
+        Some(Value::Global([module, b".", name].concat()))
+    }
+
+    fn stack_global(&mut self) -> Option<()> {
+        let names = self.last(2)?;
+        let text = |at: usize| match self.values.get(*names.get(at)?)? {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        };
+        let name = [text(0)?, text(1)?].join(&b'.');
+        self.push(Value::Global(name));
+        Some(())
+    }
+
+    fn object(&mut self, parts: &[Index]) -> Option<()> {
+        let &[callable, arguments] = parts else {
+            return None;
+        };
+        self.push(Value::Object {
+            callable,
+            arguments,
+            state: None,
+        });
+        Some(())
+    }
+
+    fn build(&mut self, given: Index) -> Option<()> {
+        let object = *self.stack.last()?;
+        match self.values.get_mut(object)? {
+            Value::Object { state, .. } => *state = Some(given),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(count)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+
+    fn line(&mut self) -> Option<&'a [u8]> {
+        let end = self.rest.iter().position(|&byte| byte == b'\n')?;
+        let line = self.take(end)?;
+        self.take(1)?;
+        Some(line)
+    }
+
+    /// A little-endian number of so many bytes.
+    fn unsigned(&mut self, bytes: usize) -> Option<u64> {
+        let taken = self.take(bytes)?.iter().rev();
+        Some(taken.fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+
+    /// A number in two's complement behind the count of its bytes.
+    fn long(&mut self) -> Option<i64> {
+        let count = self.unsigned(1)?;
+        let bytes = self.take(to_usize(count).ok()?)?;
+        let sign = match bytes.last() {
+            Some(&last) if last >= 0x80 => 0xFF,
+            _ => 0,
+        };
+        let mut wide = [sign; 8];
+        wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(i64::from_le_bytes(wide))
+    }
+
+    /// Bytes behind their count, which has so many bytes.
+    fn counted(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        let count = self.unsigned(bytes)?;
+        let text = self.take(to_usize(count).ok()?)?;
+        Some(text.to_vec())
+    }
+}
+
+fn integer(number: u64) -> Value {
+    Value::Integer(number.cast_signed())
+}
+
+fn decimal(line: &[u8]) -> Option<i64> {
+    str::from_utf8(line).ok()?.parse().ok()
+}
+
+fn pairs(items: &[Index]) -> Option<Vec<(Index, Index)>> {
+    let (pairs, rest) = items.as_chunks();
+    let pairs = pairs.iter().map(|&[key, value]| (key, value));
+    rest.is_empty().then(|| pairs.collect())
+}
+
+/// A text in Python's quotes.
+fn quoted_text(line: &[u8]) -> Option<Vec<u8>> {
+    let (&quote, rest) = line.split_first()?;
+    let (&end, inner) = rest.split_last()?;
+    let is_plain = matches!(quote, b'\'' | b'"') && quote == end && !inner.contains(&b'\\');
+    is_plain.then(|| inner.to_vec())
+}
+
+/// A text in Latin-1 with `\uXXXX` and `\UXXXXXXXX`.
+fn raw_unicode(line: &[u8]) -> Option<Vec<u8>> {
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = match (byte, after.first()) {
+            (b'\\', Some(b'u')) => 4,
+            (b'\\', Some(b'U')) => 8,
+            _ => {
+                text.push(char::from(byte));
+                rest = after;
+                continue;
+            }
+        };
+        let (code, behind) = after.get(1..)?.split_at_checked(digits)?;
+        let code = u32::from_str_radix(str::from_utf8(code).ok()?, 16).ok()?;
+        text.push(char::from_u32(code)?);
+        rest = behind;
+    }
+    Some(text.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(pickle: &[u8]) -> Option<Vec<String>> {
+        let pickle = Pickle::read(pickle)?;
+        let texts = pickle.texts(pickle.top())?.into_iter();
+        Some(texts.map(|text| String::from_utf8(text).unwrap()).collect())
+    }
+
+    /// Written with Python's `pickle.dumps(…, protocol)`.
+    #[test]
+    fn lists_of_names_of_all_protocols() {
+        let expected = Some(vec!["f".to_owned(), "é\n".to_owned(), "-3".to_owned()]);
+        let oldest = b"(lp0\nVf\np1\naV\xe9\\u000a\np2\naI-3\na.";
+        assert_eq!(texts(oldest), expected);
+        let second = b"\x80\x02]q\x00(X\x01\x00\x00\x00fq\x01\
+            X\x03\x00\x00\x00\xc3\xa9\nq\x02J\xfd\xff\xff\xffe.";
+        assert_eq!(texts(second), expected);
+        let fifth = b"\x80\x05\x95\x14\x00\x00\x00\x00\x00\x00\x00]\x94(\x8c\x01f\x94\
+            \x8c\x03\xc3\xa9\n\x94J\xfd\xff\xff\xffe.";
+        assert_eq!(texts(fifth), expected);
+        let of_python_2 = b"(lp1\nS'A'\np2\naS'B'\np3\nag2\na.";
+        let expected = ["A", "B", "A"].map(str::to_owned).to_vec();
+        assert_eq!(texts(of_python_2), Some(expected));
+    }
+
+    #[test]
+    fn dictionaries_of_dictionaries() {
+        let pickle = Pickle::read(b"(dp0\nVindex\np1\n(dp2\nVtz\np3\nNsVname\np4\nVwhen\np5\nss.");
+        let pickle = pickle.unwrap();
+        let index = pickle.value(pickle.top(), b"index").unwrap();
+        let name = pickle.value(index, b"name").unwrap();
+        assert_eq!(pickle.text(name).unwrap(), b"when");
+        let zone = pickle.value(index, b"tz").unwrap();
+        assert_eq!(pickle.get(zone), Some(&Value::None));
+        assert!(pickle.value(index, b"none").is_none());
+    }
+
+    /// `cos\nsystem\n(S'true'\ntR.` would run a command in Python.
+    #[test]
+    fn nothing_is_called() {
+        let pickle = Pickle::read(b"cos\nsystem\n(S'true'\ntR.").unwrap();
+        let Some(Value::Object { callable, .. }) = pickle.get(pickle.top()) else {
+            panic!("no object");
+        };
+        assert_eq!(
+            pickle.get(*callable),
+            Some(&Value::Global(b"os.system".to_vec()))
+        );
+    }
+
+    #[test]
+    fn damaged_pickles_are_none() {
+        let hostile: &[&[u8]] = &[
+            b"",
+            b".",
+            b"(",
+            b"(l",
+            b"a.",
+            b"]a.",
+            b"(t",
+            b"g7\n.",
+            b"\x80\x02]q\x00h\x00a",
+            b"Vx\nb.",
+            b"X\xff\xff\xff\xffx.",
+            b"S'\n.",
+            b"S'a\\x41'\n.",
+            b"(Va\nd.",
+            b"\x8a\x20.",
+            b"I1",
+            b"I1e9\n.",
+            b"\x93.",
+            b"N(\x86.",
+        ];
+        for pickle in hostile {
+            assert!(Pickle::read(pickle).is_none(), "{pickle:?}");
+        }
+        // A list that is in itself is a value like any other.
+        let circle = Pickle::read(b"]q\x00h\x00a.").unwrap();
+        assert_eq!(circle.items(circle.top()), Some(&[0][..]));
+        assert!(circle.texts(circle.top()).is_none());
+    }
+}

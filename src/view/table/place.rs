@@ -1,0 +1,260 @@
+//! Where the values of a column are in the arrays of a table.
+
+use std::ops::Range;
+
+use crate::array::{Bytes, Reader};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::Datatype;
+use crate::model::datatype::Class;
+use crate::model::number::{self, Integer};
+use crate::model::value::{Context, ValueWriter};
+use crate::view::csv::column::Columns;
+use crate::view::csv::fields::Cell;
+use crate::view::elements::values_of;
+use crate::view::table::column::Part;
+use crate::wire::{to_u64, to_usize};
+
+/// An array, by the rows that its first dimension counts.
+pub(super) struct RowArray {
+    reader: Reader,
+    rows: u64,
+    row_bytes: usize,
+}
+
+/// A value each row of one of the arrays of a table.
+pub(super) struct Place {
+    array: usize,
+    value: Value,
+}
+
+/// A value each row of an array whose rows are not those of the table.
+pub(super) struct Values {
+    array: RowArray,
+    value: Value,
+}
+
+/// Where a value is in a row, and its text.
+struct Value {
+    start: usize,
+    datatype: Datatype,
+    text: Text,
+}
+
+/// The text of a value.
+enum Text {
+    /// As in the tables of arrays.
+    Cell(Columns),
+    /// As JSON.
+    Json(ValueWriter),
+}
+
+impl RowArray {
+    /// The array of `part`, which `reader` reads.
+    ///
+    /// # Errors
+    /// `Limit` for a row that is too long.
+    pub(super) fn new(reader: Reader, part: &Part) -> Result<Self> {
+        Ok(RowArray {
+            reader,
+            rows: part.rows(),
+            row_bytes: to_usize(part.row_bytes()?)?,
+        })
+    }
+
+    /// Bytes of a row.
+    pub(super) fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
+    /// The bytes of some rows, exactly.
+    ///
+    /// # Errors
+    /// `Corrupt` where there are no such rows; as they cannot be read.
+    pub(super) fn read(&self, rows: &Range<u64>) -> Result<Bytes> {
+        if rows.start > rows.end || rows.end > self.rows {
+            return Err(Error::corrupt("table: a row that is not there", None));
+        }
+        let row = to_u64(self.row_bytes);
+        let length = (rows.end - rows.start).saturating_mul(row);
+        let length = to_usize(length)?;
+        let bytes = self.reader.read(rows.start.saturating_mul(row), length)?;
+        match bytes.len() == length {
+            true => Ok(bytes),
+            false => Err(Error::corrupt("array: fewer elements than its shape", None)),
+        }
+    }
+}
+
+impl Place {
+    /// The place of `part` in the array with that number.
+    ///
+    /// # Errors
+    /// As its text cannot be written.
+    pub(super) fn new(array: usize, part: &Part) -> Result<Self> {
+        let value = Value::new(part)?;
+        Ok(Place { array, value })
+    }
+
+    /// The number of the array.
+    pub(super) fn array(&self) -> usize {
+        self.array
+    }
+
+    /// Appends the text of a value.
+    ///
+    /// # Errors
+    /// As it cannot be written.
+    pub(super) fn write(
+        &self,
+        value: &[u8],
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Cell> {
+        self.value.write(value, context, out)
+    }
+
+    /// How many values it consists of.
+    pub(super) fn values(&self) -> u64 {
+        values_of(&self.value.datatype)
+    }
+
+    /// The bytes of the value in a row.
+    ///
+    /// # Errors
+    /// `Corrupt` where the row is too short.
+    pub(super) fn of<'a>(&self, row: &'a [u8]) -> Result<&'a [u8]> {
+        self.value.of(row)
+    }
+
+    /// The integer that a value is.
+    ///
+    /// # Errors
+    /// `Corrupt` for a value that is none.
+    pub(super) fn integer(&self, value: &[u8]) -> Result<i128> {
+        self.value.integer(value)
+    }
+}
+
+impl Values {
+    /// The values of `part` in its array.
+    ///
+    /// # Errors
+    /// As their text cannot be written.
+    pub(super) fn new(array: RowArray, part: &Part) -> Result<Self> {
+        let value = Value::new(part)?;
+        Ok(Values { array, value })
+    }
+
+    /// The same, with JSON for their text.
+    ///
+    /// # Errors
+    /// As their text cannot be written.
+    pub(super) fn in_json(array: RowArray, part: &Part) -> Result<Self> {
+        let writer = ValueWriter::new(&part.datatype)?;
+        let value = Value::with(part, Text::Json(writer))?;
+        Ok(Values { array, value })
+    }
+
+    /// The number of rows.
+    pub(super) fn rows(&self) -> u64 {
+        self.array.rows
+    }
+
+    /// Appends the text of a value.
+    ///
+    /// # Errors
+    /// As it cannot be written.
+    pub(super) fn write(
+        &self,
+        value: &[u8],
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Cell> {
+        self.value.write(value, context, out)
+    }
+
+    /// Bytes of so many rows.
+    pub(super) fn bytes(&self, rows: u64) -> u64 {
+        rows.saturating_mul(to_u64(self.array.row_bytes))
+    }
+
+    /// The bytes of some rows.
+    ///
+    /// # Errors
+    /// `Corrupt` where there are no such rows; `Limit` for more than are read at a time; as they
+    /// cannot be read.
+    pub(super) fn read(&self, rows: Range<u64>) -> Result<Bytes> {
+        let most = limits::TEXT_ELEMENT_BYTES;
+        if self.bytes(rows.end.saturating_sub(rows.start)) > most {
+            return Err(Error::limit("bytes of a cell of a table", most));
+        }
+        self.array.read(&rows)
+    }
+
+    /// The values in rows that were read.
+    pub(super) fn each<'a>(&'a self, rows: &'a [u8]) -> impl Iterator<Item = Result<&'a [u8]>> {
+        let rows = rows.chunks_exact(self.array.row_bytes.max(1));
+        rows.map(|row| self.value.of(row))
+    }
+
+    /// The integer that a value is.
+    ///
+    /// # Errors
+    /// `Corrupt` for a value that is none.
+    pub(super) fn integer(&self, value: &[u8]) -> Result<i128> {
+        self.value.integer(value)
+    }
+}
+
+impl Value {
+    fn new(part: &Part) -> Result<Self> {
+        let columns = match part.datatype.class {
+            Class::Array { .. } => None,
+            _ => Columns::of(&part.datatype, b"")?,
+        };
+        let text = match columns.filter(|columns| columns.names().len() == 1) {
+            Some(columns) => Text::Cell(columns),
+            None => Text::Json(ValueWriter::new(&part.datatype)?),
+        };
+        Self::with(part, text)
+    }
+
+    fn with(part: &Part, text: Text) -> Result<Self> {
+        Ok(Value {
+            start: to_usize(part.offset)?,
+            datatype: part.datatype.clone(),
+            text,
+        })
+    }
+
+    fn of<'a>(&self, row: &'a [u8]) -> Result<&'a [u8]> {
+        let size = to_usize(self.datatype.size.into())?;
+        let value = row.get(self.start..self.start.saturating_add(size));
+        value.ok_or_else(|| Error::corrupt("table: a row that is too short", None))
+    }
+
+    fn write(&self, value: &[u8], context: &Context<'_>, out: &mut Vec<u8>) -> Result<Cell> {
+        match &self.text {
+            Text::Cell(columns) => columns.write(value, 0, context, out),
+            Text::Json(writer) => writer.json(value, context, out).map(|()| Cell::Text),
+        }
+    }
+
+    fn integer(&self, value: &[u8]) -> Result<i128> {
+        let Class::Integer {
+            order,
+            signed,
+            bits,
+        } = self.datatype.class
+        else {
+            return Err(Error::corrupt("table: numbers that are no integers", None));
+        };
+        let number = match number::integer(value, order, signed, bits) {
+            Some(Integer::Signed(number)) => Some(number),
+            Some(Integer::Unsigned(number)) => i128::try_from(number).ok(),
+            None => None,
+        };
+        number.ok_or_else(|| Error::corrupt("table: a number that is too large", None))
+    }
+}

@@ -1,0 +1,345 @@
+//! The rows of a table: reads some at a time, and gives the text of each cell.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use crate::array::{Bytes, Engine, Reader};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::memory::weighted_lru::WeightedLru;
+use crate::model::value::Context;
+use crate::model::{Array, Container, NodeId};
+use crate::view::csv::fields::{Cell, Cells, Fields};
+use crate::view::json::SharedPaths;
+use crate::view::table::column::{GroupTable, Missing, Part, Source, TimeUnit};
+use crate::view::table::lists::Lists;
+use crate::view::table::objects::Texts;
+use crate::view::table::place::{Place, RowArray, Values};
+use crate::view::table::time::{write_duration, write_instant};
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of the names of categories that a table keeps.
+const KEPT_NAMES: u64 = 1 << 20;
+
+/// The surroundings of a table's values.
+pub(crate) struct Surroundings {
+    /// Reads arrays.
+    pub(crate) engine: Arc<Engine>,
+    /// Follows pointers.
+    pub(crate) container: Arc<dyn Container>,
+    /// Names the targets of references.
+    pub(crate) paths: SharedPaths,
+}
+
+/// The rows of a table.
+pub(crate) struct Rows {
+    surroundings: Surroundings,
+    /// Bytes of memory that the description takes.
+    weight: u64,
+    /// The arrays that have a part for each row.
+    arrays: Vec<RowArray>,
+    /// Bytes of a row of all of them.
+    row_bytes: u64,
+    names: Vec<Vec<u8>>,
+    columns: Vec<Column>,
+    /// Names of categories that were read lately.
+    categories: Mutex<WeightedLru<Category, CellText>>,
+}
+
+/// The text that stands for a missing value.
+enum Absent {
+    Text(Vec<u8>),
+    /// Any text of this number.
+    Number(f64),
+}
+
+/// The number of a column, and that of a category.
+type Category = (usize, u64);
+
+/// The kind and the text of a cell.
+type CellText = (Cell, Arc<[u8]>);
+
+/// Some rows, read from the arrays.
+struct Batch<'a> {
+    table: &'a Rows,
+    first: u64,
+    /// The rows of each array.
+    arrays: Vec<Bytes>,
+}
+
+/// The values of a column.
+enum Column {
+    Value(Place),
+    /// The value, but where the mask is not zero.
+    Unmasked(Place, Place),
+    /// The value, but where its text is that of a missing one.
+    Unless(Place, Absent),
+    /// The name of the category with this number.
+    Category(Place, Values),
+    List(Lists),
+    Instant(Place, TimeUnit, bool),
+    Duration(Place, TimeUnit),
+    Text(Texts),
+}
+
+impl Rows {
+    /// Opens the arrays of `table`, each of which `verify` has checked.
+    ///
+    /// # Errors
+    /// As an array is known not to be readable; `Limit` for too long a row.
+    pub(crate) fn open(
+        table: &GroupTable,
+        surroundings: Surroundings,
+        verify: &dyn Fn(NodeId) -> Result<()>,
+    ) -> Result<Self> {
+        let mut opening = Opening {
+            engine: &surroundings.engine,
+            verify,
+            arrays: Vec::new(),
+            known: HashMap::new(),
+        };
+        let columns = table.columns.iter();
+        let columns = columns.map(|column| opening.column(&column.source));
+        let columns = columns.collect::<Result<_>>()?;
+        let arrays = opening.arrays;
+        let row_bytes = arrays.iter().map(|array| to_u64(array.row_bytes())).sum();
+        let most = limits::TEXT_ELEMENT_BYTES;
+        if row_bytes > most {
+            return Err(Error::limit("bytes of a row of a table", most));
+        }
+        let names = table.columns.iter().map(|column| column.name.clone());
+        Ok(Rows {
+            surroundings,
+            weight: table.weight(),
+            arrays,
+            row_bytes,
+            names: names.collect(),
+            columns,
+            categories: Mutex::new(WeightedLru::new(KEPT_NAMES)),
+        })
+    }
+
+    /// Appends the name of the category `code` of a column.
+    fn write_category(
+        &self,
+        (column, code): Category,
+        names: &Values,
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Cell> {
+        if let Some((cell, name)) = lock(&self.categories).get(&(column, code)) {
+            out.extend_from_slice(name);
+            return Ok(*cell);
+        }
+        let start = out.len();
+        let name = names.read(code..code.saturating_add(1))?;
+        let mut cell = Cell::Missing;
+        for value in names.each(&name) {
+            cell = names.write(value?, context, out)?;
+        }
+        let text: Arc<[u8]> = out[start..].into();
+        let weight = to_u64(text.len());
+        let gone = lock(&self.categories).put((column, code), (cell, text), weight);
+        drop(gone);
+        Ok(cell)
+    }
+}
+
+impl Fields for Rows {
+    fn names(&self) -> &[Vec<u8>] {
+        &self.names
+    }
+
+    fn row_bytes(&self) -> u64 {
+        self.row_bytes
+    }
+
+    fn row_values(&self) -> u64 {
+        let values = self.columns.iter().map(|column| match column {
+            Column::List(lists) => lists.values_per_row(),
+            Column::Value(value) | Column::Unmasked(value, _) => value.values(),
+            _ => 1,
+        });
+        values.fold(0, u64::saturating_add)
+    }
+
+    fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
+        let arrays = self.arrays.iter().map(|array| array.read(&rows));
+        Ok(Box::new(Batch {
+            table: self,
+            first: rows.start,
+            arrays: arrays.collect::<Result<_>>()?,
+        }))
+    }
+
+    fn own_bytes(&self) -> u64 {
+        self.weight.saturating_mul(2).saturating_add(KEPT_NAMES)
+    }
+}
+
+impl Batch<'_> {
+    /// The bytes of a value in a row.
+    fn bytes(&self, place: &Place, row: usize) -> Result<&[u8]> {
+        let array = self.table.arrays.get(place.array());
+        let start = array.map_or(0, RowArray::row_bytes).saturating_mul(row);
+        let rows = self.arrays.get(place.array());
+        let row = rows.and_then(|rows| rows.get(start..));
+        place.of(row.unwrap_or_default())
+    }
+}
+
+impl Cells for Batch<'_> {
+    fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
+        let surroundings = &self.table.surroundings;
+        // A new one each time: it counts the bytes that pointers led to.
+        let context = Context::new(&*surroundings.container, &*surroundings.paths, most);
+        let start = out.len();
+        let number = self.first.saturating_add(to_u64(row));
+        match &self.table.columns[column] {
+            Column::Value(value) => value.write(self.bytes(value, row)?, &context, out),
+            Column::Unmasked(value, mask) => {
+                let is_missing = self.bytes(mask, row)?.iter().any(|&byte| byte != 0);
+                match is_missing {
+                    true => Ok(Cell::Missing),
+                    false => value.write(self.bytes(value, row)?, &context, out),
+                }
+            }
+            Column::Unless(value, missing) => {
+                let cell = value.write(self.bytes(value, row)?, &context, out)?;
+                if !missing.is_text(&out[start..]) {
+                    return Ok(cell);
+                }
+                out.truncate(start);
+                Ok(Cell::Missing)
+            }
+            Column::Category(code, names) => {
+                match u64::try_from(code.integer(self.bytes(code, row)?)?) {
+                    Ok(code) => self
+                        .table
+                        .write_category((column, code), names, &context, out),
+                    Err(_) => Ok(Cell::Missing),
+                }
+            }
+            Column::List(lists) => {
+                lists.write(number, &context, out)?;
+                Ok(Cell::Text)
+            }
+            Column::Instant(value, unit, is_utc) => {
+                let count = time(value, self.bytes(value, row)?)?;
+                Ok(count.map_or(Cell::Missing, |count| {
+                    write_instant(count, *unit, *is_utc, out);
+                    Cell::Plain
+                }))
+            }
+            Column::Duration(value, unit) => {
+                let count = time(value, self.bytes(value, row)?)?;
+                Ok(count.map_or(Cell::Missing, |count| {
+                    write_duration(count, *unit, out);
+                    Cell::Plain
+                }))
+            }
+            Column::Text(texts) => match texts.get(to_usize(number)?) {
+                Some(Some(text)) => {
+                    out.extend_from_slice(text);
+                    Ok(Cell::Text)
+                }
+                _ => Ok(Cell::Missing),
+            },
+        }
+    }
+}
+
+/// The arrays that are open already, while columns are opened.
+struct Opening<'a> {
+    engine: &'a Arc<Engine>,
+    verify: &'a dyn Fn(NodeId) -> Result<()>,
+    arrays: Vec<RowArray>,
+    /// The number of each array.
+    known: HashMap<*const Array, usize>,
+}
+
+impl Opening<'_> {
+    fn column(&mut self, source: &Source) -> Result<Column> {
+        Ok(match source {
+            Source::Values(values) => Column::Value(self.place(values)?),
+            Source::Masked { values, missing } => {
+                let value = self.place(values)?;
+                match missing {
+                    Missing::Where(mask) => Column::Unmasked(value, self.place(mask)?),
+                    Missing::Number(text) => Column::Unless(value, Absent::Number(parsed(text)?)),
+                    Missing::Text(text) => Column::Unless(value, Absent::Text(text.clone())),
+                }
+            }
+            Source::Categories { codes, names } => {
+                Column::Category(self.place(codes)?, self.values(names)?)
+            }
+            Source::Lists { ends, values } => {
+                let ends = ends.iter().map(|ends| self.values(ends));
+                Column::List(Lists {
+                    ends: ends.collect::<Result<_>>()?,
+                    values: Values::in_json(self.opened(values)?, values)?,
+                })
+            }
+            Source::Instants {
+                values,
+                unit,
+                is_utc,
+            } => Column::Instant(self.place(values)?, *unit, *is_utc),
+            Source::Durations { values, unit } => Column::Duration(self.place(values)?, *unit),
+            Source::Texts(texts) => Column::Text(Arc::clone(texts)),
+        })
+    }
+
+    fn place(&mut self, part: &Part) -> Result<Place> {
+        let description = Arc::as_ptr(&part.array);
+        let array = match self.known.get(&description) {
+            Some(&array) => array,
+            None => {
+                self.arrays.push(self.opened(part)?);
+                let array = self.arrays.len() - 1;
+                self.known.insert(description, array);
+                array
+            }
+        };
+        Place::new(array, part)
+    }
+
+    fn values(&self, part: &Part) -> Result<Values> {
+        Values::new(self.opened(part)?, part)
+    }
+
+    fn opened(&self, part: &Part) -> Result<RowArray> {
+        (self.verify)(part.node)?;
+        let reader = Reader::new(self.engine, Arc::clone(&part.array))?;
+        RowArray::new(reader, part)
+    }
+}
+
+/// The number of units of a time; `None` for none (`NaT`).
+fn time(place: &Place, bytes: &[u8]) -> Result<Option<i64>> {
+    let count = i64::try_from(place.integer(bytes)?);
+    Ok(count.ok().filter(|&count| count != i64::MIN))
+}
+
+impl Absent {
+    /// Whether a value of this text is missing.
+    fn is_text(&self, text: &[u8]) -> bool {
+        match self {
+            Absent::Text(absent) => absent == text,
+            Absent::Number(absent) => {
+                let number = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+                let is_equal = |own: f64| own == *absent || own.is_nan() && absent.is_nan();
+                number.is_some_and(is_equal)
+            }
+        }
+    }
+}
+
+fn parsed(text: &[u8]) -> Result<f64> {
+    let number = str::from_utf8(text).ok();
+    // YAML writes `.nan`.
+    let number = number.and_then(|text| text.trim_start_matches('.').parse().ok());
+    number.ok_or_else(|| Error::corrupt("table: a mask that is no number", None))
+}
