@@ -145,7 +145,7 @@ impl<'a> ViewGroup<'a> {
         for form in self.tree.forms {
             let shown = file_name(form, EMPTY_NAME);
             if form.size(self.file, &node)?.is_some() && self.found(&shown).is_err() {
-                files.push(self.form(Some(form), &node, shown, None));
+                files.push(self.form(Some(form), &node, shown, None)?);
             }
         }
         Ok(files)

@@ -25,6 +25,16 @@ pub fn resolve(container: &dyn Container, from: NodeId, path: &[u8]) -> Result<O
     follow(container, from, names_of(path), limits::PATH_LINKS)
 }
 
+/// The object that an alias or a `$ref` leads to; as [`resolve`].
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_names(container: &dyn Container, target: &LinkTarget) -> Result<Option<NodeId>> {
+    let mut names = container.names(target)?;
+    names.reverse();
+    follow(container, container.root(), names, limits::TREE_LEVELS)
+}
+
 /// Where a soft link's path begins that stands in the group `here`.
 fn start(container: &dyn Container, here: NodeId, path: &[u8]) -> NodeId {
     match path {

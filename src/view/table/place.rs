@@ -119,6 +119,13 @@ impl Place {
         values_of(&self.value.datatype)
     }
 
+    /// Bytes of each of the values that it consists of, one at least.
+    pub(super) fn element_bytes(&self) -> usize {
+        let size = u64::from(self.value.datatype.size);
+        let one = size.checked_div(self.values()).unwrap_or(size);
+        usize::try_from(one).unwrap_or(usize::MAX).max(1)
+    }
+
     /// The bytes of the value in a row.
     ///
     /// # Errors

@@ -200,10 +200,18 @@ impl Cells for Batch<'_> {
         match &self.table.columns[column] {
             Column::Value(value) => value.write(self.bytes(value, row)?, &context, out),
             Column::Unmasked(value, mask) => {
-                let is_missing = self.bytes(mask, row)?.iter().any(|&byte| byte != 0);
-                match is_missing {
-                    true => Ok(Cell::Missing),
-                    false => value.write(self.bytes(value, row)?, &context, out),
+                let elements = self.bytes(mask, row)?.chunks(mask.element_bytes());
+                let (masked, count) = elements.fold((0_u64, 0_u64), |(masked, count), element| {
+                    let is_masked = element.iter().any(|&byte| byte != 0);
+                    (masked + u64::from(is_masked), count + 1)
+                });
+                match masked {
+                    0 => value.write(self.bytes(value, row)?, &context, out),
+                    _ if masked == count => Ok(Cell::Missing),
+                    _ => {
+                        let what = "a list of which some elements are masked";
+                        Err(Error::unsupported(what, None))
+                    }
                 }
             }
             Column::Unless(value, missing) => {
