@@ -106,6 +106,9 @@ pub(crate) enum Inspect {
     },
     /// Describe a file or one of its objects in the Ndarray Data Language (YAML)
     Ndl {
+        /// Write JSON instead of YAML
+        #[arg(long)]
+        json: bool,
         /// Give the values of arrays of at most so many elements, too
         #[arg(long, value_name = "N", default_value_t = 0)]
         values: u64,

@@ -18,6 +18,7 @@ use crate::cli::reading::{self, Outcome, PIECE, Stop};
 use crate::cli::{check, check_many, list, logging, options};
 use crate::error::{Error, Result};
 use crate::fs::Filesystem;
+use crate::model::ndl::Syntax;
 use crate::view::ndl::Options;
 
 /// Performs one of the commands.
@@ -38,10 +39,20 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
         }
         Inspect::Cat { source, path } => (&source.file, copy(source, path)),
         Inspect::Ndl {
+            json,
             values,
             source,
             path,
-        } => (&source.file, describe(source, path.as_deref(), *values)),
+        } => {
+            let options = Options {
+                values: *values,
+                syntax: match json {
+                    true => Syntax::Json,
+                    false => Syntax::Yaml,
+                },
+            };
+            (&source.file, describe(source, path.as_deref(), options))
+        }
         Inspect::Check {
             data,
             jobs,
@@ -87,7 +98,7 @@ fn copy(source: &Source, path: &OsStr) -> Outcome<bool> {
 }
 
 /// Writes the Ndarray Data Language document of one object.
-fn describe(source: &Source, path: Option<&OsStr>, values: u64) -> Outcome<bool> {
+fn describe(source: &Source, path: Option<&OsStr>, options: Options) -> Outcome<bool> {
     let filesystem = reading::open(source, false)?;
     let mut output = BufWriter::new(reading::output()?);
     let mut failed = None;
@@ -104,7 +115,7 @@ fn describe(source: &Source, path: Option<&OsStr>, values: u64) -> Outcome<bool>
             failure
         })
     };
-    let described = filesystem.document(path, Options { values }, &mut put, &mut damaged);
+    let described = filesystem.document(path, options, &mut put, &mut damaged);
     if let Some(error) = failed {
         return Err(error.into());
     }

@@ -1,4 +1,4 @@
-//! A datatype in the Ndarray Data Language (0.6.1, "Datatype"), as YAML in flow form.
+//! A datatype in the Ndarray Data Language (0.6.1, "Datatype"), on one line.
 //!
 //! The language has `string`, `int8` to `uint64`, `float32`, `float64`, `objref`, `regref`,
 //! `opaque`, `enum`, `compound`, `vlen` and `array`. It describes values, so byte order, padding
@@ -17,76 +17,88 @@
 //! | integers of other sizes, time | the same |
 //! | compounds and enumerations without members | the same |
 
-use std::fmt::Write;
+mod syntax;
+
+use std::fmt::Display;
 
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, ByteOrder, Class, Float, Member, ReferenceKind};
 use crate::model::number;
 
-/// The value of NDL's `type` key, on one line.
+pub use syntax::{Flow, Syntax, is_long_key, text_in};
+
+/// The value of NDL's `type` key, in YAML.
 pub fn ndl_type(datatype: &Datatype) -> String {
-    let mut out = String::new();
-    write_type(datatype, &mut out);
-    out
+    ndl_type_in(Syntax::Yaml, datatype)
 }
 
-fn write_type(datatype: &Datatype, out: &mut String) {
+/// The value of NDL's `type` key.
+pub fn ndl_type_in(syntax: Syntax, datatype: &Datatype) -> String {
+    let mut out = Flow::new(syntax);
+    write_type(datatype, &mut out);
+    out.finish()
+}
+
+fn write_type(datatype: &Datatype, out: &mut Flow) {
     let size = datatype.size;
     match &datatype.class {
         Class::Integer { signed, bits, .. } => match keyword(size, *signed) {
-            Some(keyword) => out.push_str(keyword),
+            Some(keyword) => out.text(keyword),
             None => write_opaque(size, &integer_name(*signed, *bits), out),
         },
         Class::Bitfield { bits, .. } => match keyword(size, false) {
-            Some(keyword) => out.push_str(keyword),
+            Some(keyword) => out.text(keyword),
             None => write_opaque(size, &format!("bitfield{}", bits.precision), out),
         },
         Class::Float(format) => match number::ieee_bytes(size, format) {
-            Some(4) => out.push_str("float32"),
-            Some(8) => out.push_str("float64"),
+            Some(4) => out.text(b"float32"),
+            Some(8) => out.text(b"float64"),
             _ => write_opaque(size, &float_name(size, format), out),
         },
         Class::Time { bits, .. } => write_opaque(size, &format!("time{}", bits.precision), out),
         Class::String { .. } | Class::VariableString { .. } | Class::Ucs4(_) => {
-            out.push_str("string");
+            out.text(b"string");
         }
-        Class::Bool => out.push_str("{enum: {base: int8, members: {\"FALSE\": 0, \"TRUE\": 1}}}"),
+        Class::Bool => {
+            let members = [(&b"FALSE"[..], "0"), (b"TRUE", "1")];
+            write_members(b"int8", members.into_iter(), out);
+        }
         Class::Opaque { tag } => write_opaque_bytes(size, tag, out),
-        Class::Reference(ReferenceKind::Object | ReferenceKind::Standard) => out.push_str("objref"),
-        Class::Reference(ReferenceKind::Region) => out.push_str("{regref: {selection: block}}"),
+        Class::Reference(ReferenceKind::Object | ReferenceKind::Standard) => out.text(b"objref"),
+        Class::Reference(ReferenceKind::Region) => out.map(b"regref", |out| {
+            out.map(b"selection", |out| out.text(b"block"));
+        }),
         Class::Compound(members) => write_compound(size, members, out),
         Class::Enumeration { base, members } => write_enumeration(size, base, members, out),
-        Class::Complex(base) => {
-            let base = ndl_type(base);
-            append(
-                out,
-                format_args!("{{compound: [{{r: {base}}}, {{i: {base}}}]}}"),
-            );
-        }
-        Class::VariableLength(base) => {
-            out.push_str("{vlen: {base: ");
-            write_type(base, out);
-            out.push_str("}}");
-        }
-        Class::Array { base, dims } => {
-            out.push_str("{array: {base: ");
-            write_type(base, out);
-            append(out, format_args!(", shape: {dims:?}}}}}"));
-        }
+        Class::Complex(base) => out.map(b"compound", |out| {
+            out.list([b"r", b"i"].iter(), |part, out| {
+                out.map(*part, |out| write_type(base, out));
+            });
+        }),
+        Class::VariableLength(base) => out.map(b"vlen", |out| {
+            out.map(b"base", |out| write_type(base, out));
+        }),
+        Class::Array { base, dims } => out.map(b"array", |out| {
+            out.map(b"base", |out| {
+                write_type(base, out);
+                out.next(b"shape");
+                out.append(format_args!("{dims:?}"));
+            });
+        }),
     }
 }
 
 /// The language's integers.
-fn keyword(size: u32, signed: bool) -> Option<&'static str> {
+fn keyword(size: u32, signed: bool) -> Option<&'static [u8]> {
     match (size, signed) {
-        (1, true) => Some("int8"),
-        (2, true) => Some("int16"),
-        (4, true) => Some("int32"),
-        (8, true) => Some("int64"),
-        (1, false) => Some("uint8"),
-        (2, false) => Some("uint16"),
-        (4, false) => Some("uint32"),
-        (8, false) => Some("uint64"),
+        (1, true) => Some(b"int8"),
+        (2, true) => Some(b"int16"),
+        (4, true) => Some(b"int32"),
+        (8, true) => Some(b"int64"),
+        (1, false) => Some(b"uint8"),
+        (2, false) => Some(b"uint16"),
+        (4, false) => Some(b"uint32"),
+        (8, false) => Some(b"uint64"),
         _ => None,
     }
 }
@@ -115,35 +127,34 @@ fn float_name(size: u32, format: &Float) -> String {
     known.to_owned()
 }
 
-fn write_opaque(size: u32, tag: &str, out: &mut String) {
+fn write_opaque(size: u32, tag: &str, out: &mut Flow) {
     write_opaque_bytes(size, tag.as_bytes(), out);
 }
 
-fn write_opaque_bytes(size: u32, tag: &[u8], out: &mut String) {
-    append(out, format_args!("{{opaque: {{size: {size}"));
-    if !tag.is_empty() {
-        out.push_str(", tag: ");
-        write_yaml_text(tag, out);
-    }
-    out.push_str("}}");
+fn write_opaque_bytes(size: u32, tag: &[u8], out: &mut Flow) {
+    out.map(b"opaque", |out| {
+        out.map(b"size", |out| {
+            out.append(format_args!("{size}"));
+            if !tag.is_empty() {
+                out.next(b"tag");
+                out.text(tag);
+            }
+        });
+    });
 }
 
-fn write_compound(size: u32, members: &[Member], out: &mut String) {
+fn write_compound(size: u32, members: &[Member], out: &mut Flow) {
     if members.is_empty() {
         return write_opaque(size, "compound", out);
     }
-    out.push_str("{compound: [");
-    for (index, member) in members.iter().enumerate() {
-        out.push_str(if index > 0 { ", {" } else { "{" });
-        write_yaml_key(&member.name, out);
-        out.push_str(": ");
-        write_type(&member.datatype, out);
-        out.push('}');
-    }
-    out.push_str("]}");
+    out.map(b"compound", |out| {
+        out.list(members.iter(), |member, out| {
+            out.map(&member.name, |out| write_type(&member.datatype, out));
+        });
+    });
 }
 
-fn write_enumeration(size: u32, base: &Datatype, members: &[(Vec<u8>, Vec<u8>)], out: &mut String) {
+fn write_enumeration(size: u32, base: &Datatype, members: &[(Vec<u8>, Vec<u8>)], out: &mut Flow) {
     let Class::Integer {
         order,
         signed,
@@ -154,90 +165,38 @@ fn write_enumeration(size: u32, base: &Datatype, members: &[(Vec<u8>, Vec<u8>)],
     };
     let numbers = members
         .iter()
-        .map(|(name, value)| Some((name, number::integer(value, order, signed, bits)?)))
+        .map(|(name, value)| Some((&name[..], number::integer(value, order, signed, bits)?)))
         .collect::<Option<Vec<_>>>()
         .filter(|numbers| !numbers.is_empty());
     let Some(numbers) = numbers else {
         return write_opaque(size, "enum", out);
     };
-    out.push_str("{enum: {");
-    if let Some(keyword) = keyword(base.size, signed) {
-        append(out, format_args!("base: {keyword}, "));
-    }
-    out.push_str("members: {");
-    for (index, (name, number)) in numbers.iter().enumerate() {
-        out.push_str(if index > 0 { ", " } else { "" });
-        write_yaml_key(name, out);
-        append(out, format_args!(": {number}"));
-    }
-    out.push_str("}}}");
+    let base = keyword(base.size, signed).unwrap_or_default();
+    write_members(base, numbers.into_iter(), out);
 }
 
-/// Appends text as a YAML key in flow form.
-pub fn write_yaml_key(text: &[u8], out: &mut String) {
-    // YAML 1.2, 7.4.2: an implicit key has at most 1024 characters; an escape has up to six.
-    const IMPLICIT: usize = 1024 / 6;
-    if text.len() > IMPLICIT {
-        out.push_str("? ");
-        write_yaml_text(text, out);
-        out.push(' ');
-    } else {
-        write_yaml_text(text, out);
-    }
-}
-
-/// Appends text as a YAML scalar on one line that readers of YAML 1.1 and 1.2 take for this text:
-/// plain where no reader can see a number, boolean, null, date or syntax in it, otherwise in double
-/// quotes. Bytes that are not UTF-8 become `\udcXX`, as Python's `surrogateescape` has it.
-pub fn write_yaml_text(text: &[u8], out: &mut String) {
-    match std::str::from_utf8(text) {
-        Ok(text) if is_plain(text) => out.push_str(text),
-        _ => write_quoted(text, out),
-    }
-}
-
-/// Whether no reader sees anything but text. Says no to much that would do.
-fn is_plain(text: &str) -> bool {
-    const MEANINGFUL: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
-    const LONGEST: usize = 128;
-    let ordinary = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-' | ' ');
-    text.len() <= LONGEST
-        && text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '/'))
-        && text.chars().all(ordinary)
-        && !text.ends_with(' ')
-        && !MEANINGFUL
-            .iter()
-            .any(|word| text.eq_ignore_ascii_case(word))
-}
-
-fn write_quoted(text: &[u8], out: &mut String) {
-    out.push('"');
-    for chunk in text.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '"' => out.push_str("\\\""),
-                '\\' => out.push_str("\\\\"),
-                '\n' => out.push_str("\\n"),
-                '\r' => out.push_str("\\r"),
-                '\t' => out.push_str("\\t"),
-                // No YAML stream holds control characters or these; some are line breaks in it.
-                '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
-                    append(out, format_args!("\\u{:04x}", u32::from(c)));
-                }
-                c if c.is_control() => append(out, format_args!("\\u{:04x}", u32::from(c))),
-                c => out.push(c),
-            }
+/// An enumeration; without a base where that is empty.
+fn write_members<'a>(
+    base: &[u8],
+    members: impl Iterator<Item = (&'a [u8], impl Display)>,
+    out: &mut Flow,
+) {
+    out.map(b"enum", |out| {
+        out.push("{");
+        if !base.is_empty() {
+            out.key(b"base");
+            out.text(base);
+            out.push(", ");
         }
-        for byte in chunk.invalid() {
-            append(out, format_args!("\\udc{byte:02x}"));
+        out.key(b"members");
+        out.push("{");
+        for (index, (name, number)) in members.enumerate() {
+            out.push(if index > 0 { ", " } else { "" });
+            out.key(name);
+            out.append(format_args!("{number}"));
         }
-    }
-    out.push('"');
-}
-
-/// Appends formatted text; memory does not refuse a write.
-fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
-    let _infallible: std::fmt::Result = out.write_fmt(text);
+        out.push("}}");
+    });
 }
 
 #[cfg(test)]
@@ -268,6 +227,29 @@ mod tests {
     }
 
     #[test]
+    fn types_as_json() {
+        let json = |datatype: &Datatype| ndl_type_in(Syntax::Json, datatype);
+        assert_eq!(json(&int(4)), r#""int32""#);
+        let members = vec![(b"no".to_vec(), vec![0]), (b"a\"".to_vec(), vec![0xFF])];
+        let base = Box::new(int(1));
+        let choice = type_of(1, Class::Enumeration { base, members });
+        let expected = r#"{"enum": {"base": "int8", "members": {"no": 0, "a\"": -1}}}"#;
+        assert_eq!(json(&choice), expected);
+        let sequence = type_of(16, Class::VariableLength(Box::new(choice)));
+        let tag = b"image/png".to_vec();
+        let picture = type_of(9, Class::Opaque { tag });
+        let members = vec![member("v", 0, sequence), member("p", 16, picture)];
+        let record = type_of(25, Class::Compound(members));
+        let picture = r#"{"opaque": {"size": 9, "tag": "image/png"}}"#;
+        assert_eq!(
+            json(&record),
+            format!(
+                r#"{{"compound": [{{"v": {{"vlen": {{"base": {expected}}}}}}}, {{"p": {picture}}}]}}"#
+            )
+        );
+    }
+
+    #[test]
     fn types_without_a_word() {
         let half = Datatype::ieee(2, ByteOrder::Little);
         assert_eq!(ndl_type(&half), "{opaque: {size: 2, tag: float16}}");
@@ -291,32 +273,5 @@ mod tests {
         let tag = b"15".to_vec();
         let expected = "{opaque: {size: 7, tag: \"15\"}}";
         assert_eq!(ndl_type(&type_of(7, Class::Opaque { tag })), expected);
-    }
-
-    #[test]
-    fn yaml_sees_text_in_text() {
-        let yaml = |text: &[u8]| {
-            let mut out = String::new();
-            write_yaml_text(text, &mut out);
-            out
-        };
-        assert_eq!(yaml(b"/run 1/temp.x"), "/run 1/temp.x");
-        for text in [
-            "",
-            "1",
-            "No",
-            "~",
-            "NULL",
-            "<<",
-            "a, b",
-            "x ",
-            "2008-12-31",
-            "é",
-        ] {
-            assert_eq!(yaml(text.as_bytes()), format!("\"{text}\""));
-        }
-        assert_eq!(yaml(b"a\"\\\n\x07\xe9"), r#""a\"\\\n\u0007\udce9""#);
-        // line breaks in YAML 1.1, or nothing that a stream may hold
-        assert_eq!(yaml("\r\u{2028}\u{feff}".as_bytes()), r#""\r\u2028\ufeff""#);
     }
 }

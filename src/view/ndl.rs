@@ -1,5 +1,6 @@
 //! A file, or one of its objects, in the Ndarray Data Language 0.6.1: a YAML document of groups,
-//! flat by path, each with its attributes, dimension coordinates and ndarrays.
+//! flat by path, each with its attributes, dimension coordinates and ndarrays; or the same as JSON,
+//! without comments, with `null` for NaN and infinities.
 //!
 //! Values are given of attributes and of dimension coordinates, of other arrays on request, all
 //! within limits. What the language cannot express is treated so:
@@ -16,7 +17,7 @@
 //! | damaged parts | a comment with the reason; `value: null` |
 //! | parts that cannot be read now | the same, and an error at the end |
 //! | a value over the limits | none; of an attribute, which must have one, `null`; a comment |
-//! | ASDF scalar | attribute of its group; a plain number is one, the rest is text |
+//! | ASDF scalar | attribute of its group; a number, a boolean, null, or text |
 //! | ASDF sequence | group with members `0`, `1`, … |
 //! | a scale with no elements, or with several dimensions | ndarray |
 //! | compression | `filter`: a name, or name and parameters, `{deflate: {level: 4}}` |
@@ -27,11 +28,11 @@
 mod dimensions;
 mod document;
 mod group;
+mod lines;
 mod object;
 mod progress;
 mod source;
 mod value;
-mod yaml;
 
 pub(crate) use document::Options;
 pub(crate) use progress::Progress;
@@ -42,8 +43,8 @@ use crate::model::NodeId;
 use crate::view::streamed::ResumableText;
 use crate::wire::to_u64;
 use document::Document;
+use lines::Lines;
 use progress::{Section, Step};
-use yaml::Lines;
 
 /// The document of the object `node` at `path` (names as in the file); the root group and `/` for
 /// that of the whole file.
@@ -54,7 +55,7 @@ pub(crate) struct Description {
     pub node: NodeId,
     /// Its path.
     pub path: Vec<u8>,
-    /// How much the document holds.
+    /// How much the document holds, and how it is written.
     pub options: Options,
 }
 
@@ -113,12 +114,12 @@ impl Description {
             options: self.options,
             damaged,
             top: &self.path,
-            lines: Lines::new(out, progress.depth),
+            lines: Lines::new(out, self.options.syntax, progress.place),
             enough,
             progress,
         };
         let written = document.write_on(self.node);
-        document.progress.depth = document.lines.depth();
+        document.progress.place = document.lines.place();
         written
     }
 }
@@ -155,7 +156,7 @@ impl Document<'_> {
             Step::Close => self.lines.close(),
             Step::GroupEnd(names) => {
                 if self.progress.is_empty {
-                    self.lines.line("{}");
+                    self.lines.nothing();
                 }
                 self.lines.close();
                 self.progress.names -= names;
@@ -170,6 +171,7 @@ impl Document<'_> {
                     self.then(Step::Arrays(Section::coordinates(members)));
                 }
             }
+            Step::End => self.lines.end(),
             Step::Failed(error) => return self.fail(error),
         }
         Ok(())

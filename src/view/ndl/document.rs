@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::ndl::Syntax;
 use crate::view::ndl::dimensions::Coordinate;
+use crate::view::ndl::lines::{Lines, comment_text};
 use crate::view::ndl::progress::{Progress, Step};
 use crate::view::ndl::source::Source;
-use crate::view::ndl::yaml::{Lines, text};
 
-/// How much a document holds.
+/// How much a document holds, and how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
     /// Arrays of at most this many elements, besides dimension coordinates, have their values in
     /// it.
     pub values: u64,
+    /// YAML or JSON.
+    pub syntax: Syntax,
 }
 
 /// A document while a part of it is written.
@@ -68,8 +71,8 @@ impl Document<'_> {
     }
 
     fn comment_on_damage(&mut self, name: &[u8], error: &Error) {
-        let reason = text(error.to_string().as_bytes());
-        let comment = format!("{}: cannot be read: {reason}", text(name));
+        let reason = comment_text(error.to_string().as_bytes());
+        let comment = format!("{}: cannot be read: {reason}", comment_text(name));
         self.lines.comment(&comment);
     }
 

@@ -6,28 +6,36 @@ use crate::model::ndl::ndl_type;
 use crate::model::{Array, Link, LinkStream, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::ndl::dimensions;
 use crate::view::ndl::document::{Document, join, split};
+use crate::view::ndl::lines::comment_text as text;
 use crate::view::ndl::progress::{Attributes, Members, Section, SortedMembers, Step};
-use crate::view::ndl::yaml::text;
 use crate::wire::to_u64;
 
 impl Document<'_> {
     pub(super) fn take_first(&mut self, node: NodeId) -> Result<()> {
         let found = self.source.container.node(node);
         let found = found.inspect_err(|_| self.progress.steps.push(Step::Begin))?;
-        self.then(Step::Elsewhere);
         match &found.kind {
             NodeKind::Group => {
+                self.begin();
                 self.progress.visited.insert(node);
                 self.progress.path = self.top.to_vec();
                 self.group(node);
-                Ok(())
             }
             NodeKind::Array(array) => {
+                self.begin();
                 self.one_array(node, array);
-                Ok(())
             }
-            NodeKind::CommittedDatatype(_) | NodeKind::Scalar(_) => self.fail(Error::NotFound),
+            NodeKind::CommittedDatatype(_) | NodeKind::Scalar(_) => {
+                return self.fail(Error::NotFound);
+            }
         }
+        Ok(())
+    }
+
+    fn begin(&mut self) {
+        self.lines.begin();
+        self.then(Step::End);
+        self.then(Step::Elsewhere);
     }
 
     /// An array in its group.

@@ -9,7 +9,7 @@ use crate::limits;
 use crate::model::array::Fill;
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::Class;
-use crate::model::ndl::ndl_type;
+use crate::model::ndl::{Flow, Syntax, ndl_type_in, text_in};
 use crate::model::number::Real;
 use crate::model::storage::Filter;
 use crate::model::{Array, Attribute, Datatype, NodeId, NodeKind, Scalar, ScalarValue, Shape};
@@ -17,10 +17,10 @@ use crate::view::attributes::{byte_order, charset_name, filter_name, innermost};
 use crate::view::dimensions::has_no_values;
 use crate::view::ndl::dimensions::{self, Coordinate};
 use crate::view::ndl::document::{Document, join, split};
+use crate::view::ndl::lines::{Lines, comment_text};
 use crate::view::ndl::progress::{Attributes, Members, Section, SectionKind, Step};
 use crate::view::ndl::source::Source;
 use crate::view::ndl::value::value;
-use crate::view::ndl::yaml::{self, Lines, text};
 use crate::wire::{to_u64, to_usize};
 
 /// A storage directive and its value.
@@ -64,7 +64,8 @@ impl Document<'_> {
             match self.source.container.node(node) {
                 Ok(found) => {
                     if let NodeKind::Scalar(scalar) = &found.kind {
-                        self.lines.pair(name, &scalar_text(scalar));
+                        let value = scalar_value(self.lines.flow(), scalar);
+                        self.lines.pair(name, &value);
                     }
                 }
                 Err(error) => self.unreadable(name, &error),
@@ -164,7 +165,8 @@ impl Document<'_> {
     }
 
     fn datatype(&mut self, datatype: &Datatype) {
-        self.lines.pair(b"type", &ndl_type(datatype));
+        let datatype = ndl_type_in(self.options.syntax, datatype);
+        self.lines.pair(b"type", &datatype);
     }
 
     /// The shape; returns the storage directive of the present one, where the shape does not tell
@@ -175,29 +177,28 @@ impl Document<'_> {
             self.lines.pair(b"shape", "[0]");
             return None;
         };
-        let mut shown = Vec::new();
+        let mut shown = self.lines.flow();
         let mut is_open = false;
-        for ((dim, max), coordinate) in dims.iter().zip(max).zip(coordinates) {
-            shown.push(match coordinate {
+        let dimensions = dims.iter().zip(max).zip(coordinates);
+        shown.list(dimensions, |((dim, max), coordinate), shown| {
+            match coordinate {
                 Some(coordinate) => {
                     is_open |= coordinate.is_unlimited;
                     self.need(coordinate);
                     let (parent, name) = split(&coordinate.path);
-                    text(if parent == self.progress.path {
-                        name
-                    } else {
-                        &coordinate.path
-                    })
+                    shown.text(match parent == self.progress.path {
+                        true => name,
+                        false => &coordinate.path,
+                    });
                 }
                 None if max.is_none() => {
                     is_open = true;
-                    "null".to_owned()
+                    shown.push("null");
                 }
-                None => dim.to_string(),
-            });
-        }
-        self.lines
-            .pair(b"shape", &format!("[{}]", shown.join(", ")));
+                None => shown.append(format_args!("{dim}")),
+            };
+        });
+        self.lines.pair(b"shape", &shown.finish());
         let bounded = |(dim, max): (&u64, &Option<u64>)| max.is_some_and(|max| max > *dim);
         if dims.iter().zip(max).any(bounded) {
             let bounds: Vec<_> = max
@@ -212,7 +213,7 @@ impl Document<'_> {
 
     /// The value of an array of at most `most` elements.
     fn value(&mut self, array: &Arc<Array>, most: u64) {
-        match read_value(self.source, array, most) {
+        match read_value(self.source, self.options.syntax, array, most) {
             Ok(value) => self.lines.pair(b"value", &value),
             Err(Error::Limit { .. }) => self.lines.comment("value: too long to be shown"),
             Err(error) => self.unreadable_part(b"value", &error),
@@ -228,13 +229,21 @@ impl Document<'_> {
             directives.push((b"chunk", format!("{chunk_shape:?}")));
         }
         if !array.pipeline.0.is_empty() {
-            let filters: Vec<_> = array.pipeline.0.iter().map(filter).collect();
-            directives.push((b"filter", format!("[{}]", filters.join(", "))));
+            let mut filters = self.lines.flow();
+            filters.list(array.pipeline.0.iter(), write_filter);
+            directives.push((b"filter", filters.finish()));
         }
-        directives.extend(encoding(&array.datatype));
+        let encoding = encoding(&array.datatype);
+        directives.extend(encoding.map(|(key, word)| (key, self.word(word))));
         if let Fill::Value(element) = &array.fill
             && !array.datatype.has_pointers()
-            && let Ok(fill) = value(self.source, &array.datatype, &[], element)
+            && let Ok(fill) = value(
+                self.source,
+                self.options.syntax,
+                &array.datatype,
+                &[],
+                element,
+            )
         {
             directives.push((b"fillvalue", fill));
         }
@@ -246,6 +255,10 @@ impl Document<'_> {
                 lines.pair(key, value);
             }
         });
+    }
+
+    fn word(&self, word: &str) -> String {
+        text_in(self.options.syntax, word.as_bytes())
     }
 }
 
@@ -274,7 +287,13 @@ fn write_attribute(
     };
     let value = match content.shape {
         Shape::Null => Ok("[]".to_owned()),
-        Shape::Simple { ref dims, .. } => value(source, &content.datatype, dims, &content.elements),
+        Shape::Simple { ref dims, .. } => value(
+            source,
+            lines.syntax(),
+            &content.datatype,
+            dims,
+            &content.elements,
+        ),
     };
     let is_string = matches!(
         content.datatype.class,
@@ -296,34 +315,38 @@ fn write_attribute(
             }
             Shape::Simple { dims, .. } => lines.pair(b"shape", &format!("{dims:?}")),
         }
-        lines.pair(b"type", &ndl_type(&content.datatype));
+        lines.pair(b"type", &ndl_type_in(lines.syntax(), &content.datatype));
         match value {
             Ok(value) => lines.pair(b"value", &value),
             Err(error) => {
                 if !matches!(error, Error::Limit { .. }) {
                     damaged(&error);
                 }
-                lines.comment(&text(error.to_string().as_bytes()));
+                lines.comment(&comment_text(error.to_string().as_bytes()));
                 lines.pair(b"value", "null");
             }
         }
-        let directives: Vec<String> = encoding(&content.datatype)
-            .map(|(key, value)| format!("{}: {value}", text(key)))
-            .collect();
-        if !directives.is_empty() {
-            lines.pair(b"storage", &format!("{{{}}}", directives.join(", ")));
+        let mut directives = lines.flow();
+        for (key, word) in encoding(&content.datatype) {
+            directives.push(if directives.length() > 0 { ", " } else { "{" });
+            directives.key(key);
+            directives.text(word.as_bytes());
+        }
+        if directives.length() > 0 {
+            directives.push("}");
+            lines.pair(b"storage", &directives.finish());
         }
     });
 }
 
 /// An attribute that cannot be read: its name is known, its value is null.
 fn write_damaged(lines: &mut Lines<'_>, name: &[u8], error: &Error) {
-    lines.comment(&text(error.to_string().as_bytes()));
+    lines.comment(&comment_text(error.to_string().as_bytes()));
     lines.pair(name, "null");
 }
 
 /// All elements of an array as a value.
-fn read_value(source: &Source, array: &Arc<Array>, most: u64) -> Result<String> {
+fn read_value(source: &Source, syntax: Syntax, array: &Arc<Array>, most: u64) -> Result<String> {
     let count = array.shape.elements()?;
     if count > most {
         return Err(Error::limit("elements of a value", most));
@@ -336,14 +359,14 @@ fn read_value(source: &Source, array: &Arc<Array>, most: u64) -> Result<String> 
     let elements = reader.read(0, to_usize(length)?)?;
     match array.shape {
         Shape::Null => Ok("[]".to_owned()),
-        Shape::Simple { ref dims, .. } => value(source, &array.datatype, dims, &elements),
+        Shape::Simple { ref dims, .. } => value(source, syntax, &array.datatype, dims, &elements),
     }
 }
 
 /// The directives of byte order and character set, of the numbers or the text that elements are.
-fn encoding(datatype: &Datatype) -> impl Iterator<Item = Directive> {
+fn encoding(datatype: &Datatype) -> impl Iterator<Item = (&'static [u8], &'static str)> {
     let order = byte_order(datatype);
-    let endian = matches!(order, "little" | "big").then(|| (&b"endian"[..], order.to_owned()));
+    let endian = matches!(order, "little" | "big").then_some((&b"endian"[..], order));
     let charset = match &innermost(datatype).class {
         Class::String { charset, .. } | Class::VariableString { charset, .. } => {
             Some(charset_name(*charset))
@@ -351,36 +374,53 @@ fn encoding(datatype: &Datatype) -> impl Iterator<Item = Directive> {
         Class::Ucs4(_) => Some("ucs4"),
         _ => None,
     };
-    let charset = charset.map(|charset| (&b"charset"[..], charset.to_owned()));
+    let charset = charset.map(|charset| (&b"charset"[..], charset));
     endian.into_iter().chain(charset)
 }
 
-/// A filter: its name and, where it has any, its parameters.
-fn filter(filter: &Filter) -> String {
+/// Writes a filter: its name and, where it has any, its parameters.
+fn write_filter(filter: &Filter, out: &mut Flow) {
     const DEFLATE: u16 = 1;
     const LAST_OF_HDF5: u16 = 6;
-    let name = text(filter_name(filter).as_bytes());
+    let name = filter_name(filter);
+    let name = name.as_bytes();
     let parameters = &filter.parameters;
     match (filter.id, parameters.first()) {
-        (DEFLATE, Some(level)) => format!("{{{name}: {{level: {level}}}}}"),
-        (..=LAST_OF_HDF5, None) | (2 | 3, _) => name,
-        (..=LAST_OF_HDF5, _) => format!("{{{name}: {{parameters: {parameters:?}}}}}"),
-        (id, None) => format!("{{{name}: {{id: {id}}}}}"),
-        (id, _) => format!("{{{name}: {{id: {id}, parameters: {parameters:?}}}}}"),
+        (DEFLATE, Some(level)) => out.map(name, |out| {
+            out.map(b"level", |out| out.append(format_args!("{level}")));
+        }),
+        (..=LAST_OF_HDF5, None) | (2 | 3, _) => out.text(name),
+        (..=LAST_OF_HDF5, _) => out.map(name, |out| {
+            out.map(b"parameters", |out| {
+                out.append(format_args!("{parameters:?}"))
+            });
+        }),
+        (id, _) => out.map(name, |out| {
+            out.map(b"id", |out| {
+                out.append(format_args!("{id}"));
+                if !parameters.is_empty() {
+                    out.next(b"parameters");
+                    out.append(format_args!("{parameters:?}"));
+                }
+            });
+        }),
     }
 }
 
-/// A scalar of ASDF: a number, a boolean, null or text.
-fn scalar_text(scalar: &Scalar) -> String {
+/// The value of a scalar of ASDF: a number, a boolean, null or text.
+fn scalar_value(mut out: Flow, scalar: &Scalar) -> String {
     match &scalar.value {
-        ScalarValue::Null => "null".to_owned(),
-        ScalarValue::Bool(value) => value.to_string(),
-        ScalarValue::Int(digits) => digits.clone(),
+        ScalarValue::Null => out.push("null"),
+        ScalarValue::Bool(value) => out.append(format_args!("{value}")),
+        ScalarValue::Int(digits) => out.push(digits),
         ScalarValue::Float(value) => {
             let mut number = Vec::new();
             Real::Double(*value).write(&mut number);
-            yaml::number(&number)
+            out.number(&number);
         }
-        _ => text(scalar.text.as_bytes()),
+        ScalarValue::Timestamp | ScalarValue::Binary | ScalarValue::String => {
+            out.text(scalar.text.as_bytes());
+        }
     }
+    out.finish()
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::error::Error;
 use crate::model::{LinkStream, NodeId};
+use crate::view::ndl::lines::Place;
 use crate::wire::to_u64;
 
 /// Dimension coordinates by name, and by the path of their group.
@@ -14,8 +15,8 @@ pub(super) type Coordinates = BTreeMap<Vec<u8>, BTreeMap<Vec<u8>, NodeId>>;
 pub(crate) struct Progress {
     /// The steps that are still to be taken, the next one last.
     pub(super) steps: Vec<Step>,
-    /// Keys that the next line stands below.
-    pub(super) depth: usize,
+    /// Where the next line stands.
+    pub(super) place: Place,
     /// The path of the group that is written.
     pub(super) path: Vec<u8>,
     /// The path of the object that is written: the group, or an array in it.
@@ -61,6 +62,8 @@ pub(super) enum Step {
     GroupEnd(usize),
     /// The coordinates that are needed but were not met.
     Elsewhere,
+    /// Ends the document.
+    End,
     /// There is no more, for a reason that stays.
     Failed(Error),
 }

@@ -9,6 +9,7 @@ use crate::memory::effort::Effort;
 use crate::model::array::{Fill, Layout, Storage};
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Charset, Class, ReferenceKind, StringPadding};
+use crate::model::ndl::Syntax;
 use crate::model::storage::{Filter, Pipeline};
 use crate::model::value::tests::{int, type_of};
 use crate::model::{
@@ -197,6 +198,10 @@ impl Container for Small {
 }
 
 fn document(node: NodeId, path: &str, values: u64) -> String {
+    written(node, path, values, Syntax::Yaml)
+}
+
+fn written(node: NodeId, path: &str, values: u64, syntax: Syntax) -> String {
     let paths = |node| {
         Ok(match node {
             ROOT => Some(b"/".to_vec()),
@@ -213,7 +218,7 @@ fn document(node: NodeId, path: &str, values: u64) -> String {
         source,
         node,
         path: path.as_bytes().to_vec(),
-        options: Options { values },
+        options: Options { values, syntax },
     };
     let document = Streamed::new(description);
     let whole = document.read_at(0, 1 << 20).unwrap();
@@ -292,4 +297,77 @@ fn an_object_comes_with_the_coordinates_that_its_shape_names() {
     let text = document(GROUP, "/run", 6);
     assert!(text.ends_with(TIME_TEXT));
     assert!(text.contains("      value: [[257, 257, 257], [257, 257, 257]]\n"));
+}
+
+#[test]
+fn a_file_as_json() {
+    let time = r#""dimcoords": {
+      "time": {
+        "size": null,
+        "type": "int16",
+        "value": [7, 8],
+        "storage": {
+          "size": 2,
+          "filter": [{"deflate": {"level": 4}}],
+          "endian": "little",
+          "fillvalue": 5
+        },
+        "attributes": {
+          "CLASS": "DIMENSION_SCALE"
+        }
+      }
+    }"#;
+    let flux = r#""flux": {
+        "shape": ["/time", 3],
+        "type": "int16",
+        "storage": {
+          "shape": [2, 3],
+          "filter": [{"deflate": {"level": 4}}],
+          "endian": "little",
+          "fillvalue": 5
+        },
+        "attributes": {
+          "DIMENSION_LIST": {
+            "shape": [2],
+            "type": {"vlen": {"base": "objref"}},
+            "value": [["/time"], []]
+          }
+        }
+      }"#;
+    let expected = format!(
+        r#"{{
+  "/": {{
+    "attributes": {{
+      "title": "No",
+      "count": {{
+        "shape": [],
+        "type": "int16",
+        "value": -1,
+        "storage": {{"endian": "little"}}
+      }}
+    }},
+    {time}
+  }},
+  "/run": {{
+    "ndarrays": {{
+      {flux},
+      "void": {{
+        "shape": [0],
+        "type": "int16",
+        "storage": {{
+          "filter": [{{"deflate": {{"level": 4}}}}],
+          "endian": "little",
+          "fillvalue": 5
+        }}
+      }}
+    }}
+  }}
+}}
+"#
+    );
+    assert_eq!(written(ROOT, "/", 0, Syntax::Json), expected);
+    let alone = format!(
+        "{{\n  \"/run\": {{\n    \"ndarrays\": {{\n      {flux}\n    }}\n  }},\n  \"/\": {{\n    {time}\n  }}\n}}\n"
+    );
+    assert_eq!(written(FLUX, "/run/flux", 0, Syntax::Json), alone);
 }

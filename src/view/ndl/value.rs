@@ -1,4 +1,4 @@
-//! Values, as YAML in flow form: lists within lists as the dimensions are.
+//! Values on one line: lists within lists as the dimensions are.
 //!
 //! | datatype | value |
 //! |---|---|
@@ -16,14 +16,13 @@
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{Bits, ByteOrder, Class, Member, ReferenceKind};
-use crate::model::ndl::write_yaml_key;
+use crate::model::ndl::{Flow, Syntax};
 use crate::model::number;
 use crate::model::region::{Axis, Region};
 use crate::model::shape::product;
 use crate::model::value::{Context, ValueWriter};
 use crate::model::{Datatype, NodeKind, Reference};
 use crate::view::ndl::source::Source;
-use crate::view::ndl::yaml;
 use crate::wire::{to_u64, to_usize};
 
 /// Writes elements of one datatype.
@@ -52,8 +51,7 @@ enum Kind {
 }
 
 struct Field {
-    /// The name as a key in flow form, and the colon.
-    key: String,
+    name: Vec<u8>,
     offset: usize,
     writer: Writer,
 }
@@ -64,6 +62,7 @@ struct Field {
 /// `Limit` where the text becomes too long; as the container where a pointer leads nowhere.
 pub(super) fn value(
     source: &Source,
+    syntax: Syntax,
     datatype: &Datatype,
     dims: &[u64],
     elements: &[u8],
@@ -74,7 +73,7 @@ pub(super) fn value(
     let out = Text {
         source,
         context,
-        out: String::new(),
+        out: Flow::new(syntax),
     };
     out.lists(&writer, dims, elements)
 }
@@ -99,14 +98,14 @@ impl Writer {
             Class::Bool => Kind::Bool,
             Class::Enumeration { base, .. } => Kind::Enumeration(Box::new(Writer::new(base)?)),
             Class::Complex(base) => {
-                let field = |key: &str, offset| -> Result<Field> {
+                let field = |name: &[u8], offset| -> Result<Field> {
                     Ok(Field {
-                        key: format!("{key}: "),
+                        name: name.to_vec(),
                         offset: to_usize(offset)?,
                         writer: Writer::new(base)?,
                     })
                 };
-                Kind::Compound(vec![field("r", 0)?, field("i", base.size.into())?])
+                Kind::Compound(vec![field(b"r", 0)?, field(b"i", base.size.into())?])
             }
             Class::Compound(members) => {
                 Kind::Compound(members.iter().map(Field::new).collect::<Result<_>>()?)
@@ -124,11 +123,8 @@ impl Writer {
 
 impl Field {
     fn new(member: &Member) -> Result<Self> {
-        let mut key = String::new();
-        write_yaml_key(&member.name, &mut key);
-        key.push_str(": ");
         Ok(Field {
-            key,
+            name: member.name.clone(),
             offset: to_usize(member.offset.into())?,
             writer: Writer::new(&member.datatype)?,
         })
@@ -139,14 +135,14 @@ impl Field {
 struct Text<'a> {
     source: &'a Source,
     context: Context<'a>,
-    out: String,
+    out: Flow,
 }
 
 impl Text<'_> {
     /// All elements, in brackets as the dimensions are.
     fn lists(mut self, writer: &Writer, dims: &[u64], elements: &[u8]) -> Result<String> {
         self.nest(writer, dims, elements)?;
-        Ok(self.out)
+        Ok(self.out.finish())
     }
 
     fn nest(&mut self, writer: &Writer, dims: &[u64], elements: &[u8]) -> Result<()> {
@@ -154,16 +150,16 @@ impl Text<'_> {
             return self.element(writer, part(elements, 0, writer.size)?);
         };
         let size = to_usize(product(inner)?)?.saturating_mul(writer.size);
-        self.out.push('[');
+        self.out.push("[");
         for index in 0..count {
             if index > 0 {
-                self.out.push_str(", ");
+                self.out.push(", ");
             }
             let start = to_usize(index)?.saturating_mul(size);
             self.nest(writer, inner, part(elements, start, size)?)?;
             self.check()?;
         }
-        self.out.push(']');
+        self.out.push("]");
         Ok(())
     }
 
@@ -171,21 +167,21 @@ impl Text<'_> {
         match &writer.kind {
             Kind::Number(plain) => {
                 let text = self.plain(plain, element)?;
-                self.out.push_str(&yaml::number(&text));
+                self.out.number(&text);
             }
             Kind::Bits {
                 order,
                 bits,
                 otherwise,
             } => match number::bits(element, *order, *bits) {
-                Some(bits) => self.out.push_str(&bits.to_string()),
+                Some(bits) => self.out.append(format_args!("{bits}")),
                 None => self.text(otherwise, element)?,
             },
             Kind::Text(plain) => self.text(plain, element)?,
             Kind::Region => self.region(element)?,
             Kind::Bool => {
                 let set = element.iter().any(|&byte| byte != 0);
-                self.out.push(if set { '1' } else { '0' });
+                self.out.push(if set { "1" } else { "0" });
             }
             Kind::Enumeration(base) => self.element(base, element)?,
             Kind::Compound(fields) => self.compound(fields, element)?,
@@ -196,14 +192,14 @@ impl Text<'_> {
     }
 
     fn compound(&mut self, fields: &[Field], element: &[u8]) -> Result<()> {
-        self.out.push('{');
+        self.out.push("{");
         for (index, field) in fields.iter().enumerate() {
-            self.out.push_str(if index > 0 { ", " } else { "" });
-            self.out.push_str(&field.key);
+            self.out.push(if index > 0 { ", " } else { "" });
+            self.out.key(&field.name);
             let element = part(element, field.offset, field.writer.size)?;
             self.element(&field.writer, element)?;
         }
-        self.out.push('}');
+        self.out.push("}");
         Ok(())
     }
 
@@ -230,33 +226,34 @@ impl Text<'_> {
                 return Err(Error::corrupt("region reference: leads nowhere", at));
             }
             _ => {
-                self.out.push_str("null");
+                self.out.push("null");
                 return Ok(());
             }
         };
         let path = (self.source.paths)(node)?;
         let path = path.unwrap_or_else(|| format!("@{:#x}", node.number()).into_bytes());
-        self.out.push_str("{target: ");
-        self.out.push_str(&yaml::text(&path));
+        self.out.push("{");
+        self.out.key(b"target");
+        self.out.text(&path);
         let target = container.node(node)?;
         if let NodeKind::Array(array) = &target.kind
             && let Some(region) = container.region(element)?
         {
-            self.out.push_str(&blocks(&region, array.shape.dims())?);
+            write_blocks(&region, array.shape.dims(), &mut self.out)?;
         }
-        self.out.push('}');
+        self.out.push("}");
         Ok(())
     }
 
-    /// An element's text as YAML text, `null` where there is none.
+    /// An element's text, `null` where there is none.
     fn text(&mut self, plain: &ValueWriter, element: &[u8]) -> Result<()> {
         let mut json = Vec::new();
         plain.json(element, &self.context, &mut json)?;
         match json.as_slice() {
-            b"null" => self.out.push_str("null"),
+            b"null" => self.out.push("null"),
             _ => {
                 let text = self.plain(plain, element)?;
-                self.out.push_str(&yaml::text(&text));
+                self.out.text(&text);
             }
         }
         Ok(())
@@ -269,15 +266,15 @@ impl Text<'_> {
     }
 
     fn check(&self) -> Result<()> {
-        match self.out.len() > limits::NDL_VALUE_BYTES {
+        match self.out.length() > limits::NDL_VALUE_BYTES {
             true => Err(too_long()),
             false => Ok(()),
         }
     }
 }
 
-/// The corners of the blocks of a region of an array of extent `dims`, as further keys.
-fn blocks(region: &Region, dims: &[u64]) -> Result<String> {
+/// Writes the corners of the blocks of a region of an array of extent `dims`, as further keys.
+fn write_blocks(region: &Region, dims: &[u64], out: &mut Flow) -> Result<()> {
     let corners = match region {
         Region::Nothing => Vec::new(),
         Region::All => {
@@ -293,17 +290,22 @@ fn blocks(region: &Region, dims: &[u64]) -> Result<String> {
             corners
         }
     };
-    let corners: Vec<String> = corners
-        .iter()
-        .map(|(start, opposite)| format!("start: {start:?}, opposite: {opposite:?}"))
-        .collect();
-    Ok(match corners.as_slice() {
-        [one] => format!(", {one}"),
-        several => {
-            let maps: Vec<_> = several.iter().map(|one| format!("{{{one}}}")).collect();
-            format!(", blocks: [{}]", maps.join(", "))
-        }
-    })
+    if let [(start, opposite)] = corners.as_slice() {
+        out.next(b"start");
+        out.append(format_args!("{start:?}"));
+        out.next(b"opposite");
+        out.append(format_args!("{opposite:?}"));
+        return Ok(());
+    }
+    out.next(b"blocks");
+    out.list(corners.iter(), |(start, opposite), out| {
+        out.map(b"start", |out| {
+            out.append(format_args!("{start:?}"));
+            out.next(b"opposite");
+            out.append(format_args!("{opposite:?}"));
+        });
+    });
+    Ok(())
 }
 
 /// First and last corner, both inside.
@@ -360,6 +362,10 @@ mod tests {
             stride,
             block,
             length: Some(length),
+        };
+        let blocks = |region: &Region, dims: &[u64]| {
+            let mut out = Flow::new(Syntax::Yaml);
+            write_blocks(region, dims, &mut out).map(|()| out.finish())
         };
         assert_eq!(
             blocks(&Region::All, &[768, 3200]).unwrap(),

@@ -1,0 +1,281 @@
+//! The two syntaxes of a description, on one line: YAML in flow form, and JSON.
+//!
+//! Both hold the same values, but for numbers that JSON does not have: NaN and the infinities are
+//! `null` there.
+
+use std::fmt::Write;
+
+use crate::model::text::write_json_text;
+
+/// A syntax of descriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Syntax {
+    /// YAML that readers of 1.1 and of 1.2 take for the same.
+    #[default]
+    Yaml,
+    /// JSON.
+    Json,
+}
+
+/// A value while it is written. Brackets, braces, commas and whole numbers are the same in both
+/// syntaxes.
+#[derive(Debug, Default)]
+pub struct Flow {
+    syntax: Syntax,
+    text: String,
+}
+
+impl Flow {
+    /// Nothing yet.
+    pub fn new(syntax: Syntax) -> Self {
+        let text = String::new();
+        Flow { syntax, text }
+    }
+
+    /// The syntax.
+    pub fn syntax(&self) -> Syntax {
+        self.syntax
+    }
+
+    /// Bytes that are written.
+    pub fn length(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The value.
+    pub fn finish(self) -> String {
+        self.text
+    }
+
+    /// Appends what is the same in both syntaxes.
+    pub fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// As [`push`](Self::push).
+    pub fn append(&mut self, text: std::fmt::Arguments<'_>) {
+        append(&mut self.text, text);
+    }
+
+    /// Appends text: in JSON in quotes, in YAML where readers would see something else in it. Bytes
+    /// that are not UTF-8 become `\udcXX`, as Python's `surrogateescape` has it.
+    pub fn text(&mut self, text: &[u8]) {
+        match self.syntax {
+            Syntax::Yaml => write_yaml_text(text, &mut self.text),
+            Syntax::Json => {
+                let mut json = Vec::new();
+                write_json_text(text, &mut json);
+                self.text.push_str(&String::from_utf8_lossy(&json));
+            }
+        }
+    }
+
+    /// Appends a key of a map, and its colon.
+    pub fn key(&mut self, key: &[u8]) {
+        if self.syntax == Syntax::Yaml && is_long_key(key) {
+            self.text.push_str("? ");
+            self.text(key);
+            self.text.push(' ');
+        } else {
+            self.text(key);
+        }
+        self.text.push_str(": ");
+    }
+
+    /// Appends a map of one key, or of several where `value` writes [`next`](Self::next) ones.
+    pub fn map(&mut self, key: &[u8], value: impl FnOnce(&mut Self)) {
+        self.text.push('{');
+        self.key(key);
+        value(self);
+        self.text.push('}');
+    }
+
+    /// Appends a further key of a map.
+    pub fn next(&mut self, key: &[u8]) {
+        self.text.push_str(", ");
+        self.key(key);
+    }
+
+    /// Appends a list.
+    pub fn list<T>(&mut self, items: impl Iterator<Item = T>, mut item: impl FnMut(T, &mut Self)) {
+        self.text.push('[');
+        for (index, one) in items.enumerate() {
+            self.text.push_str(if index > 0 { ", " } else { "" });
+            item(one, self);
+        }
+        self.text.push(']');
+    }
+
+    /// Appends a number, given as Python and C write it; what is no decimal number becomes text.
+    pub fn number(&mut self, number: &[u8]) {
+        let plain = std::str::from_utf8(number).unwrap_or_default();
+        match (self.syntax, plain) {
+            (Syntax::Json, "nan" | "inf" | "-inf") => self.push("null"),
+            (Syntax::Yaml, "nan") => self.push(".nan"),
+            (Syntax::Yaml, "inf") => self.push(".inf"),
+            (Syntax::Yaml, "-inf") => self.push("-.inf"),
+            _ if !is_decimal(plain) => self.text(number),
+            (Syntax::Json, _) => self.push(plain),
+            (Syntax::Yaml, _) => self.push(&with_point(plain)),
+        }
+    }
+}
+
+/// Text in a syntax.
+pub fn text_in(syntax: Syntax, text: &[u8]) -> String {
+    let mut flow = Flow::new(syntax);
+    flow.text(text);
+    flow.finish()
+}
+
+/// Whether YAML needs to be told that it is a key. An implicit one has at most 1024 characters
+/// (YAML 1.2, 7.4.2), and an escape has up to six.
+pub fn is_long_key(key: &[u8]) -> bool {
+    const IMPLICIT: usize = 1024 / 6;
+    key.len() > IMPLICIT
+}
+
+/// A number with what every reader of YAML needs to see one in it: a point before an exponent, a
+/// sign behind it.
+fn with_point(number: &str) -> String {
+    let Some((digits, exponent)) = number.split_once(['e', 'E']) else {
+        return number.to_owned();
+    };
+    let point = if digits.contains('.') { "" } else { ".0" };
+    let sign = if exponent.starts_with(['+', '-']) {
+        ""
+    } else {
+        "+"
+    };
+    format!("{digits}{point}e{sign}{exponent}")
+}
+
+/// Whether the text is a number without leading zeros, which mean other things to other readers.
+fn is_decimal(text: &str) -> bool {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits(whole)
+        && digits(fraction)
+        && digits(exponent)
+        && (whole == "0" || !whole.starts_with('0'))
+}
+
+/// Appends text as a YAML scalar on one line that readers of YAML 1.1 and 1.2 take for this text:
+/// plain where no reader can see a number, boolean, null, date or syntax in it, otherwise in double
+/// quotes.
+fn write_yaml_text(text: &[u8], out: &mut String) {
+    match std::str::from_utf8(text) {
+        Ok(text) if is_plain(text) => out.push_str(text),
+        _ => write_quoted(text, out),
+    }
+}
+
+/// Whether no reader sees anything but text. Says no to much that would do.
+fn is_plain(text: &str) -> bool {
+    const MEANINGFUL: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    const LONGEST: usize = 128;
+    let ordinary = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-' | ' ');
+    text.len() <= LONGEST
+        && text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '/'))
+        && text.chars().all(ordinary)
+        && !text.ends_with(' ')
+        && !MEANINGFUL
+            .iter()
+            .any(|word| text.eq_ignore_ascii_case(word))
+}
+
+fn write_quoted(text: &[u8], out: &mut String) {
+    out.push('"');
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' => out.push_str("\\\""),
+                '\\' => out.push_str("\\\\"),
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                // No YAML stream holds control characters or these; some are line breaks in it.
+                '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                    append(out, format_args!("\\u{:04x}", u32::from(c)));
+                }
+                c if c.is_control() => append(out, format_args!("\\u{:04x}", u32::from(c))),
+                c => out.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            append(out, format_args!("\\udc{byte:02x}"));
+        }
+    }
+    out.push('"');
+}
+
+/// Appends formatted text; memory does not refuse a write.
+fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
+    let _infallible: std::fmt::Result = out.write_fmt(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn yaml(text: &[u8]) -> String {
+        text_in(Syntax::Yaml, text)
+    }
+
+    #[test]
+    fn yaml_sees_text_in_text() {
+        assert_eq!(yaml(b"/run 1/temp.x"), "/run 1/temp.x");
+        for text in [
+            "",
+            "1",
+            "No",
+            "~",
+            "NULL",
+            "<<",
+            "a, b",
+            "x ",
+            "2008-12-31",
+            "é",
+        ] {
+            assert_eq!(yaml(text.as_bytes()), format!("\"{text}\""));
+        }
+        assert_eq!(yaml(b"a\"\\\n\x07\xe9"), r#""a\"\\\n\u0007\udce9""#);
+        // line breaks in YAML 1.1, or nothing that a stream may hold
+        assert_eq!(yaml("\r\u{2028}\u{feff}".as_bytes()), r#""\r\u2028\ufeff""#);
+    }
+
+    /// Expected: what PyYAML reads as the same number.
+    #[test]
+    fn numbers_are_numbers_to_every_reader() {
+        let number = |number: &[u8]| {
+            [Syntax::Yaml, Syntax::Json].map(|syntax| {
+                let mut flow = Flow::new(syntax);
+                flow.number(number);
+                flow.finish()
+            })
+        };
+        assert_eq!(number(b"1e+300"), ["1.0e+300", "1e+300"]);
+        assert_eq!(number(b"-1.5e-07"), ["-1.5e-07"; 2]);
+        assert_eq!(number(b"2E5"), ["2.0e+5", "2E5"]);
+        assert_eq!(number(b"-inf"), ["-.inf", "null"]);
+        assert_eq!(number(b"-12"), ["-12"; 2]);
+        assert_eq!(number(b"0x1f"), ["\"0x1f\""; 2]);
+        assert_eq!(number(b"010"), ["\"010\""; 2]);
+    }
+
+    #[test]
+    fn a_long_key_is_said_to_be_one() {
+        let key = |length| {
+            [Syntax::Yaml, Syntax::Json].map(|syntax| {
+                let mut flow = Flow::new(syntax);
+                flow.key(&vec![b'x'; length]);
+                flow.finish().replace(&"x".repeat(length), "x")
+            })
+        };
+        assert_eq!(key(9), ["x: ", "\"x\": "]);
+        assert_eq!(key(200), ["? \"x\" : ", "\"x\": "]);
+    }
+}
