@@ -104,9 +104,9 @@ pub const ATTRIBUTE_BYTES: u64 = 8 << 20;
 /// Bytes of one attribute's value as text in `.h5fs/attrs`.
 pub const ATTRIBUTE_TEXT: usize = 8 << 20;
 
-/// Bytes of such texts that an open file keeps: the largest one, so that a lookup, `stat` and an
-/// open have it rendered once.
-pub const ATTRIBUTE_TEXTS: u64 = (8 << 20) + (64 << 10);
+/// Bytes of such texts, and of ASDF values as JSON, that an open file keeps: the largest one, so
+/// that a lookup, `stat` and an open have it rendered once.
+pub const KEPT_TEXTS: u64 = (8 << 20) + (64 << 10);
 
 /// Bytes of an object on a fractal heap: an attribute's value with its name, datatype and
 /// dataspace.
@@ -552,6 +552,15 @@ pub const MOST_OPEN_MEMBERS: usize = 4096;
 /// Bytes of memory that the other files, or the data files of a mounted directory, take together;
 /// one file alone may take more.
 pub const OPEN_MOUNTED_BYTES: u64 = 16 << 20;
+
+/// Bytes of an ASDF value as JSON up to which its size is told; a longer text is a stream.
+pub const ASDF_JSON_SIZED: usize = 8 << 20;
+
+/// Bytes of an ASDF value as JSON. Aliases of long keys make it longer than the tree.
+pub const ASDF_JSON: u64 = 256 << 20;
+
+/// Bytes of a scalar's text that its aliases repeat in JSON.
+pub const REPEATED_SCALAR: usize = 256;
 
 /// Links that are followed for a description of the file.
 pub const NDL_LINKS: usize = 1 << 20;

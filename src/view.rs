@@ -3,6 +3,7 @@
 //! A view is made for each open file, so it may hold what belongs to one reader: a prefetch stream,
 //! the place in a text that is produced from front to back.
 
+pub(crate) mod asdf_json;
 pub(crate) mod attribute_file;
 pub(crate) mod attributes;
 pub(crate) mod cf;

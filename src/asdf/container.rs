@@ -372,6 +372,11 @@ impl Extras for File {
         })
     }
 
+    fn is_sequence(&self, group: NodeId) -> bool {
+        let index = self.index(group);
+        index.is_ok_and(|index| self.tree.is_sequence(index))
+    }
+
     fn block_count(&self) -> usize {
         self.contents.blocks().list.len()
     }

@@ -173,6 +173,11 @@ impl Tree {
             .flatten()
     }
 
+    /// Whether the node is shown as a sequence.
+    pub(crate) fn is_sequence(&self, node: Index) -> bool {
+        matches!(self.groups.get(&node), Some(Group::Sequence))
+    }
+
     fn mapping(&self, group: Index) -> Option<Mapping> {
         match self.groups.get(&group)? {
             Group::Mapping(mapping) => Some(*mapping),

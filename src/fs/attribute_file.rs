@@ -38,7 +38,7 @@ impl FsNode for AttributeFile {
 pub(super) fn enter(directory: &Target<'_>, group: &ViewGroup<'_>, name: &[u8]) -> Result<Entry> {
     let (file, object) = (directory.file, group.object);
     let mut is_missing = false;
-    let text = file.attribute_text(object, name, || {
+    let text = file.kept_text(object, name, || {
         let found = find(file, object, name);
         is_missing = found.is_err();
         render(file, found?)
@@ -70,7 +70,7 @@ fn described(target: &Target<'_>, text: Option<&Text>) -> Entry {
 
 fn text(target: &Target<'_>) -> Result<Text> {
     let (file, inode) = (target.file, target.inode);
-    file.attribute_text(inode.node, &inode.name, || {
+    file.kept_text(inode.node, &inode.name, || {
         render(file, find(file, inode.node, &inode.name)?)
     })
 }

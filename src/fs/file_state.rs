@@ -35,8 +35,8 @@ const GROWTH: Duration = Duration::from_millis(200);
 /// A cut name: the group of its directory, and the name as shown.
 type CutName = (NodeId, Box<[u8]>);
 
-/// The file of an attribute: the object, and the file's name as shown.
-type AttributeFile = (NodeId, Box<[u8]>);
+/// A text that belongs to an object: the object, and what the text is called.
+type TextName = (NodeId, Box<[u8]>);
 
 /// A part of an array: its node, and the selector.
 type PartName = (NodeId, Box<[u8]>);
@@ -81,7 +81,7 @@ pub(super) struct SharedState {
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
     variable_length_parts: Mutex<WeightedLru<PartName, Arc<VariableLength>>>,
     cut_names: Mutex<WeightedLru<CutName, Option<Box<[u8]>>>>,
-    attribute_texts: Mutex<WeightedLru<AttributeFile, Text>>,
+    texts: Mutex<WeightedLru<TextName, Text>>,
     counts: Counts,
     conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
 }
@@ -120,7 +120,7 @@ impl FileState {
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length_parts: Mutex::new(WeightedLru::new(limits::READERS)),
                 cut_names: Mutex::new(WeightedLru::new(limits::CUT_NAMES)),
-                attribute_texts: Mutex::new(WeightedLru::new(limits::ATTRIBUTE_TEXTS)),
+                texts: Mutex::new(WeightedLru::new(limits::KEPT_TEXTS)),
                 counts: Counts::default(),
                 conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
             }),
@@ -164,7 +164,7 @@ impl FileState {
         lock(&self.variable_length).clear();
         lock(&self.variable_length_parts).clear();
         lock(&self.cut_names).clear();
-        lock(&self.attribute_texts).clear();
+        lock(&self.texts).clear();
         self.counts.clear();
         lock(&self.conventions).clear();
     }
@@ -175,7 +175,7 @@ impl FileState {
             lock(&self.readers).weight(),
             lock(&self.variable_length).weight(),
             lock(&self.cut_names).weight(),
-            lock(&self.attribute_texts).weight(),
+            lock(&self.texts).weight(),
             self.counts.weight(),
         ];
         let own = self.container.weight();
@@ -310,23 +310,23 @@ impl FileState {
         Ok(content)
     }
 
-    /// The text of the attribute of `object` whose file is shown as `shown`, rendered by `render`
-    /// unless it is still kept: a lookup, `stat` and an open want it one after another. Of a file
-    /// that grows none is kept.
-    pub(super) fn attribute_text(
+    /// The text that belongs to `object` and is called `shown`: an attribute's by the name of its
+    /// file, the object's own by its suffix. It is rendered by `render` unless it is still kept: a
+    /// lookup, `stat` and an open want it one after another. Of a file that grows none is kept.
+    pub(super) fn kept_text(
         &self,
         object: NodeId,
         shown: &[u8],
         render: impl FnOnce() -> Result<Text>,
     ) -> Result<Text> {
-        let key: AttributeFile = (object, shown.into());
-        if let Some(text) = lock(&self.attribute_texts).get(&key) {
+        let key: TextName = (object, shown.into());
+        if let Some(text) = lock(&self.texts).get(&key) {
             return Ok(text.clone());
         }
         let text = render()?;
         if !self.is_growing() {
             let weight = text.own_bytes().saturating_add(to_u64(shown.len()));
-            let gone = lock(&self.attribute_texts).put(key, text.clone(), weight);
+            let gone = lock(&self.texts).put(key, text.clone(), weight);
             drop(gone);
         }
         Ok(text)

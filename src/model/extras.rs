@@ -11,6 +11,9 @@ pub trait Extras: Send + Sync {
     /// The tree's text, to the end of the line of its end marker; `None` in a file without a tree.
     fn tree_text(&self) -> Option<Extent>;
 
+    /// Whether the group is a sequence, whose names are numbers.
+    fn is_sequence(&self, group: NodeId) -> bool;
+
     /// The number of blocks.
     fn block_count(&self) -> usize;
 
