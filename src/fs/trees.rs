@@ -50,8 +50,34 @@ pub(super) static TREES: &[ViewTree] = &[
     text::TREE,
 ];
 
-/// The number, as a tree, of the documents that describe objects.
-pub(super) const DOCUMENTS: Tree = ndl::TREE.number + 1;
+/// A file of the root that stands beside the trees, as the root has no name to stand under in
+/// one.
+pub(super) struct RootFile {
+    pub(super) name: &'static [u8],
+    /// The number of its form.
+    pub(super) number: Tree,
+    /// Whether only files with content beside their graph of nodes (ASDF) have it.
+    pub(super) needs_extras: bool,
+}
+
+/// The files of the root, in the order in which they are listed.
+pub(super) static ROOT_FILES: &[RootFile] = &[
+    RootFile {
+        name: b"ndl.yaml",
+        number: 15,
+        needs_extras: false,
+    },
+    RootFile {
+        name: b"tree.json",
+        number: 29,
+        needs_extras: false,
+    },
+    RootFile {
+        name: b"asdf.json",
+        number: 11,
+        needs_extras: true,
+    },
+];
 
 /// The tree with the number `number` for its directories or for files of one of its forms.
 pub(super) fn of_number(number: Tree) -> Option<&'static ViewTree> {
@@ -100,6 +126,11 @@ mod tests {
         assert_eq!(of_number(11).expect("files").name, b"json");
         assert_eq!(form_of_number(11).expect("files").suffix, b".json");
         assert!(form_of_number(10).is_none());
+        assert!(
+            ROOT_FILES
+                .iter()
+                .all(|file| form_of_number(file.number).is_some())
+        );
         assert!(of_number(0).is_none() && of_number(1).is_none());
     }
 }

@@ -21,7 +21,7 @@ use crate::fs::trees::view_tree::{Form, Size, Subject};
 use crate::fs::view_group::{ViewEntry, ViewGroup};
 use crate::limits;
 use crate::memory::distinct::keep_first_of_each;
-use crate::model::Node;
+use crate::model::{Node, NodeId};
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
@@ -179,7 +179,8 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
     ) {
         return Listable::Unknown(kind);
     }
-    if shown.inode.node_type == NodeType::View && is_counted(directory, shown) {
+    let (file, inode) = (directory.file, &shown.inode);
+    if inode.node_type == NodeType::View && is_counted(mount, file, inode.node, inode.tree) {
         return Listable::Unknown(kind);
     }
     // The listing is of the state that it was opened in; of a file that has grown since, the kernel
@@ -193,11 +194,10 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
     entry.map_or(Listable::Unknown(kind), Listable::Counted)
 }
 
-/// Whether only a count of its text tells how long a file is.
-fn is_counted(directory: &Target<'_>, shown: &ViewEntry) -> bool {
-    let file = directory.file;
-    let node = file.container.node(shown.inode.node);
-    let form = form_of_number(directory.mount, shown.inode.tree);
+/// Whether only a count of its text tells how long the object's file with the form `form` is.
+pub(super) fn is_counted(mount: &Mount, file: &FileState, object: NodeId, form: Tree) -> bool {
+    let node = file.container.node(object);
+    let form = form_of_number(mount, form);
     let size = form
         .zip(node.ok())
         .map(|(form, node)| form.size(file, &node));

@@ -20,8 +20,8 @@ use crate::fs::other_nodes::OtherFilesDirectory;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::status::Status;
 use crate::fs::tree_text::TreeText;
-use crate::fs::trees::{self, TREES};
-use crate::fs::view_nodes::{ViewDirectory, ViewFile};
+use crate::fs::trees::{ROOT_FILES, TREES};
+use crate::fs::view_nodes::{ViewDirectory, ViewFile, is_counted};
 use crate::model::NodeId;
 
 /// The directory of views.
@@ -71,14 +71,13 @@ static BELOW: &[Single] = &[
     },
 ];
 
-/// The name of the document that describes the whole file.
-const DOCUMENT: &[u8] = b"ndl.yaml";
-
 /// An entry of the directory of views.
 struct Row {
     name: &'static [u8],
     ino: u64,
     node: &'static dyn FsNode,
+    /// Whether its size is costly to find.
+    is_counted: bool,
 }
 
 impl FsNode for Views {
@@ -113,7 +112,10 @@ impl FsNode for Views {
                 name: row.name,
                 ino: row.ino,
                 kind,
-                stat: &|| stat(mount, &row).map_or(Listable::Unknown(kind), Listable::Uncounted),
+                stat: &|| match row.is_counted {
+                    true => Listable::Unknown(kind),
+                    false => stat(mount, &row).map_or(Listable::Unknown(kind), Listable::Uncounted),
+                },
             };
             if visit(&listed, at + 1) {
                 break;
@@ -137,35 +139,51 @@ fn rows(mount: &Mount, file: &FileState) -> impl Iterator<Item = Row> {
         name: single.name,
         ino: inode::of_generation(generation, single.number),
         node: single.node,
+        is_counted: false,
     };
     let is_there = |single: &&Single| (single.is_there)(mount, file);
     let above = ABOVE.iter().filter(is_there).map(single);
     let below = BELOW.iter().filter(is_there).map(single);
-    let trees = in_trees(mount.options.views, root).map(move |(name, number, node_type)| Row {
+    let trees = shown_trees(mount, file).map(move |(name, number, node_type)| Row {
         name,
         ino: inode::of_node(generation, number, root),
         node: node_of(node_type),
+        is_counted: node_type == NodeType::View && is_counted(mount, file, root, number),
     });
     above.chain(trees).chain(below)
 }
 
-/// The roots of the trees, and the document of the whole file: the name, the number as a tree, and
-/// the type of node.
+/// The roots of the trees, and the files of the root: the name, the number as a tree, and the type
+/// of node.
 fn in_trees(
-    are_shown: bool,
     root: NodeId,
+    has_extras: bool,
 ) -> impl Iterator<Item = (&'static [u8], Tree, NodeType)> {
-    let roots = TREES.iter();
-    let roots = roots.map(|tree| (tree.name, tree.number, NodeType::ViewDirectory));
-    let all = roots.chain([(DOCUMENT, trees::DOCUMENTS, NodeType::View)]);
-    all.filter(move |(_, number, _)| are_shown && inode::is_object(*number, root))
+    let trees = TREES.iter();
+    let trees = trees.map(|tree| (tree.name, tree.number, NodeType::ViewDirectory));
+    let files = ROOT_FILES
+        .iter()
+        .filter(move |file| has_extras || !file.needs_extras);
+    let files = files.map(|file| (file.name, file.number, NodeType::View));
+    let all = trees.chain(files);
+    all.filter(move |(_, number, _)| inode::is_object(*number, root))
+}
+
+/// Those that `file` has, where views are shown.
+fn shown_trees(
+    mount: &Mount,
+    file: &FileState,
+) -> impl Iterator<Item = (&'static [u8], Tree, NodeType)> + use<> {
+    let are_shown = mount.options.views;
+    let has_extras = file.container.extras().is_some();
+    in_trees(file.container.root(), has_extras).filter(move |_| are_shown)
 }
 
 /// Counts a lookup of a tree, or of the document, of another file.
 fn enter(views: &Target<'_>, name: &[u8]) -> Result<Entry> {
     let (mount, file) = (views.mount, views.file);
     let root = file.container.root();
-    let mut trees = in_trees(mount.options.views, root);
+    let mut trees = shown_trees(mount, file);
     let found = trees.find(|(tree, ..)| *tree == name);
     let (_, in_source, node_type) = found.ok_or(Error::NotFound)?;
     let tree = mount.others.number_in(file, in_source)?;
@@ -186,15 +204,19 @@ fn enter(views: &Target<'_>, name: &[u8]) -> Result<Entry> {
 fn list_trees(views: &Target<'_>, first: u64, visit: &mut Visit<'_>) -> Result<()> {
     let (mount, file) = (views.mount, views.file);
     let root = file.container.root();
-    let trees = (DOTS..).zip(in_trees(mount.options.views, root));
+    let trees = (DOTS..).zip(shown_trees(mount, file));
     for (at, (name, in_source, node_type)) in trees.skip_while(|(at, _)| *at < first) {
         let tree = mount.others.number_in(file, in_source)?;
         let kind = node_of(node_type).kind();
+        let is_counted = node_type == NodeType::View && is_counted(mount, file, root, tree);
         let listed = Listed {
             name,
             ino: inode::of_node(file.generation, tree, root),
             kind,
-            stat: &|| enter(views, name).map_or(Listable::Unknown(kind), Listable::Counted),
+            stat: &|| match is_counted {
+                true => Listable::Unknown(kind),
+                false => enter(views, name).map_or(Listable::Unknown(kind), Listable::Counted),
+            },
         };
         if visit(&listed, at + 1) {
             break;
@@ -253,7 +275,7 @@ pub(super) fn fixed_inodes(generation: u32, root: NodeId) -> Vec<(u64, Inode)> {
             entry(NodeType::Single, inode::SOURCE, views, single.name),
         )
     }));
-    all.extend(in_trees(true, root).map(|(name, number, node_type)| {
+    all.extend(in_trees(root, true).map(|(name, number, node_type)| {
         let ino = inode::of_node(generation, number, root);
         (ino, entry(node_type, number, views, name))
     }));

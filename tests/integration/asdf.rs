@@ -49,6 +49,11 @@ fn files_of_every_feature_are_shown_as_they_were_written() {
 }
 
 #[test]
+fn trees_as_json_are_what_the_library_reads() {
+    run_mounting("asdf_json.py", &[]);
+}
+
+#[test]
 fn long_streams_are_read_from_anywhere() {
     run_mounting("asdf_streams.py", &[]);
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::harness::{Finished, H5FS, LONG, fixture, h5fs, python, run};
+use crate::harness::{Finished, H5FS, LONG, fixture, fixtures, h5fs, python, run, script};
 
 fn check(options: &[&str], source: &Path) -> Finished {
     run(h5fs(["check"]).args(options).arg(source), LONG)
@@ -345,4 +345,14 @@ fn a_directory_is_checked_file_by_file() {
         "{named:?}"
     );
     assert!(named.text().starts_with("2 files, "), "{named:?}");
+}
+
+// ------------------------------------------------------------------ ndl
+
+#[test]
+fn descriptions_in_json_say_what_those_in_yaml_say() {
+    let entries = fs::read_dir(fixtures()).expect("fixtures");
+    let mut files: Vec<PathBuf> = entries.map(|e| e.expect("entry").path()).collect();
+    files.sort();
+    run(script("descriptions.py").arg(H5FS).args(files), LONG).success();
 }

@@ -2,34 +2,56 @@
 
 use std::sync::Arc;
 
-use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, streamed};
-use crate::model::NodeKind;
+use crate::error::Result;
+use crate::fs::file_state::FileState;
+use crate::fs::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, streamed,
+};
+use crate::model::ndl::Syntax;
+use crate::model::{Node, NodeKind};
+use crate::view::View;
 use crate::view::ndl::{Description, Options, Source};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"ndl",
     number: 14,
-    forms: &[Form {
-        number: 15,
-        suffix: b".yaml",
-        size: |_, node| {
-            let is_described = matches!(node.kind, NodeKind::Array(_) | NodeKind::Group);
-            Ok(is_described.then_some(Size::Streamed))
+    forms: &[
+        Form {
+            number: 15,
+            suffix: b".yaml",
+            size,
+            open: |subject| open(subject, Syntax::Yaml),
+            ..OF_NOTHING
         },
-        open: |subject| {
-            let source = Source {
-                container: Arc::clone(&subject.file.container),
-                engine: Arc::clone(&subject.file.engine),
-                paths: subject.paths(),
-            };
-            streamed(Some(Description {
-                source,
-                node: subject.node.id,
-                path: subject.path.clone(),
-                options: Options::default(),
-            }))
+        Form {
+            number: 29,
+            suffix: b".json",
+            size,
+            open: |subject| open(subject, Syntax::Json),
+            ..OF_NOTHING
         },
-        ..OF_NOTHING
-    }],
+    ],
     ..WITHOUT_FILES
 };
+
+fn size(_: &FileState, node: &Node) -> Result<Option<Size>> {
+    let is_described = matches!(node.kind, NodeKind::Array(_) | NodeKind::Group);
+    Ok(is_described.then_some(Size::Streamed))
+}
+
+fn open(subject: &Subject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
+    let source = Source {
+        container: Arc::clone(&subject.file.container),
+        engine: Arc::clone(&subject.file.engine),
+        paths: subject.paths(),
+    };
+    streamed(Some(Description {
+        source,
+        node: subject.node.id,
+        path: subject.path.clone(),
+        options: Options {
+            syntax,
+            ..Options::default()
+        },
+    }))
+}

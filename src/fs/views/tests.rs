@@ -119,8 +119,9 @@ fn soft_links_lead_on_within_their_tree() {
     assert_eq!(text(&fs, ".h5fs/npy/y/group"), "../g/x%2Enpy");
     assert_eq!(
         names(&fs, ".h5fs/ndl/y"),
-        ["up.yaml", "group", "group.yaml"]
+        ["up.yaml", "up.json", "group", "group.yaml", "group.json"]
     );
+    assert_eq!(text(&fs, ".h5fs/ndl/y/up.json"), "../g/@at.json");
     assert_eq!(text(&fs, ".h5fs/attrs/y/up"), "../g/%40at");
     let npy = content(&fs, ".h5fs/npy/y/group/up.npy").unwrap();
     assert!(npy.starts_with(b"\x93NUMPY") && npy.ends_with(b"01234567"));
@@ -144,7 +145,7 @@ fn long_names_are_cut_with_their_suffix() {
 }
 
 #[test]
-fn listings_go_on_between_two_views_of_one_link() {
+fn listings_go_on_between_the_views_of_one_link() {
     let fs = mounted();
     let directory = fs.resolve(b".h5fs/ndl").unwrap().ino;
     let handle = fs.opendir(directory).unwrap().handle;
@@ -164,7 +165,10 @@ fn listings_go_on_between_two_views_of_one_link() {
             break;
         }
     }
-    assert_eq!(found[2..], ["g", "g.yaml", "y", "y.yaml", "z.yaml"]);
+    let forms = [
+        "g", "g.yaml", "g.json", "y", "y.yaml", "y.json", "z.yaml", "z.json",
+    ];
+    assert_eq!(found[2..], forms);
 }
 
 #[test]

@@ -392,7 +392,7 @@ fn write_filter(filter: &Filter, out: &mut Flow) {
         (..=LAST_OF_HDF5, None) | (2 | 3, _) => out.text(name),
         (..=LAST_OF_HDF5, _) => out.map(name, |out| {
             out.map(b"parameters", |out| {
-                out.append(format_args!("{parameters:?}"))
+                out.append(format_args!("{parameters:?}"));
             });
         }),
         (id, _) => out.map(name, |out| {
