@@ -26,10 +26,13 @@ def main(path):
         f.attrs["title"] = "An example: daily means on a grid of 5 degrees"
         f.attrs["Conventions"] = "CF-1.10"
         for name, values, units in (
-            ("day", day, "days since 2025-01-01"), ("latitude", latitude, "degrees_north"), ("longitude", longitude, "degrees_east"),
-        ):  # fmt: skip
+            ("day", day, "days since 2025-01-01"),
+            ("latitude", latitude, "degrees_north"),
+            ("longitude", longitude, "degrees_east"),
+        ):
             f[f"axes/{name}"] = values
             f[f"axes/{name}"].attrs["units"] = units
+            f[f"axes/{name}"].make_scale(name)
         made = f.create_dataset(
             "surface/temperature",
             data=temperature.astype("<f4"),
@@ -38,6 +41,8 @@ def main(path):
             shuffle=True,
             track_times=False,
         )
+        for axis, name in enumerate(("day", "latitude", "longitude")):
+            made.dims[axis].attach_scale(f[f"axes/{name}"])
         made.attrs["units"] = "K"
         made.attrs["long_name"] = "air temperature at 2 m"
         made.attrs["valid_range"] = np.array([180, 340], "<f4")
