@@ -478,7 +478,7 @@ pub const UNCOUNTED_ELEMENT: usize = 256 << 10;
 pub const COUNTED_VALUES: u64 = 1 << 24;
 
 /// Bytes of a text whose length is counted.
-pub const COUNTED_BYTES: u64 = 1 << 30;
+pub const COUNTED_BYTES: u64 = 1 << 28;
 
 /// Time after which a count is given up: the text is a stream then.
 pub const COUNTED_TIME: std::time::Duration = std::time::Duration::from_secs(30);

@@ -433,11 +433,13 @@ fn of_asdf_blocks() {
 fn of_the_nodes_of_an_old_group() {
     const NAMES: u64 = 16;
     let mut file = Hdf5::new();
-    let data = file.put_bytes(b"elements");
     let names: Vec<u8> = (0..=NAMES)
         .flat_map(|i| format!("{i:07}\0").into_bytes())
         .collect();
-    let entries: Vec<_> = (1..=NAMES).map(|i| (8 * i, data, 0)).collect();
+    // Each has an object of its own, whose description has no other name.
+    let entries: Vec<_> = (1..=NAMES)
+        .map(|i| (8 * i, file.put_bytes(b"elements"), 0))
+        .collect();
     let root = old_group_in_nodes(&mut file, &names, &entries, 4);
     let directory = tempfile::tempdir().expect("temporary directory");
     let path = directory.path().join("group.h5");

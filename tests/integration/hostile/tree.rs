@@ -103,10 +103,16 @@ pub(crate) fn errno_of<T: std::fmt::Debug>(result: Result<T>) -> Errno {
 /// Does something that must not take long.
 #[track_caller]
 pub(crate) fn soon<T>(work: impl FnOnce() -> T) -> T {
+    within(SOON, work)
+}
+
+/// The same, in so much time of a processor.
+#[track_caller]
+pub(crate) fn within<T>(most: Duration, work: impl FnOnce() -> T) -> T {
     let (start, before) = (Instant::now(), processor_time());
     let done = work();
     let spent = processor_time().saturating_sub(before);
-    assert!(spent < SOON, "took {spent:?}");
+    assert!(spent < most, "took {spent:?}");
     assert!(start.elapsed() < HANGS, "took {:?}", start.elapsed());
     done
 }
