@@ -259,6 +259,8 @@ impl Archive {
             Ok(inserted) => {
                 self.members.use_once_more(member);
                 opened.keep(inserted.handle.0, own);
+                // What is open in a member may weigh more than the member did.
+                self.members.make_room();
                 Ok(inserted)
             }
             Err(error) => {

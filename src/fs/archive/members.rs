@@ -105,23 +105,23 @@ impl Members {
     /// As it cannot be opened.
     pub(super) fn opened(&self, member: &Arc<Member>) -> Result<Arc<OpenMemberFile>> {
         let mut state = lock(&member.state);
-        let opened = match &state.open {
-            Some(opened) => Arc::clone(opened),
-            None => {
-                let filesystem = (self.open)(&Opening {
-                    path: &member.path,
-                    inodes: &member.inodes,
-                    seen: state.seen,
-                })?;
-                let handles = Mutex::default();
-                let opened = Arc::new(OpenMemberFile {
-                    filesystem,
-                    handles,
-                });
-                state.open = Some(Arc::clone(&opened));
-                opened
-            }
-        };
+        if let Some(opened) = state.open.clone() {
+            // `make_room` takes these two locks in the other order.
+            drop(state);
+            lock(&self.recent).promote(&member.entry);
+            return Ok(opened);
+        }
+        let filesystem = (self.open)(&Opening {
+            path: &member.path,
+            inodes: &member.inodes,
+            seen: state.seen,
+        })?;
+        let handles = Mutex::default();
+        let opened = Arc::new(OpenMemberFile {
+            filesystem,
+            handles,
+        });
+        state.open = Some(Arc::clone(&opened));
         drop(state);
         if let Some(known) = lock(&self.known).get_mut(&member.entry) {
             known.is_open = true;
@@ -133,7 +133,7 @@ impl Members {
 
     /// Closes members, the least recently used first, until so many are open as may be, and these
     /// are not too heavy.
-    fn make_room(&self) {
+    pub(super) fn make_room(&self) {
         loop {
             let mut recent = lock(&self.recent);
             let weights = recent.iter().map(|(_, member)| member.weight());
