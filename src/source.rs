@@ -76,11 +76,24 @@ pub trait Source: Send + Sync + fmt::Debug {
         self.length().saturating_sub(at)
     }
 
+    /// Says that these ranges, offset and length of each, are about to be read: all of them can be
+    /// asked for at once where asking takes long. It returns at once, and may do nothing.
+    fn prefetch(&self, _ranges: &[(u64, u64)], _urgency: Urgency) {}
+
     /// Fills `buffer` from absolute offset `at`.
     ///
     /// # Errors
     /// `Corrupt` where the source ends before the buffer is full: a format points past the end.
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()>;
+}
+
+/// How sure it is that bytes will be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// They may be read later: a guess, which is dropped before anything else.
+    Expected,
+    /// A request waits for them.
+    Needed,
 }
 
 /// A source that formats, arrays and readers share.
