@@ -35,6 +35,7 @@ pub mod neighbour;
 pub mod neighbours;
 pub mod overlay;
 pub mod raw_file;
+pub mod remote;
 pub mod root;
 
 use std::fmt;

@@ -1,0 +1,9 @@
+//! A source that another process, the fetcher, reads over a network.
+//!
+//! This process parses and has no network; the fetcher has one and parses no HDF5 or ASDF. They
+//! speak [messages](message) over a pair of sockets, and share one file in memory, the *stage*,
+//! which the fetcher writes and this process reads. Each object has a region of its own in the
+//! stage, so that byte `n` of the object stands at `region + n`: the stage is sparse, and takes the
+//! memory of what is staged alone.
+
+pub mod message;
