@@ -276,6 +276,7 @@ fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
         fsname: settings.fsname.clone().map_or_else(name, Into::into),
         kernel: settings.kernel.clone(),
         threads: settings.threads.unwrap_or_else(options::default_threads),
+        interruptible: false,
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Fake {
     failing: Vec<u64>,
     /// Objects that take more than a request may look at.
     costly: Vec<u64>,
+    /// Objects that are waited for as long as `is_failing` is true.
+    slow: Vec<u64>,
     effort: Effort,
 }
 
@@ -120,6 +122,11 @@ impl Fake {
     /// This object takes more than a request may look at while the disk fails.
     pub(super) fn costly(&mut self, id: u64) {
         self.costly.push(id);
+    }
+
+    /// This object is waited for while the disk fails.
+    pub(super) fn slow(&mut self, id: u64) {
+        self.slow.push(id);
     }
 
     fn object(&mut self, id: u64, link_count: u32, kind: NodeKind) {
@@ -270,6 +277,9 @@ impl Container for Fake {
     }
 
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        while self.slow.contains(&id.number()) && self.is_failing.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         if self.is_failing.load(Ordering::SeqCst) {
             if self.failing.contains(&id.number()) {
                 let error = std::io::Error::from_raw_os_error(5);

@@ -12,6 +12,7 @@ use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, 
 
 use crate::error::{Error, Result};
 use crate::fs::fuse::adapter::{Adapter, Late};
+use crate::fs::fuse::relay::Relay;
 use crate::fs::mount::Outdate;
 use crate::fs::served::Served;
 use crate::fs::workers::Workers;
@@ -21,6 +22,7 @@ use crate::source::mount_id::told_of;
 
 mod adapter;
 mod readers;
+mod relay;
 mod reply;
 #[cfg(test)]
 mod tests;
@@ -42,17 +44,32 @@ pub struct MountOptions {
     pub kernel: Vec<String>,
     /// Requests that are answered at a time, at least one, unless they take long.
     pub threads: usize,
+    /// Whether a process that waits for an answer can be interrupted: for a source that may take
+    /// long. Each request and answer is copied once more, and a read is 128 KiB at most.
+    pub interruptible: bool,
 }
 
 /// A mount that is not served yet: requests wait. Dropping it unmounts.
 pub struct Unserved {
     session: Session<Adapter>,
+    relayed: Option<Relayed>,
     filesystem: Arc<Late>,
+    /// Threads of the session.
+    threads: usize,
+}
+
+/// The session of an interruptible mount has a socket in place of `/dev/fuse`.
+struct Relayed {
+    /// The session that has `/dev/fuse`: it is mounted, and takes no requests.
+    outer: Session<Adapter>,
+    relay: Relay,
 }
 
 /// A mounted filesystem; dropping it unmounts.
 pub struct Mounted {
     session: BackgroundSession,
+    /// The session that is mounted, if it is another one.
+    outer: Option<Session<Adapter>>,
 }
 
 /// Mounts at `mountpoint` what is to be served later. No thread is started yet: the process may
@@ -62,15 +79,37 @@ pub struct Mounted {
 /// `Io` as the system refuses to mount, `Usage` as the helper does.
 pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
     let filesystem = Arc::new(Late::default());
-    let adapter = Adapter {
+    let adapter = |payload| Adapter {
         filesystem: Arc::clone(&filesystem),
         workers: Workers::new(options.threads),
         readers: Arc::default(),
+        payload,
     };
-    let session = Session::new(adapter, mountpoint, &config(options)).map_err(|e| failed(&e))?;
+    let config = config(options);
+    let threads = config.n_threads.unwrap_or(1);
+    if !options.interruptible {
+        let session = Session::new(adapter(None), mountpoint, &config).map_err(|e| failed(&e))?;
+        return Ok(Unserved {
+            session,
+            relayed: None,
+            filesystem,
+            threads,
+        });
+    }
+    let payload = Some(relay::PAYLOAD);
+    let outer = Session::new(adapter(payload), mountpoint, &config).map_err(|e| failed(&e))?;
+    let relayed = || {
+        let (relay, socket) = Relay::new(relay::device_of(&outer)?)?;
+        let inner = Session::from_fd(adapter(payload), socket, config.acl, config.clone())?;
+        relay.take_reply()?;
+        std::io::Result::Ok((inner, relay))
+    };
+    let (session, relay) = relayed().map_err(|error| failed(&error))?;
     Ok(Unserved {
         session,
+        relayed: Some(Relayed { outer, relay }),
         filesystem,
+        threads,
     })
 }
 
@@ -85,7 +124,9 @@ fn failed(error: &std::io::Error) -> Error {
 impl Unserved {
     /// The number of this filesystem; `None` where the kernel does not tell it (before 6.17).
     pub fn device(&self) -> Option<Device> {
-        let number = told_of(self.session.as_fd(), "fuse_connection").ok()?;
+        let relayed = self.relayed.as_ref();
+        let mounted = relayed.map_or(&self.session, |relayed| &relayed.outer);
+        let number = told_of(mounted.as_fd(), "fuse_connection").ok()?;
         format!("0:{number}").parse().ok()
     }
 
@@ -97,7 +138,12 @@ impl Unserved {
         let served = self.filesystem.0.set(what);
         debug_assert!(served.is_ok());
         let watched = Arc::downgrade(&self.filesystem);
+        let threads = self.threads;
         let session = self.session.spawn().map_err(|error| failed(&error))?;
+        let outer = self.relayed.map(|Relayed { outer, relay }| {
+            relay.start(threads);
+            outer
+        });
         let notifier = session.notifier();
         // What is told of an archive is not kept for long, so that nothing has to be taken back.
         if let Some(Served::File(filesystem)) = self.filesystem.0.get() {
@@ -106,7 +152,7 @@ impl Unserved {
             filesystem.mount.call_when_outdated(outdate);
             thread::spawn(move || watch(&watched, changes.as_deref(), &notifier));
         }
-        Ok(Mounted { session })
+        Ok(Mounted { session, outer })
     }
 }
 
@@ -159,12 +205,12 @@ impl Mounted {
     /// # Errors
     /// `Io` where the connection to the kernel broke.
     pub fn wait(self) -> Result<()> {
-        let session = self.session;
+        let Mounted { session, outer } = self;
         let (sender, ended) = channel();
         // When fuser's session is dropped, it unmounts the mount point once more, and another
         // filesystem may be mounted there by then. So the session is never dropped.
         thread::spawn(move || {
-            let session = session;
+            let (session, _outer) = (session, outer);
             let _ = sender.send(session.guard.join());
             loop {
                 thread::park();

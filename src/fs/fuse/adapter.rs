@@ -51,6 +51,8 @@ pub(super) struct Adapter {
     pub(super) filesystem: Arc<Late>,
     pub(super) workers: Workers,
     pub(super) readers: Arc<Readers>,
+    /// Bytes that a message may carry, where not the kernel decides.
+    pub(super) payload: Option<u32>,
 }
 
 impl Adapter {
@@ -102,6 +104,13 @@ impl fuser::Filesystem for Adapter {
         }
         let asked = config.set_max_background(MAX_BACKGROUND);
         debug_assert!(asked.is_ok());
+        if let Some(payload) = self.payload {
+            // Of reads and listings, too.
+            let asked = config
+                .set_max_write(payload)
+                .and(config.set_max_readahead(payload));
+            debug_assert!(asked.is_ok());
+        }
         Ok(())
     }
 

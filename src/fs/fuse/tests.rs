@@ -5,6 +5,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use tempfile::TempDir;
@@ -16,16 +20,17 @@ use crate::fs::served::Served;
 use crate::model::LinkTarget;
 
 struct Mount {
-    _mounted: Mounted,
+    mounted: Option<Mounted>,
     directory: TempDir,
 }
 
 impl Mount {
-    fn new(fake: Fake) -> Option<Self> {
+    fn new(fake: Fake, interruptible: bool) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let options = MountOptions {
             fsname: "a,b".into(),
             threads: 2,
+            interruptible,
             ..MountOptions::default()
         };
         let unserved = match mount(directory.path(), &options) {
@@ -35,10 +40,9 @@ impl Mount {
                 return None;
             }
         };
+        let served = Served::File(Box::new(fake.mounted()));
         Some(Mount {
-            _mounted: unserved
-                .serve(Served::File(Box::new(fake.mounted())))
-                .unwrap(),
+            mounted: Some(unserved.serve(served).unwrap()),
             directory,
         })
     }
@@ -72,6 +76,12 @@ fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn the_kernel_sees_a_tree() {
+    for interruptible in [false, true] {
+        a_tree_is_seen(interruptible);
+    }
+}
+
+fn a_tree_is_seen(interruptible: bool) {
     let long = [b'n'; 300];
     let mut fake = Fake::new();
     fake.group(800, 2);
@@ -90,7 +100,7 @@ fn the_kernel_sees_a_tree() {
     fake.soft(1600, "soft", "/ring/inner/data");
     let damaged = LinkTarget::Damaged(Error::corrupt("link message", 7));
     fake.link(ROOT, "damaged", damaged);
-    let Some(mount) = Mount::new(fake) else {
+    let Some(mount) = Mount::new(fake, interruptible) else {
         return;
     };
 
@@ -130,4 +140,32 @@ fn the_kernel_sees_a_tree() {
     let statvfs = nix::sys::statvfs::statvfs(point.as_c_str()).unwrap();
     assert_eq!((statvfs.blocks(), statvfs.fragment_size()), (8, 512));
     assert_eq!(statvfs.name_max(), 255);
+}
+
+/// A program that is stopped while it waits for an answer: it ends before the answer comes, and
+/// the late answer does no harm.
+#[test]
+fn a_process_that_waits_can_be_stopped() {
+    let mut fake = Fake::new();
+    fake.bytes(800, 1, b"elements");
+    fake.slow(800);
+    fake.hard(ROOT, "data", 800);
+    let is_slow = std::sync::Arc::clone(&fake.is_failing);
+    let Some(mut mount) = Mount::new(fake, true) else {
+        return;
+    };
+    is_slow.store(true, Ordering::SeqCst);
+    let mut reader = Command::new("cat").arg(mount.path("data")).spawn().unwrap();
+    thread::sleep(Duration::from_millis(200));
+    assert!(reader.try_wait().unwrap().is_none());
+    let stopped = Instant::now();
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+    assert!(stopped.elapsed() < Duration::from_secs(20), "{stopped:?}");
+    assert!(is_slow.load(Ordering::SeqCst));
+
+    is_slow.store(false, Ordering::SeqCst);
+    assert_eq!(fs::read(mount.path("data")).unwrap(), b"elements");
+    nix::mount::umount(mount.directory.path()).unwrap();
+    assert_eq!(mount.mounted.take().unwrap().wait(), Ok(()));
 }

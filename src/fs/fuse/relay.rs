@@ -1,0 +1,368 @@
+//! Interrupted requests, which fuser does not know of.
+//!
+//! A process that a signal interrupts while it waits for an answer of this filesystem goes on
+//! waiting until the answer comes, which over a network may be long. The kernel asks for the
+//! answer by `FUSE_INTERRUPT`. fuser refuses this request, and then the kernel does not ask again.
+//!
+//! So fuser gets a socket in place of `/dev/fuse`, and the relay passes every message on from the
+//! one to the other. It answers an interrupted request itself, with `EINTR`, and keeps the late
+//! answer from the kernel. A signal need not end its process, and `stat` with `EINTR` surprises
+//! programs: an interrupted request has [`GRACE`] to be answered.
+//!
+//! The structures are those of `linux/fuse.h`, 7.40, in the byte order of the machine.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use crate::memory::lock::lock;
+
+/// Bytes that one message carries at most, besides its headers: a packet has to fit into the
+/// smallest buffer that systems give a socket.
+pub(super) const PAYLOAD: u32 = 128 << 10;
+
+/// How long an interrupted request may take to be answered.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Bytes that the kernel wants a reader of `/dev/fuse` to have room for.
+const BUFFER: usize = (PAYLOAD as usize) + 8192;
+
+/// `struct fuse_in_header`: length, opcode, unique, node, user, group, process, padding.
+const IN_HEADER: usize = 40;
+
+/// `struct fuse_out_header`: length, error, unique.
+const OUT_HEADER: usize = 16;
+
+/// `struct fuse_entry_out`, which begins with the node.
+const ENTRY: usize = 128;
+
+/// `struct fuse_dirent` before the name: inode, offset, length of the name, type.
+const DIRENT: usize = 24;
+
+const LOOKUP: u32 = 1;
+const FORGET: u32 = 2;
+const OPEN: u32 = 14;
+const RELEASE: u32 = 18;
+const INIT: u32 = 26;
+const OPENDIR: u32 = 27;
+const RELEASEDIR: u32 = 29;
+const INTERRUPT: u32 = 36;
+const DESTROY: u32 = 38;
+const BATCH_FORGET: u32 = 42;
+const READDIRPLUS: u32 = 44;
+
+/// Stands between `/dev/fuse` and fuser.
+pub(super) struct Relay {
+    device: OwnedFd,
+    /// fuser has the other end.
+    socket: OwnedFd,
+    requests: Mutex<HashMap<u64, Asked>>,
+}
+
+/// A request that fuser has not answered yet.
+struct Asked {
+    opcode: u32,
+    node: u64,
+    /// The kernel has its answer.
+    is_given_up: bool,
+}
+
+impl Relay {
+    /// A relay for `device`, and the end of the socket that fuser is to have. The request with
+    /// which a session begins waits there, and its reply is to be [taken](Self::take_reply).
+    ///
+    /// # Errors
+    /// As the system has no sockets left.
+    pub(super) fn new(device: OwnedFd) -> io::Result<(Self, OwnedFd)> {
+        let kind = SocketType::SEQPACKET;
+        let (socket, other) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+        rustix::io::write(&socket, &first_request())?;
+        let relay = Relay {
+            device,
+            socket,
+            requests: Mutex::default(),
+        };
+        Ok((relay, other))
+    }
+
+    /// Takes fuser's reply to the first request: the kernel had one when it was mounted.
+    ///
+    /// # Errors
+    /// As the socket fails.
+    pub(super) fn take_reply(&self) -> io::Result<()> {
+        rustix::io::read(&self.socket, &mut [0; 256])?;
+        Ok(())
+    }
+
+    /// Passes messages on, in threads of its own, until the mount is gone. The session has so many
+    /// `threads`.
+    pub(super) fn start(self, threads: usize) {
+        let relay = Arc::new(self);
+        let (packets, to_feed) = channel();
+        let (interrupted, to_give_up) = channel();
+        let run = |work: Box<dyn FnOnce(&Relay) + Send>| {
+            let relay = Arc::clone(&relay);
+            thread::spawn(move || work(&relay));
+        };
+        let undone = packets.clone();
+        run(Box::new(move |relay| relay.feed(&to_feed)));
+        run(Box::new(move |relay| relay.give_up_in_time(&to_give_up)));
+        run(Box::new(move |relay| relay.pass_replies(&undone)));
+        run(Box::new(move |relay| {
+            relay.pass_requests(&packets, &interrupted);
+            // Each thread of the session ends at one of these.
+            for _ in 0..threads {
+                let _ = packets.send(request(DESTROY, 1, 0, &[]));
+            }
+        }));
+    }
+
+    /// Takes the kernel's requests until the mount is gone. Nothing here waits for fuser, so that
+    /// an interrupt is seen at once.
+    fn pass_requests(&self, packets: &Sender<Vec<u8>>, interrupted: &Sender<(Instant, u64)>) {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let packet = match rustix::io::read(&self.device, &mut buffer) {
+                Ok(length) => buffer.get(..length).unwrap_or_default(),
+                Err(error) if is_passing(error.into()) => continue,
+                Err(_) => return,
+            };
+            let (Some(opcode), Some(unique)) = (u32_at(packet, 4), u64_at(packet, 8)) else {
+                return;
+            };
+            match opcode {
+                INTERRUPT => {
+                    let unique = u64_at(packet, IN_HEADER).unwrap_or_default();
+                    let _ = interrupted.send((Instant::now() + GRACE, unique));
+                    continue;
+                }
+                FORGET | BATCH_FORGET => {}
+                _ => self.ask(unique, opcode, u64_at(packet, 16).unwrap_or_default()),
+            }
+            let _ = packets.send(packet.to_vec());
+        }
+    }
+
+    fn ask(&self, unique: u64, opcode: u32, node: u64) {
+        let asked = Asked {
+            opcode,
+            node,
+            is_given_up: false,
+        };
+        lock(&self.requests).insert(unique, asked);
+    }
+
+    fn feed(&self, packets: &Receiver<Vec<u8>>) {
+        for packet in packets {
+            while rustix::io::write(&self.socket, &packet) == Err(rustix::io::Errno::INTR) {}
+        }
+    }
+
+    fn give_up_in_time(&self, interrupted: &Receiver<(Instant, u64)>) {
+        for (due, unique) in interrupted {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            self.give_up(unique);
+        }
+    }
+
+    /// Answers an interrupted request, unless it has its answer.
+    fn give_up(&self, unique: u64) {
+        let mut requests = lock(&self.requests);
+        if let Some(asked) = requests.get_mut(&unique)
+            && !asked.is_given_up
+        {
+            asked.is_given_up = true;
+            let reply = reply(-(Errno::EINTR as i32), unique);
+            // A request that is no more, with the mount, needs no answer.
+            let _ = rustix::io::write(&self.device, &reply);
+        }
+    }
+
+    /// Takes fuser's replies and notifications.
+    fn pass_replies(&self, undone: &Sender<Vec<u8>>) {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let packet = match rustix::io::read(&self.socket, &mut buffer) {
+                Ok(0) => return,
+                Ok(length) => buffer.get(..length).unwrap_or_default(),
+                Err(error) if is_passing(error.into()) => continue,
+                Err(_) => return,
+            };
+            let unique = u64_at(packet, 8).unwrap_or_default();
+            let asked = lock(&self.requests).remove(&unique);
+            match asked {
+                Some(asked) if asked.is_given_up => {
+                    for packet in undoing(&asked, unique, packet) {
+                        let _ = undone.send(packet);
+                    }
+                }
+                // Notifications are no replies, and have no number.
+                None if unique != 0 => {}
+                _ => {
+                    // The kernel refuses what is about an object that it has dropped.
+                    let _ = rustix::io::write(&self.device, packet);
+                }
+            }
+        }
+    }
+}
+
+/// The descriptor of `/dev/fuse` that a session has.
+pub(super) fn device_of(session: &impl AsFd) -> io::Result<OwnedFd> {
+    session.as_fd().try_clone_to_owned()
+}
+
+/// A read that is to be repeated: a request was taken back before it could be read, or so.
+fn is_passing(error: io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(errno, Some(Errno::ENOENT | Errno::EINTR | Errno::EAGAIN))
+}
+
+/// The requests that undo what a reply promises, which the kernel does not get: a name that was
+/// found is to be forgotten, an open file closed.
+fn undoing(asked: &Asked, unique: u64, reply: &[u8]) -> Vec<Vec<u8>> {
+    let body = match u32_at(reply, 4) {
+        Some(0) => reply.get(OUT_HEADER..).unwrap_or_default(),
+        _ => return Vec::new(),
+    };
+    match asked.opcode {
+        LOOKUP => forget(body).into_iter().collect(),
+        READDIRPLUS => listed(body).filter_map(forget).collect(),
+        OPEN => release(RELEASE, asked, unique, body).into_iter().collect(),
+        OPENDIR => release(RELEASEDIR, asked, unique, body)
+            .into_iter()
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Gives back the one lookup of an entry; `None` for an entry that counts none.
+fn forget(entry: &[u8]) -> Option<Vec<u8>> {
+    let node = u64_at(entry, 0).filter(|node| *node != 0)?;
+    Some(request(FORGET, 0, node, &1_u64.to_ne_bytes()))
+}
+
+/// Closes the handle with which an open reply begins. The kernel's numbers of requests are even, so
+/// the answer is nobody's.
+fn release(opcode: u32, asked: &Asked, unique: u64, opened: &[u8]) -> Option<Vec<u8>> {
+    let handle = opened.get(..8)?;
+    let body = [handle, &[0; 16]].concat();
+    Some(request(opcode, unique | 1, asked.node, &body))
+}
+
+/// The entries of a listing with attributes, each padded to 8 bytes.
+fn listed(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let entry = body;
+        let name = u32_at(entry, ENTRY + 16)?;
+        let length = ENTRY + DIRENT + usize::try_from(name).ok()?.next_multiple_of(8);
+        body = entry.get(length..)?;
+        Some(entry)
+    })
+}
+
+/// The first request of a session: version 7.40, with every capability on offer. The kernel is told
+/// of those that were chosen when it is mounted.
+fn first_request() -> Vec<u8> {
+    let fields = [7, 40, PAYLOAD, u32::MAX, u32::MAX];
+    let mut body: Vec<u8> = fields.into_iter().flat_map(u32::to_ne_bytes).collect();
+    body.resize(64, 0);
+    request(INIT, 1, 0, &body)
+}
+
+fn request(opcode: u32, unique: u64, node: u64, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(IN_HEADER + body.len()).unwrap_or(u32::MAX);
+    let mut packet = Vec::with_capacity(IN_HEADER + body.len());
+    packet.extend_from_slice(&length.to_ne_bytes());
+    packet.extend_from_slice(&opcode.to_ne_bytes());
+    packet.extend_from_slice(&unique.to_ne_bytes());
+    packet.extend_from_slice(&node.to_ne_bytes());
+    packet.resize(IN_HEADER, 0);
+    packet.extend_from_slice(body);
+    packet
+}
+
+fn reply(error: i32, unique: u64) -> Vec<u8> {
+    let mut packet = u32::try_from(OUT_HEADER)
+        .unwrap_or_default()
+        .to_ne_bytes()
+        .to_vec();
+    packet.extend_from_slice(&error.to_ne_bytes());
+    packet.extend_from_slice(&unique.to_ne_bytes());
+    packet
+}
+
+fn u32_at(packet: &[u8], at: usize) -> Option<u32> {
+    let bytes = packet.get(at..)?.first_chunk()?;
+    Some(u32::from_ne_bytes(*bytes))
+}
+
+fn u64_at(packet: &[u8], at: usize) -> Option<u64> {
+    let bytes = packet.get(at..)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(error: i32, body: &[u8]) -> Vec<u8> {
+        [reply(error, 8), body.to_vec()].concat()
+    }
+
+    fn asked(opcode: u32) -> Asked {
+        Asked {
+            opcode,
+            node: 5,
+            is_given_up: true,
+        }
+    }
+
+    /// An entry of a listing: the node, the rest of `fuse_entry_out`, and the name.
+    fn entry(node: u64, name: &[u8]) -> Vec<u8> {
+        let mut entry = node.to_ne_bytes().to_vec();
+        entry.resize(ENTRY + 16, 0);
+        entry.extend_from_slice(&u32::try_from(name.len()).unwrap().to_ne_bytes());
+        entry.extend_from_slice(&[0; 4]);
+        entry.extend_from_slice(name);
+        entry.resize(entry.len().next_multiple_of(8), 0);
+        entry
+    }
+
+    #[test]
+    fn a_late_answer_is_undone() {
+        let forgotten = |node: u64| request(FORGET, 0, node, &1_u64.to_ne_bytes());
+        let found = answered(0, &entry(77, b"")[..ENTRY]);
+        assert_eq!(undoing(&asked(LOOKUP), 8, &found), [forgotten(77)]);
+        let absent = answered(0, &entry(0, b"")[..ENTRY]);
+        assert!(undoing(&asked(LOOKUP), 8, &absent).is_empty());
+        assert!(undoing(&asked(LOOKUP), 8, &answered(-2, b"")).is_empty());
+
+        let names = [entry(0, b"."), entry(7, b"a long name"), entry(9, b"b")].concat();
+        let undone = undoing(&asked(READDIRPLUS), 8, &answered(0, &names));
+        assert_eq!(undone, [forgotten(7), forgotten(9)]);
+
+        let opened = answered(0, &[&3_u64.to_ne_bytes()[..], &[0; 8]].concat());
+        let body = [&3_u64.to_ne_bytes()[..], &[0; 16]].concat();
+        let closed = |opcode| request(opcode, 9, 5, &body);
+        assert_eq!(undoing(&asked(OPEN), 8, &opened), [closed(RELEASE)]);
+        assert_eq!(undoing(&asked(OPENDIR), 8, &opened), [closed(RELEASEDIR)]);
+        assert!(undoing(&asked(15), 8, &opened).is_empty());
+    }
+
+    #[test]
+    fn a_listing_that_is_cut_ends() {
+        let whole = [entry(7, b"one"), entry(9, b"two")].concat();
+        for end in 0..whole.len() {
+            assert!(listed(&whole[..end]).count() < 2);
+        }
+        assert_eq!(listed(&whole).count(), 2);
+    }
+}
