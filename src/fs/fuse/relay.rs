@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::memory::lock::lock;
@@ -131,7 +131,7 @@ impl Relay {
         loop {
             let packet = match rustix::io::read(&self.device, &mut buffer) {
                 Ok(length) => buffer.get(..length).unwrap_or_default(),
-                Err(error) if is_passing(error.into()) => continue,
+                Err(error) if is_passing(error) => continue,
                 Err(_) => return,
             };
             let (Some(opcode), Some(unique)) = (u32_at(packet, 4), u64_at(packet, 8)) else {
@@ -161,7 +161,7 @@ impl Relay {
 
     fn feed(&self, packets: &Receiver<Vec<u8>>) {
         for packet in packets {
-            while rustix::io::write(&self.socket, &packet) == Err(rustix::io::Errno::INTR) {}
+            while rustix::io::write(&self.socket, &packet) == Err(Errno::INTR) {}
         }
     }
 
@@ -179,7 +179,7 @@ impl Relay {
             && !asked.is_given_up
         {
             asked.is_given_up = true;
-            let reply = reply(-(Errno::EINTR as i32), unique);
+            let reply = reply(-Errno::INTR.raw_os_error(), unique);
             // A request that is no more, with the mount, needs no answer.
             let _ = rustix::io::write(&self.device, &reply);
         }
@@ -192,7 +192,7 @@ impl Relay {
             let packet = match rustix::io::read(&self.socket, &mut buffer) {
                 Ok(0) => return,
                 Ok(length) => buffer.get(..length).unwrap_or_default(),
-                Err(error) if is_passing(error.into()) => continue,
+                Err(error) if is_passing(error) => continue,
                 Err(_) => return,
             };
             let unique = u64_at(packet, 8).unwrap_or_default();
@@ -220,9 +220,8 @@ pub(super) fn device_of(session: &impl AsFd) -> io::Result<OwnedFd> {
 }
 
 /// A read that is to be repeated: a request was taken back before it could be read, or so.
-fn is_passing(error: io::Error) -> bool {
-    let errno = error.raw_os_error().map(Errno::from_raw);
-    matches!(errno, Some(Errno::ENOENT | Errno::EINTR | Errno::EAGAIN))
+fn is_passing(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::INTR | Errno::AGAIN)
 }
 
 /// The requests that undo what a reply promises, which the kernel does not get: a name that was
