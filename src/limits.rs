@@ -598,5 +598,14 @@ pub const MOUNT_UNANSWERED: u32 = 60;
 /// Time that a mount waits for another mount that is being made at the same place.
 pub const MOUNT_POINT_LOCK: std::time::Duration = std::time::Duration::from_secs(10);
 
+/// Bytes of a source's URL.
+pub const URL_BYTES: usize = 4096;
+
+/// HTTP connections of one mount at a time, unless its options say otherwise.
+pub const CONNECTIONS: usize = 32;
+
+/// HTTP connections that the options of a mount may ask for.
+pub const MOST_CONNECTIONS: usize = 256;
+
 #[cfg(test)]
 mod tests;

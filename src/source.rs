@@ -27,6 +27,7 @@ pub mod device;
 pub mod file;
 pub mod foreign;
 pub mod growing;
+pub mod location;
 pub mod memory;
 pub mod mount_guard;
 pub mod mount_id;

@@ -6,13 +6,15 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::cli::options::{self, Flags, Settings, Words};
+use crate::cli::options::{self, Flags, RemoteFlags, Settings, Words};
 use crate::error::{Error, Result};
+use crate::source::location::Location;
 
 /// Mount an HDF5 or ASDF file as a read-only filesystem
 ///
@@ -138,9 +140,9 @@ pub(crate) enum Inspect {
 /// The files that `check` reads.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct Sources {
-    /// HDF5 and ASDF files, and directories with such files
-    #[arg(value_name = "SOURCE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
+    /// HDF5 and ASDF files, directories with such files, and URLs
+    #[arg(value_name = "SOURCE", required = true, value_parser = location())]
+    pub(crate) files: Vec<Location>,
 
     /// Read them in a cage of Landlock and seccomp: on, off
     #[arg(
@@ -151,14 +153,17 @@ pub(crate) struct Sources {
         default_value = "on"
     )]
     pub(crate) sandbox: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteFlags,
 }
 
 /// The file that one of these commands reads.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub(crate) struct Source {
-    /// The HDF5 or ASDF file
-    #[arg(value_name = "SOURCE")]
-    pub(crate) file: PathBuf,
+    /// The HDF5 or ASDF file, or its URL
+    #[arg(value_name = "SOURCE", value_parser = location())]
+    pub(crate) file: Location,
 
     /// Read it in a cage of Landlock and seccomp: on, off
     #[arg(
@@ -169,13 +174,16 @@ pub(crate) struct Source {
         default_value = "on"
     )]
     pub(crate) sandbox: bool,
+
+    #[command(flatten)]
+    pub(crate) remote: RemoteFlags,
 }
 
 #[derive(Debug, Args)]
 struct MountArguments {
-    /// The HDF5 or ASDF file
-    #[arg(required = true)]
-    source: Option<PathBuf>,
+    /// The HDF5 or ASDF file, its URL, or a directory of such files
+    #[arg(required = true, value_parser = location())]
+    source: Option<Location>,
 
     /// The directory to mount it on
     #[arg(required = true)]
@@ -197,8 +205,9 @@ struct MountArguments {
 #[derive(Debug, Parser)]
 #[command(name = "mount.h5fs", version)]
 struct HelperArguments {
-    /// The HDF5 or ASDF file
-    source: PathBuf,
+    /// The HDF5 or ASDF file, its URL, or a directory of such files
+    #[arg(value_parser = location())]
+    source: Location,
 
     /// The directory to mount it on
     mountpoint: PathBuf,
@@ -268,11 +277,16 @@ pub(crate) enum Task {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
     /// As the user wrote it.
-    pub(crate) source: PathBuf,
+    pub(crate) source: Location,
     /// As the user wrote it.
     pub(crate) mountpoint: PathBuf,
     pub(crate) foreground: bool,
     pub(crate) settings: Settings,
+}
+
+/// The parser of a path or URL.
+fn location() -> impl TypedValueParser<Value = Location> {
+    OsStringValueParser::new().try_map(Location::parse)
 }
 
 /// Reads the command line, `arguments` being all but the program's own name.
@@ -475,9 +489,11 @@ mod tests {
 
     #[test]
     fn the_first_word_selects_a_subcommand() {
+        let path = |text: &str| Location::Path(text.into());
         let data = |sandbox| Source {
-            file: "data.h5".into(),
+            file: path("data.h5"),
             sandbox,
+            remote: RemoteFlags::default(),
         };
         let listed = task(Program::Command, "ls -lR data.h5 group").unwrap();
         let expected = Inspect::Ls {
@@ -492,15 +508,13 @@ mod tests {
             data: true,
             jobs: Some(3),
             sources: Sources {
-                files: vec!["a.h5".into(), "b".into()],
+                files: vec![path("a.h5"), path("b")],
                 sandbox: false,
+                remote: RemoteFlags::default(),
             },
         };
         assert_eq!(checked, Task::Inspect(expected));
-        assert_eq!(
-            mount(Program::Command, "./ls mnt").source,
-            PathBuf::from("./ls")
-        );
+        assert_eq!(mount(Program::Command, "./ls mnt").source, path("./ls"));
         assert_eq!(
             mount(Program::Command, "data.h5 ls").mountpoint,
             PathBuf::from("ls")
@@ -526,7 +540,7 @@ mod tests {
         assert!(mounted.settings.allow_other);
         assert!(!mounted.foreground);
         let named = mount(Program::MountHelper, "ls /mnt -r");
-        assert_eq!(named.source, PathBuf::from("ls"));
+        assert_eq!(named.source.name(), PathBuf::from("ls"));
         assert_eq!(
             task(Program::MountHelper, "a.h5 /mnt -f").unwrap(),
             Task::Fake

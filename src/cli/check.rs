@@ -46,7 +46,7 @@ pub(super) fn check(source: &Source, data: bool) -> Outcome<bool> {
     let unreadable = check.run(&mut progress, &mut output)?;
     output.flush()?;
     if filesystem.generation() != generation || check.is_over() {
-        let text = format!("{}: has changed meanwhile", source.file.display());
+        let text = format!("{}: has changed meanwhile", source.file.name().display());
         return Err(Stop::Failed(Error::Usage(text)));
     }
     writeln!(output, "{}", summary(check.done(), unreadable, data))?;

@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +24,7 @@ use crate::detect;
 use crate::error::{Error, Result};
 use crate::memory::lock::lock;
 use crate::source::file::FileSource;
+use crate::source::location::Location;
 
 /// Lines that wait to be written.
 const WAITING: usize = 256;
@@ -56,7 +57,7 @@ pub(super) fn check(sources: &Sources, data: bool, jobs: usize) -> Outcome<bool>
                     let checked = start(&file, sources.sandbox, data)
                         .and_then(|child| follow(child, &file, &tell, over));
                     let told = checked.unwrap_or_else(|error| {
-                        complain_of(file.as_os_str().as_bytes(), &error);
+                        complain_of(file.name().as_os_str().as_bytes(), &error);
                         News::Failed
                     });
                     let _ = tell.send(told);
@@ -123,14 +124,14 @@ fn write(
 }
 
 /// Starts a process that looks at `file`.
-fn start(file: &Path, sandbox: bool, data: bool) -> Result<Child> {
+fn start(file: &Location, sandbox: bool, data: bool) -> Result<Child> {
     let failed = |error| Error::io(&error, "starting `h5fs check`");
     let mut command = executable(MOUNT_COMMAND, Role::Launcher).map_err(failed)?;
     command.args(["check", "--sandbox", if sandbox { "on" } else { "off" }]);
     if data {
         command.arg("--data");
     }
-    command.arg("--").arg(file);
+    command.arg("--").arg(file.name());
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.spawn().map_err(failed)
 }
@@ -138,11 +139,11 @@ fn start(file: &Path, sandbox: bool, data: bool) -> Result<Child> {
 /// Hands on what `child` says of `file`. What it says on standard error stands there already.
 fn follow(
     mut child: Child,
-    file: &Path,
+    file: &Location,
     tell: &SyncSender<News>,
     over: &AtomicBool,
 ) -> Result<News> {
-    let name = printable_bytes(file.as_os_str().as_bytes());
+    let name = printable_bytes(file.name().as_os_str().as_bytes());
     let mut last: Option<String> = None;
     for line in child
         .stdout
@@ -172,14 +173,14 @@ fn follow(
 /// The files that are named, and the data files beneath the directories that are.
 struct DataFiles {
     /// The last one comes next.
-    ahead: Vec<PathBuf>,
+    ahead: Vec<Location>,
     /// How many of these are named, and not found in a directory.
     named: usize,
     has_failed: bool,
 }
 
 impl DataFiles {
-    fn of(named: &[PathBuf]) -> Self {
+    fn of(named: &[Location]) -> Self {
         DataFiles {
             ahead: named.iter().rev().cloned().collect(),
             named: named.len(),
@@ -196,7 +197,7 @@ impl DataFiles {
         match listed {
             Ok(mut paths) => {
                 paths.sort_by(|a, b| b.cmp(a));
-                self.ahead.append(&mut paths);
+                self.ahead.extend(paths.into_iter().map(Location::Path));
             }
             Err(error) => {
                 self.has_failed = true;
@@ -210,23 +211,26 @@ impl DataFiles {
 }
 
 impl Iterator for DataFiles {
-    type Item = PathBuf;
+    type Item = Location;
 
-    fn next(&mut self) -> Option<PathBuf> {
-        while let Some(path) = self.ahead.pop() {
+    fn next(&mut self) -> Option<Location> {
+        while let Some(location) = self.ahead.pop() {
             let is_named = self.ahead.len() < self.named;
             if is_named {
                 self.named = self.ahead.len();
             }
+            let Some(path) = location.path() else {
+                return Some(location);
+            };
             let kind = match is_named {
                 true => path.metadata(),
                 false => path.symlink_metadata(),
             };
             match kind {
-                Ok(there) if there.is_dir() => self.descend(&path),
-                Ok(there) if !is_named && (!there.is_file() || !is_data(&path)) => {}
+                Ok(there) if there.is_dir() => self.descend(path),
+                Ok(there) if !is_named && (!there.is_file() || !is_data(path)) => {}
                 // Why it cannot be opened, its own process says.
-                _ => return Some(path),
+                _ => return Some(location),
             }
         }
         None
@@ -253,7 +257,8 @@ mod tests {
         std::fs::write(top.join("notes.txt"), "no data").unwrap();
         std::os::unix::fs::symlink("b.asdf", top.join("link.asdf")).unwrap();
         let named = [top.join("notes.txt"), top.to_path_buf(), top.join("none")];
-        let found: Vec<_> = DataFiles::of(&named).collect();
+        let named = named.map(Location::Path);
+        let found: Vec<_> = DataFiles::of(&named).map(|file| file.name()).collect();
         let wanted = ["notes.txt", "b.asdf", "sub/a.asdf", "z.asdf", "none"];
         assert_eq!(found, wanted.map(|name| top.join(name)));
     }

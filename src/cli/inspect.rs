@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::args::{Inspect, Source, Sources};
@@ -64,7 +65,7 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
         Ok(false) => Ok(ExitCode::FAILURE),
         Err(Stop::ReaderGone) => Ok(ExitCode::SUCCESS),
         Err(Stop::Failed(error)) => {
-            complain_of(file.as_os_str().as_bytes(), &error);
+            complain_of(file.name().as_os_str().as_bytes(), &error);
             Ok(ExitCode::FAILURE)
         }
     }
@@ -73,10 +74,11 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
 /// Looks at one file here, at several in processes of their own; whether all can be read.
 fn check_all(sources: &Sources, data: bool, jobs: Option<usize>) -> Outcome<bool> {
     match &sources.files[..] {
-        [file] if !file.is_dir() => {
+        [file] if !file.path().is_some_and(Path::is_dir) => {
             let source = Source {
                 file: file.clone(),
                 sandbox: sources.sandbox,
+                remote: sources.remote.clone(),
             };
             check::check(&source, data)
         }

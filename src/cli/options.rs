@@ -3,36 +3,22 @@
 //! The words of mount(8) that every line of /etc/fstab may carry are accepted and change nothing:
 //! the mount is read-only, nosuid and nodev in any case.
 
-use std::path::{Path, PathBuf};
+mod option;
+mod remote;
+mod settings;
+mod values;
 
-use clap::builder::ArgAction;
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::array::CacheSize;
-use crate::fs::External;
 use crate::limits;
+use option::{MountOption, Takes};
+pub(crate) use settings::{RemoteSettings, Settings};
+use values::{external, id, needed, open_files, size, threads, umask, unneeded, user};
+pub(crate) use values::{jobs, switch};
 
-struct MountOption {
-    /// The flag, without its two hyphens.
-    flag: &'static str,
-    /// The word under `-o`.
-    word: &'static str,
-    help: &'static str,
-    /// The default, where it is worth telling.
-    default: Option<&'static str>,
-    takes: Takes,
-}
-
-/// The value that an option takes, and how it is set.
-enum Takes {
-    /// No value: the option stands alone.
-    Nothing(fn(&mut Settings)),
-    /// A text, which the help calls by this name.
-    Text(&'static str, fn(&mut Settings, &str) -> Result<(), String>),
-    /// A path, which the help calls by this name.
-    Path(&'static str, fn(&mut Settings, &Path)),
-}
-
+/// The options of any source; those of a source by URL are in [`remote`].
 const OPTIONS: &[MountOption] = &[
     MountOption {
         flag: "allow-other",
@@ -155,6 +141,10 @@ const OPTIONS: &[MountOption] = &[
     },
 ];
 
+fn all_options() -> impl Iterator<Item = &'static MountOption> {
+    OPTIONS.iter().chain(remote::OPTIONS)
+}
+
 /// The words of mount(8) that stand alone and change nothing here.
 const IGNORED: &[&str] = &[
     "rw",
@@ -178,34 +168,6 @@ const IGNORED: &[&str] = &[
     "defaults",
     "auto_unmount",
 ];
-
-/// The settings that all options together make.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Settings {
-    pub(crate) allow_other: bool,
-    pub(crate) uid: Option<u32>,
-    pub(crate) gid: Option<u32>,
-    pub(crate) umask: Option<u32>,
-    /// In bytes; absent: [`default_cache_size`].
-    pub(crate) cache_size: Option<u64>,
-    /// Absent: [`default_threads`].
-    pub(crate) threads: Option<usize>,
-    /// Absent: [`limits::OPEN_MEMBERS`].
-    pub(crate) open_files: Option<usize>,
-    pub(crate) direct_io: bool,
-    pub(crate) external: External,
-    pub(crate) verify: bool,
-    pub(crate) no_sandbox: bool,
-    pub(crate) force: bool,
-    pub(crate) no_views: bool,
-    /// The number of the user that reads; absent: the source's owner.
-    pub(crate) run_as: Option<u32>,
-    pub(crate) log_file: Option<PathBuf>,
-    /// The name that `mount` shows for the source; absent: the source's path.
-    pub(crate) fsname: Option<String>,
-    /// Options for the kernel, as they stand.
-    pub(crate) kernel: Vec<String>,
-}
 
 /// One `-o a,b=c`: its words, each of which can be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -264,7 +226,7 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
         Some((name, value)) => (name, Some(value)),
         None => (word, None),
     };
-    if let Some(option) = OPTIONS.iter().find(|option| option.word == name) {
+    if let Some(option) = all_options().find(|option| option.word == name) {
         return option.set(to, value);
     }
     match name {
@@ -282,81 +244,9 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn needed(value: Option<&str>) -> Result<&str, String> {
-    let value = value.filter(|value| !value.is_empty());
-    value.ok_or_else(|| "a value is missing".to_owned())
-}
-
-fn unneeded(value: Option<&str>) -> Result<(), String> {
-    match value {
-        None => Ok(()),
-        Some(_) => Err("takes no value".to_owned()),
-    }
-}
-
-impl MountOption {
-    fn set(&self, to: &mut Settings, value: Option<&str>) -> Result<(), String> {
-        match self.takes {
-            Takes::Nothing(set) => unneeded(value).map(|()| set(to)),
-            Takes::Text(_, set) => set(to, needed(value)?),
-            Takes::Path(_, set) => {
-                set(to, Path::new(needed(value)?));
-                Ok(())
-            }
-        }
-    }
-
-    /// The option as a flag.
-    fn argument(&self) -> Arg {
-        let help = match self.default {
-            Some(default) => format!("{} [default: {default}]", self.help),
-            None => self.help.to_owned(),
-        };
-        let flag = Arg::new(self.flag).long(self.flag).help(help);
-        match self.takes {
-            Takes::Nothing(_) => flag.action(ArgAction::SetTrue),
-            Takes::Text(name, set) => {
-                flag.value_name(name)
-                    .value_parser(move |text: &str| -> Result<String, String> {
-                        set(&mut Settings::default(), text)?;
-                        Ok(text.to_owned())
-                    })
-            }
-            Takes::Path(name, _) => flag.value_name(name).value_parser(value_parser!(PathBuf)),
-        }
-    }
-
-    /// Sets what the flag says, if it was given.
-    fn set_flag(&self, to: &mut Settings, given: &ArgMatches) -> Result<(), String> {
-        match self.takes {
-            Takes::Nothing(set) if given.get_flag(self.flag) => set(to),
-            Takes::Nothing(_) => {}
-            Takes::Text(_, set) => {
-                if let Some(text) = given.get_one::<String>(self.flag) {
-                    set(to, text)?;
-                }
-            }
-            Takes::Path(_, set) => {
-                if let Some(path) = given.get_one::<PathBuf>(self.flag) {
-                    set(to, path);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The option as the help shows it under `-o`.
-    fn synopsis(&self) -> String {
-        match self.takes {
-            Takes::Nothing(_) => self.word.to_owned(),
-            Takes::Text(name, _) | Takes::Path(name, _) => format!("{}={name}", self.word),
-        }
-    }
-}
-
 /// All options as the help shows them under `-o`.
 pub(crate) fn synopsis() -> String {
-    let options: Vec<_> = OPTIONS.iter().map(MountOption::synopsis).collect();
+    let options: Vec<_> = all_options().map(MountOption::synopsis).collect();
     options.join(", ")
 }
 
@@ -370,14 +260,16 @@ impl Flags {
     /// # Errors
     /// None for what clap has accepted.
     pub(crate) fn set(&self, to: &mut Settings) -> Result<(), String> {
-        let mut options = OPTIONS.iter();
-        options.try_for_each(|option| option.set_flag(to, &self.0))
+        all_options().try_for_each(|option| option.set_flag(to, &self.0))
     }
 }
 
 impl Args for Flags {
     fn augment_args(command: Command) -> Command {
-        command.args(OPTIONS.iter().map(MountOption::argument))
+        command
+            .args(OPTIONS.iter().map(MountOption::argument))
+            .next_help_heading("For a source by URL")
+            .args(remote::OPTIONS.iter().map(MountOption::argument))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -396,89 +288,36 @@ impl FromArgMatches for Flags {
     }
 }
 
-/// A user's or group's number.
-fn id(text: &str) -> Result<u32, String> {
-    // The last number means "nobody in particular" to the kernel.
-    match text.parse() {
-        Ok(u32::MAX) | Err(_) => Err(format!("`{text}` is not a number of a user or group")),
-        Ok(id) => Ok(id),
+/// The options of a source by URL that were given as flags.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RemoteFlags(pub(crate) RemoteSettings);
+
+impl Args for RemoteFlags {
+    fn augment_args(command: Command) -> Command {
+        command
+            .next_help_heading("For a source by URL")
+            .args(remote::OPTIONS.iter().map(MountOption::argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
     }
 }
 
-/// A user, by number or name.
-fn user(text: &str) -> Result<u32, String> {
-    id(text).or_else(|_| {
-        let found = nix::unistd::User::from_name(text).ok().flatten();
-        let found = found.map(|user| user.uid.as_raw());
-        found.ok_or_else(|| format!("`{text}` is no user"))
-    })
-}
-
-/// Permission bits to take away, in octal.
-fn umask(text: &str) -> Result<u32, String> {
-    match u32::from_str_radix(text, 8) {
-        Ok(bits) if bits <= 0o777 && !text.starts_with('+') => Ok(bits),
-        _ => Err(format!("`{text}` is not an octal number up to 777")),
+impl FromArgMatches for RemoteFlags {
+    fn from_arg_matches(given: &ArgMatches) -> clap::error::Result<Self> {
+        let mut settings = Settings::default();
+        let mut options = remote::OPTIONS.iter();
+        // They have been parsed before.
+        options
+            .try_for_each(|option| option.set_flag(&mut settings, given))
+            .map_err(|reason| clap::Error::raw(ErrorKind::ValueValidation, reason))?;
+        Ok(RemoteFlags(settings.remote))
     }
-}
 
-/// A number of bytes, with K, M or G for the powers of 1024.
-fn size(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.as_bytes().last() {
-        Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
-        Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
-        Some(b'G' | b'g') => (&text[..text.len() - 1], 1 << 30),
-        _ => (text, 1),
-    };
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!(
-            "`{text}` is not a size (bytes, or a number and K, M or G)"
-        ));
-    }
-    let count: Option<u64> = digits.parse().ok();
-    count
-        .and_then(|count| count.checked_mul(unit))
-        .ok_or_else(|| format!("`{text}` is too large"))
-}
-
-fn threads(text: &str) -> Result<usize, String> {
-    count(text, limits::THREADS)
-}
-
-/// A number of files that are looked at together.
-pub(crate) fn jobs(text: &str) -> Result<usize, String> {
-    count(text, limits::THREADS)
-}
-
-/// A number of data files.
-fn open_files(text: &str) -> Result<usize, String> {
-    count(text, limits::MOST_OPEN_MEMBERS)
-}
-
-/// A number from 1 to `most`.
-fn count(text: &str, most: usize) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count) if (1..=most).contains(&count) => Ok(count),
-        _ => Err(format!("`{text}` is not a number between 1 and {most}")),
-    }
-}
-
-/// `none`, `within` or `any`.
-fn external(text: &str) -> Result<External, String> {
-    match text {
-        "none" => Ok(External::None),
-        "within" => Ok(External::Within),
-        "any" => Ok(External::Any),
-        _ => Err(format!("`{text}` is not one of none, within, any")),
-    }
-}
-
-/// `on` or `off`.
-pub(crate) fn switch(text: &str) -> Result<bool, String> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(format!("`{text}` is neither on nor off")),
+    fn update_from_arg_matches(&mut self, given: &ArgMatches) -> clap::error::Result<()> {
+        *self = Self::from_arg_matches(given)?;
+        Ok(())
     }
 }
 
@@ -518,6 +357,7 @@ pub(crate) fn default_threads() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::External;
 
     fn settings(text: &str) -> Settings {
         let mut settings = Settings::default();
@@ -571,6 +411,7 @@ mod tests {
             log_file: Some("/a,b".into()),
             fsname: Some("data".to_owned()),
             kernel: vec!["context=\"s:c0,c1\"".to_owned()],
+            remote: RemoteSettings::default(),
         };
         assert_eq!(settings(all), expected);
     }
@@ -599,17 +440,6 @@ mod tests {
         ] {
             let error = words(text).unwrap_err();
             assert!(error.contains(&format!("`{named}`")), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn sizes() {
-        assert_eq!(size("0"), Ok(0));
-        assert_eq!(size("1024"), Ok(1024));
-        assert_eq!(size("64k"), Ok(65_536));
-        assert_eq!(size("1G"), Ok(1 << 30));
-        for wrong in ["", "K", "-1", "+1", "1.5G", "1KB", "ü", "99999999999G"] {
-            assert!(size(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -50,7 +50,9 @@ pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
         verify,
         ..fs::Options::default()
     };
-    let unread = Unread::open(&source.file)?;
+    let no_path = || Error::Usage("a URL cannot be read yet".to_owned());
+    let path = source.file.path().ok_or_else(no_path)?;
+    let unread = Unread::open(path)?;
     let shown = cage::Shown {
         path: unread.path(),
         reader: cage::Reader::Owner(unread.owner()?),

@@ -175,14 +175,15 @@ impl Supervisor {
         let point = directory(&point_name).map_err(of_point)?;
         let lock = mounts::lock(&point);
         let place = FreePlace::at(&point).map_err(of_point)?;
-        logging::start(&Destination::of(mount)).map_err(|error| failure(&mount.source, &error))?;
+        logging::start(&Destination::of(mount))
+            .map_err(|error| failure(&mount.source.name(), &error))?;
         let (sender, events) = channel();
-        watch_signals(launcher, &sender).map_err(|error| failure(&mount.source, &error))?;
+        watch_signals(launcher, &sender).map_err(|error| failure(&mount.source.name(), &error))?;
         if launcher == Launcher::Pipe {
             watch_launcher(&sender);
         }
         let mut worker =
-            start_worker(call, launcher).map_err(|error| failure(&mount.source, &error))?;
+            start_worker(call, launcher).map_err(|error| failure(&mount.source.name(), &error))?;
         watch_worker(&mut worker, &sender);
         let shown = worker.stderr.take().map(show);
         // The worker was started where the user stands, for the sake of relative paths; from here

@@ -35,6 +35,7 @@ use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Served, Unre
 use crate::limits;
 use crate::source::beneath::Beneath;
 use crate::source::foreign::ForeignFilesystems;
+use crate::source::location::Location;
 
 /// Mounts and serves until the mount ends.
 pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
@@ -91,13 +92,13 @@ impl Launcher {
 }
 
 fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
-    let of_source = |error: Error| failure(&mount.source, &error);
+    let of_source = |error: Error| failure(&mount.source.name(), &error);
     let of_point = |error: Error| failure(&mount.mountpoint, &error);
     let point = mount
         .mountpoint
         .canonicalize()
         .map_err(|error| of_point(Error::io(&error, mount.mountpoint.display().to_string())))?;
-    let path = absolute(&mount.source).map_err(of_source)?;
+    let path = local(&mount.source).and_then(absolute).map_err(of_source)?;
     let of_content = |error: Error| opened(mount, &path, &error);
     let source = Source::open(&path, &mount.settings).map_err(of_content)?;
     if source.is_hidden_by(&point) {
@@ -236,11 +237,20 @@ fn foreign_filesystems(source: &Path) -> Option<Arc<ForeignFilesystems>> {
 fn opened(mount: &Mount, source: &Path, error: &Error) -> Report {
     let text = error.to_string();
     let absolute = format!("{}: ", source.display());
-    Report::failure(&mount.source, text.strip_prefix(&absolute).unwrap_or(&text))
+    Report::failure(
+        &mount.source.name(),
+        text.strip_prefix(&absolute).unwrap_or(&text),
+    )
 }
 
 fn failure(file: &Path, error: &Error) -> Report {
     Report::failure(file, &error.to_string())
+}
+
+/// The path of a source on this machine.
+fn local(source: &Location) -> Result<&Path> {
+    let no_path = || Error::Usage("a URL cannot be mounted yet".to_owned());
+    source.path().ok_or_else(no_path)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

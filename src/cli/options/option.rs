@@ -1,0 +1,91 @@
+//! One option of a mount: a flag, and a word of `-o`.
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::ArgAction;
+use clap::{Arg, ArgMatches, value_parser};
+
+use crate::cli::options::settings::Settings;
+use crate::cli::options::values::{needed, unneeded};
+
+/// One option, as a row of a table.
+pub(super) struct MountOption {
+    /// The flag, without its two hyphens.
+    pub(super) flag: &'static str,
+    /// The word under `-o`.
+    pub(super) word: &'static str,
+    pub(super) help: &'static str,
+    /// The default, where it is worth telling.
+    pub(super) default: Option<&'static str>,
+    pub(super) takes: Takes,
+}
+
+/// The value that an option takes, and how it is set.
+pub(super) enum Takes {
+    /// No value: the option stands alone.
+    Nothing(fn(&mut Settings)),
+    /// A text, which the help calls by this name.
+    Text(&'static str, fn(&mut Settings, &str) -> Result<(), String>),
+    /// A path, which the help calls by this name.
+    Path(&'static str, fn(&mut Settings, &Path)),
+}
+
+impl MountOption {
+    pub(super) fn set(&self, to: &mut Settings, value: Option<&str>) -> Result<(), String> {
+        match self.takes {
+            Takes::Nothing(set) => unneeded(value).map(|()| set(to)),
+            Takes::Text(_, set) => set(to, needed(value)?),
+            Takes::Path(_, set) => {
+                set(to, Path::new(needed(value)?));
+                Ok(())
+            }
+        }
+    }
+
+    /// The option as a flag.
+    pub(super) fn argument(&self) -> Arg {
+        let help = match self.default {
+            Some(default) => format!("{} [default: {default}]", self.help),
+            None => self.help.to_owned(),
+        };
+        let flag = Arg::new(self.flag).long(self.flag).help(help);
+        match self.takes {
+            Takes::Nothing(_) => flag.action(ArgAction::SetTrue),
+            Takes::Text(name, set) => {
+                flag.value_name(name)
+                    .value_parser(move |text: &str| -> Result<String, String> {
+                        set(&mut Settings::default(), text)?;
+                        Ok(text.to_owned())
+                    })
+            }
+            Takes::Path(name, _) => flag.value_name(name).value_parser(value_parser!(PathBuf)),
+        }
+    }
+
+    /// Sets what the flag says, if it was given.
+    pub(super) fn set_flag(&self, to: &mut Settings, given: &ArgMatches) -> Result<(), String> {
+        match self.takes {
+            Takes::Nothing(set) if given.get_flag(self.flag) => set(to),
+            Takes::Nothing(_) => {}
+            Takes::Text(_, set) => {
+                if let Some(text) = given.get_one::<String>(self.flag) {
+                    set(to, text)?;
+                }
+            }
+            Takes::Path(_, set) => {
+                if let Some(path) = given.get_one::<PathBuf>(self.flag) {
+                    set(to, path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The option as the help shows it under `-o`.
+    pub(super) fn synopsis(&self) -> String {
+        match self.takes {
+            Takes::Nothing(_) => self.word.to_owned(),
+            Takes::Text(name, _) | Takes::Path(name, _) => format!("{}={name}", self.word),
+        }
+    }
+}

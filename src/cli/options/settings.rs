@@ -1,0 +1,87 @@
+//! The settings of a mount, as its options make them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::fs::External;
+use crate::limits;
+use crate::source::location::Url;
+
+/// The settings that all options together make.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Settings {
+    pub(crate) allow_other: bool,
+    pub(crate) uid: Option<u32>,
+    pub(crate) gid: Option<u32>,
+    pub(crate) umask: Option<u32>,
+    /// In bytes; absent: [`default_cache_size`].
+    pub(crate) cache_size: Option<u64>,
+    /// Absent: [`default_threads`].
+    pub(crate) threads: Option<usize>,
+    /// Absent: [`limits::OPEN_MEMBERS`].
+    pub(crate) open_files: Option<usize>,
+    pub(crate) direct_io: bool,
+    pub(crate) external: External,
+    pub(crate) verify: bool,
+    pub(crate) no_sandbox: bool,
+    pub(crate) force: bool,
+    pub(crate) no_views: bool,
+    /// The number of the user that reads; absent: the source's owner.
+    pub(crate) run_as: Option<u32>,
+    pub(crate) log_file: Option<PathBuf>,
+    /// The name that `mount` shows for the source; absent: the source's path.
+    pub(crate) fsname: Option<String>,
+    /// Options for the kernel, as they stand.
+    pub(crate) kernel: Vec<String>,
+    /// For a source by URL.
+    pub(crate) remote: RemoteSettings,
+}
+
+/// The settings of a source by URL.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RemoteSettings {
+    /// The server of S3's protocol; absent: as the AWS tools find it.
+    pub(crate) endpoint: Option<Url>,
+    pub(crate) region: Option<String>,
+    /// The profile in the files of the AWS tools.
+    pub(crate) profile: Option<String>,
+    /// Requests are not signed.
+    pub(crate) anonymous: bool,
+    /// A file of credentials in the form of `~/.aws/credentials`.
+    pub(crate) credentials: Option<PathBuf>,
+    pub(crate) requester_pays: bool,
+    /// Absent: [`limits::CONNECTIONS`].
+    pub(crate) connections: Option<usize>,
+    /// Absent: [`DEADLINE`].
+    pub(crate) timeout: Option<Duration>,
+    /// The directory of the cache on disk.
+    pub(crate) disk_cache: Option<PathBuf>,
+    /// In bytes; absent: [`DISK_CACHE_SIZE`].
+    pub(crate) disk_cache_size: Option<u64>,
+}
+
+/// How long a request is tried, unless the options say otherwise.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Bytes of the cache on disk, unless the options say otherwise.
+const DISK_CACHE_SIZE: u64 = 10 << 30;
+
+impl RemoteSettings {
+    /// How long a request is tried.
+    #[cfg_attr(not(test), expect(dead_code))]
+    pub(crate) fn deadline(&self) -> Duration {
+        self.timeout.unwrap_or(DEADLINE)
+    }
+
+    /// HTTP connections at a time.
+    #[cfg_attr(not(test), expect(dead_code))]
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.unwrap_or(limits::CONNECTIONS)
+    }
+
+    /// Bytes of the cache on disk.
+    #[cfg_attr(not(test), expect(dead_code))]
+    pub(crate) fn disk_cache_size(&self) -> u64 {
+        self.disk_cache_size.unwrap_or(DISK_CACHE_SIZE)
+    }
+}

@@ -1,0 +1,118 @@
+//! The values of options: what their texts mean.
+
+use crate::fs::External;
+use crate::limits;
+
+pub(super) fn needed(value: Option<&str>) -> Result<&str, String> {
+    let value = value.filter(|value| !value.is_empty());
+    value.ok_or_else(|| "a value is missing".to_owned())
+}
+
+pub(super) fn unneeded(value: Option<&str>) -> Result<(), String> {
+    match value {
+        None => Ok(()),
+        Some(_) => Err("takes no value".to_owned()),
+    }
+}
+
+/// A user's or group's number.
+pub(super) fn id(text: &str) -> Result<u32, String> {
+    // The last number means "nobody in particular" to the kernel.
+    match text.parse() {
+        Ok(u32::MAX) | Err(_) => Err(format!("`{text}` is not a number of a user or group")),
+        Ok(id) => Ok(id),
+    }
+}
+
+/// A user, by number or name.
+pub(super) fn user(text: &str) -> Result<u32, String> {
+    id(text).or_else(|_| {
+        let found = nix::unistd::User::from_name(text).ok().flatten();
+        let found = found.map(|user| user.uid.as_raw());
+        found.ok_or_else(|| format!("`{text}` is no user"))
+    })
+}
+
+/// Permission bits to take away, in octal.
+pub(super) fn umask(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(bits) if bits <= 0o777 && !text.starts_with('+') => Ok(bits),
+        _ => Err(format!("`{text}` is not an octal number up to 777")),
+    }
+}
+
+/// A number of bytes, with K, M or G for the powers of 1024.
+pub(super) fn size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 1 << 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 1 << 30),
+        _ => (text, 1),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(format!(
+            "`{text}` is not a size (bytes, or a number and K, M or G)"
+        ));
+    }
+    let count: Option<u64> = digits.parse().ok();
+    count
+        .and_then(|count| count.checked_mul(unit))
+        .ok_or_else(|| format!("`{text}` is too large"))
+}
+
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    count(text, limits::THREADS)
+}
+
+/// A number of files that are looked at together.
+pub(crate) fn jobs(text: &str) -> Result<usize, String> {
+    count(text, limits::THREADS)
+}
+
+/// A number of data files.
+pub(super) fn open_files(text: &str) -> Result<usize, String> {
+    count(text, limits::MOST_OPEN_MEMBERS)
+}
+
+/// A number from 1 to `most`.
+pub(super) fn count(text: &str, most: usize) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=most).contains(&count) => Ok(count),
+        _ => Err(format!("`{text}` is not a number between 1 and {most}")),
+    }
+}
+
+/// `none`, `within` or `any`.
+pub(super) fn external(text: &str) -> Result<External, String> {
+    match text {
+        "none" => Ok(External::None),
+        "within" => Ok(External::Within),
+        "any" => Ok(External::Any),
+        _ => Err(format!("`{text}` is not one of none, within, any")),
+    }
+}
+
+/// `on` or `off`.
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("`{text}` is neither on nor off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("0"), Ok(0));
+        assert_eq!(size("1024"), Ok(1024));
+        assert_eq!(size("64k"), Ok(65_536));
+        assert_eq!(size("1G"), Ok(1 << 30));
+        for wrong in ["", "K", "-1", "+1", "1.5G", "1KB", "ü", "99999999999G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

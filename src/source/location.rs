@@ -1,0 +1,317 @@
+//! The place of a source, as the user names it: a path, or a URL.
+//!
+//! A URL is `s3://BUCKET/KEY`, `http://…` or `https://…`; anything else is a path. A key of S3 is
+//! taken as it stands, as the AWS tools take it. The path of another URL is already encoded
+//! (RFC 3986), as a browser shows it.
+//!
+//! User information and the query of a URL are secrets: a presigned URL has its signature there.
+//! They are never displayed.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::limits;
+
+/// The place of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A file or directory of this machine, as the user wrote it.
+    Path(PathBuf),
+    /// An object, or the objects of a prefix.
+    Url(Url),
+}
+
+/// The protocol that serves a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// The protocol of Amazon's object storage.
+    S3,
+    /// HTTP without encryption.
+    Http,
+    /// HTTP over TLS.
+    Https,
+}
+
+/// A URL of an object, or of the objects of a prefix.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Url {
+    scheme: Scheme,
+    /// The bucket, or a host and maybe its port.
+    authority: String,
+    /// The key, without a `/` before it; of HTTP the encoded path, without the `/` before it.
+    path: String,
+    /// `USER:PASSWORD` of HTTP.
+    user_info: Option<String>,
+    /// What follows the `?` of HTTP.
+    query: Option<String>,
+}
+
+impl Location {
+    /// The location that a user wrote.
+    ///
+    /// # Errors
+    /// `Usage` for a text that begins like a URL and is none.
+    pub fn parse(text: OsString) -> Result<Self> {
+        match text.to_str().map(Url::parse) {
+            Some(Some(url)) => Ok(Location::Url(url?)),
+            _ if Scheme::begins(text.as_encoded_bytes()) => {
+                Err(Error::Usage("a URL is written in UTF-8".to_owned()))
+            }
+            _ => Ok(Location::Path(text.into())),
+        }
+    }
+
+    /// The location as messages name it: without secrets.
+    pub fn name(&self) -> PathBuf {
+        match self {
+            Location::Path(path) => path.clone(),
+            Location::Url(url) => url.to_string().into(),
+        }
+    }
+
+    /// The path of this machine.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Location::Path(path) => Some(path),
+            Location::Url(_) => None,
+        }
+    }
+}
+
+impl Scheme {
+    const ALL: [Scheme; 3] = [Scheme::S3, Scheme::Http, Scheme::Https];
+
+    /// The scheme with the `://` behind it.
+    fn prefix(self) -> &'static str {
+        match self {
+            Scheme::S3 => "s3://",
+            Scheme::Http => "http://",
+            Scheme::Https => "https://",
+        }
+    }
+
+    /// Whether a text is meant as a URL.
+    fn begins(text: &[u8]) -> bool {
+        let starts = |scheme: &Scheme| {
+            let prefix = scheme.prefix().as_bytes();
+            let start = text.get(..prefix.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        };
+        Self::ALL.iter().any(starts)
+    }
+}
+
+impl Url {
+    /// The URL, where the text is meant as one.
+    fn parse(text: &str) -> Option<Result<Self>> {
+        let starts = |scheme: &Scheme| {
+            let prefix = scheme.prefix();
+            let (start, rest) = text.split_at_checked(prefix.len())?;
+            start
+                .eq_ignore_ascii_case(prefix)
+                .then_some((*scheme, rest))
+        };
+        let (scheme, rest) = Scheme::ALL.iter().find_map(starts)?;
+        let parsed = match rest.len() > limits::URL_BYTES {
+            true => Err(format!("a URL has at most {} bytes", limits::URL_BYTES)),
+            false if scheme == Scheme::S3 => Self::of_object(rest),
+            false => Self::of_page(scheme, rest),
+        };
+        Some(parsed.map_err(Error::Usage))
+    }
+
+    /// `BUCKET/KEY`.
+    fn of_object(rest: &str) -> std::result::Result<Self, String> {
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_of_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        match bucket {
+            "" => Err("the bucket is missing".to_owned()),
+            _ if !bucket.bytes().all(is_of_bucket) => Err(format!("`{bucket}` is no bucket")),
+            _ => Ok(Url {
+                scheme: Scheme::S3,
+                authority: bucket.to_owned(),
+                path: key.to_owned(),
+                user_info: None,
+                query: None,
+            }),
+        }
+    }
+
+    /// `HOST/PATH`; RFC 3986, section 3.
+    fn of_page(scheme: Scheme, rest: &str) -> std::result::Result<Self, String> {
+        let is_wrong = |c: char| c.is_ascii_control() || c.is_whitespace();
+        if rest.contains(is_wrong) {
+            return Err("a URL holds no spaces; they are written %20".to_owned());
+        }
+        let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+        let (rest, query) = match rest.split_once('?') {
+            Some((rest, query)) => (rest, Some(query.to_owned())),
+            None => (rest, None),
+        };
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user_info, host) = match authority.rsplit_once('@') {
+            Some((user, host)) => (Some(user.to_owned()), host),
+            None => (None, authority),
+        };
+        let is_of_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+        match host {
+            "" => Err("the host is missing".to_owned()),
+            _ if !host.bytes().all(is_of_host) => Err(format!("`{host}` is no host")),
+            _ => Ok(Url {
+                scheme,
+                authority: host.to_owned(),
+                path: path.to_owned(),
+                user_info,
+                query,
+            }),
+        }
+    }
+
+    /// The protocol that serves it.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The bucket, or a host and maybe its port.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// The key, or the encoded path of a page, without the `/` before it.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// `USER:PASSWORD`: a secret.
+    pub fn user_info(&self) -> Option<&str> {
+        self.user_info.as_deref()
+    }
+
+    /// The query: a secret.
+    pub fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
+    /// Whether it names a server, maybe with a path, and holds no secret.
+    pub fn is_server(&self) -> bool {
+        self.scheme != Scheme::S3 && self.user_info.is_none() && self.query.is_none()
+    }
+
+    /// Whether it names all objects whose keys begin with its own, and none.
+    pub fn is_prefix(&self) -> bool {
+        self.scheme == Scheme::S3 && (self.path.is_empty() || self.path.ends_with('/'))
+    }
+
+    /// The part of the path up to its last `/`, which neighbours have in common.
+    pub fn directory(&self) -> &str {
+        self.path
+            .rfind('/')
+            .map_or("", |slash| self.path.get(..=slash).unwrap_or_default())
+    }
+
+    /// The last part of the path.
+    pub fn file_name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}{}/{}",
+            self.scheme.prefix(),
+            self.authority,
+            self.path
+        )
+    }
+}
+
+/// As [`Display`](fmt::Display): an accident must not show a secret.
+impl fmt::Debug for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Url({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        match Location::parse(text.into()) {
+            Ok(Location::Url(url)) => url,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn whatever_is_no_url_is_a_path() {
+        for text in [
+            "run.h5",
+            "./s3:/a",
+            "s3:/a",
+            "/http://",
+            "ftp://host/a",
+            "s3",
+            "",
+        ] {
+            let parsed = Location::parse(text.into()).unwrap();
+            assert_eq!(parsed, Location::Path(text.into()));
+            assert_eq!(parsed.name(), Path::new(text));
+        }
+    }
+
+    #[test]
+    fn a_key_of_s3_is_taken_as_it_stands() {
+        let object = url("S3://bucket/a b/c%20d?e#f.h5");
+        assert_eq!(object.scheme(), Scheme::S3);
+        assert_eq!(object.authority(), "bucket");
+        assert_eq!(object.path(), "a b/c%20d?e#f.h5");
+        assert_eq!(
+            (object.directory(), object.file_name()),
+            ("a b/", "c%20d?e#f.h5")
+        );
+        assert_eq!(object.to_string(), "s3://bucket/a b/c%20d?e#f.h5");
+        assert!(!object.is_prefix());
+        for prefix in ["s3://bucket", "s3://bucket/", "s3://bucket/2026/"] {
+            assert!(url(prefix).is_prefix(), "{prefix}");
+        }
+    }
+
+    #[test]
+    fn secrets_of_a_url_are_not_shown() {
+        let text = "https://joe:secret@host:8443/data/run.h5?X-Amz-Signature=secret#top";
+        let page = url(text);
+        assert_eq!(page.authority(), "host:8443");
+        assert_eq!(page.path(), "data/run.h5");
+        assert_eq!(page.user_info(), Some("joe:secret"));
+        assert_eq!(page.query(), Some("X-Amz-Signature=secret"));
+        assert_eq!(page.to_string(), "https://host:8443/data/run.h5");
+        let shown = format!("{:?}", Location::Url(page.clone()));
+        assert!(!shown.contains("secret"), "{shown}");
+        assert_eq!(
+            Location::Url(page).name(),
+            Path::new("https://host:8443/data/run.h5")
+        );
+    }
+
+    #[test]
+    fn a_url_that_is_wrong_is_no_path() {
+        let long = format!("http://host/{}", "a".repeat(limits::URL_BYTES));
+        for wrong in [
+            "s3://",
+            "s3:///key",
+            "s3://a@b/c",
+            "http://",
+            "https:///a",
+            "http://h/a b",
+            &long,
+        ] {
+            let refused = Location::parse(wrong.into());
+            assert!(matches!(refused, Err(Error::Usage(_))), "{wrong}");
+        }
+    }
+}
