@@ -58,7 +58,7 @@ use crate::hdf5::caches::Caches;
 use crate::hdf5::context::Context;
 use crate::hdf5::driver_info::Assembled;
 use crate::hdf5::heap::global::GlobalHeap;
-use crate::hdf5::message::kind;
+use crate::hdf5::message::{file_space_info, kind};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::number_form::NumberForm;
 use crate::hdf5::object::Object;
@@ -74,6 +74,7 @@ use crate::model::region::Region;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
+use crate::wire::Cursor;
 
 /// One open HDF5 file.
 #[derive(Debug)]
@@ -371,6 +372,7 @@ fn assemble(
         return Err(Error::corrupt(what, at));
     }
     let header = ObjectHeader::read(&metadata, at)?;
+    tell_pages(&metadata, &header);
     if let Some(message) = header.find(kind::DRIVER_INFO) {
         return driver_info::open_message(&metadata, &message, neighbours);
     }
@@ -379,6 +381,16 @@ fn assemble(
             cache_image::overlay(&metadata, &message, &caches.image_structures).map(Assembled::from)
         }
         None => Ok(first.into()),
+    }
+}
+
+/// Tells the source of the pages in which the superblock extension says that metadata stands.
+fn tell_pages(metadata: &Metadata, extension: &ObjectHeader) {
+    if let Some(message) = extension.find(kind::FILE_SPACE_INFO) {
+        let mut cursor = Cursor::new(message.data, message.at, "file space info message");
+        if let Ok(Some(length)) = file_space_info::page_length(metadata, &mut cursor) {
+            metadata.source().set_pages(metadata.base(), length);
+        }
     }
 }
 

@@ -63,4 +63,5 @@ pub mod internals {
     pub use crate::filter::{Context, decode};
     pub use crate::memory::buffer::{Buffer, BufferPool};
     pub use crate::memory::effort::Effort;
+    pub use crate::source::recording::Recording;
 }

@@ -36,6 +36,7 @@ pub mod neighbour;
 pub mod neighbours;
 pub mod overlay;
 pub mod raw_file;
+pub(crate) mod recording;
 pub mod remote;
 pub mod root;
 
@@ -78,9 +79,24 @@ pub trait Source: Send + Sync + fmt::Debug {
         self.length().saturating_sub(at)
     }
 
+    /// Whether asking for bytes takes long: then it pays to find out what will be read, and to say
+    /// so with [`prefetch`](Self::prefetch).
+    fn is_far(&self) -> bool {
+        false
+    }
+
     /// Says that these ranges, offset and length of each, are about to be read: all of them can be
     /// asked for at once where asking takes long. It returns at once, and may do nothing.
     fn prefetch(&self, _ranges: &[(u64, u64)], _urgency: Urgency) {}
+
+    /// Whether `length` bytes at `at` can be read without asking for them.
+    fn has(&self, _at: u64, _length: u64) -> bool {
+        true
+    }
+
+    /// Says that structures stand together in pages of `length` bytes, not zero, the first of them
+    /// at `base`: where one is read, others of its page follow.
+    fn set_pages(&self, _base: u64, _length: u64) {}
 
     /// Fills `buffer` from absolute offset `at`.
     ///

@@ -10,7 +10,7 @@ use crate::hdf5::number_form::Address;
 use crate::hdf5::object_header::RawMessage;
 use crate::limits;
 use crate::source::overlay::{Overlay, Patch};
-use crate::source::{SharedSource, Source};
+use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{Cursor, to_u64, to_usize};
 
 const WHAT: &str = "metadata cache image";
@@ -111,6 +111,22 @@ impl Source for Counted {
 
     fn available(&self, at: u64) -> u64 {
         self.overlay.available(at)
+    }
+
+    fn is_far(&self) -> bool {
+        self.overlay.is_far()
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        self.overlay.prefetch(ranges, urgency);
+    }
+
+    fn has(&self, at: u64, length: u64) -> bool {
+        self.overlay.has(at, length)
+    }
+
+    fn set_pages(&self, base: u64, length: u64) {
+        self.overlay.set_pages(base, length);
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {

@@ -6,6 +6,7 @@ pub(crate) mod data_layout;
 pub(crate) mod dataspace;
 pub(crate) mod datatype;
 pub(crate) mod external_files;
+pub(crate) mod file_space_info;
 pub(crate) mod fill_value;
 pub(crate) mod filter_pipeline;
 pub(crate) mod link;
@@ -56,6 +57,8 @@ pub(crate) mod kind {
     pub(crate) const ATTRIBUTE_INFO: u16 = 0x15;
     /// Object reference count.
     pub(crate) const REFERENCE_COUNT: u16 = 0x16;
+    /// File space info.
+    pub(crate) const FILE_SPACE_INFO: u16 = 0x17;
     /// Metadata cache image (HDF5 1.10; not in the specification).
     pub(crate) const CACHE_IMAGE: u16 = 0x18;
     /// Types that lead on to others, of which no message may stand elsewhere itself.

@@ -1,7 +1,7 @@
 //! One address space made of several sources: the members of an HDF5 family, split or multi file.
 
 use crate::error::{Error, Result};
-use crate::source::{SharedSource, Source};
+use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::{to_u64, to_usize};
 
 /// Sources at ascending addresses; what lies between the end of one and the start of the next is
@@ -20,6 +20,14 @@ struct Member {
 }
 
 impl Member {
+    /// The part of a range that is in this member, as that counts its bytes.
+    fn part(&self, (at, length): (u64, u64)) -> Option<(u64, u64)> {
+        let start = at.max(self.start);
+        let length = at.saturating_add(length).min(self.end).checked_sub(start)?;
+        let start = start.checked_sub(self.start)?;
+        (length > 0).then_some((start, length))
+    }
+
     fn new((start, source): (u64, SharedSource)) -> Result<Self> {
         let past_all = || Error::corrupt("a member file reaches past the last address", start);
         Ok(Member {
@@ -76,6 +84,28 @@ impl Source for Concatenation {
         end.saturating_sub(at)
     }
 
+    fn is_far(&self) -> bool {
+        self.members.iter().any(|member| member.source.is_far())
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        for member in self.members.iter().filter(|member| member.source.is_far()) {
+            let parts = ranges.iter().filter_map(|&range| member.part(range));
+            let parts: Vec<_> = parts.collect();
+            if !parts.is_empty() {
+                member.source.prefetch(&parts, urgency);
+            }
+        }
+    }
+
+    fn has(&self, at: u64, length: u64) -> bool {
+        let has = |member: &Member| {
+            let part = member.part((at, length));
+            part.is_none_or(|(at, length)| member.source.has(at, length))
+        };
+        self.members.iter().all(has)
+    }
+
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         let (mut at, mut rest) = (at, buffer);
         while !rest.is_empty() {
@@ -98,6 +128,7 @@ mod tests {
 
     use super::*;
     use crate::source::memory::MemorySource;
+    use crate::source::recording::Recording;
 
     fn members(parts: &[(u64, &[u8])]) -> Concatenation {
         let member = |(start, bytes): &(u64, &[u8])| {
@@ -122,6 +153,21 @@ mod tests {
         family.read_at(2, &mut bytes).unwrap();
         assert_eq!((&bytes, family.length()), (b"cdefg", 7));
         assert_eq!(family.available(2), 5);
+    }
+
+    #[test]
+    fn a_hint_goes_to_each_member_that_it_meets() {
+        let far = || Recording::of(vec![0; 10]);
+        let (first, second) = (far(), far());
+        let members: Vec<(u64, SharedSource)> = vec![(0, first.clone()), (100, second.clone())];
+        let split = Concatenation::new(members).unwrap();
+        split.prefetch(&[(8, 94), (103, 2), (50, 10)], Urgency::Needed);
+        assert_eq!(first.asked(), [(8, 2, Urgency::Needed)]);
+        let second_asked = [(0, 2, Urgency::Needed), (3, 2, Urgency::Needed)];
+        assert_eq!(second.asked(), second_asked);
+        assert!(split.is_far() && !split.has(8, 1));
+        first.read_at(8, &mut [0; 2]).unwrap();
+        assert!(split.has(8, 2) && !split.has(8, 94));
     }
 
     #[test]

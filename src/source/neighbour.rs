@@ -15,7 +15,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::changes::Changes;
 use crate::source::file::{FileSource, Fingerprint, GrowingFile, OpenedState};
-use crate::source::{SharedSource, Source};
+use crate::source::{SharedSource, Source, Urgency};
 
 /// How long a look at neighbours that nobody reads is taken to hold.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -54,6 +54,22 @@ impl Source for Neighbour {
     fn growing(self: Arc<Self>) -> Option<SharedSource> {
         self.file.state().let_grow();
         Some(Arc::new(GrowingFile(Arc::clone(&self.file))))
+    }
+
+    fn is_far(&self) -> bool {
+        self.file.is_far()
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        self.file.prefetch(ranges, urgency);
+    }
+
+    fn has(&self, at: u64, length: u64) -> bool {
+        self.file.has(at, length)
+    }
+
+    fn set_pages(&self, base: u64, length: u64) {
+        self.file.set_pages(base, length);
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {

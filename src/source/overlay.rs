@@ -2,7 +2,7 @@
 //! a cache image.
 
 use crate::error::{Error, Result};
-use crate::source::{SharedSource, Source, check_range};
+use crate::source::{SharedSource, Source, Urgency, check_range};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that stand elsewhere.
@@ -68,6 +68,21 @@ impl Overlay {
         })
     }
 
+    /// The ranges below from which the `length` bytes at `at` are read.
+    fn below(&self, at: u64, length: u64) -> impl Iterator<Item = (u64, u64)> {
+        let end = at.saturating_add(length);
+        let own = end.min(self.below.length()).saturating_sub(at);
+        let first = self.patches.partition_point(|patch| patch.end() <= at);
+        let met = self.patches.iter().skip(first);
+        let met = met.take_while(move |patch| patch.at < end);
+        let parts = met.map(move |patch| {
+            let start = at.max(patch.at);
+            let from = patch.from.saturating_add(start.saturating_sub(patch.at));
+            (from, end.min(patch.end()).saturating_sub(start))
+        });
+        (own > 0).then_some((at, own)).into_iter().chain(parts)
+    }
+
     /// Puts the part of `patch` that belongs to the buffer, which is read from `at` on, in its
     /// place.
     fn apply(&self, patch: &Patch, at: u64, buffer: &mut [u8]) -> Result<()> {
@@ -94,6 +109,26 @@ impl Source for Overlay {
         }
     }
 
+    fn is_far(&self) -> bool {
+        self.below.is_far()
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        let below = ranges
+            .iter()
+            .flat_map(|&(at, length)| self.below(at, length));
+        self.below.prefetch(&below.collect::<Vec<_>>(), urgency);
+    }
+
+    fn has(&self, at: u64, length: u64) -> bool {
+        self.below(at, length)
+            .all(|(at, length)| self.below.has(at, length))
+    }
+
+    fn set_pages(&self, base: u64, length: u64) {
+        self.below.set_pages(base, length);
+    }
+
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         check_range(self, at, to_u64(buffer.len()), "a read")?;
         let end = at.saturating_add(to_u64(buffer.len()));
@@ -118,6 +153,7 @@ mod tests {
 
     use super::*;
     use crate::source::memory::MemorySource;
+    use crate::source::recording::Recording;
 
     /// Ten bytes, and these patches: where they belong, how many, where they stand.
     fn overlay(patches: &[(u64, u64, u64)]) -> Result<Overlay> {
@@ -139,6 +175,20 @@ mod tests {
         assert_eq!(read(11, 1), Ok(b"6".to_vec()));
         assert_eq!(overlay.length(), 12);
         read(8, 5).expect_err("past the last patch");
+    }
+
+    #[test]
+    fn a_hint_leads_to_where_the_bytes_stand() {
+        let far = Recording::of(b"0123456789".to_vec());
+        let patch = |at, length, from| Patch { at, length, from };
+        let patches = vec![patch(2, 3, 7), patch(9, 3, 4)];
+        let overlay = Overlay::new(far.clone(), patches).unwrap();
+        overlay.prefetch(&[(3, 2), (8, 4)], Urgency::Expected);
+        let asked = [(3, 2), (8, 2), (8, 2), (4, 3)].map(|(at, n)| (at, n, Urgency::Expected));
+        assert_eq!(far.asked(), asked);
+        assert!(overlay.is_far() && !overlay.has(8, 4));
+        overlay.read_at(8, &mut [0; 4]).unwrap();
+        assert_eq!((overlay.has(8, 4), far.trips()), (true, 1));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::source::Source;
 use crate::source::neighbours::Neighbours;
+use crate::source::{Source, Urgency};
 use crate::wire::{to_u64, to_usize};
 
 /// A file among the neighbours that is opened when it is read. Past its end it reads as zeros.
@@ -29,6 +29,30 @@ impl Source for RawFile {
 
     fn weight(&self) -> u64 {
         to_u64(size_of::<Self>().saturating_add(self.name.len()))
+    }
+
+    fn is_far(&self) -> bool {
+        let file = self.neighbours.open_raw(&self.name);
+        file.is_ok_and(|file| file.is_far())
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        if let Ok(file) = self.neighbours.open_raw(&self.name) {
+            let within = ranges.iter().filter_map(|&(at, length)| {
+                let there = file.length().checked_sub(at)?;
+                Some((at, length.min(there)))
+            });
+            file.prefetch(&within.collect::<Vec<_>>(), urgency);
+        }
+    }
+
+    /// A file that cannot be opened is not waited for.
+    fn has(&self, at: u64, length: u64) -> bool {
+        let file = self.neighbours.open_raw(&self.name);
+        file.map_or(true, |file| {
+            let there = file.length().saturating_sub(at);
+            file.has(at, length.min(there))
+        })
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {

@@ -1,0 +1,40 @@
+//! The file space info message of the superblock extension (HDF5 3.0, IV.A.2.x).
+
+use crate::error::Result;
+use crate::hdf5::metadata::Metadata;
+use crate::wire::Cursor;
+
+/// The strategy that sets whole pages aside for metadata.
+const PAGE: u8 = 1;
+
+/// Reads the length of the pages in which the file's space is given out, in bytes; `None` where it
+/// is not given out in pages.
+///
+/// # Errors
+/// As the message is cut off, or of a version before there were pages.
+pub(crate) fn page_length(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Option<u64>> {
+    const LEAST: u64 = 512;
+    cursor.version(1..=1)?;
+    let strategy = cursor.u8()?;
+    cursor.skip(1)?; // whether free space is kept
+    metadata.length(cursor)?; // least free space that is noted
+    let length = metadata.length(cursor)?;
+    Ok((strategy == PAGE && length >= LEAST).then_some(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hdf5::testing::{file, words};
+
+    #[test]
+    fn only_the_strategy_page_has_pages() {
+        let read = |strategy, length| {
+            let message = [&[1, strategy, 0][..], &words(&[1, length])].concat();
+            page_length(&file([]), &mut Cursor::new(&message, 0, "message"))
+        };
+        assert_eq!(read(1, 4 << 20), Ok(Some(4 << 20)));
+        assert_eq!((read(0, 4096), read(1, 0)), (Ok(None), Ok(None)));
+        page_length(&file([]), &mut Cursor::new(&[0, 1], 0, "message")).expect_err("no pages yet");
+    }
+}

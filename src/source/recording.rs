@@ -1,0 +1,163 @@
+//! A source that counts the round trips that its readers would wait for if it were far away, without
+//! any waiting: ranges that are known before a read are asked for together with it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use crate::error::Result;
+use crate::memory::lock::lock;
+use crate::source::memory::MemorySource;
+use crate::source::{SharedSource, Source, Urgency};
+use crate::wire::to_u64;
+
+/// A source that is read as if it were far away.
+pub struct Recording {
+    source: SharedSource,
+    /// Bytes come in blocks of this many.
+    block: u64,
+    record: Mutex<Record>,
+}
+
+#[derive(Default)]
+struct Record {
+    /// Hints so far.
+    asked: Vec<(u64, u64, Urgency)>,
+    /// Ranges that were asked for since the last round trip.
+    on_the_way: Vec<(u64, u64)>,
+    /// Start and end of what has come: ascending, apart from each other.
+    here: Vec<(u64, u64)>,
+    trips: usize,
+    pages: Option<(u64, u64)>,
+}
+
+impl Record {
+    fn has(&self, start: u64, end: u64) -> bool {
+        let before = self.here.partition_point(|&(from, _)| from <= start);
+        let range = before.checked_sub(1).and_then(|index| self.here.get(index));
+        start >= end || range.is_some_and(|&(_, until)| end <= until)
+    }
+
+    fn arrive(&mut self, block: u64) {
+        let whole = |(start, end): (u64, u64)| {
+            let before = start.checked_rem(block).unwrap_or(0);
+            let end = end.checked_next_multiple_of(block).unwrap_or(u64::MAX);
+            (start.saturating_sub(before), end)
+        };
+        let came = std::mem::take(&mut self.on_the_way);
+        self.here.extend(came.into_iter().map(whole));
+        self.here.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in std::mem::take(&mut self.here) {
+            match merged.last_mut() {
+                Some((_, until)) if start <= *until => *until = end.max(*until),
+                _ => merged.push((start, end)),
+            }
+        }
+        self.here = merged;
+        self.trips = self.trips.saturating_add(1);
+    }
+}
+
+impl Recording {
+    /// These bytes, of which none that nobody asked for comes.
+    pub fn of(bytes: Vec<u8>) -> Arc<Self> {
+        Self::in_blocks(Arc::new(MemorySource::new(bytes)), 1)
+    }
+
+    /// The bytes of `source`, which come in blocks of `block` bytes.
+    pub fn in_blocks(source: SharedSource, block: u64) -> Arc<Self> {
+        Arc::new(Recording {
+            source,
+            block,
+            record: Mutex::default(),
+        })
+    }
+
+    /// Round trips that its readers had to wait for.
+    pub fn trips(&self) -> usize {
+        lock(&self.record).trips
+    }
+
+    /// Bytes that have come.
+    pub fn bytes(&self) -> u64 {
+        let here = &lock(&self.record).here;
+        let lengths = here.iter().map(|(start, end)| end.saturating_sub(*start));
+        lengths.fold(0, u64::saturating_add)
+    }
+
+    /// The ranges that it was told of.
+    pub fn asked(&self) -> Vec<(u64, u64, Urgency)> {
+        lock(&self.record).asked.clone()
+    }
+
+    /// Where pages begin, and their length.
+    pub fn pages(&self) -> Option<(u64, u64)> {
+        lock(&self.record).pages
+    }
+
+    /// Begins anew: nothing is here, nothing was counted.
+    pub fn forget(&self) {
+        *lock(&self.record) = Record::default();
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recording({:?})", self.source)
+    }
+}
+
+impl Source for Recording {
+    fn length(&self) -> u64 {
+        self.source.length()
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        let mut record = lock(&self.record);
+        for &(at, length) in ranges {
+            record.asked.push((at, length, urgency));
+            record.on_the_way.push((at, at.saturating_add(length)));
+        }
+    }
+
+    fn has(&self, at: u64, length: u64) -> bool {
+        lock(&self.record).has(at, at.saturating_add(length))
+    }
+
+    fn set_pages(&self, base: u64, length: u64) {
+        lock(&self.record).pages = Some((base, length));
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        let end = at.saturating_add(to_u64(buffer.len()));
+        let mut record = lock(&self.record);
+        if !record.has(at, end) {
+            record.on_the_way.push((at, end));
+            record.arrive(self.block);
+        }
+        drop(record);
+        self.source.read_at(at, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_before_a_read_comes_with_it() {
+        let far = Recording::in_blocks(Arc::new(MemorySource::new(vec![7; 100])), 10);
+        far.prefetch(&[(31, 2), (80, 20)], Urgency::Expected);
+        assert!(!far.has(31, 2));
+        far.read_at(5, &mut [0; 3]).unwrap();
+        assert!(far.has(30, 10) && far.has(0, 10) && far.has(80, 20) && !far.has(8, 3));
+        far.read_at(85, &mut [0; 10]).unwrap();
+        assert_eq!((far.trips(), far.bytes()), (1, 40));
+        far.read_at(9, &mut [0; 2]).unwrap();
+        assert_eq!((far.trips(), far.bytes()), (2, 50));
+    }
+}
