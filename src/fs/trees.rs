@@ -29,6 +29,7 @@ mod npy;
 mod offsets;
 mod refs;
 mod text;
+mod tiff;
 pub(super) mod view_tree;
 
 use crate::fs::inode::Tree;
@@ -48,6 +49,7 @@ pub(super) static TREES: &[ViewTree] = &[
     offsets::TREE,
     refs::TREE,
     text::TREE,
+    tiff::TREE,
 ];
 
 /// A file of the root that stands beside the trees, as the root has no name to stand under in

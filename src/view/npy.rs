@@ -6,51 +6,38 @@
 //! h5py's enumeration of FALSE and TRUE is `|b1` here, its compound of `r` and `i` a complex
 //! number. Dimensions of elements that are arrays stand behind the array's own.
 
-use crate::array::{Bytes, CancelToken};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::Array;
 use crate::model::numpy::numpy_literal;
 use crate::model::shape::product;
-use crate::view::View;
-use crate::view::elements::{Elements, as_numpy_has_it, opened, overlap};
+use crate::view::elements::{Elements, as_numpy_has_it, opened};
+use crate::view::framed::{self, Framed};
 use crate::wire::to_u64;
 
-/// Header and elements.
-pub(crate) struct Npy {
-    header: Vec<u8>,
-    content: Box<dyn View>,
-    length: u64,
+/// The file of `elements`; `None` where NumPy has no such type, or for a null dataspace.
+///
+/// # Errors
+/// `Limit` where it has more bytes than a file can.
+pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
+    let Some(descr) = numpy_literal(&as_numpy_has_it(&elements.datatype)) else {
+        return Ok(None);
+    };
+    of_type(&descr, elements)
 }
 
-impl Npy {
-    /// The file of `elements`; `None` where NumPy has no such type, or for a null dataspace.
-    ///
-    /// # Errors
-    /// `Limit` where it has more bytes than a file can.
-    pub(crate) fn new(elements: Elements) -> Result<Option<Self>> {
-        let Some(descr) = numpy_literal(&as_numpy_has_it(&elements.datatype)) else {
-            return Ok(None);
-        };
-        Self::of_type(&descr, elements)
-    }
-
-    /// The file of `elements`, of a type that NumPy calls `descr`.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<Self>> {
-        let Some(dims) = &elements.dims else {
-            return Ok(None);
-        };
-        let Some(header) = header(descr, dims) else {
-            return Ok(None);
-        };
-        Ok(Some(Npy {
-            length: total(&header, elements.datatype.size, dims)?,
-            header,
-            content: elements.content,
-        }))
-    }
+/// The file of `elements`, of a type that NumPy calls `descr`.
+///
+/// # Errors
+/// As [`file`].
+pub(crate) fn of_type(descr: &str, elements: Elements) -> Result<Option<Framed>> {
+    let Some(dims) = &elements.dims else {
+        return Ok(None);
+    };
+    let Some(header) = header(descr, dims) else {
+        return Ok(None);
+    };
+    let bytes = bytes(elements.datatype.size, dims)?;
+    Framed::new(header, elements.content, bytes, 1).map(Some)
 }
 
 /// Bytes of the file of `array`, without a look at its elements; `None` where there is none.
@@ -71,17 +58,15 @@ pub(crate) fn length(array: &Array) -> Result<Option<u64>> {
 /// # Errors
 /// `Limit` where it has more bytes than a file can.
 pub(crate) fn length_of_type(descr: &str, size: u32, dims: &[u64]) -> Result<Option<u64>> {
-    let header = header(descr, dims);
-    header.map(|header| total(&header, size, dims)).transpose()
+    let Some(header) = header(descr, dims) else {
+        return Ok(None);
+    };
+    framed::length(to_u64(header.len()), bytes(size, dims)?, 1).map(Some)
 }
 
-fn total(header: &[u8], size: u32, dims: &[u64]) -> Result<u64> {
-    const MOST: u64 = i64::MAX.unsigned_abs();
-    let elements = product(dims)?.checked_mul(size.into());
-    elements
-        .and_then(|bytes| bytes.checked_add(to_u64(header.len())))
-        .filter(|&bytes| bytes <= MOST)
-        .ok_or_else(|| Error::limit("size of an array", MOST))
+/// Bytes of all elements of `size` bytes.
+fn bytes(size: u32, dims: &[u64]) -> Result<u64> {
+    Ok(product(dims)?.saturating_mul(size.into()))
 }
 
 /// The bytes before the elements; `None` where they are too many.
@@ -129,48 +114,6 @@ fn wrap(dictionary: &str) -> Option<Vec<u8>> {
     header.extend_from_slice(&text);
     header.push(b'\n');
     Some(header)
-}
-
-impl View for Npy {
-    fn length(&self) -> Option<u64> {
-        Some(self.length)
-    }
-
-    fn own_bytes(&self) -> u64 {
-        to_u64(self.header.len())
-    }
-
-    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
-        match offset.checked_sub(to_u64(self.header.len())) {
-            Some(offset) => self.content.read_for(offset, length, cancel),
-            None => self.read_at(offset, length),
-        }
-    }
-
-    fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
-        match offset.checked_sub(to_u64(self.header.len())) {
-            Some(offset) => self.content.read_now(offset, length),
-            None => Ok(None),
-        }
-    }
-
-    fn is_given_up(&self) -> bool {
-        self.content.is_given_up()
-    }
-
-    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
-        let start = to_u64(self.header.len());
-        if offset >= start {
-            return self.content.read_at(offset - start, length);
-        }
-        let end = offset.saturating_add(to_u64(length));
-        let mut out = self.header[overlap(&self.header, 0, &(offset..end))].to_vec();
-        let rest = length - out.len();
-        if rest > 0 {
-            out.extend_from_slice(&self.content.read_at(0, rest)?);
-        }
-        Ok(out.into())
-    }
 }
 
 #[cfg(test)]

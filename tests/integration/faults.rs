@@ -109,7 +109,7 @@ type Contents = BTreeMap<Vec<u8>, Result<Vec<u8>>>;
 const VIEWS: [&str; 7] = ["npy", "attrs", "json", "csv", "blocks", "mask", "ndl"];
 
 /// Those that are read besides where every so many reads fail.
-const MORE_VIEWS: [&str; 5] = ["offsets", "chunks", "assembled", "refs", "text"];
+const MORE_VIEWS: [&str; 6] = ["offsets", "chunks", "assembled", "refs", "text", "tiff"];
 
 /// All that a mount shows, views included; some of it twice, by different ways.
 fn walk(tree: &Filesystem) -> Contents {

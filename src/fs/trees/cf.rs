@@ -14,7 +14,7 @@ use crate::view::cf::decoded::{npy, npy_length};
 use crate::view::cf::table::{Surroundings, table};
 use crate::view::cf::variable::Variable;
 use crate::view::elements::Elements;
-use crate::view::npy::Npy;
+use crate::view::framed::Framed;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"cf",
@@ -64,7 +64,7 @@ fn selector(subject: &Subject<'_>) -> Result<Option<Selector>> {
     }
 }
 
-fn open_npy(subject: &Subject<'_>, elements: Elements) -> Result<Option<Npy>> {
+fn open_npy(subject: &Subject<'_>, elements: Elements) -> Result<Option<Framed>> {
     let variable = variable(subject.file, subject.node)?.ok_or(Error::NotFound)?;
     variable.check(selector(subject)?.as_ref())?;
     npy(variable, elements)

@@ -1,7 +1,7 @@
 //! `.h5fs/npy`: arrays, and parts of them, as NumPy files.
 
 use crate::fs::trees::view_tree::{Form, OF_NOTHING, ViewTree, WITHOUT_FILES, exact, viewed};
-use crate::view::npy::{self, Npy};
+use crate::view::npy;
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"npy",
@@ -10,7 +10,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         number: 17,
         suffix: b".npy",
         size: |_, node| exact(node, npy::length),
-        view: Some(|_, elements| Ok(viewed(Npy::new(elements)?))),
+        view: Some(|_, elements| Ok(viewed(npy::file(elements)?))),
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

@@ -1,0 +1,78 @@
+//! Elements that are converted when a range touches them.
+
+use crate::array::{Bytes, CancelToken};
+use crate::error::{Error, Result};
+use crate::view::View;
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of stored elements that are converted at a time.
+const BATCH: u64 = 256 << 10;
+
+/// Makes elements of one size from elements of another.
+pub(crate) trait Conversion: Send + Sync {
+    /// Appends what the stored `element` becomes.
+    ///
+    /// # Errors
+    /// As it cannot be converted.
+    fn convert(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()>;
+}
+
+impl<F: Fn(&[u8], &mut Vec<u8>) + Send + Sync> Conversion for F {
+    fn convert(&self, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self(element, out);
+        Ok(())
+    }
+}
+
+/// Converted elements.
+pub(crate) struct Converted<C> {
+    pub(crate) content: Box<dyn View>,
+    pub(crate) conversion: C,
+    pub(crate) count: u64,
+    /// Bytes of an element as it is stored; not 0.
+    pub(crate) stored_size: u64,
+    /// Bytes of a converted element; not 0.
+    pub(crate) size: u64,
+}
+
+impl<C: Conversion> View for Converted<C> {
+    fn length(&self) -> Option<u64> {
+        Some(self.count.saturating_mul(self.size))
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        let all = self.count.saturating_mul(self.size);
+        let end = offset.saturating_add(to_u64(length)).min(all);
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        let batch = (BATCH / self.stored_size.max(1)).max(1);
+        let (mut first, last) = (offset / self.size, end.div_ceil(self.size));
+        let before = to_usize(offset - first * self.size)?;
+        let mut out = Vec::with_capacity(to_usize((last - first) * self.size)?);
+        while first < last {
+            let count = batch.min(last - first);
+            let stored = to_usize(count * self.stored_size)?;
+            let place = first * self.stored_size;
+            let bytes = self.content.read_for(place, stored, cancel)?;
+            if bytes.len() != stored {
+                return Err(Error::corrupt("array: fewer elements than its shape", None));
+            }
+            for element in bytes.chunks_exact(to_usize(self.stored_size)?) {
+                self.conversion.convert(element, &mut out)?;
+            }
+            first += count;
+        }
+        out.truncate(before + to_usize(end - offset)?);
+        out.drain(..before);
+        Ok(out.into())
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.content.is_given_up()
+    }
+}
