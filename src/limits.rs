@@ -448,6 +448,21 @@ pub const SEEN_NEIGHBOURS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(
 /// For all other files, only the times tell of a change.
 pub const FILE_WATCHES: usize = 4096;
 
+/// Requests to the fetcher for bytes that a reader waits for, under way at a time.
+pub const NEEDED_RUNS_ASKED: usize = 64;
+
+/// Requests to the fetcher that are under way when more bytes are asked for that nobody waits for.
+pub const EXPECTED_RUNS_ASKED: usize = 32;
+
+/// Requests for bytes that nobody waits for, which wait to be sent to the fetcher.
+pub const EXPECTED_RUNS: usize = 1024;
+
+/// Bytes of a file-space page that are brought for a structure in it.
+pub const PAGED_BLOCK: u64 = 16 << 20;
+
+/// Ranges of one hint that are taken.
+pub const HINTED_RANGES: usize = 1 << 16;
+
 /// Time after which a write counts as ended if only the time of its beginning is known.
 pub const UNSEEN_WRITE: std::time::Duration = std::time::Duration::from_secs(60);
 

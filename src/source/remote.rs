@@ -6,4 +6,10 @@
 //! stage, so that byte `n` of the object stands at `region + n`: the stage is sparse, and takes the
 //! memory of what is staged alone.
 
+pub mod connection;
 pub mod message;
+pub mod object;
+mod pages;
+mod staging;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,637 @@
+//! The parsing process's end of the connection to the fetcher.
+//!
+//! Any thread asks, and waits for its answer as long as the fetcher may take. Two threads carry the
+//! packets, so that none who holds the state waits for a socket: a fetcher that is slow to read
+//! must not keep its own replies from being taken.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use rustix::net::{Shutdown, shutdown};
+
+use crate::error::{Cause, Error, Result};
+use crate::limits;
+use crate::memory::lock::{lock, wait};
+use crate::source::Urgency;
+use crate::source::remote::message::{
+    Counters, Failure, ListedName, ObjectState, PACKET, Reply, Request,
+};
+use crate::source::remote::pages::{Pages, length};
+use crate::source::remote::staging::{PAGE, Staging};
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of the stage that are set aside for an object before its length is known.
+const REGION: u64 = 1 << 40;
+
+/// Bytes of one read for which pages are kept at a time.
+const WINDOW: u64 = 4 << 20;
+
+/// How often a reader that waits looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What the connection is told of the source and of the mount.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The URL of the object, or of the prefix, as people may see it: without its query, and
+    /// without a user.
+    pub url: PathBuf,
+    /// Bytes of staged pages that are kept.
+    pub kept: u64,
+    /// How long an answer is waited for: somewhat longer than the fetcher tries.
+    pub patience: Duration,
+    /// The user and the group that own what is mounted.
+    pub owner: (u32, u32),
+}
+
+/// The connection. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Connection {
+    pub(super) terms: Terms,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    socket: OwnedFd,
+    /// Read only.
+    stage: File,
+    state: Mutex<State>,
+    /// An answer has come.
+    answered: Condvar,
+    /// There is a packet to send, or nothing any more.
+    sending: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    pages: Pages,
+    calls: HashMap<u64, Call>,
+    last_id: u64,
+    /// Where the next region begins.
+    free: u64,
+    packets: VecDeque<Vec<u8>>,
+    is_over: bool,
+}
+
+/// A request that is no `Fetch`.
+#[derive(Debug)]
+enum Call {
+    /// Somebody waits for the reply.
+    Waits(Option<Reply>),
+    /// Asks whether the object is still in its state; nobody waits.
+    Looks(Arc<Staging>),
+}
+
+/// Pages that are kept for one reader.
+struct Pinned<'a> {
+    shared: &'a Shared,
+    pages: Range<u64>,
+}
+
+impl Connection {
+    /// Speaks through `socket` with the fetcher, which writes the `stage`. The threads for it are
+    /// started here, and have the rights that the caller has now.
+    ///
+    /// # Errors
+    /// `Io` where no thread can be started.
+    pub fn start(socket: OwnedFd, stage: File, terms: Terms) -> Result<Arc<Self>> {
+        let shared = Arc::new(Shared {
+            socket,
+            stage,
+            state: Mutex::new(State {
+                pages: Pages::new(terms.kept),
+                calls: HashMap::new(),
+                last_id: 0,
+                free: 0,
+                packets: VecDeque::new(),
+                is_over: false,
+            }),
+            answered: Condvar::new(),
+            sending: Condvar::new(),
+        });
+        let connection = Arc::new(Connection {
+            terms,
+            shared: Arc::clone(&shared),
+        });
+        let own = Arc::clone(&shared);
+        spawn("fetch-send", move || own.send_all())?;
+        spawn("fetch-receive", move || shared.receive_all())?;
+        Ok(connection)
+    }
+
+    /// Opens the object called `name`, relative to the URL's prefix; empty for the URL's own.
+    ///
+    /// # Errors
+    /// As the server says; [`is_missing`] tells that there is none.
+    pub(super) fn open(&self, name: &[u8]) -> Result<Staging> {
+        let opened = self.open_in(name, REGION)?;
+        if opened.state.length <= REGION {
+            return Ok(opened);
+        }
+        self.close(&opened);
+        let needed = opened.state.length.next_multiple_of(PAGE);
+        let opened = self.open_in(name, needed)?;
+        match opened.state.length <= needed {
+            true => Ok(opened),
+            false => Err(Error::caused(Cause::Stale, "an object that grows")),
+        }
+    }
+
+    fn open_in(&self, name: &[u8], bytes: u64) -> Result<Staging> {
+        let region = self.shared.reserve(bytes)?;
+        let name = name.to_vec();
+        let opened = self.call(|id| Request::Open { id, name, region })?;
+        let Reply::Opened {
+            object,
+            state,
+            staged,
+            ..
+        } = opened
+        else {
+            return Err(unfitting());
+        };
+        let staged = staged.min(state.length);
+        let opened = Staging::new(object, region, state);
+        let mut state = self.shared.state();
+        if opened.state.length <= bytes {
+            let used = opened.state.length.next_multiple_of(PAGE);
+            state.give_back(region..region.saturating_add(bytes), used);
+            let whole = match staged == opened.state.length {
+                true => staged,
+                false => staged.saturating_sub(staged % PAGE),
+            };
+            let pages = opened.pages_of(0, whole);
+            state.pages.staged_unasked(pages);
+        }
+        self.shared.settle(state);
+        Ok(opened)
+    }
+
+    /// The object is used no more.
+    pub(super) fn close(&self, object: &Staging) {
+        let mut state = self.shared.state();
+        state.pages.forget(object);
+        state.queue_requests();
+        state.send(&Request::Close {
+            object: object.number,
+        });
+        state.send(&Request::Drop {
+            place: object.region,
+            length: object.state.length.next_multiple_of(PAGE),
+        });
+        self.shared.settle(state);
+    }
+
+    /// A page of the names directly beneath `prefix`, and what asks for the next page; empty at the
+    /// end.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub fn list(&self, prefix: &[u8], after: &[u8]) -> Result<(Vec<ListedName>, Vec<u8>)> {
+        let (prefix, after) = (prefix.to_vec(), after.to_vec());
+        match self.call(|id| Request::List { id, prefix, after })? {
+            Reply::Listed { entries, next, .. } => Ok((entries, next)),
+            _ => Err(unfitting()),
+        }
+    }
+
+    /// What the network took so far.
+    ///
+    /// # Errors
+    /// `Io` where the fetcher has ended or does not answer.
+    pub fn counters(&self) -> Result<Counters> {
+        match self.call(|id| Request::Count { id })? {
+            Reply::Counted { counters, .. } => Ok(counters),
+            _ => Err(unfitting()),
+        }
+    }
+
+    /// Has the fetcher look whether the object is still in its state. Nobody waits for that.
+    pub(super) fn look(&self, object: &Arc<Staging>) {
+        let mut state = self.shared.state();
+        let id = state.next_id();
+        state.calls.insert(id, Call::Looks(Arc::clone(object)));
+        state.send(&Request::Check {
+            id,
+            object: object.number,
+        });
+        self.shared.settle(state);
+    }
+
+    /// Has these bytes of the object staged, offset and length of each.
+    pub(super) fn prefetch(&self, object: &Arc<Staging>, ranges: &[(u64, u64)], urgency: Urgency) {
+        let mut pages: Vec<Range<u64>> = Vec::new();
+        let ranges = ranges.iter().take(limits::HINTED_RANGES);
+        pages.extend(ranges.map(|(offset, length)| object.pages_of(*offset, *length)));
+        pages.retain(|range| !range.is_empty());
+        pages.sort_unstable_by_key(|range| (range.start, range.end));
+        // No page is gone through twice.
+        let mut end = 0;
+        for range in &mut pages {
+            range.start = range.start.max(end);
+            end = end.max(range.end);
+        }
+        let mut state = self.shared.state();
+        if !object.is_over() {
+            state.pages.want(object, &pages, urgency);
+        }
+        self.shared.settle(state);
+    }
+
+    /// Whether these bytes of the object are staged.
+    pub(super) fn has(&self, object: &Staging, at: u64, length: u64) -> bool {
+        let pages = object.pages_of(at, length);
+        self.shared.state().pages.outcome(&pages) == Ok(true)
+    }
+
+    /// Fills `buffer` with the bytes of the object at `at`, which are all inside it. Where they are
+    /// not staged, those `around` them come along.
+    ///
+    /// # Errors
+    /// `ESTALE` where bytes are missing and the object has changed; as the server says; `EIO` where
+    /// no answer comes; [`Error::unwanted`] once `is_wanted` says so.
+    pub(super) fn read(
+        &self,
+        object: &Arc<Staging>,
+        at: u64,
+        buffer: &mut [u8],
+        around: Range<u64>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let all = to_u64(buffer.len());
+        if all > WINDOW {
+            let ahead = [(at.saturating_add(WINDOW), all.saturating_sub(WINDOW))];
+            self.prefetch(object, &ahead, Urgency::Expected);
+        }
+        let mut at = at;
+        for part in buffer.chunks_mut(to_usize(WINDOW)?) {
+            let bytes = to_u64(part.len());
+            let pinned = self.shared.pin(object, at, bytes, &around)?;
+            self.await_staged(&pinned, is_wanted)?;
+            let read = self
+                .shared
+                .stage
+                .read_exact_at(part, object.region.saturating_add(at));
+            read.map_err(|error| Error::io(&error, format!("stage, {bytes} bytes at {at}")))?;
+            at = at.saturating_add(bytes);
+        }
+        Ok(())
+    }
+
+    fn await_staged(&self, pinned: &Pinned<'_>, is_wanted: &dyn Fn() -> bool) -> Result<()> {
+        let deadline = Instant::now().checked_add(self.terms.patience);
+        let mut state = self.shared.state();
+        loop {
+            if state.pages.outcome(&pinned.pages)? {
+                return Ok(());
+            }
+            if state.is_over {
+                return Err(ended());
+            }
+            if !is_wanted() {
+                return Err(Error::unwanted());
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                let error = silent();
+                state.pages.give_up(&pinned.pages, Some(&error));
+                self.shared.settle(state);
+                return Err(error);
+            }
+            let step = left.unwrap_or(LOOK).min(LOOK);
+            let waited = self.shared.answered.wait_timeout(state, step);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Sends the request that `of` makes of its number, and waits for the reply.
+    fn call(&self, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
+        let deadline = Instant::now().checked_add(self.terms.patience);
+        let mut state = self.shared.state();
+        let id = state.next_id();
+        state.calls.insert(id, Call::Waits(None));
+        let is_sent = state.send(&of(id));
+        self.shared.sending.notify_one();
+        if !is_sent {
+            state.calls.remove(&id);
+            return Err(Error::limit("request to the fetcher", to_u64(PACKET)));
+        }
+        loop {
+            if let Some(Call::Waits(Some(_))) = state.calls.get(&id)
+                && let Some(Call::Waits(Some(reply))) = state.calls.remove(&id)
+            {
+                return match reply {
+                    Reply::Failed { failure, text, .. } => Err(failed(failure, &text)),
+                    reply => Ok(reply),
+                };
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if state.is_over || left == Some(Duration::ZERO) {
+                state.calls.remove(&id);
+                let error = if state.is_over { ended() } else { silent() };
+                state.send(&Request::Cancel { id });
+                self.shared.settle(state);
+                return Err(error);
+            }
+            let waited = self
+                .shared
+                .answered
+                .wait_timeout(state, left.unwrap_or(LOOK));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+#[cfg(test)]
+impl Connection {
+    /// Bytes of the pages that are staged or asked for.
+    pub(super) fn taken(&self) -> u64 {
+        self.shared.state().pages.taken().saturating_mul(PAGE)
+    }
+
+    /// Runs that nobody waits for, and that wait to be asked for.
+    pub(super) fn queued(&self) -> usize {
+        self.shared.state().pages.expected()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.end();
+        // The thread that takes replies ends with the socket.
+        let _ = shutdown(&self.shared.socket, Shutdown::Both);
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.pages.unpin(&self.pages);
+        if state.pages.outcome(&self.pages) != Ok(true) {
+            state.pages.give_up(&self.pages, None);
+        }
+        self.shared.settle(state);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Has said what there is to be said by now, and releases the state.
+    fn settle(&self, mut state: MutexGuard<'_, State>) {
+        state.ask();
+        let is_idle = state.packets.is_empty();
+        drop(state);
+        if !is_idle {
+            self.sending.notify_one();
+        }
+    }
+
+    fn reserve(&self, bytes: u64) -> Result<u64> {
+        let mut state = self.state();
+        let region = state.free;
+        let end = region
+            .checked_add(bytes)
+            .filter(|end| i64::try_from(*end).is_ok());
+        state.free = end.ok_or_else(|| Error::limit("objects that are opened", region))?;
+        Ok(region)
+    }
+
+    /// Keeps the pages of these bytes for a reader, and has those asked for that are missing.
+    fn pin(
+        &self,
+        object: &Arc<Staging>,
+        at: u64,
+        bytes: u64,
+        around: &Range<u64>,
+    ) -> Result<Pinned<'_>> {
+        let pages = object.pages_of(at, bytes);
+        let mut state = self.state();
+        state.pages.pin(&pages);
+        let pinned = Pinned {
+            shared: self,
+            pages: pages.clone(),
+        };
+        if state.pages.outcome(&pages) == Ok(true) {
+            return Ok(pinned);
+        }
+        if object.is_over() {
+            drop(state);
+            return Err(changed());
+        }
+        match length(around) <= limits::PAGED_BLOCK {
+            true => {
+                let around = object.pages_of(around.start, length(around));
+                state.pages.want_around(object, &pages, &around);
+            }
+            false => {
+                let pages = std::slice::from_ref(&pages);
+                state.pages.want(object, pages, Urgency::Needed);
+            }
+        }
+        self.settle(state);
+        Ok(pinned)
+    }
+
+    /// Sends packets until the connection is over.
+    fn send_all(&self) {
+        let mut state = self.state();
+        loop {
+            let Some(packet) = state.packets.pop_front() else {
+                if state.is_over {
+                    return;
+                }
+                state = wait(&self.sending, state);
+                continue;
+            };
+            drop(state);
+            let sent = rustix::io::retry_on_intr(|| rustix::io::write(&self.socket, &packet));
+            if sent != Ok(packet.len()) {
+                return self.end();
+            }
+            state = self.state();
+        }
+    }
+
+    /// Takes replies until the connection is over.
+    fn receive_all(&self) {
+        let mut packet = vec![0; PACKET.saturating_add(1)];
+        loop {
+            let read = rustix::io::retry_on_intr(|| rustix::io::read(&self.socket, &mut *packet));
+            let reply = match read {
+                Ok(0) | Err(_) => return self.end(),
+                Ok(length) if length > PACKET => Err(Error::corrupt("too long a reply", None)),
+                Ok(length) => Reply::decode(packet.get(..length).unwrap_or_default()),
+            };
+            if let Err(error) = reply.and_then(|reply| self.take(reply)) {
+                log::error!("the fetcher is not listened to any more: {error}");
+                return self.end();
+            }
+            self.answered.notify_all();
+        }
+    }
+
+    fn take(&self, reply: Reply) -> Result<()> {
+        let mut state = self.state();
+        let id = reply.id();
+        if let Reply::Staged { length, .. } = reply {
+            if let Some(object) = state.pages.staged(id, length)? {
+                object.confirm();
+            }
+        } else if let Some(call) = state.calls.get_mut(&id) {
+            match call {
+                Call::Waits(answer) => *answer = Some(reply),
+                Call::Looks(object) => {
+                    compare(object, &reply);
+                    state.calls.remove(&id);
+                }
+            }
+        } else if let Reply::Failed { failure, text, .. } = reply {
+            let is_over = matches!(failure, Failure::Changed | Failure::NotFound);
+            let error = if is_over {
+                changed()
+            } else {
+                failed(failure, &text)
+            };
+            if let Some(object) = state.pages.failed(id, &error)
+                && is_over
+            {
+                object.end();
+            }
+        } else if let Reply::Opened { object, .. } = reply {
+            // Whoever asked for it has given up meanwhile.
+            state.send(&Request::Close { object });
+        }
+        self.settle(state);
+        Ok(())
+    }
+
+    /// Nothing is said any more, and nobody waits.
+    fn end(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        state.pages.break_off(&ended());
+        state.packets.clear();
+        drop(state);
+        self.sending.notify_all();
+        self.answered.notify_all();
+    }
+}
+
+impl State {
+    fn next_id(&mut self) -> u64 {
+        self.last_id = self.last_id.wrapping_add(1);
+        self.last_id
+    }
+
+    /// Takes back what a region has over the bytes that are `used`, if it is the last.
+    fn give_back(&mut self, region: Range<u64>, used: u64) {
+        if self.free == region.end && used < length(&region) {
+            self.free = region.start.saturating_add(used);
+        }
+    }
+
+    /// Has the pages that are wanted asked for, as many at a time as may be.
+    fn ask(&mut self) {
+        if !self.is_over {
+            let last_id = &mut self.last_id;
+            self.pages.ask(&mut || {
+                *last_id = last_id.wrapping_add(1);
+                *last_id
+            });
+        }
+        self.queue_requests();
+    }
+
+    fn queue_requests(&mut self) {
+        let requests: Vec<Request> = self.pages.requests().collect();
+        for request in requests {
+            self.send(&request);
+        }
+    }
+
+    /// Queues a packet; false where it is too long for one.
+    fn send(&mut self, request: &Request) -> bool {
+        let packet = request.encode();
+        let fits = packet.len() <= PACKET;
+        if fits && !self.is_over {
+            self.packets.push_back(packet);
+        }
+        fits
+    }
+}
+
+/// Ends the object's state if the answer to a look shows another.
+fn compare(object: &Staging, reply: &Reply) {
+    match reply {
+        Reply::Opened { state, .. } if is_same(state, &object.state) => object.confirm(),
+        Reply::Opened { .. }
+        | Reply::Failed {
+            failure: Failure::Changed | Failure::NotFound,
+            ..
+        } => object.end(),
+        _ => {}
+    }
+}
+
+/// Whether both are one state: by the entity tag where there is one.
+fn is_same(one: &ObjectState, other: &ObjectState) -> bool {
+    let is_known = !one.etag.is_empty();
+    one.etag == other.etag
+        && one.length == other.length
+        && (is_known || one.modified == other.modified)
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
+    let failed = |error| Error::io(&error, "a thread to speak with the fetcher");
+    thread.map(drop).map_err(failed)
+}
+
+/// Whether a request failed because there is no such object.
+pub(super) fn is_missing(error: &Error) -> bool {
+    const MISSING: Cause = Cause::System(Errno::ENOENT as i32);
+    matches!(error, Error::Io { cause, .. } if *cause == MISSING)
+}
+
+fn failed(failure: Failure, text: &str) -> Error {
+    let text = text.escape_debug().to_string();
+    let cause = match failure {
+        Failure::NotFound => Cause::System(Errno::ENOENT as i32),
+        Failure::Denied => Cause::System(Errno::EACCES as i32),
+        Failure::Changed => Cause::Stale,
+        Failure::NoRanges => return Error::Usage(text),
+        Failure::TimedOut | Failure::Other => Cause::Failed,
+        Failure::NoRoom => Cause::OutOfMemory,
+    };
+    Error::caused(cause, text)
+}
+
+fn changed() -> Error {
+    Error::caused(Cause::Stale, "the object has changed")
+}
+
+fn ended() -> Error {
+    Error::caused(Cause::Failed, "the process that has the network has ended")
+}
+
+fn silent() -> Error {
+    Error::caused(
+        Cause::Failed,
+        "no answer from the process that has the network",
+    )
+}
+
+fn unfitting() -> Error {
+    Error::caused(Cause::Failed, "an answer to another question")
+}

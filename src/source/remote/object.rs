@@ -1,0 +1,127 @@
+//! An object as a source.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::remote::connection::{Connection, is_missing};
+use crate::source::remote::staging::Staging;
+use crate::source::{Source, Urgency};
+use crate::wire::to_u64;
+
+/// Bytes that are brought for a read that no hint has announced: it is of metadata, and more of
+/// that stands around it.
+const BLOCK: u64 = 256 << 10;
+
+/// An object in the state in which it was opened: its bytes are of that state, or not to be had.
+#[derive(Debug)]
+pub struct RemoteObject {
+    connection: Arc<Connection>,
+    staging: Arc<Staging>,
+    /// Where the first of the pages begins that structures stand together in, and their bytes.
+    pages: OnceLock<(u64, u64)>,
+}
+
+impl RemoteObject {
+    /// Opens the object called `name`, relative to the URL's prefix, `None` where there is none;
+    /// the empty name is the URL's own.
+    ///
+    /// # Errors
+    /// As the server says: `EACCES`, `EIO`; `Usage` where it serves no ranges.
+    pub fn find(connection: &Arc<Connection>, name: &[u8]) -> Result<Option<Self>> {
+        match connection.open(name) {
+            Ok(staging) => Ok(Some(RemoteObject {
+                connection: Arc::clone(connection),
+                staging: Arc::new(staging),
+                pages: OnceLock::new(),
+            })),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As [`read_at`](Source::read_at), for a reader that may go away meanwhile.
+    ///
+    /// # Errors
+    /// As [`read_at`](Source::read_at); [`Error::unwanted`] once it `is_wanted` no more.
+    pub fn read_wanted(
+        &self,
+        at: u64,
+        buffer: &mut [u8],
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let length = to_u64(buffer.len());
+        let end = at.checked_add(length);
+        if end.is_none_or(|end| end > self.length()) {
+            let what = format!("{length} bytes reach past the end of the object");
+            return Err(Error::corrupt(what, at));
+        }
+        let around = self.around(at, length);
+        self.connection
+            .read(&self.staging, at, buffer, around, is_wanted)
+    }
+
+    /// The bytes that are brought with these: if they are few, all of the page that they are in.
+    fn around(&self, at: u64, length: u64) -> Range<u64> {
+        let end = at.saturating_add(length);
+        let known = self.pages.get().copied();
+        let known = known
+            .filter(|(base, page)| (BLOCK..=limits::PAGED_BLOCK).contains(page) && *base <= at);
+        let (base, page) = known.unwrap_or((0, BLOCK));
+        if length >= page {
+            return at..end;
+        }
+        let past = at.saturating_sub(base).checked_rem(page).unwrap_or(0);
+        let pages = end.saturating_sub(base).next_multiple_of(page);
+        at.saturating_sub(past)..base.saturating_add(pages)
+    }
+
+    /// Whether the object is in another state by now, as far as answers tell; now and then, has it
+    /// looked at.
+    pub fn is_changed(&self) -> bool {
+        if self.staging.is_due() {
+            self.connection.look(&self.staging);
+        }
+        self.staging.is_over()
+    }
+
+    /// As if it had been looked at long ago.
+    #[cfg(test)]
+    pub(super) fn age(&self) {
+        self.staging.age();
+    }
+}
+
+impl Source for RemoteObject {
+    fn length(&self) -> u64 {
+        self.staging.state.length
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        self.connection.prefetch(&self.staging, ranges, urgency);
+    }
+
+    fn has(&self, at: u64, length: u64) -> bool {
+        self.connection.has(&self.staging, at, length)
+    }
+
+    fn set_pages(&self, base: u64, length: u64) {
+        // Those of one file do not change; a second file in the same object changes none.
+        let _ = self.pages.set((base, length));
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        self.read_wanted(at, buffer, &|| true)
+    }
+}
+
+impl Drop for RemoteObject {
+    fn drop(&mut self) {
+        self.connection.close(&self.staging);
+    }
+}

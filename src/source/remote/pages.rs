@@ -1,0 +1,533 @@
+//! The pages of the stage: which of them hold bytes, which were asked for, which are being read.
+//!
+//! A page is [`PAGE`] bytes of the stage, known by its number there. What is wanted is asked for in
+//! *runs* of pages: what a request waits for before what is only expected, and no more at a time
+//! than the bounds in [`limits`] say. When the pages that are kept are too many, those that were
+//! read longest ago are dropped; a page that is being read is not.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::Urgency;
+use crate::source::remote::message::Request;
+use crate::source::remote::staging::{PAGE, Staging};
+use crate::wire::to_u64;
+
+/// Pages of one run at most, unless one structure is longer.
+const RUN: u64 = (4 << 20) / PAGE;
+
+/// Pages between two that are wanted which are brought along rather than asked for around.
+const GAP: u64 = 1;
+
+/// How long a page that was only expected is kept for its reader when other pages are expected.
+const STALE: Duration = Duration::from_secs(10);
+
+/// The pages of a stage.
+#[derive(Debug)]
+pub(super) struct Pages {
+    table: HashMap<u64, Page>,
+    /// Staged pages that were read and are not being read; the one read longest ago goes first.
+    read: LruCache<u64, ()>,
+    /// Staged pages that nobody has read, and when they came.
+    unread: LruCache<u64, Instant>,
+    /// Pages that are staged or asked for, and how many of them may be.
+    taken: u64,
+    most: u64,
+    /// The runs under way, by the numbers of their requests.
+    asked: HashMap<u64, Run>,
+    needed: VecDeque<Run>,
+    expected: VecDeque<Run>,
+    /// What is to be said to the fetcher, in this order.
+    requests: Vec<Request>,
+}
+
+#[derive(Debug)]
+struct Page {
+    state: State,
+    /// Readers that wait for it or read it.
+    pins: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It was not asked for.
+    Missing,
+    /// It is in a run that waits.
+    Queued(Urgency),
+    /// It is in a run under way.
+    Asked,
+    /// Its bytes are in the stage.
+    Staged,
+    /// It was asked for in vain; its readers are told why.
+    Failed(Error),
+}
+
+/// Pages of one object, one after another, that are asked for together.
+#[derive(Debug)]
+struct Run {
+    object: Arc<Staging>,
+    pages: Range<u64>,
+    /// The pages from here on are not staged yet.
+    next: u64,
+    urgency: Urgency,
+}
+
+impl Pages {
+    /// No pages; of those that will be, `bytes` bytes are kept.
+    pub(super) fn new(bytes: u64) -> Self {
+        Pages {
+            table: HashMap::new(),
+            read: LruCache::unbounded(),
+            unread: LruCache::unbounded(),
+            taken: 0,
+            most: bytes.div_ceil(PAGE),
+            asked: HashMap::new(),
+            needed: VecDeque::new(),
+            expected: VecDeque::new(),
+            requests: Vec::new(),
+        }
+    }
+
+    /// What is to be said to the fetcher by now.
+    pub(super) fn requests(&mut self) -> impl Iterator<Item = Request> {
+        self.requests.drain(..)
+    }
+
+    /// Pages that are staged or asked for.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Runs that wait to be asked for, and that nobody waits for.
+    #[cfg(test)]
+    pub(super) fn expected(&self) -> usize {
+        self.expected.len()
+    }
+
+    /// Keeps these pages once they are staged, until [`unpin`](Self::unpin).
+    pub(super) fn pin(&mut self, pages: &Range<u64>) {
+        for number in pages.clone() {
+            let page = self.table.entry(number).or_insert(Page {
+                state: State::Missing,
+                pins: 0,
+            });
+            page.pins = page.pins.saturating_add(1);
+            if page.pins == 1 && matches!(page.state, State::Staged) {
+                self.read.pop(&number);
+                self.unread.pop(&number);
+            }
+        }
+    }
+
+    /// One reader of these pages is done with them.
+    pub(super) fn unpin(&mut self, pages: &Range<u64>) {
+        for number in pages.clone() {
+            let Some(page) = self.table.get_mut(&number) else {
+                continue;
+            };
+            page.pins = page.pins.saturating_sub(1);
+            if page.pins > 0 {
+                continue;
+            }
+            match page.state {
+                State::Staged => {
+                    self.read.put(number, ());
+                }
+                State::Missing | State::Failed(_) => {
+                    self.table.remove(&number);
+                }
+                State::Queued(_) | State::Asked => {}
+            }
+        }
+        self.make_room(0);
+    }
+
+    /// Whether all of these pages are staged; the reason where one of them will not be.
+    pub(super) fn outcome(&self, pages: &Range<u64>) -> Result<bool> {
+        let mut is_staged = true;
+        for number in pages.clone() {
+            match self.table.get(&number).map(|page| &page.state) {
+                Some(State::Staged) => {}
+                Some(State::Failed(error)) => return Err(error.clone()),
+                _ => is_staged = false,
+            }
+        }
+        Ok(is_staged)
+    }
+
+    /// Has the pages of `ranges`, which are sorted, asked for unless they are staged or on their
+    /// way.
+    pub(super) fn want(&mut self, object: &Arc<Staging>, ranges: &[Range<u64>], urgency: Urgency) {
+        let most = usize::try_from(self.most.max(RUN)).unwrap_or(usize::MAX);
+        let wanted = ranges.iter().flat_map(Range::clone).take(most);
+        let mut run: Option<Range<u64>> = None;
+        for number in wanted {
+            if !self.is_lacking(number, urgency) {
+                continue;
+            }
+            match &mut run {
+                Some(run) if self.joins(run, number, urgency) => run.end = number.saturating_add(1),
+                _ => {
+                    let done = run.replace(number..number.saturating_add(1));
+                    self.queue(object, done, urgency);
+                }
+            }
+        }
+        self.queue(object, run, urgency);
+    }
+
+    /// As [`want`](Self::want), for a structure within `block` that a request waits for: what
+    /// stands around it comes along, up to the ends of the block.
+    pub(super) fn want_around(
+        &mut self,
+        object: &Arc<Staging>,
+        pages: &Range<u64>,
+        block: &Range<u64>,
+    ) {
+        let is_lacking = |number: &u64| self.is_lacking(*number, Urgency::Needed);
+        let mut lacking = pages.clone().filter(is_lacking);
+        let Some(first) = lacking.next() else {
+            return;
+        };
+        let last = lacking.last().unwrap_or(first);
+        let is_absent = |number: &u64| self.is_lacking(*number, Urgency::Needed);
+        let before = (block.start..first).rev().take_while(is_absent).last();
+        let behind = (last.saturating_add(1)..block.end)
+            .take_while(is_absent)
+            .last();
+        let run = before.unwrap_or(first)..behind.unwrap_or(last).saturating_add(1);
+        self.queue(object, Some(run), Urgency::Needed);
+    }
+
+    /// Whether a page has to be asked for, or earlier than it would be.
+    fn is_lacking(&self, number: u64, urgency: Urgency) -> bool {
+        match self.table.get(&number).map(|page| &page.state) {
+            None | Some(State::Missing) => true,
+            Some(State::Queued(queued)) => *queued < urgency,
+            Some(State::Asked | State::Staged | State::Failed(_)) => false,
+        }
+    }
+
+    fn joins(&self, run: &Range<u64>, number: u64, urgency: Urgency) -> bool {
+        number.saturating_sub(run.end) <= GAP
+            && number.saturating_sub(run.start) < RUN.min(self.most.wrapping_shr(2))
+            && (run.end..number).all(|between| self.is_lacking(between, urgency))
+    }
+
+    fn queue(&mut self, object: &Arc<Staging>, pages: Option<Range<u64>>, urgency: Urgency) {
+        let Some(pages) = pages else { return };
+        for number in pages.clone() {
+            let page = self.table.entry(number).or_insert(Page {
+                state: State::Missing,
+                pins: 0,
+            });
+            if !matches!(page.state, State::Asked | State::Staged | State::Failed(_)) {
+                page.state = State::Queued(urgency);
+            }
+        }
+        let run = Run {
+            object: Arc::clone(object),
+            next: pages.start,
+            pages,
+            urgency,
+        };
+        match urgency {
+            Urgency::Needed => self.needed.push_back(run),
+            Urgency::Expected => self.expect(run),
+        }
+    }
+
+    /// Queues a run that nobody waits for; the one that was queued first gives way.
+    fn expect(&mut self, run: Run) {
+        if self.expected.len() >= limits::EXPECTED_RUNS
+            && let Some(oldest) = self.expected.pop_front()
+        {
+            self.unqueue(&oldest);
+        }
+        self.expected.push_back(run);
+    }
+
+    /// The pages of a run that is not asked for any more are missing.
+    fn unqueue(&mut self, run: &Run) {
+        for number in run.pages.clone() {
+            let Some(page) = self.table.get_mut(&number) else {
+                continue;
+            };
+            match (&page.state, page.pins) {
+                (State::Queued(urgency), 0) if *urgency == run.urgency => {
+                    self.table.remove(&number);
+                }
+                (State::Queued(urgency), _) if *urgency == run.urgency => {
+                    page.state = State::Missing;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks for as much of what is queued as may be under way; `number` gives each request its own.
+    pub(super) fn ask(&mut self, number: &mut dyn FnMut() -> u64) {
+        while let Some(run) = self.next_run() {
+            for pages in self.queued_parts(&run) {
+                self.make_room(length(&pages));
+                self.ask_for(&run, pages, number());
+            }
+        }
+    }
+
+    fn next_run(&mut self) -> Option<Run> {
+        let under_way = self.asked.len();
+        if under_way < limits::NEEDED_RUNS_ASKED
+            && let Some(run) = self.needed.pop_front()
+        {
+            return Some(run);
+        }
+        if under_way >= limits::EXPECTED_RUNS_ASKED {
+            return None;
+        }
+        let pages = length(&self.expected.front()?.pages);
+        self.may_expect(pages).then(|| self.expected.pop_front())?
+    }
+
+    /// Whether so many pages more may come before anybody waits for them: they push out only what
+    /// has been read, and leave a part of that.
+    fn may_expect(&mut self, pages: u64) -> bool {
+        let is_stale = |came: &Instant| came.elapsed() >= STALE;
+        let fits = |own: &Self| {
+            let unread = to_u64(own.unread.len()).saturating_add(own.asked_pages());
+            unread.saturating_add(pages) <= own.most.saturating_sub(own.most.wrapping_shr(2))
+        };
+        while !fits(self)
+            && let Some((&oldest, came)) = self.unread.peek_lru()
+            && is_stale(came)
+        {
+            self.unread.pop_lru();
+            self.drop_page(oldest);
+        }
+        let free = self.most.saturating_sub(self.taken);
+        fits(self) && pages <= free.saturating_add(to_u64(self.read.len()))
+    }
+
+    fn asked_pages(&self) -> u64 {
+        let runs = self.asked.values();
+        runs.fold(0, |sum, run| {
+            sum.saturating_add(run.pages.end.saturating_sub(run.next))
+        })
+    }
+
+    /// The parts of a run whose pages still wait in it: others have been asked for earlier.
+    fn queued_parts(&self, run: &Run) -> Vec<Range<u64>> {
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        for number in run.pages.clone() {
+            let state = self.table.get(&number).map(|page| &page.state);
+            if !matches!(state, Some(State::Queued(urgency)) if *urgency == run.urgency) {
+                continue;
+            }
+            match parts.last_mut() {
+                Some(part) if part.end == number => part.end = number.saturating_add(1),
+                _ => parts.push(number..number.saturating_add(1)),
+            }
+        }
+        parts
+    }
+
+    fn ask_for(&mut self, run: &Run, pages: Range<u64>, id: u64) {
+        for number in pages.clone() {
+            if let Some(page) = self.table.get_mut(&number) {
+                page.state = State::Asked;
+            }
+        }
+        self.taken = self.taken.saturating_add(length(&pages));
+        let bytes = run.object.bytes_of(&pages);
+        self.requests.push(Request::Fetch {
+            id,
+            object: run.object.number,
+            offset: bytes.start,
+            length: length(&bytes),
+            is_needed: run.urgency == Urgency::Needed,
+        });
+        let run = Run {
+            object: Arc::clone(&run.object),
+            next: pages.start,
+            pages,
+            urgency: run.urgency,
+        };
+        self.asked.insert(id, run);
+    }
+
+    /// Drops pages until so many more have room, as far as pages can be dropped.
+    fn make_room(&mut self, pages: u64) {
+        while self.taken.saturating_add(pages) > self.most {
+            let oldest = self.read.pop_lru().map(|(number, ())| number);
+            let oldest = oldest.or_else(|| self.unread.pop_lru().map(|(number, _)| number));
+            match oldest {
+                Some(number) => self.drop_page(number),
+                None => return,
+            }
+        }
+    }
+
+    /// Forgets a staged page, and has the fetcher free it.
+    fn drop_page(&mut self, number: u64) {
+        self.table.remove(&number);
+        self.taken = self.taken.saturating_sub(1);
+        let place = number.saturating_mul(PAGE);
+        match self.requests.last_mut() {
+            Some(Request::Drop {
+                place: first,
+                length,
+            }) if first.saturating_add(*length) == place => {
+                *length = length.saturating_add(PAGE);
+            }
+            _ => self.requests.push(Request::Drop {
+                place,
+                length: PAGE,
+            }),
+        }
+    }
+
+    /// Takes note that the first `bytes` bytes of a run are staged. Gives the object.
+    ///
+    /// # Errors
+    /// `Corrupt` for more than was asked for.
+    pub(super) fn staged(&mut self, id: u64, bytes: u64) -> Result<Option<Arc<Staging>>> {
+        let Some(run) = self.asked.get_mut(&id) else {
+            return Ok(None);
+        };
+        let object = Arc::clone(&run.object);
+        let all = length(&object.bytes_of(&run.pages));
+        if bytes > all {
+            return Err(Error::corrupt(
+                "reply of the fetcher: too much is staged",
+                None,
+            ));
+        }
+        let end = match bytes == all {
+            true => run.pages.end,
+            false => run.pages.start.saturating_add(bytes / PAGE),
+        };
+        let come = run.next..end;
+        run.next = end.max(run.next);
+        if run.next == run.pages.end {
+            self.asked.remove(&id);
+        }
+        come.for_each(|number| self.stage(number));
+        Ok(Some(object))
+    }
+
+    fn stage(&mut self, number: u64) {
+        let Some(page) = self.table.get_mut(&number) else {
+            return;
+        };
+        page.state = State::Staged;
+        if page.pins == 0 {
+            self.unread.put(number, Instant::now());
+        }
+    }
+
+    /// Takes note of pages that are staged without having been asked for.
+    pub(super) fn staged_unasked(&mut self, pages: Range<u64>) {
+        self.make_room(length(&pages));
+        for number in pages {
+            let page = Page {
+                state: State::Missing,
+                pins: 0,
+            };
+            self.table.entry(number).or_insert(page);
+            self.taken = self.taken.saturating_add(1);
+            self.stage(number);
+        }
+        self.make_room(0);
+    }
+
+    /// A run failed. Gives the object.
+    pub(super) fn failed(&mut self, id: u64, error: &Error) -> Option<Arc<Staging>> {
+        let run = self.asked.remove(&id)?;
+        for number in run.next..run.pages.end {
+            self.taken = self.taken.saturating_sub(1);
+            match self.table.get_mut(&number) {
+                Some(page) if page.pins > 0 => page.state = State::Failed(error.clone()),
+                _ => drop(self.table.remove(&number)),
+            }
+        }
+        Some(run.object)
+    }
+
+    /// Gives up the runs that these pages are in; with an error, those too that others wait for.
+    pub(super) fn give_up(&mut self, pages: &Range<u64>, error: Option<&Error>) {
+        let overlaps = |run: &Run| run.next < pages.end && pages.start < run.pages.end;
+        let is_pinned = |run: &Run| {
+            let mut numbers = run.next..run.pages.end;
+            numbers.any(|number| self.table.get(&number).is_some_and(|page| page.pins > 0))
+        };
+        let runs = self.asked.iter();
+        let over = runs.filter(|(_, run)| overlaps(run) && (error.is_some() || !is_pinned(run)));
+        let over: Vec<u64> = over.map(|(id, _)| *id).collect();
+        let unwanted = Error::unwanted();
+        for id in over {
+            self.requests.push(Request::Cancel { id });
+            self.failed(id, error.unwrap_or(&unwanted));
+        }
+        if let Some(error) = error {
+            for number in pages.clone() {
+                match self.table.get_mut(&number) {
+                    Some(page) if !matches!(page.state, State::Staged) => {
+                        page.state = State::Failed(error.clone());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Everybody who waits is told that nothing comes any more.
+    pub(super) fn break_off(&mut self, error: &Error) {
+        let ids: Vec<u64> = self.asked.keys().copied().collect();
+        for id in ids {
+            self.failed(id, error);
+        }
+        for run in std::mem::take(&mut self.needed)
+            .iter()
+            .chain(&std::mem::take(&mut self.expected))
+        {
+            self.unqueue(run);
+        }
+    }
+
+    /// Forgets an object that is used no more, and all its pages.
+    pub(super) fn forget(&mut self, object: &Staging) {
+        let is_own = |run: &Run| run.object.number == object.number;
+        let asked = self.asked.iter().filter(|(_, run)| is_own(run));
+        let asked: Vec<u64> = asked.map(|(id, _)| *id).collect();
+        for id in asked {
+            self.requests.push(Request::Cancel { id });
+            self.failed(id, &Error::unwanted());
+        }
+        self.needed.retain(|run| !is_own(run));
+        self.expected.retain(|run| !is_own(run));
+        let own = object.pages();
+        let numbers = self.table.keys().filter(|number| own.contains(number));
+        let numbers: Vec<u64> = numbers.copied().collect();
+        for number in numbers {
+            self.read.pop(&number);
+            self.unread.pop(&number);
+            if let Some(page) = self.table.remove(&number)
+                && matches!(page.state, State::Staged)
+            {
+                self.taken = self.taken.saturating_sub(1);
+            }
+        }
+    }
+}
+
+/// How many there are from its start to its end.
+pub(super) fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}

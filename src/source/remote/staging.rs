@@ -1,0 +1,91 @@
+//! One object in one state: where its bytes stand in the stage, and whether that state is over.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::memory::lock::lock;
+use crate::source::remote::message::ObjectState;
+
+/// Bytes of a page of the stage.
+pub(super) const PAGE: u64 = 64 << 10;
+
+/// How long an object is taken to be in the state in which an answer has shown it last.
+const VALID: Duration = Duration::from_secs(30);
+
+/// One object in the state in which it was opened.
+#[derive(Debug)]
+pub(super) struct Staging {
+    /// Its number at the fetcher.
+    pub(super) number: u32,
+    /// Where its first byte stands in the stage: a page begins there.
+    pub(super) region: u64,
+    pub(super) state: ObjectState,
+    over: AtomicBool,
+    /// When it was last seen in that state, or a look was begun.
+    seen: Mutex<Instant>,
+}
+
+impl Staging {
+    pub(super) fn new(number: u32, region: u64, state: ObjectState) -> Self {
+        Staging {
+            number,
+            region,
+            state,
+            over: AtomicBool::new(false),
+            seen: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// All its pages.
+    pub(super) fn pages(&self) -> Range<u64> {
+        self.pages_of(0, self.state.length)
+    }
+
+    /// The pages that these bytes of the object stand in.
+    pub(super) fn pages_of(&self, offset: u64, length: u64) -> Range<u64> {
+        let length = length.min(self.state.length.saturating_sub(offset));
+        let first = self.region.saturating_add(offset);
+        let end = first.saturating_add(length);
+        first / PAGE..end.div_ceil(PAGE)
+    }
+
+    /// The bytes of the object that stand in these pages.
+    pub(super) fn bytes_of(&self, pages: &Range<u64>) -> Range<u64> {
+        let offset = |page: u64| page.saturating_mul(PAGE).saturating_sub(self.region);
+        offset(pages.start)..offset(pages.end).min(self.state.length)
+    }
+
+    /// Whether the object is no longer in that state.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// The object is no longer in that state, for good.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// An answer has shown it in that state.
+    pub(super) fn confirm(&self) {
+        *lock(&self.seen) = Instant::now();
+    }
+
+    /// Whether it is time to look at it again; the next time is counted from now on.
+    pub(super) fn is_due(&self) -> bool {
+        let mut seen = lock(&self.seen);
+        let is_due = !self.is_over() && seen.elapsed() >= VALID;
+        if is_due {
+            *seen = Instant::now();
+        }
+        is_due
+    }
+
+    /// As if it had been seen long ago.
+    #[cfg(test)]
+    pub(super) fn age(&self) {
+        let long_ago = Instant::now().checked_sub(VALID);
+        *lock(&self.seen) = long_ago.expect("the machine has run for so long");
+    }
+}

@@ -1,0 +1,686 @@
+//! The worker's end against a fetcher in a thread, which serves objects from memory, and does what
+//! a test has it do.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use crate::error::{Cause, Error, Result};
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::remote::connection::{Connection, Terms};
+use crate::source::remote::message::{Counters, Failure, ObjectState, PACKET, Reply, Request};
+use crate::source::remote::object::RemoteObject;
+use crate::source::{Source, Urgency};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Byte `n` of every object of these tests.
+fn byte(n: u64) -> u8 {
+    (n.wrapping_mul(2_654_435_761) >> 13) as u8
+}
+
+fn bytes(at: u64, length: u64) -> Vec<u8> {
+    (at..at + length).map(byte).collect()
+}
+
+/// A fetcher: the objects that there are, and what it was asked.
+struct Fetcher {
+    socket: OwnedFd,
+    stage: File,
+    objects: Mutex<HashMap<Vec<u8>, ObjectState>>,
+    open: Mutex<Vec<(Vec<u8>, u64)>>,
+    asked: Mutex<Vec<Request>>,
+}
+
+/// What a fetcher does with a request.
+type Habit = dyn Fn(&Fetcher, &Request) + Send;
+
+impl Fetcher {
+    fn say(&self, reply: &Reply) {
+        self.say_bytes(&reply.encode());
+    }
+
+    fn say_bytes(&self, packet: &[u8]) {
+        let _gone = rustix::io::write(&self.socket, packet);
+    }
+
+    fn fail(&self, id: u64, failure: Failure) {
+        let text = "run.h5: as the test says".to_owned();
+        self.say(&Reply::Failed { id, failure, text });
+    }
+
+    fn write(&self, object: u32, offset: u64, length: u64) {
+        let region = lock(&self.open)[object as usize].1;
+        let bytes = bytes(offset, length);
+        self.stage.write_all_at(&bytes, region + offset).unwrap();
+    }
+
+    /// Does as it is asked.
+    fn serve(&self, request: &Request) {
+        match request {
+            Request::Open { id, name, region } => match lock(&self.objects).get(name) {
+                Some(state) => {
+                    let mut open = lock(&self.open);
+                    open.push((name.clone(), *region));
+                    self.say(&Reply::Opened {
+                        id: *id,
+                        object: open.len() as u32 - 1,
+                        state: state.clone(),
+                        staged: 0,
+                    });
+                }
+                None => self.fail(*id, Failure::NotFound),
+            },
+            Request::Fetch {
+                id,
+                object,
+                offset,
+                length,
+                ..
+            } => {
+                self.write(*object, *offset, *length);
+                let (id, length) = (*id, *length);
+                self.say(&Reply::Staged { id, length });
+            }
+            Request::Check { id, object } => {
+                let name = lock(&self.open)[*object as usize].0.clone();
+                self.say(&Reply::Opened {
+                    id: *id,
+                    object: *object,
+                    state: lock(&self.objects)[&name].clone(),
+                    staged: 0,
+                });
+            }
+            Request::Count { id } => self.say(&Reply::Counted {
+                id: *id,
+                counters: Counters {
+                    requests: lock(&self.asked).len() as u64,
+                    ..Counters::default()
+                },
+            }),
+            // What is dropped is gone: a page that is read afterwards is not the object's.
+            Request::Drop { place, length } if *length <= 64 * MIB => {
+                let gone = vec![0xee; *length as usize];
+                self.stage.write_all_at(&gone, *place).unwrap();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A fetcher, and the connection to it.
+struct Pair {
+    fetcher: Arc<Fetcher>,
+    connection: Arc<Connection>,
+}
+
+/// Keeps so many bytes, and waits so long; the fetcher does as `habit` says.
+fn pair(kept: u64, patience: Duration, habit: Box<Habit>) -> Pair {
+    let (own, other) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .unwrap();
+    let stage = tempfile::tempfile().unwrap();
+    let fetcher = Arc::new(Fetcher {
+        socket: other,
+        stage: stage.try_clone().unwrap(),
+        objects: Mutex::default(),
+        open: Mutex::default(),
+        asked: Mutex::default(),
+    });
+    let served = Arc::clone(&fetcher);
+    thread::spawn(move || {
+        let mut packet = vec![0; PACKET];
+        while let Ok(length @ 1..) = rustix::io::read(&served.socket, &mut *packet) {
+            let request = Request::decode(&packet[..length]).unwrap();
+            lock(&served.asked).push(request.clone());
+            habit(&served, &request);
+        }
+    });
+    let terms = Terms {
+        url: "s3://bucket/run.h5".into(),
+        kept,
+        patience,
+        owner: (1000, 1000),
+    };
+    let connection = Connection::start(own, stage, terms).unwrap();
+    Pair {
+        fetcher,
+        connection,
+    }
+}
+
+/// A fetcher that does as it is asked.
+fn good() -> Pair {
+    pair(64 * MIB, LONG, Box::new(Fetcher::serve))
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+impl Pair {
+    fn put(&self, name: &str, length: u64, etag: &str) {
+        let state = ObjectState {
+            length,
+            etag: etag.as_bytes().to_vec(),
+            modified: 1_700_000_000,
+        };
+        lock(&self.fetcher.objects).insert(name.as_bytes().to_vec(), state);
+    }
+
+    fn open(&self, length: u64) -> RemoteObject {
+        self.put("", length, "\"1\"");
+        RemoteObject::find(&self.connection, b"").unwrap().unwrap()
+    }
+
+    /// The offsets and lengths that were asked for, and whether somebody waits for them.
+    fn fetched(&self) -> Vec<(u64, u64, bool)> {
+        let asked = lock(&self.fetcher.asked);
+        let fetches = asked.iter().filter_map(|request| match request {
+            Request::Fetch {
+                offset,
+                length,
+                is_needed,
+                ..
+            } => Some((*offset, *length, *is_needed)),
+            _ => None,
+        });
+        fetches.collect()
+    }
+
+    /// Waits until what was asked is as it should be.
+    fn until(&self, is_right: impl Fn(&[Request]) -> bool) {
+        let end = Instant::now() + LONG;
+        loop {
+            let asked = lock(&self.fetcher.asked).clone();
+            if is_right(&asked) {
+                return;
+            }
+            assert!(Instant::now() < end, "{asked:?}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn read(object: &RemoteObject, at: u64, length: u64) -> Result<Vec<u8>> {
+    let mut buffer = vec![0; length as usize];
+    object.read_at(at, &mut buffer)?;
+    Ok(buffer)
+}
+
+fn cause(read: Result<Vec<u8>>) -> Cause {
+    match read {
+        Err(Error::Io { cause, .. }) => cause,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn metadata_brings_what_stands_around_it() {
+    let pair = good();
+    let object = pair.open(10 * MIB + 5);
+    assert_eq!(object.length(), 10 * MIB + 5);
+    for at in [300 * KIB, 300 * KIB + 7, 511 * KIB, 256 * KIB] {
+        assert_eq!(read(&object, at, 1000).unwrap(), bytes(at, 1000));
+    }
+    assert_eq!(pair.fetched(), [(256 * KIB, 256 * KIB, true)]);
+    // The end of the object is the end of its last page.
+    assert_eq!(
+        read(&object, 10 * MIB + 4, 1).unwrap(),
+        bytes(10 * MIB + 4, 1)
+    );
+    assert_eq!(pair.fetched()[1..], [(10 * MIB, 5, true)]);
+    for (at, length) in [(10 * MIB + 4, 2), (u64::MAX, 2), (11 * MIB, 0)] {
+        let past = read(&object, at, length).unwrap_err();
+        assert!(matches!(past, Error::Corrupt { .. }), "{past}");
+    }
+}
+
+#[test]
+fn a_paged_file_is_read_by_its_pages() {
+    let pair = good();
+    let object = pair.open(20 * MIB);
+    object.set_pages(0, 4 * MIB);
+    assert_eq!(read(&object, 5 * MIB, 100).unwrap(), bytes(5 * MIB, 100));
+    assert_eq!(
+        read(&object, 8 * MIB - 1, 1).unwrap(),
+        bytes(8 * MIB - 1, 1)
+    );
+    assert_eq!(pair.fetched(), [(4 * MIB, 4 * MIB, true)]);
+}
+
+#[test]
+fn near_ranges_are_asked_for_together() {
+    let pair = good();
+    let object = pair.open(64 * MIB);
+    // 9 chunks of 1 MiB with 40 KiB between them, in no order; a far one; one within another.
+    let mut ranges: Vec<_> = (0..9).map(|i| (i * (MIB + 40 * KIB), MIB)).collect();
+    ranges.reverse();
+    ranges.extend([(32 * MIB, 10), (100, 1000)]);
+    object.prefetch(&ranges, Urgency::Needed);
+    assert_eq!(read(&object, 32 * MIB, 10).unwrap(), bytes(32 * MIB, 10));
+    for (at, length) in ranges {
+        assert_eq!(read(&object, at, length).unwrap(), bytes(at, length));
+    }
+    let end = (9 * MIB + 8 * 40 * KIB).next_multiple_of(64 * KIB);
+    let expected = [
+        (0, 4 * MIB, true),
+        (4 * MIB, 4 * MIB, true),
+        (8 * MIB, end - 8 * MIB, true),
+        (32 * MIB, 64 * KIB, true),
+    ];
+    assert_eq!(pair.fetched(), expected);
+}
+
+/// The fetcher answers nothing until it is told to.
+#[test]
+fn what_is_waited_for_comes_first_and_requests_are_bounded() {
+    let pair = pair(
+        256 * MIB,
+        LONG,
+        Box::new(|fetcher, request| {
+            if !matches!(request, Request::Fetch { .. }) {
+                fetcher.serve(request);
+            }
+        }),
+    );
+    let object = pair.open(256 * MIB);
+    let each = |first: u64, count: u64| -> Vec<_> {
+        (first..first + count).map(|i| (i * 256 * KIB, 1)).collect()
+    };
+    object.prefetch(&each(0, 300), Urgency::Expected);
+    pair.until(|_| pair.fetched().len() == limits::EXPECTED_RUNS_ASKED);
+    object.prefetch(&each(200, 300), Urgency::Needed);
+    pair.until(|_| pair.fetched().len() == limits::NEEDED_RUNS_ASKED);
+    // A range that was expected is needed now: it is not asked for twice.
+    let (expected, needed) = (limits::EXPECTED_RUNS_ASKED, limits::NEEDED_RUNS_ASKED);
+    assert!(pair.fetched()[..expected].iter().all(|fetch| !fetch.2));
+    assert!(pair.fetched()[expected..].iter().all(|fetch| fetch.2));
+    let asked = lock(&pair.fetcher.asked).clone();
+    for request in asked {
+        pair.fetcher.serve(&request);
+    }
+    pair.until(|_| pair.fetched().len() >= needed + 32);
+    assert!(
+        pair.fetched()[expected..needed + 32]
+            .iter()
+            .all(|fetch| fetch.2)
+    );
+    let mut places: Vec<_> = pair.fetched().iter().map(|fetch| fetch.0).collect();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len(), pair.fetched().len());
+}
+
+#[test]
+fn guesses_that_are_too_many_give_way() {
+    let pair = pair(
+        1 << 30,
+        LONG,
+        Box::new(|fetcher, request| {
+            if !matches!(request, Request::Fetch { .. }) {
+                fetcher.serve(request);
+            }
+        }),
+    );
+    let object = pair.open(1 << 40);
+    let ranges: Vec<_> = (0..10_000).map(|i| (i * 256 * KIB, 1)).collect();
+    for part in ranges.chunks(100) {
+        object.prefetch(part, Urgency::Expected);
+    }
+    pair.until(|_| pair.fetched().len() == limits::EXPECTED_RUNS_ASKED);
+    let queued = pair.connection.queued();
+    assert_eq!(queued, limits::EXPECTED_RUNS);
+}
+
+#[test]
+fn pages_that_are_kept_are_within_their_bound() {
+    let pair = pair(MIB, LONG, Box::new(Fetcher::serve));
+    let object = pair.open(40 * MIB);
+    for round in 0..2 {
+        for at in (0..40 * MIB).step_by(MIB as usize) {
+            assert_eq!(read(&object, at, MIB).unwrap(), bytes(at, MIB), "{round}");
+            assert!(pair.connection.taken() <= MIB);
+        }
+    }
+    // A read of more than is kept is read in parts.
+    let all = read(&object, 3, 40 * MIB - 3).unwrap();
+    assert!(all == bytes(3, 40 * MIB - 3));
+    assert!(pair.connection.taken() <= MIB);
+}
+
+#[test]
+fn guesses_leave_a_part_of_what_was_read() {
+    let pair = pair(4 * MIB, LONG, Box::new(Fetcher::serve));
+    let object = pair.open(100 * MIB);
+    read(&object, 99 * MIB, 1).unwrap();
+    object.prefetch(&[(0, 50 * MIB)], Urgency::Expected);
+    pair.until(|_| pair.fetched().len() > 2);
+    thread::sleep(Duration::from_millis(50));
+    let before = pair.fetched().len();
+    read(&object, 99 * MIB, 1).unwrap();
+    assert_eq!(pair.fetched().len(), before, "metadata was pushed out");
+    // They come as they are read.
+    for at in (0..50 * MIB).step_by(MIB as usize) {
+        assert_eq!(read(&object, at, MIB).unwrap(), bytes(at, MIB));
+    }
+    let bytes: u64 = pair.fetched().iter().map(|fetch| fetch.1).sum();
+    assert!(bytes <= 51 * MIB, "{bytes}");
+}
+
+#[test]
+fn a_change_leaves_old_bytes_or_estale() {
+    let pair = pair(
+        64 * MIB,
+        LONG,
+        Box::new(|fetcher, request| match request {
+            Request::Fetch { id, offset, .. } if *offset >= 8 * MIB => {
+                fetcher.fail(*id, Failure::Changed);
+            }
+            _ => fetcher.serve(request),
+        }),
+    );
+    let object = pair.open(16 * MIB);
+    read(&object, 0, 10).unwrap();
+    assert_eq!(cause(read(&object, 9 * MIB, 10)), Cause::Stale);
+    assert_eq!(read(&object, 5, 10).unwrap(), bytes(5, 10), "it was cached");
+    assert_eq!(cause(read(&object, 4 * MIB, 10)), Cause::Stale);
+    assert_eq!(
+        pair.fetched().len(),
+        2,
+        "a state that is over is not asked for"
+    );
+}
+
+#[test]
+fn failures_have_their_errors_and_pass() {
+    let failures = [
+        (Failure::TimedOut, Cause::Failed),
+        (Failure::Other, Cause::Failed),
+        (Failure::Denied, Cause::System(nix::libc::EACCES)),
+        (Failure::NoRoom, Cause::OutOfMemory),
+    ];
+    let left = Mutex::new(
+        failures
+            .iter()
+            .map(|(failure, _)| *failure)
+            .rev()
+            .collect::<Vec<_>>(),
+    );
+    let pair = pair(
+        64 * MIB,
+        LONG,
+        Box::new(move |fetcher, request| match request {
+            Request::Fetch { id, .. } if !lock(&left).is_empty() => {
+                fetcher.fail(*id, lock(&left).pop().unwrap());
+            }
+            _ => fetcher.serve(request),
+        }),
+    );
+    let object = pair.open(MIB);
+    for (_, expected) in failures {
+        assert_eq!(cause(read(&object, 0, 10)), expected);
+    }
+    assert_eq!(read(&object, 0, 10).unwrap(), bytes(0, 10));
+}
+
+#[test]
+fn an_object_that_goes_is_stale_and_one_that_is_absent_is_missing() {
+    let pair = pair(
+        64 * MIB,
+        LONG,
+        Box::new(|fetcher, request| match request {
+            Request::Fetch { id, .. } => fetcher.fail(*id, Failure::NotFound),
+            _ => fetcher.serve(request),
+        }),
+    );
+    let object = pair.open(MIB);
+    assert_eq!(cause(read(&object, 0, 10)), Cause::Stale);
+    assert!(
+        RemoteObject::find(&pair.connection, b"none")
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn silence_ends_in_an_error_within_the_patience() {
+    let patience = Duration::from_millis(300);
+    let pair = pair(
+        64 * MIB,
+        patience,
+        Box::new(|fetcher, request| {
+            if !matches!(request, Request::Fetch { .. } | Request::Count { .. }) {
+                fetcher.serve(request);
+            }
+        }),
+    );
+    let object = pair.open(MIB);
+    let begun = Instant::now();
+    assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
+    pair.connection.counters().unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    pair.until(|asked| {
+        let cancels = asked
+            .iter()
+            .filter(|request| matches!(request, Request::Cancel { .. }));
+        cancels.count() == 2
+    });
+    // A late answer is none.
+    let late = lock(&pair.fetcher.asked).clone();
+    late.iter().for_each(|request| pair.fetcher.serve(request));
+    assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
+}
+
+#[test]
+fn a_reader_that_has_gone_waits_no_longer() {
+    let pair = pair(
+        64 * MIB,
+        LONG,
+        Box::new(|fetcher, request| {
+            if !matches!(request, Request::Fetch { .. }) {
+                fetcher.serve(request);
+            }
+        }),
+    );
+    let object = pair.open(MIB);
+    let begun = Instant::now();
+    let is_wanted = || begun.elapsed() < Duration::from_millis(50);
+    let gone = object.read_wanted(0, &mut [0; 10], &is_wanted).unwrap_err();
+    assert!(gone.is_unwanted());
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    pair.until(|asked| {
+        asked
+            .iter()
+            .any(|request| matches!(request, Request::Cancel { .. }))
+    });
+}
+
+#[test]
+fn what_has_come_is_read_before_the_rest() {
+    let pair = pair(
+        64 * MIB,
+        LONG,
+        Box::new(|fetcher, request| match request {
+            Request::Fetch {
+                id, object, offset, ..
+            } => {
+                fetcher.write(*object, *offset, MIB);
+                fetcher.say(&Reply::Staged {
+                    id: *id,
+                    length: MIB + 7,
+                });
+            }
+            _ => fetcher.serve(request),
+        }),
+    );
+    let object = pair.open(16 * MIB);
+    object.prefetch(&[(0, 4 * MIB)], Urgency::Expected);
+    assert_eq!(read(&object, 0, MIB).unwrap(), bytes(0, MIB));
+    let begun = Instant::now();
+    let is_wanted = || begun.elapsed() < Duration::from_millis(50);
+    object
+        .read_wanted(MIB, &mut [0; 10], &is_wanted)
+        .unwrap_err();
+}
+
+#[test]
+fn the_beginning_of_an_object_may_come_with_it() {
+    let pair = pair(
+        64 * MIB,
+        LONG,
+        Box::new(|fetcher, request| match request {
+            Request::Open { id, region, .. } => {
+                lock(&fetcher.open).push((Vec::new(), *region));
+                fetcher.write(0, 0, 100 * KIB);
+                fetcher.say(&Reply::Opened {
+                    id: *id,
+                    object: 0,
+                    state: ObjectState {
+                        length: 100 * KIB,
+                        ..ObjectState::default()
+                    },
+                    staged: 100 * KIB,
+                });
+            }
+            _ => fetcher.serve(request),
+        }),
+    );
+    let object = RemoteObject::find(&pair.connection, b"").unwrap().unwrap();
+    assert_eq!(read(&object, 0, 100 * KIB).unwrap(), bytes(0, 100 * KIB));
+    assert_eq!(pair.fetched(), []);
+}
+
+#[test]
+fn a_look_finds_another_state() {
+    let pair = good();
+    let object = pair.open(MIB);
+    assert!(!object.is_changed());
+    pair.put("", MIB, "\"2\"");
+    assert!(!object.is_changed(), "it was seen a moment ago");
+    object.age();
+    object.is_changed();
+    let end = Instant::now() + LONG;
+    while !object.is_changed() {
+        assert!(Instant::now() < end);
+        thread::sleep(Duration::from_millis(1));
+    }
+    let checks = lock(&pair.fetcher.asked).clone();
+    let checks = checks
+        .iter()
+        .filter(|request| matches!(request, Request::Check { .. }));
+    assert_eq!(checks.count(), 1);
+}
+
+#[test]
+fn objects_have_regions_of_their_own_and_leave_nothing() {
+    let pair = good();
+    let first = pair.open(3 * MIB + 1);
+    pair.put("other", MIB, "\"o\"");
+    let other = RemoteObject::find(&pair.connection, b"other")
+        .unwrap()
+        .unwrap();
+    read(&first, 0, 3 * MIB).unwrap();
+    read(&other, 0, MIB).unwrap();
+    let open = lock(&pair.fetcher.open).clone();
+    assert!(open[1].1 > open[0].1 + 3 * MIB);
+    drop((first, other));
+    assert_eq!(pair.connection.taken(), 0);
+    pair.until(|asked| {
+        let closed = asked
+            .iter()
+            .filter(|request| matches!(request, Request::Close { .. }));
+        closed.count() == 2
+    });
+}
+
+/// Each ends the connection; those who wait are told at once.
+#[test]
+fn a_hostile_fetcher_ends_the_connection() {
+    let lies: [fn(&Fetcher, u64); 5] = [
+        |fetcher, _| fetcher.say_bytes(b"nonsense"),
+        |fetcher, _| fetcher.say_bytes(&[5; 9]),
+        |fetcher, id| {
+            fetcher.say(&Reply::Staged {
+                id,
+                length: 1 << 40,
+            })
+        },
+        |fetcher, _| fetcher.say_bytes(&vec![1; PACKET + 1]),
+        |fetcher, _| {
+            rustix::net::shutdown(&fetcher.socket, rustix::net::Shutdown::Both).unwrap();
+        },
+    ];
+    for lie in lies {
+        let pair = pair(
+            64 * MIB,
+            LONG,
+            Box::new(move |fetcher, request| match request {
+                Request::Fetch { id, .. } => lie(fetcher, *id),
+                _ => fetcher.serve(request),
+            }),
+        );
+        let object = pair.open(MIB);
+        let begun = Instant::now();
+        assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
+        assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
+        pair.connection.counters().unwrap_err();
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn replies_to_no_question_change_nothing() {
+    let pair = pair(
+        64 * MIB,
+        LONG,
+        Box::new(|fetcher, request| {
+            let id = 1 << 40;
+            fetcher.say(&Reply::Staged { id, length: 10 });
+            fetcher.fail(id, Failure::Changed);
+            fetcher.say(&Reply::Counted {
+                id,
+                counters: Counters::default(),
+            });
+            fetcher.serve(request);
+        }),
+    );
+    let object = pair.open(MIB);
+    assert_eq!(read(&object, 0, MIB).unwrap(), bytes(0, MIB));
+    assert!(!object.is_changed());
+    assert!(pair.connection.counters().unwrap().requests > 0);
+}
+
+/// Pages come, are read and are dropped at once in many threads.
+#[test]
+fn many_readers_in_a_small_cache_read_right_bytes() {
+    let pair = pair(2 * MIB, LONG, Box::new(Fetcher::serve));
+    let object = pair.open(32 * MIB + 77);
+    thread::scope(|scope| {
+        for reader in 0..8_u64 {
+            let object = &object;
+            scope.spawn(move || {
+                for step in 0..60_u64 {
+                    let seed = reader * 1000 + step;
+                    let at = seed.wrapping_mul(6_364_136_223_846_793_005) % (31 * MIB);
+                    let length = [10, 70 * KIB, 300 * KIB][(seed % 3) as usize];
+                    if seed % 2 == 0 {
+                        object.prefetch(&[(at, length), (at / 2, length)], Urgency::Expected);
+                    }
+                    assert!(read(object, at, length).unwrap() == bytes(at, length));
+                }
+            });
+        }
+    });
+    assert!(pair.connection.taken() <= 2 * MIB);
+}
