@@ -5,7 +5,8 @@
 //! it parses nothing and unmounts when the worker ends, however it ends. The *worker* opens the
 //! source, mounts, enters its cage, and then reads and serves. In the foreground the launcher is
 //! the supervisor itself. With `external=none` the worker starts a fourth process, the *opener*,
-//! which opens the source again for it. Each process is started anew from the executable, never
+//! which opens the source again for it. For a source by URL the supervisor also starts the *fetcher*,
+//! which has the network and the credentials; a command without a mount starts one, too. Each process is started anew from the executable, never
 //! forked, with the user's own arguments.
 
 mod args;
@@ -15,6 +16,8 @@ mod check;
 mod check_many;
 mod columns;
 mod complaint;
+mod fetcher;
+mod handover;
 mod heartbeat;
 mod inspect;
 mod launcher;
@@ -27,6 +30,8 @@ mod printable;
 mod progress;
 mod reading;
 mod report;
+mod rights;
+mod secrets;
 mod style;
 mod supervisor;
 mod walk;
@@ -42,6 +47,7 @@ use complaint::complain;
 use printable::printable;
 
 use crate::error::{Error, Result};
+use crate::source::location::Location;
 
 /// The exit status of a wrong command line; that of everything else that fails is 1.
 const USAGE: u8 = 2;
@@ -66,19 +72,36 @@ fn perform(call: &Call) -> Result<ExitCode> {
     if call.role == Role::Opener {
         return opener::run(&call.arguments);
     }
-    match args::parse(call.program, &call.arguments)? {
+    let task = args::parse(call.program, &call.arguments)?;
+    if call.role == Role::Fetcher {
+        return fetcher::run(&task);
+    }
+    if call.role == Role::Launcher
+        && let Some(error) = secrets::conceal(call)
+    {
+        return Err(Error::io(
+            &error,
+            "starting the command without its secrets",
+        ));
+    }
+    match task {
         Task::Print(text) => print(&text),
         Task::Remind(help) => {
             let _ = io::stderr().write_all(help.as_bytes());
             Ok(ExitCode::from(USAGE))
         }
         Task::Fake => Ok(ExitCode::SUCCESS),
-        Task::Inspect(inspect) => inspect::run(&inspect),
+        Task::Inspect(inspect) => match fetcher::inspected(&inspect) {
+            Some((Location::Url(_), _)) if call.role == Role::Launcher => {
+                Err(handover::start_again(call))
+            }
+            _ => inspect::run(&inspect),
+        },
         Task::Mount(mount) => match call.role {
             Role::Worker => worker::run(&mount),
             Role::Supervisor => Ok(supervisor::run_detached(call, &mount)),
             Role::Launcher if mount.foreground => Ok(supervisor::run_in_foreground(call, &mount)),
-            Role::Launcher | Role::Opener => launcher::run(call, &mount),
+            Role::Launcher | Role::Opener | Role::Fetcher => launcher::run(call, &mount),
         },
     }
 }

@@ -622,5 +622,50 @@ pub const CONNECTIONS: usize = 32;
 /// HTTP connections that the options of a mount may ask for.
 pub const MOST_CONNECTIONS: usize = 256;
 
+/// Requests that the fetcher has taken and not answered.
+pub const FETCHES: usize = 16_384;
+
+/// Objects that the fetcher keeps open.
+pub const FETCHED_OBJECTS: usize = 65_536;
+
+/// Bytes that a server has to bring in the time of `timeout` for the request to go on.
+pub const SLOWEST: usize = 64 << 10;
+
+/// Bytes of the header of a server's answer.
+pub const RESPONSE_HEADERS: usize = 64 << 10;
+
+/// Bytes of an entity tag.
+pub const ETAG_BYTES: usize = 1024;
+
+/// Bytes that are read of a server's word on an error.
+pub const ERROR_BODY: usize = 64 << 10;
+
+/// Bytes of a page of names that a server lists: a thousand names of a kibibyte, encoded.
+pub const LISTING_BYTES: usize = 8 << 20;
+
+/// Names in such a page.
+pub const LISTING_NAMES: usize = 10_000;
+
+/// Bytes of a key of S3, and of a server's place in a listing.
+pub const KEY_BYTES: usize = 1024;
+
+/// Pages of names of which a part is still to be asked for.
+pub const LISTING_RESTS: usize = 64;
+
+/// Elements within elements of an XML document.
+pub const XML_DEPTH: usize = 16;
+
+/// Redirects in a row.
+pub const REDIRECTS: usize = 5;
+
+/// Hosts whose addresses, and redirects that are remembered.
+pub const HOSTS: usize = 1024;
+
+/// Bytes of a file of the AWS tools, or of what a service of credentials answers.
+pub const AWS_FILE: usize = 1 << 20;
+
+/// Bytes of the stack of a thread with a connection.
+pub const CONNECTION_STACK: usize = 512 << 10;
+
 #[cfg(test)]
 mod tests;

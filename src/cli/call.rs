@@ -23,9 +23,13 @@ pub(super) enum Role {
     Supervisor,
     Worker,
     Opener,
+    Fetcher,
 }
 
 impl Role {
+    /// The roles that the program starts itself in.
+    const OWN: [Role; 4] = [Role::Supervisor, Role::Worker, Role::Opener, Role::Fetcher];
+
     /// The suffix that the role adds to the program's name. No file that a user links has such a
     /// name by chance.
     fn suffix(self) -> &'static str {
@@ -34,6 +38,7 @@ impl Role {
             Role::Supervisor => ": supervisor",
             Role::Worker => ": worker",
             Role::Opener => ": opener",
+            Role::Fetcher => ": fetcher",
         }
     }
 }
@@ -50,7 +55,7 @@ impl Call {
             .file_name()
             .unwrap_or_default()
             .to_string_lossy();
-        let role = [Role::Supervisor, Role::Worker, Role::Opener]
+        let role = Role::OWN
             .into_iter()
             .find(|role| name.ends_with(role.suffix()))
             .unwrap_or(Role::Launcher);

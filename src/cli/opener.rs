@@ -10,8 +10,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, ExitCode, Stdio};
@@ -19,15 +18,12 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rustix::cmsg_space;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::cli::cage;
 use crate::cli::call::{MOUNT_COMMAND, Role, executable};
+use crate::cli::rights;
 use crate::error::{Error, Result};
 use crate::memory::lock::lock;
 use crate::source::file::{self, Opener};
@@ -90,18 +86,11 @@ impl Client {
 
 fn receive(socket: BorrowedFd<'_>) -> io::Result<(u8, io::Result<File>)> {
     let mut bytes = [0; ANSWER];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut parts = [IoSliceMut::new(&mut bytes)];
-    let received = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    if received.bytes != ANSWER {
+    let (length, files) = rights::receive(socket, &mut bytes)?;
+    if length != ANSWER {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let files = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(files) => Some(files),
-        _ => None,
-    });
-    let file = files.flatten().next().map(File::from);
+    let file = files.into_iter().next().map(File::from);
     let [number, errno @ ..] = bytes;
     let refused = || io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
     Ok((number, file.ok_or_else(refused)))
@@ -138,17 +127,6 @@ fn send(socket: BorrowedFd<'_>, number: u8, opened: &io::Result<File>) -> io::Re
     };
     let [a, b, c, d] = errno.to_ne_bytes();
     let bytes = [number, a, b, c, d];
-    let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
     let files: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
-    if !files.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(&files));
-    }
-    sendmsg(
-        socket,
-        &[IoSlice::new(&bytes)],
-        &mut control,
-        SendFlags::NOSIGNAL,
-    )?;
-    Ok(())
+    rights::send(socket, &bytes, &files)
 }

@@ -15,9 +15,10 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdin, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -31,6 +32,7 @@ use signal_hook::iterator::Signals;
 use crate::cli::args::Mount;
 use crate::cli::call::{Call, Role};
 use crate::cli::complaint::complain;
+use crate::cli::handover::{self, Ends};
 use crate::cli::heartbeat::{self, Look, Unanswered};
 use crate::cli::logging::{self, Destination};
 use crate::cli::mounts::{self, FreePlace, OwnMount, Removal};
@@ -47,6 +49,9 @@ const MOMENT: Duration = Duration::from_millis(5);
 
 /// Why a mount is ended whose worker cannot be trusted.
 const GARBLED: &str = "the worker's reports make no sense";
+
+/// Why a mount is ended to whose server there is no way any more.
+const FETCHER_GONE: &str = "the process with the network is gone";
 
 /// Supervises one mount until it ends, with the launcher at the other end of the standard streams.
 pub(super) fn run_detached(call: &Call, mount: &Mount) -> ExitCode {
@@ -123,6 +128,8 @@ enum Event {
     Garbled,
     /// The worker closed its standard output: it is gone or about to be.
     WorkerGone,
+    /// The fetcher is gone.
+    FetcherGone,
     /// Somebody looked through the mount.
     Look(Look),
     /// The mount has not answered for too long.
@@ -151,7 +158,7 @@ struct Supervisor {
     sender: Sender<Event>,
     worker: Child,
     /// Held until the end.
-    _leash: Option<ChildStdin>,
+    _leash: UnixStream,
     point: PathBuf,
     /// As the user wrote it.
     point_name: PathBuf,
@@ -182,8 +189,9 @@ impl Supervisor {
         if launcher == Launcher::Pipe {
             watch_launcher(&sender);
         }
-        let mut worker =
-            start_worker(call, launcher).map_err(|error| failure(&mount.source.name(), &error))?;
+        let of_source = |error: Error| failure(&mount.source.name(), &error);
+        let ends = start_fetcher(call, mount, &sender).map_err(of_source)?;
+        let (mut worker, leash) = start_worker(call, launcher, ends.as_ref()).map_err(of_source)?;
         watch_worker(&mut worker, &sender);
         let shown = worker.stderr.take().map(show);
         // The worker was started where the user stands, for the sake of relative paths; from here
@@ -193,7 +201,7 @@ impl Supervisor {
             launcher,
             events,
             sender,
-            _leash: worker.stdin.take(),
+            _leash: leash,
             worker,
             point,
             point_name,
@@ -254,6 +262,7 @@ impl Supervisor {
                 }
                 Event::Hung => return Err(self.failure("the mount does not answer")),
                 Event::Garbled => return Err(self.failure(GARBLED)),
+                Event::FetcherGone => return Err(self.failure(FETCHER_GONE)),
                 Event::WorkerGone => {
                     let end = describe(self.ended());
                     return Err(self.failure(&format!("the mount ended before it answered: {end}")));
@@ -289,6 +298,7 @@ impl Supervisor {
                     Ok(status) if status.success() => break None,
                     end => break Some(describe(end)),
                 },
+                Event::FetcherGone => break Some(FETCHER_GONE.to_owned()),
                 Event::Garbled => break Some(GARBLED.to_owned()),
                 Event::Hung => break Some("it did not answer any more".to_owned()),
                 Event::Report(_) | Event::Look(_) | Event::LauncherGone => {}
@@ -470,11 +480,20 @@ pub(super) fn end(supervisor: &mut Child, place: Option<&FreePlace>) {
     }
 }
 
-fn start_worker(call: &Call, launcher: Launcher) -> Result<Child> {
+/// Starts the worker, and gives its leash back.
+fn start_worker(
+    call: &Call,
+    launcher: Launcher,
+    ends: Option<&Ends>,
+) -> Result<(Child, UnixStream)> {
     let started = call.again(Role::Worker).and_then(|mut command| {
-        command
+        let (leash, worn) = handover::leash(ends)?;
+        if ends.is_some() {
+            handover::without_secrets(&mut command);
+        }
+        let worker = command
             .envs(allocator_settings())
-            .stdin(Stdio::piped())
+            .stdin(worn)
             .stdout(Stdio::piped())
             .stderr(match launcher {
                 Launcher::Pipe => io::stdout().as_fd().try_clone_to_owned()?.into(),
@@ -483,9 +502,34 @@ fn start_worker(call: &Call, launcher: Launcher) -> Result<Child> {
             })
             // Control-C is for the supervisor alone.
             .process_group(0)
-            .spawn()
+            .spawn()?;
+        Ok((worker, leash))
     });
     started.map_err(|error| Error::io(&error, "starting the worker"))
+}
+
+/// Starts the fetcher of a source by URL; what leads to it. It ends when nobody has that any more.
+fn start_fetcher(call: &Call, mount: &Mount, sender: &Sender<Event>) -> Result<Option<Ends>> {
+    if mount.source.path().is_some() {
+        return Ok(None);
+    }
+    let failed = |error: io::Error| Error::io(&error, "starting the fetcher");
+    // Nothing of it reaches the terminal as it is.
+    let errors = if mount.foreground {
+        Stdio::piped()
+    } else {
+        Stdio::null()
+    };
+    let (mut process, ends) = handover::start_fetcher(call, errors).map_err(failed)?;
+    if let Some(errors) = process.stderr.take() {
+        show(errors);
+    }
+    let sender = sender.clone();
+    thread::spawn(move || {
+        let _ = process.wait();
+        let _ = sender.send(Event::FetcherGone);
+    });
+    Ok(Some(ends))
 }
 
 /// The settings of [`ALLOCATOR`] that the user has not made otherwise.

@@ -194,9 +194,14 @@ impl Url {
         self.query.as_deref()
     }
 
+    /// Whether there is a part that is never displayed.
+    pub fn has_secrets(&self) -> bool {
+        self.user_info.is_some() || self.query.is_some()
+    }
+
     /// Whether it names a server, maybe with a path, and holds no secret.
     pub fn is_server(&self) -> bool {
-        self.scheme != Scheme::S3 && self.user_info.is_none() && self.query.is_none()
+        self.scheme != Scheme::S3 && !self.has_secrets()
     }
 
     /// Whether it names all objects whose keys begin with its own, and none.

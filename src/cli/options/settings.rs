@@ -68,13 +68,11 @@ const DISK_CACHE_SIZE: u64 = 10 << 30;
 
 impl RemoteSettings {
     /// How long a request is tried.
-    #[cfg_attr(not(test), expect(dead_code))]
     pub(crate) fn deadline(&self) -> Duration {
         self.timeout.unwrap_or(DEADLINE)
     }
 
     /// HTTP connections at a time.
-    #[cfg_attr(not(test), expect(dead_code))]
     pub(crate) fn connections(&self) -> usize {
         self.connections.unwrap_or(limits::CONNECTIONS)
     }

@@ -1,0 +1,167 @@
+//! The process with the network and the credentials.
+//!
+//! It brings objects, or parts of them, from a server to the process that parses. It parses HTTP,
+//! TLS and the listings of S3's protocol, and no data. Requests come as packets on its standard
+//! input, a socket; its standard output is the stage, a file in memory that it alone writes. It ends
+//! when the socket is closed.
+//!
+//! | file | content |
+//! |---|---|
+//! | `service` | requests and their replies |
+//! | `queue` | the requests that wait |
+//! | `transfer` | a range, tried again and resumed; every answer is compared |
+//! | `exchange` | one request: signed, redirected, renewed |
+//! | `client`, `hosts` | HTTP, and which hosts are spoken to |
+//! | `signer`, `profile` | credentials, and the files of the AWS tools |
+//! | `address` | URIs |
+//! | `listing`, `rests` | names beneath a prefix |
+//! | `stage` | the file in memory |
+
+mod address;
+mod client;
+mod exchange;
+mod hosts;
+mod listing;
+mod patience;
+mod profile;
+mod queue;
+mod rests;
+mod service;
+mod signer;
+mod stage;
+mod transfer;
+mod trouble;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::cli::args::{Inspect, Task};
+use crate::cli::logging::{self, Destination};
+use crate::cli::options::RemoteSettings;
+use crate::cli::secrets;
+use crate::error::{Error, Result};
+use crate::fs::External;
+use crate::source::location::{Location, Url};
+use address::Address;
+use client::Client;
+use exchange::{Counted, Exchange};
+use hosts::Reach;
+use service::Service;
+use signer::Signer;
+use stage::Stage;
+
+/// The region of a bucket whose own is not known yet.
+const REGION: &str = "us-east-1";
+
+/// Answers until the socket is closed.
+///
+/// # Errors
+/// `Usage` where the task has no URL.
+pub(super) fn run(task: &Task) -> Result<ExitCode> {
+    let Some((url, settings, external)) = asked_for(task) else {
+        return Err(Error::Usage("a URL is needed".to_owned()));
+    };
+    if let Some(destination) = destination(task) {
+        logging::start(&destination)?;
+    }
+    let socket = io::stdin().as_fd().try_clone_to_owned();
+    let stage = io::stdout().as_fd().try_clone_to_owned();
+    let failed = |error| Error::io(&error, "the fetcher's descriptors");
+    let (socket, stage) = (socket.map_err(failed)?, stage.map_err(failed)?);
+    let url = secrets::revealed(url);
+    let exchange = exchange(&url, settings, external);
+    // What is wrong with the settings, the first request is told.
+    match exchange {
+        Ok(exchange) => {
+            let stage = Stage::new(File::from(stage));
+            Service::new(socket, stage, exchange, settings).run();
+        }
+        Err(error) => service::refuse(&socket, &error.to_string()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The URL of a task, and what its options say of it.
+fn asked_for(task: &Task) -> Option<(&Url, &RemoteSettings, External)> {
+    let (location, settings, external) = match task {
+        Task::Mount(mount) => {
+            let settings = &mount.settings;
+            (&mount.source, &settings.remote, settings.external)
+        }
+        Task::Inspect(inspect) => {
+            let (location, settings) = inspected(inspect)?;
+            (location, settings, External::default())
+        }
+        _ => return None,
+    };
+    match location {
+        Location::Url(url) => Some((url, settings, external)),
+        Location::Path(_) => None,
+    }
+}
+
+/// The one source of a command without a mount.
+pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings)> {
+    match inspect {
+        Inspect::Ls { source, .. } | Inspect::Cat { source, .. } | Inspect::Ndl { source, .. } => {
+            Some((&source.file, &source.remote.0))
+        }
+        Inspect::Check { sources, .. } => match &sources.files[..] {
+            [file] => Some((file, &sources.remote.0)),
+            _ => None,
+        },
+    }
+}
+
+/// Where log lines go; a command without a mount tells of its failures itself.
+fn destination(task: &Task) -> Option<Destination> {
+    match task {
+        Task::Mount(mount) => Some(Destination::of(mount)),
+        _ => std::env::var_os("H5FS_LOG").map(|_| Destination::Terminal),
+    }
+}
+
+fn exchange(url: &Url, settings: &RemoteSettings, external: External) -> Result<Exchange> {
+    let found = profile::found(settings);
+    let region = found.region.unwrap_or_else(|| REGION.to_owned());
+    let endpoint = match (&settings.endpoint, found.endpoint) {
+        (Some(url), _) => Some(url.clone()),
+        (None, Some(text)) => match Location::parse(text.into())? {
+            Location::Url(url) if url.is_server() => Some(url),
+            _ => {
+                return Err(Error::Usage(
+                    "the endpoint is no URL of a server".to_owned(),
+                ));
+            }
+        },
+        (None, None) => None,
+    };
+    let address = Address::new(url.clone(), endpoint, external != External::None);
+    let own = address.object(b"", &region);
+    let own = own.map_err(|trouble| Error::Usage(trouble.text))?;
+    let home = Reach::from(&own.uri);
+    let patience = patience(settings.deadline());
+    let client = Arc::new(Client::new(settings.connections(), patience, home)?);
+    let is_signed = address.is_s3() && !settings.anonymous;
+    let signer = is_signed.then(|| Signer::new(settings, Arc::clone(&client), &region));
+    Ok(Exchange {
+        client,
+        signer,
+        address,
+        region: Mutex::new(region),
+        home,
+        requester_pays: settings.requester_pays,
+        ways: Mutex::default(),
+        counted: Counted::default(),
+    })
+}
+
+/// How long one step of a request is waited for, so that there is time for another attempt.
+fn patience(deadline: Duration) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(15);
+    (deadline / 4).min(LONGEST)
+}

@@ -1,0 +1,322 @@
+//! From a source's URL, and the name of an object beneath it, to the URI of a request.
+//!
+//! | source | URI |
+//! |---|---|
+//! | `s3://`, without an endpoint | `https://BUCKET.s3.REGION.amazonaws.com/KEY` |
+//! | the same, where the bucket's name has a dot | `https://s3.REGION.amazonaws.com/BUCKET/KEY` |
+//! | `s3://`, an endpoint | `ENDPOINT/BUCKET/KEY` |
+//! | `s3://`, an endpoint whose host begins with `BUCKET.` | `ENDPOINT/KEY` |
+//! | `http://`, `https://` | the URL itself |
+//!
+//! A name is relative to the prefix of the URL, that is to what stands before its last `/`. It
+//! never leaves that.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::{HeaderValue, Uri};
+
+use crate::cli::fetcher::trouble::Trouble;
+use crate::source::location::{Scheme, Url};
+use crate::source::remote::message::Failure;
+
+/// The place of a source on its server.
+#[derive(Debug)]
+pub(super) struct Address {
+    url: Url,
+    /// The server that speaks S3's protocol, where it is not Amazon's.
+    endpoint: Option<Url>,
+    /// Whether objects beside the one that the URL names can be had.
+    has_neighbours: bool,
+}
+
+/// Where a request goes.
+#[derive(Clone)]
+pub(super) struct Target {
+    /// Its query may be a secret.
+    pub(super) uri: Uri,
+    /// Whether the request is signed for S3.
+    pub(super) is_signed: bool,
+    /// The user and the password of the URL.
+    pub(super) authorization: Option<HeaderValue>,
+    /// The object as people may see it.
+    pub(super) shown: String,
+}
+
+impl Address {
+    pub(super) fn new(url: Url, endpoint: Option<Url>, has_neighbours: bool) -> Self {
+        Address {
+            url,
+            endpoint,
+            has_neighbours,
+        }
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Whether requests are signed for S3.
+    pub(super) fn is_s3(&self) -> bool {
+        self.url.scheme() == Scheme::S3
+    }
+
+    /// The object `name`; empty for the URL's own.
+    ///
+    /// # Errors
+    /// `NotFound` for a name that no object beneath the prefix has.
+    pub(super) fn object(&self, name: &[u8], region: &str) -> Result<Target, Trouble> {
+        let absent = || Trouble::new(Failure::NotFound, "there is no such object");
+        if name.is_empty() {
+            return self.target(self.url.path(), None, region);
+        }
+        let name = std::str::from_utf8(name).map_err(|_| absent())?;
+        let leads_out = |part: &str| matches!(part, "" | "." | "..");
+        if !self.has_neighbours || name.split('/').any(leads_out) || name.contains('\0') {
+            return Err(absent());
+        }
+        let name = match self.is_s3() {
+            true => name.to_owned(),
+            false => encoded(name, IN_NAME),
+        };
+        self.target(&format!("{}{name}", self.url.directory()), None, region)
+    }
+
+    /// A page of the names directly beneath `prefix`, relative to the URL's own.
+    ///
+    /// # Errors
+    /// `Other` where names cannot be listed.
+    pub(super) fn listing(
+        &self,
+        prefix: &[u8],
+        token: &str,
+        region: &str,
+    ) -> Result<Target, Trouble> {
+        if !self.is_s3() {
+            return Err(Trouble::other("only prefixes of s3:// are listed"));
+        }
+        let prefix = std::str::from_utf8(prefix);
+        let prefix = prefix.map_err(|_| Trouble::new(Failure::NotFound, "no such prefix"))?;
+        let prefix = format!("{}{prefix}", self.url.directory());
+        // In the order of their names, as a signature has them.
+        let mut query = String::new();
+        if !token.is_empty() {
+            query = format!("continuation-token={}&", encoded(token, IN_QUERY));
+        }
+        query += "delimiter=%2F&encoding-type=url&list-type=2&prefix=";
+        query += &encoded(&prefix, IN_QUERY);
+        self.target("", Some(&query), region)
+    }
+
+    fn target(&self, path: &str, query: Option<&str>, region: &str) -> Result<Target, Trouble> {
+        let shown = match self.is_s3() {
+            true => format!("s3://{}/{path}", self.url.authority()),
+            false => format!("{}{path}", self.server()),
+        };
+        let text = match self.is_s3() {
+            true => self.uri_of_key(path, region),
+            false => format!("{}{}", self.server(), encoded(path, IN_PATH)),
+        };
+        let text = match query.or_else(|| self.url.query()) {
+            Some(query) => format!("{text}?{}", encoded(query, IN_PATH)),
+            None => text,
+        };
+        let no_uri = |_| Trouble::other("no URI can be made of this name");
+        Ok(Target {
+            uri: text.parse().map_err(no_uri)?,
+            is_signed: self.is_s3(),
+            authorization: self.url.user_info().and_then(basic),
+            shown,
+        })
+    }
+
+    /// The scheme and the host of a page, with a `/`.
+    fn server(&self) -> String {
+        let scheme = match self.url.scheme() {
+            Scheme::Https => "https",
+            Scheme::Http | Scheme::S3 => "http",
+        };
+        format!("{scheme}://{}/", self.url.authority())
+    }
+
+    fn uri_of_key(&self, key: &str, region: &str) -> String {
+        let (bucket, key) = (self.url.authority(), encoded(key, IN_NAME));
+        match &self.endpoint {
+            Some(server) => {
+                let own = format!("{bucket}.");
+                let base = server.to_string();
+                let base = base.trim_end_matches('/');
+                match server.authority().starts_with(&own) {
+                    true => format!("{base}/{key}"),
+                    false => format!("{base}/{bucket}/{key}"),
+                }
+            }
+            None => {
+                let host = format!("s3.{region}.{}", domain(region));
+                // A certificate with a wildcard holds for one label.
+                match bucket.contains('.') {
+                    true => format!("https://{host}/{bucket}/{key}"),
+                    false => format!("https://{bucket}.{host}/{key}"),
+                }
+            }
+        }
+    }
+}
+
+/// Amazon's domain for a region.
+fn domain(region: &str) -> &'static str {
+    match region.starts_with("cn-") {
+        true => "amazonaws.com.cn",
+        false => "amazonaws.com",
+    }
+}
+
+/// `Basic`, RFC 7617.
+fn basic(user_info: &str) -> Option<HeaderValue> {
+    let plain = decoded(user_info);
+    let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(plain)));
+    if let Ok(value) = &mut value {
+        value.set_sensitive(true);
+    }
+    value.ok()
+}
+
+/// Bytes beside letters and digits that stay as they are: in a name, which is not encoded yet.
+const IN_NAME: &[u8] = b"-._~/";
+
+/// In the value of a query.
+const IN_QUERY: &[u8] = b"-._~";
+
+/// In a path or query that is encoded already.
+const IN_PATH: &[u8] = b"-._~/%:@!$&'()*+,;=?[]";
+
+/// RFC 3986, section 2.1.
+fn encoded(text: &str, kept: &[u8]) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte.is_ascii_alphanumeric() || kept.contains(&byte) {
+            true => out.push(char::from(byte)),
+            false => out += &format!("%{byte:02X}"),
+        }
+    }
+    out
+}
+
+/// The text without its percent encoding; what is no encoding stays.
+pub(super) fn decoded(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let digits = more.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        rest = match (first, byte) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                &more[2..]
+            }
+            _ => {
+                out.push(*first);
+                more
+            }
+        };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::location::Location;
+
+    fn url(text: &str) -> Url {
+        match Location::parse(text.into()) {
+            Ok(Location::Url(url)) => url,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    fn uri(source: &str, endpoint: Option<&str>, name: &str) -> String {
+        let address = Address::new(url(source), endpoint.map(url), true);
+        address
+            .object(name.as_bytes(), "eu-west-1")
+            .unwrap()
+            .uri
+            .to_string()
+    }
+
+    #[test]
+    fn a_bucket_is_in_the_host_or_in_the_path() {
+        let amazon = "https://b.s3.eu-west-1.amazonaws.com/d/run%201.h5";
+        assert_eq!(uri("s3://b/d/run 1.h5", None, ""), amazon);
+        let dotted = "https://s3.eu-west-1.amazonaws.com/b.org/d/a.h5";
+        assert_eq!(uri("s3://b.org/d/a.h5", None, ""), dotted);
+        let own = Some("http://127.0.0.1:9000");
+        assert_eq!(
+            uri("s3://b/d/a.h5", own, ""),
+            "http://127.0.0.1:9000/b/d/a.h5"
+        );
+        let base = Some("https://host/minio/");
+        assert_eq!(uri("s3://b/a.h5", base, ""), "https://host/minio/b/a.h5");
+        let of_bucket = Some("https://b.host");
+        assert_eq!(uri("s3://b/a.h5", of_bucket, ""), "https://b.host/a.h5");
+        assert_eq!(
+            uri("s3://b/50%/ü", own, ""),
+            "http://127.0.0.1:9000/b/50%25/%C3%BC"
+        );
+    }
+
+    #[test]
+    fn a_page_is_asked_for_as_it_is_written() {
+        let page = "https://host:8443/a%20b/run.h5?token=x%2Fy";
+        assert_eq!(uri(page, None, ""), page);
+        assert_eq!(uri("http://host/ü.h5", None, ""), "http://host/%C3%BC.h5");
+        let target = Address::new(url("http://joe:p%40ss@host/a"), None, true).object(b"", "");
+        let target = target.unwrap_or_else(|trouble| panic!("{trouble:?}"));
+        assert_eq!(target.authorization.unwrap(), "Basic am9lOnBAc3M=");
+        assert_eq!(target.shown, "http://host/a");
+    }
+
+    #[test]
+    fn a_neighbour_is_beneath_the_prefix() {
+        assert_eq!(
+            uri("http://host/d/a.h5", None, "b 2.h5"),
+            "http://host/d/b%202.h5"
+        );
+        assert_eq!(
+            uri("http://host/d/a.h5", None, "%2e%2e/b"),
+            "http://host/d/%252e%252e/b"
+        );
+        let own = Some("http://h");
+        assert_eq!(uri("s3://b/d/", own, "sub/b.h5"), "http://h/b/d/sub/b.h5");
+        let address = |has| Address::new(url("http://host/d/a.h5"), None, has);
+        for out in ["../b.h5", "/b.h5", "sub//b", "./b", "sub/..", "b\0"] {
+            let refused = address(true).object(out.as_bytes(), "");
+            assert!(
+                refused.is_err_and(|trouble| trouble.failure == Failure::NotFound),
+                "{out}"
+            );
+        }
+        assert!(address(false).object(b"b.h5", "").is_err());
+    }
+
+    #[test]
+    fn a_prefix_is_listed() {
+        let address = Address::new(url("s3://b/d/"), Some(url("http://h")), true);
+        let page = address
+            .listing(b"sub/", "a+b=", "r")
+            .map(|target| target.uri.to_string());
+        let wanted = "http://h/b/?continuation-token=a%2Bb%3D&delimiter=%2F&encoding-type=url\
+                      &list-type=2&prefix=d%2Fsub%2F";
+        assert_eq!(page.as_deref().unwrap_or_default(), wanted);
+        assert!(
+            Address::new(url("http://h/d/"), None, true)
+                .listing(b"", "", "")
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        assert_eq!(decoded("a%20b%2Fc%"), b"a b/c%");
+        assert_eq!(decoded("%zz%C3%BC"), "%zzü".as_bytes());
+    }
+}

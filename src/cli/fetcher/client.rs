@@ -1,0 +1,348 @@
+//! HTTP; the only file that knows the client.
+//!
+//! Redirects are not followed here, no cookie is kept, and a header block is bounded. The addresses
+//! of a host are looked up once a minute.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use ureq::config::Config;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::{Agent, Body, Proxy};
+
+use crate::cli::fetcher::hosts;
+use crate::cli::fetcher::trouble::Trouble;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::memory::lock::lock;
+
+/// The client of one mount.
+pub(super) struct Client {
+    /// For hosts that the user named.
+    named: Agent,
+    /// For hosts that a server named.
+    led: Agent,
+    proxies: Proxies,
+    /// Whether any server has answered: until then, a host that is not there is a wrong name.
+    has_answered: AtomicBool,
+}
+
+/// The answer of a server, of which the body is still to come.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Box<dyn Read + Send>,
+}
+
+/// The proxies that the environment names; the lowercase names are curl's.
+#[derive(Debug, Default)]
+struct Proxies {
+    http: Option<Proxy>,
+    https: Option<Proxy>,
+}
+
+impl Client {
+    /// A client of at most `connections`, which waits for each step of a request as long as its
+    /// `patience` says.
+    ///
+    /// # Errors
+    /// `Usage` for a file of certificates that holds none.
+    pub(super) fn new(connections: usize, patience: Duration, home: Reach) -> Result<Self> {
+        let certificates = match std::env::var_os("AWS_CA_BUNDLE") {
+            Some(path) if !path.is_empty() => Some(certificates(path.as_ref())?),
+            _ => None,
+        };
+        let roots = certificates.unwrap_or(RootCerts::PlatformVerifier);
+        let config = Config::builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .accept_encoding("identity")
+            .user_agent(concat!("h5fs/", env!("CARGO_PKG_VERSION")))
+            .max_response_header_size(limits::RESPONSE_HEADERS)
+            .max_idle_connections(connections)
+            .max_idle_connections_per_host(connections)
+            .timeout_resolve(Some(patience))
+            .timeout_connect(Some(patience))
+            .timeout_send_request(Some(patience))
+            .timeout_recv_response(Some(patience))
+            .timeout_per_read(Some(patience))
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
+            .build();
+        let agent = |reach| {
+            let names = Names::new(reach);
+            Agent::with_parts(config.clone(), DefaultConnector::default(), names)
+        };
+        Ok(Client {
+            named: agent(Reach::Anywhere),
+            led: agent(home),
+            proxies: Proxies::of_environment(),
+            has_answered: AtomicBool::new(false),
+        })
+    }
+
+    /// Sends a request without a body, or a short one, to a host that the user named, or to one
+    /// that a server named.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(super) fn send(
+        &self,
+        request: Request<Vec<u8>>,
+        is_led: bool,
+    ) -> std::result::Result<Answer, Trouble> {
+        let agent = if is_led { &self.led } else { &self.named };
+        let proxy = self.proxies.of(request.uri());
+        let answer = if request.body().is_empty() {
+            let request = agent
+                .configure_request(request.map(|_| ()))
+                .proxy(proxy)
+                .build();
+            agent.run(request)
+        } else {
+            let request = agent.configure_request(request).proxy(proxy).build();
+            agent.run(request)
+        };
+        match answer {
+            Ok(answer) => {
+                self.has_answered.store(true, Ordering::Relaxed);
+                Ok(Answer::from(answer))
+            }
+            Err(error) => Err(self.trouble(error)),
+        }
+    }
+
+    fn trouble(&self, error: ureq::Error) -> Trouble {
+        use ureq::Error as E;
+        let is_known = self.has_answered.load(Ordering::Relaxed);
+        match error {
+            E::Io(error) if is_refusal(&error) => Trouble::other(error.to_string()),
+            E::Rustls(_) | E::Tls(_) | E::Pem(_) => Trouble::other(format!("TLS: {error}")),
+            // Of TLS, too: the verifier's word on a certificate.
+            E::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Trouble::other(format!("TLS: {error}"))
+            }
+            E::Io(error) if is_known || !is_absence(&error) => Trouble::passing(error.to_string()),
+            E::Io(error) => Trouble::other(error.to_string()),
+            E::HostNotFound | E::ConnectionFailed if !is_known => Trouble::other(error.to_string()),
+            E::Timeout(_) | E::HostNotFound | E::ConnectionFailed => {
+                Trouble::passing(error.to_string())
+            }
+            E::LargeResponseHeader(..) => Trouble::other("the answer's header is too long"),
+            E::ConnectProxyFailed(_) => Trouble::other("the proxy refuses the connection"),
+            E::Protocol(error) => Trouble::passing(format!("HTTP: {error}")),
+            // The others' texts may hold the URI.
+            _ => Trouble::other("HTTP: the request failed"),
+        }
+    }
+}
+
+/// Whether this process's own rules refused the connection.
+fn is_refusal(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+/// Whether nobody is there to answer.
+fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind as K;
+    matches!(
+        error.kind(),
+        K::ConnectionRefused | K::NetworkUnreachable | K::HostUnreachable | K::NotFound | K::Other
+    ) || error.to_string().starts_with("failed to lookup address")
+}
+
+impl From<Response<Body>> for Answer {
+    fn from(answer: Response<Body>) -> Self {
+        let (parts, body) = answer.into_parts();
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body: Box::new(body.into_reader()),
+        }
+    }
+}
+
+impl Answer {
+    /// The value of a header, where it is text and stands once.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => value.to_str().ok(),
+            _ => None,
+        }
+    }
+
+    /// At most `most` bytes of the body.
+    ///
+    /// # Errors
+    /// `Other` for a longer one, and what reading says.
+    pub(super) fn text(&mut self, most: usize) -> std::result::Result<Vec<u8>, Trouble> {
+        let mut text = Vec::new();
+        let bound = crate::wire::to_u64(most).saturating_add(1);
+        let read = self.body.by_ref().take(bound).read_to_end(&mut text);
+        read.map_err(|error| Trouble::passing(error.to_string()))?;
+        match text.len() > most {
+            true => Err(Trouble::other("the answer is too long")),
+            false => Ok(text),
+        }
+    }
+}
+
+impl Proxies {
+    fn of_environment() -> Self {
+        let variable = |names: [&str; 4]| {
+            let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+            names.into_iter().find_map(value)
+        };
+        let except = ["no_proxy", "NO_PROXY"]
+            .iter()
+            .find_map(|name| std::env::var(name).ok());
+        let except = except.unwrap_or_default();
+        let of = |names| proxy(&variable(names)?, &except);
+        Proxies {
+            http: of(["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
+            https: of(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+        }
+    }
+
+    /// The proxy for a request; none for the machine's own services.
+    fn of(&self, uri: &Uri) -> Option<Proxy> {
+        let proxy = match uri.scheme_str() {
+            Some("https") => self.https.as_ref(),
+            _ => self.http.as_ref(),
+        };
+        let host = uri.host().unwrap_or_default();
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        let is_own = address.is_ok_and(hosts::is_link_local);
+        proxy
+            .filter(|proxy| !is_own && !proxy.is_no_proxy(uri))
+            .cloned()
+    }
+}
+
+fn proxy(text: &str, except: &str) -> Option<Proxy> {
+    let named = Proxy::new(text).ok()?;
+    let mut builder = Proxy::builder(named.protocol())
+        .host(named.host())
+        .port(named.port());
+    if let Some(user) = named.username() {
+        builder = builder.username(user);
+    }
+    if let Some(password) = named.password() {
+        builder = builder.password(password);
+    }
+    for host in except
+        .split(',')
+        .map(str::trim)
+        .filter(|host| !host.is_empty())
+    {
+        builder = builder.no_proxy(host);
+    }
+    builder.build().ok()
+}
+
+/// The certificates of a file of them.
+fn certificates(path: &std::path::Path) -> Result<RootCerts> {
+    let failed = |reason: String| Error::Usage(format!("AWS_CA_BUNDLE: {reason}"));
+    let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let items: Vec<Certificate<'static>> = parse_pem(&text)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    match items.is_empty() {
+        true => Err(failed("no certificate in it".to_owned())),
+        false => Ok(RootCerts::from(items)),
+    }
+}
+
+pub(super) use hosts::Reach;
+
+/// The addresses of hosts, as far as they may be spoken to.
+#[derive(Debug)]
+struct Names {
+    inner: DefaultResolver,
+    reach: Reach,
+    known: Mutex<HashMap<(String, u16), Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    addresses: Vec<SocketAddr>,
+    until: Instant,
+}
+
+impl Names {
+    fn new(reach: Reach) -> Self {
+        Names {
+            inner: DefaultResolver::default(),
+            reach,
+            known: Mutex::default(),
+        }
+    }
+
+    fn look_up(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> std::result::Result<Vec<SocketAddr>, ureq::Error> {
+        const FRESH: Duration = Duration::from_secs(60);
+        let key = (uri.host().unwrap_or_default().to_owned(), hosts::port(uri));
+        let now = Instant::now();
+        if let Some(known) = lock(&self.known)
+            .get(&key)
+            .filter(|known| known.until > now)
+        {
+            return Ok(known.addresses.clone());
+        }
+        let addresses = self.inner.resolve(uri, config, timeout)?.to_vec();
+        let mut known = lock(&self.known);
+        // Hosts that servers name are as many as they like.
+        if known.len() >= limits::HOSTS {
+            known.clear();
+        }
+        let until = now + FRESH;
+        let addresses_known = addresses.clone();
+        known.insert(
+            key,
+            Known {
+                addresses: addresses_known,
+                until,
+            },
+        );
+        Ok(addresses)
+    }
+}
+
+impl Resolver for Names {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> std::result::Result<ResolvedSocketAddrs, ureq::Error> {
+        let mut allowed = self.empty();
+        let found = self.look_up(uri, config, timeout)?;
+        let may_be_had = |address: &&SocketAddr| self.reach.allows(address.ip());
+        for address in found.iter().filter(may_be_had).take(16) {
+            allowed.push(*address);
+        }
+        match allowed.is_empty() {
+            true => Err(ureq::Error::Io(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "a server led to an address that it may not lead to",
+            ))),
+            false => Ok(allowed),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! One request and its answer: signed, led on by redirects, with credentials renewed once.
+//!
+//! The rules for redirects, which docs/remote.md tells: at most [`limits::REDIRECTS`] in a row;
+//! never from https to http; to another host only without the user's name, password and signature;
+//! never to an address of a metadata service, and from a public server to no private network.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri, header};
+
+use crate::cli::fetcher::address::{Address, Target};
+use crate::cli::fetcher::client::{Answer, Client, Reach};
+use crate::cli::fetcher::signer::Signer;
+use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::remote::message::{Counters, Failure};
+
+/// The way to one server.
+pub(super) struct Exchange {
+    pub(super) client: Arc<Client>,
+    /// None for requests that are not signed.
+    pub(super) signer: Option<Signer>,
+    pub(super) address: Address,
+    pub(super) region: Mutex<String>,
+    pub(super) home: Reach,
+    pub(super) requester_pays: bool,
+    /// Where redirects led, so that the way is not asked for again.
+    pub(super) ways: Mutex<HashMap<Uri, Uri>>,
+    pub(super) counted: Counted,
+}
+
+/// The counters, to which all connections add.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    pub(super) requests: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    pub(super) retries: AtomicU64,
+    pub(super) waited: AtomicU64,
+    pub(super) disk_bytes: AtomicU64,
+}
+
+impl Counted {
+    pub(super) fn add(counter: &AtomicU64, more: u64) {
+        counter.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counters {
+            requests: of(&self.requests),
+            bytes: of(&self.bytes),
+            retries: of(&self.retries),
+            // Counted in microseconds: most waits take less than a millisecond.
+            waited: of(&self.waited) / 1000,
+            disk_bytes: of(&self.disk_bytes),
+        }
+    }
+}
+
+/// A header of a request.
+pub(super) type Header = (HeaderName, HeaderValue);
+
+/// The object or the page of names that is asked for, in a region.
+pub(super) type Wanted<'a> = dyn Fn(&Address, &str) -> Result<Target, Trouble> + 'a;
+
+impl Exchange {
+    /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 304 and 416.
+    ///
+    /// # Errors
+    /// What any other status means, and why there is no answer.
+    pub(super) fn get(&self, wanted: &Wanted<'_>, headers: &[Header]) -> Result<Answer, Trouble> {
+        let (mut is_renewed, mut has_moved) = (false, false);
+        loop {
+            let region = lock(&self.region).clone();
+            let target = wanted(&self.address, &region)?;
+            let mut answer = self.follow(&target, headers, &region)?;
+            if !has_moved && self.moves(&answer, &region) {
+                has_moved = true;
+                continue;
+            }
+            let code = match answer.status.as_u16() {
+                200 | 206 | 304 | 416 => return Ok(answer),
+                _ => code(&answer.text(limits::ERROR_BODY).unwrap_or_default()),
+            };
+            if !is_renewed && is_refusal(answer.status, &code) && self.forget(&target) {
+                is_renewed = true;
+                continue;
+            }
+            return Err(meaning(&answer, &code, &target.shown));
+        }
+    }
+
+    /// Whether the bucket is in another region, which is the one from now on.
+    fn moves(&self, answer: &Answer, region: &str) -> bool {
+        let is_hint = matches!(answer.status.as_u16(), 301 | 307 | 400 | 403);
+        let of_bucket = answer.header("x-amz-bucket-region");
+        let is_name = |name: &&str| {
+            name.len() < 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        };
+        match of_bucket.filter(is_name) {
+            Some(name) if is_hint && self.address.is_s3() && name != region => {
+                name.clone_into(&mut lock(&self.region));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Forgets the credentials and the way to an object that the server refuses; whether another
+    /// attempt makes sense.
+    fn forget(&self, target: &Target) -> bool {
+        let had_way = lock(&self.ways).remove(&target.uri).is_some();
+        match &self.signer {
+            Some(signer) if target.is_signed => {
+                signer.renew();
+                true
+            }
+            _ => had_way,
+        }
+    }
+
+    fn follow(&self, target: &Target, headers: &[Header], region: &str) -> Result<Answer, Trouble> {
+        let known = lock(&self.ways).get(&target.uri).cloned();
+        let mut uri = known.unwrap_or_else(|| target.uri.clone());
+        for _ in 0..=limits::REDIRECTS {
+            let is_own = has_same_origin(&uri, &target.uri);
+            let headers = self.headers(target, &uri, headers, is_own.then_some(region))?;
+            let mut answer = self.send(&uri, headers, !is_own)?;
+            let Some(next) = redirect(&answer) else {
+                self.remember(target, &uri);
+                return Ok(answer);
+            };
+            let next = joined(&uri, &next)?;
+            self.may_lead(&uri, &next)?;
+            // What is read to its end leaves the connection for the next request.
+            let _ = answer.text(limits::ERROR_BODY);
+            uri = next;
+        }
+        Err(Trouble::other(format!(
+            "more than {} redirects",
+            limits::REDIRECTS
+        )))
+    }
+
+    fn headers(
+        &self,
+        target: &Target,
+        uri: &Uri,
+        headers: &[Header],
+        own: Option<&str>,
+    ) -> Result<HeaderMap, Trouble> {
+        let mut map: HeaderMap = headers.iter().cloned().collect();
+        let Some(region) = own else {
+            return Ok(map);
+        };
+        if let Some(authorization) = &target.authorization {
+            map.insert(header::AUTHORIZATION, authorization.clone());
+        }
+        if target.is_signed && self.requester_pays {
+            let payer = HeaderName::from_static("x-amz-request-payer");
+            map.insert(payer, HeaderValue::from_static("requester"));
+        }
+        match &self.signer {
+            Some(signer) if target.is_signed => signer.sign(uri, map, region),
+            _ => Ok(map),
+        }
+    }
+
+    fn send(&self, uri: &Uri, headers: HeaderMap, is_led: bool) -> Result<Answer, Trouble> {
+        let mut request = Request::new(Vec::new());
+        request.uri_mut().clone_from(uri);
+        *request.headers_mut() = headers;
+        Counted::add(&self.counted.requests, 1);
+        let began = Instant::now();
+        let answer = self.client.send(request, is_led);
+        let waited = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Counted::add(&self.counted.waited, waited);
+        answer
+    }
+
+    /// Whether a server at `from` may lead to `to`.
+    fn may_lead(&self, from: &Uri, to: &Uri) -> Result<(), Trouble> {
+        let refused = |why: &str| Err(Trouble::other(format!("a redirect {why} is not followed")));
+        let literal = to.host().unwrap_or_default().trim_matches(['[', ']']);
+        let is_out = |address: IpAddr| !self.home.allows(address);
+        match (from.scheme_str(), to.scheme_str()) {
+            (Some("https"), Some("http")) => refused("from https to http"),
+            (_, Some("http" | "https")) => match literal.parse().is_ok_and(is_out) {
+                true => refused("to an address of a private network"),
+                false => Ok(()),
+            },
+            _ => refused("to another protocol"),
+        }
+    }
+
+    fn remember(&self, target: &Target, uri: &Uri) {
+        if *uri != target.uri {
+            let mut ways = lock(&self.ways);
+            if ways.len() >= limits::HOSTS {
+                ways.clear();
+            }
+            ways.insert(target.uri.clone(), uri.clone());
+        }
+    }
+}
+
+/// Where a redirect leads.
+fn redirect(answer: &Answer) -> Option<String> {
+    let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
+    let location = answer.header("location").filter(|_| is_redirect)?;
+    Some(location.to_owned())
+}
+
+/// A reference in its place; RFC 3986, section 5.2.
+fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
+    let scheme = base.scheme_str().unwrap_or("http");
+    let authority = base.authority().map_or("", http::uri::Authority::as_str);
+    let reference = reference.split('#').next().unwrap_or_default();
+    let text = if reference.contains("://") {
+        reference.to_owned()
+    } else if reference.starts_with("//") {
+        format!("{scheme}:{reference}")
+    } else if reference.starts_with('/') {
+        format!("{scheme}://{authority}{reference}")
+    } else if reference.starts_with('?') {
+        format!("{scheme}://{authority}{}{reference}", base.path())
+    } else {
+        let directory = base
+            .path()
+            .rsplit_once('/')
+            .map_or("", |(directory, _)| directory);
+        format!("{scheme}://{authority}{directory}/{reference}")
+    };
+    let uri: Option<Uri> = text.parse().ok();
+    let is_whole = |uri: &Uri| {
+        let authority = uri.authority().map(http::uri::Authority::as_str);
+        authority.is_some_and(|authority| !authority.contains('@'))
+    };
+    uri.filter(is_whole)
+        .ok_or_else(|| Trouble::other("a redirect to no URL"))
+}
+
+fn has_same_origin(a: &Uri, b: &Uri) -> bool {
+    use crate::cli::fetcher::hosts::port;
+    let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
+    a.scheme() == b.scheme() && host(a) == host(b) && port(a) == port(b)
+}
+
+/// Whether the server does not take the credentials.
+fn is_refusal(status: StatusCode, code: &str) -> bool {
+    let is_expired = matches!(
+        code,
+        "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired"
+    );
+    matches!(status.as_u16(), 401 | 403) || is_expired
+}
+
+/// The code of an error of S3's protocol: `<Error><Code>…</Code>…`.
+fn code(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let code = text
+        .split_once("<Code>")
+        .and_then(|(_, rest)| rest.split_once("</Code>"));
+    let is_word =
+        |code: &&str| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    code.map(|(code, _)| code)
+        .filter(is_word)
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// What a status says of the request.
+fn meaning(answer: &Answer, code: &str, shown: &str) -> Trouble {
+    let status = answer.status.as_u16();
+    let text = match code {
+        "" => format!("{shown}: the server answers {status}"),
+        code => format!("{shown}: the server answers {status} {code}"),
+    };
+    match status {
+        _ if is_refusal(answer.status, code) => Trouble::new(Failure::Denied, text),
+        404 | 410 => Trouble::new(Failure::NotFound, text),
+        412 => Trouble::changed(),
+        408 | 425 | 429 | 500 | 502..=504 | 509 => Trouble {
+            remedy: Remedy::Again(wish(answer)),
+            ..Trouble::passing(text)
+        },
+        _ => Trouble::other(text),
+    }
+}
+
+/// `Retry-After` in seconds, at most a minute; RFC 9110, section 10.2.3.
+fn wish(answer: &Answer) -> Option<Duration> {
+    const LONGEST: Duration = Duration::from_secs(60);
+    let seconds: u64 = answer.header("retry-after")?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redirect_leads_on_from_where_it_is() {
+        let base: Uri = "https://host:8443/a/b.h5?x".parse().unwrap();
+        for (reference, wanted) in [
+            ("http://other/c", "http://other/c"),
+            ("//other/c", "https://other/c"),
+            ("/c?d#e", "https://host:8443/c?d"),
+            ("c", "https://host:8443/a/c"),
+            ("?d", "https://host:8443/a/b.h5?d"),
+        ] {
+            let found = joined(&base, reference).map(|uri| uri.to_string());
+            assert_eq!(found.as_deref(), Ok(wanted), "{reference}");
+        }
+        for wrong in ["http://joe@other/c", "mailto://", "http://"] {
+            assert!(joined(&base, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_origin_is_scheme_host_and_port() {
+        let same = |a: &str, b: &str| has_same_origin(&a.parse().unwrap(), &b.parse().unwrap());
+        assert!(same("https://Host/a", "https://host:443/b"));
+        assert!(!same("https://host/a", "http://host/a"));
+        assert!(!same("http://host/a", "http://host:81/a"));
+        assert!(!same("http://host/a", "http://host.org/a"));
+    }
+
+    #[test]
+    fn an_error_of_s3_has_a_code() {
+        let body = b"<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code><Key>a</Key></Error>";
+        assert_eq!(code(body), "NoSuchKey");
+        assert_eq!(code(b"<Code>\x1b[31m</Code>"), "");
+        assert_eq!(code(b"<html>"), "");
+    }
+}

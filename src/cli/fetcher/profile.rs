@@ -1,0 +1,112 @@
+//! The region and the server that the files of the AWS tools name.
+//!
+//! `~/.aws/config` is an INI file: `[default]` and `[profile NAME]` are sections, `region = …` and
+//! `endpoint_url = …` lines of them. Credentials are not looked for here.
+
+use std::path::PathBuf;
+
+use crate::cli::options::RemoteSettings;
+use crate::limits;
+
+/// The facts of one profile.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Profile {
+    pub(super) region: Option<String>,
+    pub(super) endpoint: Option<String>,
+}
+
+/// The region and the server for S3, from the options, the environment and the profile, in this
+/// order.
+pub(super) fn found(settings: &RemoteSettings) -> Profile {
+    let profile = of_file(settings);
+    let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let region = ["AWS_REGION", "AWS_DEFAULT_REGION"]
+        .iter()
+        .find_map(variable);
+    let server = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]
+        .iter()
+        .find_map(variable);
+    Profile {
+        region: settings.region.clone().or(region).or(profile.region),
+        endpoint: server.or(profile.endpoint),
+    }
+}
+
+/// The profile's name.
+pub(super) fn name(settings: &RemoteSettings) -> String {
+    let variable = || {
+        std::env::var("AWS_PROFILE")
+            .ok()
+            .filter(|name| !name.is_empty())
+    };
+    let name = settings.profile.clone().or_else(variable);
+    name.unwrap_or_else(|| "default".to_owned())
+}
+
+fn of_file(settings: &RemoteSettings) -> Profile {
+    let path = match std::env::var_os("AWS_CONFIG_FILE") {
+        Some(path) => Some(PathBuf::from(path)),
+        None => std::env::home_dir().map(|home| home.join(".aws/config")),
+    };
+    let text = path
+        .and_then(|path| bounded(&path).ok())
+        .unwrap_or_default();
+    parse(&text, &name(settings))
+}
+
+/// The text of a small file.
+pub(super) fn bounded(path: &std::path::Path) -> std::io::Result<String> {
+    use std::io::Read;
+    let mut text = Vec::new();
+    let most = crate::wire::to_u64(limits::AWS_FILE);
+    std::fs::File::open(path)?
+        .take(most)
+        .read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn parse(text: &str, wanted: &str) -> Profile {
+    let mut profile = Profile::default();
+    let mut is_wanted = false;
+    for line in text.lines() {
+        // An indented line belongs to the setting above it.
+        let is_nested = line.starts_with([' ', '\t']);
+        let line = line.trim();
+        if let Some(section) = line
+            .strip_prefix('[')
+            .and_then(|line| line.strip_suffix(']'))
+        {
+            let section = section.trim();
+            let name = section.strip_prefix("profile").unwrap_or(section).trim();
+            is_wanted = name == wanted;
+        } else if let (true, false, Some((key, value))) =
+            (is_wanted, is_nested, line.split_once('='))
+        {
+            let value = Some(value.trim().to_owned()).filter(|value| !value.is_empty());
+            match key.trim() {
+                "region" => profile.region = value,
+                "endpoint_url" => profile.endpoint = value,
+                _ => {}
+            }
+        }
+    }
+    profile
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_names_its_region_and_server() {
+        let text = "[default]\nregion = us-west-2\n\n# lab\n[profile lab]\nregion=eu-west-1\n\
+                    s3 =\n  region = no\nendpoint_url = http://127.0.0.1:9000\n[profile other]\n";
+        let lab = Profile {
+            region: Some("eu-west-1".to_owned()),
+            endpoint: Some("http://127.0.0.1:9000".to_owned()),
+        };
+        assert_eq!(parse(text, "lab"), lab);
+        assert_eq!(parse(text, "default").region.as_deref(), Some("us-west-2"));
+        assert_eq!(parse(text, "other"), Profile::default());
+    }
+}

@@ -1,0 +1,167 @@
+//! The requests that wait for a connection.
+//!
+//! A request that a reader waits for goes before one that is only expected; among equals the first
+//! goes first.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use crate::memory::lock::{lock, wait};
+use crate::source::remote::message::Request;
+
+/// A request, and whether it was cancelled.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) id: u64,
+    pub(super) request: Request,
+    pub(super) is_cancelled: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    comes: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    needed: VecDeque<Job>,
+    expected: VecDeque<Job>,
+    /// Of those that wait and those that are worked on.
+    known: HashMap<u64, Arc<AtomicBool>>,
+    /// Threads that wait for a request.
+    idle: usize,
+    threads: usize,
+}
+
+impl Queue {
+    /// Puts a request in its place; whether one more thread of `most` is needed for it.
+    ///
+    /// # Errors
+    /// As many requests wait as may, or one with this number does.
+    pub(super) fn put(&self, id: u64, request: Request, most: usize) -> Result<bool, Full> {
+        let mut state = lock(&self.state);
+        if state.known.len() >= crate::limits::FETCHES || state.known.contains_key(&id) {
+            return Err(Full);
+        }
+        let is_cancelled = Arc::new(AtomicBool::new(false));
+        state.known.insert(id, Arc::clone(&is_cancelled));
+        let is_expected = matches!(
+            request,
+            Request::Fetch {
+                is_needed: false,
+                ..
+            }
+        );
+        let job = Job {
+            id,
+            request,
+            is_cancelled,
+        };
+        match is_expected {
+            true => state.expected.push_back(job),
+            false => state.needed.push_back(job),
+        }
+        let waiting = state.needed.len() + state.expected.len();
+        let is_short = waiting > state.idle && state.threads < most;
+        if is_short {
+            state.threads += 1;
+        }
+        drop(state);
+        self.comes.notify_one();
+        Ok(is_short)
+    }
+
+    /// The next request, when there is one.
+    pub(super) fn next(&self) -> Job {
+        let mut state = lock(&self.state);
+        state.idle += 1;
+        loop {
+            let next = state.needed.pop_front();
+            if let Some(job) = next.or_else(|| state.expected.pop_front()) {
+                state.idle -= 1;
+                return job;
+            }
+            state = wait(&self.comes, state);
+        }
+    }
+
+    /// A request is done.
+    pub(super) fn done(&self, id: u64) {
+        lock(&self.state).known.remove(&id);
+    }
+
+    /// Nobody waits for this request any more.
+    pub(super) fn cancel(&self, id: u64) {
+        let mut state = lock(&self.state);
+        if let Some(flag) = state.known.get(&id) {
+            flag.store(true, Ordering::Relaxed);
+        }
+        let before = state.needed.len() + state.expected.len();
+        state.needed.retain(|job| job.id != id);
+        state.expected.retain(|job| job.id != id);
+        if state.needed.len() + state.expected.len() < before {
+            state.known.remove(&id);
+        }
+    }
+}
+
+/// No more requests are taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fetch(id: u64, is_needed: bool) -> Request {
+        Request::Fetch {
+            id,
+            object: 0,
+            offset: 0,
+            length: 1,
+            is_needed,
+        }
+    }
+
+    #[test]
+    fn a_request_that_a_reader_waits_for_goes_first() {
+        let queue = Queue::default();
+        for (id, is_needed) in [(1, false), (2, true), (3, false), (4, true)] {
+            queue.put(id, fetch(id, is_needed), 8).unwrap();
+        }
+        queue.cancel(1);
+        let order = [(); 3].map(|()| queue.next().id);
+        assert_eq!(order, [2, 4, 3]);
+    }
+
+    #[test]
+    fn a_request_in_work_is_told_that_it_is_cancelled() {
+        let queue = Queue::default();
+        queue.put(1, fetch(1, true), 8).unwrap();
+        let job = queue.next();
+        queue.cancel(1);
+        assert!(job.is_cancelled.load(Ordering::Relaxed));
+        queue.done(1);
+        assert!(queue.put(1, fetch(1, true), 8).is_ok());
+    }
+
+    #[test]
+    fn threads_start_as_they_are_needed() {
+        let queue = Queue::default();
+        let started = [1, 2, 3].map(|id| queue.put(id, fetch(id, true), 2).unwrap());
+        assert_eq!(started, [true, true, false]);
+    }
+
+    #[test]
+    fn the_queue_has_an_end() {
+        let queue = Queue::default();
+        assert!(queue.put(0, fetch(0, true), 1).is_ok());
+        assert_eq!(queue.put(0, fetch(0, true), 1), Err(Full));
+        for id in 1..u64::try_from(crate::limits::FETCHES).unwrap() {
+            queue.put(id, fetch(id, false), 1).unwrap();
+        }
+        assert_eq!(queue.put(u64::MAX, fetch(u64::MAX, true), 1), Err(Full));
+    }
+}

@@ -1,0 +1,315 @@
+//! Requests and their replies.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::cli::fetcher::exchange::{Counted, Exchange};
+use crate::cli::fetcher::listing::Page;
+use crate::cli::fetcher::patience::Patience;
+use crate::cli::fetcher::queue::{Job, Queue};
+use crate::cli::fetcher::rests::{Place, Rests};
+use crate::cli::fetcher::stage::Stage;
+use crate::cli::fetcher::transfer::{Stop, Transfer};
+use crate::cli::fetcher::trouble::Trouble;
+use crate::cli::options::RemoteSettings;
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::remote::message::{ObjectState, PACKET, Reply, Request};
+use crate::wire::to_u64;
+
+/// Bytes of an object that are staged when it is opened.
+const FIRST: u64 = 256 << 10;
+
+/// Bytes of a range after which the parsing process is told how far it has come.
+const TOLD: u64 = 256 << 10;
+
+/// The service of one parsing process.
+pub(super) struct Service {
+    socket: OwnedFd,
+    stage: Stage,
+    exchange: Exchange,
+    deadline: Duration,
+    connections: usize,
+    queue: Queue,
+    objects: Mutex<HashMap<u32, Arc<Object>>>,
+    last_object: AtomicU32,
+    rests: Mutex<Rests>,
+}
+
+/// An object that is open.
+struct Object {
+    name: Vec<u8>,
+    region: u64,
+    state: ObjectState,
+}
+
+impl Service {
+    pub(super) fn new(
+        socket: OwnedFd,
+        stage: Stage,
+        exchange: Exchange,
+        settings: &RemoteSettings,
+    ) -> Self {
+        Service {
+            socket,
+            stage,
+            exchange,
+            deadline: settings.deadline(),
+            connections: settings.connections(),
+            queue: Queue::default(),
+            objects: Mutex::default(),
+            last_object: AtomicU32::new(0),
+            rests: Mutex::default(),
+        }
+    }
+
+    /// Answers until the socket is closed, or a packet comes that is no request.
+    pub(super) fn run(self) {
+        let service = Arc::new(self);
+        while let Some(request) = receive(&service.socket) {
+            match request {
+                Request::Cancel { id } => service.queue.cancel(id),
+                Request::Drop { place, length } => service.stage.drop_bytes(place, length),
+                Request::Close { object } => {
+                    lock(&service.objects).remove(&object);
+                }
+                Request::Count { id } => service.reply(&Reply::Counted {
+                    id,
+                    counters: service.exchange.counted.counters(),
+                }),
+                Request::Open { id, .. }
+                | Request::Fetch { id, .. }
+                | Request::Check { id, .. }
+                | Request::List { id, .. } => service.take(id, request),
+            }
+        }
+        // The connections' threads end with the process.
+    }
+
+    /// Puts a request in the queue, with one more thread where all are at work.
+    fn take(self: &Arc<Self>, id: u64, request: Request) {
+        match self.queue.put(id, request, self.connections) {
+            Ok(false) => {}
+            Ok(true) => {
+                let service = Arc::clone(self);
+                let thread = thread::Builder::new()
+                    .name("connection".to_owned())
+                    .stack_size(limits::CONNECTION_STACK)
+                    .spawn(move || service.work());
+                if let Err(error) = thread {
+                    log::warn!("no thread for one more connection: {error}");
+                }
+            }
+            Err(_) => self.fail(id, &Trouble::other("too many requests at a time")),
+        }
+    }
+
+    fn work(&self) {
+        loop {
+            let job = self.queue.next();
+            let reply = self.perform(&job);
+            self.queue.done(job.id);
+            match reply {
+                Ok(reply) => self.reply(&reply),
+                Err(Stop::Failed(trouble)) => self.fail(job.id, &trouble),
+                Err(Stop::Cancelled) => {}
+            }
+        }
+    }
+
+    fn perform(&self, job: &Job) -> Result<Reply, Stop> {
+        match &job.request {
+            Request::Open { name, region, .. } => self.open(job, name, *region),
+            Request::Fetch {
+                object,
+                offset,
+                length,
+                ..
+            } => self.fetch(job, *object, *offset, *length),
+            Request::Check { object, .. } => self.check(job, *object),
+            Request::List { prefix, after, .. } => self.list(job, prefix, after),
+            Request::Count { .. }
+            | Request::Cancel { .. }
+            | Request::Drop { .. }
+            | Request::Close { .. } => Err(Trouble::other("no work for a connection").into()),
+        }
+    }
+
+    fn open(&self, job: &Job, name: &[u8], region: u64) -> Result<Reply, Stop> {
+        let mut staged = 0;
+        let mut sink = |at: u64, bytes: &[u8]| {
+            staged = at + to_u64(bytes.len());
+            self.stage.write(region, at, bytes)
+        };
+        let state = self.of_object(job, name, |transfer| transfer.open(FIRST, &mut sink))?;
+        let object = self.last_object.fetch_add(1, Ordering::Relaxed);
+        let opened = Object {
+            name: name.to_vec(),
+            region,
+            state: state.clone(),
+        };
+        let mut objects = lock(&self.objects);
+        if objects.len() >= limits::FETCHED_OBJECTS {
+            return Err(Trouble::other("too many objects are open").into());
+        }
+        objects.insert(object, Arc::new(opened));
+        Ok(Reply::Opened {
+            id: job.id,
+            object,
+            state,
+            staged,
+        })
+    }
+
+    fn fetch(&self, job: &Job, object: u32, offset: u64, length: u64) -> Result<Reply, Stop> {
+        let object = self.object(object)?;
+        let end = offset
+            .checked_add(length)
+            .filter(|end| *end <= object.state.length);
+        let no_range = || Trouble::other("a range beyond the object's end");
+        let end = end.ok_or_else(no_range)?;
+        let mut told = offset;
+        let mut sink = |at: u64, bytes: &[u8]| {
+            self.stage.write(object.region, at, bytes)?;
+            let staged = at + to_u64(bytes.len());
+            if staged < end && staged - told >= TOLD {
+                told = staged;
+                self.reply(&Reply::Staged {
+                    id: job.id,
+                    length: staged - offset,
+                });
+            }
+            Ok(())
+        };
+        self.of_object(job, &object.name, |transfer| {
+            transfer.fetch(offset..end, &object.state, &mut sink)
+        })?;
+        Ok(Reply::Staged { id: job.id, length })
+    }
+
+    fn check(&self, job: &Job, number: u32) -> Result<Reply, Stop> {
+        let object = self.object(number)?;
+        let state = self.of_object(job, &object.name, |transfer| transfer.look(&object.state))?;
+        Ok(Reply::Opened {
+            id: job.id,
+            object: number,
+            state,
+            staged: 0,
+        })
+    }
+
+    fn list(&self, job: &Job, prefix: &[u8], after: &[u8]) -> Result<Reply, Stop> {
+        let page = match Place::parse(after)? {
+            Place::Rest(number) => {
+                let gone = || Trouble::passing("the listing was left for too long");
+                lock(&self.rests).take(number).ok_or_else(gone)?
+            }
+            Place::Page(token) => self.listed(job, prefix, &token)?,
+        };
+        let (entries, next) = lock(&self.rests).split(page);
+        Ok(Reply::Listed {
+            id: job.id,
+            entries,
+            next,
+        })
+    }
+
+    /// A page of names, from the server.
+    fn listed(&self, job: &Job, prefix: &[u8], token: &str) -> Result<Page, Stop> {
+        let directory = self.exchange.address.url().directory().as_bytes();
+        let whole = [directory, prefix].concat();
+        let mut transfer = Transfer {
+            exchange: &self.exchange,
+            wanted: &|address, region| address.listing(prefix, token, region),
+            patience: Patience::new(self.deadline, &job.is_cancelled),
+        };
+        loop {
+            let page = self
+                .exchange
+                .get(transfer.wanted, &[])
+                .and_then(|mut answer| {
+                    let body = answer.text(limits::LISTING_BYTES)?;
+                    Counted::add(&self.exchange.counted.bytes, to_u64(body.len()));
+                    Page::parse(&body, &whole)
+                });
+            match page {
+                Ok(page) => return Ok(page),
+                Err(trouble) => transfer.again(Stop::Failed(trouble))?,
+            }
+        }
+    }
+
+    /// Does something with the object called `name`.
+    fn of_object<T>(
+        &self,
+        job: &Job,
+        name: &[u8],
+        act: impl FnOnce(&mut Transfer<'_>) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        act(&mut Transfer {
+            exchange: &self.exchange,
+            wanted: &|address, region| address.object(name, region),
+            patience: Patience::new(self.deadline, &job.is_cancelled),
+        })
+    }
+
+    fn object(&self, number: u32) -> Result<Arc<Object>, Trouble> {
+        let object = lock(&self.objects).get(&number).cloned();
+        object.ok_or_else(|| Trouble::other("an object that is not open"))
+    }
+
+    fn fail(&self, id: u64, trouble: &Trouble) {
+        log::debug!("{}", trouble.text);
+        self.reply(&failed(id, trouble));
+    }
+
+    fn reply(&self, reply: &Reply) {
+        send(&self.socket, reply);
+    }
+}
+
+/// Answers each request with the reason for which nothing can be fetched, until the socket is
+/// closed.
+pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
+    let trouble = Trouble::other(reason);
+    while let Some(request) = receive(socket) {
+        match request {
+            Request::Open { id, .. }
+            | Request::Fetch { id, .. }
+            | Request::Check { id, .. }
+            | Request::List { id, .. }
+            | Request::Count { id } => send(socket, &failed(id, &trouble)),
+            Request::Cancel { .. } | Request::Drop { .. } | Request::Close { .. } => {}
+        }
+    }
+}
+
+fn failed(id: u64, trouble: &Trouble) -> Reply {
+    Reply::Failed {
+        id,
+        failure: trouble.failure,
+        text: trouble.text.clone(),
+    }
+}
+
+/// The next request; none once the socket is closed, and after a packet that is none.
+fn receive(socket: &OwnedFd) -> Option<Request> {
+    let mut packet = vec![0; PACKET];
+    loop {
+        match rustix::io::read(socket, &mut packet) {
+            Ok(0) => return None,
+            Ok(length) => return Request::decode(&packet[..length]).ok(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Sends a reply; a parsing process that is gone needs none.
+fn send(socket: &OwnedFd, reply: &Reply) {
+    while rustix::io::write(socket, &reply.encode()) == Err(rustix::io::Errno::INTR) {}
+}

@@ -1,0 +1,185 @@
+//! Credentials, and the signatures that they make; the only file that knows the signer.
+//!
+//! Credentials are found as the AWS tools find them: the environment, the profile's files, single
+//! sign-on, a web identity, a process, a container's service, and the machine's. They are renewed
+//! before they expire.
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri};
+use reqsign_aws_v4::{
+    Credential, DefaultCredentialProvider, EMPTY_STRING_SHA256, ProfileCredentialProvider,
+    RequestSigner,
+};
+use reqsign_core::{FileRead, HttpSend, OsEnv};
+
+use crate::cli::fetcher::client::Client;
+use crate::cli::fetcher::profile;
+use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::cli::options::RemoteSettings;
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::remote::message::Failure;
+
+/// Signs the requests of one mount.
+pub(super) struct Signer {
+    settings: RemoteSettings,
+    client: Arc<Client>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    region: String,
+    signer: reqsign_core::Signer<Credential>,
+}
+
+impl Signer {
+    pub(super) fn new(settings: &RemoteSettings, client: Arc<Client>, region: &str) -> Self {
+        let signer = signer(settings, &client, region);
+        Signer {
+            settings: settings.clone(),
+            client,
+            inner: Mutex::new(Inner {
+                region: region.to_owned(),
+                signer,
+            }),
+        }
+    }
+
+    /// The headers of a GET of `uri`, signed for `region`.
+    ///
+    /// # Errors
+    /// `Denied` where no credentials are found.
+    pub(super) fn sign(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        region: &str,
+    ) -> Result<HeaderMap, Trouble> {
+        let signer = {
+            let mut inner = lock(&self.inner);
+            if inner.region != region {
+                region.clone_into(&mut inner.region);
+                let of_region = RequestSigner::new("s3", region);
+                inner.signer = inner.signer.clone().with_request_signer(of_region);
+            }
+            inner.signer.clone()
+        };
+        let mut request = Request::new(());
+        *request.method_mut() = Method::GET;
+        request.uri_mut().clone_from(uri);
+        *request.headers_mut() = headers;
+        let (mut head, ()) = request.into_parts();
+        let empty = HeaderValue::from_static(EMPTY_STRING_SHA256);
+        head.headers
+            .insert(HeaderName::from_static("x-amz-content-sha256"), empty);
+        let signed = wait(signer.sign(&mut head, None));
+        signed.map_err(|error| {
+            // The signer's own text may tell of what it found in a file.
+            log::debug!("no credentials: {}", error.kind());
+            Trouble {
+                failure: Failure::Denied,
+                text: "no credentials are found that are valid \
+                       (a public bucket is read with `anonymous`)"
+                    .to_owned(),
+                remedy: match error.is_retryable() {
+                    true => Remedy::Again(None),
+                    false => Remedy::None,
+                },
+            }
+        })?;
+        Ok(head.headers)
+    }
+
+    /// Finds the credentials anew: the server did not take those that there are.
+    pub(super) fn renew(&self) {
+        let mut inner = lock(&self.inner);
+        inner.signer = signer(&self.settings, &self.client, &inner.region);
+    }
+}
+
+fn signer(
+    settings: &RemoteSettings,
+    client: &Arc<Client>,
+    region: &str,
+) -> reqsign_core::Signer<Credential> {
+    let context = reqsign_core::Context::new()
+        .with_file_read(Files)
+        .with_http_send(Services(Arc::clone(client)))
+        .with_env(OsEnv);
+    let mut providers = DefaultCredentialProvider::builder();
+    if let Some(file) = &settings.credentials {
+        let file = file.to_string_lossy();
+        let provider = ProfileCredentialProvider::new()
+            .with_profile(profile::name(settings))
+            .with_config_file(file.clone())
+            .with_credentials_file(file);
+        providers = providers.no_env().no_sso().no_web_identity().no_process();
+        providers = providers.no_ecs().no_imds().profile(provider);
+    } else if let Some(name) = &settings.profile {
+        providers = providers.no_env().with_profile(name);
+    }
+    let request_signer = RequestSigner::new("s3", region);
+    reqsign_core::Signer::new(context, providers.build(), request_signer)
+}
+
+/// The files of credentials.
+#[derive(Debug)]
+struct Files;
+
+impl FileRead for Files {
+    async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
+        let read = profile::bounded(Path::new(path));
+        let failed = |_| reqsign_core::Error::config_invalid("a file of credentials");
+        read.map(String::into_bytes).map_err(failed)
+    }
+}
+
+/// The services that give credentials out.
+struct Services(Arc<Client>);
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Services")
+    }
+}
+
+impl HttpSend for Services {
+    async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
+        let failed = |_| reqsign_core::Error::unexpected("a service of credentials");
+        let request = request.map(|body| body.to_vec());
+        let mut answer = self.0.send(request, false).map_err(failed)?;
+        let body = answer.text(limits::AWS_FILE).map_err(failed)?;
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = answer.headers;
+        Ok(response)
+    }
+}
+
+/// Waits for what the signer promises: it asks for nothing that does not block by itself.
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The stage: the file in memory through which bytes go to the process that parses.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+use crate::cli::fetcher::trouble::Trouble;
+use crate::source::remote::message::Failure;
+
+/// The stage, which is written here alone.
+#[derive(Debug)]
+pub(super) struct Stage(File);
+
+impl Stage {
+    pub(super) fn new(file: File) -> Self {
+        Stage(file)
+    }
+
+    /// Writes `bytes` at the offset `region + at`.
+    ///
+    /// # Errors
+    /// `NoRoom` where memory is out, or where no such offset exists.
+    pub(super) fn write(&self, region: u64, at: u64, bytes: &[u8]) -> Result<(), Trouble> {
+        let no_room = |error: io::Error| {
+            Trouble::new(Failure::NoRoom, format!("the cache in memory: {error}"))
+        };
+        let place = region.checked_add(at);
+        let place = place.ok_or_else(|| no_room(io::ErrorKind::InvalidInput.into()))?;
+        self.0.write_all_at(bytes, place).map_err(no_room)
+    }
+
+    /// Gives the memory of `length` bytes at `place` back.
+    pub(super) fn drop_bytes(&self, place: u64, length: u64) {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        if let Err(errno) = fallocate(&self.0, hole, place, length) {
+            log::debug!("the cache in memory: dropping {length} bytes: {errno}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    use super::*;
+
+    #[test]
+    fn bytes_stand_in_their_region_until_they_are_dropped() {
+        let file = File::from(memfd_create("stage", MemfdFlags::CLOEXEC).unwrap());
+        let stage = Stage::new(file.try_clone().unwrap());
+        let region = 1 << 50;
+        stage.write(region, 1 << 20, &[7; 65536]).unwrap();
+        let mut seen = [0; 4];
+        file.read_exact_at(&mut seen, region + (1 << 20)).unwrap();
+        assert_eq!(seen, [7; 4]);
+        assert_eq!(file.metadata().unwrap().blocks() * 512, 65536);
+        stage.drop_bytes(region + (1 << 20), 65536);
+        assert_eq!(file.metadata().unwrap().blocks(), 0);
+        let beyond = stage.write(u64::MAX, 1, b"x").unwrap_err();
+        assert_eq!(beyond.failure, Failure::NoRoom);
+    }
+}

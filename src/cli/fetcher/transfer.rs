@@ -1,0 +1,395 @@
+//! A range of an object, from the server to a sink: tried again, and resumed where it broke off.
+//!
+//! Most servers ignore `If-Match`, and some answer a range with 200. So every answer is compared:
+//! its entity tag and the length of the object with the state that was opened, its `Content-Range`
+//! with the range that was asked for, the length of its body with both.
+
+use std::ops::Range;
+
+use http::{HeaderValue, header};
+use jiff::fmt::rfc2822;
+
+use crate::cli::fetcher::client::Answer;
+use crate::cli::fetcher::exchange::{Counted, Exchange, Header, Wanted};
+use crate::cli::fetcher::patience::{End, Patience};
+use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::limits;
+use crate::source::remote::message::{Failure, ObjectState};
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes that are read from a connection at a time.
+const PIECE: usize = 64 << 10;
+
+/// Takes bytes of an object, and their place in it.
+pub(super) type Sink<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Trouble> + 'a;
+
+/// Why a transfer ended early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Failed(Trouble),
+    /// Nobody waits for it any more.
+    Cancelled,
+}
+
+impl From<Trouble> for Stop {
+    fn from(trouble: Trouble) -> Self {
+        Stop::Failed(trouble)
+    }
+}
+
+impl From<End> for Stop {
+    fn from(end: End) -> Self {
+        match end {
+            End::Cancelled => Stop::Cancelled,
+            End::TimedOut => {
+                Stop::Failed(Trouble::new(Failure::TimedOut, "no answer came in time"))
+            }
+        }
+    }
+}
+
+/// The way of one object's bytes.
+pub(super) struct Transfer<'a> {
+    pub(super) exchange: &'a Exchange,
+    pub(super) wanted: &'a Wanted<'a>,
+    pub(super) patience: Patience<'a>,
+}
+
+impl Transfer<'_> {
+    /// Finds an object by its first bytes, at most `most` of them, which go to the sink.
+    pub(super) fn open(&mut self, most: u64, sink: &mut Sink<'_>) -> Result<ObjectState, Stop> {
+        let mut state = None;
+        let mut at = 0;
+        loop {
+            let end = state
+                .as_ref()
+                .map_or(most, |state: &ObjectState| state.length.min(most));
+            if let Some(state) = state.take_if(|_| at >= end) {
+                return Ok(state);
+            }
+            match self.piece(&(at..end), &mut state, &mut at, sink) {
+                Ok(()) => {}
+                Err(stop) => self.again(stop)?,
+            }
+        }
+    }
+
+    /// Brings a range of an object in this state to the sink.
+    pub(super) fn fetch(
+        &mut self,
+        range: Range<u64>,
+        state: &ObjectState,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Stop> {
+        let mut expected = Some(state.clone());
+        let mut at = range.start;
+        while at < range.end {
+            match self.piece(&(at..range.end), &mut expected, &mut at, sink) {
+                Ok(()) => {}
+                Err(stop) => self.again(stop)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The state that an object is in, which was in this one.
+    pub(super) fn look(&mut self, state: &ObjectState) -> Result<ObjectState, Stop> {
+        loop {
+            match self.looked(state) {
+                Ok(now) => return Ok(now),
+                Err(trouble) => self.again(Stop::Failed(trouble))?,
+            }
+        }
+    }
+
+    fn looked(&self, state: &ObjectState) -> Result<ObjectState, Trouble> {
+        let mut headers = vec![range_header(&(0..1))?];
+        if let Ok(tag) = HeaderValue::from_bytes(&state.etag)
+            && !state.etag.is_empty()
+        {
+            headers.push((header::IF_NONE_MATCH, tag));
+        }
+        let mut answer = self.exchange.get(self.wanted, &headers)?;
+        if answer.status == 304 {
+            return Ok(state.clone());
+        }
+        let now = match answer.status.as_u16() {
+            416 => nothing(&answer),
+            _ => part(&answer, &(0..1)).map(|part| part.state),
+        };
+        let _ = answer.text(PIECE);
+        now
+    }
+
+    /// Waits before another attempt, where one may help.
+    pub(super) fn again(&mut self, stop: Stop) -> Result<(), Stop> {
+        let Stop::Failed(trouble) = stop else {
+            return Err(stop);
+        };
+        let Remedy::Again(wish) = trouble.remedy else {
+            return Err(Stop::Failed(trouble));
+        };
+        log::debug!("tried again: {}", trouble.text);
+        match self.patience.pause(wish) {
+            Ok(()) => {
+                Counted::add(&self.exchange.counted.retries, 1);
+                Ok(())
+            }
+            Err(End::Cancelled) => Err(Stop::Cancelled),
+            Err(End::TimedOut) => Err(Stop::Failed(trouble)),
+        }
+    }
+
+    /// One request: as much of the range as its answer brings; `at` moves on with the bytes.
+    fn piece(
+        &mut self,
+        range: &Range<u64>,
+        expected: &mut Option<ObjectState>,
+        at: &mut u64,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Stop> {
+        self.patience.goes_on()?;
+        let mut headers = vec![range_header(range)?];
+        if let Some(tag) = expected.as_ref().and_then(strong_tag) {
+            headers.push((header::IF_MATCH, tag));
+        }
+        let mut answer = self.exchange.get(self.wanted, &headers)?;
+        if answer.status == 416 {
+            let state = nothing(&answer)?;
+            compare(expected.get_or_insert(state.clone()), &state)?;
+            return Ok(());
+        }
+        let part = part(&answer, range)?;
+        compare(expected.get_or_insert(part.state.clone()), &part.state)?;
+        self.body(&mut answer, part.end, at, sink)
+    }
+
+    /// The body of an answer, which goes up to the byte before `end`.
+    fn body(
+        &mut self,
+        answer: &mut Answer,
+        end: u64,
+        at: &mut u64,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Stop> {
+        let mut buffer = vec![0; PIECE];
+        while *at < end {
+            let most = to_usize(end - *at).unwrap_or(PIECE).min(PIECE);
+            let read = answer.body.read(&mut buffer[..most]);
+            let length = read.map_err(|error| Trouble::passing(error.to_string()))?;
+            if length == 0 {
+                return Err(Trouble::passing("an answer is cut off").into());
+            }
+            Counted::add(&self.exchange.counted.bytes, to_u64(length));
+            sink(*at, &buffer[..length])?;
+            *at += to_u64(length);
+            self.patience.received(length)?;
+        }
+        // The end of the body has to be seen for the connection to serve again.
+        if answer
+            .body
+            .read(&mut buffer[..1])
+            .is_ok_and(|more| more > 0)
+        {
+            log::debug!("an answer is longer than its Content-Range");
+        }
+        Ok(())
+    }
+}
+
+/// A part of an object, as the header of an answer describes it.
+struct Part {
+    /// Behind its last byte.
+    end: u64,
+    state: ObjectState,
+}
+
+/// What the answer to a request for `range` brings.
+fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
+    let Some(content) = answer.header("content-range") else {
+        let text = "the server serves no ranges";
+        return Err(Trouble::new(Failure::NoRanges, text));
+    };
+    let wrong = || Trouble::passing("an answer is for another range");
+    let (first, last, length) = content_range(content).ok_or_else(wrong)?;
+    let is_asked_for = first == range.start && last >= first && last < length;
+    // A server that sends more than it was asked for sends it from the right place on.
+    let end = last.checked_add(1).ok_or_else(wrong)?;
+    let bytes = answer
+        .header("content-length")
+        .and_then(|text| text.parse::<u64>().ok());
+    if !is_asked_for || bytes.is_some_and(|bytes| bytes != end - first) {
+        return Err(wrong());
+    }
+    let coding = answer.header("content-encoding").unwrap_or("identity");
+    if !coding.eq_ignore_ascii_case("identity") {
+        return Err(Trouble::other("the server encodes what it sends"));
+    }
+    Ok(Part {
+        end: end.min(range.end),
+        state: state(answer, length)?,
+    })
+}
+
+/// The state of an object of which nothing was there to be sent.
+fn nothing(answer: &Answer) -> Result<ObjectState, Trouble> {
+    let length = answer.header("content-range");
+    let length = length.and_then(|text| text.strip_prefix("bytes */")?.parse().ok());
+    match length {
+        Some(length) => state(answer, length),
+        None => Err(Trouble::other("the server refuses the range")),
+    }
+}
+
+fn state(answer: &Answer, length: u64) -> Result<ObjectState, Trouble> {
+    let tag = answer
+        .headers
+        .get(header::ETAG)
+        .map_or(&b""[..], HeaderValue::as_bytes);
+    if tag.len() > limits::ETAG_BYTES {
+        return Err(Trouble::other("the entity tag is too long"));
+    }
+    let modified = answer.header("last-modified").and_then(seconds);
+    Ok(ObjectState {
+        length,
+        etag: tag.to_vec(),
+        modified: modified.unwrap_or(0),
+    })
+}
+
+/// `bytes FIRST-LAST/LENGTH`; RFC 9110, section 14.4.
+fn content_range(text: &str) -> Option<(u64, u64, u64)> {
+    let (range, length) = text.strip_prefix("bytes ")?.trim().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    Some((
+        first.parse().ok()?,
+        last.parse().ok()?,
+        length.parse().ok()?,
+    ))
+}
+
+/// The date of a header as seconds since 1970.
+fn seconds(date: &str) -> Option<i64> {
+    let date = rfc2822::parse(date.trim()).ok()?;
+    Some(date.timestamp().as_second())
+}
+
+/// Whether an object is in the state in which it was opened. The entity tag tells; without one, the
+/// time of the last change does.
+pub(super) fn is_same(expected: &ObjectState, now: &ObjectState) -> bool {
+    let is_tagged = !expected.etag.is_empty();
+    expected.length == now.length
+        && expected.etag == now.etag
+        && (is_tagged || expected.modified == now.modified)
+}
+
+fn compare(expected: &ObjectState, now: &ObjectState) -> Result<(), Trouble> {
+    match is_same(expected, now) {
+        true => Ok(()),
+        false => Err(Trouble::changed()),
+    }
+}
+
+fn range_header(range: &Range<u64>) -> Result<Header, Trouble> {
+    let last = range.end.saturating_sub(1);
+    let value = HeaderValue::try_from(format!("bytes={}-{last}", range.start));
+    let no_value = |_| Trouble::other("no such range");
+    Ok((header::RANGE, value.map_err(no_value)?))
+}
+
+/// The tag for `If-Match`, which no weak one ever matches (RFC 9110, section 13.1.1).
+fn strong_tag(state: &ObjectState) -> Option<HeaderValue> {
+    let is_strong = state.etag.starts_with(b"\"");
+    HeaderValue::from_bytes(&state.etag)
+        .ok()
+        .filter(|_| is_strong)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, StatusCode};
+
+    use super::*;
+
+    fn answer(headers: &[(&'static str, &'static str)]) -> Answer {
+        let pairs = headers.iter().map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        Answer {
+            status: StatusCode::PARTIAL_CONTENT,
+            headers: pairs.collect::<HeaderMap>(),
+            body: Box::new(&b""[..]),
+        }
+    }
+
+    #[test]
+    fn an_answer_is_for_the_range_that_was_asked_for() {
+        let found = |headers: &[(&'static str, &'static str)]| {
+            part(&answer(headers), &(100..200)).map(|part| (part.end, part.state.length))
+        };
+        let right = ("content-range", "bytes 100-199/1000");
+        assert_eq!(found(&[right]), Ok((200, 1000)));
+        assert_eq!(found(&[right, ("content-length", "100")]), Ok((200, 1000)));
+        assert_eq!(
+            found(&[("content-range", "bytes 100-149/1000")]),
+            Ok((150, 1000))
+        );
+        assert_eq!(
+            found(&[("content-range", "bytes 100-999/1000")]),
+            Ok((200, 1000))
+        );
+        for wrong in [
+            vec![("content-range", "bytes 0-99/1000")],
+            vec![("content-range", "bytes 100-99/1000")],
+            vec![("content-range", "bytes 100-199/150")],
+            vec![("content-range", "bytes 100-199/*")],
+            vec![(
+                "content-range",
+                "bytes 100-18446744073709551615/18446744073709551615",
+            )],
+            vec![right, ("content-length", "99")],
+        ] {
+            let trouble = found(&wrong).unwrap_err();
+            assert_eq!(trouble.remedy, Remedy::Again(None), "{wrong:?}");
+        }
+        assert_eq!(found(&[]).unwrap_err().failure, Failure::NoRanges);
+        let packed = found(&[right, ("content-encoding", "gzip")]);
+        assert_eq!(packed.unwrap_err().failure, Failure::Other);
+    }
+
+    #[test]
+    fn the_state_is_tag_length_and_date() {
+        let headers = [
+            ("etag", "\"0a1b\""),
+            ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ];
+        let found = state(&answer(&headers), 5).unwrap();
+        let wanted = ObjectState {
+            length: 5,
+            etag: b"\"0a1b\"".to_vec(),
+            // RFC 9110, section 5.6.7; `date -u -d @784111777`.
+            modified: 784_111_777,
+        };
+        assert_eq!(found, wanted);
+        assert_eq!(strong_tag(&found).unwrap(), "\"0a1b\"");
+        let weak = ObjectState {
+            etag: b"W/\"0a1b\"".to_vec(),
+            ..wanted.clone()
+        };
+        assert!(strong_tag(&weak).is_none() && !is_same(&wanted, &weak));
+        let later = ObjectState {
+            modified: 0,
+            ..wanted.clone()
+        };
+        assert!(is_same(&wanted, &later));
+        let untagged = |modified| ObjectState {
+            etag: Vec::new(),
+            modified,
+            ..wanted.clone()
+        };
+        assert!(is_same(&untagged(7), &untagged(7)) && !is_same(&untagged(7), &untagged(8)));
+    }
+}

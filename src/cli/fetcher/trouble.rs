@@ -1,0 +1,53 @@
+//! Why a request to a server failed.
+
+use std::time::Duration;
+
+use crate::source::remote::message::Failure;
+
+/// A failure, and whether it may pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble {
+    pub(super) failure: Failure,
+    /// For people; it names no secret.
+    pub(super) text: String,
+    pub(super) remedy: Remedy,
+}
+
+/// What may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// Nothing.
+    None,
+    /// Another attempt, after this time if the server wishes for one.
+    Again(Option<Duration>),
+}
+
+impl Trouble {
+    /// A failure that another attempt does not help.
+    pub(super) fn new(failure: Failure, text: impl Into<String>) -> Self {
+        Trouble {
+            failure,
+            text: text.into(),
+            remedy: Remedy::None,
+        }
+    }
+
+    /// Another failure that another attempt does not help.
+    pub(super) fn other(text: impl Into<String>) -> Self {
+        Self::new(Failure::Other, text)
+    }
+
+    /// A failure that may pass; if it does not in time, it is that no answer came.
+    pub(super) fn passing(text: impl Into<String>) -> Self {
+        Trouble {
+            failure: Failure::TimedOut,
+            text: text.into(),
+            remedy: Remedy::Again(None),
+        }
+    }
+
+    /// The object is no longer in the state in which it was opened.
+    pub(super) fn changed() -> Self {
+        Self::new(Failure::Changed, "has changed")
+    }
+}

@@ -1,0 +1,4 @@
+//! The object server of the tests.
+
+pub(crate) mod server;
+pub(crate) mod sigv4;

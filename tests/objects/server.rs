@@ -1,0 +1,448 @@
+//! An object server on loopback, slow and faulty on demand; the standard library alone.
+//!
+//! It speaks HTTP/1.1 and as much of S3's protocol as reading takes: ranges, entity tags,
+//! `If-Match`, `If-None-Match`, `ListObjectsV2`, signatures of version 4. It ends with its value.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use super::sigv4::{self, Keys};
+
+/// An object of the server.
+#[derive(Clone)]
+pub(crate) struct Object {
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// With its quotes; empty for none.
+    pub(crate) etag: String,
+}
+
+/// What the server does otherwise than it should.
+#[derive(Clone, Default)]
+pub(crate) struct Faults {
+    /// Before the first byte of each answer.
+    pub(crate) latency: Duration,
+    /// So many of the next GETs are answered 503.
+    pub(crate) fail: u32,
+    /// One in so many GETs is answered 503; 0 for none.
+    pub(crate) fail_one_in: u64,
+    /// So many of the next GETs are never answered.
+    pub(crate) hang: u32,
+    /// So many of the next bodies end after half of their bytes.
+    pub(crate) cut: u32,
+    /// One in so many bodies does; 0 for none.
+    pub(crate) cut_one_in: u64,
+    /// So many of the next answers promise fewer bytes than their range has.
+    pub(crate) short: u32,
+    /// A range is answered with 200 and the whole object.
+    pub(crate) no_ranges: bool,
+    /// A range is answered with 200, a `Content-Range` and the range.
+    pub(crate) ok_for_range: bool,
+    /// `If-Match` is not looked at.
+    pub(crate) no_conditions: bool,
+    /// All bodies come one byte at a time.
+    pub(crate) drip: Option<Duration>,
+    /// The header of an answer has no end.
+    pub(crate) endless_header: bool,
+    /// A listing has no end.
+    pub(crate) endless_list: bool,
+    /// All GETs are answered with this status.
+    pub(crate) status: Option<u16>,
+    /// All GETs are led here; `{path}` is that of the request.
+    pub(crate) redirect: Option<String>,
+    /// Names beneath a prefix that one page of a listing has; 0 for 1000.
+    pub(crate) page: usize,
+    /// Who may read; everybody without it.
+    pub(crate) keys: Option<Keys>,
+    /// Keys are refused so many times, with 403.
+    pub(crate) refuse: u32,
+}
+
+/// A request that came.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) method: String,
+    /// With its query.
+    pub(crate) path: String,
+    /// In the order in which they came, their names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) status: u16,
+    /// Bytes of the body that were sent.
+    pub(crate) sent: usize,
+}
+
+impl Seen {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.headers.iter();
+        let pair = pairs.find(|(own, _)| own == name);
+        pair.map(|(_, value)| value.as_str())
+    }
+}
+
+#[derive(Default)]
+struct World {
+    objects: BTreeMap<String, Object>,
+    faults: Faults,
+    seen: Vec<Seen>,
+    open: Vec<TcpStream>,
+}
+
+/// The server.
+pub(crate) struct Server {
+    address: SocketAddr,
+    world: Arc<Mutex<World>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let world: Arc<Mutex<World>> = Arc::default();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (own, over) = (Arc::clone(&world), Arc::clone(&is_over));
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let world = Arc::clone(&own);
+                if let Ok(stream) = stream.try_clone() {
+                    lock(&world).open.push(stream);
+                }
+                // A client that hangs up is no failure.
+                thread::spawn(move || drop(serve(&world, &stream)));
+            }
+        });
+        Server {
+            address,
+            world,
+            is_over,
+        }
+    }
+
+    /// The URL of a path, which begins with a `/`.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Puts an object at a path, which begins with a `/`; its tag is of its content.
+    pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
+        let etag = format!("\"{}\"", &sigv4::hex(&sigv4::sha256(&bytes))[..32]);
+        self.put_tagged(path, bytes, &etag);
+    }
+
+    /// Puts an object with this tag, its quotes included.
+    pub(crate) fn put_tagged(&self, path: &str, bytes: Vec<u8>, etag: &str) {
+        let object = Object {
+            bytes: Arc::new(bytes),
+            etag: etag.to_owned(),
+        };
+        lock(&self.world).objects.insert(path.to_owned(), object);
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        lock(&self.world).objects.remove(path);
+    }
+
+    /// Changes what the server does otherwise than it should.
+    pub(crate) fn faults(&self, change: impl FnOnce(&mut Faults)) {
+        change(&mut lock(&self.world).faults);
+    }
+
+    /// The requests that came since this was asked for the last time.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        std::mem::take(&mut lock(&self.world).seen)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for stream in &lock(&self.world).open {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// An answer, before it is sent.
+struct Answer {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn of(status: u16, body: &str) -> Self {
+        Answer {
+            status,
+            headers: Vec::new(),
+            body: body.as_bytes().to_vec(),
+        }
+    }
+
+    fn error(status: u16, code: &str) -> Self {
+        Self::of(status, &format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code></Error>"))
+    }
+}
+
+fn serve(world: &Arc<Mutex<World>>, stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut input = BufReader::new(stream.try_clone()?);
+    while let Some(mut seen) = read_head(&mut input)? {
+        let (answer, faults) = {
+            let mut world = lock(world);
+            let answer = world.answer(&mut seen);
+            (answer, world.take_faults(&seen))
+        };
+        thread::sleep(faults.latency);
+        let Some(answer) = answer else {
+            // It hangs, until the client gives up.
+            let _ = input.fill_buf();
+            return Ok(());
+        };
+        seen.status = answer.status;
+        let (sent, outcome) = send(stream, &answer, &faults);
+        seen.sent = sent;
+        lock(world).seen.push(seen);
+        if !outcome? {
+            stream.shutdown(Shutdown::Both)?;
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn read_head(input: &mut impl BufRead) -> io::Result<Option<Seen>> {
+    let mut line = String::new();
+    input.read_line(&mut line)?;
+    let mut words = line.split_whitespace();
+    let (Some(method), Some(path)) = (words.next(), words.next()) else {
+        return Ok(None);
+    };
+    let (method, path) = (method.to_owned(), path.to_owned());
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        input.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    Ok(Some(Seen {
+        method,
+        path,
+        headers,
+        status: 0,
+        sent: 0,
+    }))
+}
+
+/// What happens to one answer.
+struct Fate {
+    latency: Duration,
+    is_cut: bool,
+    is_short: bool,
+    drip: Option<Duration>,
+    endless_header: bool,
+    endless_list: bool,
+}
+
+/// Sends an answer; how many bytes of its body, and whether the connection stays.
+fn send(mut stream: &TcpStream, answer: &Answer, fate: &Fate) -> (usize, io::Result<bool>) {
+    let mut head = format!("HTTP/1.1 {} -\r\n", answer.status);
+    for (name, value) in &answer.headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    if fate.endless_header {
+        let line = format!("x-filler: {}\r\n", "x".repeat(1000));
+        let mut sent = stream.write_all(head.as_bytes());
+        while sent.is_ok() {
+            sent = stream.write_all(line.as_bytes());
+        }
+        return (0, sent.map(|()| false));
+    }
+    if fate.endless_list {
+        let mut sent = stream.write_all(format!("{head}\r\n<L>").as_bytes());
+        let entry = "<Contents><Key>k</Key><Size>1</Size></Contents>".repeat(100);
+        while sent.is_ok() {
+            sent = stream.write_all(entry.as_bytes());
+        }
+        return (0, sent.map(|()| false));
+    }
+    let length = answer.body.len();
+    let promised = if fate.is_short { length / 2 } else { length };
+    head += &format!("content-length: {promised}\r\n\r\n");
+    let end = if fate.is_cut { length / 2 } else { promised };
+    let sent = stream.write_all(head.as_bytes()).and_then(|()| match fate.drip {
+        None => stream.write_all(&answer.body[..end]),
+        Some(pause) => answer.body[..end].iter().try_for_each(|byte| {
+            thread::sleep(pause);
+            stream.write_all(&[*byte])
+        }),
+    });
+    (end, sent.map(|()| end == length))
+}
+
+impl World {
+    /// The faults of one answer, which are used up by it.
+    fn take_faults(&mut self, seen: &Seen) -> Fate {
+        let is_list = seen.path.contains("list-type=2");
+        let number = self.seen.len() as u64 + 1;
+        let faults = &mut self.faults;
+        let mut take = |left: &mut u32| {
+            let is_due = *left > 0;
+            *left -= u32::from(is_due);
+            is_due
+        };
+        let is_one = |in_so_many: u64| in_so_many > 0 && number % in_so_many == 0;
+        Fate {
+            latency: faults.latency,
+            is_cut: take(&mut faults.cut) || is_one(faults.cut_one_in),
+            is_short: take(&mut faults.short),
+            drip: faults.drip,
+            endless_header: faults.endless_header,
+            endless_list: faults.endless_list && is_list,
+        }
+    }
+
+    /// The answer to a request; none for one that hangs.
+    fn answer(&mut self, seen: &mut Seen) -> Option<Answer> {
+        let number = self.seen.len() as u64 + 1;
+        let faults = &mut self.faults;
+        if faults.hang > 0 {
+            faults.hang -= 1;
+            return None;
+        }
+        let is_one = faults.fail_one_in > 0 && number % faults.fail_one_in == 0;
+        if faults.fail > 0 || is_one {
+            faults.fail = faults.fail.saturating_sub(1);
+            return Some(Answer::error(503, "SlowDown"));
+        }
+        if seen.method != "GET" {
+            return Some(Answer::of(403, ""));
+        }
+        if let Some(status) = faults.status {
+            return Some(Answer::error(status, "Told"));
+        }
+        if let Some(place) = &faults.redirect {
+            let mut answer = Answer::of(307, "");
+            let place = place.replace("{path}", &seen.path);
+            answer.headers.push(("location", place));
+            return Some(answer);
+        }
+        if let Some(keys) = &faults.keys {
+            if faults.refuse > 0 {
+                faults.refuse -= 1;
+                return Some(Answer::error(403, "ExpiredToken"));
+            }
+            if let Err(reason) = sigv4::verify(seen, keys) {
+                return Some(Answer::error(403, reason));
+            }
+        }
+        Some(match seen.path.split_once('?') {
+            Some((bucket, query)) if query.contains("list-type=2") => self.list(bucket, query),
+            _ => self.object(seen),
+        })
+    }
+
+    fn object(&self, seen: &Seen) -> Answer {
+        let path = seen.path.split('?').next().unwrap_or_default();
+        let path = String::from_utf8_lossy(&sigv4::decoded(path)).into_owned();
+        let Some(object) = self.objects.get(&path) else {
+            return Answer::error(404, "NoSuchKey");
+        };
+        let tag = |name| seen.header(name).filter(|_| !self.faults.no_conditions);
+        let mut answer = Answer::of(200, "");
+        if !object.etag.is_empty() {
+            answer.headers.push(("etag", object.etag.clone()));
+        }
+        answer.headers.push(("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT".to_owned()));
+        if tag("if-match").is_some_and(|tag| tag != object.etag) {
+            return Answer::error(412, "PreconditionFailed");
+        }
+        if tag("if-none-match").is_some_and(|tag| tag == object.etag) {
+            answer.status = 304;
+            return answer;
+        }
+        let length = object.bytes.len();
+        let range = seen.header("range").and_then(|range| range.strip_prefix("bytes="));
+        let range = range.and_then(|range| range.split_once('-')).and_then(|(first, last)| {
+            Some((first.parse::<usize>().ok()?, last.parse::<usize>().ok()?))
+        });
+        match range.filter(|_| !self.faults.no_ranges) {
+            None => answer.body = object.bytes.to_vec(),
+            Some((first, _)) if first >= length => {
+                answer.status = 416;
+                answer.headers.push(("content-range", format!("bytes */{length}")));
+            }
+            Some((first, last)) => {
+                let last = last.min(length - 1);
+                answer.status = if self.faults.ok_for_range { 200 } else { 206 };
+                let range = format!("bytes {first}-{last}/{length}");
+                answer.headers.push(("content-range", range));
+                answer.body = object.bytes[first..=last].to_vec();
+            }
+        }
+        answer
+    }
+
+    /// A page of the names directly beneath a prefix; the bucket is the first part of the path.
+    fn list(&self, bucket: &str, query: &str) -> Answer {
+        let value = |name: &str| {
+            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            let value = pairs.clone().find(|(own, _)| *own == name).map(|(_, value)| value);
+            String::from_utf8_lossy(&sigv4::decoded(value.unwrap_or_default())).into_owned()
+        };
+        let (prefix, after) = (value("prefix"), value("continuation-token"));
+        let base = format!("{}/", bucket.trim_end_matches('/'));
+        let mut names: BTreeMap<String, Option<&Object>> = BTreeMap::new();
+        for (path, object) in &self.objects {
+            let Some(rest) = path.strip_prefix(&base).and_then(|key| key.strip_prefix(&prefix))
+            else {
+                continue;
+            };
+            match rest.split_once('/') {
+                Some((directory, _)) => names.insert(format!("{prefix}{directory}/"), None),
+                None => names.insert(format!("{prefix}{rest}"), Some(object)),
+            };
+        }
+        let most = if self.faults.page == 0 { 1000 } else { self.faults.page };
+        let mut page = names.into_iter().filter(|(name, _)| *name > after).peekable();
+        let mut text = "<ListBucketResult><EncodingType>url</EncodingType>".to_owned();
+        let mut last = String::new();
+        for (name, object) in page.by_ref().take(most) {
+            let key = sigv4::encoded(&name);
+            text += &match object {
+                Some(object) => format!(
+                    "<Contents><Key>{key}</Key><LastModified>1994-11-06T08:49:37.000Z\
+                     </LastModified><ETag>{}</ETag><Size>{}</Size></Contents>",
+                    object.etag.replace('"', "&quot;"),
+                    object.bytes.len()
+                ),
+                None => format!("<CommonPrefixes><Prefix>{key}</Prefix></CommonPrefixes>"),
+            };
+            last = name;
+        }
+        if page.peek().is_some() {
+            text += "<IsTruncated>true</IsTruncated>";
+            text += &format!("<NextContinuationToken>{last}</NextContinuationToken>");
+        }
+        Answer::of(200, &(text + "</ListBucketResult>"))
+    }
+}
