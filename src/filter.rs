@@ -49,19 +49,19 @@ use crate::memory::buffer::Buffer;
 use crate::model::storage::{Filter, IsWanted, Pipeline, still};
 use crate::wire::to_u64;
 
-const DEFLATE: u16 = 1;
-const SHUFFLE: u16 = 2;
-const FLETCHER32: u16 = 3;
-const SZIP: u16 = 4;
+pub(crate) const DEFLATE: u16 = 1;
+pub(crate) const SHUFFLE: u16 = 2;
+pub(crate) const FLETCHER32: u16 = 3;
+pub(crate) const SZIP: u16 = 4;
 const NBIT: u16 = 5;
 const SCALEOFFSET: u16 = 6;
-const BZIP2: u16 = 307;
+pub(crate) const BZIP2: u16 = 307;
 const LZF: u16 = 32000;
-const BLOSC: u16 = 32001;
+pub(crate) const BLOSC: u16 = 32001;
 const LZ4: u16 = 32004;
 const BITSHUFFLE: u16 = 32008;
 const ZFP: u16 = 32013;
-const ZSTD: u16 = 32015;
+pub(crate) const ZSTD: u16 = 32015;
 const BLOSC2: u16 = 32026;
 
 /// Undoes one filter: encoded bytes and the filter's parameters to bytes of the given length.

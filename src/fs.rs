@@ -12,6 +12,7 @@
 //! | `views` | the directory `.h5fs` and the table of what stands in it |
 //! | `source_tree`, `selection`, `other_nodes` | the nodes of objects, links, parts of arrays |
 //! | `view_nodes`, `attribute_file`, `reference_link` | the nodes of the trees of views |
+//! | `store`, `store_object`, `store_chunks` | the nodes of a Zarr store within the directory of an object |
 //! | `blocks`, `tree_text`, `status` | the single nodes in `.h5fs` |
 //! | `node`, `object`, `xattr` | the methods of every node: stat, open, list, lookup; attributes |
 //! | `view_group`, `follow` | directories of views; where links lead |
@@ -63,6 +64,9 @@ mod served;
 mod source_tree;
 mod stat;
 mod status;
+mod store;
+mod store_chunks;
+mod store_object;
 mod symlink;
 mod tree_text;
 mod trees;

@@ -506,6 +506,16 @@ pub const COUNTS: u64 = 1 << 20;
 /// column a part is read for a row.
 pub const CHAR_COLUMNS: u64 = 4096;
 
+/// Links of a group that its document in a Zarr store looks at, for those that the store lacks.
+pub const ZARR_LINKS: usize = 65_536;
+
+/// Names in a document of a Zarr store of what the store lacks.
+pub const ZARR_ABSENT: usize = 4096;
+
+/// Chunks for each of which a listing of a Zarr store asks the index; it walks over the index
+/// where a directory may have more.
+pub const ASKED_CHUNKS: u64 = 65_536;
+
 /// Columns of one element where an array is shown as csv.
 pub const CSV_COLUMNS: usize = 65_536;
 

@@ -30,6 +30,7 @@ pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod tiff;
 pub(crate) mod variable_length;
+pub(crate) mod zarr;
 
 use crate::array::{Bytes, CancelToken};
 use crate::error::Result;

@@ -224,6 +224,16 @@ impl Grid {
         place
     }
 
+    /// The number of the chunk at `place` in the array's own dimensions; `None` where the extent
+    /// touches no such chunk.
+    pub(super) fn number_at(&self, place: &[u64]) -> Option<u64> {
+        let sizes = self.dims.iter().zip(&self.chunk).zip(place);
+        let next = |number, ((&dim, &chunk), &place): ((&u64, &u64), &u64)| {
+            number * dim.div_ceil(chunk) + place
+        };
+        self.is_inside(place).then(|| sizes.fold(0, next))
+    }
+
     /// Whether the chunk at `place`, in the array's own dimensions, touches the extent.
     pub(super) fn is_inside(&self, place: &[u64]) -> bool {
         let sizes = self.dims.iter().zip(&self.chunk);

@@ -11,7 +11,7 @@ use crate::array::prefetch::Stream;
 use crate::array::stored::Stored;
 use crate::array::strided::Strided;
 use crate::array::virtual_array::{SourceReader, VirtualArray};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::Array;
 use crate::model::array::{Mappings, Storage};
@@ -127,6 +127,32 @@ impl Reader {
             Content::Stored(stored) => stored.read_now(offset, end, Some(stream)),
             Content::Strided(strided) => strided.read_now(offset, end, Some(stream)),
             Content::Virtual(_) => Ok(None),
+        }
+    }
+
+    /// The chunk at `place` of the array's grid as it is decoded, also where it sticks out of the
+    /// array: at most `length` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// `NotFound` where the array has no such chunk; else as `read_in`.
+    pub(crate) fn read_chunk(
+        &self,
+        place: &[u64],
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        match &self.content {
+            Content::Stored(stored) => stored.read_chunk(place, offset, length, cancel),
+            Content::Strided(_) | Content::Virtual(_) => Err(Error::NotFound),
+        }
+    }
+
+    /// As `read_chunk`, if the chunk is decoded already.
+    pub(crate) fn decoded_chunk(&self, place: &[u64], offset: u64, length: usize) -> Option<Bytes> {
+        match &self.content {
+            Content::Stored(stored) => stored.decoded_chunk(place, offset, length),
+            Content::Strided(_) | Content::Virtual(_) => None,
         }
     }
 

@@ -123,6 +123,50 @@ impl Stored {
         Ok(bytes)
     }
 
+    /// The chunk at `place` of the grid as it is decoded, also where it sticks out of the array:
+    /// at most `length` bytes from `offset` on.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no such chunk; as it cannot be decoded.
+    pub(super) fn read_chunk(
+        &self,
+        place: &[u64],
+        offset: u64,
+        length: usize,
+        cancel: &CancelToken,
+    ) -> Result<Bytes> {
+        let Location::Chunks(chunks) = &self.location else {
+            return Err(Error::NotFound);
+        };
+        let number = chunks.grid.number_at(place).ok_or(Error::NotFound)?;
+        let end = offset.saturating_add(length as u64);
+        let end = end.min(chunks.grid.chunk_bytes());
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        match self.decoder().chunk(chunks, number, cancel)? {
+            ChunkContent::Decoded(chunk) => Ok(Bytes::shared(chunk, offset as usize..end as usize)),
+            ChunkContent::Raw(source, base) => {
+                let (pool, length) = (&self.decoder().pool, end - offset);
+                let bytes = pool.read(&*source, base + offset, length, "stored chunk")?;
+                Ok(bytes.into())
+            }
+            ChunkContent::Absent => Ok(self.fill.bytes(offset, end).into()),
+        }
+    }
+
+    /// As `read_chunk`, if the chunk is decoded already.
+    pub(super) fn decoded_chunk(&self, place: &[u64], offset: u64, length: usize) -> Option<Bytes> {
+        let Location::Chunks(chunks) = &self.location else {
+            return None;
+        };
+        let number = chunks.grid.number_at(place)?;
+        let chunk = self.decoder().ready(chunks.key(number))?;
+        let end = offset.saturating_add(length as u64).min(chunk.len() as u64);
+        let start = offset.min(end);
+        Some(Bytes::shared(chunk, start as usize..end as usize))
+    }
+
     /// The bytes, if they are a run in one chunk that is decoded.
     fn read_decoded(&self, chunks: &Chunks, span: &Span<'_>) -> Option<Bytes> {
         let part = span.only_part()?;

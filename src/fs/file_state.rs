@@ -17,8 +17,11 @@ use crate::limits;
 use crate::memory::effort::{Effort, Granted};
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
+use crate::model::array::{Fill, Layout, Storage};
+use crate::model::datatype::ByteOrder;
 use crate::model::paths::PathIndex;
-use crate::model::{Array, Container, NodeId};
+use crate::model::storage::{Extent, Pipeline};
+use crate::model::{Array, Container, Datatype, NodeId, Shape};
 use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
@@ -84,6 +87,10 @@ pub(super) struct SharedState {
     texts: Mutex<WeightedLru<TextName, Text>>,
     counts: Counts,
     conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
+    /// Whether groups of ASDF hold an array, at any depth.
+    with_arrays: Mutex<WeightedLru<NodeId, bool>>,
+    /// Whether all chunks of an array have gone through its filters.
+    filtered: Mutex<WeightedLru<NodeId, bool>>,
 }
 
 impl Deref for FileState {
@@ -123,6 +130,8 @@ impl FileState {
                 texts: Mutex::new(WeightedLru::new(limits::KEPT_TEXTS)),
                 counts: Counts::default(),
                 conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                with_arrays: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                filtered: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
             }),
         }
     }
@@ -167,6 +176,8 @@ impl FileState {
         lock(&self.texts).clear();
         self.counts.clear();
         lock(&self.conventions).clear();
+        lock(&self.with_arrays).clear();
+        lock(&self.filtered).clear();
     }
 
     /// Bytes of memory, about, that it takes as long as it is open.
@@ -267,6 +278,22 @@ impl FileState {
         Ok(Box::new(Raw::new(Arc::new(reader))))
     }
 
+    /// A run of bytes, opened for one reader.
+    ///
+    /// # Errors
+    /// As [`open_bytes`](Self::open_bytes).
+    pub(super) fn open_extent(&self, extent: Extent) -> Result<Box<dyn View>> {
+        self.open_bytes(Arc::new(Array {
+            datatype: Datatype::integer(1, false, ByteOrder::Little),
+            shape: Shape::fixed(vec![extent.length]),
+            fill: Fill::Zero,
+            layout: Layout::Block,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Extents(vec![extent])),
+        }))
+    }
+
     /// The content of the variable-length array of `node`, which keeps where its elements begin.
     pub(super) fn variable_length(
         &self,
@@ -358,6 +385,38 @@ impl FileState {
         if !self.is_growing() {
             lock(&self.conventions).put(group, found, 0);
         }
+        Ok(found)
+    }
+
+    /// Whether `group` holds an array, which `find` finds out unless that is still kept.
+    pub(super) fn holds_arrays(
+        &self,
+        group: NodeId,
+        find: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if let Some(known) = lock(&self.with_arrays).get(&group) {
+            return Ok(*known);
+        }
+        let found = find()?;
+        lock(&self.with_arrays).put(group, found, 0);
+        Ok(found)
+    }
+
+    /// Whether all chunks of the array of `node` have gone through its filters, which `find` finds
+    /// out unless that is still kept. Of a file that grows it is not known.
+    pub(super) fn are_all_filtered(
+        &self,
+        node: NodeId,
+        find: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if self.is_growing() {
+            return Ok(false);
+        }
+        if let Some(known) = lock(&self.filtered).get(&node) {
+            return Ok(*known);
+        }
+        let found = find()?;
+        lock(&self.filtered).put(node, found, 0);
         Ok(found)
     }
 

@@ -507,6 +507,13 @@ impl Requests for Filesystem {
         Filesystem::lookup(self, parent, name)
     }
 
+    fn lacks_for_good(&self, parent: Ino) -> bool {
+        let lacks = self.ask(parent, |node, target| {
+            Ok(target.file.is_settled() && node.lacks_for_good(target))
+        });
+        lacks.unwrap_or(false)
+    }
+
     fn forget(&self, ino: Ino, count: u64) {
         Filesystem::forget(self, ino, count);
     }

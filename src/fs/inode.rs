@@ -78,6 +78,12 @@ pub(super) enum NodeType {
     ViewLink,
     /// A view of an object.
     View,
+    /// A directory of a Zarr store within that of the object `node`; the name is the path from
+    /// there.
+    StoreDirectory,
+    /// A document or a chunk of a Zarr store; the name is the path from the directory of the object
+    /// `node` on.
+    StoreFile,
     /// An attribute of an object.
     Attribute,
     /// An element of the array of references `node`, as a symbolic link.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::stat::{Entry, Kind};
+use crate::fs::store_chunks::Walk;
 use crate::memory;
 use crate::model::{Container, Link, LinkStream, NodeId};
 
@@ -52,6 +53,8 @@ pub(super) type Visit<'v> = dyn FnMut(&Listed<'_>, u64) -> bool + 'v;
 pub(super) struct Listing {
     cursor: Option<Cursor>,
     attributes: Option<Arc<AttributeNames>>,
+    /// The place in the index of the chunks that a Zarr store lists.
+    pub(super) walk: Option<Box<Walk>>,
     /// Whether something could not be read this time.
     pub(super) is_unsure: bool,
 }
@@ -61,12 +64,14 @@ impl Listing {
         let cursor = self.cursor.as_ref().map_or(0, Cursor::own_bytes);
         let attributes = self.attributes.as_ref();
         let attributes = attributes.map_or(0, |known| known.own_bytes());
-        cursor.saturating_add(attributes)
+        let walk = self.walk.as_ref().map_or(0, |walk| walk.own_bytes());
+        cursor.saturating_add(attributes).saturating_add(walk)
     }
 
     pub(super) fn forget(&mut self) {
         self.cursor = None;
         self.attributes = None;
+        self.walk = None;
     }
 
     /// The first link of `group` at or after `position`, and the position behind it.

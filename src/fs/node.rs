@@ -121,6 +121,11 @@ pub(super) trait FsNode: Sync {
         Err(refusal(Errno::ENOTDIR, "lookup"))
     }
 
+    /// Whether a name that this directory lacks is not there as long as the source is unchanged.
+    fn lacks_for_good(&self, _target: &Target<'_>) -> bool {
+        false
+    }
+
     /// Hands the entries of this directory from `first` on to `visit`, until it has no room.
     ///
     /// # Errors

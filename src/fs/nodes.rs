@@ -8,6 +8,7 @@ use crate::fs::other_nodes::Spelling;
 use crate::fs::reference_link::ReferenceLink;
 use crate::fs::selection::Selection;
 use crate::fs::source_tree::{DamagedLink, Group, Link, Object, Unreadable};
+use crate::fs::store::{StoreDirectory, StoreFile};
 use crate::fs::view_nodes::{ViewDirectory, ViewFile, ViewLink};
 use crate::fs::views::{self, Views};
 
@@ -26,6 +27,8 @@ pub(super) fn of(inode: &Inode) -> &'static dyn FsNode {
         NodeType::ViewDirectory => &ViewDirectory,
         NodeType::ViewLink => &ViewLink,
         NodeType::View => &ViewFile,
+        NodeType::StoreDirectory => &StoreDirectory,
+        NodeType::StoreFile => &StoreFile,
         NodeType::Attribute => &AttributeFile,
         NodeType::Reference => &ReferenceLink,
         NodeType::Selection => &Selection,

@@ -41,6 +41,11 @@ pub(super) trait Requests: Send + Sync {
 
     fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry>;
 
+    /// Whether a name that this directory lacks is not there as long as the source is unchanged.
+    fn lacks_for_good(&self, _parent: Ino) -> bool {
+        false
+    }
+
     fn forget(&self, ino: Ino, count: u64);
 
     fn getattr(&self, ino: Ino) -> Result<Entry>;

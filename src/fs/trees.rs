@@ -22,12 +22,14 @@ mod attrs;
 mod cf;
 mod chunks;
 mod csv;
+mod file_zarr;
 mod json;
 mod mask;
 mod ndl;
 mod npy;
 mod offsets;
 mod refs;
+mod stored_zarr;
 mod text;
 mod tiff;
 pub(super) mod view_tree;
@@ -42,12 +44,14 @@ pub(super) static TREES: &[ViewTree] = &[
     cf::TREE,
     chunks::TREE,
     csv::TREE,
+    file_zarr::TREE,
     json::TREE,
     mask::TREE,
     ndl::TREE,
     npy::TREE,
     offsets::TREE,
     refs::TREE,
+    stored_zarr::TREE,
     text::TREE,
     tiff::TREE,
 ];

@@ -17,12 +17,14 @@ use crate::fs::inode::{self, Inode, NodeType, Tree};
 use crate::fs::mount::Mount;
 use crate::fs::namespace::{Directory, LinkEntry, Namespace};
 use crate::fs::other_files::ShownAt;
+use crate::fs::store_object::{Presence, in_store, in_tree, presence};
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{Form, ViewTree};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::{LinkTarget, Node, NodeId, NodeKind};
 use crate::view::references::References;
+use crate::view::zarr::place::DOCUMENT;
 use crate::wire::to_u64;
 
 /// A directory of a tree of views.
@@ -118,6 +120,15 @@ impl<'a> ViewGroup<'a> {
         Ok(node.is_some_and(|node| matches!(node.kind, NodeKind::Group)))
     }
 
+    /// Whether an array, or what passes for one, is in it.
+    ///
+    /// # Errors
+    /// As the object cannot be read now.
+    pub(super) fn is_of_array(&self) -> Result<bool> {
+        let node = if_lasting(self.file.container.node(self.object))?;
+        Ok(node.is_some_and(|node| node.array().is_some()))
+    }
+
     /// The entry `shown`.
     pub(super) fn find(&self, shown: &[u8]) -> Result<ViewEntry> {
         let forms = match self.found(shown) {
@@ -130,12 +141,15 @@ impl<'a> ViewGroup<'a> {
         form.ok_or(Error::NotFound)
     }
 
-    /// The files of the root itself, in its own directory.
+    /// The files of the root itself, in its own directory; of a store, the document of any group.
     ///
     /// # Errors
     /// As the root cannot be read now.
     pub(super) fn root_files(&self) -> Result<Vec<ViewEntry>> {
         const EMPTY_NAME: &[u8] = b"%";
+        if self.tree.store.is_some() {
+            return self.document().map(|document| vec![document]);
+        }
         let is_root = self.object == self.file.container.root();
         if !is_root || !self.tree.has_root {
             return Ok(Vec::new());
@@ -149,6 +163,18 @@ impl<'a> ViewGroup<'a> {
             }
         }
         Ok(files)
+    }
+
+    /// The document of the group.
+    fn document(&self) -> Result<ViewEntry> {
+        let number = self.number_here(self.tree.number + 1)?;
+        let generation = self.file.generation;
+        Ok(ViewEntry {
+            ino: inode::of_link(generation, number, self.object, DOCUMENT),
+            inode: self.inode(NodeType::StoreFile, self.object, DOCUMENT.to_vec()),
+            text: None,
+            is_lasting: true,
+        })
     }
 
     /// The entry of the source's tree that `shown` is a view of.
@@ -212,6 +238,9 @@ impl<'a> ViewGroup<'a> {
                 _ => name.to_vec(),
             };
         }
+        if self.tree.store.is_some() {
+            return in_store(name);
+        }
         let mut suffixes = self.suffixes();
         let guarded = suffixes.find_map(|(dotted, suffix)| {
             let stem = name.strip_suffix(dotted)?;
@@ -228,6 +257,9 @@ impl<'a> ViewGroup<'a> {
 
     /// The source's name for the group whose directory is `shown`; the reverse of `directory_name`.
     fn group_name(&self, shown: &[u8]) -> Vec<u8> {
+        if self.tree.store.is_some() {
+            return in_tree(shown);
+        }
         let mut suffixes = self.suffixes();
         let guarded = match self.tree.of_attributes {
             true => shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat()),
@@ -244,6 +276,11 @@ impl<'a> ViewGroup<'a> {
     /// # Errors
     /// As the object cannot be read now.
     pub(super) fn forms(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
+        if self.tree.store.is_some() {
+            return self
+                .in_store(found)
+                .map(|entry| entry.into_iter().collect());
+        }
         let Some((file, node)) = self.target(found)? else {
             return Ok(Vec::new());
         };
@@ -291,6 +328,52 @@ impl<'a> ViewGroup<'a> {
                 || inode::is_object(self.number, form.inode.node)
         });
         Ok(forms)
+    }
+
+    /// The directory of a group or an array in a store, or the link to that of an array, which has
+    /// other names. A group has its one directory: readers follow links, and a circle would have no
+    /// end for them.
+    fn in_store(&self, found: &LinkEntry) -> Result<Option<ViewEntry>> {
+        if found.target.other_file().is_some() {
+            return Ok(None);
+        }
+        let is_hard = matches!(found.target, LinkTarget::Hard(_));
+        let (node, link) = match &found.target {
+            LinkTarget::Hard(_) => match self.target(found)? {
+                Some((_, node)) => (node, None),
+                None => return Ok(None),
+            },
+            target => match if_lasting(follow_to(self.mount, self.file, self.object, target))? {
+                Some(Some(place)) if !place.is_across_files => (place.node, place.link),
+                _ => return Ok(None),
+            },
+        };
+        let text = match presence(self.file, &node)? {
+            Presence::Group if found.inode.node_type == NodeType::Group => None,
+            Presence::Array if is_hard => match self.elsewhere(&node, found) {
+                Some(text) => text,
+                None => return Ok(None),
+            },
+            Presence::Array => match self.way_along(link) {
+                Some(text) => Some(text),
+                None => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        let shown = self.directory_name(&found.inode.name);
+        let entry = self.form(None, &node, shown, text)?;
+        let is_shown = entry.text.is_some() || inode::is_object(self.number, node.id);
+        Ok(is_shown.then_some(entry))
+    }
+
+    /// The text of the link that leads from here to an object by the group and the name where it
+    /// stands.
+    fn way_along(&self, link: Option<(NodeId, Vec<u8>)>) -> Option<Vec<u8>> {
+        let (group, name) = link?;
+        let shown = name::escape(&name, group == self.space().root());
+        let mut way = self.way_to(group)?;
+        way.push(self.directory_name(&shown).into());
+        Some(symlink::relative(&self.way_to(self.object)?, &way))
     }
 
     /// The entry that is listed for one of the source's tree that cannot be read now.

@@ -15,6 +15,7 @@ use crate::fs::object;
 use crate::fs::reference_link;
 use crate::fs::selection;
 use crate::fs::stat::{Entry, Kind};
+use crate::fs::store::{self, StoreFile};
 use crate::fs::symlink;
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{Form, Size, Subject};
@@ -23,6 +24,7 @@ use crate::limits;
 use crate::memory::distinct::keep_first_of_each;
 use crate::model::{Node, NodeId};
 use crate::view::View;
+use crate::view::zarr::place::DOCUMENT;
 use crate::wire::{to_u64, to_usize};
 
 /// A directory of a tree of views.
@@ -56,10 +58,18 @@ impl FsNode for ViewDirectory {
         if group.tree.of_references && !group.is_of_group()? {
             return reference_link::enter(target, &group, name);
         }
+        if group.tree.store.is_some() && (name == DOCUMENT || group.is_of_array()?) {
+            return store::enter(target, name);
+        }
         match group.find(name) {
             Err(Error::NotFound) => selection::enter(target, name),
             found => enter(target.mount, target.file, &found?),
         }
+    }
+
+    /// A store is asked for many names that it has not, and no link leads out of it.
+    fn lacks_for_good(&self, target: &Target<'_>) -> bool {
+        view_group(target).is_ok_and(|group| group.tree.store.is_some())
     }
 
     fn list(
@@ -156,6 +166,7 @@ fn enter(mount: &Mount, file: &Arc<FileState>, shown: &ViewEntry) -> Result<Entr
         |target| match &shown.text {
             Some(text) => Ok(target.link(text.len()).kept_if(shown.is_lasting)),
             None if shown.inode.node_type == NodeType::View => ViewFile.stat(target),
+            None if shown.inode.node_type == NodeType::StoreFile => StoreFile.stat(target),
             None => ViewDirectory.stat(target),
         },
     )
@@ -242,6 +253,9 @@ fn list(
     let group = view_group(target)?;
     if group.tree.of_references && !group.is_of_group()? {
         return reference_link::list(target, &group, first, visit);
+    }
+    if group.tree.store.is_some() && group.is_of_array()? {
+        return store::list(target, listing, first, visit);
     }
     let attributes = listing.attributes(first == DOTS, || attribute_names(&group));
     if attributes.is_passing() {

@@ -95,3 +95,39 @@ fn scale_of(container: &dyn Container, group: NodeId, number: i128) -> Result<Op
     }
     Ok(None)
 }
+
+/// Finds the path of an object, names as in the file: few objects need it.
+pub(crate) type FindPath<'a> = dyn Fn() -> Result<Vec<u8>> + 'a;
+
+/// The last name of a path.
+pub(crate) fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+}
+
+/// The path of the group that holds what is at `path`.
+pub(crate) fn group_of(path: &[u8]) -> &[u8] {
+    &path[..path.len() - last_name(path).len()]
+}
+
+/// The scale of each of `rank` dimensions: as its list says, or, of a scale, as that is one.
+///
+/// # Errors
+/// As they cannot be found out now.
+pub(crate) fn scales(
+    container: &dyn Container,
+    node: NodeId,
+    rank: usize,
+    path: &FindPath<'_>,
+    is_scale: bool,
+) -> Result<Vec<Option<NodeId>>> {
+    let mut scales = listed(container, node)?;
+    scales.resize(rank, None);
+    if scales.iter().any(Option::is_some) || !is_scale {
+        return Ok(scales);
+    }
+    if rank == 1 {
+        return Ok(vec![Some(node)]);
+    }
+    let numbered = numbered(container, node, rank, group_of(&path()?))?;
+    Ok(numbered.unwrap_or(scales))
+}

@@ -40,3 +40,4 @@ mod swmr;
 mod tables;
 mod truncated;
 mod views;
+mod zarr;

@@ -77,6 +77,13 @@ fn what_is_appended_is_seen() {
     there
         .read_exact_at(&mut appended_there, first)
         .expect("read");
+    run(
+        script("zarr_stores.py")
+            .arg("growing-check")
+            .arg(mount.at(".h5fs/file.zarr")),
+        Duration::from_secs(60),
+    )
+    .success();
     // A reader that was there all the time sees the end, too: `tail` asks for the size each second.
     let mut tail = Command::new("tail")
         .args(["-c", "+1", "-f"])

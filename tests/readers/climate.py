@@ -10,6 +10,7 @@ import pandas
 import xarray
 from documents import failure
 from kit import fixture
+from stores import netcdf_rows
 from table import Column, Table
 
 ENCODING = {
@@ -85,6 +86,12 @@ def others(path, views):
         for name in read.data_vars:
             npy = os.path.join(views, "cf", name + ".npy")
             yield "cf (.npy)", "NumPy", failure(same_array, npy, read[name].values)
+    yield from netcdf_rows(path, views)
+
+
+@write_noleap.others
+def others_of_noleap(path, views):
+    return netcdf_rows(path, views)
 
 
 def same_array(npy, wanted):

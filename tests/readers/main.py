@@ -25,6 +25,7 @@ import documents  # noqa: E402
 import h5py  # noqa: E402
 import hostile  # noqa: E402
 import report  # noqa: E402
+import stores  # noqa: E402
 import tools  # noqa: E402
 import climate  # noqa: E402,F401
 import netcdf  # noqa: E402,F401
@@ -100,6 +101,8 @@ def cells_of(fixture, h5fs, directory, pool):
         yield from csv_cells(fixture, read, views, pool)
         if h5py.is_hdf5(path) and not fixture.is_large:
             yield from hdf5_cells(fixture, path, views, read)
+            for view, tool, wrong in stores.rows(path, views):
+                yield Cell(fixture.file, view, tool, wrong)
         for view, tool, wrong in (*documents.tree_rows(views), *fixture.others(path, views)):
             yield Cell(fixture.file, view, tool, wrong)
 

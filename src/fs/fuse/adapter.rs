@@ -18,10 +18,11 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
+use crate::error::Error;
 use crate::fs::errno;
 use crate::fs::fuse::readers::Readers;
 use crate::fs::fuse::reply::{
-    Listed, attributes, directory_flags, file_flags, file_type, number, reply_xattr, ttl,
+    Listed, NOTHING, attributes, directory_flags, file_flags, file_type, number, reply_xattr, ttl,
 };
 use crate::fs::handle::Handle;
 use crate::fs::requests::{Requests, Whence};
@@ -125,6 +126,10 @@ impl fuser::Filesystem for Adapter {
                     &attributes(&entry.attributes),
                     Generation(u64::from(entry.generation)),
                 ),
+                Err(Error::NotFound) if filesystem.lacks_for_good(parent.0) => {
+                    let (nothing, generation) = (attributes(&NOTHING), Generation(0));
+                    reply.entry(&filesystem.lifetime(), &nothing, generation);
+                }
                 Err(error) => reply.error(number(&error)),
             },
         );

@@ -22,6 +22,19 @@ pub(super) fn ttl(entry: &Entry, lifetime: Duration) -> Duration {
     }
 }
 
+/// What the kernel takes for a name that is not there, to be kept as an entry is.
+pub(super) const NOTHING: Stat = Stat {
+    ino: 0,
+    kind: Kind::File,
+    size: 0,
+    blocks: 0,
+    permissions: 0,
+    links: 0,
+    uid: 0,
+    gid: 0,
+    modified: (0, 0),
+};
+
 pub(super) fn file_type(kind: Kind) -> FileType {
     match kind {
         Kind::Directory => FileType::Directory,

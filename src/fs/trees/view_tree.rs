@@ -6,6 +6,7 @@ use crate::error::{Error, Result, if_lasting};
 use crate::fs::counts::CountedText;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::Tree;
+use crate::fs::store_object::Store;
 use crate::model::{Array, Node, NodeId};
 use crate::view::View;
 use crate::view::counted::{Counted, Units};
@@ -25,6 +26,9 @@ pub(in crate::fs) struct ViewTree {
     pub(in crate::fs) of_attributes: bool,
     /// Whether an array of references has a directory, with a link for each of its elements.
     pub(in crate::fs) of_references: bool,
+    /// The chunks that it has, where it is a Zarr store: each group and array has a directory, with
+    /// its document in it.
+    pub(in crate::fs) store: Option<Store>,
     /// Whether the root itself, too, has its files here, under the name `%`, which stands for the
     /// empty one.
     pub(in crate::fs) has_root: bool,
@@ -55,6 +59,7 @@ pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     number: 0,
     of_attributes: false,
     of_references: false,
+    store: None,
     has_root: false,
     forms: &[],
 };

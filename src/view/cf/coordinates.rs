@@ -8,8 +8,8 @@ use crate::error::{Result, if_lasting};
 use crate::limits;
 use crate::model::attribute_value::text;
 use crate::model::{Container, LinkTarget, NodeId};
-use crate::view::cf::variable::{Variable, group_of, last_name};
-use crate::view::dimensions::groups_down_to;
+use crate::view::cf::variable::Variable;
+use crate::view::dimensions::{group_of, groups_down_to, last_name};
 use crate::view::json::SharedPaths;
 
 /// A coordinate of a variable.

@@ -13,9 +13,10 @@ use crate::model::{Array, Container, NodeId};
 use crate::view::cf::column::{Column, Numbers};
 use crate::view::cf::coordinates::{Coordinate, Finder};
 use crate::view::cf::place::Rows;
-use crate::view::cf::variable::{Variable, last_name};
+use crate::view::cf::variable::Variable;
 use crate::view::csv::Table;
 use crate::view::csv::fields::Fields;
+use crate::view::dimensions::last_name;
 use crate::view::elements::Elements;
 use crate::view::json::SharedPaths;
 

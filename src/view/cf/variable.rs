@@ -13,7 +13,7 @@ use crate::view::cf::decoding::Decoding;
 use crate::view::cf::packing::{Attributes, Packing};
 use crate::view::cf::stored::Stored;
 use crate::view::cf::time::TimeUnits;
-use crate::view::dimensions;
+use crate::view::dimensions::{self, FindPath, last_name};
 
 /// A variable: an array with dimensions and a meaning.
 #[derive(Debug)]
@@ -75,7 +75,8 @@ impl Variable {
         if is_scale && dimensions::has_no_values(container, node.id)? {
             return Ok(None);
         }
-        let scales = scales(container, node.id, array, path, is_scale)?;
+        let rank = array.shape.dims().len();
+        let scales = dimensions::scales(container, node.id, rank, path, is_scale)?;
         let (decoding, is_marked) = match stored {
             Some(stored) => numbers(container, node.id, stored, &scales, path)?,
             None => (texts(container, array, &scales)?, false),
@@ -113,40 +114,6 @@ impl Variable {
     pub(super) fn dims(&self) -> Vec<u64> {
         self.decoding.dims(self.array.shape.dims())
     }
-}
-
-/// Finds the path of an object, names as in the file: few objects need it.
-pub(crate) type FindPath<'a> = dyn Fn() -> Result<Vec<u8>> + 'a;
-
-/// The last name of a path.
-pub(super) fn last_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
-}
-
-/// The path of the group that holds what is at `path`.
-pub(super) fn group_of(path: &[u8]) -> &[u8] {
-    &path[..path.len() - last_name(path).len()]
-}
-
-/// The scale of each dimension.
-fn scales(
-    container: &dyn Container,
-    node: NodeId,
-    array: &Array,
-    path: &FindPath<'_>,
-    is_scale: bool,
-) -> Result<Vec<Option<NodeId>>> {
-    let rank = array.shape.dims().len();
-    let mut scales = dimensions::listed(container, node)?;
-    scales.resize(rank, None);
-    if scales.iter().any(Option::is_some) || !is_scale {
-        return Ok(scales);
-    }
-    if rank == 1 {
-        return Ok(vec![Some(node)]);
-    }
-    let numbered = dimensions::numbered(container, node, rank, group_of(&path()?))?;
-    Ok(numbered.unwrap_or(scales))
 }
 
 /// The meaning of numbers, and whether an attribute says it.

@@ -1,0 +1,287 @@
+//! The objects of a Zarr store: which of the file's objects are in it, and their documents.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result, if_lasting};
+use crate::fs::file_state::FileState;
+use crate::fs::name;
+use crate::limits;
+use crate::model::value::Context;
+use crate::model::{Array, Container, Link, LinkTarget, Node, NodeId, NodeKind};
+use crate::view::asdf_json::AsdfJson;
+use crate::view::dimensions::{has_no_values, is_scale};
+use crate::view::text::Text;
+use crate::view::zarr::array::{Record, Shown, ZarrArray};
+use crate::view::zarr::attributes::Attributes;
+use crate::view::zarr::place::{DOCUMENT, Place};
+use crate::view::zarr::{codecs, dimensions, document};
+use crate::wire::to_usize;
+
+/// The chunks that a store has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Store {
+    /// Decoded ones.
+    Decoded,
+    /// Stored ones, of each array whose filters readers can undo.
+    Stored,
+}
+
+/// Whether an object is in a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    Group,
+    Array,
+    /// It is not, and its group names it: no reader would take it.
+    Unknown,
+    /// It is not, as it says nothing that is not said elsewhere.
+    Implied,
+}
+
+/// Whether `node` is in a store.
+///
+/// # Errors
+/// As that cannot be found out now.
+pub(super) fn presence(file: &FileState, node: &Node) -> Result<Presence> {
+    let container = &*file.container;
+    let Some(array) = node.array() else {
+        let is_group = matches!(node.kind, NodeKind::Group);
+        // A mapping or a sequence without arrays is an attribute.
+        let is_value = || match container.extras() {
+            Some(_) => Ok(!file.holds_arrays(node.id, || holds_arrays(container, node.id))?),
+            None => Ok(false),
+        };
+        return Ok(
+            match is_group && (node.id == container.root() || !is_value()?) {
+                true => Presence::Group,
+                false => Presence::Implied,
+            },
+        );
+    };
+    if is_scale(container, node.id)? && has_no_values(container, node.id)? {
+        return Ok(Presence::Implied);
+    }
+    Ok(match Shown::of(array) {
+        Some(_) => Presence::Array,
+        None => Presence::Unknown,
+    })
+}
+
+/// Whether an array stands below a group.
+fn holds_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
+    let mut open = vec![container.links(group)?];
+    while let Some(links) = open.last_mut() {
+        let Some(link) = links.next()? else {
+            open.pop();
+            continue;
+        };
+        if let LinkTarget::Hard(node) = link.target {
+            let node = container.node(node)?;
+            match node.kind {
+                _ if node.array().is_some() => return Ok(true),
+                NodeKind::Group => open.push(container.links(node.id)?),
+                _ => {}
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// A name of the file, as the tree shows it, in a store: without what readers take for something
+/// else. The reverse is [`in_tree`].
+pub(super) fn in_store(shown: &[u8]) -> Vec<u8> {
+    if shown == DOCUMENT {
+        return b"zarr%2Ejson".to_vec();
+    }
+    let mut name = Vec::with_capacity(shown.len());
+    for &byte in shown {
+        match byte {
+            b'\\' => name.extend_from_slice(b"%5C"),
+            _ => name.push(byte),
+        }
+    }
+    name::clip(name)
+}
+
+/// The name in the tree of what a store shows as `name`.
+pub(super) fn in_tree(name: &[u8]) -> Vec<u8> {
+    if name == b"zarr%2Ejson" {
+        return DOCUMENT.to_vec();
+    }
+    let mut shown = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let [byte, after @ ..] = rest {
+        match rest.strip_prefix(b"%5C") {
+            Some(after) => {
+                shown.push(b'\\');
+                rest = after;
+            }
+            None => {
+                shown.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    shown
+}
+
+/// What stands at `path` in the directory of an array.
+///
+/// # Errors
+/// `NotFound`.
+pub(super) fn find(array: &Arc<Array>, path: &[u8]) -> Result<Place> {
+    let field = |name: &[u8]| name::unescape(&in_tree(name), false);
+    Place::find(array, path, field).ok_or(Error::NotFound)
+}
+
+/// The document at `path` in the directory of `node`, a group or an array.
+///
+/// # Errors
+/// `NotFound` where there is none; as a part of it cannot be read now.
+pub(super) fn document(file: &FileState, node: &Node, path: &[u8], store: Store) -> Result<Text> {
+    let kind: &[u8] = match store {
+        Store::Decoded => b"file.zarr:",
+        Store::Stored => b"stored.zarr:",
+    };
+    let key = [kind, path].concat();
+    file.kept_text(node.id, &key, || {
+        let text = match node.array() {
+            Some(array) => match find(array, path)? {
+                Place::Document(shown) => of_array(file, node, (&shown, store), path == DOCUMENT)?,
+                _ => return Err(Error::NotFound),
+            },
+            None if path == DOCUMENT => of_group(file, node)?,
+            None => return Err(Error::NotFound),
+        };
+        Ok(Text::new(text))
+    })
+}
+
+fn of_group(file: &FileState, node: &Node) -> Result<Vec<u8>> {
+    let container = &*file.container;
+    let paths = |node| file.index().known_path(node);
+    let found = if_lasting(Attributes::of(container, &paths, node.id, None))?;
+    let mut attributes = found.unwrap_or_default();
+    let at_root = node.id == container.root();
+    let Some(mut links) = if_lasting(container.links(node.id))? else {
+        return Ok(document::of_group(&attributes.finish()));
+    };
+    for _ in 0..limits::ZARR_LINKS {
+        let Some(link) = if_lasting(links.next())?.flatten() else {
+            break;
+        };
+        let is_known = match &link.target {
+            LinkTarget::Hard(object) | LinkTarget::Alias(object) => {
+                let object = if_lasting(container.node(*object))?;
+                object.map_or(Ok(false), |object| {
+                    add(file, &link, &object, &mut attributes)
+                })?
+            }
+            LinkTarget::Damaged(error) if error.is_passing() => return Err(error.clone()),
+            LinkTarget::Damaged(_) => false,
+            _ => true,
+        };
+        if !is_known {
+            attributes.miss(name::escape(&link.name, at_root));
+        }
+    }
+    Ok(document::of_group(&attributes.finish()))
+}
+
+/// Adds the attribute that a scalar of ASDF is, or a group of such. Whether the object is in the
+/// store in any form.
+fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes) -> Result<bool> {
+    match presence(file, object)? {
+        Presence::Unknown => Ok(false),
+        Presence::Implied if file.container.extras().is_some() => {
+            let value = AsdfJson::new(Arc::clone(&file.container), object.id).whole();
+            let value = if_lasting(value)?;
+            Ok(value.is_some_and(|value| attributes.add(&link.name, value.trim_ascii_end())))
+        }
+        _ => Ok(true),
+    }
+}
+
+/// The document of an array of the file, or of a field of it, which has no attributes of its own.
+fn of_array(
+    file: &FileState,
+    node: &Node,
+    (shown, store): (&Shown, Store),
+    is_whole: bool,
+) -> Result<Vec<u8>> {
+    let container = &*file.container;
+    let paths = |node| file.index().known_path(node);
+    let data_type = match shown {
+        Shown::Array(array) => Some(&array.data_type),
+        Shown::Fields(_) => None,
+    };
+    let attributes = match is_whole {
+        true => if_lasting(Attributes::of(container, &paths, node.id, data_type))?,
+        false => None,
+    };
+    let mut attributes = attributes.unwrap_or_default();
+    match shown {
+        Shown::Fields(record) => {
+            absent_fields(record, &mut attributes);
+            Ok(document::of_group(&attributes.finish()))
+        }
+        Shown::Array(shown) => {
+            let names = dimension_names(file, node, shown)?;
+            let most = to_usize(limits::TEXT_ELEMENT_BYTES)?;
+            let context = Context::new(container, &paths, most);
+            let are_stored = has_stored_chunks(file, node, shown, store)?;
+            document::of_array(shown, &attributes.finish(), &names, &context, are_stored)
+        }
+    }
+}
+
+/// Whether the chunks of an array are the stored ones in this store.
+///
+/// # Errors
+/// As that cannot be found out now.
+pub(super) fn has_stored_chunks(
+    file: &FileState,
+    node: &Node,
+    array: &ZarrArray,
+    store: Store,
+) -> Result<bool> {
+    if store == Store::Decoded || !codecs::are_known(array) {
+        return Ok(false);
+    }
+    let found = file.are_all_filtered(node.id, || codecs::are_all_filtered(array, &file.effort));
+    Ok(if_lasting(found)?.unwrap_or(false))
+}
+
+fn absent_fields(record: &Record, attributes: &mut Attributes) {
+    for name in record.names() {
+        if record.field(name).is_none() {
+            attributes.miss(name::escape(name, false));
+        }
+    }
+}
+
+fn dimension_names(file: &FileState, node: &Node, shown: &ZarrArray) -> Result<Vec<Vec<u8>>> {
+    let paths = |node| file.index().known_path(node);
+    let rank = shown.array.shape.dims().len();
+    dimensions::names(&*file.container, node.id, rank, &shown.dims, &paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for name in [
+            "zarr.json",
+            "zarr%252Ejson",
+            "a\\b",
+            "%255C",
+            "c",
+            "zarr.json~",
+        ] {
+            let shown = in_store(name.as_bytes());
+            assert!(!shown.contains(&b'\\') && shown != b"zarr.json");
+            assert_eq!(in_tree(&shown), name.as_bytes());
+        }
+    }
+}

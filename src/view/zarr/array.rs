@@ -1,0 +1,384 @@
+//! An array of a store: an array of the file, or a field of its elements.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::array::{Fill, Storage};
+use crate::model::datatype::{Class, Member};
+use crate::model::shape::product;
+use crate::model::storage::{ChunkIndex, Chunked, Extent};
+use crate::model::value::Context;
+use crate::model::{Array, Datatype, Shape};
+use crate::source::check_range;
+use crate::view::zarr::datatype::DataType;
+use crate::wire::{to_u64, to_usize};
+
+/// Bytes of a chunk of an array that the file does not cut into chunks.
+const CHUNK: u64 = 4 << 20;
+
+/// An array of a store.
+pub(crate) struct ZarrArray {
+    /// The array of the file.
+    pub(crate) array: Arc<Array>,
+    pub(crate) data_type: DataType,
+    /// The dimensions, slowest first. Behind those of the file's array stand those of elements
+    /// that are arrays.
+    pub(crate) dims: Vec<u64>,
+    /// Elements of a chunk along each dimension, none zero.
+    pub(crate) chunk_shape: Vec<u64>,
+    pub(super) field: Field,
+}
+
+/// Where the elements stand in those of the file's array.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Field {
+    offset: usize,
+    /// Of elements that are arrays, or are in such: how many there are along each dimension, and
+    /// the bytes from one to the next.
+    axes: Vec<(u64, usize)>,
+}
+
+/// What an array of the file, or a part of its elements, is in a store.
+pub(crate) enum Shown {
+    /// A group with an array for each field that has a type.
+    Fields(Record),
+    Array(ZarrArray),
+}
+
+/// A record, with fields that are arrays of a store.
+pub(crate) struct Record {
+    array: Arc<Array>,
+    members: Vec<Member>,
+    field: Field,
+}
+
+impl Field {
+    /// Elements in one of the file's array.
+    pub(super) fn count(&self) -> Result<u64> {
+        product(&self.dims())
+    }
+
+    fn dims(&self) -> Vec<u64> {
+        self.axes.iter().map(|axis| axis.0).collect()
+    }
+
+    /// Where element `number` begins in the one of the file's array.
+    pub(super) fn place(&self, number: u64) -> usize {
+        let mut rest = number;
+        let mut place = self.offset;
+        for &(count, stride) in self.axes.iter().rev() {
+            place += to_usize(rest % count).unwrap_or_default() * stride;
+            rest /= count;
+        }
+        place
+    }
+
+    /// Whether elements of `size` bytes stand side by side.
+    pub(super) fn is_dense(&self, size: usize) -> bool {
+        let mut dense = size;
+        self.axes.iter().rev().all(|&(count, stride)| {
+            let is_next = stride == dense;
+            dense = dense.saturating_mul(to_usize(count).unwrap_or(usize::MAX));
+            is_next
+        })
+    }
+}
+
+impl Shown {
+    /// What `array` is in a store; `None` where nothing of it has a type.
+    pub(crate) fn of(array: &Arc<Array>) -> Option<Self> {
+        if array.shape == Shape::Null {
+            return None;
+        }
+        Self::part(array, &array.datatype, Field::default())
+    }
+
+    fn part(array: &Arc<Array>, datatype: &Datatype, mut field: Field) -> Option<Self> {
+        let mut base = datatype;
+        while let Class::Array { base: inner, dims } = &base.class {
+            let size = to_usize(inner.size.into()).ok()?;
+            let mut stride = size;
+            let mut axes = Vec::new();
+            for &dim in dims.iter().rev() {
+                axes.push((dim.into(), stride));
+                stride = stride.checked_mul(to_usize(dim.into()).ok()?)?;
+            }
+            field.axes.extend(axes.into_iter().rev());
+            base = inner;
+        }
+        if let Some(data_type) = DataType::of(base) {
+            return ZarrArray::new(array, data_type, field).map(Shown::Array);
+        }
+        let Class::Compound(members) = &base.class else {
+            return None;
+        };
+        let record = Record {
+            array: Arc::clone(array),
+            members: members.clone(),
+            field,
+        };
+        let has_fields = record
+            .members
+            .iter()
+            .any(|member| record.part(member).is_some());
+        has_fields.then_some(Shown::Fields(record))
+    }
+}
+
+impl Record {
+    /// The names of the fields, as in the file.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.members.iter().map(|member| &*member.name)
+    }
+
+    /// What a field is; `None` where it has no type.
+    pub(crate) fn field(&self, name: &[u8]) -> Option<Shown> {
+        let mut members = self.members.iter();
+        self.part(members.find(|member| member.name == name)?)
+    }
+
+    fn part(&self, member: &Member) -> Option<Shown> {
+        let mut field = self.field.clone();
+        let offset = to_usize(member.offset.into()).ok()?;
+        field.offset = field.offset.checked_add(offset)?;
+        Shown::part(&self.array, &member.datatype, field)
+    }
+}
+
+impl ZarrArray {
+    fn new(array: &Arc<Array>, data_type: DataType, field: Field) -> Option<Self> {
+        let (own, inner) = (array.shape.dims(), &*field.dims());
+        let rank = own.len().checked_add(inner.len())?;
+        if rank > limits::RANK || inner.contains(&0) {
+            return None;
+        }
+        let size = data_type.size().unwrap_or(data_type.stored_size());
+        let bytes = field.count().ok()?.checked_mul(to_u64(size))?;
+        let mut chunk_shape = match &array.chunk_shape {
+            Some(shape) if has_grid(array) => shape.clone(),
+            _ => rows(own, can_grow(&array.shape), bytes),
+        };
+        if chunk_shape.len() != own.len() || chunk_shape.contains(&0) {
+            return None;
+        }
+        chunk_shape.extend_from_slice(inner);
+        let array = ZarrArray {
+            array: Arc::clone(array),
+            data_type,
+            dims: [own, inner].concat(),
+            chunk_shape,
+            field,
+        };
+        // Nothing of what is not certain to be a file is shown.
+        product(&array.dims).ok()?;
+        array
+            .elements()
+            .ok()?
+            .checked_mul(to_u64(size))
+            .filter(|&bytes| bytes >> 62 == 0)?;
+        Some(array)
+    }
+
+    /// Elements of a chunk.
+    pub(super) fn elements(&self) -> Result<u64> {
+        product(&self.chunk_shape)
+    }
+
+    /// Bytes of a chunk; `None` where only its texts tell.
+    pub(crate) fn chunk_bytes(&self) -> Option<u64> {
+        let size = to_u64(self.data_type.size()?);
+        self.elements().ok()?.checked_mul(size)
+    }
+
+    /// Chunks along each dimension.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = u64> {
+        let sizes = self.dims.iter().zip(&self.chunk_shape);
+        sizes.map(|(dim, chunk)| dim.div_ceil(*chunk))
+    }
+
+    /// The file's own chunks, where it has stored any.
+    pub(super) fn chunked(&self) -> Option<&Chunked> {
+        match &self.array.storage {
+            Ok(Storage::Chunked(chunked)) => Some(chunked),
+            _ => None,
+        }
+    }
+
+    /// The index of the file's own chunks, where it has stored any.
+    pub(crate) fn index(&self) -> Option<&dyn ChunkIndex> {
+        self.chunked().map(|chunked| &*chunked.index)
+    }
+
+    /// The file's own chunk at `place` of the grid, as it is stored.
+    ///
+    /// # Errors
+    /// `NotFound` where none is; as that cannot be found out.
+    pub(crate) fn stored_chunk(&self, place: &[u64]) -> Result<Extent> {
+        let chunked = self.chunked().ok_or(Error::NotFound)?;
+        let found = chunked
+            .index
+            .find(self.own(place))?
+            .ok_or(Error::NotFound)?;
+        let (offset, length) = (found.offset, found.length);
+        check_range(&*chunked.source, offset, length, "stored chunk")?;
+        if offset < chunked.begin {
+            return Err(Error::corrupt("chunk: where no chunk can be", offset));
+        }
+        Ok(Extent {
+            source: Arc::clone(&chunked.source),
+            offset,
+            length,
+        })
+    }
+
+    /// Whether no chunk at all is a file.
+    pub(crate) fn has_no_chunks(&self) -> bool {
+        let is_stored = !matches!(self.array.storage, Ok(Storage::Empty | Storage::Fill));
+        self.dims.contains(&0) || !is_stored && !self.has_all_chunks()
+    }
+
+    /// The place of the file's own chunk in its grid.
+    pub(super) fn own<'p>(&self, place: &'p [u64]) -> &'p [u64] {
+        place
+            .get(..self.array.shape.dims().len())
+            .unwrap_or_default()
+    }
+
+    /// Whether chunks that are not stored are files, too: a reader may take the fill value for
+    /// another number.
+    pub(crate) fn has_all_chunks(&self) -> bool {
+        const EXACT: u64 = 1 << 53;
+        let number = || self.fill(&Context::without_pointers(0));
+        self.data_type.is_long_integer()
+            && !self.array.fill.is_zero()
+            && number().is_ok_and(|bytes| match <[u8; 8]>::try_from(bytes) {
+                Ok(bytes) => i64::from_le_bytes(bytes).unsigned_abs() > EXACT,
+                Err(_) => false,
+            })
+    }
+
+    /// Whether the chunk at `place` of the grid, which is inside, is a file.
+    ///
+    /// # Errors
+    /// As that cannot be found out.
+    pub(crate) fn holds(&self, place: &[u64]) -> Result<bool> {
+        if self.has_all_chunks() {
+            return Ok(true);
+        }
+        match &self.array.storage {
+            Ok(Storage::Empty | Storage::Fill) => Ok(false),
+            Ok(Storage::Chunked(chunked)) => Ok(chunked.index.find(self.own(place))?.is_some()),
+            // Reading it will tell why it cannot be read.
+            Ok(_) | Err(_) => Ok(true),
+        }
+    }
+
+    /// One element of the file's array that is not stored.
+    pub(super) fn array_fill(&self) -> Vec<u8> {
+        match &self.array.fill {
+            Fill::Value(element) => element.to_vec(),
+            Fill::Zero => vec![0; to_usize(self.array.datatype.size.into()).unwrap_or_default()],
+        }
+    }
+
+    /// The fill value as the file has it.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is shorter than an element.
+    pub(super) fn stored_fill(&self) -> Result<Vec<u8>> {
+        let start = self.field.offset;
+        let end = start.saturating_add(self.data_type.stored_size());
+        let element = self.array_fill();
+        let short = || Error::corrupt("fill value: shorter than an element", None);
+        element
+            .get(start..end)
+            .map(<[u8]>::to_vec)
+            .ok_or_else(short)
+    }
+
+    /// The fill value as an element of the store; `container` follows it to its text.
+    ///
+    /// # Errors
+    /// As it cannot be read.
+    pub(super) fn fill(&self, context: &Context<'_>) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.data_type
+            .convert(&self.stored_fill()?, context, &mut out)?;
+        Ok(out)
+    }
+
+    /// Whether the numbers are big-endian in the file; `None` where they are others there, or not
+    /// alone in the elements.
+    pub(super) fn is_big_endian(&self) -> Option<bool> {
+        self.data_type.is_big_endian().filter(|_| self.is_whole())
+    }
+
+    /// Whether the elements of a chunk are the file's own, byte for byte.
+    pub(super) fn keeps_bytes(&self) -> bool {
+        self.data_type.keeps_bytes() && self.is_whole()
+    }
+
+    /// Whether the file's elements have nothing else in them.
+    fn is_whole(&self) -> bool {
+        let size = self.data_type.stored_size();
+        let count = self.field.count().unwrap_or_default();
+        let all = to_u64(size).checked_mul(count);
+        all == Some(self.array.datatype.size.into()) && self.field.is_dense(size)
+    }
+}
+
+/// Whether the file cuts the array into chunks of a grid.
+fn has_grid(array: &Array) -> bool {
+    matches!(
+        array.storage,
+        Ok(Storage::Chunked(_) | Storage::Fill | Storage::Empty) | Err(_)
+    )
+}
+
+/// Whether the first dimension may become longer.
+fn can_grow(shape: &Shape) -> bool {
+    match (shape.dims().first(), shape.max().first()) {
+        (Some(dim), Some(max)) => *max != Some(*dim),
+        _ => false,
+    }
+}
+
+/// The shape of the chunks of an array that is cut along its first dimensions: pieces of its bytes
+/// in C order, `bytes` for each element. A dimension that grows does not count, so that the chunks
+/// stay what they are.
+fn rows(dims: &[u64], grows: bool, bytes: u64) -> Vec<u64> {
+    let mut shape = vec![1; dims.len()];
+    let mut room = (CHUNK / bytes.max(1)).max(1);
+    for (axis, (&dim, chunk)) in dims.iter().zip(&mut shape).enumerate().rev() {
+        let length = match axis == 0 && grows {
+            true => u64::MAX,
+            false => dim.max(1),
+        };
+        *chunk = length.min(room);
+        if length > room {
+            break;
+        }
+        room /= length;
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_at_most_4_mib() {
+        assert_eq!(rows(&[], false, 8), [0; 0]);
+        assert_eq!(rows(&[3, 5], false, 8), [3, 5]);
+        // 512 rows of 1024 doubles are 4 MiB.
+        assert_eq!(rows(&[5000, 1024], false, 8), [512, 1024]);
+        assert_eq!(rows(&[7, 5000, 1000], false, 8), [1, 524, 1000]);
+        assert_eq!(rows(&[1 << 30], false, 4), [1 << 20]);
+        assert_eq!(rows(&[2, 1 << 30], false, 4), [1, 1 << 20]);
+        assert_eq!(rows(&[0, 4], false, 4), [1, 4]);
+        assert_eq!(rows(&[10, 4], true, 4), [1 << 18, 4]);
+        assert_eq!(rows(&[9], false, 5 << 20), [1]);
+    }
+}

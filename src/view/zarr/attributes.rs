@@ -1,0 +1,382 @@
+//! The attributes of an object as members of its document.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::attribute::AttributeContent;
+use crate::model::attribute_value::numbers;
+use crate::model::datatype::{Class, Member};
+use crate::model::number::{self, Real, append};
+use crate::model::text::without_padding;
+use crate::model::value::Paths;
+use crate::model::{Container, Datatype, NodeId, Reference, Shape};
+use crate::view::elements::complex_part;
+use crate::view::zarr::datatype::{DataType, Kind};
+use crate::view::zarr::json;
+use crate::wire::{to_u64, to_usize};
+
+/// The attribute that names what a reader does not find in the store though the file has it.
+const ABSENT: &[u8] = b"_h5fs_absent";
+
+/// Attributes that only tell how the file is made; the names of dimensions are in the document.
+const HIDDEN: &[&[u8]] = &[
+    b"CLASS",
+    b"NAME",
+    b"DIMENSION_LIST",
+    b"REFERENCE_LIST",
+    b"DIMENSION_LABELS",
+    b"_Netcdf4Dimid",
+    b"_Netcdf4Coordinates",
+    b"_nc3_strict",
+    b"_NCProperties",
+    ABSENT,
+];
+
+/// The members of a document's `attributes`.
+#[derive(Default)]
+pub(crate) struct Attributes {
+    members: Vec<u8>,
+    names: HashSet<Vec<u8>>,
+    absent: Vec<Vec<u8>>,
+}
+
+impl Attributes {
+    /// Those of `node`, of an array whose elements are of `data_type`, if it is one. `paths` turns
+    /// the target of a reference into text.
+    ///
+    /// # Errors
+    /// As the list of attributes cannot be read.
+    pub(crate) fn of(
+        container: &dyn Container,
+        paths: &Paths<'_>,
+        node: NodeId,
+        data_type: Option<&DataType>,
+    ) -> Result<Self> {
+        let mut all = Attributes::default();
+        container.attributes(node, &mut |attribute| {
+            let name = &*attribute.name;
+            if HIDDEN.contains(&name) {
+                return ControlFlow::Continue(());
+            }
+            let values = Values {
+                container,
+                paths,
+                limit: limits::ATTRIBUTE_TEXT.saturating_sub(all.members.len()),
+            };
+            let text = attribute.content.and_then(|content| match data_type {
+                Some(data_type) if name == b"_FillValue" => fill(&values, &content, data_type),
+                _ => values.value(&content).map(Some),
+            });
+            match text {
+                Ok(Some(text)) if all.add(name, &text) => {}
+                Ok(None) => {}
+                _ => all.miss([b"@", name].concat()),
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(all)
+    }
+
+    /// Adds one, `value` being JSON, unless there is one of that name; whether there was room.
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) -> bool {
+        let length = self.members.len() + name.len() + value.len();
+        if length > limits::ATTRIBUTE_TEXT {
+            return false;
+        }
+        if !self.names.insert(name.to_vec()) {
+            return true;
+        }
+        if !self.members.is_empty() {
+            self.members.extend_from_slice(b", ");
+        }
+        json::text(name, &mut self.members);
+        self.members.extend_from_slice(b": ");
+        self.members.extend_from_slice(value);
+        true
+    }
+
+    /// Takes down the name of what is not in the store.
+    pub(crate) fn miss(&mut self, name: Vec<u8>) {
+        if self.absent.len() < limits::ZARR_ABSENT {
+            self.absent.push(name);
+        }
+    }
+
+    /// The JSON of all of them.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        if !self.absent.is_empty() {
+            let mut list = vec![b'['];
+            for (index, name) in self.absent.iter().enumerate() {
+                if index > 0 {
+                    list.extend_from_slice(b", ");
+                }
+                json::text(name, &mut list);
+            }
+            list.push(b']');
+            self.add(ABSENT, &list);
+        }
+        [b"{", &*self.members, b"}"].concat()
+    }
+}
+
+/// Writes the values of attributes.
+struct Values<'a> {
+    container: &'a dyn Container,
+    paths: &'a Paths<'a>,
+    /// The most bytes of one.
+    limit: usize,
+}
+
+impl Values<'_> {
+    /// The value as JSON: one of a single element without brackets, as readers of netCDF have it.
+    fn value(&self, content: &AttributeContent) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        let dims = content.shape.dims();
+        if content.shape == Shape::Null || dims.contains(&0) {
+            return Ok(b"null".to_vec());
+        }
+        let dims = if dims == [1] { &[] } else { dims };
+        self.array(&content.datatype, &content.elements, dims, &mut out)?;
+        Ok(out)
+    }
+
+    fn array(
+        &self,
+        datatype: &Datatype,
+        elements: &[u8],
+        dims: &[u64],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some((&count, inner)) = dims.split_first() else {
+            return self.element(datatype, elements, out);
+        };
+        let count = to_usize(count)?;
+        let length = elements.len().checked_div(count).unwrap_or(0);
+        out.push(b'[');
+        for index in 0..count {
+            if index > 0 {
+                out.extend_from_slice(b", ");
+            }
+            let start = index.saturating_mul(length);
+            self.array(datatype, part(elements, start, length)?, inner, out)?;
+            self.check(out, 0)?;
+        }
+        out.push(b']');
+        Ok(())
+    }
+
+    fn element(&self, datatype: &Datatype, element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let element = part(element, 0, to_usize(datatype.size.into())?)?;
+        if datatype.is_boolean() {
+            append(out, format_args!("{}", element == [1]));
+            return Ok(());
+        }
+        if let Some(base) = complex_part(datatype) {
+            let size = to_usize(base.size.into())?;
+            out.push(b'[');
+            self.element(base, element, out)?;
+            out.extend_from_slice(b", ");
+            self.element(base, part(element, size, size)?, out)?;
+            out.push(b']');
+            return Ok(());
+        }
+        match &datatype.class {
+            &Class::Integer {
+                order,
+                signed,
+                bits,
+            } => match number::integer(element, order, signed, bits) {
+                Some(integer) => integer.write(out),
+                None => json::base64(element, out),
+            },
+            &Class::Bitfield { order, bits } => match number::bits(element, order, bits) {
+                Some(bits) => append(out, format_args!("{bits}")),
+                None => json::base64(element, out),
+            },
+            Class::Float(format) => match number::real(element, format) {
+                Some(Real::Single(value)) => json::number(value.into(), out),
+                Some(Real::Double(value) | Real::Narrow { value, .. }) => json::number(value, out),
+                Some(Real::Beyond { .. }) | None => json::base64(element, out),
+            },
+            Class::Enumeration { base, .. } => self.element(base, element, out)?,
+            Class::Bool => append(out, format_args!("{}", element != [0])),
+            Class::String { padding, .. } => self.text(without_padding(element, *padding), out)?,
+            Class::VariableString { padding, .. } => {
+                let text = self.fetch(element, 1, out)?;
+                self.text(without_padding(&text, *padding), out)?;
+            }
+            Class::VariableLength(base) => {
+                let size = u64::from(base.size.max(1));
+                let elements = self.fetch(element, size, out)?;
+                let count = to_u64(elements.len()) / size;
+                match count {
+                    0 => out.extend_from_slice(b"[]"),
+                    _ => self.array(base, &elements, &[count], out)?,
+                }
+            }
+            Class::Array { base, dims } => {
+                let dims: Vec<u64> = dims.iter().copied().map(u64::from).collect();
+                self.array(base, element, &dims, out)?;
+            }
+            Class::Compound(members) => self.record(members, element, out)?,
+            Class::Reference(kind) => match self.container.reference(*kind, element)? {
+                Reference::Object(node) | Reference::Region(node) => self.path(node, out)?,
+                _ => out.extend_from_slice(b"null"),
+            },
+            Class::Time { .. } | Class::Opaque { .. } | Class::Ucs4(_) | Class::Complex(_) => {
+                json::base64(element, out);
+            }
+        }
+        self.check(out, 0)
+    }
+
+    fn record(&self, members: &[Member], element: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        out.push(b'{');
+        for (index, member) in members.iter().enumerate() {
+            if index > 0 {
+                out.extend_from_slice(b", ");
+            }
+            json::text(&member.name, out);
+            out.extend_from_slice(b": ");
+            let size = to_usize(member.datatype.size.into())?;
+            let field = part(element, to_usize(member.offset.into())?, size)?;
+            self.element(&member.datatype, field, out)?;
+        }
+        out.push(b'}');
+        Ok(())
+    }
+
+    fn path(&self, node: NodeId, out: &mut Vec<u8>) -> Result<()> {
+        match (self.paths)(node)? {
+            Some(path) => json::text(&path, out),
+            None => out.extend_from_slice(b"null"),
+        }
+        Ok(())
+    }
+
+    /// A text; one that is not UTF-8 as base64 of its bytes.
+    fn text(&self, text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self.check(out, text.len())?;
+        match std::str::from_utf8(text) {
+            Ok(_) => json::text(text, out),
+            Err(_) => json::base64(text, out),
+        }
+        Ok(())
+    }
+
+    /// What an element of variable length points to; nothing for a null one.
+    fn fetch(&self, element: &[u8], base_size: u64, out: &[u8]) -> Result<Vec<u8>> {
+        let length = self.container.variable_length_bytes(element, base_size)?;
+        let length = length.unwrap_or(0);
+        self.check(out, to_usize(length)?)?;
+        let bytes = self
+            .container
+            .variable_length(element, base_size, 0..length)?;
+        Ok(bytes.unwrap_or_default())
+    }
+
+    fn check(&self, out: &[u8], more: usize) -> Result<()> {
+        match out.len().saturating_add(more) > self.limit {
+            true => Err(Error::limit(
+                "text of attributes",
+                to_u64(limits::ATTRIBUTE_TEXT),
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+fn part(bytes: &[u8], start: usize, length: usize) -> Result<&[u8]> {
+    let part = bytes.get(start..start.saturating_add(length));
+    part.ok_or_else(|| Error::corrupt("attribute: fewer bytes than its shape", None))
+}
+
+/// `_FillValue` in the form in which xarray keeps it in a store of version 3, by the type of the
+/// array; `None` for a value that has no such form.
+fn fill(
+    values: &Values<'_>,
+    content: &AttributeContent,
+    data_type: &DataType,
+) -> Result<Option<Vec<u8>>> {
+    if content.shape.elements()? != 1 {
+        return Ok(None);
+    }
+    let (mut datatype, element) = (&content.datatype, &*content.elements);
+    while let Class::Enumeration { base, .. } = &datatype.class {
+        datatype = base;
+    }
+    let mut out = Vec::new();
+    match data_type.kind {
+        Kind::Float { .. } => {
+            let value = match &datatype.class {
+                Class::Float(format) => match number::real(element, format) {
+                    Some(Real::Single(value)) => f64::from(value),
+                    Some(Real::Double(value) | Real::Narrow { value, .. }) => value,
+                    Some(Real::Beyond { .. }) | None => return Ok(None),
+                },
+                _ => match numbers(datatype, element).as_deref() {
+                    Some(&[number]) => number as f64,
+                    _ => return Ok(None),
+                },
+            };
+            json::base64(&value.to_le_bytes(), &mut out);
+        }
+        Kind::Integer { size, signed } => {
+            let bits = u32::try_from(size * 8).unwrap_or(64);
+            let range = match signed {
+                true => -(1_i128 << (bits - 1))..1_i128 << (bits - 1),
+                false => 0..1_i128 << bits,
+            };
+            match numbers(datatype, element).as_deref() {
+                Some([number]) if range.contains(number) => {
+                    append(&mut out, format_args!("{number}"));
+                }
+                _ => return Ok(None),
+            }
+        }
+        Kind::NullTerminatedBytes { .. } => match &datatype.class {
+            Class::String { padding, .. } => {
+                json::base64(without_padding(element, *padding), &mut out);
+            }
+            Class::VariableString { padding, .. } => {
+                let text = values.fetch(element, 1, &out)?;
+                json::base64(without_padding(&text, *padding), &mut out);
+            }
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    }
+    Ok(Some(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_names_of_what_is_absent() {
+        let mut attributes = Attributes::default();
+        for number in 0..=limits::ZARR_ABSENT {
+            attributes.miss(number.to_string().into_bytes());
+        }
+        let text = String::from_utf8(attributes.finish()).unwrap();
+        assert_eq!(text.matches(',').count() + 1, limits::ZARR_ABSENT);
+        let last = limits::ZARR_ABSENT - 1;
+        assert!(text.starts_with("{\"_h5fs_absent\": [\"0\", \"1\","));
+        assert!(text.ends_with(&format!("\"{last}\"]}}")));
+    }
+
+    #[test]
+    fn the_first_of_two_attributes_of_one_name_counts() {
+        let mut attributes = Attributes::default();
+        attributes.add(b"a", b"1");
+        attributes.add(b"a", b"2");
+        attributes.add("\u{e9}\"".as_bytes(), b"null");
+        assert_eq!(
+            attributes.finish(),
+            "{\"a\": 1, \"\u{e9}\\\"\": null}".as_bytes()
+        );
+    }
+}

@@ -1,0 +1,338 @@
+//! A chunk as a file: its elements in C order, all that its shape has, also those that stick out of
+//! the array.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::array::{Bytes, CancelToken, Reader};
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::model::Container;
+use crate::model::value::Context;
+use crate::view::View;
+use crate::view::counted::Units;
+use crate::view::zarr::array::ZarrArray;
+use crate::wire::{to_u64, to_usize};
+
+/// The elements of a chunk, as the file has them.
+pub(crate) struct Stored {
+    content: Content,
+    /// Bytes of all of them.
+    length: u64,
+}
+
+/// Where they are.
+enum Content {
+    /// In the chunk at this place of the file's grid.
+    Chunk(Arc<Reader>, Vec<u64>),
+    /// In the array, from its byte `start` on as many as are left of it; behind them is nothing.
+    Rows {
+        reader: Arc<Reader>,
+        start: u64,
+        left: u64,
+    },
+    /// Nowhere: each is this.
+    Fill(Vec<u8>),
+}
+
+impl Stored {
+    /// Those of the chunk at `place`.
+    ///
+    /// # Errors
+    /// As it is known that they cannot be read.
+    pub(crate) fn new(
+        array: &ZarrArray,
+        place: &[u64],
+        reader: impl FnOnce() -> Result<Arc<Reader>>,
+    ) -> Result<Self> {
+        let own = array.own(place);
+        let size = u64::from(array.array.datatype.size);
+        let shape = array.chunk_shape.get(..own.len()).unwrap_or_default();
+        let elements = crate::model::shape::product(shape)?;
+        let length = elements.checked_mul(size);
+        let length = length.ok_or_else(|| Error::limit("size of a chunk", u64::MAX))?;
+        let content = match array.chunked() {
+            Some(chunked) => match chunked.index.find(own)? {
+                Some(_) => Content::Chunk(reader()?, own.to_vec()),
+                None => Content::Fill(array.array_fill()),
+            },
+            None => {
+                let reader = reader()?;
+                let start = start(array.array.shape.dims(), shape, own).saturating_mul(size);
+                let left = reader.length().saturating_sub(start).min(length);
+                Content::Rows {
+                    reader,
+                    start,
+                    left,
+                }
+            }
+        };
+        Ok(Stored { content, length })
+    }
+
+    /// At most `length` bytes from `offset` on; fewer at the end only.
+    fn read(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        let end = offset.saturating_add(to_u64(length)).min(self.length);
+        if offset >= end {
+            return Ok(Bytes::from(Vec::new()));
+        }
+        match &self.content {
+            Content::Chunk(reader, place) => reader.read_chunk(place, offset, length, cancel),
+            Content::Rows {
+                reader,
+                start,
+                left,
+            } => {
+                let inside = to_usize(end.min(*left).saturating_sub(offset))?;
+                let bytes = reader.read_in(None, start + offset, inside, cancel)?;
+                if bytes.len() != inside {
+                    return Err(Error::corrupt("array: fewer elements than its shape", None));
+                }
+                let wanted = to_usize(end - offset)?;
+                if inside == wanted {
+                    return Ok(bytes);
+                }
+                let mut padded = bytes.into_vec();
+                padded.resize(wanted, 0);
+                Ok(padded.into())
+            }
+            Content::Fill(element) => {
+                let size = to_u64(element.len()).max(1);
+                let bytes = (offset..end).map(|at| {
+                    let within = to_usize(at % size).unwrap_or_default();
+                    element.get(within).copied().unwrap_or_default()
+                });
+                Ok(bytes.collect::<Vec<_>>().into())
+            }
+        }
+    }
+
+    /// The same bytes, if they are to be had at once.
+    fn ready(&self, offset: u64, length: usize) -> Option<Bytes> {
+        match &self.content {
+            Content::Chunk(reader, place) => reader.decoded_chunk(place, offset, length),
+            Content::Rows { .. } | Content::Fill(_) => None,
+        }
+    }
+
+    fn is_encoded(&self) -> bool {
+        match &self.content {
+            Content::Chunk(reader, _) | Content::Rows { reader, .. } => reader.is_encoded(),
+            Content::Fill(_) => false,
+        }
+    }
+}
+
+/// The number, in C order of the array, of the first element of the chunk at `place`.
+fn start(dims: &[u64], chunk: &[u64], place: &[u64]) -> u64 {
+    let axes = dims.iter().zip(chunk).zip(place);
+    axes.fold(0, |number: u64, ((dim, chunk), place)| {
+        let along = place.saturating_mul(*chunk);
+        number.saturating_mul(*dim).saturating_add(along)
+    })
+}
+
+/// The file of a chunk of elements of one size.
+pub(crate) struct Chunk {
+    array: ZarrArray,
+    stored: Stored,
+    length: u64,
+}
+
+impl Chunk {
+    /// The file of the chunk whose elements are `stored`; `None` where they are texts.
+    pub(crate) fn new(array: ZarrArray, stored: Stored) -> Option<Self> {
+        let length = array.chunk_bytes()?;
+        Some(Chunk {
+            array,
+            stored,
+            length,
+        })
+    }
+
+    /// The elements that bytes `offset..end` touch, converted.
+    fn converted(&self, offset: u64, end: u64, cancel: &CancelToken) -> Result<Bytes> {
+        let size = to_u64(self.array.data_type.size().unwrap_or(1));
+        let elements = offset / size..end.div_ceil(size);
+        let before = to_usize(offset - elements.start * size)?;
+        let context = Context::without_pointers(0);
+        let mut out = Vec::with_capacity(to_usize((elements.end - elements.start) * size)?);
+        convert(
+            &self.array,
+            &self.stored,
+            elements,
+            &context,
+            cancel,
+            &mut out,
+        )?;
+        out.drain(..before);
+        out.truncate(to_usize(end - offset)?);
+        Ok(out.into())
+    }
+}
+
+/// Appends the elements `elements` of a chunk as those of the store.
+fn convert(
+    array: &ZarrArray,
+    stored: &Stored,
+    elements: Range<u64>,
+    context: &Context<'_>,
+    cancel: &CancelToken,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    /// Bytes of the file's elements that are read at a time.
+    const PART: u64 = 1 << 20;
+    let record = u64::from(array.array.datatype.size).max(1);
+    let size = array.data_type.stored_size();
+    let count = array.field.count()?.max(1);
+    let is_dense = array.field.is_dense(size);
+    let mut at = elements.start;
+    while at < elements.end {
+        let first = at / count;
+        let last = (elements.end - 1) / count;
+        let records = (PART / record).clamp(1, last - first + 1);
+        let length = to_usize(records * record)?;
+        let bytes = stored.read(first * record, length, cancel)?;
+        if bytes.len() != length {
+            return Err(Error::corrupt("chunk: fewer elements than its shape", None));
+        }
+        for (number, record) in (first..).zip(bytes.chunks_exact(to_usize(record)?)) {
+            let inside = at - number * count..(elements.end - number * count).min(count);
+            let run = to_usize(inside.end - inside.start)?;
+            if is_dense {
+                let start = array.field.place(inside.start);
+                array
+                    .data_type
+                    .convert(part(record, start, run * size)?, context, out)?;
+            } else {
+                for place in inside.clone() {
+                    let start = array.field.place(place);
+                    array
+                        .data_type
+                        .convert(part(record, start, size)?, context, out)?;
+                }
+            }
+            at += inside.end - inside.start;
+        }
+    }
+    Ok(())
+}
+
+fn part(record: &[u8], start: usize, length: usize) -> Result<&[u8]> {
+    let part = record.get(start..start.saturating_add(length));
+    part.ok_or_else(|| Error::corrupt("compound: a field outside of its record", None))
+}
+
+impl View for Chunk {
+    fn length(&self) -> Option<u64> {
+        Some(self.length)
+    }
+
+    fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
+        if self.array.keeps_bytes() {
+            return self.stored.read(offset, length, cancel);
+        }
+        let end = offset.saturating_add(to_u64(length)).min(self.length);
+        match offset < end {
+            true => self.converted(offset, end, cancel),
+            false => Ok(Bytes::from(Vec::new())),
+        }
+    }
+
+    fn read_now(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        Ok(match self.array.keeps_bytes() {
+            true => self.stored.ready(offset, length),
+            false => None,
+        })
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.stored.is_encoded()
+    }
+}
+
+/// The file of a chunk of texts: how many there are, then each with its length before it
+/// (`vlen-utf8`).
+pub(crate) struct Texts {
+    array: ZarrArray,
+    stored: Stored,
+    container: Arc<dyn Container>,
+    count: u32,
+}
+
+impl Texts {
+    /// The file of the chunk whose elements are `stored`.
+    ///
+    /// # Errors
+    /// `Limit` for more texts than such a chunk can have.
+    pub(crate) fn new(
+        array: ZarrArray,
+        stored: Stored,
+        container: Arc<dyn Container>,
+    ) -> Result<Self> {
+        let most = || Error::limit("texts of a chunk", u32::MAX.into());
+        Ok(Texts {
+            count: u32::try_from(array.elements()?).map_err(|_| most())?,
+            array,
+            stored,
+            container,
+        })
+    }
+}
+
+impl Units for Texts {
+    fn count(&self) -> u64 {
+        self.count.into()
+    }
+
+    fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
+        /// Texts that are written between two looks at `enough`.
+        const BATCH: u64 = 64;
+        if units.start == 0 {
+            out.extend_from_slice(&self.count.to_le_bytes());
+        }
+        let mut at = units.start;
+        while at < units.end {
+            let end = units.end.min(at + BATCH);
+            // It is over all of `out` that the context looks.
+            let most = out
+                .len()
+                .saturating_add(to_usize(limits::TEXT_ELEMENT_BYTES)?);
+            let context = Context::new(&*self.container, &|_| Ok(None), most);
+            convert(
+                &self.array,
+                &self.stored,
+                at..end,
+                &context,
+                &CancelToken::default(),
+                out,
+            )?;
+            at = end;
+            if out.len() >= enough {
+                break;
+            }
+        }
+        Ok(at)
+    }
+}
+
+/// A file that no read can have: opening it must not fail, as a reader could take that for a chunk
+/// that is not stored.
+pub(crate) struct Unreadable {
+    pub(crate) length: u64,
+    pub(crate) error: Error,
+}
+
+impl View for Unreadable {
+    fn length(&self) -> Option<u64> {
+        Some(self.length)
+    }
+
+    fn read_at(&self, _: u64, _: usize) -> Result<Bytes> {
+        Err(self.error.clone())
+    }
+}

@@ -1,0 +1,174 @@
+//! The codecs of chunks: `bytes` of the decoded ones, and those that undo the filters of the stored
+//! ones, by the names that zarr-python and zarrs know.
+
+use std::ops::ControlFlow;
+
+use crate::error::Result;
+use crate::filter::{BLOSC, BZIP2, DEFLATE, FLETCHER32, SHUFFLE, ZSTD};
+use crate::limits;
+use crate::memory::effort::Effort;
+use crate::model::storage::{Filter, Pipeline};
+use crate::view::zarr::array::ZarrArray;
+use crate::view::zarr::datatype::{DataType, Kind};
+
+/// The codec of decoded chunks.
+pub(super) fn decoded(data_type: &DataType) -> String {
+    match data_type.kind {
+        Kind::Text => r#"{"name": "vlen-utf8", "configuration": {}}"#.to_owned(),
+        Kind::Bool
+        | Kind::Integer { size: 1, .. }
+        | Kind::NullTerminatedBytes { .. }
+        | Kind::RawBytes { .. } => r#"{"name": "bytes"}"#.to_owned(),
+        _ => bytes("little"),
+    }
+}
+
+fn bytes(endian: &str) -> String {
+    format!(r#"{{"name": "bytes", "configuration": {{"endian": "{endian}"}}}}"#)
+}
+
+/// The codecs of the chunks as they are stored; `None` where readers have none for a filter, or
+/// elements are another type in the store.
+pub(super) fn stored(array: &ZarrArray) -> Option<Vec<String>> {
+    let chunked = array.chunked()?;
+    if chunked.pipeline.0.is_empty() || array.has_all_chunks() {
+        return None;
+    }
+    let sticks_out = || {
+        let mut sizes = array.dims.iter().zip(&array.chunk_shape);
+        sizes.any(|(dim, chunk)| dim % chunk > 0)
+    };
+    if chunked.partial_unfiltered && sticks_out() {
+        return None;
+    }
+    let first = match array.is_big_endian()? {
+        true => bytes("big"),
+        false => decoded(&array.data_type),
+    };
+    let size = array.array.datatype.size;
+    let filters = of_pipeline(&chunked.pipeline, size)?;
+    Some(std::iter::once(first).chain(filters).collect())
+}
+
+/// The codecs of filters of elements of `size` bytes.
+fn of_pipeline(pipeline: &Pipeline, size: u32) -> Option<Vec<String>> {
+    let numbered = pipeline.0.iter().enumerate();
+    numbered
+        .map(|(place, filter)| codec(filter, place, size))
+        .collect()
+}
+
+/// The codec of the filter at `place` of a pipeline.
+fn codec(filter: &Filter, place: usize, size: u32) -> Option<String> {
+    let parameter = |number: usize| filter.parameters.get(number).copied();
+    let with = |name: &str, configuration: String| {
+        Some(format!(
+            r#"{{"name": "{name}", "configuration": {{{configuration}}}}}"#
+        ))
+    };
+    match filter.id {
+        DEFLATE => {
+            let level = parameter(0).unwrap_or(6).min(9);
+            with("numcodecs.zlib", format!(r#""level": {level}"#))
+        }
+        SHUFFLE if place == 0 && parameter(0) == Some(size) => {
+            with("numcodecs.shuffle", format!(r#""elementsize": {size}"#))
+        }
+        FLETCHER32 => with("numcodecs.fletcher32", String::new()),
+        BZIP2 => {
+            let level = parameter(0).unwrap_or(9).clamp(1, 9);
+            with("numcodecs.bz2", format!(r#""level": {level}"#))
+        }
+        ZSTD => {
+            let level = parameter(0).unwrap_or(3).min(22);
+            with("zstd", format!(r#""level": {level}, "checksum": false"#))
+        }
+        BLOSC => {
+            let names = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
+            let name = usize::try_from(parameter(6).unwrap_or(0)).ok();
+            let name = name
+                .and_then(|name| names.get(name))
+                .filter(|name| **name != "snappy")?;
+            let shuffles = ["noshuffle", "shuffle", "bitshuffle"];
+            let shuffle = usize::try_from(parameter(5).unwrap_or(1)).ok();
+            let shuffle = shuffle.and_then(|shuffle| shuffles.get(shuffle))?;
+            let level = parameter(4).unwrap_or(5).min(9);
+            let size = parameter(2).filter(|size| (1..256).contains(size))?;
+            let inner = format!(r#""cname": "{name}", "clevel": {level}, "shuffle": "{shuffle}""#);
+            with(
+                "blosc",
+                format!(r#""typesize": {size}, {inner}, "blocksize": 0"#),
+            )
+        }
+        _ => None,
+    }
+}
+
+/// Whether readers have codecs for the chunks as they are stored, if all filters were applied.
+pub(crate) fn are_known(array: &ZarrArray) -> bool {
+    stored(array).is_some()
+}
+
+/// Whether every stored chunk has gone through all filters. An index that is too large to be looked
+/// through may hold others.
+///
+/// # Errors
+/// As the index cannot be read.
+pub(crate) fn are_all_filtered(array: &ZarrArray, effort: &Effort) -> Result<bool> {
+    let Some(index) = array.index() else {
+        return Ok(false);
+    };
+    let mut left = limits::ALLOCATION_WALK;
+    let mut are_filtered = true;
+    index.walk(effort, &mut |_, chunk| {
+        are_filtered = chunk.filter_mask == 0 && left > 0;
+        left = left.saturating_sub(1);
+        match are_filtered {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    })?;
+    Ok(are_filtered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipeline(filters: &[(u16, &[u32])]) -> Option<Vec<String>> {
+        let filters = filters.iter().map(|&(id, parameters)| Filter {
+            id,
+            name: None,
+            parameters: parameters.to_vec(),
+        });
+        of_pipeline(&Pipeline(filters.collect()), 4)
+    }
+
+    /// Expected: what numcodecs and the codec specifications of Zarr name these.
+    #[test]
+    fn codecs_of_filters() {
+        let codecs = pipeline(&[(SHUFFLE, &[4]), (DEFLATE, &[7]), (FLETCHER32, &[])]).unwrap();
+        assert_eq!(
+            codecs,
+            [
+                r#"{"name": "numcodecs.shuffle", "configuration": {"elementsize": 4}}"#,
+                r#"{"name": "numcodecs.zlib", "configuration": {"level": 7}}"#,
+                r#"{"name": "numcodecs.fletcher32", "configuration": {}}"#,
+            ]
+        );
+        let blosc = pipeline(&[(BLOSC, &[2, 2, 4, 64, 5, 2, 5])]).unwrap();
+        let expected = [
+            r#"{"name": "blosc", "configuration": {"typesize": 4, "cname": "zstd", "clevel": 5, "#,
+            r#""shuffle": "bitshuffle", "blocksize": 0}}"#,
+        ];
+        assert_eq!(blosc, [expected.concat()]);
+    }
+
+    #[test]
+    fn pipelines_that_readers_cannot_undo() {
+        assert_eq!(pipeline(&[(DEFLATE, &[4]), (SHUFFLE, &[4])]), None);
+        assert_eq!(pipeline(&[(SHUFFLE, &[8]), (DEFLATE, &[4])]), None);
+        assert_eq!(pipeline(&[(crate::filter::SZIP, &[141, 32])]), None);
+        assert_eq!(pipeline(&[(BLOSC, &[2, 2, 4, 64, 5, 1, 3])]), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! The data types of a store, and the elements of the file as elements of these.
+//!
+//! Numbers become the core type that holds all their values, little-endian. What has no type that
+//! every reader knows, or none that is exact, has none here.
+
+use crate::error::{Error, Result};
+use crate::model::datatype::{ByteOrder, Class, Float, StringPadding};
+use crate::model::number::{self, Integer, Real, ieee_bytes, is_computable};
+use crate::model::text::without_padding;
+use crate::model::value::{Context, ValueWriter};
+use crate::model::{Datatype, datatype::Bits};
+use crate::view::elements::complex_part;
+use crate::wire::{to_u64, to_usize};
+
+/// The type of the elements of an array of a store.
+#[derive(Debug)]
+pub(crate) struct DataType {
+    pub(super) kind: Kind,
+    conversion: Conversion,
+    /// Bytes of an element in the file.
+    stored: usize,
+}
+
+/// A data type by its name, with the bytes of one element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bool,
+    Integer { size: usize, signed: bool },
+    Float { size: usize },
+    Complex { size: usize },
+    NullTerminatedBytes { size: usize },
+    RawBytes { size: usize },
+    Utf32 { size: usize },
+    Text,
+}
+
+/// How a stored element becomes one of the store.
+#[derive(Debug)]
+enum Conversion {
+    /// It is one.
+    Copy,
+    /// Its numbers, of so many bytes each, are turned around.
+    Swap(usize),
+    /// It is an integer of fewer bits, or of another order.
+    Widen {
+        order: ByteOrder,
+        signed: bool,
+        bits: Bits,
+    },
+    /// It is a floating-point number of another format.
+    Round(Float),
+    /// It is a text, behind which there are to be NULs.
+    Pad(StringPadding),
+    /// It points to a text.
+    Follow(ValueWriter),
+}
+
+impl DataType {
+    /// The type of elements of `datatype`, which is no array; `None` where there is none.
+    pub(crate) fn of(datatype: &Datatype) -> Option<Self> {
+        let stored = to_usize(datatype.size.into())
+            .ok()
+            .filter(|&size| size > 0)?;
+        let (kind, conversion) = match &datatype.class {
+            _ if datatype.is_boolean() => (Kind::Bool, Conversion::Copy),
+            Class::Bool => (Kind::Bool, Conversion::Copy),
+            &Class::Integer {
+                order,
+                signed,
+                bits,
+            } => integer(stored, order, signed, bits)?,
+            &Class::Bitfield { order, bits } => integer(stored, order, false, bits)?,
+            Class::Enumeration { base, .. } => return Self::of(base),
+            Class::Float(format) => float(datatype.size, format)?,
+            Class::String { padding, .. } => (
+                Kind::NullTerminatedBytes { size: stored },
+                match padding {
+                    StringPadding::NullPadded => Conversion::Copy,
+                    _ => Conversion::Pad(*padding),
+                },
+            ),
+            Class::Ucs4(order) => (Kind::Utf32 { size: stored }, in_order(*order, 4)?),
+            Class::Opaque { .. } => (Kind::RawBytes { size: stored }, Conversion::Copy),
+            Class::VariableString { .. } => {
+                let writer = ValueWriter::new(datatype).ok()?;
+                (Kind::Text, Conversion::Follow(writer))
+            }
+            _ => complex(stored, complex_part(datatype)?)?,
+        };
+        Some(DataType {
+            kind,
+            conversion,
+            stored,
+        })
+    }
+
+    /// Bytes of an element; `None` for texts, which have as many as they have.
+    pub(crate) fn size(&self) -> Option<usize> {
+        match self.kind {
+            Kind::Bool => Some(1),
+            Kind::Integer { size, .. }
+            | Kind::Float { size }
+            | Kind::Complex { size }
+            | Kind::NullTerminatedBytes { size }
+            | Kind::RawBytes { size }
+            | Kind::Utf32 { size } => Some(size),
+            Kind::Text => None,
+        }
+    }
+
+    /// Bytes of an element in the file.
+    pub(crate) fn stored_size(&self) -> usize {
+        self.stored
+    }
+
+    /// Whether the bytes of an element are those in the file.
+    pub(crate) fn keeps_bytes(&self) -> bool {
+        matches!(self.conversion, Conversion::Copy)
+    }
+
+    /// Whether its numbers are big-endian in the file; `None` where elements are others there.
+    pub(super) fn is_big_endian(&self) -> Option<bool> {
+        match (&self.conversion, self.kind) {
+            (Conversion::Copy, _) => Some(false),
+            (Conversion::Swap(_), Kind::Utf32 { .. }) => None,
+            (Conversion::Swap(_), _) => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Whether readers that take numbers for doubles may read an integer wrong.
+    pub(super) fn is_long_integer(&self) -> bool {
+        matches!(self.kind, Kind::Integer { size: 8, .. })
+    }
+
+    /// Appends stored elements as those of the store.
+    ///
+    /// # Errors
+    /// As a text cannot be read.
+    pub(crate) fn convert(
+        &self,
+        elements: &[u8],
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        match &self.conversion {
+            Conversion::Copy => out.extend_from_slice(elements),
+            Conversion::Swap(size) => {
+                let start = out.len();
+                out.extend_from_slice(elements);
+                out[start..]
+                    .chunks_exact_mut(*size)
+                    .for_each(<[u8]>::reverse);
+            }
+            Conversion::Widen {
+                order,
+                signed,
+                bits,
+            } => {
+                for element in elements.chunks_exact(self.stored) {
+                    let number = number::integer(element, *order, *signed, *bits);
+                    let number = match number.ok_or_else(not_a_number)? {
+                        Integer::Signed(number) => number.cast_unsigned(),
+                        Integer::Unsigned(number) => number,
+                    };
+                    let size = self.size().unwrap_or_default();
+                    out.extend_from_slice(&number.to_le_bytes()[..size]);
+                }
+            }
+            Conversion::Round(format) => {
+                for element in elements.chunks_exact(self.stored) {
+                    let number = match number::real(element, format).ok_or_else(not_a_number)? {
+                        Real::Single(number) => f64::from(number),
+                        Real::Double(value) | Real::Narrow { value, .. } => value,
+                        Real::Beyond { .. } => return Err(not_a_number()),
+                    };
+                    match self.size() {
+                        Some(4) => out.extend_from_slice(&(number as f32).to_le_bytes()),
+                        _ => out.extend_from_slice(&number.to_le_bytes()),
+                    }
+                }
+            }
+            Conversion::Pad(padding) => {
+                for element in elements.chunks_exact(self.stored) {
+                    let end = out.len() + self.stored;
+                    out.extend_from_slice(without_padding(element, *padding));
+                    out.resize(end, 0);
+                }
+            }
+            Conversion::Follow(writer) => {
+                for element in elements.chunks_exact(self.stored) {
+                    let start = out.len();
+                    out.extend_from_slice(&[0; 4]);
+                    writer.text(element, context, out)?;
+                    let length = u32::try_from(out.len() - start - 4);
+                    let length =
+                        length.map_err(|_| Error::limit("text", to_u64(u32::MAX as usize)))?;
+                    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn not_a_number() -> Error {
+    Error::unsupported("a number of this type", None)
+}
+
+/// Numbers of `size` bytes in this order, little-endian.
+fn in_order(order: ByteOrder, size: usize) -> Option<Conversion> {
+    match order {
+        ByteOrder::Little => Some(Conversion::Copy),
+        ByteOrder::Big => Some(Conversion::Swap(size)),
+        ByteOrder::Vax => None,
+    }
+}
+
+fn integer(
+    stored: usize,
+    order: ByteOrder,
+    signed: bool,
+    bits: Bits,
+) -> Option<(Kind, Conversion)> {
+    let size = stored.next_power_of_two();
+    if size > 8 {
+        return None;
+    }
+    let is_whole = bits.offset == 0 && usize::from(bits.precision) == size * 8;
+    let conversion = match in_order(order, size).filter(|_| is_whole && size == stored) {
+        Some(_) if size == 1 => Conversion::Copy,
+        Some(conversion) => conversion,
+        None => Conversion::Widen {
+            order,
+            signed,
+            bits,
+        },
+    };
+    Some((Kind::Integer { size, signed }, conversion))
+}
+
+fn float(stored: u32, format: &Float) -> Option<(Kind, Conversion)> {
+    if let Some(size) = ieee_bytes(stored, format).map(usize::from) {
+        return Some((Kind::Float { size }, in_order(format.order, size)?));
+    }
+    let size = match () {
+        () if !is_computable(format) => return None,
+        () if fits(format, 24, 127) => 4,
+        () if fits(format, 53, 1023) => 8,
+        () => return None,
+    };
+    Some((Kind::Float { size }, Conversion::Round(*format)))
+}
+
+/// Whether numbers with so many significant bits, the exponents of which are biased by `bias`, hold
+/// all numbers of `format`.
+fn fits(format: &Float, significant: i64, bias: i64) -> bool {
+    let mantissa = i64::from(format.mantissa_bits);
+    let own_bias = i64::from(format.bias);
+    let highest = (1_i64 << format.exponent_bits.min(62)) - 1 - own_bias;
+    let lowest = 1 - own_bias - mantissa;
+    // The highest exponent is that of infinities.
+    mantissa < significant && highest <= bias + 1 && lowest >= 2 - bias - significant
+}
+
+fn complex(stored: usize, part: &Datatype) -> Option<(Kind, Conversion)> {
+    let Class::Float(format) = &part.class else {
+        return None;
+    };
+    let size = ieee_bytes(part.size, format).filter(|&size| size > 2)?;
+    let conversion = in_order(format.order, size.into())?;
+    Some((Kind::Complex { size: stored }, conversion))
+}

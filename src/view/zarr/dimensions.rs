@@ -1,0 +1,61 @@
+//! The names of dimensions: those of scales, of labels, or of their lengths.
+
+use crate::error::{Result, if_lasting};
+use crate::model::attribute_value::texts;
+use crate::model::{Container, NodeId};
+use crate::view::dimensions;
+
+/// The names of the dimensions of an array of extent `dims`, which are those of the array `node`
+/// and behind them others. `path` finds the path of an object.
+///
+/// # Errors
+/// As they cannot be found out now.
+pub(crate) fn names(
+    container: &dyn Container,
+    node: NodeId,
+    rank: usize,
+    dims: &[u64],
+    path: &dyn Fn(NodeId) -> Result<Option<Vec<u8>>>,
+) -> Result<Vec<Vec<u8>>> {
+    let own_path = || Ok(path(node)?.unwrap_or_default());
+    let is_scale = dimensions::is_scale(container, node)?;
+    let scales = dimensions::scales(container, node, rank, &own_path, is_scale)?;
+    let labels = texts(container, node, b"DIMENSION_LABELS")?.unwrap_or_default();
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for (axis, dim) in dims.iter().enumerate() {
+        let scale = scales.get(axis).copied().flatten();
+        let of_scale = scale.map(|scale| if_lasting(path(scale))).transpose()?;
+        let of_scale = of_scale.flatten().flatten();
+        let of_scale = of_scale.map(|path| dimensions::last_name(&path).to_vec());
+        let label = labels.get(axis).filter(|label| !label.is_empty());
+        let name = of_scale.or_else(|| label.cloned());
+        let name = name.filter(|name| !name.is_empty());
+        // By the length alone, so that two dimensions of one name never differ.
+        let name = name.unwrap_or_else(|| format!("phony_dim_{dim}").into_bytes());
+        names.push(numbered(&name, &names));
+    }
+    Ok(names)
+}
+
+/// The name, with a number behind it where `others` of the array have it: readers take no two
+/// dimensions of one name.
+fn numbered(name: &[u8], others: &[Vec<u8>]) -> Vec<u8> {
+    let numbers = (1..).map(|number: usize| [name, format!("_{number}").as_bytes()].concat());
+    let mut all = std::iter::once(name.to_vec()).chain(numbers);
+    all.find(|name| !others.contains(name)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_names_are_numbered() {
+        let mut names = Vec::new();
+        for name in ["x", "y", "x", "x_1", "x"] {
+            names.push(numbered(name.as_bytes(), &names));
+        }
+        let names = names.iter().map(|name| std::str::from_utf8(name).unwrap());
+        assert!(names.eq(["x", "y", "x_1", "x_1_1", "x_2"]));
+    }
+}

@@ -1,0 +1,67 @@
+//! Values as JSON that every reader of a store takes: text that is UTF-8, numbers that are finite.
+
+use crate::model::number::{Real, append};
+use crate::model::text::write_json_text;
+
+/// Appends a text; what is not UTF-8 in it is `U+FFFD`, as JSON has no other bytes.
+pub(super) fn text(text: &[u8], out: &mut Vec<u8>) {
+    write_json_text(String::from_utf8_lossy(text).as_bytes(), out);
+}
+
+/// Appends a number, or the name by which a document calls what is none.
+pub(super) fn number(value: f64, out: &mut Vec<u8>) {
+    match value {
+        _ if value.is_nan() => out.extend_from_slice(b"\"NaN\""),
+        f64::INFINITY => out.extend_from_slice(b"\"Infinity\""),
+        f64::NEG_INFINITY => out.extend_from_slice(b"\"-Infinity\""),
+        _ => Real::Double(value).write(out),
+    }
+}
+
+/// Appends bytes as a text in base64 (RFC 4648, section 4).
+pub(super) fn base64(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    out.push(b'"');
+    for group in bytes.chunks(3) {
+        let mut padded = [0; 4];
+        padded[1..=group.len()].copy_from_slice(group);
+        let word = u32::from_be_bytes(padded);
+        for place in 0..4_usize {
+            let digit = (word >> (18 - 6 * place)) & 63;
+            out.push(match place <= group.len() {
+                true => DIGITS[digit as usize],
+                false => b'=',
+            });
+        }
+    }
+    out.push(b'"');
+}
+
+/// Appends numbers in brackets.
+pub(super) fn list(numbers: &[u64], out: &mut Vec<u8>) {
+    append(out, format_args!("{numbers:?}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected: the test vectors of RFC 4648, section 10.
+    #[test]
+    fn base64_of_the_rfc() {
+        let encoded = |bytes: &[u8]| {
+            let mut out = Vec::new();
+            base64(bytes, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        for (text, expected) in [
+            ("", "\"\""),
+            ("f", "\"Zg==\""),
+            ("fo", "\"Zm8=\""),
+            ("foo", "\"Zm9v\""),
+            ("foobar", "\"Zm9vYmFy\""),
+        ] {
+            assert_eq!(encoded(text.as_bytes()), expected);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The names within the directory of an array: `zarr.json`, `c`, the chunks, the fields.
+
+use std::sync::Arc;
+
+use crate::model::Array;
+use crate::view::zarr::array::{Record, Shown, ZarrArray};
+
+/// The name of each document.
+pub(crate) const DOCUMENT: &[u8] = b"zarr.json";
+
+/// The name of the directory of chunks.
+const CHUNKS: &[u8] = b"c";
+
+/// What stands at a path within the directory of an array.
+pub(crate) enum Place {
+    /// The directory of an array, or of a group of fields.
+    Shown(Shown),
+    /// The document of one.
+    Document(Shown),
+    /// A directory of chunks whose first numbers are these.
+    Chunks(ZarrArray, Vec<u64>),
+    /// A chunk.
+    Chunk(ZarrArray, Vec<u64>),
+}
+
+impl Place {
+    /// What stands at `path`, names with `/` between them, in the directory of `array`; `None`
+    /// where there is nothing. `field` turns a name back to the one in the file. Whether a chunk is
+    /// stored is not looked at.
+    pub(crate) fn find(
+        array: &Arc<Array>,
+        path: &[u8],
+        field: impl Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Option<Self> {
+        let mut shown = Shown::of(array)?;
+        let mut names = path
+            .split(|&byte| byte == b'/')
+            .filter(|name| !name.is_empty());
+        loop {
+            let Some(name) = names.next() else {
+                return Some(Place::Shown(shown));
+            };
+            if name == DOCUMENT {
+                return names.next().is_none().then_some(Place::Document(shown));
+            }
+            shown = match shown {
+                Shown::Fields(record) => record.field(&field(name)?)?,
+                Shown::Array(array) if name == CHUNKS => return chunk(array, names),
+                Shown::Array(_) => return None,
+            };
+        }
+    }
+
+    /// Whether it is a directory.
+    pub(crate) fn is_directory(&self) -> bool {
+        matches!(self, Place::Shown(_) | Place::Chunks(..))
+    }
+
+    /// The names in this directory, but those of chunks, as in the file.
+    pub(crate) fn names(&self) -> Vec<Name<'_>> {
+        match self {
+            Place::Shown(Shown::Array(array)) => {
+                vec![Name::Document, Name::Chunks(array.dims.is_empty())]
+            }
+            Place::Shown(Shown::Fields(record)) => {
+                let fields = fields(record).into_iter().map(Name::Field);
+                std::iter::once(Name::Document).chain(fields).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A name in the directory of an array.
+pub(crate) enum Name<'a> {
+    Document,
+    /// The chunks; whether that is a file, the only chunk of a scalar.
+    Chunks(bool),
+    /// A field, by its name in the file.
+    Field(&'a [u8]),
+}
+
+impl Name<'_> {
+    /// The name, as in the file.
+    pub(crate) fn text(&self) -> &[u8] {
+        match self {
+            Name::Document => DOCUMENT,
+            Name::Chunks(_) => CHUNKS,
+            Name::Field(name) => name,
+        }
+    }
+}
+
+/// The fields that are shown, each name once.
+fn fields(record: &Record) -> Vec<&[u8]> {
+    let mut names: Vec<&[u8]> = record
+        .names()
+        .filter(|name| record.field(name).is_some())
+        .collect();
+    crate::memory::distinct::keep_first_of_each(&mut names, |name| name);
+    names
+}
+
+/// The chunk, or the directory of chunks, with these numbers.
+fn chunk<'n>(array: ZarrArray, names: impl Iterator<Item = &'n [u8]>) -> Option<Place> {
+    let numbers: Option<Vec<u64>> = names.map(number).collect();
+    let numbers = numbers?;
+    let is_inside = numbers.len() <= array.dims.len()
+        && numbers
+            .iter()
+            .zip(array.chunks())
+            .all(|(number, count)| *number < count);
+    if !is_inside {
+        return None;
+    }
+    Some(match numbers.len() == array.dims.len() {
+        true => Place::Chunk(array, numbers),
+        false => Place::Chunks(array, numbers),
+    })
+}
+
+/// A number as the names of chunks have it: without zeros before it.
+fn number(name: &[u8]) -> Option<u64> {
+    let is_plain =
+        name.iter().all(u8::is_ascii_digit) && (name.len() == 1 || name.first() != Some(&b'0'));
+    let text = std::str::from_utf8(name).ok().filter(|_| is_plain)?;
+    text.parse().ok()
+}

@@ -1,0 +1,85 @@
+//! `.h5fs/file.zarr` and `.h5fs/stored.zarr`, compared with what h5py and asdf read of the same file.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::harness::{LONG, Mount, run, script};
+
+const STORE: &str = ".h5fs/file.zarr";
+
+/// Runs one of a script's commands, which ends with a traceback where something differs.
+#[track_caller]
+fn call(name: &str, command: &str, paths: &[&Path]) {
+    run(script(name).arg(command).args(paths), LONG).success();
+}
+
+/// The file that a command of a script writes.
+fn written(name: &str, command: &str, file: &str) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join(file);
+    call(name, command, &[&file]);
+    (directory, file)
+}
+
+fn arrays() -> (TempDir, PathBuf) {
+    written("zarr_arrays.py", "write", "arrays.h5")
+}
+
+#[test]
+fn a_store_has_the_arrays_of_the_file() {
+    let (_directory, file) = arrays();
+    let mount = Mount::new(&file);
+    call("zarr_arrays.py", "check", &[&file, &mount.at(STORE)]);
+}
+
+#[test]
+fn a_store_answers_direct_reads() {
+    let (_directory, file) = arrays();
+    let mount = Mount::with(&file, &["--direct-io"]);
+    call("zarr_arrays.py", "check", &[&file, &mount.at(STORE)]);
+}
+
+#[test]
+fn a_copy_of_a_store_is_a_store() {
+    let (directory, file) = arrays();
+    let mount = Mount::new(&file);
+    let copy = directory.path().join("copy.zarr");
+    let mut copying = Command::new("cp");
+    run(copying.arg("-r").arg(mount.at(STORE)).arg(&copy), LONG).success();
+    mount.unmount();
+    call("zarr_arrays.py", "check", &[&file, &copy]);
+}
+
+#[test]
+fn a_store_of_stored_chunks() {
+    let (_directory, file) = written("zarr_stores.py", "stored-write", "stored.h5");
+    let mount = Mount::new(&file);
+    let store = mount.at(".h5fs/stored.zarr");
+    call("zarr_stores.py", "stored-check", &[&file, &store]);
+}
+
+/// A reader takes a chunk that is not there for the fill value.
+#[test]
+fn a_damaged_chunk_is_there_and_cannot_be_read() {
+    let (_directory, file) = written("zarr_stores.py", "damaged-write", "damaged.h5");
+    let mount = Mount::new(&file);
+    call("zarr_stores.py", "damaged-check", &[&mount.at(STORE)]);
+}
+
+#[test]
+fn a_store_of_an_asdf_tree() {
+    let (_directory, file) = written("zarr_stores.py", "asdf-write", "tree.asdf");
+    let mount = Mount::new(&file);
+    call("zarr_stores.py", "asdf-check", &[&mount.at(STORE)]);
+}
+
+#[test]
+fn each_file_of_a_directory_has_a_store() {
+    let (directory, file) = arrays();
+    let name = file.file_name().expect("a name").to_owned();
+    let mount = Mount::new(directory.path());
+    let store = mount.at("").join(name).join(STORE);
+    call("zarr_arrays.py", "check", &[&file, &store]);
+}
