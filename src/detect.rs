@@ -8,8 +8,8 @@ use crate::hdf5;
 use crate::hdf5::file_locking;
 use crate::hdf5::superblock::find_signature;
 use crate::model::Container;
-use crate::source::file::FileSource;
 use crate::source::neighbours::Neighbours;
+use crate::source::open::OpenSource;
 use crate::source::{SharedSource, Source};
 
 /// The caches that the files of one mount share.
@@ -58,7 +58,7 @@ pub fn is_known(source: &dyn Source) -> bool {
 ///
 /// # Errors
 /// `Usage` where it is locked.
-pub fn refuse_locked(file: &FileSource) -> Result<()> {
+pub fn refuse_locked(file: &dyn OpenSource) -> Result<()> {
     match find_signature(file) {
         Some(_) => file_locking::check(file),
         None => Ok(()),

@@ -82,7 +82,7 @@ mod xattr;
 /// Keeps the mount from looking into itself.
 pub use crate::source::mount_guard::MountGuard;
 /// Says to which other files the mounted one may lead.
-pub use crate::source::root::Policy as External;
+pub use crate::source::policy::Policy as External;
 pub use archive::Archive;
 pub use filesystem::Filesystem;
 pub use handle::{Caching, Handle, Opened};

@@ -18,6 +18,7 @@
 )]
 
 pub mod acl;
+pub mod attributes;
 pub mod audience;
 pub mod beneath;
 pub mod changes;
@@ -27,6 +28,7 @@ pub mod device;
 pub mod file;
 pub mod foreign;
 pub mod growing;
+pub mod identity;
 pub mod location;
 pub mod memory;
 pub mod mount_guard;
@@ -34,7 +36,9 @@ pub mod mount_id;
 pub mod mount_table;
 pub mod neighbour;
 pub mod neighbours;
+pub mod open;
 pub mod overlay;
+pub mod policy;
 pub mod raw_file;
 pub(crate) mod recording;
 pub mod remote;

@@ -14,7 +14,7 @@ use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::source::SharedSource;
 use crate::source::descriptors::share_of;
-use crate::source::file::Fingerprint;
+use crate::source::identity::Identity;
 use crate::source::neighbour::Neighbour;
 use crate::source::neighbours::Neighbours;
 
@@ -28,7 +28,7 @@ type OpenedFile = (Arc<Neighbour>, Result<Arc<Contents>>);
 pub(crate) struct Externals {
     neighbours: Arc<Neighbours>,
     tables: SharedTables,
-    files: Mutex<LruCache<Fingerprint, OpenedFile>>,
+    files: Mutex<LruCache<Identity, OpenedFile>>,
 }
 
 impl Externals {
@@ -41,7 +41,7 @@ impl Externals {
         }
     }
 
-    fn files(&self) -> MutexGuard<'_, LruCache<Fingerprint, OpenedFile>> {
+    fn files(&self) -> MutexGuard<'_, LruCache<Identity, OpenedFile>> {
         lock(&self.files)
     }
 
@@ -79,7 +79,7 @@ fn first_block(source: SharedSource, tables: &SharedTables, effort: &Effort) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::root::Policy;
+    use crate::source::policy::Policy;
 
     #[test]
     fn a_file_is_one_whatever_it_is_called() {

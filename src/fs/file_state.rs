@@ -22,8 +22,8 @@ use crate::model::datatype::ByteOrder;
 use crate::model::paths::PathIndex;
 use crate::model::storage::{Extent, Pipeline};
 use crate::model::{Array, Container, Datatype, NodeId, Shape};
-use crate::source::file::OpenedState;
 use crate::source::neighbours::Neighbours;
+use crate::source::open::OpenedState;
 use crate::view::View;
 use crate::view::counted::{Count, Units};
 use crate::view::part::Part;
@@ -50,7 +50,7 @@ pub(super) struct OpenedFile {
     pub(super) origin: Arc<Origin>,
     pub(super) neighbours: Arc<Neighbours>,
     /// The state that it was opened in.
-    pub(super) state: Option<Arc<OpenedState>>,
+    pub(super) state: Option<Arc<dyn OpenedState>>,
     /// Tells whether it has changed; the source's own state is watched elsewhere.
     pub(super) watch: Option<Watch>,
     /// The name of its directory; empty for the source.
@@ -77,7 +77,7 @@ pub(super) struct SharedState {
     /// The name of its directory; empty for the source.
     pub(super) shown: Box<[u8]>,
     opened: Instant,
-    state: Option<Arc<OpenedState>>,
+    state: Option<Arc<dyn OpenedState>>,
     watch: Option<Watch>,
     index: Arc<FileIndex>,
     readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
@@ -212,8 +212,8 @@ impl FileState {
 
     /// Whether this other file is the one that `watch` watches, changed or not.
     pub(super) fn is_of_same_file(&self, watch: &Watch) -> bool {
-        let own = self.watch.as_ref().map(Watch::fingerprint);
-        own.is_some_and(|own| own.is_of_same_file(&watch.fingerprint()))
+        let own = self.watch.as_ref().map(Watch::identity);
+        own.is_some_and(|own| own.is_of_same_file(&watch.identity()))
     }
 
     /// Whether this other file, or one that it takes elements from, has changed since it was

@@ -32,7 +32,7 @@ use crate::fs::watch::Watch;
 use crate::fs::xattr;
 use crate::memory::lock::lock;
 use crate::model::Container;
-use crate::source::file::Fingerprint;
+use crate::source::identity::Identity;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
 use crate::wire::to_u64;
@@ -58,9 +58,9 @@ impl Filesystem {
     /// As it is of no known format, or its root is damaged.
     pub fn of(source: Unread, options: &Options) -> Result<Self> {
         let watch = source.watch;
-        refuse_fine_list(&watch.file(), options)?;
+        refuse_fine_list(&*watch.file(), options)?;
         if !options.force {
-            detect::refuse_locked(&watch.file())?;
+            detect::refuse_locked(&*watch.file())?;
         }
         let others = OtherFiles::new(watch.path(), opener(options));
         let opened = open_source(watch.file(), &watch, &others, options)?;
@@ -110,7 +110,7 @@ impl Filesystem {
     }
 
     /// The state that the source was last seen in, and its generation.
-    pub(super) fn seen(&self) -> Option<(Fingerprint, u32)> {
+    pub(super) fn seen(&self) -> Option<(Identity, u32)> {
         self.mount.seen()
     }
 

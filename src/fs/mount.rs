@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::errno::Errno;
 
@@ -26,11 +26,7 @@ use crate::fs::watch::Watch;
 use crate::memory::lock::lock;
 use crate::model::NodeId;
 use crate::source::changes::Changes;
-use crate::source::file::Fingerprint;
-
-/// How long a source that cannot be opened again is left alone: a writer may be in the middle of
-/// it.
-const RETRY: Duration = Duration::from_millis(100);
+use crate::source::identity::Identity;
 
 /// Makes the kernel ask anew for these inodes. Requests wait for it, so it must wait for none.
 pub(super) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;
@@ -133,8 +129,8 @@ impl Mount {
     }
 
     /// The state that the source was last seen in, and its generation.
-    pub(super) fn seen(&self) -> Option<(Fingerprint, u32)> {
-        let state = self.watch.as_ref()?.fingerprint();
+    pub(super) fn seen(&self) -> Option<(Identity, u32)> {
+        let state = self.watch.as_ref()?.identity();
         Some((state, self.generation.load(Ordering::Relaxed)))
     }
 
@@ -232,7 +228,7 @@ impl Mount {
         let file = self.current();
         let is_early = match &file {
             Some(file) => file.is_growing() && file.is_recent(),
-            None => renewed.elapsed() < RETRY,
+            None => renewed.elapsed() < watch.retry(),
         };
         if is_early || !self.is_due(watch) {
             return;
@@ -276,7 +272,7 @@ impl Mount {
         let grows = |file: &FileState| file.is_growing() && !file.is_changed();
         let before = before.filter(|file| grows(file) && watch.is_same_file(&reopened));
         if before.is_none() && !self.options.force {
-            detect::refuse_locked(&reopened.file())?;
+            detect::refuse_locked(&*reopened.file())?;
         }
         let opened = open_source(reopened.file(), watch, &self.others, &self.options)?;
         let is_growing = opened.container.is_growing();

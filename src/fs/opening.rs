@@ -9,11 +9,11 @@ use crate::fs::options::Options;
 use crate::fs::other_files::{Opener, OtherFiles};
 use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;
-use crate::source::file::FileSource;
+use crate::source::open::{OpenSource, SharedOpen};
 
 /// Refuses to show a file to others whose access control list lets them in otherwise than
 /// permission bits can tell. One that comes later only takes away what it denies.
-pub(super) fn refuse_fine_list(file: &FileSource, options: &Options) -> Result<()> {
+pub(super) fn refuse_fine_list(file: &dyn OpenSource, options: &Options) -> Result<()> {
     let umask = options.umask.unwrap_or(0);
     if options.allow_other && file.acl().is_some_and(|acl| acl.is_finer_than_bits(umask)) {
         return Err(Error::Usage(
@@ -38,14 +38,14 @@ pub(super) fn opener_with(options: &Options, caches: &detect::Caches) -> Opener 
 
 /// Opens the source that `watch` watches, `file` being its state.
 pub(super) fn open_source(
-    file: Arc<FileSource>,
+    file: SharedOpen,
     watch: &Watch,
     others: &OtherFiles,
     options: &Options,
 ) -> Result<OpenedFile> {
     let path = watch.path();
-    let metadata = file.metadata()?;
-    let state = Arc::clone(file.state());
+    let attributes = file.attributes()?;
+    let state = file.state();
     let mut neighbours = others.neighbours(watch, options);
     let audience = match options.allow_other {
         true => Some(file.audience()?.without(options.umask.unwrap_or(0))),
@@ -57,7 +57,7 @@ pub(super) fn open_source(
     let neighbours = Arc::new(neighbours);
     Ok(OpenedFile {
         container: others.container(file, &neighbours)?,
-        origin: Arc::new(Origin::new(path.to_path_buf(), &metadata).for_audience(audience)),
+        origin: Arc::new(Origin::new(path.to_path_buf(), attributes).for_audience(audience)),
         neighbours,
         state: Some(state),
         watch: None,

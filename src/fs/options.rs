@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use crate::array::CacheSize;
 use crate::limits;
 use crate::source::mount_guard::MountGuard;
-use crate::source::root::Policy as External;
+use crate::source::policy::Policy as External;
 
 /// How a file is shown.
 #[derive(Debug, Clone)]

@@ -41,7 +41,7 @@ use crate::model::Container;
 use crate::source::SharedSource;
 use crate::source::audience::Audience;
 use crate::source::neighbours::Neighbours;
-use crate::source::root::Unopened;
+use crate::source::policy::Unopened;
 
 /// The name of their directory in the directory of views.
 pub(super) const NAME: &[u8] = b"external";
@@ -131,6 +131,9 @@ impl OtherFiles {
             let neighbours = Neighbours::of(first, options.external, options.guard.clone());
             neighbours.watched_by(watch.changes().cloned())
         };
+        if let Some(store) = watch.store() {
+            return Neighbours::of_object(path, store, options.external);
+        }
         match &self.beside {
             // Within the directory that is mounted, not within that of the file alone. Which file
             // of that directory is said to come first is the same.
@@ -430,7 +433,7 @@ impl OtherFiles {
         if !inode::is_object(tree, container.root()) {
             return Err(Error::unsupported("a file of this size", None));
         }
-        let origin = Origin::new(watch.path().to_path_buf(), &watch.metadata()?);
+        let origin = Origin::new(watch.path().to_path_buf(), watch.attributes()?);
         let opened = OpenedFile {
             container,
             origin: Arc::new(origin.for_audience(audience)),

@@ -1,11 +1,10 @@
 //! The answers to `stat`, lookups and listings.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::fs::options::Options;
 use crate::model::Node;
+use crate::source::attributes::Attributes;
 use crate::source::audience::Audience;
 
 /// `st_blksize`: what `cat` and `cp` ask for at a time, the most that the kernel asks for at once.
@@ -68,17 +67,15 @@ pub struct Origin {
 
 impl Origin {
     /// The source at `path` as the system describes it.
-    pub fn new(path: PathBuf, metadata: &Metadata) -> Self {
+    pub fn new(path: PathBuf, attributes: impl Into<Attributes>) -> Self {
+        let attributes = attributes.into();
         Origin {
             path,
-            size: metadata.size(),
-            uid: metadata.uid(),
-            gid: metadata.gid(),
-            mode: metadata.mode(),
-            modified: (
-                metadata.mtime(),
-                u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
-            ),
+            size: attributes.size,
+            uid: attributes.uid,
+            gid: attributes.gid,
+            mode: attributes.mode,
+            modified: attributes.modified,
         }
     }
 

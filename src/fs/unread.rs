@@ -1,12 +1,13 @@
 //! A source that is open, and of which no byte has been read.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::fs::watch::Watch;
 use crate::source::file::Opener;
-use crate::source::neighbours::with_real_directory;
+use crate::source::remote::connection::Connection;
+use crate::source::root::with_real_directory;
 
 /// A source that is open, and of which no byte has been read.
 pub struct Unread {
@@ -23,6 +24,15 @@ impl Unread {
         let path = source.canonicalize().map_err(failed)?;
         let named = std::path::absolute(source).map_err(failed)?;
         let watch = Watch::new(&path)?.opened_by(with_real_directory(&named)?);
+        Ok(Unread { watch })
+    }
+
+    /// Opens the object of the URL that `store` was started for.
+    ///
+    /// # Errors
+    /// `ENOENT` where there is none; as the server says.
+    pub fn of_object(store: &Arc<Connection>) -> Result<Self> {
+        let watch = Watch::of_object(store)?;
         Ok(Unread { watch })
     }
 
@@ -43,6 +53,6 @@ impl Unread {
     /// # Errors
     /// `Io` as the system says.
     pub fn owner(&self) -> Result<u32> {
-        Ok(self.watch.metadata()?.uid())
+        Ok(self.watch.attributes()?.uid)
     }
 }

@@ -4,10 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+
 use crate::error::{Error, Result};
 use crate::memory::lock::lock;
+use crate::source::attributes::Attributes;
 use crate::source::changes::Changes;
-use crate::source::file::{self, FileSource, Fingerprint, OpenedState, Opener};
+use crate::source::file::{FileSource, Opener};
+use crate::source::identity::Identity;
+use crate::source::open::{SharedOpen, SharedState};
+use crate::source::remote::connection::Connection;
+use crate::source::remote::object::RemoteObject;
 
 /// How long what was seen of the source is taken for true where nothing is read from it.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -16,6 +23,13 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// make more.
 const SETTLING: Duration = Duration::from_millis(500);
 
+/// How long a source that cannot be opened again is left alone: a writer may be in the middle of
+/// it.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// The same for an object: each look is a request.
+const REMOTE_RETRY: Duration = Duration::from_secs(5);
+
 /// Keeps the source's state as it was when it was opened.
 pub(super) struct Watch {
     path: PathBuf,
@@ -23,14 +37,19 @@ pub(super) struct Watch {
     named: PathBuf,
     /// Tells of writes when they end.
     changes: Option<Arc<Changes>>,
-    /// Opens the path again; `None` where this process does.
-    opener: Option<Opener>,
+    /// What has the source, unless it is a file.
+    store: Option<Arc<Connection>>,
+    /// Opens it again; `None` where this process opens the path.
+    opener: Option<Reopen>,
     state: Mutex<State>,
 }
 
+/// Opens the source anew.
+type Reopen = Box<dyn Fn() -> Result<SharedOpen> + Send + Sync>;
+
 struct State {
-    file: Arc<FileSource>,
-    opened: Fingerprint,
+    file: SharedOpen,
+    opened: SharedState,
     when: Instant,
     looked: Instant,
     changed: bool,
@@ -47,16 +66,31 @@ impl Watch {
         let file = FileSource::open(path, changes.as_ref())?;
         Ok(Watch {
             changes,
-            ..Self::over(path, file)
+            ..Self::over(path, Arc::new(file))
+        })
+    }
+
+    /// Opens and watches the object of the URL that `store` was started for.
+    ///
+    /// # Errors
+    /// `ENOENT` where there is none; as the server says.
+    pub(super) fn of_object(store: &Arc<Connection>) -> Result<Self> {
+        let object = store_object(store)?;
+        let again = Arc::clone(store);
+        Ok(Watch {
+            store: Some(Arc::clone(store)),
+            opener: Some(Box::new(move || store_object(&again))),
+            ..Self::over(store.url(), object)
         })
     }
 
     /// Watches the file that is open as `file`.
-    pub(super) fn over(path: &Path, file: FileSource) -> Self {
+    pub(super) fn over(path: &Path, file: SharedOpen) -> Self {
         Watch {
             path: path.to_path_buf(),
             named: path.to_path_buf(),
             changes: None,
+            store: None,
             opener: None,
             state: Mutex::new(State::new(file)),
         }
@@ -74,13 +108,39 @@ impl Watch {
 
     /// The path is opened again by `opener`.
     pub(super) fn opened_again_by(self, opener: Opener) -> Self {
-        let opener = Some(opener);
-        Watch { opener, ..self }
+        let (path, changes) = (self.path.clone(), self.changes.clone());
+        let again = move || -> Result<SharedOpen> {
+            let failed = |error| Error::io(&error, path.display().to_string());
+            let file = opener().map_err(failed)?;
+            Ok(Arc::new(FileSource::from_file(
+                file,
+                &path,
+                changes.as_ref(),
+            )?))
+        };
+        Watch {
+            opener: Some(Box::new(again)),
+            ..self
+        }
     }
 
-    /// The state of the file when it was opened.
-    pub(super) fn fingerprint(&self) -> Fingerprint {
-        lock(&self.state).opened
+    /// What tells the source's state, when it was opened, from others.
+    pub(super) fn identity(&self) -> Identity {
+        lock(&self.state).opened.identity().clone()
+    }
+
+    /// What has the source, unless it is a file.
+    pub(super) fn store(&self) -> Option<&Arc<Connection>> {
+        self.store.as_ref()
+    }
+
+    /// How long the source is left alone after it could not be opened anew: a writer may be in the
+    /// middle of a file, and each look at an object is a request.
+    pub(super) fn retry(&self) -> Duration {
+        match &self.store {
+            Some(_) => REMOTE_RETRY,
+            None => RETRY,
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -92,7 +152,7 @@ impl Watch {
     }
 
     /// The open file.
-    pub(super) fn file(&self) -> Arc<FileSource> {
+    pub(super) fn file(&self) -> SharedOpen {
         Arc::clone(&lock(&self.state).file)
     }
 
@@ -102,19 +162,19 @@ impl Watch {
     }
 
     /// The state that it was in when it was opened.
-    pub(super) fn opened(&self) -> Arc<OpenedState> {
-        Arc::clone(lock(&self.state).file.state())
+    pub(super) fn opened(&self) -> SharedState {
+        Arc::clone(&lock(&self.state).opened)
     }
 
-    /// The open file's metadata.
-    pub(super) fn metadata(&self) -> Result<std::fs::Metadata> {
-        lock(&self.state).file.metadata()
+    /// The open source's attributes.
+    pub(super) fn attributes(&self) -> Result<Attributes> {
+        lock(&self.state).file.attributes()
     }
 
     /// Whether the source has changed since it was opened, as far as was seen lately.
     pub(super) fn is_changed(&self) -> bool {
         let mut state = lock(&self.state);
-        if state.looked.elapsed() >= PATIENCE || state.file.state().is_over() {
+        if state.looked.elapsed() >= PATIENCE || state.opened.is_over() {
             state.look();
         }
         state.changed
@@ -143,20 +203,18 @@ impl Watch {
 
     /// The file that stands at the path now.
     pub(super) fn reopen(&self) -> Result<Reopened> {
-        let opened = match &self.opener {
-            Some(opener) => opener(),
-            None => file::open(&self.path),
+        let file = match &self.opener {
+            Some(opener) => opener()?,
+            None => Arc::new(FileSource::open(&self.path, self.changes.as_ref())?),
         };
-        let failed = |error| Error::io(&error, self.path.display().to_string());
-        let file =
-            FileSource::from_file(opened.map_err(failed)?, &self.path, self.changes.as_ref())?;
         Ok(Reopened(State::new(file)))
     }
 
     /// Whether `reopened` is the file that is watched, changed or not, and not another one of its
     /// name.
     pub(super) fn is_same_file(&self, reopened: &Reopened) -> bool {
-        self.fingerprint().is_of_same_file(&reopened.0.opened)
+        self.identity()
+            .is_of_same_file(reopened.0.opened.identity())
     }
 
     /// Watches `reopened` from now on.
@@ -167,7 +225,7 @@ impl Watch {
 
 impl Reopened {
     /// The open file.
-    pub(super) fn file(&self) -> Arc<FileSource> {
+    pub(super) fn file(&self) -> SharedOpen {
         Arc::clone(&self.0.file)
     }
 
@@ -184,9 +242,9 @@ impl Reopened {
 }
 
 impl State {
-    fn new(file: FileSource) -> Self {
-        let file = Arc::new(file);
-        let opened = file.opened();
+    fn new(file: SharedOpen) -> Self {
+        let opened = file.state();
+        let age = opened.identity().age();
         let now = Instant::now();
         State {
             file,
@@ -194,7 +252,7 @@ impl State {
             when: now,
             looked: now,
             changed: false,
-            young: opened.age().is_none_or(|age| age < SETTLING),
+            young: age.is_none_or(|age| age < SETTLING),
         }
     }
 
@@ -205,10 +263,16 @@ impl State {
     }
 }
 
+/// The object of a store's URL, opened.
+fn store_object(store: &Arc<Connection>) -> Result<SharedOpen> {
+    let found = RemoteObject::find(store, b"")?;
+    let missing = || Error::io(&Errno::ENOENT.into(), store.url().display().to_string());
+    Ok(Arc::new(found.ok_or_else(missing)?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Source;
 
     #[test]
     fn a_change_is_seen_and_stays() {

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::io;
 
 use crate::error::{Error, Result};
-use crate::source::file::{FileSource, WriteLock};
+use crate::source::open::{OpenSource, WriteLock};
 
 /// The environment variable that says what locks are worth.
 const VARIABLE: &str = "HDF5_USE_FILE_LOCKING";
@@ -54,7 +54,7 @@ impl Use {
 ///
 /// # Errors
 /// `Usage` where it is locked; `Io` where the system has no locks and they are asked for.
-pub(crate) fn check(file: &FileSource) -> Result<()> {
+pub(crate) fn check(file: &dyn OpenSource) -> Result<()> {
     match Use::of(std::env::var_os(VARIABLE).as_deref()) {
         Use::Never => Ok(()),
         wanted => wanted.check(file.write_lock()),
@@ -64,6 +64,7 @@ pub(crate) fn check(file: &FileSource) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::file::FileSource;
 
     #[test]
     fn words_are_the_librarys() {

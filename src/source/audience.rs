@@ -1,10 +1,8 @@
 //! The users other than its owner that may read a file, by its group, its permission bits and its
 //! access control list.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
-
 use crate::source::acl::Acl;
+use crate::source::attributes::Attributes;
 
 /// Group and permission bits of a file or directory; of one with an access control list, bits that
 /// give nobody more.
@@ -27,10 +25,10 @@ pub enum Act {
 
 impl Audience {
     /// As the file has it that has this list, if any.
-    pub fn of(metadata: &Metadata, acl: Option<Acl>) -> Self {
-        let mode = metadata.mode();
+    pub fn of(attributes: impl Into<Attributes>, acl: Option<Acl>) -> Self {
+        let Attributes { gid, mode, .. } = attributes.into();
         Audience {
-            group: metadata.gid(),
+            group: gid,
             mode: acl.map_or(mode, |acl| acl.narrowed(mode)),
             umask: 0,
         }

@@ -2,11 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -14,8 +14,10 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::source::acl::Acl;
-use crate::source::audience::Audience;
+use crate::source::attributes::Attributes;
 use crate::source::changes::{Changes, FileWatch};
+use crate::source::identity::{Fingerprint, Identity};
+use crate::source::open::{OpenSource, OpenedState, SharedState, WriteLock};
 use crate::source::{SharedSource, Source};
 use crate::wire::to_u64;
 
@@ -27,16 +29,17 @@ const SETTLED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
-    state: Arc<OpenedState>,
+    state: Arc<FileState>,
 }
 
 /// The state that a file was in when it was opened.
 ///
-/// Its fingerprint alone does not tell it from the next one: a write stamps the file when it
+/// Its identity alone does not tell it from the next one: a write stamps the file when it
 /// begins, and puts its bytes there after that.
 #[derive(Debug)]
-pub struct OpenedState {
+struct FileState {
     fingerprint: Fingerprint,
+    identity: Identity,
     /// Set before the fingerprint was taken.
     watch: Option<FileWatch>,
     /// Nothing has been written for so long that no write was under way.
@@ -45,114 +48,40 @@ pub struct OpenedState {
     may_grow: AtomicBool,
 }
 
-impl OpenedState {
-    /// The file's fingerprint then.
-    pub fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
+impl OpenedState for FileState {
+    fn identity(&self) -> &Identity {
+        &self.identity
     }
 
-    /// Whether a write that was under way will be seen when it ends, or none was.
-    pub fn is_settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.was_calm || self.is_watched()
     }
 
-    /// Whether this is over, or what was read of it may have been half written, without a trace in
-    /// the file's times.
-    pub fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         let watch = self.watch.as_ref();
         if watch.is_some_and(FileWatch::is_changed) {
             return true;
         }
         // Only its last writer's leaving tells of what came through mapped memory.
         let is_left = || watch.is_some_and(FileWatch::is_closed);
-        !self.was_calm && (is_left() || !self.is_watched() && self.fingerprint.is_calm())
+        !self.was_calm && (is_left() || !self.is_watched() && is_calm(&self.fingerprint))
     }
 
-    /// From now on a writer may append: that is waited for, and is no change.
-    pub(super) fn let_grow(&self) {
-        self.may_grow.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether a writer may append to the file.
-    pub(super) fn may_grow(&self) -> bool {
+    fn may_grow(&self) -> bool {
         self.may_grow.load(Ordering::Relaxed)
     }
+}
 
+impl FileState {
     fn is_watched(&self) -> bool {
         self.watch.as_ref().is_some_and(FileWatch::is_local)
     }
 }
 
-/// The facts that tell one state of a file from another: device, inode, size, and both change
-/// times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Fingerprint {
-    /// Of the file that has this `metadata`.
-    pub fn of(metadata: &std::fs::Metadata) -> Self {
-        Fingerprint {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    /// Whether both are states of one file.
-    pub fn is_of_same_file(&self, other: &Self) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
-    }
-
-    /// How long ago the content changed; `None` where that is in the future.
-    pub fn age(&self) -> Option<Duration> {
-        Self::since(self.modified)
-    }
-
-    /// Whether the last write began so long ago that it has ended.
-    fn is_calm(&self) -> bool {
-        // A program that copies a file may have set the time of its content back.
-        let age = Self::since(self.changed);
-        age.is_some_and(|age| age >= limits::UNSEEN_WRITE)
-    }
-
-    fn since((seconds, nanoseconds): (i64, i64)) -> Option<Duration> {
-        let seconds = Duration::from_secs(u64::try_from(seconds).ok()?);
-        let nanoseconds = Duration::from_nanos(u64::try_from(nanoseconds).ok()?);
-        let then = SystemTime::UNIX_EPOCH.checked_add(seconds.checked_add(nanoseconds)?)?;
-        SystemTime::now().duration_since(then).ok()
-    }
-}
-
-/// The lock that a writer takes on a file; flock(2).
-#[derive(Debug)]
-pub enum WriteLock {
-    /// No writer has it.
-    Free,
-    /// A writer has it.
-    Taken,
-    /// The filesystem has no locks, and says so.
-    Unsupported(io::Error),
-}
-
-impl WriteLock {
-    /// The state that the refusal of the shared lock means.
-    fn refused(errno: Errno) -> io::Result<Self> {
-        match errno {
-            Errno::EWOULDBLOCK => Ok(WriteLock::Taken),
-            Errno::ENOLCK | Errno::ENOSYS | Errno::EOPNOTSUPP => {
-                Ok(WriteLock::Unsupported(errno.into()))
-            }
-            _ => Err(errno.into()),
-        }
-    }
+/// Whether the last write began so long ago that it has ended.
+fn is_calm(fingerprint: &Fingerprint) -> bool {
+    let rest = fingerprint.rest();
+    rest.is_some_and(|rest| rest >= limits::UNSEEN_WRITE)
 }
 
 /// Opens the source for a process that may open no file itself.
@@ -197,10 +126,11 @@ impl FileSource {
         // First of all, so that whatever is under way ends after it.
         let watch = changes.and_then(|changes| changes.watch(&file));
         let fingerprint = Fingerprint::of(&file.metadata()?);
-        let state = Arc::new(OpenedState {
+        let state = Arc::new(FileState {
             fingerprint,
+            identity: Identity::File(fingerprint),
             watch,
-            was_calm: fingerprint.is_calm(),
+            was_calm: is_calm(&fingerprint),
             may_grow: AtomicBool::new(false),
         });
         Ok(FileSource { file, state })
@@ -212,57 +142,41 @@ impl FileSource {
         end.is_some_and(|end| end <= self.length())
     }
 
-    /// The open file's metadata as it is now.
-    pub fn metadata(&self) -> Result<std::fs::Metadata> {
+    fn metadata(&self) -> Result<std::fs::Metadata> {
         self.file
             .metadata()
             .map_err(|error| Error::io(&error, "stat of the source"))
     }
 
-    /// The open file's access control list, if it has one.
-    pub fn acl(&self) -> Option<Acl> {
+    fn fingerprint(&self) -> Result<Fingerprint> {
+        Ok(Fingerprint::of(&self.metadata()?))
+    }
+}
+
+impl OpenSource for FileSource {
+    fn state(&self) -> SharedState {
+        Arc::<FileState>::clone(&self.state)
+    }
+
+    fn is_changed(&self) -> bool {
+        self.state.is_over() || self.fingerprint() != Ok(self.state.fingerprint)
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(Attributes::from(&self.metadata()?))
+    }
+
+    fn acl(&self) -> Option<Acl> {
         Acl::of_file(&self.file)
     }
 
-    /// The users that may read the open file.
-    ///
-    /// # Errors
-    /// `Io` as the system says.
-    pub fn audience(&self) -> Result<Audience> {
-        Ok(Audience::of(&self.metadata()?, self.acl()))
-    }
-
-    /// Whether a writer has the file locked. The shared lock that this takes to find out is given
-    /// back at once.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub fn write_lock(&self) -> io::Result<WriteLock> {
+    /// The shared lock that this takes to find out is given back at once.
+    fn write_lock(&self) -> io::Result<WriteLock> {
         let file = self.file.try_clone()?;
         match Flock::lock(file, FlockArg::LockSharedNonblock) {
             Ok(_lock) => Ok(WriteLock::Free),
             Err((_, errno)) => WriteLock::refused(errno),
         }
-    }
-
-    /// The open file's state as it is now.
-    pub fn fingerprint(&self) -> Result<Fingerprint> {
-        Ok(Fingerprint::of(&self.metadata()?))
-    }
-
-    /// The file's state when it was opened, which its length is of.
-    pub fn opened(&self) -> Fingerprint {
-        self.state.fingerprint
-    }
-
-    /// The file's state when it was opened, which is watched as long as this is kept.
-    pub fn state(&self) -> &Arc<OpenedState> {
-        &self.state
-    }
-
-    /// Whether the file is in another state than when it was opened, as far as can be told.
-    pub fn is_changed(&self) -> bool {
-        self.state.is_over() || self.fingerprint() != Ok(self.opened())
     }
 }
 
@@ -271,7 +185,9 @@ impl Source for FileSource {
         self.state.fingerprint.size
     }
 
+    /// From now on a writer may append: that is waited for, and is no change.
     fn growing(self: Arc<Self>) -> Option<SharedSource> {
+        self.state.may_grow.store(true, Ordering::Relaxed);
         Some(Arc::new(GrowingFile(self)))
     }
 
@@ -314,7 +230,7 @@ impl Source for GrowingFile {
     }
 
     fn is_unsettled(&self) -> bool {
-        let age = self.0.fingerprint().map(|now| now.age());
+        let age = self.0.fingerprint().map(|now| Identity::File(now).age());
         age.is_ok_and(|age| age.is_none_or(|age| age < SETTLED))
     }
 }
@@ -323,9 +239,10 @@ impl Source for GrowingFile {
 mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
+    use std::time::SystemTime;
 
     /// The state of a file that was opened so long after its last change.
-    fn opened(age: Duration, watch: Option<FileWatch>) -> OpenedState {
+    fn opened(age: Duration, watch: Option<FileWatch>) -> FileState {
         let file = tempfile::NamedTempFile::new().unwrap();
         let then = SystemTime::now() - age;
         let then = then.duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -334,23 +251,13 @@ mod tests {
             changed: (seconds, i64::from(then.subsec_nanos())),
             ..Fingerprint::of(&file.as_file().metadata().unwrap())
         };
-        OpenedState {
+        FileState {
             fingerprint,
+            identity: Identity::File(fingerprint),
             watch,
-            was_calm: fingerprint.is_calm(),
+            was_calm: is_calm(&fingerprint),
             may_grow: AtomicBool::new(false),
         }
-    }
-
-    #[test]
-    fn a_filesystem_without_locks_is_told_from_one_that_fails() {
-        for errno in [Errno::ENOLCK, Errno::ENOSYS, Errno::EOPNOTSUPP] {
-            let lock = WriteLock::refused(errno).unwrap();
-            assert!(matches!(lock, WriteLock::Unsupported(_)), "{errno}");
-        }
-        let taken = WriteLock::refused(Errno::EWOULDBLOCK).unwrap();
-        assert!(matches!(taken, WriteLock::Taken));
-        WriteLock::refused(Errno::EIO).unwrap_err();
     }
 
     const LONG: Duration = limits::UNSEEN_WRITE;
@@ -361,7 +268,7 @@ mod tests {
         let young = opened(LONG / 2, None);
         assert!(!young.is_settled() && !young.is_over());
         // It was young when it was opened, and what was read of it then is not kept.
-        let grown_up = OpenedState {
+        let grown_up = FileState {
             was_calm: false,
             ..opened(LONG, None)
         };

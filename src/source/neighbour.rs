@@ -14,7 +14,8 @@ use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::changes::Changes;
-use crate::source::file::{FileSource, Fingerprint, GrowingFile, OpenedState};
+use crate::source::identity::Identity;
+use crate::source::open::{SharedOpen, SharedState};
 use crate::source::{SharedSource, Source, Urgency};
 
 /// How long a look at neighbours that nobody reads is taken to hold.
@@ -24,13 +25,13 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// read any more.
 #[derive(Debug)]
 pub struct Neighbour {
-    file: Arc<FileSource>,
+    file: SharedOpen,
     states: Arc<NeighbourStates>,
 }
 
 impl Neighbour {
     /// The state in which the file was opened.
-    pub fn opened(&self) -> Fingerprint {
+    pub fn opened(&self) -> Identity {
         self.file.opened()
     }
 
@@ -52,8 +53,7 @@ impl Source for Neighbour {
     }
 
     fn growing(self: Arc<Self>) -> Option<SharedSource> {
-        self.file.state().let_grow();
-        Some(Arc::new(GrowingFile(Arc::clone(&self.file))))
+        Arc::clone(&self.file).growing()
     }
 
     fn is_far(&self) -> bool {
@@ -88,7 +88,7 @@ pub struct NeighbourStates {
     hasher: RandomState,
     /// By the paths' hashes: `None` where there was no file. A closed neighbour is watched on: its
     /// bytes may be kept.
-    seen: Mutex<LruCache<u64, Option<Arc<OpenedState>>>>,
+    seen: Mutex<LruCache<u64, Option<SharedState>>>,
     open: Mutex<Open>,
     changed: AtomicBool,
     changes: Option<Arc<Changes>>,
@@ -100,7 +100,7 @@ pub struct NeighbourStates {
 
 #[derive(Debug)]
 struct Open {
-    neighbours: HashMap<Fingerprint, Weak<Neighbour>>,
+    neighbours: HashMap<Identity, Weak<Neighbour>>,
     looked: Instant,
 }
 
@@ -141,8 +141,8 @@ impl NeighbourStates {
     ///
     /// # Errors
     /// `ESTALE` where another file or another state of it was there before, or none.
-    pub fn found(self: &Arc<Self>, path: &Path, file: FileSource) -> Result<Arc<Neighbour>> {
-        self.remember(path, Some(Arc::clone(file.state())))?;
+    pub fn found(self: &Arc<Self>, path: &Path, file: SharedOpen) -> Result<Arc<Neighbour>> {
+        self.remember(path, Some(file.state()))?;
         let mut open = lock(&self.open);
         let known = open.neighbours.get(&file.opened());
         if let Some(neighbour) = known.and_then(Weak::upgrade) {
@@ -153,7 +153,7 @@ impl NeighbourStates {
         }
         let opened = file.opened();
         let neighbour = Arc::new(Neighbour {
-            file: Arc::new(file),
+            file,
             states: Arc::clone(self),
         });
         open.neighbours.insert(opened, Arc::downgrade(&neighbour));
@@ -210,7 +210,7 @@ impl NeighbourStates {
         self.changed.load(Ordering::Relaxed)
     }
 
-    fn remember(&self, path: &Path, state: Option<Arc<OpenedState>>) -> Result<()> {
+    fn remember(&self, path: &Path, state: Option<SharedState>) -> Result<()> {
         let path = self.hasher.hash_one(path);
         let is_settled = state.as_ref().is_none_or(|state| state.is_settled());
         self.unsettled.fetch_or(!is_settled, Ordering::Relaxed);
@@ -222,7 +222,7 @@ impl NeighbourStates {
                 true
             }
             (Some(Some(before)), Some(state)) => {
-                !before.is_over() && before.fingerprint() == state.fingerprint()
+                !before.is_over() && before.identity() == state.identity()
             }
             (Some(before), state) => before.is_none() && state.is_none(),
         };
@@ -242,10 +242,11 @@ impl NeighbourStates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::file::FileSource;
     use std::fs;
 
     fn open(states: &Arc<NeighbourStates>, path: &Path) -> Result<Arc<Neighbour>> {
-        states.found(path, FileSource::open(path, None)?)
+        states.found(path, Arc::new(FileSource::open(path, None)?))
     }
 
     #[test]
@@ -329,7 +330,7 @@ mod tests {
         fs::write(&path, b"old").unwrap();
         let changes = Changes::new().unwrap();
         let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
-        let found = || states.found(&path, FileSource::open(&path, Some(&changes))?);
+        let found = || states.found(&path, Arc::new(FileSource::open(&path, Some(&changes))?));
         drop((found().unwrap(), found().unwrap()));
         assert!(!states.is_changed());
         fs::write(&path, b"new").unwrap();
@@ -351,7 +352,7 @@ mod tests {
         let changes = Changes::new().unwrap();
         let states = NeighbourStates::told_by(Some(Arc::clone(&changes)));
         let file = FileSource::open(&path, Some(&changes)).unwrap();
-        states.found(&path, file).unwrap();
+        states.found(&path, Arc::new(file)).unwrap();
         assert!(states.is_settled());
     }
 

@@ -8,17 +8,19 @@ use std::sync::{Arc, Mutex};
 
 use lru::LruCache;
 
-use crate::error::{Cause, Error, Result, quoted};
+use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::acl::Acl;
 use crate::source::audience::{Act, Audience};
 use crate::source::changes::Changes;
 use crate::source::descriptors::share_of;
-use crate::source::file::{FileSource, Fingerprint};
 use crate::source::mount_guard::MountGuard;
 use crate::source::neighbour::{Neighbour, NeighbourStates};
-use crate::source::root::{Opened, Policy, Root, Unopened, refused, unreadable};
+use crate::source::open::SharedOpen;
+use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
+use crate::source::remote::connection::Connection;
+use crate::source::remote::prefix::Prefix;
+use crate::source::root::{Directory, Root};
 use crate::wire::to_u64;
 
 /// The directory of a file, and what may be opened from there.
@@ -47,7 +49,7 @@ impl Location {
     /// Of the file at this absolute path.
     fn of(path: &Path, root: &Root) -> Self {
         let directory = path.parent().unwrap_or(Path::new("/"));
-        let beneath = directory.strip_prefix(&root.directory);
+        let beneath = directory.strip_prefix(root.path());
         Location {
             base: beneath.unwrap_or(directory).to_path_buf(),
             name: path.file_name().unwrap_or_default().to_owned(),
@@ -70,7 +72,7 @@ fn no_raw_files() -> RawFiles {
 #[derive(Debug)]
 pub struct Located {
     /// The open file.
-    pub file: FileSource,
+    pub file: SharedOpen,
     /// An absolute path without symbolic links, so that one file has one path however it was named.
     /// Only a file that a link in another directory leads to has the link's path, as its neighbours
     /// are sought there.
@@ -91,7 +93,17 @@ impl Neighbours {
     ///
     /// Nothing is looked up in the mount that shows the source, of which `guard` tells.
     pub fn of(source: &Path, policy: Policy, guard: Option<MountGuard>) -> Self {
-        let root = Arc::new(Root::of(source, policy, guard));
+        let root = Directory::of(source, policy, guard);
+        Self::within(source, Root::Directory(root))
+    }
+
+    /// The neighbours of the object at `source`, its URL: the other objects of its prefix.
+    pub fn of_object(source: &Path, store: &Arc<Connection>, policy: Policy) -> Self {
+        Self::within(source, Root::Prefix(Prefix::of(store, policy)))
+    }
+
+    fn within(source: &Path, root: Root) -> Self {
+        let root = Arc::new(root);
         Neighbours {
             locations: Arc::new([Location::of(source, &root)]),
             root,
@@ -105,9 +117,11 @@ impl Neighbours {
     #[must_use]
     pub fn watched_by(mut self, changes: Option<Arc<Changes>>) -> Self {
         self.states = NeighbourStates::told_by(changes.clone());
-        if let Some(root) = Arc::get_mut(&mut self.root) {
-            root.changes = changes;
-        }
+        self.root = match Arc::try_unwrap(self.root) {
+            Ok(Root::Directory(directory)) => Root::Directory(directory.watched_by(changes)).into(),
+            Ok(root) => root.into(),
+            Err(shared) => shared,
+        };
         self
     }
 
@@ -128,7 +142,7 @@ impl Neighbours {
     /// For a source that has no directory: nothing may be opened.
     pub fn none() -> Self {
         Neighbours {
-            root: Arc::new(Root::none()),
+            root: Arc::new(Root::Directory(Directory::none())),
             locations: Arc::new([]),
             audience: None,
             raw_files: no_raw_files(),
@@ -149,7 +163,7 @@ impl Neighbours {
         Neighbours {
             audience,
             raw_files: no_raw_files(),
-            states: NeighbourStates::told_by(self.root.changes.clone()),
+            states: NeighbourStates::told_by(self.root.changes().cloned()),
             ..self.of_part(located, real)
         }
     }
@@ -170,7 +184,7 @@ impl Neighbours {
     /// A located file's path beneath the directory of the source that is mounted; one that lies
     /// elsewhere keeps its absolute path. As a name, it leads back to the file from the source.
     pub fn name_of(&self, located: &Path) -> Vec<u8> {
-        let beneath = located.strip_prefix(&self.root.directory);
+        let beneath = located.strip_prefix(self.root.path());
         let name = beneath.unwrap_or(located).as_os_str();
         name.to_owned().into_vec()
     }
@@ -204,8 +218,8 @@ impl Neighbours {
         let Some((neighbour, path)) = self.open_at(name)? else {
             return Ok(None);
         };
-        let real = real(&path, &neighbour.opened())?;
-        let part = self.of_part(&with_real_directory(&path)?, &real);
+        let real = self.root.real(&path, &neighbour.opened())?;
+        let part = self.of_part(&self.root.named(&path)?, &real);
         Ok(Some((neighbour, part)))
     }
 
@@ -216,9 +230,9 @@ impl Neighbours {
             return Ok(None);
         };
         if let Some(audience) = self.audience {
-            let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
-            let real = path.canonicalize().map_err(failed)?;
-            let may_come = directories(&real).all(|way| audience.may(Act::Search, &way));
+            let real = self.root.real(&path, &file.opened())?;
+            let mut way = self.root.way_to(&real).into_iter();
+            let may_come = way.all(|way| audience.may(Act::Search, &way));
             if !may_come || !audience.may(Act::Read, &file.audience()?) {
                 return Err(private(&path));
             }
@@ -276,14 +290,15 @@ impl Neighbours {
 
     fn located(
         &self,
-        (file, path): (FileSource, PathBuf),
+        (file, path): (SharedOpen, PathBuf),
     ) -> std::result::Result<Located, Unopened> {
         let failed = |error| Unopened::Failed(path.clone(), error);
-        let real = real(&path, &file.opened()).map_err(failed)?;
-        let named = with_real_directory(&path).map_err(failed)?;
+        let real = self.root.real(&path, &file.opened()).map_err(failed)?;
+        let named = self.root.named(&path).map_err(failed)?;
         let shown = |audience: Audience| {
             let own = audience.of_shown(file.audience()?);
-            Ok(directories(&real).fold(own, |own, way| own.narrowed(Act::Search, &way)))
+            let way = self.root.way_to(&real).into_iter();
+            Ok(way.fold(own, |own, way| own.narrowed(Act::Search, &way)))
         };
         let audience = self.audience.map(shown).transpose().map_err(failed)?;
         let path = match named.parent() == real.parent() {
@@ -302,7 +317,7 @@ impl Neighbours {
     fn path<'a>(&self, name: &'a [u8]) -> std::result::Result<Option<&'a Path>, Unopened> {
         let bytes = |path: &Path| path.as_os_str().len().saturating_add(1);
         let bases = self.locations.iter().map(|location| bytes(&location.base));
-        let taken = bytes(&self.root.directory).saturating_add(bases.max().unwrap_or(0));
+        let taken = bytes(self.root.path()).saturating_add(bases.max().unwrap_or(0));
         if name.len() > limits::FILE_PATH.saturating_sub(taken) {
             let most = to_u64(limits::FILE_PATH);
             return Err(Unopened::Refused(Error::limit(
@@ -314,7 +329,7 @@ impl Neighbours {
         if name.as_os_str().is_empty() || name.as_os_str().as_bytes().contains(&0) {
             return Ok(None);
         }
-        match self.root.policy {
+        match self.root.policy() {
             Policy::None => Err(refused(name, "external=none")),
             _ => Ok(Some(name)),
         }
@@ -347,47 +362,10 @@ impl Neighbours {
             let path = location.base.join(beside);
             match self.root.open_beside(&path)? {
                 Some(found) => return Ok(Some(found)),
-                None => missed(&self.root.directory.join(&path))?,
+                None => missed(&self.root.path().join(&path))?,
             }
         }
         Ok(None)
-    }
-}
-
-/// The directories above this path, which has no symbolic links, as far as they let users other
-/// than their owner through.
-fn directories(real: &Path) -> impl Iterator<Item = Audience> {
-    let above = real.ancestors().skip(1);
-    above.map(|directory| match directory.metadata() {
-        Ok(metadata) => Audience::of(&metadata, Acl::of_path(directory)),
-        Err(_) => Audience::nobody(),
-    })
-}
-
-/// An absolute path to the same file, in which only the last name may be a symbolic link.
-///
-/// # Errors
-/// `Io` as the system says.
-pub fn with_real_directory(path: &Path) -> Result<PathBuf> {
-    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
-    match (path.parent(), path.file_name()) {
-        (Some(directory), Some(name)) => Ok(directory.canonicalize().map_err(failed)?.join(name)),
-        _ => path.canonicalize().map_err(failed),
-    }
-}
-
-/// The path, absolute and without symbolic links, of the file that was opened by `path` in the
-/// state `opened`.
-///
-/// # Errors
-/// `ESTALE` where another file stands there now.
-fn real(path: &Path, opened: &Fingerprint) -> Result<PathBuf> {
-    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
-    let real = path.canonicalize().map_err(failed)?;
-    let there = real.symlink_metadata().map_err(failed)?;
-    match Fingerprint::of(&there).is_of_same_file(opened) {
-        true => Ok(real),
-        false => Err(Error::caused(Cause::Stale, path.display().to_string())),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod connection;
 pub mod message;
 pub mod object;
 mod pages;
+pub(super) mod prefix;
 mod staging;
 #[cfg(test)]
 mod tests;

@@ -11,58 +11,139 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::Mode;
 
 use crate::error::{Cause, Error};
+use crate::source::acl::Acl;
+use crate::source::audience::Audience;
 use crate::source::changes::Changes;
 use crate::source::file::FileSource;
+use crate::source::identity::{Fingerprint, Identity};
 use crate::source::mount_guard::MountGuard;
+use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
+use crate::source::remote::prefix::Prefix;
 
-/// Which other files a source may bring in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
-    /// None.
-    None,
-    /// Regular files inside the source's own directory, resolved beneath it: no `..`, no absolute
-    /// path that leads elsewhere, no symbolic link out.
-    #[default]
-    Within,
-    /// Every regular file.
-    Any,
+/// The directory or the prefix of the source that is mounted.
+#[derive(Debug)]
+pub(super) enum Root {
+    /// Of a file.
+    Directory(Directory),
+    /// Of an object.
+    Prefix(Prefix),
 }
 
-/// Why a file is not opened.
-#[derive(Debug, Clone)]
-pub enum Unopened {
-    /// It may not be.
-    Refused(Error),
-    /// It may be, and cannot be; where it was sought.
-    Failed(PathBuf, Error),
-}
-
-impl Unopened {
-    /// The reason.
-    pub fn error(self) -> Error {
+impl Root {
+    /// Its path; that of a prefix begins with the URL's scheme.
+    pub(super) fn path(&self) -> &Path {
         match self {
-            Unopened::Refused(error) | Unopened::Failed(_, error) => error,
+            Root::Directory(directory) => &directory.path,
+            Root::Prefix(prefix) => prefix.path(),
+        }
+    }
+
+    /// The policy of all files that are reached from here.
+    pub(super) fn policy(&self) -> Policy {
+        match self {
+            Root::Directory(directory) => directory.policy,
+            Root::Prefix(prefix) => prefix.policy(),
+        }
+    }
+
+    /// What watches the files that are opened.
+    pub(super) fn changes(&self) -> Option<&Arc<Changes>> {
+        match self {
+            Root::Directory(directory) => directory.changes.as_ref(),
+            Root::Prefix(_) => None,
+        }
+    }
+
+    /// Opens what stands at the absolute path `name`.
+    pub(super) fn open_absolute(&self, name: &Path) -> Opened {
+        match self {
+            Root::Directory(directory) => directory.open_absolute(name),
+            // An absolute path is one of a machine where the file was written.
+            Root::Prefix(_) => Ok(None),
+        }
+    }
+
+    /// Opens what stands at `path`, beside the source or beside a link to it.
+    pub(super) fn open_beside(&self, path: &Path) -> Opened {
+        match self {
+            Root::Directory(directory) => directory.open_beside(path),
+            Root::Prefix(prefix) => prefix.open(path),
+        }
+    }
+
+    /// An absolute path to the same file, in which only the last name may be a symbolic link.
+    ///
+    /// # Errors
+    /// `Io` as the system says.
+    pub(super) fn named(&self, path: &Path) -> crate::error::Result<PathBuf> {
+        match self {
+            Root::Directory(_) => with_real_directory(path),
+            Root::Prefix(_) => Ok(path.to_path_buf()),
+        }
+    }
+
+    /// The path, absolute and without symbolic links, of what was opened by `path` in the state
+    /// `opened`.
+    ///
+    /// # Errors
+    /// `ESTALE` where another file stands there now.
+    pub(super) fn real(&self, path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
+        match self {
+            Root::Directory(_) => real(path, opened),
+            Root::Prefix(_) => Ok(path.to_path_buf()),
+        }
+    }
+
+    /// The directories above this path, which has no symbolic links, as far as they let users other
+    /// than their owner through.
+    pub(super) fn way_to(&self, real: &Path) -> Vec<Audience> {
+        let look = |directory: &Path| match directory.metadata() {
+            Ok(metadata) => Audience::of(&metadata, Acl::of_path(directory)),
+            Err(_) => Audience::nobody(),
+        };
+        match self {
+            Root::Directory(_) => real.ancestors().skip(1).map(look).collect(),
+            Root::Prefix(_) => Vec::new(),
         }
     }
 }
 
-/// A file, and the path by which it was opened; `None` where there is none.
-pub(super) type Opened = Result<Option<(FileSource, PathBuf)>, Unopened>;
+/// An absolute path to the same file, in which only the last name may be a symbolic link.
+///
+/// # Errors
+/// `Io` as the system says.
+pub fn with_real_directory(path: &Path) -> crate::error::Result<PathBuf> {
+    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+    match (path.parent(), path.file_name()) {
+        (Some(directory), Some(name)) => Ok(directory.canonicalize().map_err(failed)?.join(name)),
+        _ => path.canonicalize().map_err(failed),
+    }
+}
+
+fn real(path: &Path, opened: &Identity) -> crate::error::Result<PathBuf> {
+    let failed = |error: std::io::Error| Error::io(&error, path.display().to_string());
+    let real = path.canonicalize().map_err(failed)?;
+    let there = real.symlink_metadata().map_err(failed)?;
+    match Identity::File(Fingerprint::of(&there)).is_of_same_file(opened) {
+        true => Ok(real),
+        false => Err(Error::caused(Cause::Stale, path.display().to_string())),
+    }
+}
 
 /// The directory of the source that is mounted, whose policy is everyone's.
 #[derive(Debug)]
-pub(super) struct Root {
-    pub(super) directory: PathBuf,
+pub(super) struct Directory {
+    path: PathBuf,
     /// Or why the directory cannot be entered.
     handle: Result<OwnedFd, Errno>,
-    pub(super) policy: Policy,
+    policy: Policy,
     /// Nothing is looked up there.
     guard: Option<MountGuard>,
     /// Watches what is opened.
-    pub(super) changes: Option<Arc<Changes>>,
+    changes: Option<Arc<Changes>>,
 }
 
-impl Root {
+impl Directory {
     /// The directory of the file at `source`, an absolute path without symbolic links. One that
     /// cannot be entered makes each file there unreadable. Nothing is looked up in the mount that
     /// `guard` tells of.
@@ -79,8 +160,8 @@ impl Root {
             }
             _ => open(&directory, flags, Mode::empty()),
         };
-        Root {
-            directory,
+        Directory {
+            path: directory,
             handle,
             policy,
             guard,
@@ -90,13 +171,18 @@ impl Root {
 
     /// No directory.
     pub(super) fn none() -> Self {
-        Root {
-            directory: PathBuf::new(),
+        Directory {
+            path: PathBuf::new(),
             handle: Err(Errno::EACCES),
             policy: Policy::None,
             guard: None,
             changes: None,
         }
+    }
+
+    /// The same, of which `changes` watches what is opened.
+    pub(super) fn watched_by(self, changes: Option<Arc<Changes>>) -> Self {
+        Directory { changes, ..self }
     }
 
     fn open_path(&self, path: &Path) -> Opened {
@@ -108,11 +194,11 @@ impl Root {
 
     /// Opens what stands at `path`. Of what stands beside a link to the source, in another
     /// directory, `Within` allows what is itself a link into the source's.
-    pub(super) fn open_beside(&self, path: &Path) -> Opened {
+    fn open_beside(&self, path: &Path) -> Opened {
         if self.policy == Policy::Within && path.is_absolute() {
             self.keep_out(path)?;
             if let Ok(real) = path.canonicalize()
-                && let Ok(relative) = real.strip_prefix(&self.directory)
+                && let Ok(relative) = real.strip_prefix(&self.path)
             {
                 let found = self.open_relative(relative)?;
                 return Ok(found.map(|(file, _)| (file, path.to_path_buf())));
@@ -122,11 +208,11 @@ impl Root {
     }
 
     /// Opens what stands at the absolute path `name`.
-    pub(super) fn open_absolute(&self, name: &Path) -> Opened {
+    fn open_absolute(&self, name: &Path) -> Opened {
         self.keep_out(name)?;
         match self.policy {
             Policy::Any => self.open_beneath(name, ResolveFlag::empty()),
-            _ => match name.strip_prefix(&self.directory) {
+            _ => match name.strip_prefix(&self.path) {
                 Ok(relative) => self.open_relative(relative),
                 Err(_) if name.symlink_metadata().is_ok() => Err(refused(
                     name,
@@ -139,10 +225,10 @@ impl Root {
 
     /// Opens `name`, which is relative to the root's directory.
     fn open_relative(&self, name: &Path) -> Opened {
-        self.keep_out(&self.directory.join(name))?;
+        self.keep_out(&self.path.join(name))?;
         match self.policy {
             Policy::Within if climbs_out(name) => {
-                let there = self.directory.join(name).symlink_metadata();
+                let there = self.path.join(name).symlink_metadata();
                 match there.is_ok() {
                     true => Err(refused(
                         name,
@@ -172,7 +258,7 @@ impl Root {
     }
 
     fn open_beneath(&self, name: &Path, resolve: ResolveFlag) -> Opened {
-        let path = self.directory.join(name);
+        let path = self.path.join(name);
         let failed = |why: &str| Unopened::Failed(path.clone(), unreadable(&path, why));
         let handle = self.handle.as_ref();
         let handle = handle.map_err(|errno| match errno {
@@ -189,7 +275,7 @@ impl Root {
         match openat2(handle.as_fd(), name, how) {
             Ok(file) => {
                 match FileSource::from_file(File::from(file), &path, self.changes.as_ref()) {
-                    Ok(file) => Ok(Some((file, path))),
+                    Ok(file) => Ok(Some((Arc::new(file), path))),
                     Err(_) => Err(failed("no regular file")),
                 }
             }
@@ -218,16 +304,4 @@ fn climbs_out(path: &Path) -> bool {
         }
     }
     false
-}
-
-/// `name` may not be had.
-pub(super) fn refused(name: &Path, why: &str) -> Unopened {
-    Unopened::Refused(unreadable(name, why))
-}
-
-/// `name` cannot be had: `why` is what the policy says, or the system. Its reader asked for
-/// something else, which has the right to be read, and lacks this part.
-pub(super) fn unreadable(name: &Path, why: &str) -> Error {
-    let what = format!("{} ({why})", name.display().to_string().escape_debug());
-    Error::caused(Cause::Failed, what)
 }

@@ -11,7 +11,7 @@ use h5fs::internals::Effort;
 use h5fs::model::{Container, LinkTarget, NodeId, NodeKind};
 use h5fs::source::file::FileSource;
 use h5fs::source::neighbours::Neighbours;
-use h5fs::source::root::Policy;
+use h5fs::source::policy::Policy;
 
 use crate::harness::fixture;
 

@@ -18,7 +18,8 @@ use crate::fs::options::Options;
 use crate::fs::stat::{Entry, Kind, Origin, Stat};
 use crate::fs::symlink;
 use crate::source::beneath::Beneath;
-use crate::source::file::{FileSource, Fingerprint};
+use crate::source::file::FileSource;
+use crate::source::identity::Fingerprint;
 
 /// Looks at paths.
 pub(super) struct Look {

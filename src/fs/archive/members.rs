@@ -19,7 +19,7 @@ use crate::fs::inodes::Inodes;
 use crate::fs::requests::Ino;
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::file::Fingerprint;
+use crate::source::identity::Identity;
 
 /// Opens the member of the second argument as the first one says.
 pub(super) type OpenMember = Box<dyn Fn(&Opening<'_>) -> Result<Filesystem> + Send + Sync>;
@@ -30,7 +30,7 @@ pub(super) struct Opening<'a> {
     pub(super) path: &'a Path,
     pub(super) inodes: &'a Arc<Inodes>,
     /// The state that it was seen in last, and its generation.
-    pub(super) seen: Option<(Fingerprint, u32)>,
+    pub(super) seen: Option<(Identity, u32)>,
 }
 
 /// A data file of the archive.
@@ -45,7 +45,7 @@ pub(super) struct Member {
 #[derive(Default)]
 struct State {
     open: Option<Arc<OpenMemberFile>>,
-    seen: Option<(Fingerprint, u32)>,
+    seen: Option<(Identity, u32)>,
 }
 
 /// A member that is open.
@@ -114,7 +114,7 @@ impl Members {
         let filesystem = (self.open)(&Opening {
             path: &member.path,
             inodes: &member.inodes,
-            seen: state.seen,
+            seen: state.seen.clone(),
         })?;
         let handles = Mutex::default();
         let opened = Arc::new(OpenMemberFile {
@@ -153,7 +153,7 @@ impl Members {
         let mut state = lock(&member.state);
         let closed = state.open.take();
         if let Some(closed) = &closed {
-            state.seen = closed.filesystem.seen().or(state.seen);
+            state.seen = closed.filesystem.seen().or(state.seen.take());
         }
         drop(state);
         let mut known = lock(&self.known);

@@ -50,14 +50,14 @@ impl Opener {
     pub(super) fn open(&self, opening: &Opening<'_>) -> Result<Filesystem> {
         let absolute = self.root.absolute(opening.path);
         let options = &self.options;
-        let watch = Watch::over(&absolute, self.file(opening.path)?)
+        let watch = Watch::over(&absolute, Arc::new(self.file(opening.path)?))
             .told_by(self.changes.clone())
             .opened_again_by(self.again(opening.path));
         if !options.force {
-            detect::refuse_locked(&watch.file())?;
+            detect::refuse_locked(&*watch.file())?;
         }
-        let generation = match opening.seen {
-            Some((state, generation)) if state == watch.fingerprint() => generation,
+        let generation = match &opening.seen {
+            Some((state, generation)) if *state == watch.identity() => *generation,
             Some((_, generation)) => generation.wrapping_add(1),
             None => 0,
         };

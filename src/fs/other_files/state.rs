@@ -15,7 +15,7 @@ use crate::fs::inodes::Inodes;
 use crate::limits;
 use crate::source::audience::Audience;
 use crate::source::descriptors::share_of;
-use crate::source::file::OpenedState;
+use crate::source::open::SharedState;
 
 pub(super) struct State {
     pub(super) generation: u32,
@@ -65,7 +65,7 @@ pub(super) enum Numbered {
 pub(super) struct FileTree {
     pub(super) shown: Box<[u8]>,
     /// Watched as long as the kernel may keep what was read of it, open or not.
-    pub(super) state: Arc<OpenedState>,
+    pub(super) state: SharedState,
     pub(super) audience: Option<Audience>,
 }
 
@@ -218,7 +218,7 @@ impl State {
     pub(super) fn number(
         &mut self,
         shown: &[u8],
-        (state, audience): (&Arc<OpenedState>, Option<Audience>),
+        (state, audience): (&SharedState, Option<Audience>),
         inodes: &Inodes,
     ) -> Result<Tree> {
         let known = self.names.get(shown).ok_or(Error::NotFound)?;
@@ -227,7 +227,7 @@ impl State {
             && let Some(file) = self.file(tree)
         {
             let is_same = !file.state.is_over()
-                && file.state.fingerprint() == state.fingerprint()
+                && file.state.identity() == state.identity()
                 && file.audience == audience;
             if is_same {
                 return Ok(tree);

@@ -14,6 +14,7 @@ use crate::fs::tests::{content, errno_of, list, names, text, xattr};
 use crate::fs::{Filesystem, Kind};
 use crate::model::NodeId;
 use crate::source::file::FileSource;
+use crate::source::open::OpenSource;
 
 /// `main` and `sub/part`, whose objects have the same numbers, and links both ways.
 fn pair(directory: &std::path::Path) -> Filesystem {
@@ -226,7 +227,7 @@ fn the_numbers_of_trees_do_not_run_out() {
     let (mut state, inodes) = (State::new(0), Inodes::new());
     let seen = [0, 1].map(|time| {
         touch(&path, time);
-        Arc::clone(FileSource::open(&path, None).unwrap().state())
+        FileSource::open(&path, None).unwrap().state()
     });
     let number = |state: &mut State, change: usize| {
         let seen = &seen[change % 2];

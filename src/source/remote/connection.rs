@@ -9,7 +9,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::{lock, wait};
 use crate::source::Urgency;
+use crate::source::open::OpenedState;
 use crate::source::remote::message::{
     Counters, Failure, ListedName, ObjectState, PACKET, Reply, Request,
 };
@@ -54,7 +55,7 @@ pub struct Terms {
 /// The connection. It ends when it is dropped.
 #[derive(Debug)]
 pub struct Connection {
-    pub(super) terms: Terms,
+    terms: Terms,
     shared: Arc<Shared>,
 }
 
@@ -127,19 +128,29 @@ impl Connection {
         Ok(connection)
     }
 
+    /// The URL, as people may see it.
+    pub fn url(&self) -> &Path {
+        &self.terms.url
+    }
+
+    /// The user and the group that own what is mounted.
+    pub(super) fn owner(&self) -> (u32, u32) {
+        self.terms.owner
+    }
+
     /// Opens the object called `name`, relative to the URL's prefix; empty for the URL's own.
     ///
     /// # Errors
     /// As the server says; [`is_missing`] tells that there is none.
     pub(super) fn open(&self, name: &[u8]) -> Result<Staging> {
         let opened = self.open_in(name, REGION)?;
-        if opened.state.length <= REGION {
+        if opened.state().length <= REGION {
             return Ok(opened);
         }
         self.close(&opened);
-        let needed = opened.state.length.next_multiple_of(PAGE);
+        let needed = opened.state().length.next_multiple_of(PAGE);
         let opened = self.open_in(name, needed)?;
-        match opened.state.length <= needed {
+        match opened.state().length <= needed {
             true => Ok(opened),
             false => Err(Error::caused(Cause::Stale, "an object that grows")),
         }
@@ -147,7 +158,7 @@ impl Connection {
 
     fn open_in(&self, name: &[u8], bytes: u64) -> Result<Staging> {
         let region = self.shared.reserve(bytes)?;
-        let name = name.to_vec();
+        let (name, called) = (name.to_vec(), name.to_vec());
         let opened = self.call(|id| Request::Open { id, name, region })?;
         let Reply::Opened {
             object,
@@ -159,12 +170,12 @@ impl Connection {
             return Err(unfitting());
         };
         let staged = staged.min(state.length);
-        let opened = Staging::new(object, region, state);
+        let opened = Staging::new(object, region, &called, state);
         let mut state = self.shared.state();
-        if opened.state.length <= bytes {
-            let used = opened.state.length.next_multiple_of(PAGE);
+        if opened.state().length <= bytes {
+            let used = opened.state().length.next_multiple_of(PAGE);
             state.give_back(region..region.saturating_add(bytes), used);
-            let whole = match staged == opened.state.length {
+            let whole = match staged == opened.state().length {
                 true => staged,
                 false => staged.saturating_sub(staged % PAGE),
             };
@@ -185,7 +196,7 @@ impl Connection {
         });
         state.send(&Request::Drop {
             place: object.region,
-            length: object.state.length.next_multiple_of(PAGE),
+            length: object.state().length.next_multiple_of(PAGE),
         });
         self.shared.settle(state);
     }
@@ -574,7 +585,7 @@ impl State {
 /// Ends the object's state if the answer to a look shows another.
 fn compare(object: &Staging, reply: &Reply) {
     match reply {
-        Reply::Opened { state, .. } if is_same(state, &object.state) => object.confirm(),
+        Reply::Opened { state, .. } if is_same(state, object.state()) => object.confirm(),
         Reply::Opened { .. }
         | Reply::Failed {
             failure: Failure::Changed | Failure::NotFound,

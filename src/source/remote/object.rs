@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::source::attributes::Attributes;
+use crate::source::open::{OpenSource, OpenedState, SharedState};
 use crate::source::remote::connection::{Connection, is_missing};
 use crate::source::remote::staging::Staging;
 use crate::source::{Source, Urgency};
@@ -77,15 +79,6 @@ impl RemoteObject {
         at.saturating_sub(past)..base.saturating_add(pages)
     }
 
-    /// Whether the object is in another state by now, as far as answers tell; now and then, has it
-    /// looked at.
-    pub fn is_changed(&self) -> bool {
-        if self.staging.is_due() {
-            self.connection.look(&self.staging);
-        }
-        self.staging.is_over()
-    }
-
     /// As if it had been looked at long ago.
     #[cfg(test)]
     pub(super) fn age(&self) {
@@ -93,9 +86,36 @@ impl RemoteObject {
     }
 }
 
+impl OpenSource for RemoteObject {
+    fn state(&self) -> SharedState {
+        Arc::<Staging>::clone(&self.staging)
+    }
+
+    /// As far as answers tell. Now and then, this has the object looked at.
+    fn is_changed(&self) -> bool {
+        if self.staging.is_due() {
+            self.connection.look(&self.staging);
+        }
+        self.staging.is_over()
+    }
+
+    /// Whoever may use the mount may read it: the server lets the user in that mounted it.
+    fn attributes(&self) -> Result<Attributes> {
+        let (uid, gid) = self.connection.owner();
+        let state = self.staging.state();
+        Ok(Attributes {
+            size: state.length,
+            uid,
+            gid,
+            mode: 0o100_444,
+            modified: (state.modified, 0),
+        })
+    }
+}
+
 impl Source for RemoteObject {
     fn length(&self) -> u64 {
-        self.staging.state.length
+        self.staging.state().length
     }
 
     fn is_far(&self) -> bool {

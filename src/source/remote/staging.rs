@@ -1,11 +1,14 @@
 //! One object in one state: where its bytes stand in the stage, and whether that state is over.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::memory::lock::lock;
+use crate::source::identity::{Identity, ObjectIdentity};
+use crate::source::open::OpenedState;
 use crate::source::remote::message::ObjectState;
 
 /// Bytes of a page of the stage.
@@ -21,18 +24,22 @@ pub(super) struct Staging {
     pub(super) number: u32,
     /// Where its first byte stands in the stage: a page begins there.
     pub(super) region: u64,
-    pub(super) state: ObjectState,
+    object: Arc<ObjectIdentity>,
+    identity: Identity,
     over: AtomicBool,
     /// When it was last seen in that state, or a look was begun.
     seen: Mutex<Instant>,
 }
 
 impl Staging {
-    pub(super) fn new(number: u32, region: u64, state: ObjectState) -> Self {
+    pub(super) fn new(number: u32, region: u64, name: &[u8], state: ObjectState) -> Self {
+        let name = name.to_vec();
+        let object = Arc::new(ObjectIdentity { name, state });
         Staging {
             number,
             region,
-            state,
+            identity: Identity::Object(Arc::clone(&object)),
+            object,
             over: AtomicBool::new(false),
             seen: Mutex::new(Instant::now()),
         }
@@ -40,12 +47,12 @@ impl Staging {
 
     /// All its pages.
     pub(super) fn pages(&self) -> Range<u64> {
-        self.pages_of(0, self.state.length)
+        self.pages_of(0, self.state().length)
     }
 
     /// The pages that these bytes of the object stand in.
     pub(super) fn pages_of(&self, offset: u64, length: u64) -> Range<u64> {
-        let length = length.min(self.state.length.saturating_sub(offset));
+        let length = length.min(self.state().length.saturating_sub(offset));
         let first = self.region.saturating_add(offset);
         let end = first.saturating_add(length);
         first / PAGE..end.div_ceil(PAGE)
@@ -54,12 +61,12 @@ impl Staging {
     /// The bytes of the object that stand in these pages.
     pub(super) fn bytes_of(&self, pages: &Range<u64>) -> Range<u64> {
         let offset = |page: u64| page.saturating_mul(PAGE).saturating_sub(self.region);
-        offset(pages.start)..offset(pages.end).min(self.state.length)
+        offset(pages.start)..offset(pages.end).min(self.state().length)
     }
 
-    /// Whether the object is no longer in that state.
-    pub(super) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+    /// What the server said of it.
+    pub(super) fn state(&self) -> &ObjectState {
+        &self.object.state
     }
 
     /// The object is no longer in that state, for good.
@@ -75,7 +82,7 @@ impl Staging {
     /// Whether it is time to look at it again; the next time is counted from now on.
     pub(super) fn is_due(&self) -> bool {
         let mut seen = lock(&self.seen);
-        let is_due = !self.is_over() && seen.elapsed() >= VALID;
+        let is_due = !OpenedState::is_over(self) && seen.elapsed() >= VALID;
         if is_due {
             *seen = Instant::now();
         }
@@ -87,5 +94,20 @@ impl Staging {
     pub(super) fn age(&self) {
         let long_ago = Instant::now().checked_sub(VALID);
         *lock(&self.seen) = long_ago.expect("the machine has run for so long");
+    }
+}
+
+impl OpenedState for Staging {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// No writer changes an object: another takes its place.
+    fn is_settled(&self) -> bool {
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
     }
 }

@@ -14,6 +14,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
+use crate::source::open::OpenSource;
 use crate::source::remote::connection::{Connection, Terms};
 use crate::source::remote::message::{Counters, Failure, ObjectState, PACKET, Reply, Request};
 use crate::source::remote::object::RemoteObject;

@@ -1,0 +1,106 @@
+//! The objects beside the one that is mounted.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use crate::error::Error;
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
+use crate::source::remote::connection::Connection;
+use crate::source::remote::object::RemoteObject;
+
+/// How long an object that was opened, or sought in vain, is not asked for again.
+const KNOWN: Duration = Duration::from_secs(30);
+
+/// The prefix of a URL: what stands before the last `/`.
+#[derive(Debug)]
+pub(in crate::source) struct Prefix {
+    connection: Arc<Connection>,
+    path: PathBuf,
+    policy: Policy,
+    /// The objects by their names; each is opened once for many looks.
+    known: Mutex<LruCache<Vec<u8>, (Instant, Option<Arc<RemoteObject>>)>>,
+}
+
+impl Prefix {
+    /// The prefix of the URL that `connection` was started for.
+    pub(in crate::source) fn of(connection: &Arc<Connection>, policy: Policy) -> Self {
+        let above = connection.url().parent();
+        Prefix {
+            connection: Arc::clone(connection),
+            path: above.unwrap_or(Path::new("")).to_path_buf(),
+            policy,
+            known: Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS)),
+        }
+    }
+
+    pub(in crate::source) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(in crate::source) fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Opens what stands at `path` from here. No policy leads out of the prefix: no server is asked
+    /// for what the user has not named.
+    pub(in crate::source) fn open(&self, path: &Path) -> Opened {
+        let Some(name) = name(path) else {
+            return Err(refused(path, "it climbs out of the source's prefix"));
+        };
+        let place = self.path.join(path);
+        let failed = |error: Error| {
+            let why = error.to_string();
+            Unopened::Failed(place.clone(), unreadable(&place, &why))
+        };
+        let found = self.find(name).map_err(failed)?;
+        Ok(found.map(|object| (object as _, place)))
+    }
+
+    fn find(&self, name: Vec<u8>) -> crate::error::Result<Option<Arc<RemoteObject>>> {
+        use crate::source::open::OpenSource;
+        if let Some((since, found)) = lock(&self.known).get(&name)
+            && since.elapsed() < KNOWN
+            && !found.as_ref().is_some_and(|object| object.is_changed())
+        {
+            return Ok(found.clone());
+        }
+        let found = RemoteObject::find(&self.connection, &name)?.map(Arc::new);
+        let gone = lock(&self.known).put(name, (Instant::now(), found.clone()));
+        drop(gone);
+        Ok(found)
+    }
+}
+
+/// The name of the object at a relative path; `None` where the path leads out.
+fn name(path: &Path) -> Option<Vec<u8>> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => parts.push(part.as_encoded_bytes()),
+            Component::CurDir => {}
+            Component::ParentDir => drop(parts.pop()?),
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(parts.join(&b'/')).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_leads_out() {
+        let named = |path: &str| name(Path::new(path)).map(|name| String::from_utf8(name).unwrap());
+        assert_eq!(named("a/b.h5").as_deref(), Some("a/b.h5"));
+        assert_eq!(named("./a//../b.h5").as_deref(), Some("b.h5"));
+        for path in ["..", "../b.h5", "a/../../b.h5", "/a", "", ".", "a/.."] {
+            assert_eq!(named(path), None, "{path}");
+        }
+    }
+}
