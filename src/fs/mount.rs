@@ -27,6 +27,7 @@ use crate::memory::lock::lock;
 use crate::model::NodeId;
 use crate::source::changes::Changes;
 use crate::source::identity::Identity;
+use crate::source::remote::connection::Connection;
 
 /// Makes the kernel ask anew for these inodes. Requests wait for it, so it must wait for none.
 pub(super) type Outdate = Box<dyn Fn(&[u64]) + Send + Sync>;
@@ -180,6 +181,11 @@ impl Mount {
     /// The source of news about changes.
     pub(super) fn changes(&self) -> Option<&Arc<Changes>> {
         self.watch.as_ref()?.changes()
+    }
+
+    /// What has the source, unless it is a file.
+    pub(super) fn store(&self) -> Option<&Arc<Connection>> {
+        self.watch.as_ref()?.store()
     }
 
     /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be

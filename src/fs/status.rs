@@ -30,7 +30,7 @@ fn text(target: &Target<'_>) -> Vec<u8> {
     let source = origin.path.as_os_str().as_encoded_bytes().escape_ascii();
     let uptime = mount.started.elapsed().as_secs();
     let served = mount.served.load(Ordering::Relaxed);
-    let facts = [
+    let mut facts = vec![
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("source", source.to_string()),
         ("source bytes", origin.size.to_string()),
@@ -48,8 +48,23 @@ fn text(target: &Target<'_>) -> Vec<u8> {
         ("chunks decoded", engine.chunks_decoded.to_string()),
         ("bytes served", served.to_string()),
     ];
+    facts.extend(network(target));
     let lines = facts
         .iter()
         .map(|(name, value)| format!("{name}: {value}\n"));
     lines.collect::<String>().into_bytes()
+}
+
+/// What the network took, of a source that is read over one. What cannot be asked is left out.
+fn network(target: &Target<'_>) -> Vec<(&'static str, String)> {
+    let Some(Ok(counters)) = target.mount.store().map(|store| store.counters()) else {
+        return Vec::new();
+    };
+    vec![
+        ("network requests", counters.requests.to_string()),
+        ("network bytes", counters.bytes.to_string()),
+        ("network retries", counters.retries.to_string()),
+        ("network milliseconds waited", counters.waited.to_string()),
+        ("disk cache bytes", counters.disk_bytes.to_string()),
+    ]
 }

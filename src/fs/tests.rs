@@ -1,5 +1,7 @@
 //! The tree of a small graph, without a mount.
 
+mod objects;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -27,10 +27,10 @@ pub struct ObjectIdentity {
 /// The facts of a file: device, inode, size, and both change times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint {
-    device: u64,
-    inode: u64,
+    pub(super) device: u64,
+    pub(super) inode: u64,
     pub(super) size: u64,
-    modified: (i64, i64),
+    pub(super) modified: (i64, i64),
     pub(super) changed: (i64, i64),
 }
 

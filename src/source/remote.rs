@@ -7,6 +7,8 @@
 //! memory of what is staged alone.
 
 pub mod connection;
+#[cfg(test)]
+pub(crate) mod fake;
 pub mod message;
 pub mod object;
 mod pages;

@@ -6,7 +6,6 @@ use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::other_files::state::State;
-use std::sync::Arc;
 
 use crate::fs::inode::{Inode, NodeType, of_node};
 use crate::fs::inodes::Inodes;

@@ -48,6 +48,8 @@ pub struct Terms {
     pub kept: u64,
     /// How long an answer is waited for: somewhat longer than the fetcher tries.
     pub patience: Duration,
+    /// How long an object is taken to be in the state in which an answer has shown it last.
+    pub valid: Duration,
     /// The user and the group that own what is mounted.
     pub owner: (u32, u32),
 }
@@ -131,6 +133,11 @@ impl Connection {
     /// The URL, as people may see it.
     pub fn url(&self) -> &Path {
         &self.terms.url
+    }
+
+    /// How long what an answer has shown holds.
+    pub(super) fn valid(&self) -> Duration {
+        self.terms.valid
     }
 
     /// The user and the group that own what is mounted.

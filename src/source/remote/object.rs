@@ -78,12 +78,6 @@ impl RemoteObject {
         let pages = end.saturating_sub(base).next_multiple_of(page);
         at.saturating_sub(past)..base.saturating_add(pages)
     }
-
-    /// As if it had been looked at long ago.
-    #[cfg(test)]
-    pub(super) fn age(&self) {
-        self.staging.age();
-    }
 }
 
 impl OpenSource for RemoteObject {
@@ -93,7 +87,7 @@ impl OpenSource for RemoteObject {
 
     /// As far as answers tell. Now and then, this has the object looked at.
     fn is_changed(&self) -> bool {
-        if self.staging.is_due() {
+        if self.staging.is_due(self.connection.valid()) {
             self.connection.look(&self.staging);
         }
         self.staging.is_over()

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lru::LruCache;
 
@@ -13,16 +13,13 @@ use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::object::RemoteObject;
 
-/// How long an object that was opened, or sought in vain, is not asked for again.
-const KNOWN: Duration = Duration::from_secs(30);
-
 /// The prefix of a URL: what stands before the last `/`.
 #[derive(Debug)]
 pub(in crate::source) struct Prefix {
     connection: Arc<Connection>,
     path: PathBuf,
     policy: Policy,
-    /// The objects by their names; each is opened once for many looks.
+    /// The objects by their names, and when each was opened, or sought in vain.
     known: Mutex<LruCache<Vec<u8>, (Instant, Option<Arc<RemoteObject>>)>>,
 }
 
@@ -64,7 +61,7 @@ impl Prefix {
     fn find(&self, name: Vec<u8>) -> crate::error::Result<Option<Arc<RemoteObject>>> {
         use crate::source::open::OpenSource;
         if let Some((since, found)) = lock(&self.known).get(&name)
-            && since.elapsed() < KNOWN
+            && since.elapsed() < self.connection.valid()
             && !found.as_ref().is_some_and(|object| object.is_changed())
         {
             return Ok(found.clone());

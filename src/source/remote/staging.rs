@@ -14,9 +14,6 @@ use crate::source::remote::message::ObjectState;
 /// Bytes of a page of the stage.
 pub(super) const PAGE: u64 = 64 << 10;
 
-/// How long an object is taken to be in the state in which an answer has shown it last.
-const VALID: Duration = Duration::from_secs(30);
-
 /// One object in the state in which it was opened.
 #[derive(Debug)]
 pub(super) struct Staging {
@@ -79,21 +76,15 @@ impl Staging {
         *lock(&self.seen) = Instant::now();
     }
 
-    /// Whether it is time to look at it again; the next time is counted from now on.
-    pub(super) fn is_due(&self) -> bool {
+    /// Whether it was seen longer ago than what was seen is `valid`. The next time is counted from
+    /// now on.
+    pub(super) fn is_due(&self, valid: Duration) -> bool {
         let mut seen = lock(&self.seen);
-        let is_due = !OpenedState::is_over(self) && seen.elapsed() >= VALID;
+        let is_due = !OpenedState::is_over(self) && seen.elapsed() >= valid;
         if is_due {
             *seen = Instant::now();
         }
         is_due
-    }
-
-    /// As if it had been seen long ago.
-    #[cfg(test)]
-    pub(super) fn age(&self) {
-        let long_ago = Instant::now().checked_sub(VALID);
-        *lock(&self.seen) = long_ago.expect("the machine has run for so long");
     }
 }
 
