@@ -29,6 +29,7 @@ mod options;
 mod printable;
 mod progress;
 mod reading;
+mod remote_source;
 mod report;
 mod rights;
 mod secrets;

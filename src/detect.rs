@@ -34,15 +34,16 @@ pub fn open(
     if source.length() == 0 {
         return Err(Error::corrupt("the file is empty", None));
     }
-    if find_signature(&*source).is_some() {
-        return Ok(hdf5::File::open(source, neighbours, &caches.hdf5, force)?);
-    }
+    // First the format that stands at the beginning: a signature of HDF5 may stand anywhere.
     if asdf::is_asdf(&*source)? {
         return Ok(Arc::new(asdf::File::open(
             source,
             neighbours,
             &caches.asdf,
         )?));
+    }
+    if find_signature(&*source).is_some() {
+        return Ok(hdf5::File::open(source, neighbours, &caches.hdf5, force)?);
     }
     Err(Error::Usage("neither an HDF5 nor an ASDF file".to_owned()))
 }
@@ -51,7 +52,7 @@ pub fn open(
 /// none.
 pub fn is_known(source: &dyn Source) -> bool {
     source.length() > 0
-        && (find_signature(source).is_some() || asdf::is_asdf(source).unwrap_or(false))
+        && (asdf::is_asdf(source).unwrap_or(false) || find_signature(source).is_some())
 }
 
 /// Refuses a file that a writer has locked, if the writers of its format lock files.
@@ -59,8 +60,8 @@ pub fn is_known(source: &dyn Source) -> bool {
 /// # Errors
 /// `Usage` where it is locked.
 pub fn refuse_locked(file: &dyn OpenSource) -> Result<()> {
-    match find_signature(file) {
-        Some(_) => file_locking::check(file),
-        None => Ok(()),
+    match file_locking::check(file) {
+        Err(_) if find_signature(file).is_none() => Ok(()),
+        checked => checked,
     }
 }

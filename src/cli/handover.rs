@@ -82,7 +82,6 @@ pub(super) fn leash(ends: Option<&Ends>) -> io::Result<(UnixStream, Stdio)> {
 ///
 /// # Errors
 /// `Usage` where nothing is on it: the process was not started by its like.
-#[expect(dead_code)]
 pub(super) fn take() -> Result<Ends> {
     let nothing = || Error::Usage("there is no fetcher".to_owned());
     let received = rights::receive(io::stdin().as_fd(), &mut [0]);

@@ -6,9 +6,11 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 
 use crate::cli::args::Source;
+use crate::cli::remote_source::RemoteSource;
 use crate::cli::{cage, options};
 use crate::error::{Error, Result};
 use crate::fs::{self, Filesystem, Unread};
+use crate::source::location::Location;
 
 /// Bytes fetched from a file at a time.
 pub(super) const PIECE: usize = 1 << 20;
@@ -44,14 +46,21 @@ pub(super) type Outcome<T> = std::result::Result<T, Stop>;
 /// No thread may have been started, and afterwards no file is opened but those that the source may
 /// bring in.
 pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
-    let options = fs::Options {
+    let mut options = fs::Options {
         cache_size: options::default_cache_size(),
         threads: options::default_threads(),
         verify,
         ..fs::Options::default()
     };
-    let no_path = || Error::Usage("a URL cannot be read yet".to_owned());
-    let path = source.file.path().ok_or_else(no_path)?;
+    let path = match &source.file {
+        Location::Path(path) => path,
+        Location::Url(url) => {
+            let object = RemoteSource::take(url, &source.remote.0)?;
+            let caged = RemoteSource::caged(&options);
+            cage::enter(object.shown(None), &caged, source.sandbox)?;
+            return Filesystem::of(object.open(&mut options)?, &options);
+        }
+    };
     let unread = Unread::open(path)?;
     let shown = cage::Shown {
         path: unread.path(),

@@ -28,6 +28,7 @@ use crate::cli::logging::{self, Destination};
 use crate::cli::mounts::{self, FreePlace};
 use crate::cli::opener;
 use crate::cli::options::{self, Settings};
+use crate::cli::remote_source::{self, RemoteSource};
 use crate::cli::report::Report;
 use crate::error::{Error, Result};
 use crate::fs::fuse::{self, MountOptions, Mounted};
@@ -98,9 +99,16 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
         .mountpoint
         .canonicalize()
         .map_err(|error| of_point(Error::io(&error, mount.mountpoint.display().to_string())))?;
-    let path = local(&mount.source).and_then(absolute).map_err(of_source)?;
+    let path = match &mount.source {
+        Location::Path(path) => absolute(path).map_err(of_source)?,
+        Location::Url(url) => url.to_string().into(),
+    };
     let of_content = |error: Error| opened(mount, &path, &error);
-    let source = Source::open(&path, &mount.settings).map_err(of_content)?;
+    let source = match &mount.source {
+        Location::Path(_) => Source::open(&path, &mount.settings),
+        Location::Url(url) => RemoteSource::take(url, &mount.settings.remote).map(Source::Object),
+    };
+    let source = source.map_err(of_content)?;
     if source.is_hidden_by(&point) {
         let reason = "the mount would hide the directory that it shows";
         return Err(Report::failure(&mount.mountpoint, reason));
@@ -108,7 +116,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     check_fuse().map_err(of_point)?;
     // From here on no directory of the user's is held.
     let _ = std::env::set_current_dir("/");
-    let foreign = foreign_filesystems(source.path());
+    let foreign = source.path().and_then(foreign_filesystems);
     let alone = || Report::failure(&mount.mountpoint, "the supervisor was killed");
     let place = FreePlace::at(&point).map_err(of_point)?;
     if !is_on_leash() {
@@ -132,8 +140,8 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     );
     let sandbox = !mount.settings.no_sandbox;
     let caged = source.shown(mount.settings.run_as).map_err(of_source)?;
-    cage::enter(caged, &shown, sandbox).map_err(of_source)?;
-    let served = source.served(&shown).map_err(of_content)?;
+    cage::enter(caged, &source.caged(&shown), sandbox).map_err(of_source)?;
+    let served = source.served(shown).map_err(of_content)?;
     unserved.serve(served).map_err(of_point)
 }
 
@@ -141,6 +149,7 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
 enum Source {
     File(Unread),
     Directory(Beneath),
+    Object(RemoteSource),
 }
 
 impl Source {
@@ -154,10 +163,12 @@ impl Source {
         Ok(Source::File(opened_again(Unread::open(path)?, settings)?))
     }
 
-    fn path(&self) -> &Path {
+    /// Where it is on this machine.
+    fn path(&self) -> Option<&Path> {
         match self {
-            Source::File(file) => file.path(),
-            Source::Directory(directory) => directory.path(),
+            Source::File(file) => Some(file.path()),
+            Source::Directory(directory) => Some(directory.path()),
+            Source::Object(_) => None,
         }
     }
 
@@ -168,35 +179,41 @@ impl Source {
 
     /// The source as its cage has to know it.
     fn shown(&self, run_as: Option<u32>) -> Result<cage::Shown<'_>> {
+        let (path, owner, is_directory) = match self {
+            Source::File(file) => (file.path(), file.owner()?, false),
+            Source::Directory(directory) => {
+                let failed = |error| Error::io(&error, directory.path().display().to_string());
+                let metadata = directory.metadata(Path::new("")).map_err(failed)?;
+                (directory.path(), metadata.uid(), true)
+            }
+            Source::Object(object) => return Ok(object.shown(run_as)),
+        };
         Ok(cage::Shown {
-            path: self.path(),
-            reader: match run_as {
-                Some(user) => Reader::Chosen(user),
-                None => Reader::Owner(self.owner()?),
-            },
-            is_directory: matches!(self, Source::Directory(_)),
+            path,
+            reader: run_as.map_or(Reader::Owner(owner), Reader::Chosen),
+            is_directory,
         })
     }
 
-    /// The number of the user whose it is.
-    fn owner(&self) -> Result<u32> {
+    /// The options with which the process enters its cage.
+    fn caged(&self, options: &Options) -> Options {
         match self {
-            Source::File(file) => file.owner(),
-            Source::Directory(directory) => {
-                let metadata = directory.metadata(Path::new(""));
-                let failed = |error| Error::io(&error, self.path().display().to_string());
-                Ok(metadata.map_err(failed)?.uid())
-            }
+            Source::Object(_) => RemoteSource::caged(options),
+            Source::File(_) | Source::Directory(_) => options.clone(),
         }
     }
 
-    fn served(self, options: &Options) -> Result<Served> {
-        Ok(match self {
-            Source::File(file) => Served::File(Box::new(Filesystem::of(file, options)?)),
+    fn served(self, mut options: Options) -> Result<Served> {
+        let file = match self {
+            Source::File(file) => file,
+            Source::Object(object) => object.open(&mut options)?,
             Source::Directory(directory) => {
-                Served::Archive(Box::new(Archive::new(directory, options)))
+                let archive = Archive::new(directory, &options);
+                return Ok(Served::Archive(Box::new(archive)));
             }
-        })
+        };
+        let filesystem = Filesystem::of(file, &options)?;
+        Ok(Served::File(Box::new(filesystem)))
     }
 }
 
@@ -247,12 +264,6 @@ fn failure(file: &Path, error: &Error) -> Report {
     Report::failure(file, &error.to_string())
 }
 
-/// The path of a source on this machine.
-fn local(source: &Location) -> Result<&Path> {
-    let no_path = || Error::Usage("a URL cannot be mounted yet".to_owned());
-    source.path().ok_or_else(no_path)
-}
-
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::io(&error, path.display().to_string()))
 }
@@ -281,12 +292,16 @@ fn filesystem_options(mount: &Mount, guard: MountGuard) -> Options {
 fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
     let settings = &mount.settings;
     let name = || source.as_os_str().to_owned();
+    let is_far = mount.source.path().is_none();
     MountOptions {
         allow_other: settings.allow_other,
         fsname: settings.fsname.clone().map_or_else(name, Into::into),
         kernel: settings.kernel.clone(),
-        threads: settings.threads.unwrap_or_else(options::default_threads),
-        interruptible: false,
+        threads: match is_far {
+            true => remote_source::threads(settings.threads),
+            false => settings.threads.unwrap_or_else(options::default_threads),
+        },
+        interruptible: is_far,
     }
 }
 

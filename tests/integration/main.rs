@@ -27,9 +27,13 @@ mod layering;
 mod lines;
 mod long;
 mod neighbours;
+#[allow(dead_code, reason = "the fetcher's own tests need more of it")]
+#[path = "../objects/mod.rs"]
+mod objects;
 mod policy;
 mod random;
 mod references;
+mod remote;
 mod selectors;
 mod serving;
 mod signals;

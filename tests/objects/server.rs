@@ -176,7 +176,9 @@ impl Drop for Server {
 }
 
 fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
-    world.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    world
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// An answer, before it is sent.
@@ -196,7 +198,10 @@ impl Answer {
     }
 
     fn error(status: u16, code: &str) -> Self {
-        Self::of(status, &format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code></Error>"))
+        Self::of(
+            status,
+            &format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code></Error>"),
+        )
     }
 }
 
@@ -289,13 +294,15 @@ fn send(mut stream: &TcpStream, answer: &Answer, fate: &Fate) -> (usize, io::Res
     let promised = if fate.is_short { length / 2 } else { length };
     head += &format!("content-length: {promised}\r\n\r\n");
     let end = if fate.is_cut { length / 2 } else { promised };
-    let sent = stream.write_all(head.as_bytes()).and_then(|()| match fate.drip {
-        None => stream.write_all(&answer.body[..end]),
-        Some(pause) => answer.body[..end].iter().try_for_each(|byte| {
-            thread::sleep(pause);
-            stream.write_all(&[*byte])
-        }),
-    });
+    let sent = stream
+        .write_all(head.as_bytes())
+        .and_then(|()| match fate.drip {
+            None => stream.write_all(&answer.body[..end]),
+            Some(pause) => answer.body[..end].iter().try_for_each(|byte| {
+                thread::sleep(pause);
+                stream.write_all(&[*byte])
+            }),
+        });
     (end, sent.map(|()| end == length))
 }
 
@@ -372,7 +379,9 @@ impl World {
         if !object.etag.is_empty() {
             answer.headers.push(("etag", object.etag.clone()));
         }
-        answer.headers.push(("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT".to_owned()));
+        answer
+            .headers
+            .push(("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT".to_owned()));
         if tag("if-match").is_some_and(|tag| tag != object.etag) {
             return Answer::error(412, "PreconditionFailed");
         }
@@ -381,15 +390,21 @@ impl World {
             return answer;
         }
         let length = object.bytes.len();
-        let range = seen.header("range").and_then(|range| range.strip_prefix("bytes="));
-        let range = range.and_then(|range| range.split_once('-')).and_then(|(first, last)| {
-            Some((first.parse::<usize>().ok()?, last.parse::<usize>().ok()?))
-        });
+        let range = seen
+            .header("range")
+            .and_then(|range| range.strip_prefix("bytes="));
+        let range = range
+            .and_then(|range| range.split_once('-'))
+            .and_then(|(first, last)| {
+                Some((first.parse::<usize>().ok()?, last.parse::<usize>().ok()?))
+            });
         match range.filter(|_| !self.faults.no_ranges) {
             None => answer.body = object.bytes.to_vec(),
             Some((first, _)) if first >= length => {
                 answer.status = 416;
-                answer.headers.push(("content-range", format!("bytes */{length}")));
+                answer
+                    .headers
+                    .push(("content-range", format!("bytes */{length}")));
             }
             Some((first, last)) => {
                 let last = last.min(length - 1);
@@ -406,14 +421,19 @@ impl World {
     fn list(&self, bucket: &str, query: &str) -> Answer {
         let value = |name: &str| {
             let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-            let value = pairs.clone().find(|(own, _)| *own == name).map(|(_, value)| value);
+            let value = pairs
+                .clone()
+                .find(|(own, _)| *own == name)
+                .map(|(_, value)| value);
             String::from_utf8_lossy(&sigv4::decoded(value.unwrap_or_default())).into_owned()
         };
         let (prefix, after) = (value("prefix"), value("continuation-token"));
         let base = format!("{}/", bucket.trim_end_matches('/'));
         let mut names: BTreeMap<String, Option<&Object>> = BTreeMap::new();
         for (path, object) in &self.objects {
-            let Some(rest) = path.strip_prefix(&base).and_then(|key| key.strip_prefix(&prefix))
+            let Some(rest) = path
+                .strip_prefix(&base)
+                .and_then(|key| key.strip_prefix(&prefix))
             else {
                 continue;
             };
@@ -422,8 +442,15 @@ impl World {
                 None => names.insert(format!("{prefix}{rest}"), Some(object)),
             };
         }
-        let most = if self.faults.page == 0 { 1000 } else { self.faults.page };
-        let mut page = names.into_iter().filter(|(name, _)| *name > after).peekable();
+        let most = if self.faults.page == 0 {
+            1000
+        } else {
+            self.faults.page
+        };
+        let mut page = names
+            .into_iter()
+            .filter(|(name, _)| *name > after)
+            .peekable();
         let mut text = "<ListBucketResult><EncodingType>url</EncodingType>".to_owned();
         let mut last = String::new();
         for (name, object) in page.by_ref().take(most) {

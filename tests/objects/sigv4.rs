@@ -16,9 +16,13 @@ pub(crate) struct Keys {
 /// Whether the request is signed with these keys.
 pub(crate) fn verify(seen: &Seen, keys: &Keys) -> Result<(), &'static str> {
     let authorization = seen.header("authorization").ok_or("AccessDenied")?;
-    let fields = authorization.strip_prefix("AWS4-HMAC-SHA256 ").ok_or("AccessDenied")?;
+    let fields = authorization
+        .strip_prefix("AWS4-HMAC-SHA256 ")
+        .ok_or("AccessDenied")?;
     let field = |name: &str| {
-        let mut pairs = fields.split(',').filter_map(|pair| pair.trim().split_once('='));
+        let mut pairs = fields
+            .split(',')
+            .filter_map(|pair| pair.trim().split_once('='));
         pairs.find(|(own, _)| *own == name).map(|(_, value)| value)
     };
     let credential = field("Credential").ok_or("AccessDenied")?;
@@ -43,10 +47,15 @@ pub(crate) fn verify(seen: &Seen, keys: &Keys) -> Result<(), &'static str> {
         .map(|name| format!("{name}:{}\n", seen.header(name).unwrap_or_default()))
         .collect();
     let content = seen.header("x-amz-content-sha256").ok_or("AccessDenied")?;
-    let canonical =
-        format!("{}\n{path}\n{}\n{headers}\n{signed}\n{content}", seen.method, query.join("&"));
-    let text =
-        format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", hex(&sha256(canonical.as_bytes())));
+    let canonical = format!(
+        "{}\n{path}\n{}\n{headers}\n{signed}\n{content}",
+        seen.method,
+        query.join("&")
+    );
+    let text = format!(
+        "AWS4-HMAC-SHA256\n{date}\n{scope}\n{}",
+        hex(&sha256(canonical.as_bytes()))
+    );
     let mut key = format!("AWS4{}", keys.secret).into_bytes();
     for part in [day, &keys.region, "s3", "aws4_request"] {
         key = hmac(&key, part.as_bytes()).to_vec();
@@ -107,8 +116,14 @@ fn primes() -> impl Iterator<Item = f64> {
 }
 
 pub(crate) fn sha256(text: &[u8]) -> [u8; 32] {
-    let constants: Vec<u32> = primes().take(64).map(|prime| fraction(prime.cbrt())).collect();
-    let mut state: Vec<u32> = primes().take(8).map(|prime| fraction(prime.sqrt())).collect();
+    let constants: Vec<u32> = primes()
+        .take(64)
+        .map(|prime| fraction(prime.cbrt()))
+        .collect();
+    let mut state: Vec<u32> = primes()
+        .take(8)
+        .map(|prime| fraction(prime.sqrt()))
+        .collect();
     let mut padded = text.to_vec();
     padded.push(0x80);
     padded.resize(padded.len().next_multiple_of(64), 0);

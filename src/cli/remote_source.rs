@@ -1,0 +1,98 @@
+//! A source by URL, as the process that parses has it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::unistd::{getegid, geteuid};
+
+use crate::cli::cage::{Reader, Shown};
+use crate::cli::handover::{self, Ends};
+use crate::cli::options::{self, RemoteSettings};
+use crate::error::{Error, Result};
+use crate::fs::{External, Options, Unread};
+use crate::source::location::Url;
+use crate::source::remote::connection::{Connection, Terms};
+
+/// What the fetcher may take to say that it has given up, beside the time that it tries.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How long an object is taken to be in the state in which it was seen last.
+const VALID: Duration = Duration::from_secs(30);
+
+/// Requests that are answered at a time, unless the options say otherwise: they wait for the
+/// network, not for a processor.
+const THREADS: usize = 16;
+
+/// An object that the fetcher leads to, and of which nothing has been asked.
+pub(super) struct RemoteSource {
+    ends: Ends,
+    url: PathBuf,
+    patience: Duration,
+    owner: (u32, u32),
+}
+
+impl RemoteSource {
+    /// The object at `url`, to which what is on the leash leads. No thread is started.
+    ///
+    /// # Errors
+    /// `Usage` for a prefix, and where nothing is on the leash.
+    pub(super) fn take(url: &Url, settings: &RemoteSettings) -> Result<Self> {
+        let ends = handover::take()?;
+        if url.is_prefix() {
+            return Err(Error::Usage("it is a prefix, not an object".to_owned()));
+        }
+        Ok(RemoteSource {
+            ends,
+            url: url.to_string().into(),
+            patience: settings.deadline().saturating_add(GRACE),
+            owner: (geteuid().as_raw(), getegid().as_raw()),
+        })
+    }
+
+    /// The source as its cage has to know it: no file is opened for it.
+    pub(super) fn shown(&self, run_as: Option<u32>) -> Shown<'_> {
+        let (user, _) = self.owner;
+        Shown {
+            path: &self.url,
+            reader: run_as.map_or(Reader::Owner(user), Reader::Chosen),
+            is_directory: false,
+        }
+    }
+
+    /// The options with which the process enters its cage.
+    pub(super) fn caged(options: &Options) -> Options {
+        Options {
+            external: External::None,
+            threads: threads(Some(options.threads)).max(THREADS),
+            ..options.clone()
+        }
+    }
+
+    /// Opens the object. Of the bytes that `options` let a cache have, half are for pages.
+    ///
+    /// # Errors
+    /// As the fetcher says.
+    pub(super) fn open(self, options: &mut Options) -> Result<Unread> {
+        let size = &mut options.cache_size;
+        let kept = size.most / 2;
+        size.most -= kept;
+        size.least = size.least.min(size.most);
+        let connection = Connection::start(
+            self.ends.socket,
+            self.ends.stage,
+            Terms {
+                url: self.url,
+                kept,
+                patience: self.patience,
+                valid: VALID,
+                owner: self.owner,
+            },
+        )?;
+        Unread::of_object(&connection)
+    }
+}
+
+/// Requests of a source by URL that are answered at a time.
+pub(super) fn threads(asked_for: Option<usize>) -> usize {
+    asked_for.unwrap_or_else(|| options::default_threads().max(THREADS))
+}

@@ -1,0 +1,185 @@
+//! Mounted objects: against the server of `tests/objects`, over HTTP.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, tree};
+use crate::objects::server::Server;
+
+/// Serves a fixture at `/data/NAME`, and gives its URL.
+fn served(server: &Server, name: &str) -> String {
+    let bytes = fs::read(fixture(name)).expect("the fixture");
+    server.put(&format!("/data/{name}"), bytes);
+    server.url(&format!("/data/{name}"))
+}
+
+fn gets(server: &Server) -> usize {
+    let seen = server.seen();
+    seen.iter().filter(|seen| seen.method == "GET").count()
+}
+
+/// The content of a file, or the error.
+fn content(path: &Path) -> Result<Vec<u8>, ErrorKind> {
+    fs::read(path).map_err(|error| error.kind())
+}
+
+#[test]
+fn an_object_is_the_tree_that_the_file_is() {
+    let server = Server::start();
+    for name in ["tiny.latest.h5", "groups.latest.h5", "layouts.latest.h5"] {
+        let url = served(&server, name);
+        let (near, far) = (Mount::new(&fixture(name)), Mount::new(Path::new(&url)));
+        let below = |mount: &Mount| -> Vec<_> {
+            let paths = tree(&mount.path);
+            let paths = paths.iter().map(|path| path.strip_prefix(&mount.path));
+            paths
+                .map(|path| path.expect("beneath").to_path_buf())
+                .collect()
+        };
+        assert_eq!(below(&near), below(&far), "{name}");
+        for path in below(&near) {
+            let (near, far) = (near.path.join(&path), far.path.join(&path));
+            let (one, other) = (near.symlink_metadata(), far.symlink_metadata());
+            let (one, other) = (one.expect("stat"), other.expect("stat"));
+            assert_eq!(one.len(), other.len(), "{}", path.display());
+            match one.is_file() {
+                true => assert!(content(&near) == content(&far), "{}", path.display()),
+                false => assert_eq!(fs::read_link(near).ok(), fs::read_link(far).ok()),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_small_object_takes_one_request() {
+    let server = Server::start();
+    let url = served(&server, "tiny.latest.h5");
+    let mount = Mount::new(Path::new(&url));
+    for path in tree(&mount.path) {
+        let _ = content(&path);
+    }
+    assert_eq!(gets(&server), 1, "the first bytes come as it is opened");
+    assert_eq!(mount.status("network requests"), 1);
+    let line = crate::harness::mount_line(&mount.path);
+    assert!(line.contains(&url), "{line}");
+}
+
+#[test]
+fn commands_read_an_object_without_a_mount() {
+    let server = Server::start();
+    let url = served(&server, "tiny.latest.h5");
+    let near = fixture("tiny.latest.h5");
+    for command in [&["ls", "-lR"][..], &["ndl"], &["check", "--data"]] {
+        let of = |source: &Path| run(h5fs(command).arg(source), LONG).success().text();
+        let (near, far) = (of(&near), of(Path::new(&url)));
+        let named = |text: &str, name: &str| text.replace(name, "SOURCE");
+        let near = named(&near, &fixture("tiny.latest.h5").display().to_string());
+        let owner = |text: &str| -> Vec<String> {
+            // The owner and the time of the file are not the object's.
+            let words = text.lines().map(|line| line.split_whitespace().last());
+            words
+                .map(|word| word.unwrap_or_default().to_owned())
+                .collect()
+        };
+        assert_eq!(owner(&near), owner(&named(&far, &url)), "{command:?}");
+    }
+}
+
+#[test]
+fn an_object_that_cannot_be_had_is_refused_in_one_line() {
+    let server = Server::start();
+    let absent = server.url("/data/none.h5");
+    let (mount, finished) = Mount::attempt(Path::new(&absent), &[]);
+    assert!(!finished.status.success() && !mount.is_up());
+    assert!(
+        finished.one_line().contains("/data/none.h5"),
+        "{finished:?}"
+    );
+    server.put("/data/text", b"neither of them".to_vec());
+    let (_mount, finished) = Mount::attempt(Path::new(&server.url("/data/text")), &[]);
+    assert!(
+        finished
+            .one_line()
+            .contains("neither an HDF5 nor an ASDF file"),
+        "{finished:?}"
+    );
+}
+
+/// Old bytes or `ESTALE`, and then the new ones; never a mixture.
+#[test]
+fn an_object_that_is_replaced_is_not_mixed() {
+    const LENGTH: usize = 8 << 20;
+    let file = |byte: u8| {
+        let tree = format!(
+            "#ASDF 1.0.0\n#ASDF_STANDARD 1.5.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- \
+             !core/asdf-1.1.0\ndata: !core/ndarray-1.0.0 {{source: 0, datatype: uint8, \
+             byteorder: little, shape: [{LENGTH}]}}\n...\n"
+        );
+        let size = (LENGTH as u64).to_be_bytes();
+        let header = [&[0_u8; 8][..], &size, &size, &size, &[0; 16]].concat();
+        [
+            tree.as_bytes(),
+            b"\xd3BLK\0\x30",
+            &header,
+            &vec![byte; LENGTH],
+        ]
+        .concat()
+    };
+    let server = Server::start();
+    server.put("/data/run.asdf", file(b'o'));
+    let mount = Mount::with(Path::new(&server.url("/data/run.asdf")), &["--direct-io"]);
+    let path = mount.at("data");
+    let mut opened = fs::File::open(&path).expect("the old one");
+    let mut first = [0; 4];
+    opened.read_exact(&mut first).expect("read");
+    assert_eq!(&first, b"oooo");
+    server.put("/data/run.asdf", file(b'n'));
+    std::thread::scope(|scope| {
+        for reader in 0..64_u64 {
+            let path = &path;
+            scope.spawn(move || {
+                let Ok(mut file) = fs::File::open(path) else {
+                    return;
+                };
+                let mut bytes = vec![0; 100_000];
+                let seek = file.seek(SeekFrom::Start(reader * 100_000 % (LENGTH as u64 / 2)));
+                if seek.and_then(|_| file.read_exact(&mut bytes)).is_ok() {
+                    let one = bytes[0];
+                    assert!(b"on".contains(&one) && bytes.iter().all(|byte| *byte == one));
+                }
+            });
+        }
+    });
+    eventually(SOON, "the new state", || {
+        fs::read(&path).is_ok_and(|bytes| bytes.len() == LENGTH && bytes.iter().all(|b| *b == b'n'))
+    });
+    opened
+        .seek(SeekFrom::Start(LENGTH as u64 - 10))
+        .expect("seek");
+    let stale = opened
+        .read(&mut first)
+        .expect_err("it is of the state before");
+    assert_eq!(stale.raw_os_error(), Some(nix::libc::ESTALE));
+}
+
+/// What a server does not answer is an error in time; names that are known stay.
+#[test]
+fn a_server_that_hangs_is_an_error_within_the_timeout() {
+    let server = Server::start();
+    let url = served(&server, "layouts.latest.h5");
+    let mount = Mount::with(Path::new(&url), &["-o", "timeout=2"]);
+    let known = tree(&mount.path).len();
+    assert!(known > 0);
+    server.faults(|faults| faults.status = Some(503));
+    let begun = Instant::now();
+    let _ = run(
+        h5fs(["cat"])
+            .args([&url, "nothing"])
+            .args(["--timeout", "2"]),
+        SOON,
+    );
+    assert!(begun.elapsed() < Duration::from_secs(40));
+    assert_eq!(tree(&mount.path).len(), known);
+}
