@@ -400,11 +400,11 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn access(&self, _: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        guarded("access", || {
-            if mask.contains(AccessFlags::W_OK) {
-                return reply.error(Errno::EROFS);
-            }
-            let permissions = match self.filesystem.getattr(ino.0) {
+        if mask.contains(AccessFlags::W_OK) {
+            return reply.error(Errno::EROFS);
+        }
+        self.answer("access", Object::Description(ino.0), move |filesystem| {
+            let permissions = match filesystem.getattr(ino.0) {
                 Ok(entry) => entry.attributes.permissions,
                 Err(error) => return reply.error(number(&error)),
             };

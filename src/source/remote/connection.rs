@@ -35,6 +35,9 @@ const REGION: u64 = 1 << 40;
 /// Bytes of one read for which pages are kept at a time.
 const WINDOW: u64 = 4 << 20;
 
+/// How long the counters are waited for: the fetcher asks nobody for them.
+const COUNTING: Duration = Duration::from_secs(2);
+
 /// How often a reader that waits looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -226,7 +229,8 @@ impl Connection {
     /// # Errors
     /// `Io` where the fetcher has ended or does not answer.
     pub fn counters(&self) -> Result<Counters> {
-        match self.call(|id| Request::Count { id })? {
+        let patience = self.terms.patience.min(COUNTING);
+        match self.call_within(patience, |id| Request::Count { id })? {
             Reply::Counted { counters, .. } => Ok(counters),
             _ => Err(unfitting()),
         }
@@ -249,7 +253,6 @@ impl Connection {
         let mut pages: Vec<Range<u64>> = Vec::new();
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
         pages.extend(ranges.map(|(offset, length)| object.pages_of(*offset, *length)));
-        pages.retain(|range| !range.is_empty());
         pages.sort_unstable_by_key(|range| (range.start, range.end));
         // No page is gone through twice.
         let mut end = 0;
@@ -257,9 +260,10 @@ impl Connection {
             range.start = range.start.max(end);
             end = end.max(range.end);
         }
+        pages.retain(|range| !range.is_empty());
         let mut state = self.shared.state();
         if !object.is_over() {
-            state.pages.want(object, &pages, urgency);
+            state.pages.hint(object, &pages, urgency);
         }
         self.shared.settle(state);
     }
@@ -332,7 +336,11 @@ impl Connection {
 
     /// Sends the request that `of` makes of its number, and waits for the reply.
     fn call(&self, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
-        let deadline = Instant::now().checked_add(self.terms.patience);
+        self.call_within(self.terms.patience, of)
+    }
+
+    fn call_within(&self, patience: Duration, of: impl FnOnce(u64) -> Request) -> Result<Reply> {
+        let deadline = Instant::now().checked_add(patience);
         let mut state = self.shared.state();
         let id = state.next_id();
         state.calls.insert(id, Call::Waits(None));

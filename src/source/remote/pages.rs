@@ -162,11 +162,22 @@ impl Pages {
         Ok(is_staged)
     }
 
+    /// As [`want`](Self::want), but for no more pages than are kept.
+    pub(super) fn hint(&mut self, object: &Arc<Staging>, ranges: &[Range<u64>], urgency: Urgency) {
+        let mut left = self.most;
+        let within = ranges.iter().map_while(|range| {
+            let pages = length(range).min(left);
+            left = left.saturating_sub(pages);
+            (pages > 0).then(|| range.start..range.start.saturating_add(pages))
+        });
+        let within: Vec<_> = within.collect();
+        self.want(object, &within, urgency);
+    }
+
     /// Has the pages of `ranges`, which are sorted, asked for unless they are staged or on their
     /// way.
     pub(super) fn want(&mut self, object: &Arc<Staging>, ranges: &[Range<u64>], urgency: Urgency) {
-        let most = usize::try_from(self.most.max(RUN)).unwrap_or(usize::MAX);
-        let wanted = ranges.iter().flat_map(Range::clone).take(most);
+        let wanted = ranges.iter().flat_map(Range::clone);
         let mut run: Option<Range<u64>> = None;
         for number in wanted {
             if !self.is_lacking(number, urgency) {

@@ -52,7 +52,10 @@ impl Staging {
         let length = length.min(self.state().length.saturating_sub(offset));
         let first = self.region.saturating_add(offset);
         let end = first.saturating_add(length);
-        first / PAGE..end.div_ceil(PAGE)
+        match length {
+            0 => 0..0,
+            _ => first / PAGE..end.div_ceil(PAGE),
+        }
     }
 
     /// The bytes of the object that stand in these pages.
