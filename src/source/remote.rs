@@ -7,6 +7,7 @@
 //! memory of what is staged alone.
 
 pub mod connection;
+mod failure;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod message;

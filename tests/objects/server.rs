@@ -312,7 +312,7 @@ impl World {
         let is_list = seen.path.contains("list-type=2");
         let number = self.seen.len() as u64 + 1;
         let faults = &mut self.faults;
-        let mut take = |left: &mut u32| {
+        let take = |left: &mut u32| {
             let is_due = *left > 0;
             *left -= u32::from(is_due);
             is_due

@@ -14,7 +14,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use rustix::net::{Shutdown, shutdown};
 
 use crate::error::{Cause, Error, Result};
@@ -22,6 +21,7 @@ use crate::limits;
 use crate::memory::lock::{lock, wait};
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
+use crate::source::remote::failure::{changed, ended, failed, silent, unfitting};
 use crate::source::remote::message::{
     Counters, Failure, ListedName, ObjectState, PACKET, Reply, Request,
 };
@@ -622,42 +622,4 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
     let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
     let failed = |error| Error::io(&error, "a thread to speak with the fetcher");
     thread.map(drop).map_err(failed)
-}
-
-/// Whether a request failed because there is no such object.
-pub(super) fn is_missing(error: &Error) -> bool {
-    const MISSING: Cause = Cause::System(Errno::ENOENT as i32);
-    matches!(error, Error::Io { cause, .. } if *cause == MISSING)
-}
-
-fn failed(failure: Failure, text: &str) -> Error {
-    let text = text.escape_debug().to_string();
-    let cause = match failure {
-        Failure::NotFound => Cause::System(Errno::ENOENT as i32),
-        Failure::Denied => Cause::System(Errno::EACCES as i32),
-        Failure::Changed => Cause::Stale,
-        Failure::NoRanges => return Error::Usage(text),
-        Failure::TimedOut | Failure::Other => Cause::Failed,
-        Failure::NoRoom => Cause::OutOfMemory,
-    };
-    Error::caused(cause, text)
-}
-
-fn changed() -> Error {
-    Error::caused(Cause::Stale, "the object has changed")
-}
-
-fn ended() -> Error {
-    Error::caused(Cause::Failed, "the process that has the network has ended")
-}
-
-fn silent() -> Error {
-    Error::caused(
-        Cause::Failed,
-        "no answer from the process that has the network",
-    )
-}
-
-fn unfitting() -> Error {
-    Error::caused(Cause::Failed, "an answer to another question")
 }

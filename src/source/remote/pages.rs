@@ -207,7 +207,7 @@ impl Pages {
         let Some(first) = lacking.next() else {
             return;
         };
-        let last = lacking.last().unwrap_or(first);
+        let last = lacking.next_back().unwrap_or(first);
         let is_absent = |number: &u64| self.is_lacking(*number, Urgency::Needed);
         let before = (block.start..first).rev().take_while(is_absent).last();
         let behind = (last.saturating_add(1)..block.end)

@@ -9,9 +9,13 @@ use lru::LruCache;
 use crate::error::Error;
 use crate::limits;
 use crate::memory::lock::lock;
+use crate::source::open::{OpenSource, SharedOpen};
 use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::object::RemoteObject;
+
+/// When an object was opened, or sought in vain, and the object.
+type Known = (Instant, Option<Arc<RemoteObject>>);
 
 /// The prefix of a URL: what stands before the last `/`.
 #[derive(Debug)]
@@ -19,8 +23,8 @@ pub(in crate::source) struct Prefix {
     connection: Arc<Connection>,
     path: PathBuf,
     policy: Policy,
-    /// The objects by their names, and when each was opened, or sought in vain.
-    known: Mutex<LruCache<Vec<u8>, (Instant, Option<Arc<RemoteObject>>)>>,
+    /// By their names.
+    known: Mutex<LruCache<Vec<u8>, Known>>,
 }
 
 impl Prefix {
@@ -55,11 +59,11 @@ impl Prefix {
             Unopened::Failed(place.clone(), unreadable(&place, &why))
         };
         let found = self.find(name).map_err(failed)?;
-        Ok(found.map(|object| (object as _, place)))
+        let found = found.map(|object| -> SharedOpen { object });
+        Ok(found.map(|object| (object, place)))
     }
 
     fn find(&self, name: Vec<u8>) -> crate::error::Result<Option<Arc<RemoteObject>>> {
-        use crate::source::open::OpenSource;
         if let Some((since, found)) = lock(&self.known).get(&name)
             && since.elapsed() < self.connection.valid()
             && !found.as_ref().is_some_and(|object| object.is_changed())

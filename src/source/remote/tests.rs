@@ -72,7 +72,10 @@ fn near_ranges_are_asked_for_together() {
     ranges.reverse();
     ranges.extend([(32 * MIB, 10), (100, 1000)]);
     object.prefetch(&ranges, Urgency::Needed);
-    object.prefetch(&[(64 * MIB + 1, 10), (u64::MAX, 1), (5, 0)], Urgency::Needed);
+    object.prefetch(
+        &[(64 * MIB + 1, 10), (u64::MAX, 1), (5, 0)],
+        Urgency::Needed,
+    );
     assert_eq!(read(&object, 32 * MIB, 10).unwrap(), bytes(32 * MIB, 10));
     for (at, length) in ranges {
         assert_eq!(read(&object, at, length).unwrap(), bytes(at, length));
@@ -417,7 +420,7 @@ fn a_hostile_fetcher_ends_the_connection() {
             fetcher.say(&Reply::Staged {
                 id,
                 length: 1 << 40,
-            })
+            });
         },
         |fetcher, _| fetcher.say_bytes(&vec![1; PACKET + 1]),
         |fetcher, _| {
