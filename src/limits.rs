@@ -507,7 +507,7 @@ pub const COUNTS: u64 = 1 << 20;
 pub const CHAR_COLUMNS: u64 = 4096;
 
 /// Links of a group that its document in a Zarr store looks at, for those that the store lacks.
-pub const ZARR_LINKS: usize = 65_536;
+pub const ZARR_LINKS: usize = 16_384;
 
 /// Names in a document of a Zarr store of what the store lacks.
 pub const ZARR_ABSENT: usize = 4096;

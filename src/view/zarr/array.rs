@@ -170,7 +170,10 @@ impl ZarrArray {
             chunk_shape,
             field,
         };
-        // Nothing of what is not certain to be a file is shown.
+        // Nothing is shown of which it is not certain that a reader takes its document.
+        if array.data_type.size().is_some() {
+            array.fill(&Context::without_pointers(0)).ok()?;
+        }
         product(&array.dims).ok()?;
         array
             .elements()

@@ -243,8 +243,10 @@ fn float(stored: u32, format: &Float) -> Option<(Kind, Conversion)> {
     if let Some(size) = ieee_bytes(stored, format).map(usize::from) {
         return Some((Kind::Float { size }, in_order(format.order, size)?));
     }
+    /// Bytes of the longest number that is computed with.
+    const LONGEST: u32 = 16;
     let size = match () {
-        () if !is_computable(format) => return None,
+        () if !is_computable(format) || stored > LONGEST => return None,
         () if fits(format, 24, 127) => 4,
         () if fits(format, 53, 1023) => 8,
         () => return None,
@@ -270,4 +272,83 @@ fn complex(stored: usize, part: &Datatype) -> Option<(Kind, Conversion)> {
     let size = ieee_bytes(part.size, format).filter(|&size| size > 2)?;
     let conversion = in_order(format.order, size.into())?;
     Some((Kind::Complex { size: stored }, conversion))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::tests::{int, type_of};
+
+    /// The elements of `datatype` in a store, and their kind; `None` where that has no type.
+    fn converted(datatype: &Datatype, elements: &[u8]) -> Option<(Kind, Vec<u8>)> {
+        let data_type = DataType::of(datatype)?;
+        let mut out = Vec::new();
+        let context = Context::without_pointers(0);
+        data_type.convert(elements, &context, &mut out).unwrap();
+        Some((data_type.kind, out))
+    }
+
+    fn float(size: u32, exponent: u8, exponent_bits: u8, bias: u32) -> Datatype {
+        let precision = u16::from(exponent + exponent_bits + 1);
+        let class = Class::Float(Float {
+            order: ByteOrder::Little,
+            bits: Bits {
+                offset: 0,
+                precision,
+            },
+            sign: exponent + exponent_bits,
+            exponent,
+            exponent_bits,
+            mantissa: 0,
+            mantissa_bits: exponent,
+            bias,
+            normalization: crate::model::datatype::Normalization::Implied,
+        });
+        type_of(size, class)
+    }
+
+    #[test]
+    fn integers_of_other_orders_and_sizes() {
+        let big = Datatype::integer(4, true, ByteOrder::Big);
+        let kind = |size, signed| Kind::Integer { size, signed };
+        let expected = (kind(4, true), vec![4, 3, 2, 1]);
+        assert_eq!(converted(&big, &[1, 2, 3, 4]), Some(expected));
+        let three = Datatype::integer(3, true, ByteOrder::Big);
+        let expected = (kind(4, true), vec![0xfe, 0xff, 0xff, 0xff]);
+        assert_eq!(converted(&three, &[0xff, 0xff, 0xfe]), Some(expected));
+        assert!(DataType::of(&int(2)).is_some_and(|data_type| data_type.keeps_bytes()));
+        assert_eq!(
+            converted(&Datatype::integer(16, false, ByteOrder::Little), &[]),
+            None
+        );
+    }
+
+    #[test]
+    fn floats_of_other_formats_are_exact() {
+        // bfloat16: the upper half of a 32-bit float.
+        let expected = (Kind::Float { size: 4 }, 1.5_f32.to_le_bytes().to_vec());
+        assert_eq!(
+            converted(&float(2, 7, 8, 127), &[0xc0, 0x3f]),
+            Some(expected)
+        );
+        // Eleven bits of exponent need a double.
+        let wide = converted(&float(4, 20, 11, 1023), &0x3ff8_0000_u32.to_le_bytes());
+        let expected = (Kind::Float { size: 8 }, 1.5_f64.to_le_bytes().to_vec());
+        assert_eq!(wide, Some(expected));
+        // x86's long double, and a damaged size.
+        assert_eq!(converted(&float(10, 63, 15, 16383), &[]), None);
+        assert_eq!(converted(&float(65_525, 7, 8, 127), &[]), None);
+    }
+
+    #[test]
+    fn texts_lose_their_padding() {
+        let text = |padding| {
+            let charset = crate::model::datatype::Charset::Ascii;
+            type_of(4, Class::String { padding, charset })
+        };
+        let bytes = |padding, element| converted(&text(padding), element).unwrap().1;
+        assert_eq!(bytes(StringPadding::SpacePadded, b"a b "), b"a b\0");
+        assert_eq!(bytes(StringPadding::NullTerminated, b"ab\0c"), b"ab\0\0");
+        assert_eq!(bytes(StringPadding::NullPadded, b"a\0b\0"), b"a\0b\0");
+    }
 }
