@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::file_state::FileState;
-use crate::fs::follow::{follow_to, is_circle};
+use crate::fs::follow::{Place, follow_to, is_circle};
 use crate::fs::inode::{self, Inode, NodeType, Tree};
 use crate::fs::mount::Mount;
 use crate::fs::namespace::{Directory, LinkEntry, Namespace};
@@ -343,8 +343,8 @@ impl<'a> ViewGroup<'a> {
                 Some((_, node)) => (node, None),
                 None => return Ok(None),
             },
-            target => match if_lasting(follow_to(self.mount, self.file, self.object, target))? {
-                Some(Some(place)) if !place.is_across_files => (place.node, place.link),
+            target => match self.place(target)? {
+                Some(place) if !place.is_across_files => (place.node, place.link),
                 _ => return Ok(None),
             },
         };
@@ -401,11 +401,16 @@ impl<'a> ViewGroup<'a> {
         if let LinkTarget::Hard(node) = &found.target {
             return Ok(if_lasting(self.file.container.node(*node))?.map(here));
         }
-        let place = match follow_to(self.mount, self.file, self.object, &found.target) {
-            Err(error) if is_circle(&error) => return Ok(None),
-            place => if_lasting(place)?.flatten(),
-        };
+        let place = self.place(&found.target)?;
         Ok(place.map(|place| (place.file, place.node)))
+    }
+
+    /// The object that a link that is no hard link leads to; `None` where it leads nowhere.
+    fn place(&self, target: &LinkTarget) -> Result<Option<Place>> {
+        match follow_to(self.mount, self.file, self.object, target) {
+            Err(error) if is_circle(&error) => Ok(None),
+            place => Ok(if_lasting(place)?.flatten()),
+        }
     }
 
     fn has_directory(&self, node: &Node) -> bool {

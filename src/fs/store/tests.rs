@@ -23,6 +23,7 @@ fn sample() -> Fake {
     fake.hard(200, "broken", 400);
     fake.soft(200, "soft", "array");
     fake.soft(200, "circle", "/group");
+    fake.soft(200, "itself", "itself");
     fake.soft(200, "nowhere", "/missing");
     fake.hard(200, "zarr.json", 300);
     fake
