@@ -677,5 +677,11 @@ pub const AWS_FILE: usize = 1 << 20;
 /// Bytes of the stack of a thread with a connection.
 pub const CONNECTION_STACK: usize = 512 << 10;
 
+/// Bytes of memory that the process with the network may write, besides its connections.
+pub const FETCHING_BYTES: u64 = 256 << 20;
+
+/// The same, for each connection: its stack, its buffers, and TLS.
+pub const CONNECTION_BYTES: u64 = 4 << 20;
+
 #[cfg(test)]
 mod tests;

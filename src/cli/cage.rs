@@ -12,6 +12,7 @@
 //! that.
 
 mod landlock;
+mod reach;
 mod resources;
 mod seccomp;
 #[cfg(test)]
@@ -24,9 +25,23 @@ use nix::sys::prctl::set_dumpable;
 
 use crate::error::{Error, Result};
 use crate::fs::{External, Options};
+pub(super) use reach::NetworkReach;
 use resources::Bounds;
 use seccomp::Files;
 pub(super) use user::Reader;
+
+/// The user that parses an object for root: it needs no file.
+pub(super) const NOBODY: u32 = 65_534;
+
+/// What kind of source a process shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    /// A directory of files.
+    Directory,
+    /// An object, which another process fetches.
+    Object,
+}
 
 /// The source that a process shows.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +50,7 @@ pub(super) struct Shown<'a> {
     pub(super) path: &'a Path,
     /// The user that reads it.
     pub(super) reader: Reader,
-    /// Whether it is a directory of files.
-    pub(super) is_directory: bool,
+    pub(super) kind: Kind,
 }
 
 /// Gives up every right that showing `source` with these `options` does not need; without `sandbox`
@@ -68,6 +82,34 @@ pub(super) fn enter_to_open(path: &Path, reader: u32) -> Result<()> {
     Ok(())
 }
 
+/// Gives up every right that speaking to servers does not need; without `sandbox` only capabilities.
+///
+/// # Errors
+/// `Usage` where only root may choose the user `run_as`.
+pub(super) fn enter_network(
+    reach: &NetworkReach,
+    run_as: Option<u32>,
+    sandbox: bool,
+) -> Result<()> {
+    let own = Reader::Owner(nix::unistd::geteuid().as_raw());
+    user::become_reader(run_as.map_or(own, Reader::Chosen))?;
+    if sandbox {
+        hide_memory();
+        if let Err(errno) = Bounds::of_network(reach.connections).apply() {
+            let error = Error::io(&errno.into(), "bounding memory and threads");
+            log::warn!("{error}");
+        }
+        let landlock = landlock::restrict_network(reach);
+        let seccomp = seccomp::restrict(Files::Network);
+        let gaps: Vec<_> = [landlock, seccomp]
+            .into_iter()
+            .filter_map(std::result::Result::err)
+            .collect();
+        say_gaps(Path::new("network"), &gaps);
+    }
+    Ok(())
+}
+
 fn say_gaps(source: &Path, gaps: &[String]) {
     if !gaps.is_empty() {
         let (path, gaps) = (source.display(), gaps.join("; "));
@@ -91,8 +133,9 @@ impl<'a> Reach<'a> {
     fn of(source: Shown<'a>, options: &Options) -> Self {
         let root = Path::new("/");
         let directory = match options.external {
+            _ if source.kind == Kind::Object => return Reach::Nothing,
             External::Any => root,
-            _ if source.is_directory => source.path,
+            _ if source.kind == Kind::Directory => source.path,
             External::None => return Reach::Nothing,
             External::Within => source.path.parent().unwrap_or(root),
         };
@@ -100,9 +143,9 @@ impl<'a> Reach<'a> {
         let guard = options.guard.as_ref();
         let is_hidden = guard.is_some_and(|guard| hides(&guard.point));
         let directory = (!is_hidden).then_some(directory);
-        match source.is_directory {
-            true => Reach::Listed(directory),
-            false => Reach::Beneath(directory),
+        match source.kind {
+            Kind::Directory => Reach::Listed(directory),
+            Kind::File | Kind::Object => Reach::Beneath(directory),
         }
     }
 }

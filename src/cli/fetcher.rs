@@ -16,9 +16,12 @@
 //! | `address` | URIs |
 //! | `listing`, `rests` | names beneath a prefix |
 //! | `stage` | the file in memory |
+//! | `disk_cache`, `cached` | pages on disk |
 
 mod address;
+mod cached;
 mod client;
+mod disk_cache;
 mod exchange;
 mod hosts;
 mod listing;
@@ -29,6 +32,8 @@ mod rests;
 mod service;
 mod signer;
 mod stage;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod trouble;
 
@@ -40,6 +45,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::cli::args::{Inspect, Task};
+use crate::cli::cage::{self, NetworkReach};
 use crate::cli::logging::{self, Destination};
 use crate::cli::options::RemoteSettings;
 use crate::cli::secrets;
@@ -48,6 +54,7 @@ use crate::fs::External;
 use crate::source::location::{Location, Url};
 use address::Address;
 use client::Client;
+use disk_cache::DiskCache;
 use exchange::{Counted, Exchange};
 use hosts::Reach;
 use service::Service;
@@ -62,7 +69,13 @@ const REGION: &str = "us-east-1";
 /// # Errors
 /// `Usage` where the task has no URL.
 pub(super) fn run(task: &Task) -> Result<ExitCode> {
-    let Some((url, settings, external)) = asked_for(task) else {
+    let Some(Asked {
+        url,
+        settings,
+        external,
+        run_as,
+    }) = Asked::of(task)
+    else {
         return Err(Error::Usage("a URL is needed".to_owned()));
     };
     if let Some(destination) = destination(task) {
@@ -73,34 +86,97 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     let failed = |error| Error::io(&error, "the fetcher's descriptors");
     let (socket, stage) = (socket.map_err(failed)?, stage.map_err(failed)?);
     let url = secrets::revealed(url);
-    let exchange = exchange(&url, settings, external);
+    let made = exchange(&url, settings, external).and_then(|exchange| {
+        let cache = disk_cache(settings);
+        let reach = reach(&exchange, settings, cache.as_ref());
+        cage::enter_network(&reach, run_as, has_sandbox(task))?;
+        Ok((exchange, cache))
+    });
     // What is wrong with the settings, the first request is told.
-    match exchange {
-        Ok(exchange) => {
+    match made {
+        Ok((exchange, cache)) => {
             let stage = Stage::new(File::from(stage));
-            Service::new(socket, stage, exchange, settings).run();
+            Service::new(socket, stage, exchange, cache, settings).run();
         }
         Err(error) => service::refuse(&socket, &error.to_string()),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The URL of a task, and what its options say of it.
-fn asked_for(task: &Task) -> Option<(&Url, &RemoteSettings, External)> {
-    let (location, settings, external) = match task {
-        Task::Mount(mount) => {
-            let settings = &mount.settings;
-            (&mount.source, &settings.remote, settings.external)
-        }
-        Task::Inspect(inspect) => {
-            let (location, settings) = inspected(inspect)?;
-            (location, settings, External::default())
-        }
-        _ => return None,
+/// What a task asks of the fetcher.
+struct Asked<'a> {
+    url: &'a Url,
+    settings: &'a RemoteSettings,
+    external: External,
+    /// The user that the mount was asked to become.
+    run_as: Option<u32>,
+}
+
+/// The cache on disk, if one was asked for and can be had.
+fn disk_cache(settings: &RemoteSettings) -> Option<DiskCache> {
+    let directory = settings.disk_cache.as_ref()?;
+    let cache = DiskCache::open(directory, settings.disk_cache_size());
+    let none = |error| {
+        log::warn!(
+            "{}: nothing is cached on disk: {error}",
+            directory.display()
+        )
     };
-    match location {
-        Location::Url(url) => Some((url, settings, external)),
-        Location::Path(_) => None,
+    cache.map_err(none).ok()
+}
+
+/// The files and the ports that the fetcher needs.
+fn reach(
+    exchange: &Exchange,
+    settings: &RemoteSettings,
+    cache: Option<&DiskCache>,
+) -> NetworkReach {
+    let mut ports = vec![80, 443, 53];
+    ports.extend(exchange.ports());
+    NetworkReach {
+        readable: profile::files(settings),
+        writable: cache.map(|cache| cache.directory().to_owned()),
+        ports,
+        connections: settings.connections(),
+    }
+}
+
+fn has_sandbox(task: &Task) -> bool {
+    match task {
+        Task::Mount(mount) => !mount.settings.no_sandbox,
+        Task::Inspect(Inspect::Check { sources, .. }) => sources.sandbox,
+        Task::Inspect(
+            Inspect::Ls { source, .. } | Inspect::Cat { source, .. } | Inspect::Ndl { source, .. },
+        ) => source.sandbox,
+        _ => true,
+    }
+}
+
+impl<'a> Asked<'a> {
+    fn of(task: &'a Task) -> Option<Self> {
+        let (location, settings, external, run_as) = match task {
+            Task::Mount(mount) => {
+                let settings = &mount.settings;
+                (
+                    &mount.source,
+                    &settings.remote,
+                    settings.external,
+                    settings.run_as,
+                )
+            }
+            Task::Inspect(inspect) => {
+                let (location, settings) = inspected(inspect)?;
+                (location, settings, External::default(), None)
+            }
+            _ => return None,
+        };
+        let url = location.url()?;
+        Some(Asked {
+            url,
+            settings,
+            external,
+            run_as,
+        })
     }
 }
 

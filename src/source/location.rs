@@ -71,6 +71,14 @@ impl Location {
         }
     }
 
+    /// The URL.
+    pub fn url(&self) -> Option<&Url> {
+        match self {
+            Location::Path(_) => None,
+            Location::Url(url) => Some(url),
+        }
+    }
+
     /// The path of this machine.
     pub fn path(&self) -> Option<&Path> {
         match self {

@@ -40,6 +40,18 @@ impl Bounds {
         }
     }
 
+    /// The resources that speaking to servers by so many connections may take.
+    pub(super) fn of_network(connections: usize) -> Self {
+        let connections = to_u64(connections).saturating_mul(limits::CONNECTION_BYTES);
+        let data = limits::FETCHING_BYTES.saturating_add(connections);
+        let there = threads_of_the_system();
+        Bounds {
+            data,
+            addresses: data.saturating_mul(8),
+            threads: there.map(|there| there.saturating_add(limits::OWN_THREADS)),
+        }
+    }
+
     /// Leaves this process no more.
     ///
     /// # Errors

@@ -21,6 +21,8 @@ pub(super) enum Files {
     Listed,
     /// None. Descriptors may be handed to it.
     None,
+    /// Those that Landlock allows, which are written, too, and the network.
+    Network,
 }
 
 /// Leaves this thread, and those that it starts, the system calls that serving takes. All others
@@ -63,13 +65,15 @@ fn allowed(files: Files) -> seccompiler::Result<Rules> {
         Files::Landlocked => (OPENING, opening()),
         Files::Listed => (LISTING, opening()),
         Files::None => (RECEIVING, vec![]),
+        Files::Network => (NETWORK, networking()),
     };
-    let always = ALWAYS.iter().chain(always);
-    let mut rules: Rules = always.map(|call| (*call, vec![])).collect();
+    let mut rules = Rules::new();
     for (call, conditions) in sometimes().into_iter().chain(sometimes_more) {
         let rule = conditions.into_iter().collect::<Result<Vec<_>, _>>()?;
         rules.entry(call).or_default().push(SeccompRule::new(rule)?);
     }
+    let always = ALWAYS.iter().chain(always);
+    rules.extend(always.map(|call| (*call, vec![])));
     Ok(rules)
 }
 
@@ -105,6 +109,25 @@ fn opening() -> Vec<Sometimes> {
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_open, vec![read_only(1)]),
     ]
+}
+
+/// Sockets of the network, of the resolver and of the log.
+fn networking() -> Vec<Sometimes> {
+    let families = [
+        libc::AF_UNIX,
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_NETLINK,
+    ];
+    let sockets = families.map(|family| (libc::SYS_socket, vec![is(0, family)]));
+    let requests = [libc::FIONREAD, libc::FIONBIO];
+    let control = requests.map(|request| (libc::SYS_ioctl, vec![request_is(request)]));
+    sockets.into_iter().chain(control).collect()
+}
+
+/// The request of `ioctl`, whose type differs between C libraries.
+fn request_is(request: impl Into<u64>) -> Condition {
+    SeccompCondition::new(1, Dword, Eq, request.into())
 }
 
 fn sometimes() -> Vec<Sometimes> {
@@ -166,6 +189,37 @@ const LISTING: &[i64] = &[libc::SYS_openat2, libc::SYS_getdents64];
 
 /// The calls by which an open file is handed over.
 const RECEIVING: &[i64] = &[libc::SYS_recvmsg];
+
+/// The calls that speak to servers, and write a cache and the stage.
+const NETWORK: &[i64] = &[
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_setsockopt,
+    libc::SYS_getsockopt,
+    libc::SYS_getsockname,
+    libc::SYS_getpeername,
+    libc::SYS_shutdown,
+    libc::SYS_fcntl,
+    libc::SYS_uname,
+    libc::SYS_pwrite64,
+    libc::SYS_fallocate,
+    libc::SYS_ftruncate,
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_getdents64,
+    libc::SYS_unlinkat,
+    libc::SYS_utimensat,
+    libc::SYS_flock,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+];
 
 /// Calls whose arguments do not matter.
 const ALWAYS: &[i64] = &[

@@ -40,6 +40,8 @@ pub(super) struct Target {
     pub(super) authorization: Option<HeaderValue>,
     /// The object as people may see it.
     pub(super) shown: String,
+    /// The object's place, by which it is cached: it is the same for every signature of a URL.
+    pub(super) place: String,
 }
 
 impl Address {
@@ -116,6 +118,10 @@ impl Address {
             true => self.uri_of_key(path, region),
             false => format!("{}{}", self.server(), encoded(path, IN_PATH)),
         };
+        let place = match self.url.query() {
+            Some(query) => format!("{text}?{}", unsigned(query)),
+            None => text.clone(),
+        };
         let text = match query.or_else(|| self.url.query()) {
             Some(query) => format!("{text}?{}", encoded(query, IN_PATH)),
             None => text,
@@ -126,6 +132,7 @@ impl Address {
             is_signed: self.is_s3(),
             authorization: self.url.user_info().and_then(basic),
             shown,
+            place,
         })
     }
 
@@ -160,6 +167,26 @@ impl Address {
             }
         }
     }
+}
+
+/// A query without the parameters by which presigned URLs of one object differ.
+fn unsigned(query: &str) -> String {
+    const SIGNATURE: &[&str] = &[
+        "AWSAccessKeyId",
+        "Expires",
+        "Key-Pair-Id",
+        "Policy",
+        "Signature",
+    ];
+    let is_signature = |parameter: &&str| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        name.starts_with("X-Amz-") || SIGNATURE.contains(&name)
+    };
+    let kept: Vec<_> = query
+        .split('&')
+        .filter(|part| !is_signature(part))
+        .collect();
+    kept.join("&")
 }
 
 /// Amazon's domain for a region.
@@ -273,6 +300,22 @@ mod tests {
         let target = target.unwrap_or_else(|trouble| panic!("{trouble:?}"));
         assert_eq!(target.authorization.unwrap(), "Basic am9lOnBAc3M=");
         assert_eq!(target.shown, "http://host/a");
+    }
+
+    #[test]
+    fn presigned_urls_of_one_object_have_one_place() {
+        let place = |query: &str| {
+            let address = Address::new(url(&format!("http://h/a?{query}")), None, true);
+            address
+                .object(b"", "")
+                .map(|target| target.place)
+                .unwrap_or_default()
+        };
+        assert_eq!(
+            place("v=1&X-Amz-Date=2&X-Amz-Signature=3"),
+            place("v=1&X-Amz-Date=4")
+        );
+        assert_ne!(place("v=1"), place("v=2"));
     }
 
     #[test]

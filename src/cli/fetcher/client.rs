@@ -23,6 +23,9 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 
+/// How long a service of the machine itself is waited for: most machines have none.
+const LOCAL: Duration = Duration::from_secs(2);
+
 /// The client of one mount.
 pub(super) struct Client {
     /// For hosts that the user named.
@@ -101,14 +104,20 @@ impl Client {
     ) -> std::result::Result<Answer, Trouble> {
         let agent = if is_led { &self.led } else { &self.named };
         let proxy = self.proxies.of(request.uri());
+        let limit = is_local(request.uri()).then_some(LOCAL);
         let answer = if request.body().is_empty() {
             let request = agent
                 .configure_request(request.map(|_| ()))
                 .proxy(proxy)
+                .timeout_global(limit)
                 .build();
             agent.run(request)
         } else {
-            let request = agent.configure_request(request).proxy(proxy).build();
+            let request = agent
+                .configure_request(request)
+                .proxy(proxy)
+                .timeout_global(limit)
+                .build();
             agent.run(request)
         };
         match answer {
@@ -118,6 +127,14 @@ impl Client {
             }
             Err(error) => Err(self.trouble(error)),
         }
+    }
+
+    /// The ports of the proxies.
+    pub(super) fn proxy_ports(&self) -> impl Iterator<Item = u16> {
+        [&self.proxies.http, &self.proxies.https]
+            .into_iter()
+            .flatten()
+            .map(Proxy::port)
     }
 
     fn trouble(&self, error: ureq::Error) -> Trouble {
@@ -219,13 +236,17 @@ impl Proxies {
             Some("https") => self.https.as_ref(),
             _ => self.http.as_ref(),
         };
-        let host = uri.host().unwrap_or_default();
-        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-        let is_own = address.is_ok_and(hosts::is_link_local);
         proxy
-            .filter(|proxy| !is_own && !proxy.is_no_proxy(uri))
+            .filter(|proxy| !is_local(uri) && !proxy.is_no_proxy(uri))
             .cloned()
     }
+}
+
+/// Whether a URI is of a service of the machine itself.
+fn is_local(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    address.is_ok_and(hosts::is_link_local)
 }
 
 fn proxy(text: &str, except: &str) -> Option<Proxy> {

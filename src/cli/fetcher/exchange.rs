@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri, header}
 
 use crate::cli::fetcher::address::{Address, Target};
 use crate::cli::fetcher::client::{Answer, Client, Reach};
+use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::signer::Signer;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
 use crate::limits;
@@ -69,6 +70,24 @@ pub(super) type Header = (HeaderName, HeaderValue);
 pub(super) type Wanted<'a> = dyn Fn(&Address, &str) -> Result<Target, Trouble> + 'a;
 
 impl Exchange {
+    /// The ports of the server and of the proxies.
+    pub(super) fn ports(&self) -> Vec<u16> {
+        let own = self
+            .address
+            .object(b"", "")
+            .map(|target| hosts::port(&target.uri));
+        own.into_iter().chain(self.client.proxy_ports()).collect()
+    }
+
+    /// The place of an object, by which it is cached.
+    ///
+    /// # Errors
+    /// As [`Address::object`].
+    pub(super) fn place(&self, name: &[u8]) -> Result<String, Trouble> {
+        let region = lock(&self.region).clone();
+        Ok(self.address.object(name, &region)?.place)
+    }
+
     /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 304 and 416.
     ///
     /// # Errors
@@ -246,9 +265,8 @@ fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
 }
 
 fn has_same_origin(a: &Uri, b: &Uri) -> bool {
-    use crate::cli::fetcher::hosts::port;
     let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
-    a.scheme() == b.scheme() && host(a) == host(b) && port(a) == port(b)
+    a.scheme() == b.scheme() && host(a) == host(b) && hosts::port(a) == hosts::port(b)
 }
 
 /// Whether the server does not take the credentials.

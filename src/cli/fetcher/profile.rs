@@ -54,6 +54,48 @@ fn of_file(settings: &RemoteSettings) -> Profile {
     parse(&text, &name(settings))
 }
 
+/// The files that are read once the fetcher is in its cage: names of hosts, certificates,
+/// credentials. The directory counts where a file is replaced by a new one.
+pub(super) fn files(settings: &RemoteSettings) -> Vec<PathBuf> {
+    const OF_THE_SYSTEM: &[&str] = &[
+        "/etc",
+        "/run/systemd/resolve",
+        "/run/resolvconf",
+        "/run/NetworkManager",
+        "/usr/share/ca-certificates",
+        "/usr/local/share/ca-certificates",
+        "/usr/lib/ssl",
+        "/usr/share/zoneinfo",
+    ];
+    /// Of the AWS tools and of OpenSSL.
+    const NAMED: &[&str] = &[
+        "AWS_CONFIG_FILE",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+        "SSL_CERT_FILE",
+    ];
+    /// Links that lead out of these directories on some systems.
+    const LINKS: &[&str] = &["/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt"];
+    let linked = LINKS
+        .iter()
+        .filter_map(|link| PathBuf::from(link).canonicalize().ok());
+    let of_the_system = OF_THE_SYSTEM.iter().map(PathBuf::from);
+    let home = std::env::home_dir().map(|home| home.join(".aws"));
+    let named = NAMED.iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let named = named.chain(settings.credentials.clone()).chain(linked);
+    let around = named.filter_map(|path| {
+        let path = std::path::absolute(path).ok()?;
+        path.parent().map(ToOwned::to_owned)
+    });
+    let certificates = std::env::var_os("SSL_CERT_DIR").map(PathBuf::from);
+    of_the_system
+        .chain(home)
+        .chain(around)
+        .chain(certificates)
+        .collect()
+}
+
 /// The text of a small file.
 pub(super) fn bounded(path: &std::path::Path) -> std::io::Result<String> {
     use std::io::Read;

@@ -1,19 +1,22 @@
 //! Requests and their replies.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use crate::cli::fetcher::cached::Cached;
+use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::cli::fetcher::exchange::{Counted, Exchange};
 use crate::cli::fetcher::listing::Page;
 use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::queue::{Job, Queue};
 use crate::cli::fetcher::rests::{Place, Rests};
 use crate::cli::fetcher::stage::Stage;
-use crate::cli::fetcher::transfer::{Stop, Transfer};
+use crate::cli::fetcher::transfer::{Stop, Transfer, is_same};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
 use crate::limits;
@@ -32,6 +35,7 @@ pub(super) struct Service {
     socket: OwnedFd,
     stage: Stage,
     exchange: Exchange,
+    cache: Option<DiskCache>,
     deadline: Duration,
     connections: usize,
     queue: Queue,
@@ -43,6 +47,8 @@ pub(super) struct Service {
 /// An object that is open.
 struct Object {
     name: Vec<u8>,
+    /// By which it is cached.
+    place: String,
     region: u64,
     state: ObjectState,
 }
@@ -52,12 +58,14 @@ impl Service {
         socket: OwnedFd,
         stage: Stage,
         exchange: Exchange,
+        cache: Option<DiskCache>,
         settings: &RemoteSettings,
     ) -> Self {
         Service {
             socket,
             stage,
             exchange,
+            cache,
             deadline: settings.deadline(),
             connections: settings.connections(),
             queue: Queue::default(),
@@ -140,15 +148,15 @@ impl Service {
     }
 
     fn open(&self, job: &Job, name: &[u8], region: u64) -> Result<Reply, Stop> {
-        let mut staged = 0;
-        let mut sink = |at: u64, bytes: &[u8]| {
-            staged = at + to_u64(bytes.len());
-            self.stage.write(region, at, bytes)
+        let place = self.exchange.place(name)?;
+        let (state, staged) = match self.open_cached(job, name, &place, region)? {
+            Some(known) => known,
+            None => self.open_fetched(job, name, &place, region)?,
         };
-        let state = self.of_object(job, name, |transfer| transfer.open(FIRST, &mut sink))?;
-        let object = self.last_object.fetch_add(1, Ordering::Relaxed);
+        let number = self.last_object.fetch_add(1, Ordering::Relaxed);
         let opened = Object {
             name: name.to_vec(),
+            place,
             region,
             state: state.clone(),
         };
@@ -156,13 +164,74 @@ impl Service {
         if objects.len() >= limits::FETCHED_OBJECTS {
             return Err(Trouble::other("too many objects are open").into());
         }
-        objects.insert(object, Arc::new(opened));
+        objects.insert(number, Arc::new(opened));
         Ok(Reply::Opened {
             id: job.id,
-            object,
+            object: number,
             state,
             staged,
         })
+    }
+
+    /// The state of an object that is in the cache on disk as it is on the server, and how many of
+    /// its first bytes are staged.
+    fn open_cached(
+        &self,
+        job: &Job,
+        name: &[u8],
+        place: &str,
+        region: u64,
+    ) -> Result<Option<(ObjectState, u64)>, Stop> {
+        let known = self.cache.as_ref().and_then(|cache| cache.state(place));
+        let Some(known) = known else {
+            return Ok(None);
+        };
+        let now = self.of_object(job, name, |transfer| transfer.look(&known))?;
+        if !is_same(&known, &now) {
+            return Ok(None);
+        }
+        let staged = self.from_disk(place, &known, &(0..FIRST.min(known.length)), region)?;
+        Ok(Some((known, staged)))
+    }
+
+    fn open_fetched(
+        &self,
+        job: &Job,
+        name: &[u8],
+        place: &str,
+        region: u64,
+    ) -> Result<(ObjectState, u64), Stop> {
+        let mut first = Vec::new();
+        let mut sink = |at: u64, bytes: &[u8]| {
+            first.extend_from_slice(bytes);
+            self.stage.write(region, at, bytes)
+        };
+        let state = self.of_object(job, name, |transfer| transfer.open(FIRST, &mut sink))?;
+        if let Some(mut cached) = Cached::of(self.cache.as_ref(), place, &state) {
+            cached.keep(0, &first);
+            if let Some(cache) = &self.cache {
+                cache.remember(place, &state);
+            }
+        }
+        Ok((state, to_u64(first.len())))
+    }
+
+    /// Stages the bytes from the beginning of a range on that are in the cache on disk; where they
+    /// end.
+    fn from_disk(
+        &self,
+        place: &str,
+        state: &ObjectState,
+        range: &Range<u64>,
+        region: u64,
+    ) -> Result<u64, Trouble> {
+        let Some(cached) = Cached::of(self.cache.as_ref(), place, state) else {
+            return Ok(range.start);
+        };
+        let mut sink = |at: u64, bytes: &[u8]| self.stage.write(region, at, bytes);
+        let end = cached.read(range, &mut sink)?;
+        Counted::add(&self.exchange.counted.disk_bytes, end - range.start);
+        Ok(end)
     }
 
     fn fetch(&self, job: &Job, object: u32, offset: u64, length: u64) -> Result<Reply, Stop> {
@@ -172,22 +241,35 @@ impl Service {
             .filter(|end| *end <= object.state.length);
         let no_range = || Trouble::other("a range beyond the object's end");
         let end = end.ok_or_else(no_range)?;
+        let mut cached = Cached::of(self.cache.as_ref(), &object.place, &object.state);
         let mut told = offset;
-        let mut sink = |at: u64, bytes: &[u8]| {
-            self.stage.write(object.region, at, bytes)?;
-            let staged = at + to_u64(bytes.len());
-            if staged < end && staged - told >= TOLD {
-                told = staged;
-                self.reply(&Reply::Staged {
-                    id: job.id,
-                    length: staged - offset,
-                });
+        let mut at = offset;
+        while at < end {
+            at = self.from_disk(&object.place, &object.state, &(at..end), object.region)?;
+            let gap = cached.as_ref().map_or(end, |cached| cached.gap(&(at..end)));
+            if at == gap {
+                break;
             }
-            Ok(())
-        };
-        self.of_object(job, &object.name, |transfer| {
-            transfer.fetch(offset..end, &object.state, &mut sink)
-        })?;
+            let mut sink = |at: u64, bytes: &[u8]| {
+                self.stage.write(object.region, at, bytes)?;
+                if let Some(cached) = &mut cached {
+                    cached.keep(at, bytes);
+                }
+                let staged = at + to_u64(bytes.len());
+                if staged < end && staged - told >= TOLD {
+                    told = staged;
+                    self.reply(&Reply::Staged {
+                        id: job.id,
+                        length: staged - offset,
+                    });
+                }
+                Ok(())
+            };
+            self.of_object(job, &object.name, |transfer| {
+                transfer.fetch(at..gap, &object.state, &mut sink)
+            })?;
+            at = gap;
+        }
         Ok(Reply::Staged { id: job.id, length })
     }
 

@@ -1,0 +1,141 @@
+//! An object's bytes from the cache on disk, and from the server where they are not there.
+
+use std::ops::Range;
+
+use crate::cli::fetcher::disk_cache::{DiskCache, Key, PAGE, page_length};
+use crate::cli::fetcher::trouble::Trouble;
+use crate::source::remote::message::ObjectState;
+use crate::wire::to_u64;
+
+/// The pages of an object that the cache has or gets.
+pub(super) struct Cached<'a> {
+    cache: &'a DiskCache,
+    key: Key,
+    length: u64,
+    /// The page that the server is sending.
+    page: Vec<u8>,
+}
+
+impl<'a> Cached<'a> {
+    /// An object in this state; none where nothing is cached of it.
+    pub(super) fn of(
+        cache: Option<&'a DiskCache>,
+        place: &str,
+        state: &ObjectState,
+    ) -> Option<Self> {
+        let cache = cache?;
+        Some(Cached {
+            cache,
+            key: cache.key(place, state)?,
+            length: state.length,
+            page: Vec::new(),
+        })
+    }
+
+    /// Brings the bytes from the beginning of `range` on that the cache has to the sink; where they
+    /// end.
+    pub(super) fn read(
+        &self,
+        range: &Range<u64>,
+        sink: &mut dyn FnMut(u64, &[u8]) -> Result<(), Trouble>,
+    ) -> Result<u64, Trouble> {
+        let mut at = range.start;
+        let mut buffer = vec![0; page_length(0, PAGE)];
+        while at < range.end {
+            let number = at / PAGE;
+            let page = &mut buffer[..page_length(number, self.length)];
+            if !self.cache.read(&self.key, number, page) {
+                break;
+            }
+            let first = number * PAGE;
+            let end = (first + to_u64(page.len())).min(range.end);
+            let part = |place: u64| usize::try_from(place - first).unwrap_or(0);
+            sink(at, &page[part(at)..part(end)])?;
+            at = end;
+        }
+        Ok(at)
+    }
+
+    /// Where the bytes that are not in the cache end, from `range.start` on, which is not there.
+    pub(super) fn gap(&self, range: &Range<u64>) -> u64 {
+        let mut buffer = vec![0; page_length(0, PAGE)];
+        let mut number = range.start / PAGE + 1;
+        while number * PAGE < range.end {
+            let page = &mut buffer[..page_length(number, self.length)];
+            if self.cache.read(&self.key, number, page) {
+                return number * PAGE;
+            }
+            number += 1;
+        }
+        range.end
+    }
+
+    /// Keeps bytes that the server sends, one after another: whole pages of them.
+    pub(super) fn keep(&mut self, mut at: u64, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let number = at / PAGE;
+            let place = usize::try_from(at % PAGE).unwrap_or(0);
+            if place != self.page.len() {
+                // A page of which the beginning was not sent is left out.
+                self.page.clear();
+            }
+            let left = page_length(number, self.length).saturating_sub(place);
+            let (own, more) = bytes.split_at(left.min(bytes.len()));
+            if place == self.page.len() {
+                self.page.extend_from_slice(own);
+            }
+            if own.len() == left {
+                if place + left == self.page.len() {
+                    self.cache.write(&self.key, number, &self.page);
+                }
+                self.page.clear();
+            }
+            if own.is_empty() {
+                return;
+            }
+            at += to_u64(own.len());
+            bytes = more;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_kept_whole_and_read_in_parts() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = DiskCache::open(directory.path(), 1 << 30).unwrap();
+        let length = 3 * PAGE + 100;
+        let bytes: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
+        let state = ObjectState {
+            length,
+            etag: b"\"1\"".to_vec(),
+            modified: 0,
+        };
+        let mut cached = Cached::of(Some(&cache), "http://h/a", &state).unwrap();
+        let part = |range: Range<u64>| &bytes[range.start as usize..range.end as usize];
+        // The second half of page 0, all of page 1 in odd pieces, and the last one.
+        cached.keep(PAGE / 2, part(PAGE / 2..PAGE));
+        for at in (PAGE..2 * PAGE).step_by(1000) {
+            cached.keep(at, part(at..(at + 1000).min(2 * PAGE)));
+        }
+        cached.keep(3 * PAGE, part(3 * PAGE..length));
+        let mut seen = Vec::new();
+        let mut read = |range: Range<u64>| {
+            seen.clear();
+            let end = cached.read(&range, &mut |_, piece| {
+                seen.extend_from_slice(piece);
+                Ok(())
+            });
+            assert_eq!(seen, part(range.start..end.clone().unwrap()));
+            end.unwrap()
+        };
+        assert_eq!(read(0..PAGE), 0);
+        assert_eq!(read(PAGE + 10..length), 2 * PAGE);
+        assert_eq!(read(3 * PAGE..length), length);
+        assert_eq!(cached.gap(&(2 * PAGE..length)), 3 * PAGE);
+        assert_eq!(cached.gap(&(0..length)), PAGE);
+    }
+}

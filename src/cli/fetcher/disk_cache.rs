@@ -1,0 +1,405 @@
+//! The cache on disk, which all mounts of a user share.
+//!
+//! An object in one state is a key: the server, the path, the entity tag and the length, hashed. Its
+//! pages are in segments, files of up to [`PAGES`] pages behind a table of checksums. A page is
+//! written before its checksum, and is looked at when it is read: after a crash, or a flipped bit,
+//! its checksum does not hold, and it is fetched again. A file holds no name and no secret, and may
+//! be deleted at any time.
+//!
+//! Segments that were used longest ago go first. Where the disk is full, nothing is cached any
+//! more.
+
+mod page;
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use nix::fcntl::{Flock, FlockArg};
+use sha2::{Digest, Sha256};
+
+use crate::memory::lock::lock;
+use crate::source::remote::message::ObjectState;
+use crate::wire::{to_u64, to_usize};
+pub(super) use page::PAGE;
+use page::{CHECKSUM, Checksum};
+
+/// Pages of a segment: 64 MiB.
+const PAGES: u64 = 1024;
+
+/// Where the pages of a segment begin, behind their checksums.
+const FIRST_PAGE: u64 = PAGES * CHECKSUM;
+
+/// The form of the files; another one gets another directory.
+const FORM: &str = "h5fs-1";
+
+/// Bytes that are written until it is looked at how much there is, at most.
+const LOOK: u64 = 64 << 20;
+
+/// How exactly it is known when a segment was used.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// An object in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Key([u8; 32]);
+
+/// A directory of segments.
+#[derive(Debug)]
+pub(super) struct DiskCache {
+    directory: PathBuf,
+    /// Bytes that the files may take.
+    most: u64,
+    /// Bytes that may be written before the next look.
+    left: Mutex<u64>,
+    /// Nothing is written any more.
+    is_full: AtomicBool,
+}
+
+impl DiskCache {
+    /// The cache in a directory, which is made if it does not exist; it has `most` bytes.
+    ///
+    /// # Errors
+    /// As the system says; `PermissionDenied` for a directory that others may use.
+    pub(super) fn open(directory: &Path, most: u64) -> io::Result<Self> {
+        let directory = std::path::absolute(directory)?.join(FORM);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory)?;
+        let metadata = directory.symlink_metadata()?;
+        let is_own = metadata.uid() == nix::unistd::geteuid().as_raw();
+        if !metadata.is_dir() || !is_own || metadata.mode() & 0o077 != 0 {
+            let reason = format!("{}: not this user's alone", directory.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+        }
+        let cache = DiskCache {
+            directory,
+            most,
+            left: Mutex::new(0),
+            is_full: AtomicBool::new(false),
+        };
+        cache.look();
+        Ok(cache)
+    }
+
+    /// Where its files are.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The key of an object in this state; none where no tag tells states apart.
+    pub(super) fn key(&self, place: &str, state: &ObjectState) -> Option<Key> {
+        state.etag.starts_with(b"\"").then(|| {
+            let hash = Sha256::new()
+                .chain_update(place)
+                .chain_update([0])
+                .chain_update(state.length.to_le_bytes())
+                .chain_update(&state.etag);
+            Key(hash.finalize().into())
+        })
+    }
+
+    /// The state in which the object at a place was seen last.
+    pub(super) fn state(&self, place: &str) -> Option<ObjectState> {
+        let record = fs::read(self.state_path(place)).ok()?;
+        let (stated, facts) = record.split_first_chunk()?;
+        let is_right = Checksum::of(&Sha256::digest(place).into(), 0, facts).bytes() == *stated;
+        let (length, facts) = facts.split_first_chunk().filter(|_| is_right)?;
+        let (modified, etag) = facts.split_first_chunk()?;
+        Some(ObjectState {
+            length: u64::from_le_bytes(*length),
+            modified: i64::from_le_bytes(*modified),
+            etag: etag.to_vec(),
+        })
+    }
+
+    /// Remembers the state of the object at a place.
+    pub(super) fn remember(&self, place: &str, state: &ObjectState) {
+        let mut facts = state.length.to_le_bytes().to_vec();
+        facts.extend_from_slice(&state.modified.to_le_bytes());
+        facts.extend_from_slice(&state.etag);
+        let stated = Checksum::of(&Sha256::digest(place).into(), 0, &facts);
+        let path = self.state_path(place);
+        self.attempt(|| {
+            let mut file = create(&path)?;
+            file.set_len(0)?;
+            file.write_all(&[&stated.bytes()[..], &facts].concat())
+        });
+    }
+
+    /// Reads a page of an object into `page`, which is as long as it; whether it is there.
+    pub(super) fn read(&self, key: &Key, number: u64, page: &mut [u8]) -> bool {
+        let (path, index) = self.segment(key, number);
+        let mut read = || -> io::Result<bool> {
+            let file = File::open(&path)?;
+            let mut stated = [0; 8];
+            file.read_exact_at(&mut stated, index * CHECKSUM)?;
+            file.read_exact_at(page, FIRST_PAGE + index * PAGE)?;
+            let is_right = Checksum::of(&key.0, number, page).bytes() == stated;
+            if is_right {
+                touch(&file)?;
+            }
+            Ok(is_right)
+        };
+        read().unwrap_or(false)
+    }
+
+    /// Keeps a page of an object: one of [`PAGE`] bytes, or the last one.
+    pub(super) fn write(&self, key: &Key, number: u64, page: &[u8]) {
+        let (path, index) = self.segment(key, number);
+        let is_written = self.attempt(|| {
+            let file = create(&path)?;
+            file.write_all_at(page, FIRST_PAGE + index * PAGE)?;
+            let stated = Checksum::of(&key.0, number, page).bytes();
+            file.write_all_at(&stated, index * CHECKSUM)
+        });
+        if is_written {
+            let mut left = lock(&self.left);
+            let (more, is_due) = left.overflowing_sub(to_u64(page.len()) + CHECKSUM);
+            *left = if is_due { 0 } else { more };
+            drop(left);
+            if is_due {
+                self.look();
+            }
+        }
+    }
+
+    /// The file of a page, and its place in it.
+    fn segment(&self, key: &Key, number: u64) -> (PathBuf, u64) {
+        let name = format!("{}-{:x}", hex(&key.0), number / PAGES);
+        (self.directory.join(name), number % PAGES)
+    }
+
+    fn state_path(&self, place: &str) -> PathBuf {
+        let name = format!("{}.state", hex(&Sha256::digest(place)));
+        self.directory.join(name)
+    }
+
+    /// Writes, unless an earlier attempt has failed; whether it was done.
+    fn attempt(&self, write: impl FnOnce() -> io::Result<()>) -> bool {
+        if self.is_full.load(Ordering::Relaxed) {
+            return false;
+        }
+        let written = write();
+        if let Err(error) = &written
+            && !self.is_full.swap(true, Ordering::Relaxed)
+        {
+            let directory = self.directory.display();
+            log::warn!("{directory}: nothing is cached on disk any more: {error}");
+        }
+        written.is_ok()
+    }
+
+    /// Deletes what was used longest ago where there is too much. One process at a time does so.
+    fn look(&self) {
+        let there = self.with_lock(|| self.shrink());
+        let there = there.unwrap_or(self.most);
+        let step = LOOK.min(self.most / 16);
+        *lock(&self.left) = self.most.saturating_sub(there).min(step);
+    }
+
+    fn with_lock<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let file = create(&self.directory.join("lock"))?;
+        let held = Flock::lock(file, FlockArg::LockExclusiveNonblock);
+        let _held = held.map_err(|(_, errno)| io::Error::from(errno))?;
+        act()
+    }
+
+    /// Deletes down to seven eighths if there is too much; the bytes that are there afterwards.
+    fn shrink(&self) -> io::Result<u64> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            // Another mount may have deleted it.
+            if let Ok(metadata) = entry.metadata() {
+                let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                files.push((used, metadata.blocks().saturating_mul(512), entry.path()));
+            }
+        }
+        let mut there: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+        if there > self.most {
+            files.sort();
+            for (_, bytes, path) in files {
+                if there <= self.most / 8 * 7 {
+                    break;
+                }
+                fs::remove_file(path)?;
+                there -= bytes;
+            }
+        }
+        Ok(there)
+    }
+}
+
+/// How many bytes the page with this number has in an object.
+pub(super) fn page_length(number: u64, length: u64) -> usize {
+    let left = length.saturating_sub(number.saturating_mul(PAGE));
+    to_usize(left.min(PAGE)).unwrap_or(0)
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Notes that a segment was used.
+fn touch(file: &File) -> io::Result<()> {
+    let now = SystemTime::now();
+    let used = file.metadata()?.modified()?;
+    match now.duration_since(used) {
+        Ok(age) if age > MINUTE => file.set_modified(now),
+        _ => Ok(()),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(etag: &str) -> ObjectState {
+        ObjectState {
+            length: 3 * PAGE + 5,
+            etag: etag.as_bytes().to_vec(),
+            modified: 7,
+        }
+    }
+
+    fn cache(most: u64) -> (tempfile::TempDir, DiskCache) {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = DiskCache::open(directory.path(), most).unwrap();
+        (directory, cache)
+    }
+
+    fn page(byte: u8) -> Vec<u8> {
+        vec![byte; to_usize(PAGE).unwrap()]
+    }
+
+    #[test]
+    fn a_page_is_there_for_the_state_in_which_it_was_fetched() {
+        let (directory, cache) = cache(1 << 30);
+        let key = cache.key("http://h/a.h5", &state("\"1\"")).unwrap();
+        cache.write(&key, 2, &page(2));
+        cache.write(&key, 3, b"last!");
+        let other = DiskCache::open(directory.path(), 1 << 30).unwrap();
+        let mut seen = page(0);
+        assert!(other.read(&key, 2, &mut seen));
+        assert_eq!(seen, page(2));
+        assert!(other.read(&key, 3, &mut seen[..5]));
+        assert!(!other.read(&key, 1, &mut seen) && !other.read(&key, 3, &mut seen));
+        for (place, etag) in [("http://h/a.h5", "\"2\""), ("http://h/b.h5", "\"1\"")] {
+            let key = other.key(place, &state(etag)).unwrap();
+            assert!(!other.read(&key, 2, &mut seen));
+        }
+        assert!(cache.key("http://h/a.h5", &state("W/\"1\"")).is_none());
+        assert!(cache.key("http://h/a.h5", &state("")).is_none());
+    }
+
+    #[test]
+    fn a_state_is_remembered() {
+        let (_directory, cache) = cache(1 << 30);
+        assert_eq!(cache.state("http://h/a"), None);
+        for etag in ["\"a long one\"", "\"1\""] {
+            cache.remember("http://h/a", &state(etag));
+            assert_eq!(cache.state("http://h/a"), Some(state(etag)));
+        }
+    }
+
+    /// Every bit of the table's entry and of the state, and bits all over the page.
+    #[test]
+    fn a_flipped_bit_makes_a_page_absent_and_never_wrong() {
+        let (_directory, cache) = cache(1 << 30);
+        let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
+        cache.write(&key, 0, &page(9));
+        cache.remember("http://h/a", &state("\"1\""));
+        let (path, _) = cache.segment(&key, 0);
+        let flip = |path: &Path, bit: u64| {
+            let file = create(path).unwrap();
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, bit / 8).unwrap();
+            byte[0] ^= 1 << (bit % 8);
+            file.write_all_at(&byte, bit / 8).unwrap();
+        };
+        let of_page = (FIRST_PAGE * 8..(FIRST_PAGE + PAGE) * 8).step_by(4001);
+        for bit in (0..64).chain(of_page) {
+            flip(&path, bit);
+            assert!(!cache.read(&key, 0, &mut page(0)), "bit {bit}");
+            flip(&path, bit);
+        }
+        assert!(cache.read(&key, 0, &mut page(0)));
+        let path = cache.state_path("http://h/a");
+        let bits = path.metadata().unwrap().len() * 8;
+        for bit in 0..bits {
+            flip(&path, bit);
+            assert_eq!(cache.state("http://h/a"), None, "bit {bit}");
+            flip(&path, bit);
+        }
+        assert!(cache.state("http://h/a").is_some());
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes() {
+        let (_directory, cache) = cache(1 << 20);
+        let keys: Vec<_> = (0..40)
+            .map(|n| {
+                cache
+                    .key("http://h/a", &state(&format!("\"{n}\"")))
+                    .unwrap()
+            })
+            .collect();
+        let began = SystemTime::now() - Duration::from_secs(1000);
+        for (n, key) in (0_u64..).zip(&keys) {
+            cache.write(key, 0, &page(1));
+            let (path, _) = cache.segment(key, 0);
+            if let Ok(file) = File::open(path) {
+                file.set_modified(began + Duration::from_secs(n)).unwrap();
+            }
+        }
+        let there: Vec<_> = keys
+            .iter()
+            .map(|key| cache.read(key, 0, &mut page(0)))
+            .collect();
+        assert!(!there[0] && there[39], "{there:?}");
+        let sizes = fs::read_dir(cache.directory()).unwrap();
+        let bytes: u64 = sizes
+            .map(|file| file.unwrap().metadata().unwrap().blocks() * 512)
+            .sum();
+        assert!(bytes <= (1 << 20) + (1 << 16) * 2, "{bytes}");
+    }
+
+    #[test]
+    fn the_directory_is_its_users_alone() {
+        let (directory, cache) = cache(1 << 20);
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
+        assert_eq!(mode(cache.directory()), 0o700);
+        let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
+        cache.write(&key, 0, &page(1));
+        assert_eq!(mode(&cache.segment(&key, 0).0), 0o600);
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(cache.directory(), open).unwrap();
+        let refused = DiskCache::open(directory.path(), 1 << 20).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_written_is_none() {
+        let (directory, cache) = cache(1 << 20);
+        fs::remove_dir_all(directory.path()).unwrap();
+        let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
+        cache.write(&key, 0, &page(1));
+        assert!(cache.is_full.load(Ordering::Relaxed));
+        assert!(!cache.read(&key, 0, &mut page(0)));
+    }
+}

@@ -1,0 +1,460 @@
+//! The fetcher and the parsing process's end of it, with an object server that is slow and faulty.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::libc;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+use super::*;
+use crate::cli::options::RemoteSettings;
+use crate::error::Cause;
+use crate::source::Source;
+use crate::source::remote::connection::{Connection, Terms};
+use crate::source::remote::object::RemoteObject;
+use objects::server::Server;
+use objects::sigv4::{self, Keys};
+
+#[path = "../../../tests/objects/mod.rs"]
+mod objects;
+
+const MIB: usize = 1 << 20;
+
+/// Bytes that repeat nowhere near.
+fn content(length: usize) -> Vec<u8> {
+    (0..length as u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
+}
+
+/// Settings with which a test does not take long.
+fn quick() -> RemoteSettings {
+    RemoteSettings {
+        timeout: Some(Duration::from_secs(4)),
+        anonymous: true,
+        ..RemoteSettings::default()
+    }
+}
+
+/// A fetcher of `source`, and the connection to it.
+fn fetcher(source: &str, settings: &RemoteSettings) -> Arc<Connection> {
+    let Ok(Location::Url(url)) = Location::parse(source.into()) else {
+        panic!("{source} is no URL");
+    };
+    let (own, other) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .unwrap();
+    let stage = File::from(memfd_create("stage", MemfdFlags::CLOEXEC).unwrap());
+    let terms = Terms {
+        url: url.to_string().into(),
+        kept: 64 << 20,
+        patience: settings.deadline() + Duration::from_secs(2),
+        valid: Duration::from_secs(60),
+        owner: (0, 0),
+    };
+    let connection = Connection::start(own, stage.try_clone().unwrap(), terms).unwrap();
+    let exchange = exchange(&url, settings, External::Within).unwrap();
+    let cache = disk_cache(settings);
+    let service = Service::new(other, Stage::new(stage), exchange, cache, settings);
+    std::thread::spawn(move || service.run());
+    connection
+}
+
+fn open(connection: &Arc<Connection>, name: &str) -> Result<RemoteObject> {
+    let found = RemoteObject::find(connection, name.as_bytes())?;
+    Ok(found.unwrap_or_else(|| panic!("there is no object {name}")))
+}
+
+fn read(object: &RemoteObject, at: usize, length: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    object.read_at(at as u64, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn cause<T>(result: Result<T>) -> Option<Cause> {
+    match result {
+        Err(Error::Io { cause, .. }) => Some(cause),
+        Err(error) => panic!("{error:?}"),
+        Ok(_) => None,
+    }
+}
+
+#[test]
+fn the_test_servers_own_sums_are_right() {
+    // FIPS 180-4's examples, and RFC 4231's first.
+    let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(sigv4::hex(&sigv4::sha256(b"abc")), abc);
+    for length in [0, 55, 56, 64, 1000] {
+        use sha2::Digest;
+        let bytes = content(length);
+        assert_eq!(sigv4::sha256(&bytes)[..], sha2::Sha256::digest(&bytes)[..]);
+    }
+}
+
+#[test]
+fn ranges_are_asked_for_and_nothing_else() {
+    let server = Server::start();
+    let bytes = content(3 * MIB);
+    server.put("/d/a.h5", bytes.clone());
+    let connection = fetcher(&server.url("/d/a.h5"), &quick());
+    let object = open(&connection, "").unwrap();
+    assert_eq!(object.length(), bytes.len() as u64);
+    assert_eq!(
+        read(&object, 2 * MIB, 100).unwrap(),
+        bytes[2 * MIB..][..100]
+    );
+    assert_eq!(read(&object, 0, 3 * MIB).unwrap(), bytes);
+    let seen = server.seen();
+    assert!(
+        seen.iter()
+            .all(|one| one.method == "GET" && one.status == 206),
+        "{seen:?}"
+    );
+    assert_eq!(seen[0].header("range"), Some("bytes=0-262143"));
+    assert_eq!(seen[0].header("if-match"), None);
+    assert!(seen[1..].iter().all(|one| one.header("if-match").is_some()));
+    assert!(seen.iter().all(|one| one.header("authorization").is_none()));
+    let sent: usize = seen.iter().map(|one| one.sent).sum();
+    assert!(sent <= bytes.len() + 256 * 1024, "{sent} bytes");
+    let counters = connection.counters().unwrap();
+    assert_eq!(counters.requests, seen.len() as u64);
+    assert_eq!(counters.bytes, sent as u64);
+}
+
+/// Each fault passes, and the bytes are right.
+#[test]
+fn faults_that_pass_leave_no_trace() {
+    type Change = fn(&mut objects::server::Faults);
+    let faults: [(&str, Change); 9] = [
+        ("a burst of 503", |to| to.fail = 6),
+        ("bodies that are cut", |to| to.cut = 5),
+        ("lengths that are wrong", |to| to.short = 3),
+        ("hangs", |to| to.hang = 2),
+        ("a 200 for a range", |to| to.ok_for_range = true),
+        ("no look at conditions", |to| to.no_conditions = true),
+        ("latency", |to| to.latency = Duration::from_millis(30)),
+        ("one failure in three", |to| to.fail_one_in = 3),
+        ("one cut in three", |to| to.cut_one_in = 3),
+    ];
+    let bytes = content(2 * MIB + 77);
+    for (name, change) in faults {
+        let server = Server::start();
+        server.put("/a.h5", bytes.clone());
+        let connection = fetcher(&server.url("/a.h5"), &quick());
+        let object = open(&connection, "").unwrap();
+        server.faults(change);
+        assert_eq!(read(&object, 0, bytes.len()).unwrap(), bytes, "{name}");
+    }
+}
+
+/// Each fault is an error within the time that is set, and never wrong bytes.
+#[test]
+fn faults_that_stay_are_errors_in_time() {
+    type Change = fn(&mut objects::server::Faults);
+    let eacces = Cause::System(libc::EACCES);
+    let faults: [(&str, Change, Cause); 6] = [
+        ("500", |to| to.status = Some(500), Cause::Failed),
+        ("403", |to| to.status = Some(403), eacces),
+        ("404", |to| to.status = Some(404), Cause::Stale),
+        ("hangs", |to| to.hang = 1000, Cause::Failed),
+        (
+            "a slow drip",
+            |to| to.drip = Some(Duration::from_millis(5)),
+            Cause::Failed,
+        ),
+        (
+            "an endless header",
+            |to| to.endless_header = true,
+            Cause::Failed,
+        ),
+    ];
+    let bytes = content(MIB);
+    for (name, change, wanted) in faults {
+        let server = Server::start();
+        server.put("/a.h5", bytes.clone());
+        let settings = RemoteSettings {
+            timeout: Some(Duration::from_secs(1)),
+            ..quick()
+        };
+        let connection = fetcher(&server.url("/a.h5"), &settings);
+        let object = open(&connection, "").unwrap();
+        server.faults(change);
+        let began = Instant::now();
+        assert_eq!(cause(read(&object, MIB / 2, 1000)), Some(wanted), "{name}");
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(3), "{name}: {took:?}");
+    }
+}
+
+#[test]
+fn an_object_that_changes_is_never_mixed() {
+    for no_conditions in [false, true] {
+        let server = Server::start();
+        let (old, new) = (content(4 * MIB), vec![0; 4 * MIB]);
+        server.put("/a.h5", old.clone());
+        let connection = fetcher(&server.url("/a.h5"), &quick());
+        let object = open(&connection, "").unwrap();
+        assert_eq!(read(&object, 0, MIB).unwrap(), old[..MIB]);
+        server.faults(|to| to.no_conditions = no_conditions);
+        server.put("/a.h5", new.clone());
+        assert_eq!(cause(read(&object, 3 * MIB, 100)), Some(Cause::Stale));
+        let again = open(&connection, "").unwrap();
+        assert_eq!(read(&again, 3 * MIB, 100).unwrap(), new[..100]);
+    }
+}
+
+#[test]
+fn a_server_without_ranges_is_refused() {
+    let server = Server::start();
+    server.put("/a.h5", content(MIB));
+    server.faults(|to| to.no_ranges = true);
+    let connection = fetcher(&server.url("/a.h5"), &quick());
+    let refused = open(&connection, "").unwrap_err();
+    assert!(
+        matches!(&refused, Error::Usage(text) if text.contains("no ranges")),
+        "{refused:?}"
+    );
+}
+
+/// A server that is not there is a wrong name, which is said at once.
+#[test]
+fn a_server_that_is_not_there_is_said_at_once() {
+    let port = Server::start().port();
+    let began = Instant::now();
+    for source in [
+        &format!("http://127.0.0.1:{port}/a.h5")[..],
+        "http://no-such-host.invalid/a.h5",
+    ] {
+        let connection = fetcher(source, &quick());
+        assert_eq!(
+            cause(open(&connection, "")),
+            Some(Cause::Failed),
+            "{source}"
+        );
+    }
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+fn keys() -> Keys {
+    Keys {
+        id: "AKIDEXAMPLE".to_owned(),
+        secret: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned(),
+        token: "a/session+token==".to_owned(),
+        region: "eu-west-1".to_owned(),
+    }
+}
+
+/// The settings of a source whose requests are signed with `keys`.
+fn signing(server: &Server, directory: &Path, keys: &Keys) -> RemoteSettings {
+    let file = directory.join("credentials");
+    let text = format!(
+        "[default]\naws_access_key_id = {}\naws_secret_access_key = {}\naws_session_token = {}\n",
+        keys.id, keys.secret, keys.token
+    );
+    std::fs::write(&file, text).unwrap();
+    let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
+        panic!("no URL");
+    };
+    RemoteSettings {
+        endpoint: Some(endpoint),
+        region: Some(keys.region.clone()),
+        anonymous: false,
+        credentials: Some(file),
+        ..quick()
+    }
+}
+
+#[test]
+fn requests_to_s3_are_signed() {
+    let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
+    let bytes = content(MIB);
+    server.put("/bucket/d/a b+c=ü.h5", bytes.clone());
+    server.put("/bucket/d/b.h5", bytes.clone());
+    server.faults(|to| to.keys = Some(keys()));
+    let settings = signing(&server, directory.path(), &keys());
+    let connection = fetcher("s3://bucket/d/a b+c=ü.h5", &settings);
+    let object = open(&connection, "").unwrap();
+    assert_eq!(read(&object, 0, MIB).unwrap(), bytes);
+    // A neighbour, and a listing.
+    assert_eq!(
+        read(&open(&connection, "b.h5").unwrap(), 0, MIB).unwrap(),
+        bytes
+    );
+    let (names, next) = connection.list(b"", b"").unwrap();
+    let names: Vec<_> = names.iter().map(|name| &name.name[..]).collect();
+    assert_eq!(names, ["a b+c=ü.h5".as_bytes(), b"b.h5"]);
+    assert!(next.is_empty());
+    // Credentials that the server does not take any more are found anew, once.
+    server.faults(|to| to.refuse = 1);
+    assert!(open(&connection, "b.h5").is_ok());
+    server.faults(|to| to.refuse = 1000);
+    assert_eq!(
+        cause(open(&connection, "b.h5")),
+        Some(Cause::System(libc::EACCES))
+    );
+    let wrong = Keys {
+        secret: "wrong".to_owned(),
+        ..keys()
+    };
+    server.faults(|to| to.refuse = 0);
+    let settings = signing(&server, directory.path(), &wrong);
+    let connection = fetcher("s3://bucket/d/b.h5", &settings);
+    assert_eq!(
+        cause(open(&connection, "")),
+        Some(Cause::System(libc::EACCES))
+    );
+}
+
+#[test]
+fn a_listing_has_pages_and_bounds() {
+    let server = Server::start();
+    for n in 0..25 {
+        server.put(&format!("/bucket/d/{n:02}.h5"), vec![1; n]);
+    }
+    server.put("/bucket/d/sub/deep.h5", vec![1]);
+    server.faults(|to| to.page = 10);
+    let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
+        panic!("no URL");
+    };
+    let settings = RemoteSettings {
+        endpoint: Some(endpoint),
+        ..quick()
+    };
+    let connection = fetcher("s3://bucket/d/", &settings);
+    let (mut names, mut after) = (Vec::new(), Vec::new());
+    loop {
+        let (page, next) = connection.list(b"", &after).unwrap();
+        names.extend(page);
+        after = next;
+        if after.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(names.len(), 26);
+    assert!(names[25].name == b"sub" && names[25].state.is_none());
+    assert_eq!(names[7].state.as_ref().map(|state| state.length), Some(7));
+    let seen = server.seen();
+    assert_eq!(seen.len(), 3);
+    assert!(seen.iter().all(|one| one.path.contains("list-type=2")));
+    server.faults(|to| to.endless_list = true);
+    assert_eq!(cause(connection.list(b"", b"")), Some(Cause::Failed));
+}
+
+#[test]
+fn a_redirect_is_followed_by_the_rules() {
+    let (server, other) = (Server::start(), Server::start());
+    let bytes = content(MIB);
+    other.put("/a.h5", bytes.clone());
+    let lead = |to: &str| {
+        let to = to.to_owned();
+        server.faults(move |faults| faults.redirect = Some(to));
+    };
+    lead(&other.url("{path}"));
+    let source = server.url("/a.h5").replace("http://", "http://joe:secret@");
+    let connection = fetcher(&source, &quick());
+    let object = open(&connection, "").unwrap();
+    assert_eq!(read(&object, 0, MIB).unwrap(), bytes);
+    let basic = Some("Basic am9lOnNlY3JldA==");
+    let (own, led) = (server.seen(), other.seen());
+    assert!(own.iter().all(|one| one.header("authorization") == basic));
+    assert!(led.iter().all(|one| one.header("authorization").is_none()) && !led.is_empty());
+    // The way is asked for once.
+    assert_eq!(own.len(), 1);
+    let circle = server.url("/a.h5");
+    for refused in [
+        &circle[..],
+        "http://169.254.169.254/latest/meta-data/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://0.0.0.0/",
+        "ftp://127.0.0.1/a.h5",
+        "http://joe@127.0.0.1/a.h5",
+    ] {
+        lead(refused);
+        let connection = fetcher(&server.url("/a.h5"), &quick());
+        assert_eq!(
+            cause(open(&connection, "")),
+            Some(Cause::Failed),
+            "{refused}"
+        );
+        let asked = server.seen().len();
+        let most = if refused == circle {
+            crate::limits::REDIRECTS + 1
+        } else {
+            1
+        };
+        assert_eq!(asked, most, "{refused}");
+    }
+}
+
+#[test]
+fn the_cache_on_disk_spares_the_network() {
+    let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
+    let bytes = content(3 * MIB + 5);
+    server.put("/d/a.h5", bytes.clone());
+    let settings = RemoteSettings {
+        disk_cache: Some(directory.path().join("cache")),
+        ..quick()
+    };
+    let source = format!("{}?token=secret", server.url("/d/a.h5"));
+    let first = open(&fetcher(&source, &settings), "").unwrap();
+    assert_eq!(read(&first, 0, bytes.len()).unwrap(), bytes);
+    server.seen();
+    let connection = fetcher(&source, &settings);
+    let second = open(&connection, "").unwrap();
+    assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
+    let seen = server.seen();
+    assert_eq!(seen.len(), 1, "one revalidation: {seen:?}");
+    assert_eq!((seen[0].status, seen[0].sent), (304, 0));
+    assert_eq!(
+        connection.counters().unwrap().disk_bytes,
+        bytes.len() as u64
+    );
+    // Flipped bits are fetched again.
+    for file in std::fs::read_dir(directory.path().join("cache/h5fs-1")).unwrap() {
+        let path = file.unwrap().path();
+        let mut content = std::fs::read(&path).unwrap();
+        content
+            .iter_mut()
+            .step_by(5000)
+            .for_each(|byte| *byte ^= 16);
+        let text = String::from_utf8_lossy(&content);
+        assert!(!text.contains("secret") && !text.contains("127.0.0.1"));
+        std::fs::write(&path, &content).unwrap();
+    }
+    let third = open(&fetcher(&source, &settings), "").unwrap();
+    assert_eq!(read(&third, 0, bytes.len()).unwrap(), bytes);
+    // Another state is another key.
+    let new = vec![9; 3 * MIB];
+    server.put("/d/a.h5", new.clone());
+    let fourth = open(&fetcher(&source, &settings), "").unwrap();
+    assert_eq!(read(&fourth, 0, new.len()).unwrap(), new);
+}
+
+#[test]
+fn a_request_that_nobody_waits_for_ends() {
+    let server = Server::start();
+    server.put("/a.h5", content(8 * MIB));
+    let settings = RemoteSettings {
+        connections: Some(1),
+        ..quick()
+    };
+    let connection = fetcher(&server.url("/a.h5"), &settings);
+    let object = open(&connection, "").unwrap();
+    server.faults(|to| to.hang = 1);
+    let began = Instant::now();
+    let gone = object.read_wanted((4 * MIB) as u64, &mut [0; 100], &|| {
+        began.elapsed() < Duration::from_millis(300)
+    });
+    assert_eq!(cause(gone), Some(Cause::Unwanted));
+    assert!(began.elapsed() < Duration::from_secs(2));
+    assert_eq!(
+        read(&object, 6 * MIB, 10).unwrap(),
+        content(8 * MIB)[6 * MIB..][..10]
+    );
+}
