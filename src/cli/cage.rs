@@ -33,16 +33,6 @@ pub(super) use user::Reader;
 /// The user that parses an object for root: it needs no file.
 pub(super) const NOBODY: u32 = 65_534;
 
-/// What kind of source a process shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    File,
-    /// A directory of files.
-    Directory,
-    /// An object, which another process fetches.
-    Object,
-}
-
 /// The source that a process shows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown<'a> {
@@ -50,7 +40,8 @@ pub(super) struct Shown<'a> {
     pub(super) path: &'a Path,
     /// The user that reads it.
     pub(super) reader: Reader,
-    pub(super) kind: Kind,
+    /// Whether it is a directory of files.
+    pub(super) is_directory: bool,
 }
 
 /// Gives up every right that showing `source` with these `options` does not need; without `sandbox`
@@ -133,9 +124,8 @@ impl<'a> Reach<'a> {
     fn of(source: Shown<'a>, options: &Options) -> Self {
         let root = Path::new("/");
         let directory = match options.external {
-            _ if source.kind == Kind::Object => return Reach::Nothing,
             External::Any => root,
-            _ if source.kind == Kind::Directory => source.path,
+            _ if source.is_directory => source.path,
             External::None => return Reach::Nothing,
             External::Within => source.path.parent().unwrap_or(root),
         };
@@ -143,9 +133,9 @@ impl<'a> Reach<'a> {
         let guard = options.guard.as_ref();
         let is_hidden = guard.is_some_and(|guard| hides(&guard.point));
         let directory = (!is_hidden).then_some(directory);
-        match source.kind {
-            Kind::Directory => Reach::Listed(directory),
-            Kind::File | Kind::Object => Reach::Beneath(directory),
+        match source.is_directory {
+            true => Reach::Listed(directory),
+            false => Reach::Beneath(directory),
         }
     }
 }

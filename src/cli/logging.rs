@@ -196,7 +196,7 @@ impl Log for Rationed {
     }
 
     fn log(&self, record: &Record<'_>) {
-        if !self.inner.matches(record) {
+        if !self.inner.matches(record) || may_tell_secrets(record.target()) {
             return;
         }
         let admitted = lock(&self.ration).admit(Instant::now());
@@ -211,6 +211,12 @@ impl Log for Rationed {
         self.tell(left_out);
         self.inner.flush();
     }
+}
+
+/// Whether a library logs what it sends and receives: URLs and headers hold secrets.
+fn may_tell_secrets(target: &str) -> bool {
+    let library = target.split("::").next().unwrap_or_default();
+    library.starts_with("ureq") || library.starts_with("reqsign") || library.starts_with("rustls")
 }
 
 impl Rationed {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nix::unistd::{getegid, geteuid};
 
-use crate::cli::cage::{Reader, Shown};
+use crate::cli::cage::{NOBODY, Reader, Shown};
 use crate::cli::handover::{self, Ends};
 use crate::cli::options::{self, RemoteSettings};
 use crate::error::{Error, Result};
@@ -51,7 +51,11 @@ impl RemoteSource {
 
     /// The source as its cage has to know it: no file is opened for it.
     pub(super) fn shown(&self, run_as: Option<u32>) -> Shown<'_> {
-        let (user, _) = self.owner;
+        // Root's eyes are not needed: no file is opened.
+        let user = match self.owner {
+            (0, _) => NOBODY,
+            (user, _) => user,
+        };
         Shown {
             path: &self.url,
             reader: run_as.map_or(Reader::Owner(user), Reader::Chosen),

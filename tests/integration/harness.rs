@@ -491,8 +491,9 @@ pub(crate) fn processes_of(mountpoint: &Path) -> Vec<Process> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|&pid| match fs::read_link(format!("/proc/{pid}/exe")) {
             Ok(exe) => exe == Path::new(H5FS),
-            // a worker shows nothing of itself, but its name
-            Err(_) => name_of(pid).is_some_and(|name| name.ends_with(": worker")),
+            // a worker or a fetcher shows nothing of itself, but its name
+            Err(_) => name_of(pid)
+                .is_some_and(|name| name.ends_with(": worker") || name.ends_with(": fetcher")),
         })
         .filter_map(Process::read)
         .collect();

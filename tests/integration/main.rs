@@ -18,6 +18,7 @@ mod counted;
 mod effort;
 mod examples;
 mod faults;
+mod fetcher;
 mod fixtures;
 mod harness;
 mod helper;

@@ -20,7 +20,7 @@ fn file_at(path: &Path) -> Shown<'_> {
     Shown {
         path,
         reader: Reader::Owner(0),
-        kind: Kind::File,
+        is_directory: false,
     }
 }
 

@@ -78,7 +78,6 @@ impl RemoteSettings {
     }
 
     /// Bytes of the cache on disk.
-    #[cfg_attr(not(test), expect(dead_code))]
     pub(crate) fn disk_cache_size(&self) -> u64 {
         self.disk_cache_size.unwrap_or(DISK_CACHE_SIZE)
     }
