@@ -17,6 +17,7 @@ use crate::cli::args::Sources;
 use crate::cli::call::{MOUNT_COMMAND, Role, executable};
 use crate::cli::check::{Checked, summary};
 use crate::cli::complaint::{complain, complain_of};
+use crate::cli::options;
 use crate::cli::printable::printable_bytes;
 use crate::cli::progress::{Progress, TICK};
 use crate::cli::reading::{self, Outcome};
@@ -54,7 +55,7 @@ pub(super) fn check(sources: &Sources, data: bool, jobs: usize) -> Outcome<bool>
                 while !over.load(Ordering::Relaxed)
                     && let Some(file) = lock(files).next()
                 {
-                    let checked = start(&file, sources.sandbox, data)
+                    let checked = start(&file, sources, data)
                         .and_then(|child| follow(child, &file, &tell, over));
                     let told = checked.unwrap_or_else(|error| {
                         complain_of(file.name().as_os_str().as_bytes(), &error);
@@ -124,10 +125,14 @@ fn write(
 }
 
 /// Starts a process that looks at `file`.
-fn start(file: &Location, sandbox: bool, data: bool) -> Result<Child> {
+fn start(file: &Location, sources: &Sources, data: bool) -> Result<Child> {
     let failed = |error| Error::io(&error, "starting `h5fs check`");
     let mut command = executable(MOUNT_COMMAND, Role::Launcher).map_err(failed)?;
-    command.args(["check", "--sandbox", if sandbox { "on" } else { "off" }]);
+    let sandbox = if sources.sandbox { "on" } else { "off" };
+    command.args(["check", "--sandbox", sandbox]);
+    if file.url().is_some() {
+        command.args(options::remote_flags(&sources.remote.0));
+    }
     if data {
         command.arg("--data");
     }
