@@ -8,7 +8,7 @@
 //!
 //! | floor | modules | content |
 //! |---|---|---|
-//! | 8 | [`cli`] | the command: arguments, supervisor, caged worker, commands without a mount |
+//! | 8 | [`cli`] | the command: arguments, supervisor, caged worker, fetcher, commands without a mount |
 //! | 7 | [`fs`] | inodes, names, handles, stat; only the files of `fs/fuse` know fuser |
 //! | 6 | `view` | a file of the mount: a length and a `read_at` |
 //! | 5 | `array` | a byte range of an array: chunks, cache, prefetch, gather |
