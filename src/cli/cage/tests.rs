@@ -278,3 +278,50 @@ fn memory_and_threads_are_bounded() {
     drop(sender);
     assert_eq!(refused.raw_os_error(), Some(Errno::EAGAIN as i32));
 }
+
+/// The process with the network reaches its ports, its files and its cache, and no more.
+#[test]
+fn the_network_is_reached_at_the_ports_that_are_named() {
+    let directory = files();
+    let top = directory.path();
+    fs::create_dir(top.join("cache")).unwrap();
+    let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let [named, other] = [0, 1].map(|n: usize| listeners[n].local_addr().unwrap());
+    let reach = NetworkReach {
+        readable: vec![top.join("inside"), "/etc".into()],
+        writable: Some(top.join("cache")),
+        ports: vec![named.port()],
+        connections: 1,
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let gaps: Vec<_> = [
+                landlock::restrict_network(&reach),
+                seccomp::restrict(Files::Network),
+            ]
+            .into_iter()
+            .filter_map(std::result::Result::err)
+            .collect();
+            if !gaps.is_empty() {
+                eprintln!("passed over: {gaps:?}");
+                return;
+            }
+            let denied = Some(Errno::EACCES);
+            assert!(TcpStream::connect(named).is_ok());
+            assert_eq!(errno(TcpStream::connect(other)), denied);
+            assert!(std::net::UdpSocket::bind("127.0.0.1:0").is_ok());
+            use std::net::ToSocketAddrs;
+            assert!("localhost:80".to_socket_addrs().is_ok());
+            assert_eq!(fs::read(top.join("inside/file")).unwrap(), b"content");
+            assert_eq!(errno(fs::read(top.join("outside"))), denied);
+            assert_eq!(errno(fs::write(top.join("inside/file"), "")), denied);
+            let page = top.join("cache/page");
+            fs::write(&page, "page").unwrap();
+            assert_eq!(fs::read(&page).unwrap(), b"page");
+            fs::remove_file(&page).unwrap();
+            assert!(Command::new("/bin/true").status().is_err());
+            let signalled = nix::sys::signal::kill(nix::unistd::getppid(), None);
+            assert_eq!(signalled, Err(Errno::EPERM));
+        });
+    });
+}
