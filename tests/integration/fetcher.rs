@@ -1,4 +1,4 @@
-//! Sources by URL, from an object server that is slow and faulty on demand.
+//! The process with the network: its keys, its secrets, its end.
 
 use std::fs;
 use std::path::Path;
@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{
-    MOUNT_LIMIT, Mount, Process, SOON, eventually, fixture, h5fs, mount_line, run, tree,
-};
+use crate::harness::{MOUNT_LIMIT, Mount, Process, SOON, fixture, h5fs, run, tree};
 use crate::objects::server::Server;
 use crate::objects::sigv4::Keys;
 
@@ -25,63 +23,10 @@ fn server_of(name: &str) -> Server {
     server
 }
 
-/// The names and the contents beneath a mount point.
-fn everything(mount: &Mount) -> Vec<(String, Vec<u8>)> {
-    let entries = tree(&mount.path).into_iter().map(|path| {
-        let name = path
-            .strip_prefix(&mount.path)
-            .expect("beneath")
-            .display()
-            .to_string();
-        let is_file = fs::symlink_metadata(&path).is_ok_and(|it| it.is_file());
-        let content = if is_file {
-            fs::read(&path).unwrap_or_default()
-        } else {
-            Vec::new()
-        };
-        (name, content)
-    });
-    entries
-        .filter(|(name, _)| !name.starts_with(".h5fs"))
-        .collect()
-}
-
 fn called(mount: &Mount, role: &str) -> Process {
     let mut all = mount.processes().into_iter();
     all.find(|process| process.is_called(role))
         .expect("the process")
-}
-
-#[test]
-fn an_object_is_mounted_as_a_file_is() {
-    let server = server_of("groups.latest.h5");
-    let local = Mount::new(&fixture("groups.latest.h5"));
-    let url = server.url("/data/groups.latest.h5");
-    let remote = Mount::new(Path::new(&url));
-    assert_eq!(everything(&remote), everything(&local));
-    assert!(mount_line(&remote.path).contains(&url));
-    remote.unmount();
-    remote.must_be_gone(SOON);
-}
-
-#[test]
-fn the_commands_take_urls() {
-    let server = server_of("groups.latest.h5");
-    let url = server.url("/data/groups.latest.h5");
-    let file = fixture("groups.latest.h5").display().to_string();
-    for command in [&["ls", "-lR"][..], &["ndl"], &["check", "--data"]] {
-        let of = |source: &str| {
-            let arguments = command.iter().copied().chain([source]);
-            run(&mut h5fs(arguments), MOUNT_LIMIT).success().text()
-        };
-        assert_eq!(of(&url), of(&file), "{command:?}");
-    }
-    let missing = run(&mut h5fs(["ls", &server.url("/data/none.h5")]), MOUNT_LIMIT);
-    assert!(
-        missing.one_line().contains("none.h5"),
-        "{}",
-        missing.one_line()
-    );
 }
 
 #[test]
@@ -144,7 +89,10 @@ fn secrets_are_nowhere_to_be_seen() {
         .env("H5FS_LOG", "trace")
         .env("AWS_SECRET_ACCESS_KEY", SECRET);
     run(&mut command, MOUNT_LIMIT).success();
-    everything(&mount);
+    for path in tree(&mount.path) {
+        // Directories and links cannot be read, and need not be.
+        let _ = fs::read(path);
+    }
     let seen = server.seen();
     assert!(
         seen.iter().all(|one| one.path.contains(SECRET)),
@@ -210,41 +158,4 @@ fn a_mount_ends_while_its_server_hangs() {
         let _ = reader.wait();
     }
     assert!(took < Duration::from_secs(4), "{took:?}");
-}
-
-#[test]
-fn what_cannot_be_had_refuses_the_mount() {
-    let server = server_of("groups.latest.h5");
-    server.put("/data/text.h5", b"no data".to_vec());
-    let refused = |path: &str, wanted: &str| {
-        let (mount, finished) = Mount::attempt(Path::new(&server.url(path)), &["--timeout", "1"]);
-        assert!(
-            finished.one_line().contains(wanted),
-            "{}",
-            finished.one_line()
-        );
-        mount.must_be_gone(SOON);
-    };
-    refused("/data/none.h5", "404");
-    refused("/data/text.h5", "neither");
-    server.faults(|to| to.no_ranges = true);
-    refused("/data/groups.latest.h5", "no ranges");
-    server.faults(|to| {
-        to.no_ranges = false;
-        to.status = Some(503);
-    });
-    refused("/data/groups.latest.h5", "503");
-    server.faults(|to| to.status = Some(403));
-    refused("/data/groups.latest.h5", "403");
-}
-
-#[test]
-fn an_object_that_changes_is_seen_to() {
-    let server = server_of("groups.latest.h5");
-    let mount = Mount::new(Path::new(&server.url("/data/groups.latest.h5")));
-    assert!(mount.is_up());
-    server.remove("/data/groups.latest.h5");
-    eventually(SOON, "the object is gone", || {
-        fs::read_dir(&mount.path).is_err()
-    });
 }
