@@ -80,14 +80,15 @@ impl Client {
             .timeout_per_read(Some(patience))
             .tls_config(TlsConfig::builder().root_certs(roots).build())
             .build();
+        let proxies = Proxies::of_environment();
         let agent = |reach| {
-            let names = Names::new(reach);
+            let names = Names::new(reach, proxies.hosts());
             Agent::with_parts(config.clone(), DefaultConnector::default(), names)
         };
         Ok(Client {
             named: agent(Reach::Anywhere),
             led: agent(home),
-            proxies: Proxies::of_environment(),
+            proxies,
             has_answered: AtomicBool::new(false),
         })
     }
@@ -230,6 +231,11 @@ impl Proxies {
         }
     }
 
+    fn hosts(&self) -> Vec<String> {
+        let both = [&self.http, &self.https].into_iter().flatten();
+        both.map(|proxy| proxy.host().to_owned()).collect()
+    }
+
     /// The proxy for a request; none for the machine's own services.
     fn of(&self, uri: &Uri) -> Option<Proxy> {
         let proxy = match uri.scheme_str() {
@@ -293,6 +299,8 @@ pub(super) use hosts::Reach;
 struct Names {
     inner: DefaultResolver,
     reach: Reach,
+    /// The user named them as well.
+    proxies: Vec<String>,
     known: Mutex<HashMap<(String, u16), Known>>,
 }
 
@@ -303,10 +311,11 @@ struct Known {
 }
 
 impl Names {
-    fn new(reach: Reach) -> Self {
+    fn new(reach: Reach, proxies: Vec<String>) -> Self {
         Names {
             inner: DefaultResolver::default(),
             reach,
+            proxies,
             known: Mutex::default(),
         }
     }
@@ -354,7 +363,11 @@ impl Resolver for Names {
     ) -> std::result::Result<ResolvedSocketAddrs, ureq::Error> {
         let mut allowed = self.empty();
         let found = self.look_up(uri, config, timeout)?;
-        let may_be_had = |address: &&SocketAddr| self.reach.allows(address.ip());
+        let is_proxy = self
+            .proxies
+            .iter()
+            .any(|host| Some(host.as_str()) == uri.host());
+        let may_be_had = |address: &&SocketAddr| is_proxy || self.reach.allows(address.ip());
         for address in found.iter().filter(may_be_had).take(16) {
             allowed.push(*address);
         }
