@@ -120,7 +120,7 @@ fn disk_cache(settings: &RemoteSettings) -> Option<DiskCache> {
         log::warn!(
             "{}: nothing is cached on disk: {error}",
             directory.display()
-        )
+        );
     };
     cache.map_err(none).ok()
 }

@@ -317,7 +317,7 @@ impl World {
             *left -= u32::from(is_due);
             is_due
         };
-        let is_one = |in_so_many: u64| in_so_many > 0 && number % in_so_many == 0;
+        let is_one = |in_so_many: u64| in_so_many > 0 && number.is_multiple_of(in_so_many);
         Fate {
             latency: faults.latency,
             is_cut: take(&mut faults.cut) || is_one(faults.cut_one_in),
@@ -336,7 +336,7 @@ impl World {
             faults.hang -= 1;
             return None;
         }
-        let is_one = faults.fail_one_in > 0 && number % faults.fail_one_in == 0;
+        let is_one = faults.fail_one_in > 0 && number.is_multiple_of(faults.fail_one_in);
         if faults.fail > 0 || is_one {
             faults.fail = faults.fail.saturating_sub(1);
             return Some(Answer::error(503, "SlowDown"));

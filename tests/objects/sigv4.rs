@@ -111,7 +111,7 @@ fn fraction(root: f64) -> u32 {
 }
 
 fn primes() -> impl Iterator<Item = f64> {
-    let is_prime = |n: &u32| (2..*n).all(|divisor| n % divisor != 0);
+    let is_prime = |n: &u32| (2..*n).all(|divisor| !n.is_multiple_of(divisor));
     (2_u32..).filter(is_prime).map(f64::from)
 }
 

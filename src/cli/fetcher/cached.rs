@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::cli::fetcher::disk_cache::{DiskCache, Key, PAGE, page_length};
+use crate::cli::fetcher::transfer::Sink;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::remote::message::ObjectState;
 use crate::wire::to_u64;
@@ -34,11 +35,7 @@ impl<'a> Cached<'a> {
 
     /// Brings the bytes from the beginning of `range` on that the cache has to the sink; where they
     /// end.
-    pub(super) fn read(
-        &self,
-        range: &Range<u64>,
-        sink: &mut dyn FnMut(u64, &[u8]) -> Result<(), Trouble>,
-    ) -> Result<u64, Trouble> {
+    pub(super) fn read(&self, range: &Range<u64>, sink: &mut Sink<'_>) -> Result<u64, Trouble> {
         let mut at = range.start;
         let mut buffer = vec![0; page_length(0, PAGE)];
         while at < range.end {

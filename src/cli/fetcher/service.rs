@@ -190,7 +190,7 @@ impl Service {
         if !is_same(&known, &now) {
             return Ok(None);
         }
-        let staged = self.from_disk(place, &known, &(0..FIRST.min(known.length)), region)?;
+        let staged = self.stage_cached(place, &known, &(0..FIRST.min(known.length)), region)?;
         Ok(Some((known, staged)))
     }
 
@@ -218,7 +218,7 @@ impl Service {
 
     /// Stages the bytes from the beginning of a range on that are in the cache on disk; where they
     /// end.
-    fn from_disk(
+    fn stage_cached(
         &self,
         place: &str,
         state: &ObjectState,
@@ -245,7 +245,7 @@ impl Service {
         let mut told = offset;
         let mut at = offset;
         while at < end {
-            at = self.from_disk(&object.place, &object.state, &(at..end), object.region)?;
+            at = self.stage_cached(&object.place, &object.state, &(at..end), object.region)?;
             let gap = cached.as_ref().map_or(end, |cached| cached.gap(&(at..end)));
             if at == gap {
                 break;
