@@ -1,5 +1,6 @@
 //! Values of several files, kept within one weight for all of them together.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,22 +9,75 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
 
+/// Bytes, about, that each value's key takes among those of its file.
+const KEY: u64 = 64;
+
 /// Values of all files; the least recently used are dropped first, whichever file they are of.
 pub struct SharedLru<K: Hash + Eq, V> {
-    kept: Mutex<WeightedLru<(u64, K), V>>,
+    kept: Mutex<Kept<K, V>>,
     files: AtomicU64,
+}
+
+struct Kept<K: Hash + Eq, V> {
+    values: WeightedLru<(u64, K), V>,
+    /// The keys of each file, so that a file that is closed costs no look at all others.
+    keys: HashMap<u64, HashSet<K>>,
+}
+
+impl<K: Hash + Eq + Clone, V> Kept<K, V> {
+    /// As [`WeightedLru::put`], for a file.
+    fn put(&mut self, file: u64, key: K, value: V, weight: u64) -> Vec<V> {
+        let whole = (file, key);
+        let weight = weight.saturating_add(KEY);
+        let gone = self.values.put(whole.clone(), value, weight);
+        let gone = self.lose(gone);
+        if self.values.has(&whole) {
+            self.keys.entry(file).or_default().insert(whole.1);
+        }
+        gone
+    }
+
+    /// As [`WeightedLru::make_room`].
+    fn make_room(&mut self, weight: u64) -> Vec<V> {
+        let gone = self.values.make_room(weight.saturating_add(KEY));
+        self.lose(gone)
+    }
+
+    /// Takes out all values of a file.
+    fn clear(&mut self, file: u64) -> Vec<V> {
+        let keys = self.keys.remove(&file).unwrap_or_default();
+        let values = keys
+            .into_iter()
+            .filter_map(|key| self.values.remove(&(file, key)));
+        values.collect()
+    }
+
+    fn lose(&mut self, gone: Vec<((u64, K), V)>) -> Vec<V> {
+        for ((file, key), _) in &gone {
+            if let Some(keys) = self.keys.get_mut(file) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.keys.remove(file);
+                }
+            }
+        }
+        gone.into_iter().map(|(_, value)| value).collect()
+    }
 }
 
 impl<K: Hash + Eq, V> SharedLru<K, V> {
     /// Keeps no more than `most` bytes.
     pub fn new(most: u64) -> Arc<Self> {
         Arc::new(SharedLru {
-            kept: Mutex::new(WeightedLru::new(most)),
+            kept: Mutex::new(Kept {
+                values: WeightedLru::new(most),
+                keys: HashMap::new(),
+            }),
             files: AtomicU64::new(0),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, WeightedLru<(u64, K), V>> {
+    fn lock(&self) -> MutexGuard<'_, Kept<K, V>> {
         lock(&self.kept)
     }
 }
@@ -51,12 +105,12 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
 
     /// The value of `key`, which is then the most recently used one.
     pub fn get(&self, key: K) -> Option<V> {
-        self.all.lock().get(&(self.file, key)).cloned()
+        self.all.lock().values.get(&(self.file, key)).cloned()
     }
 
     /// Keeps `value`, of so many bytes, unless it alone is too heavy.
     pub fn put(&self, key: K, value: V, weight: u64) {
-        let gone = self.all.lock().put((self.file, key), value, weight);
+        let gone = self.all.lock().put(self.file, key, value, weight);
         // The last value of another file may take that file with it, which then clears its own
         // share.
         drop(gone);
@@ -73,7 +127,7 @@ impl<K: Hash + Eq + Clone, V: Clone> FileLru<K, V> {
 impl<K: Hash + Eq + Clone, V> FileLru<K, V> {
     /// Drops all of this file.
     pub fn clear(&self) {
-        let gone = self.all.lock().remove(|(file, _)| *file == self.file);
+        let gone = self.all.lock().clear(self.file);
         drop(gone);
     }
 }
@@ -98,7 +152,7 @@ mod tests {
 
     #[test]
     fn files_share_a_weight_but_no_values() {
-        let all = SharedLru::new(800);
+        let all = SharedLru::new(1000);
         let (one, other) = (FileLru::of(&all), FileLru::of(&all));
         one.put(1, "one", 200);
         other.put(1, "other", 200);
@@ -110,7 +164,22 @@ mod tests {
         assert_eq!((other.get(2), one.get(3)), (None, Some("three")));
         drop(one);
         assert_eq!(FileLru::of(&all).get(3), None);
-        assert_eq!(all.lock().weight(), 0);
+        assert_eq!(all.lock().values.weight(), 0);
+        assert!(all.lock().keys.is_empty());
+    }
+
+    #[test]
+    fn a_value_that_takes_the_place_of_another_goes_with_its_file() {
+        let all = SharedLru::new(1000);
+        let (one, other) = (FileLru::of(&all), FileLru::of(&all));
+        one.put(1, "old", 100);
+        one.put(1, "new", 100);
+        other.put(1, "too heavy", 1000);
+        assert_eq!((one.get(1), other.get(1)), (Some("new"), None));
+        one.clear();
+        assert_eq!(one.get(1), None);
+        assert_eq!(all.lock().values.weight(), 0);
+        assert!(all.lock().keys.is_empty());
     }
 
     /// A value that holds another file's share.
@@ -119,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_value_that_holds_a_share_can_be_the_last_to_do_so() {
-        let all = SharedLru::new(400);
+        let all = SharedLru::new(500);
         let (one, other) = (FileLru::of(&all), FileLru::of(&all));
         other.put(0, Holder(None), 100);
         one.put(1, Holder(Some(Arc::new(other))), 100);

@@ -30,17 +30,23 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         self.values.get(key).map(|(value, _)| value)
     }
 
+    /// Whether there is a value of `key`, which is used no more for that.
+    pub fn has(&self, key: &K) -> bool {
+        self.values.contains(key)
+    }
+
     /// Keeps `value`, of so many bytes, unless it alone is too heavy. Gives back the values
-    /// that are not kept any more.
-    pub fn put(&mut self, key: K, value: V, weight: u64) -> Vec<V> {
+    /// that are not kept any more, with their keys.
+    pub fn put(&mut self, key: K, value: V, weight: u64) -> Vec<(K, V)> {
         let mut gone = Vec::new();
         let weight = weight.saturating_add(Self::OVERHEAD);
         if weight > self.most {
-            gone.push(value);
+            gone.push((key, value));
             return gone;
         }
         self.weight = self.weight.saturating_add(weight);
-        let old = self.values.put(key, (value, weight));
+        // The key that was there before, or one that is as good, comes back with its value.
+        let old = self.values.push(key, (value, weight));
         gone.extend(old.map(|old| self.lose(old)));
         gone.extend(self.make_room(0));
         gone
@@ -48,26 +54,21 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
 
     /// Takes out the least recently used ones until there is room for so many bytes more, or
     /// nothing is left.
-    pub fn make_room(&mut self, weight: u64) -> Vec<V> {
+    pub fn make_room(&mut self, weight: u64) -> Vec<(K, V)> {
         let mut gone = Vec::new();
         while self.weight.saturating_add(weight) > self.most
-            && let Some((_, dropped)) = self.values.pop_lru()
+            && let Some(dropped) = self.values.pop_lru()
         {
             gone.push(self.lose(dropped));
         }
         gone
     }
 
-    /// Takes out all whose key `is_gone` accepts.
-    pub fn remove(&mut self, is_gone: impl Fn(&K) -> bool) -> Vec<V>
-    where
-        K: Clone,
-    {
-        let keys = self.values.iter().map(|(key, _)| key);
-        let keys: Vec<K> = keys.filter(|key| is_gone(key)).cloned().collect();
-        let values = keys.iter().filter_map(|key| self.values.pop(key));
-        let values: Vec<_> = values.collect();
-        values.into_iter().map(|value| self.lose(value)).collect()
+    /// Takes out the value of `key`.
+    pub fn remove(&mut self, key: &K) -> Option<V> {
+        let (value, weight) = self.values.pop(key)?;
+        self.weight = self.weight.saturating_sub(weight);
+        Some(value)
     }
 
     /// Drops all.
@@ -76,9 +77,9 @@ impl<K: Hash + Eq, V> WeightedLru<K, V> {
         self.weight = 0;
     }
 
-    fn lose(&mut self, (value, weight): (V, u64)) -> V {
+    fn lose(&mut self, (key, (value, weight)): (K, (V, u64))) -> (K, V) {
         self.weight = self.weight.saturating_sub(weight);
-        value
+        (key, value)
     }
 
     /// Bytes of all values and what they weigh beside.
