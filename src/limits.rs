@@ -89,6 +89,10 @@ pub const SLOW_REQUEST: std::time::Duration = std::time::Duration::from_millis(1
 /// Slow requests that are under way at a time, beside one request for each thread.
 pub const SLOW_REQUESTS: usize = 16;
 
+/// Requests under way beside these, about files of a mounted directory about which no other request
+/// is.
+pub const FILE_PLACES: usize = 16;
+
 /// Time that an idle thread waits for a request before it ends.
 pub const IDLE_WORKER: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -230,6 +234,10 @@ pub const SYMLINK_BYTES: usize = 4095;
 /// Bytes of an ASDF tree's text, and of the texts of its scalars and of its keys that are
 /// collections.
 pub const TREE_BYTES: u64 = 12 << 20;
+
+/// Bytes of a tree's text that several threads may compose at the same time, each its own; only one
+/// thread at a time composes more.
+pub const TREE_TURN: u64 = 256 << 10;
 
 /// Nodes of an ASDF tree, with its keys, and with each alias counted. They take about 35 MiB
 /// and half a second.
@@ -573,6 +581,11 @@ pub const OPEN_MEMBERS: usize = 64;
 
 /// Data files of a mounted directory that a user may have kept open.
 pub const MOST_OPEN_MEMBERS: usize = 4096;
+
+/// Files of a mounted directory of which is remembered whether they are data files, and as many
+/// others of which is remembered in which state they were opened; about 150 bytes each. The first
+/// bytes of all others are read again, and the kernel keeps nothing of them once they are closed.
+pub const KNOWN_KINDS: usize = 1 << 14;
 
 /// Bytes of memory that the other files, or the data files of a mounted directory, take together;
 /// one file alone may take more.

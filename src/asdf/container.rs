@@ -18,6 +18,7 @@ use crate::asdf::{chain, scan};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
 use crate::model::attribute::{Attribute, Reference};
 use crate::model::datatype::ReferenceKind;
 use crate::model::extras::{BlockFacts, Extras, Mask, ReadAll};
@@ -62,6 +63,11 @@ impl File {
         caches: &Caches,
     ) -> Result<Self> {
         let header = header::read(&*source)?;
+        let length = header
+            .tree
+            .as_ref()
+            .map_or(0, |tree| tree.end.saturating_sub(tree.start));
+        let _turn = (length > limits::TREE_TURN).then(|| lock(&caches.turn));
         let document = match (&header.tree, &header.error) {
             (_, Some(error)) => Err(error.clone()),
             (None, None) => Ok(Document::empty()),

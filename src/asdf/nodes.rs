@@ -1,6 +1,6 @@
 //! Described nodes that are kept, within bounds for all ASDF files of a mount together.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::asdf::compression::chunk_table::SharedTables;
 use crate::asdf::ndarray::DataBlock;
@@ -46,6 +46,8 @@ pub struct Caches {
     large: Arc<SharedLru<NodeId, DescribedNode>>,
     /// Where the chunks of compressed blocks are.
     pub(super) tables: SharedTables,
+    /// Lets one thread at a time compose a large tree.
+    pub(super) turn: Arc<Mutex<()>>,
 }
 
 impl Default for Caches {
@@ -54,6 +56,7 @@ impl Default for Caches {
             small: SharedLru::new(limits::NODE_CACHE),
             large: SharedLru::new(limits::INLINE_KEPT),
             tables: SharedTables::default(),
+            turn: Arc::default(),
         }
     }
 }
