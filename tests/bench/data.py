@@ -112,6 +112,17 @@ def datasets(path, count):
             h5d.create(f.id, b"dataset %07d" % number, h5t.IEEE_F32LE, space)
 
 
+def runs(path, count):
+    """A directory of files with twenty datasets each: a title, and nineteen columns."""
+    os.mkdir(path)
+    for number in range(count):
+        with h5py.File(os.path.join(path, f"run {number:05}.h5"), "w") as f:
+            entry = f.create_group("entry")
+            entry["title"] = np.bytes_(f"run {number:05}")
+            for column in range(19):
+                entry[f"column {column:02}"] = np.arange(column, column + 100, dtype="f8")
+
+
 def links(libver):
     """Names for a thousand datasets, in one group."""
 
@@ -183,6 +194,7 @@ WRITERS = {
     "bzp2.asdf": blocks("bzp2"),
     "raw.bin": raw,
     "datasets.h5": datasets,
+    "runs": runs,
     "links-old.h5": links("earliest"),
     "links-new.h5": links("latest"),
     "chunks-btree1.h5": chunks("earliest"),

@@ -31,6 +31,14 @@ def listing(path, source):
     return timed("env", "LC_ALL=C", "ls", "-l", path)
 
 
+def find(path, source):
+    return timed("sh", "-c", 'find "$0" | wc -l', path)
+
+
+def grep(path, source):
+    return timed("grep", "-rl", peers.WANTED, path)
+
+
 # ---------------------------------------------------------------- their side: (source, same bytes in no format)
 
 
@@ -64,6 +72,18 @@ def h5py_reading(source, plain):
 
 def h5py_opening(source, plain):
     return ((peers.h5py_open_each, source),)
+
+
+def h5py_walk(source, plain):
+    return ((peers.h5py_walk, source),)
+
+
+def h5py_search(source, plain):
+    return ((peers.h5py_search, source),)
+
+
+def h5dump_each(source, plain):
+    return ((peers.h5dump_names, source),)
 
 
 @dataclass
@@ -137,6 +157,19 @@ class Pair:
         return min(ways, key=lambda way: alone(*way)) if len(ways) > 1 else ways[0]
 
 
+class Files(Pair):
+    """A directory of so many files."""
+
+    def files(self, store):
+        return store.made(self.source, min(self.count, store.size // 2**16)), None
+
+    def warm(self, h5fs, source, plain):
+        with Mount(h5fs, source) as mount:
+            alone(peers.same_walk, source, mount.path)
+        (way,) = self.peer(source, plain)
+        return way
+
+
 PAIRS = [
     Pair("gzip-shuffle", "`cat`, shuffle and gzip", "gzip-shuffle.h5", (3, 4.5)),
     Pair("gzip", "`cat`, gzip", "gzip.h5", (2.2, 2.5)),
@@ -184,6 +217,37 @@ PAIRS = [
         h5py_opening,
         listing,
         count=100_000,
+        entry="",
+    ),
+    Files(
+        "find",
+        "`find` in 5000 files of 20 datasets",
+        "runs",
+        (5,),
+        h5py_walk,
+        find,
+        count=5000,
+        entry="",
+    ),
+    Files(
+        "grep",
+        "`grep -rl` in 5000 files of 20 datasets",
+        "runs",
+        (5,),
+        h5py_search,
+        grep,
+        count=5000,
+        entry="",
+    ),
+    Files(
+        "find-h5dump",
+        "`find` in 1000 files of 20 datasets",
+        "runs",
+        (5,),
+        h5dump_each,
+        find,
+        count=1000,
+        needs="h5dump",
         entry="",
     ),
     Pair(

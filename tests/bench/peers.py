@@ -2,6 +2,7 @@
 the file, starting an interpreter and importing are not counted."""
 
 import os
+import subprocess
 from time import perf_counter
 
 import asdf
@@ -13,6 +14,7 @@ from data import CHUNK
 from process import timed
 
 SLAB = 16 * 2**20
+WANTED = b"run 00021"
 
 
 def slabs(dataset, most):
@@ -67,6 +69,43 @@ def h5py_open_each(path):
         return perf_counter() - began
 
 
+def objects(directory):
+    """Each object of each file of a directory, and its path."""
+    for name in sorted(os.listdir(directory)):
+        with h5py.File(os.path.join(directory, name)) as f:
+            found = []
+            f.visititems(lambda path, member: found.append((f"{name}/{path}", member)))
+            yield f"{name}", f
+            yield from found
+
+
+def h5py_walk(path):
+    began = perf_counter()
+    for _ in objects(path):
+        pass
+    return perf_counter() - began
+
+
+def holding(directory, text):
+    """The datasets of a directory's files that have `text` in them."""
+    for path, member in objects(directory):
+        if isinstance(member, h5py.Dataset) and text in member[()].tobytes():
+            yield path
+
+
+def h5py_search(path):
+    began = perf_counter()
+    for _ in holding(path, WANTED):
+        pass
+    return perf_counter() - began
+
+
+def h5dump_names(path):
+    """A process for each file."""
+    files = sorted(os.path.join(path, name) for name in os.listdir(path))
+    return timed("sh", "-c", 'for file; do h5dump -n "$file"; done', "sh", *files)
+
+
 def pandas_to_csv(path):
     import pandas
 
@@ -114,6 +153,21 @@ def same_numbers(source, served):
     with h5py.File(source) as f, open(served) as ours:
         if not np.array_equal(np.fromiter(map(float, ours), f["d"].dtype), f["d"][()]):
             raise ValueError(f"{served} has other numbers than {source}")
+
+
+def same_walk(source, directory):
+    walked = {
+        os.path.relpath(os.path.join(place, name), directory)
+        for place, groups, datasets in os.walk(directory)
+        for name in groups + datasets
+    }
+    if walked != {path for path, _ in objects(source)}:
+        raise ValueError(f"{directory} has other names than the files of {source}")
+    found = subprocess.run(
+        ["grep", "-rl", WANTED, "."], cwd=directory, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.split("\n")[:-1]
+    if sorted(found) != sorted(f"./{path}" for path in holding(source, WANTED)):
+        raise ValueError(f"{directory}: grep finds {found}")
 
 
 def same_names(source, directory):
