@@ -38,6 +38,11 @@ fn files_that_change_are_read_in_one_state() {
 }
 
 #[test]
+fn files_of_a_directory_come_change_grow_and_go() {
+    part("archive.py", 100);
+}
+
+#[test]
 fn what_a_writer_appends_is_seen() {
     // Seconds, not rounds; how soon it is seen is not for a busy machine to tell.
     part("growth.py", 3);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""hostile.py H5FS SECONDS [LEAST]: eight readers of objects that take seconds to decode, and how
-long others wait meanwhile."""
+"""hostile.py H5FS SECONDS [LEAST]: readers of objects that take seconds to decode, in one file and
+in eight files of a directory, and how long others wait meanwhile."""
 
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -14,6 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import stalls
 
 PROMISED = 0.1  # seconds, for 99 of 100
+FILES = [f"slow{i}.h5" for i in range(8)]
+EACH = 4  # objects of each
 
 
 def read_hostile(path, size, seed):
@@ -29,36 +32,37 @@ def read_hostile(path, size, seed):
         os.pread(descriptor, 1, size - 1 - chance.randrange(size // 4))
 
 
-def operations(mount, chance):
+def operations(at, chance):
     """What others do meanwhile, by name; each asks the program."""
-    size = os.stat(mount.at("contiguous")).st_size
+    size = os.stat(at("contiguous")).st_size
 
     def read(name):
-        with open(mount.at(name), "rb", buffering=0) as file:
+        with open(at(name), "rb", buffering=0) as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             assert len(os.pread(file.fileno(), 4096, chance.randrange(size - 4096))) == 4096
 
     def absent():
         try:
-            os.stat(mount.at(f"names/{chance.random()}"))
+            os.stat(at(f"names/{chance.random()}"))
         except FileNotFoundError:
             pass
 
     return {
         "stat": absent,
-        "listing": lambda: os.listdir(mount.at("names")),
+        "listing": lambda: os.listdir(at("names")),
         "contiguous": lambda: read("contiguous"),
         "deflate": lambda: read("deflate"),
-        "open": lambda: open(mount.at(f"names/{chance.randrange(200)}"), "rb").read(),
+        "open": lambda: open(at(f"names/{chance.randrange(200)}"), "rb").read(),
     }
 
 
-def session(h5fs, path, seconds, least):
+def session(h5fs, path, seconds, least, slow, own=""):
+    """`slow`: the objects that are slow to decode; `own`: the file that others look at."""
     chance = random.Random(7)
     with mounted.Mount(h5fs, path) as mount:
-        others = operations(mount, chance)
-        size = os.stat(mount.at("hostile0")).st_size
-        readers = [read_hostile(mount.at(f"hostile{i}"), size, i) for i in range(stalls.HOSTILE)]
+        others = operations(lambda name: mount.at(os.path.join(own, name)), chance)
+        size = os.stat(mount.at(slow[0])).st_size
+        readers = [read_hostile(mount.at(name), size, i) for i, name in enumerate(slow)]
         try:
             time.sleep(0.5)
             took = {name: [] for name in others}
@@ -97,7 +101,15 @@ def hostile(h5fs, seconds, least):
         mounted.say(
             f"{name}: eight objects that are slow to decode, in {os.stat(name).st_size / mounted.MIB:.1f} MiB"
         )
-        worst = max(worst, session(h5fs, name, seconds / 2, least))
+        slow = [f"hostile{i}" for i in range(stalls.HOSTILE)]
+        worst = max(worst, session(h5fs, name, seconds / 3, least, slow))
+    # more objects than requests may be slow at a time
+    os.mkdir("files")
+    for name in (*FILES, "own.h5"):
+        shutil.copy("stalls.h5", os.path.join("files", name))
+    mounted.say(f"{len(FILES)} files with {EACH} such objects each, and one that others look at")
+    slow = [f"{name}/hostile{i}" for name in FILES for i in range(EACH)]
+    worst = max(worst, session(h5fs, "files", seconds / 3, least, slow, "own.h5"))
     assert worst <= PROMISED, "others waited longer than promised"
 
 

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""archive.py H5FS SECONDS [LEAST]: a directory whose files are created, replaced, truncated, removed
+and grown under sixteen readers. Each thing that a reader sees was there lately: no wrong byte, no
+name that is stale for more than 1.5 s, no descriptor and no memory that is not given back."""
+
+import contextlib
+import errno
+import multiprocessing
+import os
+import queue
+import random
+import subprocess
+import sys
+import time
+from bisect import bisect_left
+
+import h5py
+import numpy as np
+
+import mounted
+
+NAMES = [f"{number:02}.{kind}" for number in range(60) for kind in ("h5", "bin")]
+GROWING = "growing.h5"
+WORDS = 1000
+READERS = 16
+LAG = 1.5  # seconds for which a name may be stale
+OPEN_FILES = 16
+
+ABSENT, DAMAGED = "absent", "damaged"
+
+WRITER = """
+import sys, time, h5py, numpy as np
+with h5py.File(sys.argv[1], "w", libver="latest") as f:
+    x = f.create_dataset("x", (0,), "<i8", maxshape=(None,), chunks=(512,))
+    f.swmr_mode = True
+    while True:
+        count = x.shape[0]
+        x.resize((count + 100,))
+        x[count:] = np.arange(count, count + 100)
+        x.flush()
+        print(count + 100, time.monotonic(), flush=True)
+        time.sleep(0.05)
+"""
+
+
+def content(stamp, words=WORDS):
+    return np.full(words, stamp, "<i8").tobytes()
+
+
+class History:
+    """The states of each name in turn: `(begin, end, state)`, of the call that made it."""
+
+    def __init__(self):
+        self.of = {name: [(0.0, 0.0, ABSENT)] for name in NAMES}
+
+    def note(self, name, state, change):
+        begin = time.monotonic()
+        change()
+        self.of[name].append((begin, time.monotonic(), state))
+
+    def now(self, name):
+        return self.of[name][-1][2]
+
+    def between(self, name, begin, end):
+        """The states that a look between these times may see."""
+        states = self.of[name]
+        last = bisect_left(states, (end,)) - 1
+        seen = [states[last][2]]
+        while last and states[last][1] + LAG >= begin:
+            last -= 1
+            seen.append(states[last][2])
+        return seen
+
+
+def change(history, stamp):
+    """One change of one name."""
+    name = random.choice(NAMES)
+    before = history.now(name)
+    if before not in (ABSENT, DAMAGED) and random.random() < 0.2:
+        words = random.randrange(before[1] // 2 + 1)
+        size = words * 8 if name.endswith(".bin") else random.randrange(8, 1500)
+        state = (before[0], words) if name.endswith(".bin") else DAMAGED
+        history.note(name, state, lambda: os.truncate(name, size))
+    elif before != ABSENT and random.random() < 0.3:
+        history.note(name, ABSENT, lambda: os.unlink(name))
+    else:
+        # beside the directory that is mounted, where no reader sees it half written
+        new = os.path.join("..", "new")
+        if name.endswith(".bin"):
+            with open(new, "wb") as f:
+                f.write(content(stamp))
+        else:
+            with h5py.File(new, "w") as f:
+                f["x"] = np.full(WORDS, stamp, "<i8")
+        history.note(name, (stamp, WORDS), lambda: os.replace(new, name))
+
+
+def read(path):
+    """What a reader sees of a file: its stamp and its length, its numbers, or an errno."""
+    try:
+        with open(path, "rb") as f:
+            found = f.read()
+    except OSError as error:
+        return error.errno
+    words = np.frombuffer(found[: len(found) // 8 * 8], "<i8")
+    if len(found) % 8 or len(set(words)) > 1:
+        return f"{len(found)} bytes of {sorted(set(words))[:5]}"
+    return (int(words[0]) if len(words) else None, len(words))
+
+
+def grown(path):
+    """How many numbers a reader sees of the file that grows."""
+    try:
+        with open(path, "rb") as f:
+            found = np.frombuffer(f.read(), "<i8")
+    except OSError as error:
+        return -error.errno
+    wrong = np.flatnonzero(found != np.arange(len(found)))
+    return f"{found[wrong[0]]} at {wrong[0]}" if len(wrong) else len(found)
+
+
+def reader(mount, seed, seen, is_over):
+    random.seed(seed)
+    while not is_over.is_set():
+        part = []
+        for _ in range(50):
+            begin, kind = time.monotonic(), random.random()
+            if kind < 0.05:
+                what, found = "names", os.listdir(mount)
+            elif kind < 0.1:
+                what, found = GROWING, grown(os.path.join(mount, GROWING, "x"))
+            else:
+                what = random.choice(NAMES)
+                inside = what if what.endswith(".bin") else os.path.join(what, "x")
+                found = read(os.path.join(mount, inside))
+            part.append((begin, time.monotonic(), what, found))
+        seen.put(part)
+
+
+CHANGED = (errno.ENOENT, errno.ESTALE, errno.EIO, errno.ENOTDIR, errno.EISDIR)
+
+
+def is_right(history, begin, end, name, found):
+    states = history.between(name, begin, end)
+    if isinstance(found, int):
+        # While it changes there may be any of these; else only where nothing can be read.
+        return found in CHANGED and (len(states) > 1 or states[0] in (ABSENT, DAMAGED))
+    if isinstance(found, str):
+        return False
+    stamp, words = found
+    kept = [state for state in states if state not in (ABSENT, DAMAGED)]
+    return any(words == most and stamp in (own, None) for own, most in kept)
+
+
+def check(history, lengths, observation):
+    begin, end, what, found = observation
+    if what == "names":
+        for name in NAMES:
+            states = history.between(name, begin, end)
+            is_listed = name in found
+            if len({state == ABSENT for state in states}) == 1:
+                assert is_listed == (states[0] != ABSENT), f"{name} listed: {is_listed}, {states}"
+    elif what == GROWING:
+        least = max((length for length, when in lengths if when < begin - LAG), default=0)
+        most = max((length for length, when in lengths if when < end + LAG), default=0)
+        assert isinstance(found, int) and least <= found <= most + 100, (
+            f"{found} of {least} to {most} numbers"
+        )
+    else:
+        states = history.between(what, begin, end)
+        assert is_right(history, begin, end, what, found), f"{what}: {found}, {states}"
+
+
+class Figures:
+    """The worker's memory and descriptors in the course of time."""
+
+    def __init__(self, mount):
+        self.mount, self.memory, self.descriptors = mount, [], []
+
+    def take(self):
+        self.memory.append(self.mount.memory())
+        self.descriptors.append(mounted.descriptors(self.mount.worker))
+
+    def check(self):
+        half = len(self.memory) // 2
+        before, after = max(self.memory[:half]), max(self.memory[half:])
+        mounted.say(
+            f"memory {before / mounted.MIB:.1f} MiB at most in the first half, "
+            f"{after / mounted.MIB:.1f} MiB in the second; "
+            f"descriptors {min(self.descriptors)} to {max(self.descriptors)}"
+        )
+        # the caches fill in the first minutes
+        is_long = len(self.memory) >= 50
+        assert not is_long or after <= before + 8 * mounted.MIB, "memory that is not given back"
+
+
+def archive(h5fs, seconds, least):
+    os.mkdir("data")
+    os.chdir("data")
+    history, figures = History(), None
+    for stamp in range(len(NAMES)):
+        change(history, stamp)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, GROWING], stdout=subprocess.PIPE
+    )
+    os.set_blocking(writer.stdout.fileno(), False)
+    told, lengths, seen, is_over = b"", [], multiprocessing.Queue(), multiprocessing.Event()
+    started = mounted.wait_until(lambda: os.path.exists(GROWING), 60)
+    assert started, "no file that grows"
+    time.sleep(1)
+    with mounted.Mount(h5fs, ".", options=[f"open_files={OPEN_FILES}"]) as mount:
+        idle = mounted.descriptors(mount.worker)
+        figures = Figures(mount)
+        readers = [
+            multiprocessing.Process(target=reader, args=(mount.path, seed, seen, is_over))
+            for seed in range(READERS)
+        ]
+        for process in readers:
+            process.start()
+        looks, waiting, next_figures = 0, [], 0
+        try:
+            for changes in mounted.rounds(seconds, least):
+                change(history, stamp + changes + 1)
+                with contextlib.suppress(BlockingIOError):
+                    told += os.read(writer.stdout.fileno(), 1 << 16)
+                *lines, told = told.split(b"\n")
+                lengths += [
+                    (int(length), float(when)) for length, when in map(bytes.split, lines)
+                ]
+                try:
+                    while True:
+                        waiting += seen.get_nowait()
+                except queue.Empty:
+                    pass
+                # what the writer has told by now is all of a look that is over for so long
+                over = time.monotonic() - LAG
+                for observation in waiting:
+                    if observation[1] < over:
+                        check(history, lengths, observation)
+                        looks += 1
+                waiting = [observation for observation in waiting if observation[1] >= over]
+                if time.monotonic() > next_figures:
+                    next_figures = time.monotonic() + max(seconds / 100, 5)
+                    figures.take()
+                time.sleep(random.uniform(0, 0.04))
+        finally:
+            is_over.set()
+            writer.kill()
+            # a queue that is full keeps its process from ending
+            while any(process.is_alive() for process in readers):
+                try:
+                    seen.get(timeout=0.1)
+                except queue.Empty:
+                    pass
+        mounted.say(f"{changes + 1} changes, {looks} looks by {READERS} readers, each right")
+        figures.check()
+        mount.check_memory()
+        # each open file has a descriptor or two
+        settled = lambda: mounted.descriptors(mount.worker) <= idle + 3 * OPEN_FILES
+        assert mounted.wait_until(settled, 10), f"{mounted.descriptors(mount.worker)} descriptors"
+    os.chdir("..")
+
+
+if __name__ == "__main__":
+    mounted.run(archive, 500)
