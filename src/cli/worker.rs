@@ -35,6 +35,7 @@ use crate::fs::fuse::{self, MountOptions, Mounted};
 use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Served, Unread};
 use crate::limits;
 use crate::source::beneath::Beneath;
+use crate::source::changes::Changes;
 use crate::source::foreign::ForeignFilesystems;
 use crate::source::location::Location;
 
@@ -148,7 +149,8 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
 /// What is to be mounted, open, and of which nothing has been read.
 enum Source {
     File(Unread),
-    Directory(Beneath),
+    /// With what tells of changes of its files, which the cage lets nobody ask for later.
+    Directory(Beneath, Option<Arc<Changes>>),
     Object(RemoteSource),
 }
 
@@ -158,7 +160,8 @@ impl Source {
         let failed = |error| Error::io(&error, path.display().to_string());
         if path.is_dir() {
             let path = path.canonicalize().map_err(failed)?;
-            return Ok(Source::Directory(Beneath::open(&path).map_err(failed)?));
+            let directory = Beneath::open(&path).map_err(failed)?;
+            return Ok(Source::Directory(directory, Changes::new()));
         }
         Ok(Source::File(opened_again(Unread::open(path)?, settings)?))
     }
@@ -167,21 +170,21 @@ impl Source {
     fn path(&self) -> Option<&Path> {
         match self {
             Source::File(file) => Some(file.path()),
-            Source::Directory(directory) => Some(directory.path()),
+            Source::Directory(directory, _) => Some(directory.path()),
             Source::Object(_) => None,
         }
     }
 
     /// Whether a mount at `point` leaves no way to the files of the source.
     fn is_hidden_by(&self, point: &Path) -> bool {
-        matches!(self, Source::Directory(directory) if directory.path().starts_with(point))
+        matches!(self, Source::Directory(directory, _) if directory.path().starts_with(point))
     }
 
     /// The source as its cage has to know it.
     fn shown(&self, run_as: Option<u32>) -> Result<cage::Shown<'_>> {
         let (path, owner, is_directory) = match self {
             Source::File(file) => (file.path(), file.owner()?, false),
-            Source::Directory(directory) => {
+            Source::Directory(directory, _) => {
                 let failed = |error| Error::io(&error, directory.path().display().to_string());
                 let metadata = directory.metadata(Path::new("")).map_err(failed)?;
                 (directory.path(), metadata.uid(), true)
@@ -199,7 +202,7 @@ impl Source {
     fn caged(&self, options: &Options) -> Options {
         match self {
             Source::Object(_) => RemoteSource::caged(options),
-            Source::File(_) | Source::Directory(_) => options.clone(),
+            Source::File(_) | Source::Directory(..) => options.clone(),
         }
     }
 
@@ -207,8 +210,8 @@ impl Source {
         let file = match self {
             Source::File(file) => file,
             Source::Object(object) => object.open(&mut options)?,
-            Source::Directory(directory) => {
-                let archive = Archive::new(directory, &options);
+            Source::Directory(directory, changes) => {
+                let archive = Archive::new(directory, changes, &options);
                 return Ok(Served::Archive(Box::new(archive)));
             }
         };

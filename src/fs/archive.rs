@@ -5,6 +5,8 @@
 //! | `entries` | files and directories that the kernel knows, their numbers and paths |
 //! | `look` | what stands at a path: a directory, a data file, another file, a link |
 //! | `members`, `opening` | the data files that are open; how one is opened |
+//! | `ordinary` | the files that are shown as they are |
+//! | `status` | what the mount does, as a text |
 //! | `inner` | the numbers of the inodes within data files |
 //! | `listing` | what is in a directory |
 //!
@@ -18,7 +20,10 @@ mod listing;
 mod look;
 mod members;
 mod opening;
+mod ordinary;
+mod status;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,21 +33,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use nix::errno::Errno;
-use rustix::buffer::spare_capacity;
 use rustix::fs::{SeekFrom, seek};
-use rustix::io::pread;
 
 use crate::array::{Bytes, CancelToken, Engine, HeldMemory};
 use crate::error::{Error, Result};
-use crate::fs::archive::entries::{Entries, EntryKind, ORIGINAL, Place, VIEWS, is_entry};
+use crate::fs::archive::entries::{Entries, EntryKind, ORIGINAL, Place, STATUS, VIEWS, is_entry};
 use crate::fs::archive::inner::Inner;
-use crate::fs::archive::look::{Found, Look, said};
-use crate::fs::archive::members::{Member, Members, OpenMemberFile};
+use crate::fs::archive::look::{Found, LIFETIME, Look, said};
+use crate::fs::archive::members::{Member, Members};
 use crate::fs::archive::opening::Opener;
+use crate::fs::archive::ordinary::OrdinaryFiles;
 use crate::fs::errno::{self, is_fault, refusal, stale};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::handle::{Caching, Handle, Opened};
@@ -50,21 +54,24 @@ use crate::fs::inode::ROOT;
 use crate::fs::name;
 use crate::fs::options::Options;
 use crate::fs::requests::{Ino, Requests, Take, TakeWithAttributes, Whence};
-use crate::fs::stat::Entry;
+use crate::fs::stat::{Entry, Kind};
 use crate::fs::xattr;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::beneath::Beneath;
-use crate::wire::to_u64;
-
-/// How long the kernel may keep what it is told: as long as a name may be stale.
-const LIFETIME: Duration = Duration::from_secs(1);
+use crate::source::changes::Changes;
+use crate::source::identity::Fingerprint;
+use crate::view::View;
+use crate::view::text::Text;
 
 /// Entries whose last failure is remembered.
 const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
 
 /// The name of the files' own bytes in `.h5fs`.
 const ORIGINALS: &[u8] = b"original";
+
+/// The name of the file there that tells what the mount does.
+const STATUS_NAME: &[u8] = b"status";
 
 /// The name under which a data file that cannot be read says why.
 const ERROR: &[u8] = b"user.h5fs.error";
@@ -82,12 +89,19 @@ pub struct Archive {
     last: AtomicU64,
     /// The entries whose last failure is in the log.
     logged: Mutex<LruCache<Ino, String>>,
+    ordinary: OrdinaryFiles,
+    started: Instant,
 }
+
+/// A name that stands always, its number and its kind.
+type Fixed = (&'static [u8], Ino, Kind);
 
 /// What an inode number stands for.
 enum Target {
     /// `.h5fs` at the root.
     Views,
+    /// The file there that tells what the mount does.
+    Status,
     /// An entry, and its path from the root.
     Entry(Place, PathBuf),
     /// An inode within a data file, by its number there.
@@ -112,19 +126,20 @@ enum Content {
         ino: Ino,
         names: Mutex<OwnedFd>,
     },
+    Text(Text),
     /// `.h5fs`, or a data file that cannot be read.
     Fixed {
         ino: Ino,
-        names: &'static [(&'static [u8], Ino)],
+        names: &'static [Fixed],
     },
 }
 
 impl Archive {
-    /// The files beneath `directory`.
-    pub fn new(directory: Beneath, options: &Options) -> Self {
+    /// The files beneath `directory`; `changes` tells of changes of those that are open.
+    pub fn new(directory: Beneath, changes: Option<Arc<Changes>>, options: &Options) -> Self {
         let root = Arc::new(directory);
         let engine = Engine::new(options.cache_size, options.threads);
-        let opener = Opener::new(&root, &engine, options);
+        let opener = Opener::new(&root, &engine, changes, options);
         Archive {
             options: options.clone(),
             look: Look::new(&root, options),
@@ -139,6 +154,8 @@ impl Archive {
             handles: Mutex::default(),
             last: AtomicU64::new(0),
             logged: Mutex::new(LruCache::sparse(LOGGED)),
+            ordinary: OrdinaryFiles::default(),
+            started: Instant::now(),
         }
     }
 
@@ -158,6 +175,9 @@ impl Archive {
     fn target(&self, ino: Ino) -> Result<Target> {
         if ino == VIEWS {
             return Ok(Target::Views);
+        }
+        if ino == STATUS {
+            return Ok(Target::Status);
         }
         if is_entry(ino) {
             let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
@@ -194,24 +214,27 @@ impl Archive {
         Ok(self.look.entry(ino, &found, path))
     }
 
-    /// The data file with the entry `ino`, opened.
-    fn data_file(&self, ino: Ino, path: &Path) -> Result<(Arc<Member>, Arc<OpenMemberFile>)> {
-        let member = self.members.get(ino, path);
-        let opened = self.members.opened(&member);
-        Ok((
-            member,
-            opened.inspect_err(|error| self.note(ino, path, error))?,
-        ))
-    }
-
     /// Has the filesystem of a member answer.
     fn ask<T>(
         &self,
         member: &Arc<Member>,
         answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<T> {
-        let opened = self.members.opened(member)?;
-        answer(&opened.filesystem)
+        self.members
+            .ask(member, |opened| answer(&opened.filesystem))
+    }
+
+    /// Has the filesystem of the data file with the entry `ino` answer. Outside, why it cannot be
+    /// opened.
+    fn ask_data_file<T>(
+        &self,
+        ino: Ino,
+        path: &Path,
+        answer: impl FnOnce(&Filesystem) -> Result<T>,
+    ) -> Result<Result<T>> {
+        let member = self.members.get(ino, path);
+        let answered = self.ask(&member, |filesystem| Ok(answer(filesystem)));
+        answered.inspect_err(|error| self.note(ino, path, error))
     }
 
     /// The number that `local` of `member` has in the mount; counted.
@@ -241,33 +264,31 @@ impl Archive {
         })
     }
 
-    /// Opens `local` of `member` by `open`.
+    /// Opens `local` of `member`.
     fn open_inner(&self, member: &Arc<Member>, local: Ino, is_directory: bool) -> Result<Opened> {
-        let opened = self.members.opened(member)?;
-        let own = open_local(&opened.filesystem, local, is_directory)?;
-        let content = Content::Inner {
-            member: Arc::clone(member),
-            local,
-            is_directory,
-        };
-        let caching = match own.caching {
-            // What is listed inside may be of a state that is over, and nothing watches for that.
-            Caching::Lasting if is_directory => Caching::WhileOpen,
-            caching => caching,
-        };
-        match self.insert(content, caching, own.is_given_up) {
-            Ok(inserted) => {
-                self.members.use_once_more(member);
-                opened.keep(inserted.handle.0, own);
-                // What is open in a member may weigh more than the member did.
-                self.members.make_room();
-                Ok(inserted)
+        self.members.ask(member, |opened| {
+            let own = open_local(&opened.filesystem, local, is_directory)?;
+            let content = Content::Inner {
+                member: Arc::clone(member),
+                local,
+                is_directory,
+            };
+            let caching = match own.caching {
+                // What is listed inside may be of a state that is over, and nothing watches for
+                // that.
+                Caching::Lasting if is_directory => Caching::WhileOpen,
+                caching => caching,
+            };
+            let inserted = self.insert(content, caching, own.is_given_up);
+            match &inserted {
+                Ok(inserted) => {
+                    self.members.use_once_more(member);
+                    opened.keep(inserted.handle.0, own);
+                }
+                Err(_) => opened.filesystem.release(own.handle),
             }
-            Err(error) => {
-                opened.filesystem.release(own.handle);
-                Err(error)
-            }
-        }
+            inserted
+        })
     }
 
     fn opened(&self, handle: Handle) -> Result<Arc<Open>> {
@@ -282,11 +303,12 @@ impl Archive {
         (member, local, is_directory): (&Arc<Member>, Ino, bool),
         answer: impl FnOnce(&Filesystem, Handle) -> Result<T>,
     ) -> Result<T> {
-        let opened = self.members.opened(member)?;
-        let own = opened.handle(handle.0, |filesystem| {
-            open_local(filesystem, local, is_directory)
-        })?;
-        answer(&opened.filesystem, own)
+        self.members.ask(member, |opened| {
+            let own = opened.handle(handle.0, |filesystem| {
+                open_local(filesystem, local, is_directory)
+            })?;
+            answer(&opened.filesystem, own)
+        })
     }
 }
 
@@ -307,10 +329,10 @@ fn real_name(parent: Ino, shown: &[u8]) -> &[u8] {
 }
 
 /// The reverse of [`real_name`].
-fn shown_name(parent: Ino, name: &[u8]) -> Vec<u8> {
+fn shown_name(parent: Ino, name: &[u8]) -> Cow<'_, [u8]> {
     match parent == ROOT && name == name::VIEWS {
-        true => name::escape(name, true),
-        false => name.to_vec(),
+        true => name::escape(name, true).into(),
+        false => name.into(),
     }
 }
 
@@ -337,11 +359,20 @@ impl Requests for Archive {
         LIFETIME
     }
 
+    fn file_of(&self, ino: Ino) -> Option<u64> {
+        match is_entry(ino) {
+            true => Some(ino),
+            false => self.inner.get(ino).map(|(member, _)| member.entry),
+        }
+    }
+
     fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
         name::refuse_long(name)?;
         match self.target(parent)? {
             Target::Views if name == ORIGINALS => self.fixed(ORIGINAL),
+            Target::Views if name == STATUS_NAME => self.status(),
             Target::Views => Err(Error::NotFound),
+            Target::Status => Err(refusal(Errno::ENOTDIR, "lookup")),
             Target::Entry(place, path) => match place.kind {
                 EntryKind::Directory => self.enter(parent, (&path, place.is_original), name),
                 EntryKind::DataFile => {
@@ -369,6 +400,7 @@ impl Requests for Archive {
     fn getattr(&self, ino: Ino) -> Result<Entry> {
         match self.target(ino)? {
             Target::Views => self.fixed(VIEWS),
+            Target::Status => self.status(),
             Target::Entry(place, path) => {
                 let found = self.found(&path, place.is_original, Some(place));
                 let found = found.map_err(gone)?;
@@ -389,7 +421,9 @@ impl Requests for Archive {
             Target::Entry(place, path) if place.kind == EntryKind::Symlink => {
                 self.look.link_text(&path).map_err(gone)
             }
-            Target::Entry(..) | Target::Views => Err(refusal(Errno::EINVAL, "readlink")),
+            Target::Entry(..) | Target::Views | Target::Status => {
+                Err(refusal(Errno::EINVAL, "readlink"))
+            }
             Target::Inner(member, local) => {
                 self.ask(&member, |filesystem| filesystem.readlink(local))
             }
@@ -399,13 +433,14 @@ impl Requests for Archive {
     fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         match self.target(ino)? {
             Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
-                match self.data_file(ino, &path) {
-                    Ok((_, opened)) => opened.filesystem.listxattr(ROOT),
+                let listed = self.ask_data_file(ino, &path, |root| root.listxattr(ROOT));
+                match listed {
+                    Ok(listed) => listed,
                     Err(error) if own_fault(&error) => Ok(vec![ERROR.to_vec()]),
                     Err(error) => Err(error),
                 }
             }
-            Target::Entry(..) | Target::Views => Ok(Vec::new()),
+            Target::Entry(..) | Target::Views | Target::Status => Ok(Vec::new()),
             Target::Inner(member, local) => {
                 self.ask(&member, |filesystem| filesystem.listxattr(local))
             }
@@ -416,8 +451,9 @@ impl Requests for Archive {
         xattr::user_name(name)?;
         match self.target(ino)? {
             Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
-                match self.data_file(ino, &path) {
-                    Ok((_, opened)) => opened.filesystem.getxattr(ROOT, name),
+                let value = self.ask_data_file(ino, &path, |root| root.getxattr(ROOT, name));
+                match value {
+                    Ok(value) => value,
                     Err(error) if own_fault(&error) && name == ERROR => {
                         Ok(error.to_string().into_bytes())
                     }
@@ -425,7 +461,7 @@ impl Requests for Archive {
                     Err(error) => Err(error),
                 }
             }
-            Target::Entry(..) | Target::Views => Err(xattr::absent()),
+            Target::Entry(..) | Target::Views | Target::Status => Err(xattr::absent()),
             Target::Inner(member, local) => {
                 self.ask(&member, |filesystem| filesystem.getxattr(local, name))
             }
@@ -438,12 +474,18 @@ impl Requests for Archive {
                 EntryKind::File => {
                     let file = said(self.root.open_file(&path), &path).map_err(gone);
                     let file = file.inspect_err(|error| self.note(ino, &path, error))?;
-                    self.insert(Content::File(file), Caching::WhileOpen, false)
+                    let state = Fingerprint::of(&said(file.metadata(), &path)?);
+                    let caching = self.ordinary.opened(ino, state);
+                    self.insert(Content::File(file), caching, false)
                 }
                 EntryKind::Symlink => Err(refusal(Errno::ELOOP, "open")),
                 _ => Err(refusal(Errno::EISDIR, "open")),
             },
             Target::Views => Err(refusal(Errno::EISDIR, "open")),
+            Target::Status => {
+                let text = Text::streamed(self.status_text());
+                self.insert(Content::Text(text), Caching::Never, false)
+            }
             Target::Inner(member, local) => self.open_inner(&member, local, false),
         }
     }
@@ -451,9 +493,13 @@ impl Requests for Archive {
     fn opendir(&self, ino: Ino) -> Result<Opened> {
         match self.target(ino)? {
             Target::Views => {
-                let names = &[(ORIGINALS, ORIGINAL)];
+                let names = &[
+                    (ORIGINALS, ORIGINAL, Kind::Directory),
+                    (STATUS_NAME, STATUS, Kind::File),
+                ];
                 self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
             }
+            Target::Status => Err(refusal(Errno::ENOTDIR, "opendir")),
             Target::Entry(place, path) => match place.kind {
                 EntryKind::Directory => {
                     let names = said(self.root.open_directory(&path), &path).map_err(gone);
@@ -500,7 +546,8 @@ impl Requests for Archive {
     ) -> Result<Bytes> {
         let open = self.opened(handle)?;
         match &open.content {
-            Content::File(file) => read_whole(file, offset, length),
+            Content::File(file) => ordinary::read(file, offset, length),
+            Content::Text(text) => text.read_at(offset, length),
             Content::Inner {
                 member,
                 local,
@@ -588,19 +635,4 @@ fn gone(error: Error) -> Error {
         Error::NotFound => stale(),
         other => other,
     }
-}
-
-/// The `length` bytes of `file` at `offset`, fewer at its end only.
-fn read_whole(file: &File, offset: u64, length: usize) -> Result<Bytes> {
-    let mut bytes = Vec::with_capacity(length);
-    while bytes.len() < length {
-        let at = offset.saturating_add(to_u64(bytes.len()));
-        match pread(file, spare_capacity(&mut bytes), at) {
-            Ok(0) => break,
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(errno) => return Err(Error::io(&errno.into(), "reading a file")),
-        }
-    }
-    bytes.truncate(length);
-    Ok(bytes.into())
 }

@@ -185,9 +185,11 @@ impl FileState {
         let kept = [
             lock(&self.readers).weight(),
             lock(&self.variable_length).weight(),
+            lock(&self.variable_length_parts).weight(),
             lock(&self.cut_names).weight(),
             lock(&self.texts).weight(),
             self.counts.weight(),
+            lock(&self.conventions).weight(),
         ];
         let own = self.container.weight();
         kept.into_iter().fold(own, u64::saturating_add)

@@ -18,7 +18,7 @@ use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
 use crate::fs::inode::{self, Inode};
 use crate::fs::listing::{DOTS, Listable, Listed, Visit};
-use crate::fs::mount::{Mount, Shared};
+use crate::fs::mount::{Mount, Seen, Shared};
 use crate::fs::node::{FsNode, Target};
 use crate::fs::nodes;
 use crate::fs::opening::{open_source, opener, refuse_fine_list};
@@ -32,7 +32,6 @@ use crate::fs::watch::Watch;
 use crate::fs::xattr;
 use crate::memory::lock::lock;
 use crate::model::Container;
-use crate::source::identity::Identity;
 use crate::source::neighbours::Neighbours;
 use crate::view::View;
 use crate::wire::to_u64;
@@ -109,8 +108,8 @@ impl Filesystem {
         }
     }
 
-    /// The state that the source was last seen in, and its generation.
-    pub(super) fn seen(&self) -> Option<(Identity, u32)> {
+    /// The state that the source was last seen in.
+    pub(super) fn seen(&self) -> Option<Seen> {
         self.mount.seen()
     }
 

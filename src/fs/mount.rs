@@ -70,6 +70,26 @@ pub(super) struct Mount {
     pub(super) served: AtomicU64,
 }
 
+/// The state that a source was seen in.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    state: Identity,
+    generation: u32,
+    is_growing: bool,
+}
+
+impl Seen {
+    /// The generation of the same source where it is found in the state `now`: a writer that
+    /// appends makes no other.
+    pub(super) fn generation_in(&self, now: &Identity) -> u32 {
+        let has_grown = self.is_growing && self.state.is_of_same_file(now);
+        match self.state == *now || has_grown {
+            true => self.generation,
+            false => self.generation.wrapping_add(1),
+        }
+    }
+}
+
 impl Mount {
     pub(super) fn new(
         opened: OpenedFile,
@@ -129,10 +149,13 @@ impl Mount {
         self.faults.clear();
     }
 
-    /// The state that the source was last seen in, and its generation.
-    pub(super) fn seen(&self) -> Option<(Identity, u32)> {
-        let state = self.watch.as_ref()?.identity();
-        Some((state, self.generation.load(Ordering::Relaxed)))
+    /// The state that the source was last seen in.
+    pub(super) fn seen(&self) -> Option<Seen> {
+        Some(Seen {
+            state: self.watch.as_ref()?.identity(),
+            generation: self.generation.load(Ordering::Relaxed),
+            is_growing: self.current().is_some_and(|file| file.is_growing()),
+        })
     }
 
     /// Bytes of memory, about, that what is shown takes as long as it is open.

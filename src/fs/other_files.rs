@@ -62,11 +62,13 @@ pub(super) enum ShownAt {
 }
 
 impl Beside {
-    /// The data file at `path` beneath the directory at `root`.
-    pub(super) fn new(root: &Path, path: &Path) -> Self {
+    /// The data file at `path` beneath the directory at `root`, where files have the neighbours
+    /// `all`.
+    pub(super) fn new(root: &Path, path: &Path, all: &Arc<Neighbours>) -> Self {
         Beside {
             root: root.to_path_buf(),
             own: names(path),
+            all: Arc::clone(all),
         }
     }
 }
@@ -90,6 +92,8 @@ pub(super) struct Beside {
     root: PathBuf,
     /// The names from there to the data file.
     own: Vec<Box<[u8]>>,
+    /// The neighbours of a file in that directory.
+    all: Arc<Neighbours>,
 }
 
 /// All other files of a mount.
@@ -127,18 +131,15 @@ impl OtherFiles {
     /// The files beside the source that `watch` watches.
     pub(super) fn neighbours(&self, watch: &Watch, options: &Options) -> Neighbours {
         let path = watch.path();
-        let of = |first: &Path| {
-            let neighbours = Neighbours::of(first, options.external, options.guard.clone());
-            neighbours.watched_by(watch.changes().cloned())
-        };
         if let Some(store) = watch.store() {
             return Neighbours::of_object(path, store, options.external);
         }
         match &self.beside {
-            // Within the directory that is mounted, not within that of the file alone. Which file
-            // of that directory is said to come first is the same.
-            Some(beside) => of(&beside.root.join("first")).of_neighbour(path, path, None),
-            None => of(path).opened_by(watch.named()),
+            // Within the directory that is mounted, not within that of the file alone.
+            Some(beside) => beside.all.of_neighbour(path, path, None),
+            None => Neighbours::of(path, options.external, options.guard.clone())
+                .watched_by(watch.changes().cloned())
+                .opened_by(watch.named()),
         }
     }
 

@@ -39,6 +39,12 @@ pub(super) trait Requests: Send + Sync {
     /// How long the kernel may keep what it is told of something that has not changed.
     fn lifetime(&self) -> Duration;
 
+    /// The file or directory of a directory of files that the inode is in, by any number; `None` in
+    /// the tree of one file.
+    fn file_of(&self, _ino: Ino) -> Option<u64> {
+        None
+    }
+
     fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry>;
 
     /// Whether a name that this directory lacks is not there as long as the source is unchanged.

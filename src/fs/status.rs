@@ -49,6 +49,11 @@ fn text(target: &Target<'_>) -> Vec<u8> {
         ("bytes served", served.to_string()),
     ];
     facts.extend(network(target));
+    lines(&facts)
+}
+
+/// A line for each fact.
+pub(super) fn lines(facts: &[(&str, String)]) -> Vec<u8> {
     let lines = facts
         .iter()
         .map(|(name, value)| format!("{name}: {value}\n"));

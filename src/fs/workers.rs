@@ -7,7 +7,9 @@
 //! No more requests than there are `threads` are begun, for contents and for all else, before those
 //! under way are done, or are *slow*: under way for [`limits::SLOW_REQUEST`]. So requests that take
 //! seconds keep others waiting for milliseconds. While that many are under way, slow or not, an
-//! object has only one of them, so that a slow object leaves places to the others.
+//! object has only one of them, so that a slow object leaves places to the others. In a directory
+//! of files, [`limits::FILE_PLACES`] more are for files about which no other request is under way:
+//! so a file with many slow objects leaves places to the other files.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,6 +38,10 @@ impl Object {
     }
 }
 
+/// The file of a directory of files that an object is of, by any number; `None` in the tree of one
+/// file.
+pub(super) type File = Option<u64>;
+
 /// The rest of a request, its answer included.
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -55,8 +61,8 @@ struct State {
     /// How many of those are answered by the threads that take requests.
     in_place: usize,
     /// The objects with requests that wait, in turn.
-    turns: VecDeque<Object>,
-    waiting: HashMap<Object, VecDeque<Job>>,
+    turns: VecDeque<(Object, File)>,
+    waiting: HashMap<(Object, File), VecDeque<Job>>,
     workers: usize,
     /// Workers that wait for requests, or have just been started to.
     idle: usize,
@@ -67,6 +73,7 @@ struct State {
 struct UnderWay {
     number: u64,
     object: Object,
+    file: File,
     since: Instant,
 }
 
@@ -88,14 +95,15 @@ impl Workers {
     }
 
     /// Runs the rest of a request, here or in a worker thread.
-    pub(super) fn answer(&self, object: Object, job: impl FnOnce() + Send + 'static) {
+    pub(super) fn answer(&self, object: Object, file: File, job: impl FnOnce() + Send + 'static) {
         let shared = &self.0;
+        let of = (object, file);
         let mut state = shared.state();
         if state.in_place < shared.threads
             && state.turns.is_empty()
-            && state.may_begin(object, shared.threads, Instant::now())
+            && state.may_begin(of, shared.threads, Instant::now())
         {
-            let number = state.begin(object);
+            let number = state.begin(of);
             state.in_place += 1;
             drop(state);
             let _end = End {
@@ -105,10 +113,10 @@ impl Workers {
             };
             return job();
         }
-        let jobs = state.waiting.entry(object).or_default();
+        let jobs = state.waiting.entry(of).or_default();
         jobs.push_back(Box::new(job));
         if jobs.len() == 1 {
-            state.turns.push_back(object);
+            state.turns.push_back(of);
         }
         Shared::look(shared, state);
     }
@@ -137,7 +145,7 @@ impl Shared {
             return shared.ready.notify_one();
         }
         // One more than may be under way watches for those that become slow.
-        if state.workers > shared.most() {
+        if state.workers > most(shared.threads) {
             return;
         }
         state.workers += 1;
@@ -153,16 +161,11 @@ impl Shared {
         }
     }
 
-    /// Requests that may be under way at a time.
-    fn most(&self) -> usize {
-        self.threads.saturating_add(limits::SLOW_REQUESTS)
-    }
-
     fn work(self: &Arc<Self>) {
         let mut state = self.state();
         state.idle -= 1;
         loop {
-            match state.next(self.threads, self.most(), Instant::now()) {
+            match state.next(self.threads, Instant::now()) {
                 Next::Job(number, job) => {
                     Shared::look(self, state);
                     let end = End {
@@ -192,14 +195,35 @@ impl Shared {
     }
 }
 
+/// Requests that may be under way at a time, whatever they are about.
+fn slow_or_not(threads: usize) -> usize {
+    threads.saturating_add(limits::SLOW_REQUESTS)
+}
+
+/// Those, and the places that are left to other files.
+fn most(threads: usize) -> usize {
+    slow_or_not(threads).saturating_add(limits::FILE_PLACES)
+}
+
 impl State {
     /// Whether a request of the object may be begun now.
-    fn may_begin(&self, object: Object, threads: usize, now: Instant) -> bool {
-        self.is_object_free(object, threads) && self.has_place(object, threads, now)
+    fn may_begin(&self, of: (Object, File), threads: usize, now: Instant) -> bool {
+        let (object, file) = of;
+        self.is_object_free(object, threads)
+            && self.is_file_free(file, threads)
+            && self.has_place(object, threads, now)
     }
 
     fn is_object_free(&self, object: Object, threads: usize) -> bool {
         self.under_way.len() < threads || self.under_way.iter().all(|other| other.object != object)
+    }
+
+    fn is_file_free(&self, file: File, threads: usize) -> bool {
+        let is_other = || self.under_way.iter().all(|other| other.file != file);
+        match self.under_way.len() {
+            count if count < slow_or_not(threads) => true,
+            count => file.is_some() && count < most(threads) && is_other(),
+        }
     }
 
     /// Whether few enough requests of this kind are under way and not slow yet.
@@ -216,43 +240,44 @@ impl State {
         all.filter(move |under_way| is_fast(under_way.since))
     }
 
-    fn begin(&mut self, object: Object) -> u64 {
+    fn begin(&mut self, (object, file): (Object, File)) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
         self.under_way.push(UnderWay {
             number,
             object,
+            file,
             since: Instant::now(),
         });
         number
     }
 
-    fn next(&mut self, threads: usize, most: usize, now: Instant) -> Next {
-        if self.turns.is_empty() || self.under_way.len() >= most {
+    fn next(&mut self, threads: usize, now: Instant) -> Next {
+        if self.turns.is_empty() || self.under_way.len() >= most(threads) {
             return Next::Wait(limits::IDLE_WORKER);
         }
         let mut turns = self.turns.iter();
-        let free = turns.position(|&object| self.may_begin(object, threads, now));
-        let Some(object) = free.and_then(|place| self.turns.remove(place)) else {
+        let free = turns.position(|&of| self.may_begin(of, threads, now));
+        let Some(of) = free.and_then(|place| self.turns.remove(place)) else {
             let oldest = self.fast(now).map(|under_way| under_way.since).min();
             let slow = oldest.map(|since| since + limits::SLOW_REQUEST);
             let until = slow.map_or(limits::IDLE_WORKER, |slow| slow.duration_since(now));
             return Next::Wait(until);
         };
-        let Some((job, is_last)) = self.take(object) else {
+        let Some((job, is_last)) = self.take(of) else {
             return Next::Wait(Duration::ZERO);
         };
         if is_last {
-            self.waiting.remove(&object);
+            self.waiting.remove(&of);
         } else {
-            self.turns.push_back(object);
+            self.turns.push_back(of);
         }
-        Next::Job(self.begin(object), job)
+        Next::Job(self.begin(of), job)
     }
 
     /// The object's first request, and whether no other waits.
-    fn take(&mut self, object: Object) -> Option<(Job, bool)> {
-        let jobs = self.waiting.get_mut(&object)?;
+    fn take(&mut self, of: (Object, File)) -> Option<(Job, bool)> {
+        let jobs = self.waiting.get_mut(&of)?;
         let job = jobs.pop_front()?;
         Some((job, jobs.is_empty()))
     }
@@ -286,8 +311,12 @@ mod tests {
 
     /// A request that goes on until its sender is dropped.
     fn endless(workers: &Workers, object: u64) -> (Sender<()>, Receiver<()>) {
+        endless_of(workers, object, None)
+    }
+
+    fn endless_of(workers: &Workers, object: u64, file: File) -> (Sender<()>, Receiver<()>) {
         let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
-        workers.answer(Object::Content(object), move || {
+        workers.answer(Object::Content(object), file, move || {
             begun.send(()).unwrap();
             let _ended = until.recv();
         });
@@ -300,7 +329,7 @@ mod tests {
             let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
             let workers = Arc::clone(workers);
             thread::spawn(move || {
-                workers.answer(Object::Content(object), move || {
+                workers.answer(Object::Content(object), None, move || {
                     begun.send(()).unwrap();
                     let _ended = until.recv();
                 });
@@ -322,7 +351,9 @@ mod tests {
         let (_, refused) = endless(&workers, 3);
         for object in 100..200 {
             let (sender, answered) = channel();
-            workers.answer(Object::Content(object), move || sender.send(()).unwrap());
+            workers.answer(Object::Content(object), None, move || {
+                sender.send(()).unwrap();
+            });
             answered.recv_timeout(LIMIT).unwrap();
         }
         assert!(refused.try_recv().is_err(), "an object has its share");
@@ -330,6 +361,36 @@ mod tests {
         drop(more);
         refused.recv_timeout(LIMIT).unwrap();
         drop(slow);
+    }
+
+    /// Eight files with ten slow objects each leave places to the others.
+    #[test]
+    fn a_file_has_its_share_however_many_of_its_objects_are_slow() {
+        let workers = Arc::new(Workers::new(2));
+        let slow = taken(&workers);
+        let of_files = (1000..1080).map(|object| endless_of(&workers, object, Some(object / 10)));
+        let of_files: Vec<_> = of_files.collect();
+        let begun = || {
+            of_files
+                .iter()
+                .filter(|(_, begun)| begun.try_recv().is_ok())
+        };
+        let (mut all, end) = (slow.len(), Instant::now() + LIMIT);
+        while all < slow_or_not(2) && Instant::now() < end {
+            all += begun().count();
+            thread::yield_now();
+        }
+        for object in 0..100 {
+            let (sender, answered) = channel();
+            workers.answer(Object::Content(object), Some(object % 7), move || {
+                sender.send(()).unwrap();
+            });
+            answered.recv_timeout(LIMIT).unwrap();
+        }
+        all += begun().count();
+        // One of each file, at the most, is in a place that is left to other files.
+        assert!((slow_or_not(2)..=slow_or_not(2) + 8).contains(&all));
+        drop((slow, of_files));
     }
 
     #[test]
@@ -342,14 +403,14 @@ mod tests {
             begun.count()
         };
         let (mut all, end) = (1, Instant::now() + LIMIT);
-        while all < workers.0.most() && Instant::now() < end {
+        while all < slow_or_not(1) && Instant::now() < end {
             all += begun();
             thread::yield_now();
         }
         thread::sleep(5 * limits::SLOW_REQUEST);
         all += begun();
-        assert_eq!(all, workers.0.most());
-        assert!(workers.0.state().workers <= workers.0.most() + 1);
+        assert_eq!(all, slow_or_not(1));
+        assert!(workers.0.state().workers <= slow_or_not(1) + 1);
         drop((slow, more));
     }
 
@@ -360,7 +421,9 @@ mod tests {
         let (sender, answered) = channel();
         for number in 0..50 {
             let sender = sender.clone();
-            workers.answer(Object::Content(7), move || sender.send(number).unwrap());
+            workers.answer(Object::Content(7), None, move || {
+                sender.send(number).unwrap();
+            });
         }
         let order: Vec<_> = (0..50)
             .map(|_| answered.recv_timeout(LIMIT).unwrap())
@@ -374,14 +437,14 @@ mod tests {
         let workers = Workers::new(4);
         let workers = Arc::new(workers);
         let slow = taken(&workers);
-        workers.answer(Object::Values, || panic!("on purpose"));
+        workers.answer(Object::Values, None, || panic!("on purpose"));
         drop(slow);
         let barrier = Arc::new(Barrier::new(4));
         let meeting: Vec<_> = (0..4)
             .map(|_| {
                 let (workers, barrier) = (Arc::clone(&workers), Arc::clone(&barrier));
                 thread::spawn(move || {
-                    workers.answer(Object::Content(5), move || {
+                    workers.answer(Object::Content(5), None, move || {
                         barrier.wait();
                     });
                 })

@@ -151,11 +151,18 @@ fn own_bytes_and_views() {
     let mount = Mount::new(&top);
     let original = fs::read(mount.at(".h5fs/original/sub/a.h5")).unwrap();
     assert!(original == fs::read(top.join("sub/a.h5")).unwrap());
-    assert_eq!(names(&mount.at(".h5fs")), ["original".to_owned()].into());
+    assert_eq!(
+        names(&mount.at(".h5fs")),
+        ["original", "status"].map(str::to_owned).into()
+    );
+    let status = fs::read_to_string(mount.at(".h5fs/status")).unwrap();
+    assert!(status.contains("\nfiles open: 0\n"), "{status}");
     let npy = fs::read(mount.at("sub/a.h5/.h5fs/npy/x.npy")).unwrap();
     assert!(npy.starts_with(b"\x93NUMPY"));
     let shape = xattr(&mount.at("sub/a.h5/x"), "user.h5fs.shape");
     assert_eq!(shape.unwrap(), "[4]");
+    let status = fs::read_to_string(mount.at(".h5fs/status")).unwrap();
+    assert!(status.contains("\nfiles open: 1\n"), "{status}");
 }
 
 fn xattr(path: &Path, name: &str) -> Option<String> {
@@ -261,6 +268,29 @@ fn files_come_change_and_go() {
     eventually(STALE, "a longer file", || {
         fs::read(mount.at("a.h5")).is_ok_and(|found| found == b"plain, and more")
     });
+}
+
+/// A write that has stamped a file before its bytes are there is told of when it ends.
+#[test]
+fn open_files_are_watched() {
+    if !is_root() {
+        return;
+    }
+    let (_kept, top) = directory();
+    write_numbers(&top.join("a.h5"), 1);
+    let mount = Mount::new(&top);
+    let (worker, _) = mount.worker_and_supervisor(&top);
+    let watched = || {
+        let descriptors = fs::read_dir(format!("/proc/{}/fdinfo", worker.pid)).unwrap();
+        let facts = descriptors
+            .flatten()
+            .map(|fd| fs::read_to_string(fd.path()));
+        let watches = |facts: String| facts.matches("inotify wd:").count();
+        facts.flatten().map(watches).sum::<usize>()
+    };
+    assert_eq!(watched(), 0);
+    assert_eq!(numbers(&mount.at("a.h5/x")).unwrap(), [1, 2, 3, 4]);
+    assert_eq!(watched(), 1);
 }
 
 /// Links between the files lead to their places in the mount, and nowhere else.

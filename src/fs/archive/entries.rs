@@ -19,6 +19,9 @@ pub(super) const VIEWS: u64 = 2;
 /// The number of the tree of the files' own bytes in it.
 pub(super) const ORIGINAL: u64 = 3;
 
+/// The number of the file there that tells what the mount does.
+pub(super) const STATUS: u64 = 4;
+
 /// The bit of the numbers of entries; the inodes within a data file do not have it.
 const ENTRY: u64 = 1 << 63;
 
@@ -63,7 +66,7 @@ pub(super) struct Entries {
 
 /// Whether `ino` is the number of an entry, or one of the numbers that stand always.
 pub(super) fn is_entry(ino: u64) -> bool {
-    ino & ENTRY != 0 || ino <= ORIGINAL
+    ino & ENTRY != 0 || ino <= STATUS
 }
 
 /// The number that an entry has unless another one has the same hash: FNV-1a.
@@ -75,13 +78,13 @@ pub(super) fn number(parent: u64, name: &[u8]) -> u64 {
 /// unless another one has the same hash.
 pub(super) fn number_within(entry: u64, local: u64) -> u64 {
     let hashed = hash(entry, &local.to_le_bytes()) & !ENTRY;
-    hashed.max(ORIGINAL + 1)
+    hashed.max(STATUS + 1)
 }
 
 /// The number to try after that of another with the same hash.
 pub(super) fn next(ino: u64) -> u64 {
     match ino & ENTRY {
-        0 => (ino.wrapping_add(1) & !ENTRY).max(ORIGINAL + 1),
+        0 => (ino.wrapping_add(1) & !ENTRY).max(STATUS + 1),
         _ => ino.wrapping_add(1) | ENTRY,
     }
 }

@@ -1,14 +1,16 @@
 //! What is in a directory of an archive, and in a data file.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::archive::entries::{Place, number, number_within};
 use crate::fs::archive::members::Member;
-use crate::fs::archive::{Archive, Content, Target, numbered, shown_name};
+use crate::fs::archive::{Archive, Content, Fixed, numbered, shown_name};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::handle::Handle;
 use crate::fs::inode::ROOT;
@@ -19,18 +21,26 @@ use crate::source::beneath;
 
 use nix::errno::Errno;
 
+/// A directory that is listed.
+struct Directory {
+    ino: Ino,
+    place: Place,
+    /// From the root of the archive.
+    path: PathBuf,
+}
+
 /// An entry of a directory that is listed.
 struct Shown<'a> {
-    name: &'a [u8],
+    name: Cow<'a, [u8]>,
     ino: Ino,
     kind: Kind,
     next: u64,
 }
 
-impl<'a> Shown<'a> {
-    fn entry(&self) -> DirEntry<'a> {
+impl Shown<'_> {
+    fn entry(&self) -> DirEntry<'_> {
         DirEntry {
-            name: self.name,
+            name: &self.name,
             ino: self.ino,
             kind: self.kind,
             next: self.next,
@@ -55,7 +65,10 @@ impl Archive {
             }),
             Content::Directory { ino, names } => {
                 let names = lock(names);
-                self.list_directory(*ino, &names, cookie, &mut |shown| take(shown.entry()))
+                self.list_directory(*ino, &names, cookie, &mut |directory, listed| {
+                    let shown = self.shown(directory, listed);
+                    shown.is_some_and(|shown| take(shown.entry()))
+                })
             }
             Content::Fixed { ino, names } => {
                 self.list_fixed(*ino, names, cookie, &mut |shown| take(shown.entry()))
@@ -84,8 +97,8 @@ impl Archive {
             }),
             Content::Directory { ino, names } => {
                 let names = lock(names);
-                self.list_directory(*ino, &names, cookie, &mut |shown| {
-                    self.take_entry(*ino, shown, take)
+                self.list_directory(*ino, &names, cookie, &mut |directory, listed| {
+                    self.take_entry(directory, listed, take)
                 })
             }
             Content::Fixed { ino, names } => {
@@ -129,85 +142,86 @@ impl Archive {
         }
     }
 
-    /// Hands an entry of a directory on, with its attributes.
+    /// Hands an entry of a directory on, with its attributes if it has some.
     fn take_entry(
         &self,
-        parent: Ino,
-        shown: &Shown<'_>,
+        directory: &Directory,
+        listed: &beneath::Listed<'_>,
         take: &mut TakeWithAttributes<'_>,
     ) -> bool {
-        if matches!(shown.name, b"." | b"..") {
-            return take(shown.entry(), None);
-        }
-        let Ok(Target::Entry(place, path)) = self.target(parent) else {
-            return take(shown.entry(), None);
+        let name = shown_name(directory.ino, listed.name);
+        let of = (&*directory.path, directory.place.is_original);
+        let entry = match listed.name {
+            b"." | b".." => None,
+            _ => self.enter(directory.ino, of, &name).ok(),
         };
-        match self.enter(parent, (&path, place.is_original), shown.name) {
-            Ok(entry) => {
-                let listed = DirEntry {
-                    ino: entry.ino,
-                    kind: entry.attributes.kind,
-                    ..shown.entry()
-                };
-                let is_full = take(listed, Some(&entry));
-                if is_full {
-                    self.entries.forget(entry.ino, 1);
-                }
-                is_full
-            }
-            Err(_) => take(shown.entry(), None),
+        let Some(entry) = entry else {
+            let shown = self.shown(directory, listed);
+            return shown.is_some_and(|shown| take(shown.entry(), None));
+        };
+        let shown = DirEntry {
+            name: &name,
+            ino: entry.ino,
+            kind: entry.attributes.kind,
+            next: listed.next,
+        };
+        let is_full = take(shown, Some(&entry));
+        if is_full {
+            self.entries.forget(entry.ino, 1);
         }
+        is_full
     }
 
+    /// Hands the names of an open directory from `cookie` on to `take` until it says that it is
+    /// full.
     fn list_directory(
         &self,
         ino: Ino,
-        names: &std::os::fd::OwnedFd,
+        names: &OwnedFd,
         cookie: u64,
-        take: &mut dyn FnMut(&Shown<'_>) -> bool,
+        take: &mut dyn FnMut(&Directory, &beneath::Listed<'_>) -> bool,
     ) -> Result<()> {
         let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
-        let listed = beneath::list(names, cookie, &mut |listed| {
-            let name = shown_name(ino, listed.name);
-            let shown = match listed.name {
-                b"." => Some((ino, Kind::Directory)),
-                b".." => Some((place.parent, Kind::Directory)),
-                _ => self
-                    .listed_kind(&path, place, listed)
-                    .map(|kind| (number(ino, listed.name), kind)),
-            };
-            shown.is_some_and(|(ino, kind)| {
-                take(&Shown {
-                    name: &name,
-                    ino,
-                    kind,
-                    next: listed.next,
-                })
-            })
-        });
-        listed.map_err(|error| crate::error::Error::io(&error, path.display().to_string()))
+        let directory = Directory { ino, place, path };
+        let listed = beneath::list(names, cookie, &mut |listed| take(&directory, listed));
+        listed.map_err(|error| Error::io(&error, directory.path.display().to_string()))
+    }
+
+    /// A name as it is shown; `None` where it is nothing that is shown.
+    fn shown<'a>(&self, directory: &Directory, listed: &beneath::Listed<'a>) -> Option<Shown<'a>> {
+        let name = shown_name(directory.ino, listed.name);
+        let (ino, kind) = match listed.name {
+            b"." => (directory.ino, Kind::Directory),
+            b".." => (directory.place.parent, Kind::Directory),
+            name => (
+                number(directory.ino, name),
+                self.listed_kind(directory, listed)?,
+            ),
+        };
+        Some(Shown {
+            name,
+            ino,
+            kind,
+            next: listed.next,
+        })
     }
 
     /// The kind of a name; `None` where it is nothing that is shown. The kernel has a kind for what
     /// is not known, the library between it and this has none: so the first bytes of a file tell.
-    fn listed_kind(
-        &self,
-        directory: &Path,
-        place: Place,
-        listed: &beneath::Listed<'_>,
-    ) -> Option<Kind> {
+    fn listed_kind(&self, directory: &Directory, listed: &beneath::Listed<'_>) -> Option<Kind> {
         if listed.is_directory {
             return Some(Kind::Directory);
         }
-        let path = directory.join(OsStr::from_bytes(listed.name));
-        let found = self.found(&path, place.is_original, None).ok()?;
-        Some(found.kind.shown())
+        let path = directory.path.join(OsStr::from_bytes(listed.name));
+        let known = self.entries.known(directory.ino, listed.name);
+        let found = self.found(&path, directory.place.is_original, known);
+        found.ok().map(|found| found.kind.shown())
     }
 
     fn list_fixed(
         &self,
         ino: Ino,
-        names: &[(&'static [u8], Ino)],
+        names: &[Fixed],
         cookie: u64,
         take: &mut dyn FnMut(&Shown<'_>) -> bool,
     ) -> Result<()> {
@@ -215,10 +229,13 @@ impl Archive {
             .entries
             .get(ino)
             .map_or(ROOT, |(place, _)| place.parent);
-        let dots: [(&[u8], Ino); 2] = [(b".", ino), (b"..", parent)];
+        let dots: [Fixed; 2] = [
+            (b".", ino, Kind::Directory),
+            (b"..", parent, Kind::Directory),
+        ];
         let all = dots.iter().chain(names).zip(1..);
-        for (&(name, ino), next) in all.skip_while(|(_, next)| *next <= cookie) {
-            let kind = Kind::Directory;
+        for (&(name, ino, kind), next) in all.skip_while(|(_, next)| *next <= cookie) {
+            let name = Cow::Borrowed(name);
             if take(&Shown {
                 name,
                 ino,

@@ -3,11 +3,14 @@
 use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use lru::LruCache;
 use nix::errno::Errno;
 
 use crate::detect;
@@ -17,14 +20,26 @@ use crate::fs::errno::refusal;
 use crate::fs::options::Options;
 use crate::fs::stat::{Entry, Kind, Origin, Stat};
 use crate::fs::symlink;
+use crate::limits;
+use crate::memory::lock::lock;
 use crate::source::beneath::Beneath;
 use crate::source::file::FileSource;
-use crate::source::identity::Fingerprint;
+use crate::source::identity::{Fingerprint, Identity};
+use crate::source::open::OpenSource;
+
+/// How long the kernel may keep what it is told: as long as a name may be stale.
+pub(super) const LIFETIME: Duration = Duration::from_secs(1);
+
+/// Files of which the kind is remembered.
+const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
 
 /// Looks at paths.
 pub(super) struct Look {
     root: Arc<Beneath>,
     options: Options,
+    /// What the first bytes of files told, by the files' states: a name is looked up after it was
+    /// listed.
+    kinds: Mutex<LruCache<Fingerprint, EntryKind>>,
 }
 
 /// What was found at a path.
@@ -62,6 +77,7 @@ impl Look {
         Look {
             root: Arc::clone(root),
             options: options.clone(),
+            kinds: Mutex::new(LruCache::sparse(KNOWN)),
         }
     }
 
@@ -73,7 +89,8 @@ impl Look {
     /// `NotFound` where nothing stands there that can be shown; else as the system says.
     pub(super) fn at(&self, path: &Path, is_original: bool, known: Option<Place>) -> Result<Found> {
         let (metadata, mode) = said(self.metadata(path), path)?;
-        let state = state_of(&metadata);
+        let fingerprint = Fingerprint::of(&metadata);
+        let state = hash(&fingerprint);
         let kind = if metadata.is_dir() {
             self.refuse_own_mount(path)?;
             EntryKind::Directory
@@ -88,7 +105,7 @@ impl Look {
             let known = known.filter(|known| known.state == state);
             match known.map(|known| known.kind) {
                 Some(kind @ (EntryKind::DataFile | EntryKind::File)) => kind,
-                _ => self.kind_of_file(path),
+                _ => self.kind_of_file(path, fingerprint),
             }
         };
         Ok(Found {
@@ -111,14 +128,26 @@ impl Look {
 
     /// The kind of a regular file, by its content. One that cannot be read is shown as it is: who
     /// opens it is told why.
-    fn kind_of_file(&self, path: &Path) -> EntryKind {
+    fn kind_of_file(&self, path: &Path, state: Fingerprint) -> EntryKind {
+        if let Some(kind) = lock(&self.kinds).get(&state) {
+            return *kind;
+        }
         let absolute = self.root.absolute(path);
         let file = self.root.open_file(path);
         let source = file.map(|file| FileSource::from_file(file, &absolute, None));
-        match source {
-            Ok(Ok(source)) if detect::is_known(&source) => EntryKind::DataFile,
-            _ => EntryKind::File,
+        let Ok(Ok(source)) = source else {
+            return EntryKind::File;
+        };
+        let kind = match detect::is_known(&source) {
+            true => EntryKind::DataFile,
+            false => EntryKind::File,
+        };
+        // A file that is being written may become another one without another time.
+        let is_calm = state.rest().is_some_and(|rest| rest >= LIFETIME);
+        if is_calm && source.opened() == Identity::File(state) {
+            lock(&self.kinds).put(state, kind);
         }
+        kind
     }
 
     /// The mount itself may stand in the directory that it shows: there is no way into it.
@@ -209,9 +238,9 @@ impl Look {
     }
 }
 
-fn state_of(metadata: &Metadata) -> u32 {
+fn hash(state: &Fingerprint) -> u32 {
     let mut hasher = DefaultHasher::new();
-    Fingerprint::of(metadata).hash(&mut hasher);
+    state.hash(&mut hasher);
     // Half of the bits do: the number stands beside a path.
     u32::try_from(hasher.finish() >> u32::BITS).unwrap_or(0)
 }

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lru::LruCache;
@@ -16,10 +17,11 @@ use crate::error::Result;
 use crate::fs::filesystem::Filesystem;
 use crate::fs::handle::{Handle, Opened};
 use crate::fs::inodes::Inodes;
+use crate::fs::mount::Seen;
 use crate::fs::requests::Ino;
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::identity::Identity;
+use crate::wire::to_u64;
 
 /// Opens the member of the second argument as the first one says.
 pub(super) type OpenMember = Box<dyn Fn(&Opening<'_>) -> Result<Filesystem> + Send + Sync>;
@@ -29,8 +31,8 @@ pub(super) struct Opening<'a> {
     /// From the root of the archive.
     pub(super) path: &'a Path,
     pub(super) inodes: &'a Arc<Inodes>,
-    /// The state that it was seen in last, and its generation.
-    pub(super) seen: Option<(Identity, u32)>,
+    /// The state that it was seen in last.
+    pub(super) seen: Option<Seen>,
 }
 
 /// A data file of the archive.
@@ -40,12 +42,14 @@ pub(super) struct Member {
     path: PathBuf,
     inodes: Arc<Inodes>,
     state: Mutex<State>,
+    /// Held by the thread that opens it, which may take long.
+    opening: Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     open: Option<Arc<OpenMemberFile>>,
-    seen: Option<(Identity, u32)>,
+    seen: Option<Seen>,
 }
 
 /// A member that is open.
@@ -53,6 +57,8 @@ pub(super) struct OpenMemberFile {
     pub(super) filesystem: Filesystem,
     /// Its own handles, by those of the archive.
     handles: Mutex<HashMap<u64, Opened>>,
+    /// Bytes that it was found to take when that was looked at last.
+    weighed: AtomicU64,
 }
 
 /// All members.
@@ -60,8 +66,15 @@ pub(super) struct Members {
     open: OpenMember,
     most: usize,
     known: Mutex<HashMap<Ino, Known>>,
-    /// The open ones, by their entries.
-    recent: Mutex<LruCache<Ino, Arc<Member>>>,
+    recent: Mutex<Recent>,
+}
+
+/// The open members.
+struct Recent {
+    /// By their entries, each with the bytes that it takes.
+    members: LruCache<Ino, (Arc<Member>, u64)>,
+    /// Bytes of all of them.
+    weight: u64,
 }
 
 /// A member that is open, or has been.
@@ -79,7 +92,10 @@ impl Members {
             open,
             most: most.max(1),
             known: Mutex::default(),
-            recent: Mutex::new(LruCache::unbounded()),
+            recent: Mutex::new(Recent {
+                members: LruCache::unbounded(),
+                weight: 0,
+            }),
         }
     }
 
@@ -92,6 +108,7 @@ impl Members {
                 path: path.to_path_buf(),
                 inodes: Arc::new(Inodes::of_a_member()),
                 state: Mutex::default(),
+                opening: Mutex::default(),
             }),
             is_open: false,
             uses: 0,
@@ -99,54 +116,94 @@ impl Members {
         Arc::clone(&known.member)
     }
 
-    /// The member, opened if need be.
+    /// How many members are open, and the bytes that they take.
+    pub(super) fn open_now(&self) -> (usize, u64) {
+        let recent = lock(&self.recent);
+        (recent.members.len(), recent.weight)
+    }
+
+    /// The answer of the member, opened if need be.
     ///
     /// # Errors
-    /// As it cannot be opened.
-    pub(super) fn opened(&self, member: &Arc<Member>) -> Result<Arc<OpenMemberFile>> {
-        let mut state = lock(&member.state);
-        if let Some(opened) = state.open.clone() {
-            // `make_room` takes these two locks in the other order.
-            drop(state);
-            lock(&self.recent).promote(&member.entry);
+    /// As it cannot be opened, or as `answer` says.
+    pub(super) fn ask<T>(
+        &self,
+        member: &Arc<Member>,
+        answer: impl FnOnce(&OpenMemberFile) -> Result<T>,
+    ) -> Result<T> {
+        let opened = self.opened(member)?;
+        let answered = answer(&opened);
+        // What it worked out for the answer, it may keep.
+        if opened.weigh() > limits::OPEN_MOUNTED_BYTES / 4 / to_u64(self.most) {
+            self.make_room(member.entry, &opened);
+        }
+        answered
+    }
+
+    fn opened(&self, member: &Arc<Member>) -> Result<Arc<OpenMemberFile>> {
+        if let Some(opened) = self.used(member) {
             return Ok(opened);
         }
+        let opening = lock(&member.opening);
+        if let Some(opened) = self.used(member) {
+            // Another thread has opened it meanwhile.
+            return Ok(opened);
+        }
+        let seen = lock(&member.state).seen.clone();
         let filesystem = (self.open)(&Opening {
             path: &member.path,
             inodes: &member.inodes,
-            seen: state.seen.clone(),
+            seen,
         })?;
-        let handles = Mutex::default();
         let opened = Arc::new(OpenMemberFile {
             filesystem,
-            handles,
+            handles: Mutex::default(),
+            weighed: AtomicU64::new(0),
         });
+        let mut state = lock(&member.state);
         state.open = Some(Arc::clone(&opened));
-        drop(state);
-        if let Some(known) = lock(&self.known).get_mut(&member.entry) {
-            known.is_open = true;
+        known_as(&mut lock(&self.known), member).is_open = true;
+        let mut recent = lock(&self.recent);
+        let weighed = (Arc::clone(member), 0);
+        if let Some((_, weight)) = recent.members.put(member.entry, weighed) {
+            recent.weight = recent.weight.saturating_sub(weight);
         }
-        lock(&self.recent).put(member.entry, Arc::clone(member));
-        self.make_room();
+        drop(recent);
+        drop(state);
+        drop(opening);
+        self.make_room(member.entry, &opened);
         Ok(opened)
     }
 
-    /// Closes members, the least recently used first, until so many are open as may be, and these
-    /// are not too heavy.
-    pub(super) fn make_room(&self) {
-        loop {
-            let mut recent = lock(&self.recent);
-            let weights = recent.iter().map(|(_, member)| member.weight());
-            let is_heavy = weights.sum::<u64>() > limits::OPEN_MOUNTED_BYTES;
-            if recent.len() <= self.most && !(is_heavy && recent.len() > 1) {
-                return;
-            }
-            let Some((_, member)) = recent.pop_lru() else {
-                return;
-            };
-            drop(recent);
-            self.close(&member);
+    /// The member, if it is open, as the one that was used last.
+    fn used(&self, member: &Member) -> Option<Arc<OpenMemberFile>> {
+        let opened = member.open_already()?;
+        lock(&self.recent).members.promote(&member.entry);
+        Some(opened)
+    }
+
+    /// Counts what the open member `entry` takes, and closes members, the least recently used
+    /// first, until so many are open as may be, and these are not too heavy.
+    fn make_room(&self, entry: Ino, opened: &OpenMemberFile) {
+        let weight = opened.filesystem.weight();
+        let mut recent = lock(&self.recent);
+        if let Some((_, known)) = recent.members.peek_mut(&entry) {
+            let before = std::mem::replace(known, weight);
+            opened.weighed.store(weight, Ordering::Relaxed);
+            recent.weight = recent.weight.saturating_sub(before).saturating_add(weight);
         }
+        let mut closed = Vec::new();
+        while recent.members.len() > self.most
+            || recent.weight > limits::OPEN_MOUNTED_BYTES && recent.members.len() > 1
+        {
+            let Some((_, (member, weight))) = recent.members.pop_lru() else {
+                break;
+            };
+            recent.weight = recent.weight.saturating_sub(weight);
+            closed.push(member);
+        }
+        drop(recent);
+        closed.iter().for_each(|member| self.close(member));
     }
 
     fn close(&self, member: &Member) {
@@ -155,7 +212,6 @@ impl Members {
         if let Some(closed) = &closed {
             state.seen = closed.filesystem.seen().or(state.seen.take());
         }
-        drop(state);
         let mut known = lock(&self.known);
         if let Some(own) = known.get_mut(&member.entry) {
             own.is_open = false;
@@ -164,6 +220,7 @@ impl Members {
             }
         }
         drop(known);
+        drop(state);
         // What it holds may take time to drop, for which others need not wait.
         drop(closed);
     }
@@ -171,11 +228,7 @@ impl Members {
     /// Counts one more use of the member, which keeps its numbers.
     pub(super) fn use_once_more(&self, member: &Arc<Member>) {
         let mut known = lock(&self.known);
-        let own = known.entry(member.entry).or_insert_with(|| Known {
-            member: Arc::clone(member),
-            is_open: false,
-            uses: 0,
-        });
+        let own = known_as(&mut known, member);
         own.uses = own.uses.saturating_add(1);
     }
 
@@ -191,27 +244,34 @@ impl Members {
     }
 }
 
+/// What is known of the member.
+fn known_as<'a>(all: &'a mut HashMap<Ino, Known>, member: &Arc<Member>) -> &'a mut Known {
+    all.entry(member.entry).or_insert_with(|| Known {
+        member: Arc::clone(member),
+        is_open: false,
+        uses: 0,
+    })
+}
+
 impl Member {
     /// The numbers of its inodes.
     pub(super) fn inodes(&self) -> &Inodes {
         &self.inodes
     }
 
-    fn weight(&self) -> u64 {
-        let state = lock(&self.state);
-        let open = state.open.as_ref();
-        open.map_or(0, |open| open.filesystem.weight())
-    }
-}
-
-impl Member {
-    /// The member, if it is open and nobody is about to open or close it.
+    /// The member, if it is open.
     pub(super) fn open_already(&self) -> Option<Arc<OpenMemberFile>> {
-        self.state.try_lock().ok()?.open.clone()
+        lock(&self.state).open.clone()
     }
 }
 
 impl OpenMemberFile {
+    /// How far what it takes now is from what was counted.
+    fn weigh(&self) -> u64 {
+        let counted = self.weighed.load(Ordering::Relaxed);
+        self.filesystem.weight().abs_diff(counted)
+    }
+
     /// The member's own handle for `handle` of the archive, if it has one.
     pub(super) fn known_handle(&self, handle: u64) -> Option<Handle> {
         lock(&self.handles).get(&handle).map(|known| known.handle)
@@ -258,8 +318,7 @@ impl OpenMemberFile {
 impl Member {
     /// Closes what `handle` of the archive stands for, if the member is open.
     pub(super) fn release(&self, handle: u64) {
-        let open = lock(&self.state).open.clone();
-        if let Some(open) = open {
+        if let Some(open) = self.open_already() {
             open.release(handle);
         }
     }

@@ -19,6 +19,7 @@ use crate::fs::watch::Watch;
 use crate::source::beneath::Beneath;
 use crate::source::changes::Changes;
 use crate::source::file::FileSource;
+use crate::source::neighbours::Neighbours;
 
 /// Opens data files.
 pub(super) struct Opener {
@@ -26,19 +27,30 @@ pub(super) struct Opener {
     shared: Shared,
     caches: detect::Caches,
     changes: Option<Arc<Changes>>,
+    /// The neighbours of a file in the directory.
+    neighbours: Arc<Neighbours>,
     options: Options,
 }
 
 impl Opener {
-    pub(super) fn new(root: &Arc<Beneath>, engine: &Arc<Engine>, options: &Options) -> Self {
+    pub(super) fn new(
+        root: &Arc<Beneath>,
+        engine: &Arc<Engine>,
+        changes: Option<Arc<Changes>>,
+        options: &Options,
+    ) -> Self {
+        // Which file of the directory is said to come first is the same.
+        let first = root.path().join("first");
+        let neighbours = Neighbours::of(&first, options.external, options.guard.clone());
         Opener {
+            neighbours: Arc::new(neighbours.watched_by(changes.clone())),
             root: Arc::clone(root),
             shared: Shared {
                 engine: Arc::clone(engine),
                 indexes: Arc::new(Indexes::default()),
             },
             caches: detect::Caches::default(),
-            changes: Changes::new(),
+            changes,
             options: options.clone(),
         }
     }
@@ -56,14 +68,12 @@ impl Opener {
         if !options.force {
             detect::refuse_locked(&*watch.file())?;
         }
-        let generation = match &opening.seen {
-            Some((state, generation)) if *state == watch.identity() => *generation,
-            Some((_, generation)) => generation.wrapping_add(1),
-            None => 0,
-        };
+        let now = watch.identity();
+        let seen = opening.seen.as_ref();
+        let generation = seen.map_or(0, |seen| seen.generation_in(&now));
         let others = OtherFiles::new(&absolute, opener_with(options, &self.caches)).of_member(
             Arc::clone(opening.inodes),
-            Beside::new(self.root.path(), opening.path),
+            Beside::new(self.root.path(), opening.path, &self.neighbours),
         );
         let opened = open_source(watch.file(), &watch, &others, options)?;
         let shared = self.shared.clone();

@@ -61,12 +61,13 @@ impl Adapter {
     fn answer(
         &self,
         call: &'static str,
-        object: Object,
+        (object, ino): (Object, INodeNo),
         handler: impl FnOnce(&dyn Requests) + Send + 'static,
     ) {
         let filesystem = Arc::clone(&self.filesystem);
+        let file = filesystem.file_of(ino.0);
         let job = move || guarded(call, || handler(&**filesystem));
-        self.workers.answer(object, job);
+        self.workers.answer(object, file, job);
     }
 }
 
@@ -119,7 +120,7 @@ impl fuser::Filesystem for Adapter {
         let name = name.to_owned();
         self.answer(
             "lookup",
-            of_name(parent, &name),
+            (of_name(parent, &name), parent),
             move |filesystem| match filesystem.lookup(parent.0, name.as_bytes()) {
                 Ok(entry) => reply.entry(
                     &ttl(&entry, filesystem.lifetime()),
@@ -142,7 +143,7 @@ impl fuser::Filesystem for Adapter {
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         self.answer(
             "getattr",
-            Object::Description(ino.0),
+            (Object::Description(ino.0), ino),
             move |filesystem| match filesystem.getattr(ino.0) {
                 Ok(entry) => {
                     let ttl = ttl(&entry, filesystem.lifetime());
@@ -156,7 +157,7 @@ impl fuser::Filesystem for Adapter {
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
         self.answer(
             "readlink",
-            Object::Description(ino.0),
+            (Object::Description(ino.0), ino),
             move |filesystem| match filesystem.readlink(ino.0) {
                 Ok(text) => reply.data(&text),
                 Err(error) => reply.error(number(&error)),
@@ -167,7 +168,7 @@ impl fuser::Filesystem for Adapter {
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.answer(
             "open",
-            Object::Description(ino.0),
+            (Object::Description(ino.0), ino),
             move |filesystem| match filesystem.open_file(ino.0) {
                 Ok(opened) => {
                     let flags = file_flags(&opened, filesystem.options().direct_io);
@@ -200,7 +201,7 @@ impl fuser::Filesystem for Adapter {
         let read = Readers::begin(&self.readers, handle.0, request.pid());
         self.answer(
             "read",
-            Object::Content(ino.0),
+            (Object::Content(ino.0), ino),
             move |filesystem| match filesystem.read_for(
                 Handle(handle.0),
                 offset,
@@ -222,20 +223,24 @@ impl fuser::Filesystem for Adapter {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        self.answer("lseek", Object::Description(ino.0), move |filesystem| {
-            let whence = match whence {
-                nix::libc::SEEK_DATA => Whence::Data,
-                nix::libc::SEEK_HOLE => Whence::Hole,
-                _ => return reply.error(Errno::EINVAL),
-            };
-            let Ok(offset) = u64::try_from(offset) else {
-                return reply.error(Errno::ENXIO);
-            };
-            match filesystem.lseek(Handle(handle.0), offset, whence) {
-                Ok(place) => reply.offset(i64::try_from(place).unwrap_or(i64::MAX)),
-                Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
-            }
-        });
+        self.answer(
+            "lseek",
+            (Object::Description(ino.0), ino),
+            move |filesystem| {
+                let whence = match whence {
+                    nix::libc::SEEK_DATA => Whence::Data,
+                    nix::libc::SEEK_HOLE => Whence::Hole,
+                    _ => return reply.error(Errno::EINVAL),
+                };
+                let Ok(offset) = u64::try_from(offset) else {
+                    return reply.error(Errno::ENXIO);
+                };
+                match filesystem.lseek(Handle(handle.0), offset, whence) {
+                    Ok(place) => reply.offset(i64::try_from(place).unwrap_or(i64::MAX)),
+                    Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
+                }
+            },
+        );
     }
 
     fn flush(
@@ -277,7 +282,7 @@ impl fuser::Filesystem for Adapter {
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.answer(
             "opendir",
-            Object::Description(ino.0),
+            (Object::Description(ino.0), ino),
             move |filesystem| match filesystem.opendir(ino.0) {
                 Ok(opened) => {
                     reply.opened(FileHandle(opened.handle.0), directory_flags(&opened));
@@ -295,16 +300,20 @@ impl fuser::Filesystem for Adapter {
         cookie: u64,
         mut reply: ReplyDirectory,
     ) {
-        self.answer("readdir", Object::Description(ino.0), move |filesystem| {
-            let read = filesystem.readdir(Handle(handle.0), cookie, &mut |entry| {
-                let name = OsStr::from_bytes(entry.name);
-                reply.add(INodeNo(entry.ino), entry.next, file_type(entry.kind), name)
-            });
-            match read {
-                Ok(()) => reply.ok(),
-                Err(error) => reply.error(number(&error)),
-            }
-        });
+        self.answer(
+            "readdir",
+            (Object::Description(ino.0), ino),
+            move |filesystem| {
+                let read = filesystem.readdir(Handle(handle.0), cookie, &mut |entry| {
+                    let name = OsStr::from_bytes(entry.name);
+                    reply.add(INodeNo(entry.ino), entry.next, file_type(entry.kind), name)
+                });
+                match read {
+                    Ok(()) => reply.ok(),
+                    Err(error) => reply.error(number(&error)),
+                }
+            },
+        );
     }
 
     fn readdirplus(
@@ -317,7 +326,7 @@ impl fuser::Filesystem for Adapter {
     ) {
         self.answer(
             "readdirplus",
-            Object::Description(ino.0),
+            (Object::Description(ino.0), ino),
             move |filesystem| {
                 let read =
                     filesystem.readdir_plus(Handle(handle.0), cookie, &mut |listed, entry| {
@@ -365,14 +374,14 @@ impl fuser::Filesystem for Adapter {
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
         let name = name.to_owned();
-        self.answer("getxattr", Object::Values, move |filesystem| {
+        self.answer("getxattr", (Object::Values, ino), move |filesystem| {
             let value = filesystem.getxattr(ino.0, name.as_bytes());
             reply_xattr(reply, room, value);
         });
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, room: u32, reply: ReplyXattr) {
-        self.answer("listxattr", Object::Values, move |filesystem| {
+        self.answer("listxattr", (Object::Values, ino), move |filesystem| {
             let names = filesystem.listxattr(ino.0);
             let list = names.map(|names| {
                 names
@@ -403,18 +412,22 @@ impl fuser::Filesystem for Adapter {
         if mask.contains(AccessFlags::W_OK) {
             return reply.error(Errno::EROFS);
         }
-        self.answer("access", Object::Description(ino.0), move |filesystem| {
-            let permissions = match filesystem.getattr(ino.0) {
-                Ok(entry) => entry.attributes.permissions,
-                Err(error) => return reply.error(number(&error)),
-            };
-            let may = |flag, bits| !mask.contains(flag) || permissions & bits != 0;
-            if may(AccessFlags::R_OK, 0o444) && may(AccessFlags::X_OK, 0o111) {
-                reply.ok();
-            } else {
-                reply.error(Errno::EACCES);
-            }
-        });
+        self.answer(
+            "access",
+            (Object::Description(ino.0), ino),
+            move |filesystem| {
+                let permissions = match filesystem.getattr(ino.0) {
+                    Ok(entry) => entry.attributes.permissions,
+                    Err(error) => return reply.error(number(&error)),
+                };
+                let may = |flag, bits| !mask.contains(flag) || permissions & bits != 0;
+                if may(AccessFlags::R_OK, 0o444) && may(AccessFlags::X_OK, 0o111) {
+                    reply.ok();
+                } else {
+                    reply.error(Errno::EACCES);
+                }
+            },
+        );
     }
 
     // The kernel answers these itself for a mount that is read-only, unless it is remounted.
