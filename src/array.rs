@@ -25,6 +25,7 @@ mod gather;
 mod grid;
 mod held_memory;
 mod helpers;
+mod hints;
 mod prefetch;
 mod queue;
 mod reader;

@@ -62,7 +62,7 @@ use crate::hdf5::message::{file_space_info, kind};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::number_form::NumberForm;
 use crate::hdf5::object::Object;
-use crate::hdf5::object_header::ObjectHeader;
+use crate::hdf5::object_header::{FIRST_LOOK, ObjectHeader};
 use crate::hdf5::opening::Opening;
 use crate::hdf5::other_files::{Opener, OtherFiles, SourceFile};
 use crate::hdf5::shared::SharedMessages;
@@ -149,7 +149,9 @@ impl File {
             caches: caches.clone(),
             force,
         };
-        let root = form.placed(superblock.root).try_into()?;
+        let root_header = form.placed(superblock.root);
+        metadata.expect([(root_header, FIRST_LOOK)]);
+        let root = root_header.try_into()?;
         let file = Arc::new_cyclic(|own: &Weak<File>| File {
             context: Context {
                 heap: GlobalHeap::new(Arc::clone(&metadata), caches.heaps()),
@@ -261,6 +263,22 @@ impl Container for File {
 
     fn root(&self) -> NodeId {
         self.root
+    }
+
+    fn is_far(&self) -> bool {
+        self.context.metadata.is_far()
+    }
+
+    fn expect(&self, nodes: &[NodeId]) {
+        let headers = nodes.iter().map(|&node| (node.into(), FIRST_LOOK));
+        self.context.metadata.expect(headers);
+    }
+
+    fn expect_variable_length(&self, elements: &[u8], size: usize) {
+        if self.is_far() {
+            let pointers = self.context.pointers();
+            pointers.expect(elements.chunks_exact(size.max(1)));
+        }
     }
 
     fn forget(&self) {

@@ -102,6 +102,46 @@ pub const PREFETCH_CHUNKS: usize = 64;
 /// Bytes of small chunks that are decoded ahead of one reader.
 pub const PREFETCH_BYTES: u64 = 8 << 20;
 
+/// Bytes of an array that are asked for ahead of a sequential reader of a far source, at first.
+pub const AHEAD_LEAST: u64 = 1 << 20;
+
+/// Bytes of an array that are asked for ahead of a sequential reader of a far source, at most.
+pub const AHEAD_BYTES: u64 = 64 << 20;
+
+/// Ranges of a far source that are asked for at once.
+pub const RANGES_AT_ONCE: usize = 4096;
+
+/// Bytes of metadata of a far source that are asked for along with a structure.
+pub const HINTED_METADATA: u64 = 4 << 20;
+
+/// Objects beneath an opened directory of a far source that are looked at ahead of its readers.
+pub const CRAWLED_OBJECTS: usize = 4096;
+
+/// Objects that are looked at in turn meanwhile, so that what they lack is asked for at once.
+pub const CRAWL_WINDOW: usize = 256;
+
+/// Times that one object is looked at: once for each of its structures that has to come first.
+pub const CRAWL_LOOKS: u32 = 64;
+
+/// Groups of a far source that are known to have been looked at.
+pub const CRAWLED_GROUPS: usize = 65_536;
+
+/// Opened directories of a far source that wait to be looked into.
+pub const CRAWLS: usize = 16;
+
+/// Chunks of an array in a far source that readers touch until all of it is asked for, or an eighth
+/// of its chunks.
+pub const TOUCHED_CHUNKS: u64 = 8;
+
+/// Stored bytes of an array in a far source that is asked for as a whole.
+pub const WHOLE_BYTES: u64 = 256 << 20;
+
+/// Chunks of an array in a far source that is asked for as a whole.
+pub const WHOLE_CHUNKS: u64 = 65_536;
+
+/// Places of chunks in a far source that an open array remembers.
+pub const LOCATED_CHUNKS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(1024).unwrap();
+
 /// Bytes of one attribute's value. Two copies are in memory while it is read.
 pub const ATTRIBUTE_BYTES: u64 = 8 << 20;
 

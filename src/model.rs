@@ -81,6 +81,18 @@ pub trait Container: Send + Sync {
         0
     }
 
+    /// Whether looking at its nodes may take long: then it pays to say which ones are next.
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// Says that these nodes are about to be asked for.
+    fn expect(&self, _nodes: &[NodeId]) {}
+
+    /// Says that what these stored variable-length elements lead to is about to be asked for;
+    /// `elements` has one after another, of `size` bytes each.
+    fn expect_variable_length(&self, _elements: &[u8], _size: usize) {}
+
     /// Drops what is kept of the file; it is read again when it is needed.
     fn forget(&self) {}
 

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+use lru::LruCache;
 
 use crate::array::cache::Key;
 use crate::array::grid::Grid;
@@ -12,6 +14,7 @@ use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::effort::Effort;
+use crate::memory::lock::lock;
 use crate::model::Array;
 use crate::model::storage::{Chunked, Help, Pieces, StoredChunk};
 use crate::source::growing::settled;
@@ -24,6 +27,9 @@ pub(super) struct Chunks {
     array: u64,
     pub(super) grid: Grid,
     origin: Origin,
+    /// The chunks of a far source that were found last, by their numbers: a thread that must not
+    /// wait knows no others.
+    located: Option<Mutex<LruCache<u64, Option<StoredChunk>>>>,
 }
 
 #[derive(Debug)]
@@ -37,6 +43,8 @@ struct Block {
     pieces: Arc<dyn Pieces>,
     /// Stored bytes that are in memory while a piece is decoded.
     stored_at_once: u64,
+    /// Whether its source is far.
+    is_far: bool,
     /// Lets one decode after another in, in the order of their coming. All who have the block open
     /// share them.
     turns: Arc<Turns>,
@@ -58,7 +66,7 @@ pub(super) enum Located {
 pub(super) struct Encoded {
     number: u64,
     /// Where it is, unless the block knows that itself.
-    stored: Option<StoredChunk>,
+    pub(super) stored: Option<StoredChunk>,
 }
 
 impl Chunks {
@@ -77,6 +85,10 @@ impl Chunks {
             array: number,
             grid,
             origin: Origin::Grid(chunked.clone()),
+            located: chunked.source.is_far().then(|| {
+                let places = LruCache::sparse(limits::LOCATED_CHUNKS);
+                Mutex::new(places)
+            }),
         })
     }
 
@@ -103,8 +115,10 @@ impl Chunks {
             origin: Origin::Block(Block {
                 pieces: Arc::clone(pieces),
                 stored_at_once: pieces.stored_at_once()?,
+                is_far: pieces.place(0..1).iter().any(|part| part.source.is_far()),
                 turns,
             }),
+            located: None,
         })
     }
 
@@ -169,9 +183,51 @@ impl Chunks {
         }
     }
 
+    /// A block in a far source.
+    pub(super) fn far_block(&self) -> Option<&dyn Pieces> {
+        match &self.origin {
+            Origin::Block(block) if block.is_far => Some(&*block.pieces),
+            _ => None,
+        }
+    }
+
+    /// Whether finding a chunk and reading it may take long.
+    pub(super) fn is_far(&self) -> bool {
+        self.located.is_some() || self.far_block().is_some()
+    }
+
+    /// Whether chunk `number` can be decoded without waiting for a far source.
+    pub(super) fn is_here(&self, number: u64) -> bool {
+        if let Some(block) = self.far_block() {
+            // Only its decoder knows which bytes a piece needs.
+            let parts = block.place(0..self.grid.chunks());
+            let mut parts = parts.iter();
+            return parts.all(|part| part.source.has(part.offset, part.length));
+        }
+        let (Some(located), Some(chunked)) = (&self.located, self.chunked()) else {
+            return true;
+        };
+        let found = lock(located).get(&number).copied();
+        let is_here = |stored: StoredChunk| chunked.source.has(stored.offset, stored.length);
+        found.is_some_and(|found| found.is_none_or(is_here))
+    }
+
+    /// Chunk `number` at `place` as the index has it.
+    fn find(&self, chunked: &Chunked, number: u64, place: &[u64]) -> Result<Option<StoredChunk>> {
+        let Some(located) = &self.located else {
+            return chunked.index.find(place);
+        };
+        if let Some(found) = lock(located).get(&number) {
+            return Ok(*found);
+        }
+        let found = chunked.index.find(place)?;
+        lock(located).put(number, found);
+        Ok(found)
+    }
+
     fn locate_in(&self, chunked: &Chunked, number: u64) -> Result<Located> {
         let place = self.grid.place(number);
-        let Some(stored) = chunked.index.find(&place)? else {
+        let Some(stored) = self.find(chunked, number, &place)? else {
             return Ok(Located::Absent);
         };
         let source = &chunked.source;

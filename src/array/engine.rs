@@ -258,8 +258,12 @@ impl Decoder {
         }
     }
 
-    /// Decodes chunk `number` into the cache, unless it is there or on its way.
+    /// Decodes chunk `number` into the cache, unless it is there or on its way, or would have to be
+    /// waited for: threads that decode wait for no far source, the reader itself does.
     fn decode_ahead(&self, chunks: &Chunks, number: u64, cancel: &CancelToken) {
+        if !chunks.is_here(number) {
+            return;
+        }
         let key = chunks.key(number);
         if let Entry::Lead(lead) = self.flights.enter(key, cancel, || self.kept(key)) {
             // The reader that needs it will meet the error again.

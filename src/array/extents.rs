@@ -1,8 +1,13 @@
 //! Arrays that stand in a source, or in several, as they are.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
 use crate::model::storage::{Extent, Help, Pieces};
+use crate::source::Urgency;
 
 /// Bytes of a piece.
 const PIECE: u64 = 256 << 10;
@@ -21,6 +26,43 @@ impl Extents {
             (start, extent.clone())
         };
         Extents(extents.iter().map(with_start).collect())
+    }
+
+    /// The extents that bytes `offset..end` of the array meet: where each begins in the array, and
+    /// the range there that it has.
+    fn met(&self, offset: u64, end: u64) -> impl Iterator<Item = (&Extent, u64, u64)> {
+        let is_before =
+            |(start, extent): &(u64, Extent)| start.saturating_add(extent.length) <= offset;
+        let met = self.0[self.0.partition_point(is_before)..].iter();
+        let met = met.take_while(move |(start, _)| *start < end);
+        met.map(move |(start, extent)| {
+            let from = offset.saturating_sub(*start);
+            let to = extent.length.min(end.saturating_sub(*start));
+            (extent, from, to)
+        })
+    }
+
+    /// Whether reading bytes `offset..end` may take long.
+    pub(super) fn is_far(&self, offset: u64, end: u64) -> bool {
+        let mut met = self.met(offset, end);
+        met.any(|(extent, ..)| extent.source.is_far())
+    }
+
+    /// Asks far sources for these ranges of the array.
+    pub(super) fn ask(&self, ranges: impl Iterator<Item = Range<u64>>, urgency: Urgency) {
+        let met = ranges.flat_map(|range| self.met(range.start, range.end));
+        let far = met.filter(|(extent, from, to)| from < to && extent.source.is_far());
+        let far: Vec<_> = far.take(limits::RANGES_AT_ONCE).collect();
+        let of_one = |one: &(&Extent, _, _), next: &(&Extent, _, _)| {
+            Arc::ptr_eq(&one.0.source, &next.0.source)
+        };
+        for group in far.chunk_by(of_one) {
+            let range = |(extent, from, to): &(&Extent, u64, u64)| {
+                (extent.offset.saturating_add(*from), to - from)
+            };
+            let ranges: Vec<_> = group.iter().map(range).collect();
+            group[0].0.source.prefetch(&ranges, urgency);
+        }
     }
 
     /// Bytes `offset..end` of the array.
@@ -76,6 +118,17 @@ impl Pieces for ExtentPieces {
 
     fn stored_bytes(&self) -> u64 {
         self.length
+    }
+
+    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
+        let end = pieces.end.saturating_mul(PIECE).min(self.length);
+        let met = self.extents.met(pieces.start.saturating_mul(PIECE), end);
+        let part = |(extent, from, to): (&Extent, u64, u64)| Extent {
+            source: Arc::clone(&extent.source),
+            offset: extent.offset.saturating_add(from),
+            length: to.saturating_sub(from),
+        };
+        met.take(limits::RANGES_AT_ONCE).map(part).collect()
     }
 
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {

@@ -151,6 +151,27 @@ impl Plan {
         window.flush(reply)
     }
 
+    /// The ranges that [`read`](Self::read) reads of the chunk at `base`, no more than `most`, as
+    /// offset and length.
+    pub(super) fn ranges(&self, base: u64, most: usize) -> Vec<(u64, u64)> {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        let run = self.run as u64;
+        // Where there are too many, the first are asked for.
+        let _ = self.each_run(|from, _| {
+            let at = base.saturating_add(from.cast_unsigned());
+            let is_full = ranges.len() >= most;
+            match ranges.last_mut() {
+                Some((start, length)) if at.saturating_sub(*start + *length) <= GAP => {
+                    *length = at + run - *start;
+                }
+                _ if is_full => return Err(()),
+                _ => ranges.push((at, run)),
+            }
+            Ok(())
+        });
+        ranges
+    }
+
     /// Bytes of every run.
     pub(super) fn run(&self) -> usize {
         self.run

@@ -1,11 +1,14 @@
 //! Decoding ahead of sequential reads through one open file.
 
+use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::array::cancel::Canceller;
 use crate::array::chunks::Chunks;
 use crate::array::engine::Decoder;
 use crate::array::span::Span;
+use crate::limits;
 use crate::memory::lock::lock;
 
 /// The reads of one array through one open file.
@@ -21,6 +24,12 @@ pub(crate) struct Stream {
     room_back: OnceLock<Room>,
 }
 
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
 #[derive(Default)]
 struct Progress {
     /// The furthest end of a read so far.
@@ -31,6 +40,35 @@ struct Progress {
     untouched: u64,
     /// The first chunk that was not queued.
     unqueued: u64,
+    ahead: Ahead,
+}
+
+/// How far ahead of a sequential reader a far source was asked.
+#[derive(Default)]
+struct Ahead {
+    /// Bytes of the array that are asked for ahead: more and more as the reader goes on.
+    reach: u64,
+    /// The first unit that was not asked for.
+    unasked: u64,
+}
+
+impl Ahead {
+    /// The units to ask for now, of `bytes` bytes each and no more than `most`, where the reader has
+    /// come to the unit `next` of an array of `count`. They are asked for in batches of half of what is ahead, so
+    /// that near ones are asked for together.
+    fn go_on(&mut self, next: u64, bytes: u64, count: u64, most: u64) -> Option<Range<u64>> {
+        self.reach = self.reach.max(limits::AHEAD_LEAST);
+        let reach = (self.reach / bytes.max(1)).clamp(1, most);
+        let from = self.unasked.max(next);
+        let to = next.saturating_add(reach).min(count);
+        let is_due = to == count || to.saturating_sub(from) >= reach.div_ceil(2);
+        if from >= to || !is_due {
+            return None;
+        }
+        self.reach = self.reach.saturating_mul(2).min(limits::AHEAD_BYTES);
+        self.unasked = to;
+        Some(from..to)
+    }
 }
 
 /// A part of the cache that is claimed for one reader.
@@ -64,9 +102,28 @@ impl Stream {
         Stream::default()
     }
 
+    /// To be told of each read of bytes that stand in a far source as they are: the bytes behind
+    /// it to ask for, of an array of `length`, where the reads are sequential.
+    pub(super) fn advise_bytes(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
+        let mut progress = lock(&self.progress);
+        if !progress.goes_on(offset, end) {
+            *progress = Progress::default();
+        }
+        progress.end = progress.end.max(end);
+        let next = progress.end;
+        let sequential = std::mem::replace(&mut progress.sequential, true);
+        sequential.then(|| progress.ahead.go_on(next, 1, length, u64::MAX))?
+    }
+
     /// To be told of each read of `chunks`, which must be encoded, before it: where the reads are
-    /// sequential, the chunks behind this one are queued; a seek drops what is queued.
-    pub(super) fn advise(&self, decoder: &Arc<Decoder>, chunks: &Arc<Chunks>, span: &Span<'_>) {
+    /// sequential, the chunks behind this one are queued; a seek drops what is queued. The chunks
+    /// of a far source to ask for.
+    pub(super) fn advise(
+        &self,
+        decoder: &Arc<Decoder>,
+        chunks: &Arc<Chunks>,
+        span: &Span<'_>,
+    ) -> Option<Range<u64>> {
         let (offset, end) = (span.start(), span.end());
         let mut progress = lock(&self.progress);
         if !progress.goes_on(offset, end) {
@@ -86,11 +143,17 @@ impl Stream {
             self.room.get_or_init(claim);
         }
         if !sequential {
-            return;
+            return None;
         }
         let depth = decoder.depth(chunks);
         let from = progress.untouched.max(progress.unqueued);
-        let to = (progress.untouched + depth).min(chunks.grid.chunks());
+        let mut to = (progress.untouched + depth).min(chunks.grid.chunks());
+        if chunks.is_far() {
+            // Those that have not come yet get their turn when they have.
+            to = (from..to)
+                .find(|&number| !chunks.is_here(number))
+                .unwrap_or(to);
+        }
         if from < to {
             // Chunks that are still to be read must not go before those read meanwhile.
             for number in progress.untouched..from {
@@ -102,6 +165,13 @@ impl Stream {
                 .push_expected(chunks, &numbers, &self.canceller);
             progress.unqueued = from + taken as u64;
         }
+        let (next, bytes) = (progress.untouched, chunks.grid.chunk_bytes());
+        const MOST: u64 = limits::RANGES_AT_ONCE as u64;
+        let asked = chunks.is_far().then(|| {
+            let count = chunks.grid.chunks();
+            progress.ahead.go_on(next, bytes, count, MOST)
+        });
+        asked.flatten()
     }
 }
 
@@ -110,5 +180,47 @@ impl Progress {
     fn goes_on(&self, offset: u64, end: u64) -> bool {
         let disorder = (end - offset).saturating_mul(DISORDER);
         self.end != 0 && offset.abs_diff(self.end) <= disorder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_and_more_is_asked_for_ahead_of_a_reader() {
+        const CHUNK: u64 = 64 << 10;
+        let mut ahead = Ahead::default();
+        let mut batches = Vec::new();
+        for next in 0..10_000 {
+            if let Some(asked) = ahead.go_on(next, CHUNK, 10_000, 4096) {
+                assert!(asked.start >= next && asked.end - next <= limits::AHEAD_BYTES / CHUNK);
+                batches.push((next, asked));
+            }
+        }
+        assert_eq!(batches[..3], [(0, 0..16), (1, 16..33), (2, 33..66)]);
+        let asked: Vec<u64> = batches
+            .iter()
+            .flat_map(|(_, asked)| asked.clone())
+            .collect();
+        assert_eq!(asked, (0..10_000).collect::<Vec<_>>());
+        // Each batch but the last is half of what is ahead.
+        assert!(batches.len() < 40, "{}", batches.len());
+    }
+
+    #[test]
+    fn no_more_units_are_asked_for_at_once_than_may_be() {
+        let mut ahead = Ahead::default();
+        assert_eq!(ahead.go_on(0, 1, 1 << 30, 100), Some(0..100));
+        assert_eq!(ahead.go_on(49, 1, 1 << 30, 100), None);
+        assert_eq!(ahead.go_on(50, 1, 1 << 30, 100), Some(100..150));
+    }
+
+    #[test]
+    fn a_chunk_larger_than_what_is_ahead_is_asked_for_alone() {
+        let mut ahead = Ahead::default();
+        assert_eq!(ahead.go_on(3, 1 << 30, 100, 4096), Some(3..4));
+        assert_eq!(ahead.go_on(3, 1 << 30, 100, 4096), None);
+        assert_eq!(ahead.go_on(100, 1 << 30, 100, 4096), None);
     }
 }

@@ -57,6 +57,15 @@ impl Queue {
     /// Queues chunks of which a reader waits for the first: before all that is only expected.
     pub(super) fn push_urgent(&self, chunks: &Arc<Chunks>, numbers: &[u64], canceller: &Canceller) {
         let mut state = lock(&self.state);
+        if chunks.is_far() {
+            // They may be queued once more, after they could not be decoded at first.
+            let again = |job: &Job| {
+                numbers
+                    .iter()
+                    .any(|&number| chunks.key(number) == job.key())
+            };
+            state.jobs.retain(|job| !again(job));
+        }
         for &number in numbers.iter().rev() {
             state.jobs.push_front(job(chunks, number, canceller));
         }

@@ -23,6 +23,9 @@ pub(crate) struct Reader {
     length: u64,
     content: Content,
     allocation: OnceLock<Allocation>,
+    /// The reads that belong to no open file, if the source is far: what they need next is asked
+    /// for as well.
+    ahead: Option<Stream>,
     /// The memory of the description; `None` for a source of a virtual array, which counts in the
     /// cache of such sources.
     _held: Option<HeldMemory>,
@@ -58,6 +61,7 @@ impl Reader {
             _ => None,
         };
         Ok(Reader {
+            ahead: content.is_far(length).then(Stream::new),
             array,
             length,
             content,
@@ -81,7 +85,8 @@ impl Reader {
     /// # Errors
     /// As a part of them cannot be read or decoded; never zeros in its stead.
     pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
-        self.read_in(None, offset, length, &CancelToken::default())
+        let stream = self.ahead.as_ref();
+        self.read_in(stream, offset, length, &CancelToken::default())
     }
 
     /// As `read`, until `cancel` says that the reader has gone: a decode that no other reader waits
@@ -226,6 +231,15 @@ impl Content {
             }
             _ => Content::Stored(Stored::new(engine, array)?),
         })
+    }
+
+    /// Whether its `length` bytes stand in a far source.
+    fn is_far(&self, length: u64) -> bool {
+        match self {
+            Content::Stored(stored) => stored.is_far(0, length.min(1)),
+            Content::Strided(strided) => strided.is_far(),
+            Content::Virtual(_) => false,
+        }
     }
 
     /// Bytes of memory that it takes beside the description.

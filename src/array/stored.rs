@@ -1,5 +1,8 @@
 //! Arrays that have bytes of their own: none, in memory, in extents, in chunks.
 
+use std::collections::VecDeque;
+use std::iter::once;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::allocation::Allocation;
@@ -10,6 +13,7 @@ use crate::array::engine::{ChunkContent, Decoder, Engine};
 use crate::array::extents::{ExtentPieces, Extents};
 use crate::array::fill_value::FillValue;
 use crate::array::gather::Plan;
+use crate::array::hints::Touched;
 use crate::array::prefetch::Stream;
 use crate::array::span::{Part, Span};
 use crate::error::{Error, Result};
@@ -18,6 +22,7 @@ use crate::memory::buffer::Buffer;
 use crate::model::Array;
 use crate::model::array::Storage;
 use crate::model::storage::Pieces;
+use crate::source::Urgency;
 
 /// The bytes of one array.
 #[derive(Debug)]
@@ -26,6 +31,7 @@ pub(super) struct Stored {
     length: u64,
     fill: FillValue,
     location: Location,
+    touched: Touched,
 }
 
 /// Where the bytes are.
@@ -54,6 +60,7 @@ impl Stored {
             length,
             fill: FillValue::of(array)?,
             location,
+            touched: Touched::default(),
         })
     }
 
@@ -88,15 +95,81 @@ impl Stored {
             Location::Nowhere => Ok(self.fill.bytes(offset, end).into()),
             Location::Memory(bytes) => Ok(bytes[offset as usize..end as usize].to_vec().into()),
             Location::Extents(extents) => {
+                if extents.is_far(offset, end) {
+                    self.ask_extents(extents, offset, end, stream);
+                }
                 Ok(extents.read(offset, end, &self.decoder().pool)?.into())
             }
             Location::Chunks(chunks) => {
                 let span = Span::new(&chunks.grid, offset, end);
-                if let Some(stream) = stream {
-                    stream.advise(self.decoder(), chunks, &span);
+                if chunks.is_far() {
+                    self.need(chunks, &span);
                 }
-                self.read_chunks(chunks, &span, cancel)
+                let advise = |stream: &Stream| stream.advise(self.decoder(), chunks, &span);
+                if let Some(ahead) = stream.and_then(advise) {
+                    chunks.expect(ahead);
+                }
+                let bytes = self.read_chunks(chunks, &span, cancel)?;
+                if chunks.is_far() {
+                    self.touch(chunks, &span);
+                }
+                Ok(bytes)
             }
+        }
+    }
+
+    /// Whether reading bytes `offset..end` may take long because they are far away.
+    pub(super) fn is_far(&self, offset: u64, end: u64) -> bool {
+        match &self.location {
+            Location::Extents(extents) => extents.is_far(offset, end),
+            Location::Chunks(chunks) => chunks.is_far(),
+            Location::Nowhere | Location::Memory(_) => false,
+        }
+    }
+
+    /// Asks for these ranges, which are about to be read one after another.
+    pub(super) fn need_all(&self, ranges: impl Iterator<Item = Range<u64>>) {
+        match &self.location {
+            Location::Extents(extents) => extents.ask(ranges, Urgency::Needed),
+            Location::Chunks(chunks) if chunks.is_far() => {
+                for range in ranges.take(limits::RANGES_AT_ONCE) {
+                    self.need(chunks, &Span::new(&chunks.grid, range.start, range.end));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks for the chunks that a read waits for, all at once.
+    fn need(&self, chunks: &Arc<Chunks>, span: &Span<'_>) {
+        let missing =
+            |part: &Part| !chunks.is_encoded() || !self.decoder().has(chunks, part.number);
+        let mut parts = span.parts().filter(missing).peekable();
+        while parts.peek().is_some() {
+            let batch: Vec<Part> = parts.by_ref().take(limits::RANGES_AT_ONCE).collect();
+            chunks.need(batch.iter());
+        }
+    }
+
+    /// Asks for all chunks once readers have touched enough of them.
+    fn touch(&self, chunks: &Arc<Chunks>, span: &Span<'_>) {
+        let numbers = span.parts().map(|part| part.number);
+        if self.touched.are_enough(numbers, chunks.grid.chunks()) {
+            chunks.expect_all();
+        }
+    }
+
+    /// Asks for the bytes that a read of extents waits for, and for those that may be read next.
+    fn ask_extents(&self, extents: &Extents, offset: u64, end: u64, stream: Option<&Stream>) {
+        extents.ask(once(offset..end), Urgency::Needed);
+        let advise = |stream: &Stream| stream.advise_bytes(offset, end, self.length);
+        if let Some(ahead) = stream.and_then(advise) {
+            extents.ask(once(ahead), Urgency::Expected);
+        }
+        let parts = offset / limits::AHEAD_LEAST..end.div_ceil(limits::AHEAD_LEAST);
+        let count = self.length.div_ceil(limits::AHEAD_LEAST);
+        if self.length <= limits::WHOLE_BYTES && self.touched.are_enough(parts, count) {
+            extents.ask(once(0..self.length), Urgency::Expected);
         }
     }
 
@@ -108,11 +181,15 @@ impl Stored {
         stream: Option<&Stream>,
     ) -> Result<Option<Bytes>> {
         let Location::Chunks(chunks) = &self.location else {
+            if self.is_far(offset, end) {
+                return Ok(None);
+            }
             return self
                 .read(offset, end, stream, &CancelToken::default())
                 .map(Some);
         };
-        if !chunks.is_encoded() {
+        // What is far ahead of a reader is sought in the index.
+        if !chunks.is_encoded() || chunks.is_far() {
             return Ok(None);
         }
         let span = Span::new(&chunks.grid, offset, end);
@@ -186,10 +263,11 @@ impl Stored {
             true => limits::PREFETCH_CHUNKS,
             false => 0,
         };
-        let first: Vec<Part> = parts.by_ref().take(ahead).collect();
-        let _helped = self.spread(chunks, &first);
+        let mut next: VecDeque<Part> = parts.by_ref().take(ahead).collect();
+        let helped = Canceller::default();
+        self.spread(chunks, &next, &helped);
         let mut reply = Buffer::default();
-        for part in first.into_iter().chain(parts) {
+        while let Some(part) = next.pop_front().or_else(|| parts.next()) {
             let found = self.decoder().chunk(chunks, part.number, cancel)?;
             if let (ChunkContent::Decoded(chunk), Some(start)) =
                 (&found, part.one_run(span.length()))
@@ -203,6 +281,10 @@ impl Stored {
             }
             for plan in &part.plans {
                 self.gather(&found, plan, span.start(), &mut reply)?;
+            }
+            if chunks.is_far() {
+                // Others may have come meanwhile.
+                self.spread(chunks, &next, &helped);
             }
         }
         Ok(reply.into())
@@ -224,21 +306,19 @@ impl Stored {
         Ok(())
     }
 
-    /// Lets the decode threads help with a read of several chunks, until what is returned is
-    /// dropped.
-    fn spread(&self, chunks: &Arc<Chunks>, parts: &[Part]) -> Option<Canceller> {
+    /// Lets the decode threads help with a read of several chunks, until `canceller` is dropped.
+    fn spread(&self, chunks: &Arc<Chunks>, parts: &VecDeque<Part>, canceller: &Canceller) {
         let depth = self.decoder().depth(chunks) as usize;
         if depth < 2 || parts.len() < 2 {
-            return None;
+            return;
         }
         let mut missing: Vec<u64> = parts.iter().map(|part| part.number).collect();
         missing.retain(|&number| !self.decoder().has(chunks, number));
         missing.truncate(depth);
         // The first is for the reader itself.
-        let others = missing.get(1..).filter(|others| !others.is_empty())?;
-        let canceller = Canceller::default();
-        self.decoder().queue.push_urgent(chunks, others, &canceller);
-        Some(canceller)
+        if let Some(others) = missing.get(1..).filter(|others| !others.is_empty()) {
+            self.decoder().queue.push_urgent(chunks, others, canceller);
+        }
     }
 
     /// Whether reading it may take long for each byte: it is decoded.

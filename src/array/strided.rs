@@ -1,5 +1,6 @@
 //! An array whose elements stand at strides over the bytes of a block.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::bytes::Bytes;
@@ -85,6 +86,11 @@ impl Strided {
         packed.then(|| (&self.base, self.offset.cast_unsigned()))
     }
 
+    /// Whether the block is in a far source.
+    pub(super) fn is_far(&self) -> bool {
+        self.base.is_far(0, 1)
+    }
+
     /// Bytes in the file: the array's share of the block's.
     pub(super) fn stored_bytes(&self, length: u64) -> Result<u64> {
         let stored = u128::from(self.base.allocation()?.stored_bytes);
@@ -138,11 +144,28 @@ impl Strided {
     /// lie.
     fn fetch(&self, runs: &mut Vec<(u64, usize, usize)>, reply: &mut [u8]) -> Result<()> {
         runs.sort_unstable();
+        if let (Some(&(first, ..)), Some(&(last, _, length))) = (runs.first(), runs.last())
+            && self.base.is_far(first, last + length as u64)
+        {
+            self.base.need_all(self.pieces(runs));
+        }
         let mut held = None;
         for (at, to, length) in runs.drain(..) {
             self.copy(at, &mut held, &mut reply[to..to + length])?;
         }
         Ok(())
+    }
+
+    /// The pieces of the block that runs in order meet.
+    fn pieces(&self, runs: &[(u64, usize, usize)]) -> impl Iterator<Item = Range<u64>> {
+        let piece = self.base.chunk_bytes().unwrap_or(PIECE);
+        let mut end = 0;
+        runs.iter().filter_map(move |&(at, _, length)| {
+            let start = (at / piece * piece).max(end);
+            let last = at + length as u64;
+            end = end.max(last.next_multiple_of(piece).min(self.base.length()));
+            (start < last).then_some(start..end)
+        })
     }
 
     /// Copies from byte `at` of the block.

@@ -300,10 +300,9 @@ impl VariableLength {
     fn block(&self, first: u64, most: u64) -> Result<Vec<u8>> {
         let size = self.size() as u64;
         let length = self.count(first).min(most) * size;
-        Ok(self
-            .stored
-            .stored(first * size, length as usize)?
-            .into_vec())
+        let block = self.stored.stored(first * size, length as usize)?;
+        self.container.expect_variable_length(&block, self.size());
+        Ok(block.into_vec())
     }
 
     /// Bytes that each of some elements stands for. Elements that lead to one place are looked at

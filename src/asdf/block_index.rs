@@ -15,8 +15,16 @@ pub(crate) const MAGIC: &[u8; 17] = b"#ASDF BLOCK INDEX";
 /// # Errors
 /// `Io` as the source cannot be read.
 pub(crate) fn read(source: &dyn Source) -> Result<Option<Vec<u64>>> {
+    read_in_last(source, limits::BLOCK_INDEX_SEARCH)
+}
+
+/// As [`read`], where the index is in the last `bytes` of the file.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_in_last(source: &dyn Source, bytes: u64) -> Result<Option<Vec<u64>>> {
     let length = source.length();
-    let range = length.saturating_sub(limits::BLOCK_INDEX_SEARCH)..length;
+    let range = length.saturating_sub(bytes)..length;
     let Some(at) = scan::find_last(source, &range, MAGIC)? else {
         return Ok(None);
     };

@@ -7,11 +7,11 @@
 use std::ops::Range;
 
 use crate::asdf::block::{Block, HEADER, MAGIC};
-use crate::asdf::window::Window;
+use crate::asdf::window::{self, Window};
 use crate::asdf::{block_index, scan};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::source::Source;
+use crate::source::{Source, Urgency};
 use crate::wire::{to_u64, to_usize};
 
 /// The blocks of a file.
@@ -67,6 +67,7 @@ pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
         return Ok(blocks);
     };
     blocks.list = lost(source, from..first)?;
+    expect_headers(source);
     let mut window = Window::new(source);
     let (mut at, mut doubt) = (Some(first), None);
     while let Some(here) = at {
@@ -101,6 +102,20 @@ pub(crate) fn walk(source: &dyn Source, from: u64) -> Result<Blocks> {
         recover(source, &mut blocks)?;
     }
     Ok(blocks)
+}
+
+/// Asks a far source for the headers of all blocks, as the block index lists them. Whether it is
+/// right does not matter: the walk follows the chain.
+fn expect_headers(source: &dyn Source) {
+    const INDEX_LOOK: u64 = 64 << 10;
+    if !source.is_far() {
+        return;
+    }
+    if let Ok(Some(index)) = block_index::read_in_last(source, INDEX_LOOK) {
+        let headers = index.into_iter().take(limits::RANGES_AT_ONCE);
+        let headers: Vec<_> = headers.map(|at| (at, window::LEAST)).collect();
+        source.prefetch(&headers, Urgency::Expected);
+    }
 }
 
 /// The blocks that the block index lists, for a chain in which a disk error hides the header of the
@@ -240,6 +255,7 @@ mod tests {
     use super::*;
     use crate::asdf::block::tests::block;
     use crate::source::memory::MemorySource;
+    use crate::source::recording::Recording;
 
     fn walked(bytes: Vec<u8>) -> (Blocks, Vec<Result<Block>>) {
         let source = MemorySource::new(bytes);
@@ -291,6 +307,20 @@ mod tests {
             without.place(-1, 7).is_err(),
             "which block is the last is not known"
         );
+    }
+
+    #[test]
+    fn the_headers_of_a_far_chain_come_together() {
+        let blocks: Vec<u8> = (0..50).flat_map(|_| block(&[7; 99_946], 99_946)).collect();
+        let offsets = (0..50).map(|number| format!("- {}\n", number * 100_000));
+        let list: String = offsets.collect();
+        let index = format!("#ASDF BLOCK INDEX\n%YAML 1.1\n---\n{list}...\n");
+        let far = Recording::of([blocks.clone(), index.into_bytes()].concat());
+        assert_eq!(walk(&*far, 0).unwrap().list.len(), 50);
+        assert!(far.trips() <= 4, "{}", far.trips());
+        let without = Recording::of(blocks);
+        assert_eq!(walk(&*without, 0).unwrap().list.len(), 50);
+        assert!(without.trips() > 4);
     }
 
     #[test]

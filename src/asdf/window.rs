@@ -7,7 +7,7 @@ use crate::source::{self, Source};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that are read at once at first, and where structures lie far apart.
-const LEAST: u64 = 256;
+pub(crate) const LEAST: u64 = 256;
 
 /// Bytes that are read at once at most.
 const MOST: u64 = 64 << 10;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result, quoted};
 use crate::hdf5::btree_v2::BtreeV2;
-use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
+use crate::hdf5::heap::fractal::{Allowance, FractalHeap, HEADER_LOOK};
 use crate::hdf5::message::on_heap::OnHeap;
 use crate::hdf5::message::{attribute, kind};
 use crate::hdf5::metadata::Metadata;
@@ -63,7 +63,8 @@ impl<'a> Attributes<'a> {
         });
         let dense = match info.transpose()?.flatten() {
             Some(OnHeap { heap, name_index }) => {
-                let heap = FractalHeap::open(metadata, heap)?;
+                metadata.expect([heap, name_index].map(|at| (at, HEADER_LOOK)));
+                let heap = FractalHeap::open(metadata, heap)?.wanted_whole();
                 Some(Dense { heap, name_index })
             }
             None => None,

@@ -11,9 +11,13 @@ use crate::error::{Error, Result};
 use crate::hdf5::metadata::Metadata;
 use crate::hdf5::number_form::Address;
 use crate::limits;
+use crate::memory::effort::Effort;
 use crate::wire::{Cursor, to_u64};
 
 const NODE: &str = "B-tree node (version 1)";
+/// Bytes that a node or a symbol table node is taken to have before it is read; most have fewer.
+pub(crate) const NODE_LOOK: u64 = 1024;
+
 const GROUP: u8 = 0;
 const CHUNK: u8 = 1;
 
@@ -101,6 +105,39 @@ impl BtreeV1 {
                 format!("{NODE}: level does not fall"),
                 child.at,
             )),
+        }
+    }
+
+    /// As [`descend`](Self::descend), where the children behind are needed next.
+    pub(crate) fn descend_first(&self, node: &Node, i: usize) -> Result<Node> {
+        self.expect_children(node, i)?;
+        self.descend(node, i)
+    }
+
+    /// Asks for child `i` of `node` and those behind it, unless that one is here. All nodes of a tree
+    /// have room for as much, and one above the leaves is full.
+    fn expect_children(&self, node: &Node, i: usize) -> Result<()> {
+        if !self.meta.is_far() {
+            return Ok(());
+        }
+        let length = to_u64(node.block.len()).max(NODE_LOOK);
+        let children = self.children(node, i.saturating_add(1));
+        let first = self.defined_child(node, i)?;
+        self.meta
+            .expect_with(first, length, || children.map(|at| (at, length)));
+        Ok(())
+    }
+
+    /// The children of `node` from `first` on, as far as they are defined.
+    fn children(&self, node: &Node, first: usize) -> impl Iterator<Item = Address> {
+        (first..node.used).filter_map(|i| self.child(node, i).ok()?)
+    }
+
+    /// The same tree, whose nodes are read for `effort`.
+    pub(crate) fn within(&self, effort: &Effort) -> Self {
+        BtreeV1 {
+            meta: self.meta.within(effort),
+            ..self.clone()
         }
     }
 
@@ -307,6 +344,23 @@ impl LeafEntries {
         Ok(())
     }
 
+    /// The children that come next: those of this leaf, and of the leaves behind it whose bytes are
+    /// here.
+    fn entries_behind(&self) -> impl Iterator<Item = Address> {
+        let tree = &self.tree;
+        let mut path = self.path.iter().rev();
+        let (leaf, above) = (path.next(), path.next());
+        let own = leaf
+            .into_iter()
+            .flat_map(|(leaf, taken)| tree.children(leaf, *taken));
+        let leaves = above.into_iter().flat_map(|(above, taken)| {
+            let leaves = tree.children(above, *taken);
+            let leaves = leaves.take_while(|at| tree.meta.is_here(*at, NODE_LOOK));
+            leaves.filter_map(|at| tree.node(at, above.branch).ok())
+        });
+        own.chain(leaves.flat_map(|leaf| tree.children(&leaf, 0).collect::<Vec<_>>()))
+    }
+
     /// Takes the next entry of a leaf, which is then the last of the path; `false` at the end.
     fn advance(&mut self) -> Result<bool> {
         let mut descents: usize = 0;
@@ -325,7 +379,7 @@ impl LeafEntries {
                 let what = format!("{NODE}: too many without entries");
                 return Err(Error::corrupt(what, node.at));
             }
-            let child = self.tree.descend(node, i)?;
+            let child = self.tree.descend_first(node, i)?;
             let left = self.budget.checked_sub(to_u64(child.block.len()));
             self.budget = left.ok_or_else(|| {
                 Error::corrupt(format!("{NODE}: is met more than once"), child.at)
@@ -361,9 +415,13 @@ impl Leaves {
     /// As a node on the way is damaged; the tree is then at its end.
     pub(crate) fn next_leaf(&mut self) -> Result<Option<Address>> {
         let entry = self.0.next_entry()?;
-        entry
-            .map(|entry| entry.tree.defined_child(entry.node, entry.i))
-            .transpose()
+        let leaf = entry.map(|entry| entry.tree.defined_child(entry.node, entry.i));
+        let Some(leaf) = leaf.transpose()? else {
+            return Ok(None);
+        };
+        let later = || self.0.entries_behind().map(|at| (at, NODE_LOOK));
+        self.0.tree.meta.expect_with(leaf, NODE_LOOK, later);
+        Ok(Some(leaf))
     }
 
     /// The keys on either side of the way to the node that came last, from the root down. Nothing

@@ -193,6 +193,10 @@ impl BtreeV2 {
             if i < node.used {
                 upper = Some(self.record(&node, i)?.to_vec());
             }
+            if matches!(self.order, Some(Order::Words(_))) {
+                // Chunks beside this one are needed next, but no links of other hashes.
+                self.expect_children(&node, i)?;
+            }
             child = self.child(&node, i)?;
             level = below;
         }
@@ -267,11 +271,8 @@ impl BtreeV2 {
         Ok((low, equal))
     }
 
-    fn node(&self, child: Child, level: usize) -> Result<Node> {
-        let (signature, what): (&[u8], _) = match level {
-            0 => (b"BTLF", LEAF),
-            _ => (b"BTIN", INTERNAL),
-        };
+    /// Records of a node, and the bytes that it has with them.
+    fn size(&self, child: Child, level: usize) -> (usize, u64) {
         // A u16 count came from the header, a count of at most eight bytes was checked against the
         // node's size.
         let used = usize::try_from(child.used).unwrap_or(usize::MAX);
@@ -283,11 +284,34 @@ impl BtreeV2 {
             .saturating_add(used.saturating_mul(self.record_size))
             .saturating_add(children.saturating_mul(self.levels.pointer_size(level)))
             .saturating_add(CHECKSUM);
+        (used, to_u64(length))
+    }
+
+    /// Asks for child `i` of `node` and those behind it, unless that one is here.
+    fn expect_children(&self, node: &Node, i: usize) -> Result<()> {
+        if !self.meta.is_far() {
+            return Ok(());
+        }
+        let below = node.level.saturating_sub(1);
+        let place = |child: Child| (child.at, self.size(child, below).1);
+        let children = i.saturating_add(1)..=node.used;
+        let children = children.filter_map(|i| self.child(node, i).ok().map(place));
+        let (first, length) = place(self.child(node, i)?);
+        self.meta.expect_with(first, length, || children);
+        Ok(())
+    }
+
+    fn node(&self, child: Child, level: usize) -> Result<Node> {
+        let (signature, what): (&[u8], _) = match level {
+            0 => (b"BTLF", LEAF),
+            _ => (b"BTIN", INTERNAL),
+        };
+        let (used, length) = self.size(child, level);
         let verify = |block: &[u8]| {
             verify_checksum(block, child.at, what)?;
             self.check_order(block, used, child.at, what)
         };
-        let block = self.meta.block(child.at, to_u64(length), what, verify)?;
+        let block = self.meta.block(child.at, length, what, verify)?;
         let mut cursor = Cursor::new(&block, child.at, what);
         cursor.signature(signature)?;
         match (cursor.u8()?, cursor.u8()?) {
@@ -440,6 +464,7 @@ impl RecordCursor {
                     return Ok(Some(self.tree.record(&frame.node, i)?.to_vec()));
                 }
                 Step::Child(i) => {
+                    self.tree.expect_children(&frame.node, i)?;
                     let child = self.tree.child(&frame.node, i)?;
                     let level = frame.node.level.saturating_sub(1);
                     let node = self.tree.counted_node(child, level)?;
@@ -466,6 +491,9 @@ impl RecordCursor {
                 return Ok(());
             };
             let (i, way) = self.choose(&node, before)?;
+            if way.is_some() {
+                self.tree.expect_children(&node, i)?;
+            }
             let step = i.saturating_mul(2).saturating_add(1);
             self.path.push(Frame { node, step });
             let Some((next, rest)) = way else {

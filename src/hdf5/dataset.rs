@@ -308,7 +308,12 @@ impl StorageParts<'_> {
         geometry: Geometry,
         filtered: bool,
     ) -> Result<Arc<dyn ChunkIndex>> {
-        let metadata = self.reader.context.metadata.refreshed();
+        const HEADER_LOOK: u64 = 128;
+        let metadata = &self.reader.context.metadata;
+        if let (Some(at), true) = (chunks.address, chunks.index.has_header()) {
+            metadata.come_by(at.offset(), HEADER_LOOK)?;
+        }
+        let metadata = metadata.refreshed();
         Ok(match (chunks.index, chunks.address) {
             (Index::Single(chunk), address) => Arc::new(Single::new(
                 address,

@@ -14,7 +14,7 @@ use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::shared_lru::FileLru;
 use crate::source::growing::settled;
-use crate::source::{SharedSource, read_shared_block};
+use crate::source::{SharedSource, Urgency, read_block, read_shared_block};
 use crate::wire::checksum::lookup3;
 use crate::wire::{Cursor, to_u64};
 
@@ -194,7 +194,94 @@ impl Metadata {
         if length > limits::METADATA_BLOCK {
             return Err(Error::limit(what, limits::METADATA_BLOCK));
         }
+        self.come_by(at.offset(), length)?;
         read_shared_block(&*self.source, at.offset(), length, what)
+    }
+
+    /// The `length` bytes at absolute offset `at`, which are not kept.
+    ///
+    /// # Errors
+    /// As [`read_block`]; `Effort` where a glance would have to wait for them.
+    pub(crate) fn bytes(&self, at: u64, length: u64, what: &str) -> Result<Vec<u8>> {
+        self.come_by(at, length)?;
+        read_block(&*self.source, at, length, what)
+    }
+
+    /// Asks for bytes that a glance is about to read, and would have to wait for.
+    ///
+    /// # Errors
+    /// `Effort` where that is so.
+    pub(crate) fn come_by(&self, at: u64, length: u64) -> Result<()> {
+        let is_inside = at.saturating_add(length) <= self.source.length();
+        if !self.effort.is_glance() || !is_inside || self.source.has(at, length) {
+            return Ok(());
+        }
+        self.source.prefetch(&[(at, length)], Urgency::Expected);
+        let source = Arc::clone(&self.source);
+        Err(self.effort.put_off(Box::new(move || {
+            // Who needs it will meet the error again.
+            let _ = read_block(&*source, at, length, "metadata");
+        })))
+    }
+
+    /// Whether reading it may take long.
+    pub(crate) fn is_far(&self) -> bool {
+        self.source.is_far()
+    }
+
+    /// Whether the structure at `at`, of about `length` bytes, can be read without waiting.
+    pub(crate) fn is_here(&self, at: Address, length: u64) -> bool {
+        let there = self.source.length().saturating_sub(at.offset());
+        self.source.has(at.offset(), length.min(there))
+    }
+
+    /// Asks for structures that are about to be read, each its place and its length, about.
+    pub(crate) fn expect(&self, structures: impl IntoIterator<Item = (Address, u64)>) {
+        let structures = structures.into_iter();
+        self.expect_at(structures.map(|(at, length)| (at.offset(), length)));
+    }
+
+    /// As [`expect`](Self::expect), by absolute offsets.
+    pub(crate) fn expect_at(&self, structures: impl Iterator<Item = (u64, u64)>) {
+        if !self.is_far() {
+            return;
+        }
+        let end = self.source.length();
+        let mut left = limits::HINTED_METADATA;
+        let ranges = structures.take(limits::RANGES_AT_ONCE);
+        let ranges = ranges.filter_map(|(at, length)| {
+            let there = end.checked_sub(at)?;
+            Some((at, length.min(there)))
+        });
+        let ranges = ranges.map_while(|(at, length)| {
+            let length = length.min(left);
+            left = left.saturating_sub(length);
+            (length > 0).then_some((at, length))
+        });
+        let ranges: Vec<_> = ranges.collect();
+        if !ranges.is_empty() {
+            self.source.prefetch(&ranges, Urgency::Expected);
+        }
+    }
+
+    /// Where the structure at `at`, of about `length` bytes, would have to be waited for, asks for
+    /// `siblings` as well: the structures at the same depth that are read next.
+    pub(crate) fn expect_with<I: IntoIterator<Item = (Address, u64)>>(
+        &self,
+        at: Address,
+        length: u64,
+        siblings: impl FnOnce() -> I,
+    ) {
+        if self.is_far() && !self.is_here(at, length) {
+            let there = self.source.length().saturating_sub(at.offset());
+            let needed = (at.offset(), length.min(there));
+            let urgency = match self.effort.is_glance() {
+                true => Urgency::Expected,
+                false => Urgency::Needed,
+            };
+            self.source.prefetch(&[needed], urgency);
+            self.expect(siblings());
+        }
     }
 }
 

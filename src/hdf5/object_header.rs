@@ -10,11 +10,10 @@ use crate::hdf5::metadata::{Metadata, verify_checksum};
 use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::source::growing::settled;
-use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// Bytes that are fetched at first: most headers end within them.
-const FIRST_LOOK: u64 = 512;
+pub(crate) const FIRST_LOOK: u64 = 512;
 
 /// Bytes of a version 1 prefix, its padding included.
 const PREFIX_1: usize = 16;
@@ -193,6 +192,9 @@ impl ObjectHeader {
         mut continuations: VecDeque<(Address, u64)>,
     ) -> Result<()> {
         let mut met = HashSet::from([self.at]);
+        if continuations.len() > 1 {
+            metadata.expect(continuations.iter().copied());
+        }
         while let Some((at, length)) = continuations.pop_front() {
             if !met.insert(at) {
                 return Err(Error::corrupt(
@@ -329,12 +331,7 @@ impl Metadata {
     /// made of.
     fn peek(&self, at: Address, most: u64) -> Result<Vec<u8>> {
         let length = self.source().available(at.offset()).min(most);
-        read_block(
-            &**self.source(),
-            at.offset(),
-            length.max(1),
-            "object header",
-        )
+        self.bytes(at.offset(), length.max(1), "object header")
     }
 
     /// The `length` bytes at `at`, of which `first` holds the beginning.
@@ -352,6 +349,6 @@ impl Metadata {
             return Err(Error::limit(what, limits::HEADER_BYTES));
         }
         self.effort().spend(length)?;
-        read_block(&**self.source(), at.offset(), length, what)
+        self.bytes(at.offset(), length, what)
     }
 }

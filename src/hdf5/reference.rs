@@ -78,6 +78,16 @@ impl Pointers<'_> {
         id.map_or(0, |(collection, _)| collection.map_or(0, Address::offset))
     }
 
+    /// Asks for the collections that variable-length elements point into.
+    pub(crate) fn expect<'e>(&self, elements: impl Iterator<Item = &'e [u8]>) {
+        let collection = |element: &[u8]| {
+            let mut cursor = Cursor::new(element, None, "variable-length element");
+            let (collection, _) = cursor.u32().and_then(|_| self.heap_id(&mut cursor)).ok()?;
+            collection
+        };
+        self.heap.expect(elements.filter_map(collection));
+    }
+
     /// Bytes before the first NUL of what one element of bytes points to.
     ///
     /// # Errors

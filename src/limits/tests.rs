@@ -53,6 +53,9 @@ fn bounds() -> Vec<(&'static str, String)> {
             DESCRIPTION FIELD_NAMES BLOCK_SURPLUS WHOLE_SURPLUS ATTRIBUTE_TEXT TEXT_ELEMENT_BYTES
             UNCOUNTED_ELEMENT NDL_NAMES ASDF_JSON_SIZED ASDF_JSON COUNTED_BYTES COUNTS TABLE_BYTES PAGED_BLOCK;
         count: TABLE_MEMBERS TABLE_LISTS PICKLE_VALUES;
+        bytes: AHEAD_LEAST AHEAD_BYTES WHOLE_BYTES HINTED_METADATA;
+        count: RANGES_AT_ONCE TOUCHED_CHUNKS WHOLE_CHUNKS CRAWLED_OBJECTS CRAWL_WINDOW CRAWL_LOOKS
+            CRAWLED_GROUPS CRAWLS;
         count: RESUMABLE_BLOCKS ZLIB_CHECKPOINTS OWN_THREADS SLOW_REQUESTS FILE_PLACES THREADS PATH_LINKS
             SYMLINK_HOPS FILTERS OPEN_HANDLES NAME_BYTES MOUNT_UNANSWERED PATH_INDEX_LINKS
             ATTRIBUTES RANK DATATYPE_DEPTH DATATYPE_MEMBERS VARIABLE_LENGTH_ELEMENTS FAMILY_MEMBERS
@@ -70,6 +73,7 @@ fn bounds() -> Vec<(&'static str, String)> {
     let (least, most) = (bytes(*CACHE_MOST.start()), bytes(*CACHE_MOST.end()));
     let share = format!("a quarter of the machine's memory, but {least} to {most}");
     bounds.push(("CACHE_MOST", share));
+    bounds.push(("LOCATED_CHUNKS", count(LOCATED_CHUNKS.get() as u64)));
     bounds.push(("XZ_KIB", bytes(u64::from(XZ_KIB) << 10)));
     bounds.push(("ZSTD_WINDOW_LOG", bytes(1 << ZSTD_WINDOW_LOG)));
     bounds

@@ -5,11 +5,13 @@
 //! request therefore has an effort: it is passed down with the container that the request asks, and
 //! each structure is charged to it before it is read. Work that no request waits for has no bound.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::lock::lock;
 
 /// Stands for a grant without a bound.
 const UNBOUNDED: u64 = u64::MAX;
@@ -25,6 +27,20 @@ struct Grant {
     whole: Effort,
     /// The bytes of this part, or of the part that it is in, where they were granted in full.
     in_full: Option<u64>,
+    glance: Option<Glance>,
+}
+
+/// Waits for something.
+pub type Wait = Box<dyn FnOnce() + Send>;
+
+/// The wait that a glance has put off.
+#[derive(Default)]
+struct Glance(Mutex<Option<Wait>>);
+
+impl fmt::Debug for Glance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Glance")
+    }
 }
 
 /// The time of a request, at whose end the bound of its effort is lifted: a view or a listing that
@@ -39,7 +55,52 @@ impl Effort {
             left: AtomicU64::new(bytes),
             whole: Effort::default(),
             in_full: None,
+            glance: None,
         })))
+    }
+
+    /// As much as of a request, for work that waits for no far source: where it would have to wait,
+    /// it is over, and has asked for what it lacks.
+    pub fn of_a_glance() -> Self {
+        Effort(Some(Arc::new(Grant {
+            left: AtomicU64::new(limits::REQUEST_METADATA),
+            whole: Effort::default(),
+            in_full: None,
+            glance: Some(Glance::default()),
+        })))
+    }
+
+    fn glance(&self) -> Option<&Glance> {
+        let grant = self.0.as_ref()?;
+        grant.glance.as_ref().or_else(|| grant.whole.glance())
+    }
+
+    /// Whether nothing is to be waited for.
+    pub fn is_glance(&self) -> bool {
+        self.glance().is_some()
+    }
+
+    /// Ends a glance that would have to `wait`.
+    pub fn put_off(&self, wait: Wait) -> Error {
+        if let Some(Glance(put_off)) = self.glance() {
+            *lock(put_off) = Some(wait);
+        }
+        self.exhaust();
+        Error::Effort { max: 0 }
+    }
+
+    /// The wait for which a glance is over.
+    pub fn wait(&self) -> Option<Wait> {
+        self.glance()
+            .and_then(|Glance(put_off)| lock(put_off).take())
+    }
+
+    /// Leaves nothing, of the whole neither.
+    fn exhaust(&self) {
+        if let Some(grant) = &self.0 {
+            grant.left.store(0, Ordering::Relaxed);
+            grant.whole.exhaust();
+        }
     }
 
     /// The metadata that one request may look at.
@@ -58,6 +119,7 @@ impl Effort {
             left: AtomicU64::new(left),
             whole: self.clone(),
             in_full,
+            glance: None,
         })))
     }
 
@@ -165,6 +227,21 @@ mod tests {
         }
         assert!(!effort.is_spent());
         effort.spend(ALL + 1).expect("no bound again");
+    }
+
+    #[test]
+    fn a_glance_is_over_where_it_would_wait() {
+        let (glance, has_waited) = (Effort::of_a_glance(), Arc::new(AtomicU64::new(0)));
+        let part = glance.part(100);
+        assert!(part.is_glance() && !Effort::of_a_request().is_glance());
+        let waited = Arc::clone(&has_waited);
+        let wait = Box::new(move || waited.store(1, Ordering::Relaxed));
+        assert!(part.put_off(wait).is_passing());
+        assert!(glance.is_spent() && part.is_spent());
+        assert_eq!(has_waited.load(Ordering::Relaxed), 0);
+        glance.wait().expect("it was put off")();
+        assert_eq!(has_waited.load(Ordering::Relaxed), 1);
+        assert!(glance.wait().is_none());
     }
 
     #[test]

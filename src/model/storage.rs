@@ -1,7 +1,7 @@
 //! The parts of storage: extents, chunks and their index, encoded blocks.
 
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -31,6 +31,12 @@ pub trait Pieces: Send + Sync + fmt::Debug {
 
     /// Stored bytes of the whole block.
     fn stored_bytes(&self) -> u64;
+
+    /// Where the stored bytes of these pieces are, as far as that is known before they are decoded:
+    /// all of the block's for all of its pieces.
+    fn place(&self, _pieces: Range<u64>) -> Vec<Extent> {
+        Vec::new()
+    }
 
     /// Whether a piece is best decoded after the one before it, so that decoding ahead of a reader
     /// in several threads gains nothing.

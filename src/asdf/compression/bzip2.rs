@@ -13,6 +13,7 @@ mod content;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
@@ -26,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, IsWanted, Pieces, still};
+use crate::model::storage::{Extent, Help, IsWanted, Pieces, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that a block of 900 000 symbols takes at most: 20 bits each, and its tables.
@@ -373,6 +374,10 @@ impl Pieces for Bzip2Block {
 
     fn stored_bytes(&self) -> u64 {
         self.encoded.stored
+    }
+
+    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
+        self.encoded.place(pieces, self.piece)
     }
 
     fn is_sequential(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Blocks that are chunks one after another, each compressed for itself, each with its length.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::asdf::compression::encoded::Encoded;
@@ -11,7 +12,7 @@ use crate::memory::buffer::{Buffer, BufferPool};
 use crate::memory::lock::lock;
 use crate::memory::marks::Marks;
 use crate::memory::shared_lru::{FileLru, SharedLru};
-use crate::model::storage::{Help, Pieces};
+use crate::model::storage::{Extent, Help, Pieces};
 use crate::wire::{to_u64, to_usize};
 
 /// The compression of a chunk.
@@ -260,6 +261,10 @@ impl Pieces for ChunkTable {
 
     fn stored_bytes(&self) -> u64 {
         self.encoded.stored
+    }
+
+    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
+        self.encoded.place(pieces, self.piece_bytes().unwrap_or(1))
     }
 
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {

@@ -1,7 +1,11 @@
 //! A compressed block and where it is.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, BufferPool};
+use crate::model::storage::Extent;
 use crate::source::SharedSource;
 
 /// A compressed block and where it is.
@@ -20,6 +24,25 @@ pub struct Encoded {
 }
 
 impl Encoded {
+    /// Where the stored bytes of pieces of `bytes` bytes each may be: as if they were as dense
+    /// everywhere, with a piece more on either side.
+    pub(super) fn place(&self, pieces: Range<u64>, bytes: u64) -> Vec<Extent> {
+        let decoded = u128::from(self.decoded.max(1));
+        let place = |piece: u64| {
+            let piece = u128::from(piece.saturating_mul(bytes)).min(decoded);
+            let before = u128::from(self.stored).saturating_mul(piece);
+            let before = before.checked_div(decoded).unwrap_or(0);
+            u64::try_from(before).unwrap_or(self.stored)
+        };
+        let start = place(pieces.start.saturating_sub(1));
+        let end = place(pieces.end.saturating_add(1));
+        vec![Extent {
+            source: Arc::clone(&self.source),
+            offset: self.offset.saturating_add(start),
+            length: end.saturating_sub(start),
+        }]
+    }
+
     /// `Limit` where more is stored than `needed` bytes and a surplus.
     pub(super) fn limit_stored(&self, needed: u64, surplus: u64) -> Result<()> {
         let most = needed.saturating_add(surplus);
@@ -61,5 +84,33 @@ impl Encoded {
     pub(super) fn warn_of_cut(&self) {
         let at = self.offset;
         log::warn!("block at byte {at}: the bzip2 stream lacks its end; its content is whole");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::memory::MemorySource;
+
+    #[test]
+    fn a_piece_is_sought_where_it_would_be_if_all_were_as_dense() {
+        let encoded = Encoded {
+            block: 0,
+            source: Arc::new(MemorySource::new(Vec::new())),
+            offset: 1000,
+            stored: 500,
+            decoded: 5000,
+        };
+        let place = |pieces| {
+            let parts = encoded.place(pieces, 100);
+            let part = |part: &Extent| (part.offset, part.length);
+            parts.iter().map(part).collect::<Vec<_>>()
+        };
+        assert_eq!(place(20..30), [(1190, 120)]);
+        assert_eq!(place(0..1), [(1000, 20)]);
+        assert_eq!(
+            (place(0..50), place(0..u64::MAX)),
+            (vec![(1000, 500)], vec![(1000, 500)])
+        );
     }
 }

@@ -18,6 +18,7 @@ pub mod zstd_frames;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::asdf::compression::encoded::Encoded;
@@ -27,7 +28,7 @@ use crate::asdf::compression::stream::part_list::Part;
 use crate::asdf::compression::stream::parts::PartsReader;
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, Pieces, still};
+use crate::model::storage::{Extent, Help, Pieces, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Pieces that are kept, so that readers that overtake each other do not start the stream again.
@@ -244,6 +245,10 @@ impl Pieces for StreamBlock {
 
     fn stored_bytes(&self) -> u64 {
         self.encoded.stored
+    }
+
+    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
+        self.encoded.place(pieces, self.piece)
     }
 
     fn is_sequential(&self) -> bool {

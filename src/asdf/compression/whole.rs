@@ -1,12 +1,14 @@
 //! Blocks that are decoded in one piece.
 
+use std::ops::Range;
+
 use crate::asdf::compression::encoded::Encoded;
 use crate::asdf::compression::stream::codec::StreamCodec;
 use crate::error::{Error, Result};
 use crate::filter::{self, Context, Length};
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
-use crate::model::storage::{Help, Pieces};
+use crate::model::storage::{Extent, Help, Pieces};
 use crate::wire::{to_u64, to_usize};
 
 /// The codec of a block that is decoded at once.
@@ -93,6 +95,10 @@ impl Pieces for Whole {
 
     fn stored_bytes(&self) -> u64 {
         self.encoded.stored
+    }
+
+    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
+        self.encoded.place(pieces, self.encoded.decoded)
     }
 
     fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {

@@ -4,6 +4,7 @@
 //! A read costs the way from the checkpoint before it, the first one the way from the beginning.
 
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 
 use miniz_oxide::inflate::TINFLStatus;
@@ -19,7 +20,7 @@ use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Help, IsWanted, Pieces, still};
+use crate::model::storage::{Extent, Help, IsWanted, Pieces, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
@@ -209,6 +210,10 @@ impl Pieces for ZlibBlock {
 
     fn stored_bytes(&self) -> u64 {
         self.encoded.stored
+    }
+
+    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
+        self.encoded.place(pieces, self.piece)
     }
 
     fn is_sequential(&self) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result, quoted};
 use crate::hdf5::btree_v2::{BtreeV2, RecordCursor};
-use crate::hdf5::heap::fractal::{Allowance, FractalHeap};
+use crate::hdf5::heap::fractal::{Allowance, FractalHeap, HEADER_LOOK};
 use crate::hdf5::message::link;
 use crate::hdf5::message::on_heap::OnHeap;
 use crate::hdf5::metadata::Metadata;
@@ -39,6 +39,8 @@ impl DenseLinks {
 
     /// The index over the hashes of the names, which each record begins with.
     fn index(&self) -> Result<BtreeV2> {
+        let headers = [self.name_index, self.heap].map(|at| (at, HEADER_LOOK));
+        self.metadata.expect(headers);
         let index = BtreeV2::open(Arc::clone(&self.metadata), self.name_index, NAME_INDEX)?;
         Ok(index.ordered_by_hash(0))
     }
@@ -98,9 +100,10 @@ impl DenseStream {
     /// All links from the first.
     pub(crate) fn new(links: &DenseLinks) -> Result<Self> {
         let index = links.index()?;
+        let heap = FractalHeap::open(&links.metadata, links.heap)?;
         Ok(DenseStream {
             links: links.clone(),
-            heap: FractalHeap::open(&links.metadata, links.heap)?,
+            heap: heap.wanted_whole(),
             records: index.cursor(0),
             allowance: Allowance::new(&links.metadata),
             failure: None,

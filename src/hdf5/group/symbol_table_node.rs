@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::hdf5::btree_v1::{EntryPosition, GroupBranch, Leaves};
+use crate::hdf5::btree_v1::{EntryPosition, GroupBranch, Leaves, NODE_LOOK};
 use crate::hdf5::group::bounds::Bounds;
 use crate::hdf5::heap::local::LocalHeap;
 use crate::hdf5::message::symbol_table::SymbolTable;
@@ -15,7 +15,6 @@ use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::memory::marks::Marks;
 use crate::model::{Link, LinkStream, LinkTarget};
-use crate::source::read_block;
 use crate::wire::{Cursor, to_u64, to_usize};
 
 const WHAT: &str = "symbol table node";
@@ -76,6 +75,9 @@ impl SymbolTableLinks {
     }
 
     fn heap(&self) -> Result<LocalHeap> {
+        let SymbolTable { btree, heap } = self.table;
+        self.metadata
+            .expect([(heap, NODE_LOOK), (btree, NODE_LOOK)]);
         LocalHeap::open(&self.metadata, self.table.heap)
     }
 }
@@ -107,7 +109,7 @@ impl Entry {
 fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<Entry>> {
     const PREFIX: usize = 8;
     const SCRATCH: usize = 16;
-    let prefix = read_block(&**metadata.source(), at.offset(), to_u64(PREFIX), WHAT)?;
+    let prefix = metadata.bytes(at.offset(), to_u64(PREFIX), WHAT)?;
     let mut cursor = Cursor::new(&prefix, at, WHAT);
     cursor.signature(b"SNOD")?;
     cursor.version(1..=1)?;

@@ -12,9 +12,12 @@ use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::model::storage::Pipeline;
-use crate::source::{check_range, read_block};
+use crate::source::check_range;
 use crate::wire::checksum::lookup3_without;
 use crate::wire::{Cursor, to_u64, to_usize};
+
+/// Bytes that a header is taken to have before it is read.
+pub(crate) const HEADER_LOOK: u64 = 256;
 
 const DIRECT_BLOCK: &str = "fractal heap direct block";
 
@@ -31,6 +34,8 @@ pub(crate) struct FractalHeap {
     huge_objects: Option<Address>,
     table: DoublingTable,
     root: Root,
+    /// Whether most of its objects will be asked for.
+    is_wanted_whole: bool,
 }
 
 /// The block from which all managed objects are reached.
@@ -105,7 +110,7 @@ impl FractalHeap {
     /// `Corrupt` for a wrong checksum or impossible sizes.
     pub(crate) fn open(metadata: &Arc<Metadata>, at: Address) -> Result<Self> {
         const WHAT: &str = "fractal heap header";
-        let prefix = read_block(&**metadata.source(), at.offset(), 9, WHAT)?;
+        let prefix = metadata.bytes(at.offset(), 9, WHAT)?;
         let mut cursor = Cursor::new(&prefix, at, WHAT);
         cursor.signature(b"FRHP")?;
         cursor.version(0..=0)?;
@@ -173,7 +178,16 @@ impl FractalHeap {
                 rows,
                 filtered,
             },
+            is_wanted_whole: false,
         })
+    }
+
+    /// The same heap, of which most objects will be asked for.
+    pub(crate) fn wanted_whole(self) -> Self {
+        FractalHeap {
+            is_wanted_whole: true,
+            ..self
+        }
     }
 
     /// As [`object`](Self::object), one of several.
@@ -228,9 +242,12 @@ impl FractalHeap {
             let within = offset.checked_sub(block.start);
             let child = within.and_then(|within| self.table.child(within));
             let child = child.filter(|child| child.row < rows).ok_or_else(nowhere)?;
-            block = self
-                .child_entry(&block, rows, &child)?
-                .ok_or_else(nowhere)?;
+            let found = self.child_entry(&block, rows, &child)?;
+            let found = found.ok_or_else(nowhere)?;
+            if self.is_wanted_whole {
+                self.expect_siblings(&block, rows, &child, &found);
+            }
+            block = found;
             if child.row < self.table.max_direct_rows() {
                 return Ok((self.read_direct(&block)?, block.start));
             }
@@ -245,6 +262,59 @@ impl FractalHeap {
         ))
     }
 
+    /// Asks for the blocks behind `child`, which is `found`, in the indirect block `parent`, unless
+    /// that one is here.
+    fn expect_siblings(&self, parent: &BlockEntry, rows: u32, child: &Child, found: &BlockEntry) {
+        let all = u64::from(rows).saturating_mul(self.table.width);
+        let later = child.entry.saturating_add(1)..all;
+        let siblings = later.filter_map(|entry| {
+            let child = self.table.child_of_entry(entry)?;
+            let block = self.child_entry(parent, rows, &child).ok()??;
+            Some((block.address, self.stored_size(&child, &block)))
+        });
+        let length = self.stored_size(child, found);
+        let expect = || siblings;
+        self.metadata.expect_with(found.address, length, expect);
+    }
+
+    /// Bytes that a block has in the file.
+    fn stored_size(&self, child: &Child, block: &BlockEntry) -> u64 {
+        match child.row < self.table.max_direct_rows() {
+            true if self.pipeline.0.is_empty() => block.size,
+            true => block.filtered.0,
+            false => {
+                let rows = self.table.rows_of_indirect(block.size);
+                self.indirect_size(rows.unwrap_or(0))
+            }
+        }
+    }
+
+    /// Bytes of a child's entry in an indirect block where it is a direct block.
+    fn direct_entry(&self) -> u64 {
+        match self.pipeline.0.is_empty() {
+            true => to_u64(self.metadata.size_of_offsets().bytes()),
+            false => to_u64(self.metadata.structure_size(1, 1, 4)),
+        }
+    }
+
+    /// Entries of direct blocks in an indirect block with `rows` rows, and the others.
+    fn entries(&self, rows: u32) -> (u64, u64) {
+        let direct = u64::from(rows.min(self.table.max_direct_rows()));
+        let indirect = u64::from(rows).saturating_sub(direct);
+        let width = self.table.width;
+        (direct.saturating_mul(width), indirect.saturating_mul(width))
+    }
+
+    /// Bytes of an indirect block with `rows` rows.
+    fn indirect_size(&self, rows: u32) -> u64 {
+        let (direct, indirect) = self.entries(rows);
+        let offsets = to_u64(self.metadata.size_of_offsets().bytes());
+        self.block_prefix()
+            .saturating_add(direct.saturating_mul(self.direct_entry()))
+            .saturating_add(indirect.saturating_mul(offsets))
+            .saturating_add(4)
+    }
+
     /// The child's entry in the indirect block `parent` with `rows` rows.
     fn child_entry(
         &self,
@@ -256,19 +326,10 @@ impl FractalHeap {
         let metadata = &self.metadata;
         let address = parent.address;
         let offsets = to_u64(metadata.size_of_offsets().bytes());
-        let direct_rows = u64::from(rows.min(self.table.max_direct_rows()));
-        let indirect_rows = u64::from(rows).saturating_sub(direct_rows);
-        let direct_entry = match self.pipeline.0.is_empty() {
-            true => offsets,
-            false => to_u64(metadata.structure_size(1, 1, 4)),
-        };
-        let direct = direct_rows.saturating_mul(self.table.width);
-        let indirect = indirect_rows.saturating_mul(self.table.width);
+        let direct_entry = self.direct_entry();
+        let (direct, _) = self.entries(rows);
         let prefix = self.block_prefix();
-        let length = prefix
-            .saturating_add(direct.saturating_mul(direct_entry))
-            .saturating_add(indirect.saturating_mul(offsets))
-            .saturating_add(4);
+        let length = self.indirect_size(rows);
         let verify = |block: &[u8]| verify_checksum(block, address, WHAT);
         let block = metadata.block(address, length, WHAT, verify)?;
         let mut cursor = Cursor::new(&block, address, WHAT);
@@ -345,8 +406,7 @@ impl FractalHeap {
         self.metadata.made_block(block.address, stored, || {
             let bytes = stored.saturating_add(block.size);
             self.metadata.effort().spend(bytes)?;
-            let source = self.metadata.source();
-            let stored = read_block(&**source, block.address.offset(), stored, WHAT)?;
+            let stored = self.metadata.bytes(block.address.offset(), stored, WHAT)?;
             let length = to_usize(block.size)?;
             let bytes = self.undo_filters(filter_mask, stored, length)?;
             verify(&bytes)?;
@@ -407,12 +467,11 @@ impl FractalHeap {
         const WHAT: &str = "huge object";
         let address = self.metadata.defined_address(cursor)?.offset();
         let length = self.metadata.length(cursor)?;
-        let source = self.metadata.source();
         if !is_filtered {
-            check_range(&**source, address, length, WHAT)?;
+            check_range(&**self.metadata.source(), address, length, WHAT)?;
             let first = length.min(limits::HEAP_OBJECT);
             self.metadata.effort().spend(first)?;
-            return read_block(&**source, address, first, WHAT);
+            return self.metadata.bytes(address, first, WHAT);
         }
         let filter_mask = cursor.u32()?;
         let size = self.metadata.length(cursor)?;
@@ -420,7 +479,7 @@ impl FractalHeap {
             return Err(Error::limit(WHAT, limits::HEAP_OBJECT));
         }
         self.metadata.effort().spend(length.saturating_add(size))?;
-        let stored = read_block(&**source, address, length, WHAT)?;
+        let stored = self.metadata.bytes(address, length, WHAT)?;
         self.undo_filters(filter_mask, stored, to_usize(size)?)
     }
 
@@ -487,6 +546,25 @@ impl DoublingTable {
         doublings.checked_add(1)
     }
 
+    /// The child that entry number `entry` of its parent leads to.
+    fn child_of_entry(&self, entry: u64) -> Option<Child> {
+        let row = entry.checked_div(self.width)?;
+        let column = entry.checked_rem(self.width)?;
+        let doublings = u32::try_from(row.saturating_sub(1)).ok()?;
+        let size = self.starting_block_size.checked_shl(doublings)?;
+        // The rows before take together as much as this one, except for the first two.
+        let before = match row {
+            0 => 0,
+            _ => self.width.checked_mul(size)?,
+        };
+        Some(Child {
+            row: u32::try_from(row).ok()?,
+            entry,
+            start: before.checked_add(column.checked_mul(size)?)?,
+            size,
+        })
+    }
+
     /// The child that holds `offset` of its parent's space.
     fn child(&self, offset: u64) -> Option<Child> {
         let first_row = self.first_row();
@@ -551,6 +629,18 @@ mod tests {
         assert_eq!(place(2047), Some((0, 3, 1536)));
         assert_eq!(place(2048), Some((1, 4, 2048)));
         assert_eq!(place(4096 + 1024), Some((2, 9, 4096 + 1024)));
+    }
+
+    #[test]
+    fn entries_and_offsets_lead_to_the_same_blocks() {
+        for entry in 0..40 {
+            let child = TABLE.child_of_entry(entry).unwrap();
+            for offset in [child.start, child.start + child.size - 1] {
+                let found = TABLE.child(offset).unwrap();
+                let (place, own) = ((found.row, found.start, found.size), found.entry);
+                assert_eq!((place, own), ((child.row, child.start, child.size), entry));
+            }
+        }
     }
 
     /// A child of 131072 bytes has seven rows: 2048 · 2^6 bytes.

@@ -1,6 +1,7 @@
 //! Global heaps: collections of objects of any size, which variable-length elements, region
 //! references and virtual datasets point into (HDF5 3.0, III.E).
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::hdf5::metadata::Metadata;
 use crate::hdf5::number_form::Address;
 use crate::limits;
 use crate::memory::shared_lru::FileLru;
-use crate::source::{check_range, read_block};
+use crate::source::check_range;
 use crate::wire::{Cursor, to_u64, to_usize};
 
 /// Bytes of a collection's header and of an object's, padded to a multiple of 8.
@@ -60,6 +61,28 @@ impl GlobalHeap {
     /// Forgets the ends of strings.
     pub(crate) fn forget(&self) {
         self.texts.clear();
+    }
+
+    /// Asks for these collections, as far as they are not known.
+    pub(crate) fn expect(&self, collections: impl Iterator<Item = Address>) {
+        let mut different = BTreeSet::new();
+        for collection in collections {
+            if different.len() < limits::RANGES_AT_ONCE {
+                different.insert(collection.offset());
+            }
+        }
+        different.retain(|&collection| self.directories.get(collection).is_none());
+        // Most collections are shorter than what is read of them at first.
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        for at in different {
+            match ranges.last_mut() {
+                Some((start, length)) if at <= start.saturating_add(*length) => {
+                    *length = at.saturating_sub(*start).saturating_add(WINDOW);
+                }
+                _ => ranges.push((at, WINDOW)),
+            }
+        }
+        self.metadata.expect_at(ranges.into_iter());
     }
 
     /// The part `part`, in bytes, of object `index` in the collection at absolute offset
@@ -141,7 +164,7 @@ impl GlobalHeap {
     fn bytes(&self, directory: &Directory, at: u64, length: u64) -> Result<Vec<u8>> {
         match directory.kept(at, length) {
             Some(bytes) => Ok(bytes.to_vec()),
-            None => read_block(&**self.metadata.source(), at, length, "global heap object"),
+            None => self.metadata.bytes(at, length, "global heap object"),
         }
     }
 
@@ -283,7 +306,7 @@ impl Window<'_> {
             let source = self.metadata.source();
             let length = source.available(at).clamp(HEADER, WINDOW);
             self.metadata.effort().spend(length)?;
-            self.bytes = read_block(&**source, at, length, "global heap collection")?;
+            self.bytes = self.metadata.bytes(at, length, "global heap collection")?;
             self.start = at;
         }
         let within = to_usize(at.saturating_sub(self.start))?;

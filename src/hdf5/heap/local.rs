@@ -104,6 +104,8 @@ impl LocalHeap {
             Error::corrupt("local heap: a name is not within the heap", self.data)
         })?;
         let length = PAGE.min(self.size.saturating_sub(start));
+        let rest = self.size.saturating_sub(start).min(limits::HINTED_METADATA);
+        self.metadata.expect_with(at, length, || [(at, rest)]);
         self.metadata.plain_block(at, length, "local heap")
     }
 }

@@ -177,12 +177,30 @@ impl NumberedChunks {
             return Ok(None);
         }
         let past = || block.corrupt("ends past all files");
-        let stride = self.bytes(paging.page_entries).checked_add(CHECKSUM);
-        let before = stride.and_then(|stride| stride.checked_mul(page));
-        let at = before.and_then(|before| block.end()?.after(before));
+        let at = self.page_address(data, page).ok_or_else(past)?;
+        let stride = self.page_stride(paging);
+        self.meta.expect_with(at, stride, || {
+            let later = page.saturating_add(1)..paging.pages();
+            let is_written = |&page: &u64| {
+                let bit = data.first_bit.saturating_add(page);
+                bit_is_set(data.bitmap, bit)
+            };
+            let place = |page| Some((self.page_address(data, page)?, stride));
+            later.filter(is_written).filter_map(place)
+        });
         let (_, count) = paging.span(page);
-        let page = self.block(at.ok_or_else(past)?, 0, self.bytes(count), paging.what)?;
+        let page = self.block(at, 0, self.bytes(count), paging.what)?;
         Ok(Some(page))
+    }
+
+    /// Bytes from one page of a data block to the next.
+    fn page_stride(&self, paging: Paging) -> u64 {
+        self.bytes(paging.page_entries).saturating_add(CHECKSUM)
+    }
+
+    fn page_address(&self, data: &DataBlock<'_>, page: u64) -> Option<Address> {
+        let before = self.page_stride(data.paging).checked_mul(page)?;
+        data.block.end()?.after(before)
     }
 
     pub(super) fn entry(&self, block: &Block, i: u64) -> Result<Option<StoredChunk>> {

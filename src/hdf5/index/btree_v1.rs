@@ -130,7 +130,7 @@ impl ChunkIndex for BtreeV1Index {
                 break;
             };
             if node.level() > 0 {
-                let child = self.tree.descend(&node, i)?;
+                let child = self.tree.descend_first(&node, i)?;
                 path.push((std::mem::replace(&mut node, child), i));
                 continue;
             }
@@ -153,10 +153,10 @@ impl ChunkIndex for BtreeV1Index {
     fn walk_from(
         &self,
         from: &mut IndexCursor,
-        _: &Effort,
+        effort: &Effort,
         visit: &mut ChunkVisitor<'_>,
     ) -> Result<()> {
-        let mut entries = self.tree.entries()?;
+        let mut entries = self.tree.within(effort).entries()?;
         let mut place = vec![0; self.geometry.rank()];
         let mut strays = Strays::default();
         if let Some((passed, at)) = from.0.split_first() {

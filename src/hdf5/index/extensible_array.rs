@@ -20,6 +20,9 @@ use crate::memory::effort::Effort;
 use crate::model::storage::{ChunkVisitor, StoredChunk};
 use crate::wire::{Cursor, to_u64, to_usize};
 
+/// Bytes that a block is taken to have beside its content.
+const LOOK: u64 = 64;
+
 const HEADER: &str = "extensible array header";
 const INDEX_BLOCK: &str = "extensible array index block";
 const SECONDARY_BLOCK: &str = "extensible array secondary block";
@@ -291,7 +294,10 @@ impl ExtensibleArray {
             let slots = self.sizes.blocks_before(direct);
             let slot = before(slots.saturating_add(u64::from(later)));
             return match self.address_at(index, slot)? {
-                Some(at) => self.secondary_block(index, u, at).map(Some),
+                Some(at) => {
+                    self.expect_secondary(index, u, at);
+                    self.secondary_block(index, u, at).map(Some)
+                }
                 None => Ok(None),
             };
         }
@@ -307,17 +313,46 @@ impl ExtensibleArray {
         }))
     }
 
+    /// Asks for the secondary block of super block `u`, which is at `at`, and those behind it, unless
+    /// that one is here.
+    fn expect_secondary(&self, index: &Block, u: u32, at: Address) {
+        let direct = self.sizes.direct();
+        let entries = self.chunks.bytes(self.sizes.index_entries);
+        let length = |u| {
+            let super_block = self.sizes.super_block(u)?;
+            Some(self.secondary_content(super_block).saturating_add(LOOK))
+        };
+        let place = |u: u32| {
+            let later = u64::from(u.checked_sub(direct)?);
+            let slots = self.sizes.blocks_before(direct).saturating_add(later);
+            let before = entries.saturating_add(self.address_bytes(slots));
+            Some((self.address_at(index, before).ok()??, length(u)?))
+        };
+        let later = u.saturating_add(1)..self.sizes.super_blocks();
+        let first = length(u).unwrap_or(LOOK);
+        let meta = &self.chunks.meta;
+        meta.expect_with(at, first, || later.filter_map(place));
+    }
+
+    /// Bytes of the bitmap and the addresses of a secondary block.
+    fn secondary_content(&self, super_block: SuperBlock) -> u64 {
+        self.bitmap_bytes(super_block)
+            .saturating_add(self.address_bytes(super_block.blocks))
+    }
+
+    /// Bytes of the bitmap of the pages of a super block.
+    fn bitmap_bytes(&self, super_block: SuperBlock) -> u64 {
+        let pages = self.sizes.paging(super_block).pages();
+        pages.div_ceil(8).saturating_mul(super_block.blocks)
+    }
+
     /// The secondary block of super block `u`: the bitmap of its pages if there are any, and its
     /// addresses.
     fn secondary_block(&self, index: &Block, u: u32, at: Address) -> Result<Addresses> {
         let super_block = self.super_block(index, u)?;
         let paging = self.sizes.paging(super_block);
-        let bitmap = paging
-            .pages()
-            .div_ceil(8)
-            .saturating_mul(super_block.blocks);
-        let addresses = self.address_bytes(super_block.blocks);
-        let content = bitmap.saturating_add(addresses);
+        let bitmap = self.bitmap_bytes(super_block);
+        let content = self.secondary_content(super_block);
         let prefix = self.offset_prefix();
         let block = self.chunks.block(at, prefix, content, SECONDARY_BLOCK)?;
         if self.offset(&block, b"EASB")? != super_block.start {
@@ -345,6 +380,15 @@ impl ExtensibleArray {
             return Ok(None);
         };
         let content = self.chunks.content_bytes(addresses.paging);
+        let length = content.saturating_add(LOOK);
+        self.chunks.meta.expect_with(at, length, || {
+            let later = i.saturating_add(1)..addresses.super_block.blocks;
+            later.filter_map(|i| {
+                let before = addresses.before.saturating_add(self.address_bytes(i));
+                let at = self.address_at(&addresses.block, before).ok()??;
+                Some((at, length))
+            })
+        });
         let prefix = self.offset_prefix();
         let block = self.chunks.block(at, prefix, content, DATA_BLOCK)?;
         let offset = self.offset(&block, b"EADB")?;

@@ -60,6 +60,16 @@ pub(crate) enum Index {
     BtreeV2,
 }
 
+impl Index {
+    /// Whether the index begins with a header, which is read before a chunk is sought.
+    pub(crate) fn has_header(self) -> bool {
+        matches!(
+            self,
+            Index::FixedArray | Index::ExtensibleArray | Index::BtreeV2
+        )
+    }
+}
+
 /// Reads a data layout message's body.
 ///
 /// # Errors

@@ -1,0 +1,263 @@
+//! Arrays in a source that counts the round trips of its readers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::array::hints::{Touched, all_ranges};
+use crate::array::tests::sample::{Sample, Table, plain};
+use crate::array::{CancelToken, Engine, Reader, Stream};
+use crate::error::Result;
+use crate::limits;
+use crate::model::array::{Storage, Strided};
+use crate::model::storage::{Extent, StoredChunk};
+use crate::source::recording::Recording;
+use crate::source::{SharedSource, Source, Urgency};
+
+/// The sample's array in `source`, which has the sample's file.
+fn reader_from(sample: &Sample, engine: &Arc<Engine>, source: SharedSource) -> Reader {
+    let mut array = Arc::into_inner(sample.array().0).unwrap();
+    let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
+        panic!("a sample is chunked");
+    };
+    chunked.source = source;
+    Reader::new(engine, Arc::new(array)).unwrap()
+}
+
+fn far_reader(sample: &Sample, engine: &Arc<Engine>) -> (Reader, Arc<Recording>) {
+    let (file, _) = sample.file();
+    let far = Recording::of(file);
+    (reader_from(sample, engine, far.clone()), far)
+}
+
+fn read_on(reader: &Reader, stream: &Stream, offset: u64, length: usize) -> Vec<u8> {
+    let token = CancelToken::default();
+    let read = reader.read_in(Some(stream), offset, length, &token);
+    read.unwrap().to_vec()
+}
+
+#[test]
+fn the_chunks_of_a_read_are_asked_for_at_once() {
+    let sample = Sample::new(&[64, 64], &[8, 32], 4);
+    let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
+    let expected = sample.expected();
+    assert_eq!(&*reader.read(0, expected.len()).unwrap(), expected);
+    assert_eq!(far.trips(), 1);
+    let needed = far
+        .asked()
+        .into_iter()
+        .filter(|asked| asked.2 == Urgency::Needed);
+    assert_eq!(needed.count(), 16);
+    // What is decoded is not asked for again.
+    reader.read(0, expected.len()).unwrap();
+    assert_eq!((far.trips(), far.bytes()), (1, far.length() - 20));
+}
+
+#[test]
+fn of_a_chunk_without_filters_only_the_runs_are_asked_for() {
+    let sample = Sample {
+        deflate: false,
+        ..Sample::new(&[4, 100_000], &[4, 60_000], 1)
+    };
+    let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
+    // The rows 1 and 2: two rows of the first chunk, and 40 000 bytes of two rows of the second.
+    let read = reader.read(100_000, 200_000).unwrap();
+    assert_eq!(&*read, &sample.expected()[100_000..300_000]);
+    assert_eq!((far.trips(), far.bytes()), (1, 2 * 60_000 + 2 * 40_000));
+    let needed = far
+        .asked()
+        .into_iter()
+        .filter(|asked| asked.2 == Urgency::Needed);
+    assert_eq!(needed.count(), 3);
+}
+
+#[test]
+fn a_sequential_reader_waits_twice() {
+    let sample = Sample::new(&[400, 64], &[2, 64], 4);
+    let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
+    let (stream, expected) = (Stream::new(), sample.expected());
+    for (i, part) in expected.chunks(512).enumerate() {
+        assert_eq!(read_on(&reader, &stream, i as u64 * 512, 512), part);
+    }
+    assert_eq!(far.trips(), 2);
+}
+
+#[test]
+fn whoever_reads_on_without_a_handle_is_read_ahead_for_as_well() {
+    let sample = Sample::new(&[400, 64], &[2, 64], 4);
+    let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
+    for (i, part) in sample.expected().chunks(512).enumerate() {
+        assert_eq!(&*reader.read(i as u64 * 512, 512).unwrap(), part);
+    }
+    assert_eq!(far.trips(), 2);
+}
+
+#[test]
+fn an_array_of_which_much_was_touched_is_asked_for_as_a_whole() {
+    let sample = Sample::new(&[80, 64], &[1, 64], 4);
+    let (reader, far) = far_reader(&sample, &Engine::new(1 << 20, 2));
+    let touch = |chunk: u64| reader.read(chunk * 256, 1).unwrap();
+    for i in 0..7 {
+        touch(i * 11);
+    }
+    assert_eq!(far.trips(), 7);
+    assert!(far.asked().iter().all(|asked| asked.2 == Urgency::Needed));
+    touch(79);
+    touch(78);
+    assert_eq!(far.trips(), 9);
+    for i in 0..80 {
+        touch(i);
+    }
+    assert_eq!((far.trips(), far.bytes()), (9, far.length() - 20));
+}
+
+#[test]
+fn one_chunk_is_not_enough_to_ask_for_others() {
+    let enough = |chunks: &[u64], count| {
+        let touched = Touched::default();
+        let mut asked = chunks
+            .iter()
+            .map(|&chunk| touched.are_enough([chunk].into_iter(), count));
+        asked.position(|is_enough| is_enough)
+    };
+    assert_eq!(enough(&[1, 1, 1], 2), None);
+    assert_eq!(enough(&[1, 1, 0, 0], 2), Some(2));
+    assert_eq!(enough(&[1, 5, 9, 13], 24), Some(2));
+    let many: Vec<u64> = (0..20).collect();
+    assert_eq!(
+        enough(&many, u64::MAX),
+        Some(limits::TOUCHED_CHUNKS as usize - 1)
+    );
+}
+
+#[test]
+fn only_what_is_not_large_is_asked_for_as_a_whole() {
+    let ranges = |lengths: &[(u64, u64)]| {
+        let chunk = |(i, &(offset, length)): (usize, &(u64, u64))| {
+            let filter_mask = 0;
+            let stored = StoredChunk {
+                offset,
+                length,
+                filter_mask,
+            };
+            (vec![i as u64], stored)
+        };
+        let mut array = Arc::into_inner(Sample::new(&[9], &[1], 1).array().0).unwrap();
+        let Ok(Storage::Chunked(chunked)) = &mut array.storage else {
+            panic!("a sample is chunked");
+        };
+        chunked.index = Arc::new(Table(lengths.iter().enumerate().map(chunk).collect()));
+        all_ranges(chunked)
+    };
+    let touching = [(50, 10), (20, 5), (60, 7), (10, 10)];
+    assert_eq!(ranges(&touching), Some(vec![(10, 15), (50, 17)]));
+    let half = limits::WHOLE_BYTES / 2;
+    assert_eq!(
+        ranges(&[(0, half), (half, half)]),
+        Some(vec![(0, 2 * half)])
+    );
+    assert_eq!(ranges(&[(0, half), (half, half), (2 * half, 1)]), None);
+    let many: Vec<_> = (0..=limits::WHOLE_CHUNKS).map(|i| (2 * i, 1)).collect();
+    assert_eq!(ranges(&many), None);
+    assert!(ranges(&many[1..]).is_some());
+}
+
+/// A source that counts the reads of decode threads, and those that they would have waited for.
+#[derive(Debug)]
+struct Watched {
+    far: Arc<Recording>,
+    ahead: AtomicUsize,
+    waited: AtomicUsize,
+}
+
+impl Source for Watched {
+    fn length(&self) -> u64 {
+        self.far.length()
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+
+    fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        self.far.prefetch(ranges, urgency);
+    }
+
+    fn has(&self, at: u64, length: u64) -> bool {
+        self.far.has(at, length)
+    }
+
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        if thread::current().name() == Some("decode") {
+            let waits = !self.has(at, buffer.len() as u64);
+            self.ahead.fetch_add(1, Ordering::SeqCst);
+            self.waited.fetch_add(usize::from(waits), Ordering::SeqCst);
+        }
+        self.far.read_at(at, buffer)
+    }
+}
+
+#[test]
+fn threads_that_decode_ahead_wait_for_nothing() {
+    let sample = Sample::new(&[300, 64], &[1, 64], 4);
+    let (file, _) = sample.file();
+    let source = Arc::new(Watched {
+        far: Recording::of(file),
+        ahead: AtomicUsize::new(0),
+        waited: AtomicUsize::new(0),
+    });
+    let engine = Engine::new(1 << 20, 2);
+    let reader = reader_from(&sample, &engine, source.clone());
+    let (stream, expected) = (Stream::new(), sample.expected());
+    for (i, part) in expected.chunks(5 * 256).enumerate() {
+        assert_eq!(read_on(&reader, &stream, i as u64 * 1280, 1280), part);
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(source.waited.load(Ordering::SeqCst), 0);
+    assert!(source.ahead.load(Ordering::SeqCst) > 0);
+}
+
+/// An array of bytes in these extents of one source, each its offset and length.
+fn extents(far: &Arc<Recording>, parts: &[(u64, u64)]) -> Storage {
+    let extent = |&(offset, length): &(u64, u64)| Extent {
+        source: far.clone(),
+        offset,
+        length,
+    };
+    Storage::Extents(parts.iter().map(extent).collect())
+}
+
+#[test]
+fn what_stands_in_extents_is_asked_for_as_it_is_read() {
+    let far = Recording::of((0..200).collect());
+    let storage = extents(&far, &[(100, 50), (0, 50)]);
+    let array = Arc::new(plain(&[100], 1, storage));
+    let reader = Reader::new(&Engine::new(1 << 20, 1), array).unwrap();
+    let stream = Stream::new();
+    let expected: Vec<u8> = (100..150).chain(0..50).collect();
+    assert_eq!(read_on(&reader, &stream, 40, 20), expected[40..60]);
+    let needed = [(140, 10), (0, 10)].map(|(at, n)| (at, n, Urgency::Needed));
+    assert_eq!((far.trips(), far.asked()), (1, needed.to_vec()));
+    assert_eq!(read_on(&reader, &stream, 60, 10), expected[60..70]);
+    assert_eq!(read_on(&reader, &stream, 70, 30), expected[70..]);
+    assert_eq!((far.trips(), far.bytes()), (2, 60));
+    assert!(
+        reader.read_now(&stream, 0, 10).unwrap().is_none(),
+        "it would be waited for"
+    );
+}
+
+#[test]
+fn the_pieces_under_strides_are_asked_for_at_once() {
+    let far = Recording::of(vec![7; 4 << 20]);
+    let base = Arc::new(plain(&[4 << 20], 1, extents(&far, &[(0, 4 << 20)])));
+    let strided = Strided {
+        base,
+        offset: 5,
+        strides: vec![1 << 20, 1],
+    };
+    let array = plain(&[4, 2], 1, Storage::Strided(strided));
+    let reader = Reader::new(&Engine::new(8 << 20, 2), Arc::new(array)).unwrap();
+    assert_eq!(&*reader.read(0, 8).unwrap(), [7; 8]);
+    assert_eq!((far.trips(), far.bytes()), (1, 4 * (256 << 10)));
+}
