@@ -38,6 +38,7 @@ mod archive;
 mod attribute_file;
 mod blocks;
 mod counts;
+mod crawl;
 mod document;
 mod faults;
 mod file_state;

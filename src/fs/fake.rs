@@ -40,6 +40,12 @@ pub(super) struct Fake {
     costly: Vec<u64>,
     /// Objects that are waited for as long as `is_failing` is true.
     slow: Vec<u64>,
+    /// Whether looking at objects may take long.
+    pub(super) is_far: bool,
+    /// Objects that a glance never finds.
+    absent: Vec<u64>,
+    /// How often an object was looked at.
+    pub(super) looks: Arc<AtomicUsize>,
     effort: Effort,
 }
 
@@ -127,6 +133,11 @@ impl Fake {
     /// This object is waited for while the disk fails.
     pub(super) fn slow(&mut self, id: u64) {
         self.slow.push(id);
+    }
+
+    /// A glance never finds this object.
+    pub(super) fn absent(&mut self, id: u64) {
+        self.absent.push(id);
     }
 
     fn object(&mut self, id: u64, link_count: u32, kind: NodeKind) {
@@ -276,7 +287,15 @@ impl Container for Fake {
         NodeId::of(ROOT)
     }
 
+    fn is_far(&self) -> bool {
+        self.is_far
+    }
+
     fn node(&self, id: NodeId) -> Result<Arc<Node>> {
+        self.looks.fetch_add(1, Ordering::SeqCst);
+        if self.absent.contains(&id.number()) && self.effort.is_glance() {
+            return Err(self.effort.put_off(Box::new(|| {})));
+        }
         while self.slow.contains(&id.number()) && self.is_failing.load(Ordering::SeqCst) {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }

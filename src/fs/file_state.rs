@@ -8,6 +8,7 @@ use crate::array::vlen::VariableLength;
 use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::fs::counts::{self, CountedText, Counts};
+use crate::fs::crawl::Crawler;
 use crate::fs::indexes::FileIndex;
 use crate::fs::inode::{SOURCE, Tree};
 use crate::fs::name;
@@ -80,6 +81,7 @@ pub(super) struct SharedState {
     state: Option<Arc<dyn OpenedState>>,
     watch: Option<Watch>,
     index: Arc<FileIndex>,
+    pub(super) crawler: Crawler,
     readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
     variable_length_parts: Mutex<WeightedLru<PartName, Arc<VariableLength>>>,
@@ -123,6 +125,7 @@ impl FileState {
                 state: opened.state,
                 watch: opened.watch,
                 index,
+                crawler: Crawler::default(),
                 readers: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length_parts: Mutex::new(WeightedLru::new(limits::READERS)),
@@ -239,6 +242,8 @@ impl FileState {
 
     /// The object-to-path index.
     pub(super) fn index(&self) -> Arc<PathIndex> {
+        self.crawler
+            .look_into(&self.container, self.container.root());
         self.index.get(&self.container)
     }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
-use crate::fs::inode::{self, Inode};
+use crate::fs::inode::{self, Inode, NodeType};
 use crate::fs::listing::{DOTS, Listable, Listed, Visit};
 use crate::fs::mount::{Mount, Seen, Shared};
 use crate::fs::node::{FsNode, Target};
@@ -255,6 +255,9 @@ impl Filesystem {
         let node = nodes::of(&inode);
         if node.kind() != Kind::Directory {
             return Err(refusal(Errno::ENOTDIR, "opendir"));
+        }
+        if matches!(inode.node_type, NodeType::Group | NodeType::ViewDirectory) {
+            file.crawler.look_into(&file.container, inode.node);
         }
         let was_unsure = mount.inodes.set_unsure(ino, false);
         // The root has one number in all states of the source.

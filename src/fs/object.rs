@@ -7,9 +7,7 @@ use crate::array::vlen::VariableLength;
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::file_state::FileState;
 use crate::fs::mount::Mount;
-use crate::limits;
 use crate::model::array::Storage;
-use crate::model::storage::Chunked;
 use crate::model::{Array, Node, NodeId, NodeKind};
 use crate::view::View;
 use crate::view::attributes::committed_text;
@@ -71,8 +69,8 @@ fn stored(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) 
         Ok(Storage::Fill) if array.fill.is_zero() => Stored::Known(None),
         Ok(Storage::Fill) => Stored::Known(Some(0)),
         // While a file grows, what a walk finds would be true for a moment.
-        Ok(Storage::Chunked(chunked))
-            if at_any_cost && !file.is_growing() || is_small(chunked, array) =>
+        Ok(Storage::Chunked(_))
+            if at_any_cost && !file.is_growing() || array.has_listed_chunks() =>
         {
             stored_chunks(file, node, array)
         }
@@ -84,13 +82,6 @@ fn stored(file: &FileState, node: &Node, array: &Arc<Array>, at_any_cost: bool) 
         })),
         _ => Stored::Known(Some(size)),
     }
-}
-
-fn is_small(chunked: &Chunked, array: &Array) -> bool {
-    let along = array.shape.dims().iter().zip(&chunked.chunk_shape);
-    let chunks = along.map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1)));
-    let chunks = chunks.fold(1_u64, u64::saturating_mul);
-    chunks <= limits::LISTED_CHUNKS
 }
 
 fn stored_chunks(file: &FileState, node: &Node, array: &Arc<Array>) -> Stored {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::memory::piece;
 use crate::model::region::Region;
 use crate::model::regions::{RegionAt, Regions};
@@ -46,6 +47,16 @@ impl Array {
         bytes
             .filter(|&bytes| bytes <= MOST)
             .ok_or_else(|| Error::limit("size of an array", MOST))
+    }
+
+    /// Whether it has so few chunks that a listing counts the stored ones.
+    pub fn has_listed_chunks(&self) -> bool {
+        let Ok(Storage::Chunked(chunked)) = &self.storage else {
+            return false;
+        };
+        let along = self.shape.dims().iter().zip(&chunked.chunk_shape);
+        let chunks = along.map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1)));
+        chunks.fold(1, u64::saturating_mul) <= limits::LISTED_CHUNKS
     }
 
     /// Bytes of memory that the description takes, about.
