@@ -17,6 +17,7 @@ mod corpus;
 mod counted;
 mod effort;
 mod examples;
+mod far;
 mod faults;
 mod fetcher;
 mod fixtures;

@@ -1,0 +1,221 @@
+//! Files that are read as if they were far away: the round trips that a reader would wait for are
+//! counted, and nothing waits. Only the ranges that are asked for come, in blocks of 512 bytes.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use h5fs::detect::{self, Caches};
+use h5fs::fs::{Filesystem, Kind, Options};
+use h5fs::internals::Recording;
+use h5fs::source::file::FileSource;
+use h5fs::source::neighbours::Neighbours;
+use h5fs::source::policy::Policy;
+
+use crate::harness::{LONG, eventually, run, script};
+
+const BLOCK: u64 = 512;
+
+/// The files of `far.py`.
+struct Files {
+    directory: tempfile::TempDir,
+    /// Crawls are told apart by nothing but their thread's name.
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Files {
+    fn write() -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let directory = tempfile::tempdir().expect("temporary directory");
+        run(script("far.py").arg(directory.path()), LONG).success();
+        Files {
+            directory,
+            _alone: alone,
+        }
+    }
+
+    fn open(&self, name: &str) -> Far {
+        Far::open(&self.directory.path().join(name))
+    }
+}
+
+/// A file and its tree.
+struct Far {
+    source: Arc<Recording>,
+    tree: Filesystem,
+}
+
+impl Far {
+    fn open(path: &Path) -> Self {
+        let file = FileSource::open(path, None).expect("fixture");
+        let metadata = fs::metadata(path).expect("fixture");
+        let source = Recording::in_blocks(Arc::new(file), BLOCK);
+        let neighbours = Arc::new(Neighbours::of(path, Policy::Within, None));
+        let shared = Arc::clone(&source);
+        let container = detect::open(shared, neighbours, &Caches::default(), false);
+        let origin = h5fs::fs::Origin::new(path.to_path_buf(), &metadata);
+        let tree = Filesystem::new(container.expect("fixture"), origin, &Options::default());
+        Far { source, tree }
+    }
+
+    /// The round trips of `act`.
+    fn trips<T>(&self, act: impl FnOnce(&Filesystem) -> T) -> (T, usize) {
+        let before = self.source.trips();
+        let done = act(&self.tree);
+        (done, self.source.trips() - before)
+    }
+
+    /// What stands at `path`, read in pieces of `length` bytes, and the round trips of that.
+    fn read(&self, path: &str, length: usize) -> (Vec<u8>, usize) {
+        self.trips(|tree| {
+            let entry = tree.resolve(path.as_bytes()).expect("there");
+            let file = tree.open_file(entry.ino).expect("a file").handle;
+            let mut bytes = Vec::new();
+            loop {
+                let piece = tree.read(file, bytes.len() as u64, length).expect("bytes");
+                if piece.is_empty() {
+                    return bytes;
+                }
+                bytes.extend_from_slice(&piece);
+            }
+        })
+    }
+}
+
+/// The names and attributes beneath a directory; the number of entries.
+fn walk(tree: &Filesystem, directory: u64) -> usize {
+    let handle = tree.opendir(directory).expect("a directory").handle;
+    let mut names = Vec::new();
+    let mut next = 0;
+    loop {
+        let before = names.len();
+        let listed = tree.readdir(handle, next, &mut |entry| {
+            if entry.name != b"." && entry.name != b".." {
+                names.push(entry.name.to_vec());
+            }
+            next = entry.next;
+            false
+        });
+        listed.expect("a listing");
+        if names.len() == before {
+            break;
+        }
+    }
+    tree.release(handle);
+    let mut count = names.len();
+    for name in names.iter().filter(|name| *name != b".h5fs") {
+        let entry = tree.lookup(directory, name).expect("an entry");
+        tree.getattr(entry.ino).expect("its attributes");
+        if entry.attributes.kind == Kind::Directory {
+            count += walk(tree, entry.ino);
+        }
+    }
+    count
+}
+
+fn until_no_thread_crawls() {
+    eventually(Duration::from_secs(20), "the crawl ends", || {
+        let threads = fs::read_dir("/proc/self/task").expect("threads");
+        let mut names = threads
+            .flatten()
+            .map(|task| fs::read_to_string(task.path().join("comm")));
+        !names.any(|name| name.is_ok_and(|name| name == "crawl\n"))
+    });
+}
+
+/// 30 groups of six datasets: their headers, the links of the groups, their chunk indices.
+#[test]
+fn a_tree_is_found_as_deep_as_it_is() {
+    let files = Files::write();
+    for name in ["tree-old.h5", "tree-new.h5"] {
+        let far = files.open(name);
+        let opened = far.source.trips();
+        assert!(opened <= 4, "{name}: {opened} round trips to open");
+        let root = far.tree.root();
+        let (_, trips) = far.trips(|tree| {
+            let handle = tree.opendir(root).expect("the root").handle;
+            until_no_thread_crawls();
+            tree.release(handle);
+        });
+        assert!(trips <= 12, "{name}: {trips} round trips to crawl");
+        let (count, trips) = far.trips(|tree| walk(tree, root));
+        assert_eq!((count, trips), (30 * 7 + 1, 0), "{name}");
+        // The data between the groups, 64 KiB before each, was left where it is.
+        assert!(
+            far.source.bytes() < 30 * (32 << 10),
+            "{name}: {}",
+            far.source.bytes()
+        );
+    }
+}
+
+#[test]
+fn the_chunks_of_an_index_are_found_as_deep_as_it_is() {
+    let files = Files::write();
+    let expected = |i: i32| i.to_le_bytes();
+    let expected: Vec<u8> = (0..24_000).flat_map(expected).collect();
+    for name in ["indices-old.h5", "indices-new.h5"] {
+        for path in ["/fixed", "/growing", "/both"] {
+            // All at once: the way to the index, its levels, the chunks.
+            let (bytes, trips) = files.open(name).read(path, 1 << 20);
+            assert!(bytes == expected, "{name}{path}");
+            assert!(trips <= 12, "{name}{path}: {trips} round trips in one read");
+            // The first step, the next one, and all else ahead of the reader.
+            let (bytes, trips) = files.open(name).read(path, 4096);
+            assert!(bytes == expected, "{name}{path}");
+            assert!(trips <= 16, "{name}{path}: {trips} round trips in steps");
+        }
+    }
+}
+
+#[test]
+fn a_large_directory_is_listed_as_deep_as_its_index() {
+    let files = Files::write();
+    for name in ["links-old.h5", "links-new.h5"] {
+        let far = files.open(name);
+        let (count, trips) = far.trips(|tree| {
+            let group = tree.resolve(b"/group").expect("a group");
+            let handle = tree.opendir(group.ino).expect("a directory").handle;
+            let mut count = 0;
+            let listed = tree.readdir(handle, 0, &mut |_| {
+                count += 1;
+                false
+            });
+            listed.expect("a listing");
+            until_no_thread_crawls();
+            count
+        });
+        assert_eq!(count, 3002, "{name}");
+        assert!(trips <= 14, "{name}: {trips} round trips");
+    }
+}
+
+#[test]
+fn attributes_on_a_heap_come_together() {
+    let files = Files::write();
+    let far = files.open("attributes.h5");
+    let (names, trips) = far.trips(|tree| tree.listxattr(tree.root()).expect("attributes"));
+    assert!(names.len() >= 600);
+    assert!(trips <= 8, "{trips} round trips");
+}
+
+#[test]
+fn the_strings_of_a_read_come_together() {
+    let files = Files::write();
+    let expected = |i: i32| format!("{i:04}").repeat(100) + "\n";
+    let expected: String = (0..2000).map(expected).collect();
+    for name in ["strings-old.h5", "strings-new.h5"] {
+        let (bytes, trips) = files.open(name).read("/strings", 1 << 20);
+        assert!(bytes == expected.as_bytes(), "{name}");
+        assert!(trips <= 12, "{name}: {trips} round trips");
+    }
+}
+
+#[test]
+fn a_source_is_told_of_its_pages() {
+    let files = Files::write();
+    assert_eq!(files.open("paged.h5").source.pages(), Some((0, 8192)));
+    assert_eq!(files.open("tree-new.h5").source.pages(), None);
+}
