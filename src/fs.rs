@@ -88,6 +88,7 @@ pub use archive::Archive;
 pub use filesystem::Filesystem;
 pub use handle::{Caching, Handle, Opened};
 pub use options::Options;
+pub(crate) use requests::Requests;
 pub use requests::{Ino, Whence};
 pub use served::Served;
 pub use stat::{DirEntry, Entry, Kind, Origin, Stat};

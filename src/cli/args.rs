@@ -3,7 +3,7 @@
 
 use std::error::Error as _;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -87,26 +87,24 @@ H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub(crate) enum Inspect {
     /// List what a mount would show
+    ///
+    /// Of several sources, each is listed under its name, and the last line, on standard error, is
+    /// the sum.
     Ls {
-        /// Show in columns: mode, type, shape, chunks, filters, stored bytes, bytes
-        #[arg(short, long)]
-        long: bool,
-        /// Descend into directories
-        #[arg(short = 'R', long)]
-        recursive: bool,
         #[command(flatten)]
-        source: Source,
-        /// A path as beneath the mount point; the root without it
-        path: Option<OsString>,
+        format: Format,
+        #[command(flatten)]
+        operands: Operands,
     },
-    /// Write the bytes of a file that a mount would show
+    /// Write the bytes of files that a mount would show
     Cat {
         #[command(flatten)]
-        source: Source,
-        /// A path as beneath the mount point
-        path: OsString,
+        operands: Operands,
     },
     /// Describe a file or one of its objects in the Ndarray Data Language (YAML)
+    ///
+    /// Of several files, or of all data files in a directory, the document maps the name of each
+    /// to its own document; the last line, on standard error, is the sum.
     Ndl {
         /// Write JSON instead of YAML
         #[arg(long)]
@@ -115,9 +113,7 @@ pub(crate) enum Inspect {
         #[arg(long, value_name = "N", default_value_t = 0)]
         values: u64,
         #[command(flatten)]
-        source: Source,
-        /// A path as beneath the mount point; the whole file without it
-        path: Option<OsString>,
+        operands: Operands,
     },
     /// List what cannot be read, and why
     ///
@@ -129,43 +125,75 @@ pub(crate) enum Inspect {
         /// Read every stored byte of every dataset, too
         #[arg(long)]
         data: bool,
-        /// Of several files, look at so many at a time; the number of cores without it
-        #[arg(short, long, value_name = "N", value_parser = options::jobs)]
-        jobs: Option<usize>,
+        /// HDF5 and ASDF files, directories with such files, and URLs
+        #[arg(value_name = "SOURCE", required = true, value_parser = location())]
+        sources: Vec<Location>,
         #[command(flatten)]
-        sources: Sources,
+        how: Reading,
     },
 }
 
-/// The files that `check` reads.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub(crate) struct Sources {
-    /// HDF5 and ASDF files, directories with such files, and URLs
-    #[arg(value_name = "SOURCE", required = true, value_parser = location())]
-    pub(crate) files: Vec<Location>,
-
-    /// Read them in a cage of Landlock and seccomp: on, off
-    #[arg(
-        long,
-        value_name = "SWITCH",
-        value_parser = options::switch,
-        action = clap::ArgAction::Set,
-        default_value = "on"
-    )]
-    pub(crate) sandbox: bool,
-
-    #[command(flatten)]
-    pub(crate) remote: RemoteFlags,
+/// How a listing is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+pub(crate) struct Format {
+    /// Show in columns: mode, type, shape, chunks, filters, stored bytes, bytes
+    #[arg(short, long)]
+    pub(crate) long: bool,
+    /// Descend into directories
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// List directories themselves, not what is in them
+    #[arg(short, long)]
+    pub(crate) directory: bool,
+    /// Write as to a terminal, as the processes do whose output a terminal gets in the end
+    #[arg(long, hide = true)]
+    pub(crate) terminal: bool,
 }
 
-/// The file that one of these commands reads.
-#[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub(crate) struct Source {
-    /// The HDF5 or ASDF file, or its URL
-    #[arg(value_name = "SOURCE", value_parser = location())]
-    pub(crate) file: Location,
+impl Format {
+    /// The same for a process whose output goes to this one's.
+    pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
+        let terminal = self.terminal || io::stdout().is_terminal();
+        let flags = [
+            (self.long, "--long"),
+            (self.recursive, "--recursive"),
+            (self.directory, "--directory"),
+            (terminal, "--terminal"),
+        ];
+        flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1)
+    }
+}
 
-    /// Read it in a cage of Landlock and seccomp: on, off
+/// Sources, and paths in them.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct Operands {
+    /// An HDF5 or ASDF file, a directory with such files, or a URL
+    #[arg(value_name = "SOURCE", value_parser = location())]
+    pub(crate) source: Location,
+
+    /// More sources, then paths as beneath the mount point of each
+    ///
+    /// The word behind SOURCE is a path if SOURCE has such a path, else a source if such a file or
+    /// directory is there, and so are those behind it, up to the first for which none is there.
+    #[arg(value_name = "SOURCE|PATH")]
+    pub(crate) more: Vec<OsString>,
+
+    /// Take all words behind SOURCE as paths
+    #[arg(long)]
+    pub(crate) one: bool,
+
+    #[command(flatten)]
+    pub(crate) how: Reading,
+}
+
+/// How sources are read.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub(crate) struct Reading {
+    /// Of several sources, read so many at a time; the number of cores without it
+    #[arg(short, long, value_name = "N", value_parser = options::jobs)]
+    pub(crate) jobs: Option<usize>,
+
+    /// Read in a cage of Landlock and seccomp: on, off
     #[arg(
         long,
         value_name = "SWITCH",
@@ -490,25 +518,31 @@ mod tests {
     #[test]
     fn the_first_word_selects_a_subcommand() {
         let path = |text: &str| Location::Path(text.into());
-        let data = |sandbox| Source {
-            file: path("data.h5"),
-            sandbox,
-            remote: RemoteFlags::default(),
-        };
         let listed = task(Program::Command, "ls -lR data.h5 group").unwrap();
         let expected = Inspect::Ls {
-            long: true,
-            recursive: true,
-            source: data(true),
-            path: Some("group".into()),
+            format: Format {
+                long: true,
+                recursive: true,
+                ..Format::default()
+            },
+            operands: Operands {
+                source: path("data.h5"),
+                more: vec!["group".into()],
+                one: false,
+                how: Reading {
+                    jobs: None,
+                    sandbox: true,
+                    remote: RemoteFlags::default(),
+                },
+            },
         };
         assert_eq!(listed, Task::Inspect(expected));
         let checked = task(Program::Command, "check a.h5 -j3 --data --sandbox=off b").unwrap();
         let expected = Inspect::Check {
             data: true,
-            jobs: Some(3),
-            sources: Sources {
-                files: vec![path("a.h5"), path("b")],
+            sources: vec![path("a.h5"), path("b")],
+            how: Reading {
+                jobs: Some(3),
                 sandbox: false,
                 remote: RemoteFlags::default(),
             },
@@ -554,7 +588,7 @@ mod tests {
             "data.h5",
             "data.h5 mnt --nonsense",
             "data.h5 mnt -o ro,nonsense",
-            "cat a.h5",
+            "cat",
         ] {
             match task(Program::Command, line) {
                 Err(Error::Usage(text)) => assert!(!text.contains('\n'), "{text}"),

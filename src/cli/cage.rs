@@ -19,8 +19,11 @@ mod seccomp;
 mod tests;
 mod user;
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use nix::fcntl::OFlag;
 use nix::sys::prctl::set_dumpable;
 
 use crate::error::{Error, Result};
@@ -48,9 +51,13 @@ pub(super) struct Shown<'a> {
 /// only that of being root. A right that the kernel cannot take away is named in the log.
 ///
 /// # Errors
-/// `Io` where root cannot become the source's reader, `Usage` where only root may choose that.
+/// `Io` where root cannot become the source's reader, or that user may not read it; `Usage` where
+/// only root may choose that user.
 pub(super) fn enter(source: Shown<'_>, options: &Options, sandbox: bool) -> Result<()> {
     user::become_reader(source.reader)?;
+    if matches!(source.reader, Reader::Chosen(_)) && !source.is_directory {
+        refuse_unreadable(source.path)?;
+    }
     if sandbox {
         hide_memory();
         if let Err(errno) = Bounds::of(options).apply() {
@@ -60,6 +67,17 @@ pub(super) fn enter(source: Shown<'_>, options: &Options, sandbox: bool) -> Resu
         say_gaps(source.path, &shut(&Reach::of(source, options)));
     }
     Ok(())
+}
+
+/// The source has been opened with the rights of the caller; the user that is to read it may have
+/// fewer.
+fn refuse_unreadable(path: &Path) -> Result<()> {
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path);
+    let failed = |error| Error::io(&error, path.display().to_string());
+    opened.map(|_| ()).map_err(failed)
 }
 
 /// Gives up every right that opening `path` again and again, as the user `reader`, does not need.

@@ -14,11 +14,10 @@ use std::thread;
 
 use nix::errno::Errno;
 
-use crate::cli::args::Source;
 use crate::cli::options;
 use crate::cli::printable::{printable, printable_bytes};
 use crate::cli::progress::{Done, Progress, TICK};
-use crate::cli::reading::{self, Outcome, PIECE, Stop};
+use crate::cli::reading::{self, Outcome, PIECE, Source, Stop};
 use crate::cli::walk::{Visited, walk};
 use crate::error::{Error, Result};
 use crate::fs::{Filesystem, Handle, Ino, Kind, Whence, errno};
@@ -29,7 +28,7 @@ use crate::wire::to_u64;
 const WAITING: usize = 256;
 
 /// Looks at all of the file, with `data` at every byte of it; whether all can be read.
-pub(super) fn check(source: &Source, data: bool) -> Outcome<bool> {
+pub(super) fn check(source: Source<'_>, data: bool) -> Outcome<bool> {
     // In the cage no terminal is told from a file, nor processors counted.
     let (mut progress, threads) = (Progress::new(), options::default_threads());
     let filesystem = reading::open(source, data)?;

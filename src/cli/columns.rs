@@ -1,7 +1,7 @@
 //! The columns of a long listing: their content for a file, and their alignment.
 
 use crate::cli::printable::printable_bytes;
-use crate::fs::{Filesystem, Ino, Kind, Stat};
+use crate::fs::{Ino, Kind, Requests, Stat};
 
 /// Mode, type, shape, chunks, filters, stored bytes, bytes.
 pub(super) const COLUMNS: usize = 7;
@@ -16,7 +16,7 @@ const NOTHING: &str = "-";
 pub(super) type Cells = [String; COLUMNS];
 
 /// The cells of one file.
-pub(super) fn cells(filesystem: &Filesystem, ino: Ino, stat: &Stat) -> Cells {
+pub(super) fn cells(filesystem: &dyn Requests, ino: Ino, stat: &Stat) -> Cells {
     let fact = |name: &str| match stat.kind {
         Kind::File => filesystem.getxattr(ino, name.as_bytes()).ok(),
         Kind::Directory | Kind::Symlink => None,

@@ -12,8 +12,12 @@ pub(super) fn complain(text: &str) {
 
 /// Says what is wrong with `file`, whose name the error may begin with already.
 pub(super) fn complain_of(file: &[u8], error: &Error) {
+    complain(&of_text(file, &printable(&error.to_string())));
+}
+
+/// A text about `file`, whose name it may begin with already.
+pub(super) fn of_text(file: &[u8], text: &str) -> String {
     let file = printable_bytes(file);
-    let text = printable(&error.to_string());
-    let reason = text.strip_prefix(&format!("{file}: ")).unwrap_or(&text);
-    complain(&format!("{file}: {reason}"));
+    let reason = text.strip_prefix(&format!("{file}: ")).unwrap_or(text);
+    format!("{file}: {reason}")
 }

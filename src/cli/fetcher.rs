@@ -183,11 +183,11 @@ impl<'a> Asked<'a> {
 /// The one source of a command without a mount.
 pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings)> {
     match inspect {
-        Inspect::Ls { source, .. } | Inspect::Cat { source, .. } | Inspect::Ndl { source, .. } => {
-            Some((&source.file, &source.remote.0))
-        }
-        Inspect::Check { sources, .. } => match &sources.files[..] {
-            [file] => Some((file, &sources.remote.0)),
+        Inspect::Ls { operands, .. }
+        | Inspect::Cat { operands, .. }
+        | Inspect::Ndl { operands, .. } => Some((&operands.source, &operands.how.remote.settings)),
+        Inspect::Check { sources, how, .. } => match &sources[..] {
+            [file] => Some((file, &how.remote.settings)),
             _ => None,
         },
     }

@@ -1,26 +1,32 @@
 //! The commands that need no mount; `h5fs cat` itself.
 //!
-//! The source is opened with the options of the command line, and read in the same cage as that of
-//! a mount.
+//! One source is opened with the options of the command line, and read in the same cage as that of
+//! a mount; several are read by processes of their own.
 //!
 //! An error is told on standard error and remembered for the exit status; the rest is done. A
 //! closed pipe is no error.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{ExitCode, Stdio};
 
-use crate::cli::args::{Inspect, Source, Sources};
+use crate::array::CancelToken;
+use crate::cli::args::{Format, Inspect, Operands, Reading};
 use crate::cli::complaint::complain_of;
-use crate::cli::reading::{self, Outcome, PIECE, Stop};
-use crate::cli::{check, check_many, list, logging, options};
+use crate::cli::data_files::DataFiles;
+use crate::cli::many::Arguments;
+use crate::cli::reading::{self, Outcome, PIECE, Source, Stop};
+use crate::cli::several::{self, Form};
+use crate::cli::{check, check_many, list, logging};
 use crate::error::{Error, Result};
-use crate::fs::Filesystem;
+use crate::fs::Requests;
 use crate::model::ndl::Syntax;
+use crate::source::location::Location;
 use crate::view::ndl::Options;
+use crate::wire::to_u64;
 
 /// Performs one of the commands.
 pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
@@ -28,79 +34,178 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
     if std::env::var_os("H5FS_LOG").is_some() {
         logging::start(&logging::Destination::Terminal)?;
     }
-    let (file, outcome) = match inspect {
-        Inspect::Ls {
-            long,
-            recursive,
-            source,
-            path,
-        } => {
-            let outcome = list::list(source, path.as_deref(), *long, *recursive);
-            (&source.file, outcome)
-        }
-        Inspect::Cat { source, path } => (&source.file, copy(source, path)),
+    let (first, outcome) = match inspect {
+        Inspect::Ls { format, operands } => (&operands.source, list_all(*format, operands)?),
+        Inspect::Cat { operands } => (&operands.source, copy_all(operands)?),
         Inspect::Ndl {
             json,
             values,
-            source,
-            path,
+            operands,
         } => {
-            let options = Options {
-                values: *values,
-                syntax: match json {
-                    true => Syntax::Json,
-                    false => Syntax::Yaml,
-                },
-            };
-            (&source.file, describe(source, path.as_deref(), options))
+            let syntax = if *json { Syntax::Json } else { Syntax::Yaml };
+            let values = *values;
+            let options = Options { values, syntax };
+            (&operands.source, describe_all(operands, options)?)
         }
-        Inspect::Check {
-            data,
-            jobs,
-            sources,
-        } => (&sources.files[0], check_all(sources, *data, *jobs)),
+        Inspect::Check { data, sources, how } => (&sources[0], check_all(sources, *data, how)),
     };
     match outcome {
         Ok(true) => Ok(ExitCode::SUCCESS),
         Ok(false) => Ok(ExitCode::FAILURE),
         Err(Stop::ReaderGone) => Ok(ExitCode::SUCCESS),
         Err(Stop::Failed(error)) => {
-            complain_of(file.name().as_os_str().as_bytes(), &error);
+            complain_of(first.name().as_os_str().as_bytes(), &error);
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// Looks at one file here, at several in processes of their own; whether all can be read.
-fn check_all(sources: &Sources, data: bool, jobs: Option<usize>) -> Outcome<bool> {
-    match &sources.files[..] {
-        [file] if !file.path().is_some_and(Path::is_dir) => {
-            let source = Source {
-                file: file.clone(),
-                sandbox: sources.sandbox,
-                remote: sources.remote.clone(),
-            };
-            check::check(&source, data)
+fn list_all(format: Format, operands: &Operands) -> Result<Outcome<bool>> {
+    let named = Named::of(operands)?;
+    if let [file] = &named.sources[..] {
+        return Ok(list::list(
+            source(file, &operands.how),
+            &named.paths,
+            format,
+        ));
+    }
+    let mut arguments = Arguments::of("ls", &operands.how);
+    format.arguments().for_each(|flag| arguments.flag(flag));
+    Ok(several(named, arguments, &operands.how, Form::Listed))
+}
+
+fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
+    let named = Named::of(operands)?;
+    if named.paths.is_empty() {
+        return Err(Error::Usage("cat: a path is missing".to_owned()));
+    }
+    if let [file] = &named.sources[..] {
+        return Ok(copy(source(file, &operands.how), &named.paths));
+    }
+    let arguments = Arguments::of("cat", &operands.how);
+    Ok(several(named, arguments, &operands.how, Form::Joined))
+}
+
+fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> {
+    let mut named = Named::of(operands)?;
+    if named.paths.len() > 1 {
+        let text = "ndl: one path at a time, not more";
+        return Err(Error::Usage(text.to_owned()));
+    }
+    let path = named.paths.pop();
+    if let [file] = &named.sources[..] {
+        let directory = file.path().filter(|path| path.is_dir());
+        let inside = directory.zip(path.as_ref());
+        let inside = inside.and_then(|(directory, path)| several::file_on(directory, path));
+        let (file, path) = match inside {
+            Some((file, rest)) => (Location::Path(file), Some(rest)),
+            None => (file.clone(), path.clone()),
+        };
+        if !is_directory(&file) {
+            let source = source(&file, &operands.how);
+            return Ok(describe(source, path.as_deref(), options));
         }
-        _ => check_many::check(sources, data, jobs.unwrap_or_else(options::default_threads)),
+    }
+    let mut arguments = Arguments::of("ndl", &operands.how);
+    if options.syntax == Syntax::Json {
+        arguments.flag("--json");
+    }
+    arguments.flag(format!("--values={}", options.values));
+    arguments.flag("--one");
+    arguments.paths.extend(path);
+    let mut files = DataFiles::of(&named.sources);
+    let form = Form::Mapped(options.syntax);
+    let outcome = several::write(&mut files, &arguments, operands.how.jobs, form);
+    Ok(outcome.map(|is_whole| is_whole && !files.has_failed))
+}
+
+/// Has each of several sources read by a process of its own.
+fn several(named: Named, mut arguments: Arguments, how: &Reading, form: Form) -> Outcome<bool> {
+    arguments.flag("--one");
+    arguments.paths = named.paths;
+    let mut sources = named.sources.into_iter();
+    several::write(&mut sources, &arguments, how.jobs, form)
+}
+
+fn source<'a>(file: &'a Location, how: &'a Reading) -> Source<'a> {
+    Source { file, how }
+}
+
+fn is_directory(location: &Location) -> bool {
+    location.path().is_some_and(Path::is_dir)
+}
+
+/// The sources and the paths that a command line names.
+struct Named {
+    sources: Vec<Location>,
+    paths: Vec<OsString>,
+}
+
+impl Named {
+    /// The word behind the first source tells whether more sources follow or paths.
+    fn of(operands: &Operands) -> Result<Self> {
+        let mut sources = vec![operands.source.clone()];
+        let mut rest = &operands.more[..];
+        let second = rest.first().filter(|word| !operands.one && is_there(word));
+        let is_path = second.is_none_or(|word| has(operands, word));
+        while let Some((word, behind)) = rest.split_first()
+            && !is_path
+            && is_there(word)
+        {
+            sources.push(Location::parse(word.clone())?);
+            rest = behind;
+        }
+        let paths = rest.to_vec();
+        Ok(Named { sources, paths })
     }
 }
 
-/// Writes the bytes of one file; whether all went well.
-fn copy(source: &Source, path: &OsStr) -> Outcome<bool> {
-    let filesystem = reading::open(source, false)?;
-    let mut output = reading::output()?;
-    match copy_file(&filesystem, path.as_bytes(), &mut output) {
-        Err(Stop::Failed(error)) => {
-            complain_of(path.as_bytes(), &error);
-            Ok(false)
-        }
-        other => other.map(|()| true),
+/// Whether a word may name a source: a URL, or what is on disk.
+fn is_there(word: &OsString) -> bool {
+    let location = Location::parse(word.clone());
+    location.is_ok_and(|location| location.path().is_none_or(Path::exists))
+}
+
+/// Whether the source has this path, as a process says that may read it.
+fn has(operands: &Operands, path: &OsString) -> bool {
+    let mut arguments = Arguments::of("ls", &operands.how);
+    arguments.flag("--directory");
+    arguments.flag("--one");
+    arguments.paths.push(path.clone());
+    let status = arguments.command(&operands.source).and_then(|mut command| {
+        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.map_err(|error| Error::io(&error, "starting `h5fs`"))
+    });
+    status.is_ok_and(|status| status.success())
+}
+
+/// Looks at one file here, at several in processes of their own; whether all can be read.
+fn check_all(sources: &[Location], data: bool, how: &Reading) -> Outcome<bool> {
+    match sources {
+        [file] if !is_directory(file) => check::check(source(file, how), data),
+        _ => check_many::check(sources, data, how),
     }
+}
+
+/// Writes the bytes of files; whether all went well.
+fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
+    let tree = reading::open_tree(source)?;
+    let mut output = reading::output()?;
+    let mut is_whole = true;
+    for path in paths {
+        match copy_file(tree.requests(), path.as_bytes(), &mut output) {
+            Err(Stop::Failed(error)) => {
+                complain_of(path.as_bytes(), &error);
+                is_whole = false;
+            }
+            other => other?,
+        }
+    }
+    Ok(is_whole)
 }
 
 /// Writes the Ndarray Data Language document of one object.
-fn describe(source: &Source, path: Option<&OsStr>, options: Options) -> Outcome<bool> {
+fn describe(source: Source<'_>, path: Option<&OsStr>, options: Options) -> Outcome<bool> {
     let filesystem = reading::open(source, false)?;
     let mut output = BufWriter::new(reading::output()?);
     let mut failed = None;
@@ -129,16 +234,18 @@ fn describe(source: &Source, path: Option<&OsStr>, options: Options) -> Outcome<
     Ok(is_whole)
 }
 
-fn copy_file(filesystem: &Filesystem, path: &[u8], output: &mut File) -> Outcome<()> {
-    let found = filesystem.resolve(path)?;
-    let handle = filesystem.open_file(found.ino)?.handle;
+fn copy_file(tree: &dyn Requests, path: &[u8], output: &mut File) -> Outcome<()> {
+    let found = tree.find(path, true)?;
+    let handle = tree.open_file(found.ino)?.handle;
     let mut offset = 0;
     loop {
-        let piece = filesystem.read(handle, offset, PIECE)?;
+        let piece = tree.read_for(handle, offset, PIECE, &CancelToken::default())?;
         if piece.is_empty() {
-            return Ok(());
+            break;
         }
         output.write_all(&piece)?;
-        offset += crate::wire::to_u64(piece.len());
+        offset += to_u64(piece.len());
     }
+    tree.release(handle);
+    Ok(())
 }

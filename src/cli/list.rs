@@ -1,48 +1,48 @@
 //! `h5fs ls`: the names of a mount, without one.
 //!
+//! Names of an ordinary directory are sorted, those of a group stand in the order of its index.
 //! Names go to a terminal escaped and in colour, to a pipe as they are. An entry that cannot be
 //! listed or read is named on standard error, after the lines that precede it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::cli::args::Source;
+use crate::cli::args::Format;
 use crate::cli::columns::{self, Cells, Widths};
 use crate::cli::complaint::complain_of;
 use crate::cli::printable::printable_bytes;
-use crate::cli::reading::{self, Outcome};
+use crate::cli::reading::{self, Outcome, Source};
 use crate::cli::style::{Paint, Style};
 use crate::cli::walk::{Named, Names, join};
 use crate::error::{Error, Result};
-use crate::fs::{self, Filesystem, Ino, Kind};
+use crate::fs::{self, Ino, Kind, Requests};
 
 /// Lines of a directory that are aligned with each other; those behind them are with these, as far
 /// as they fit.
 const ALIGNED: usize = 4096;
 
-/// Lists one path; whether all of it could be.
-pub(super) fn list(
-    source: &Source,
-    path: Option<&OsStr>,
-    long: bool,
-    recursive: bool,
-) -> Outcome<bool> {
+/// Lists paths; whether all of them could be.
+pub(super) fn list(source: Source<'_>, paths: &[OsString], format: Format) -> Outcome<bool> {
     // In the cage no terminal is told from a file.
-    let (escape, paint) = (io::stdout().is_terminal(), Paint::of(&io::stdout()));
-    let filesystem = reading::open(source, false)?;
+    let escape = format.terminal || io::stdout().is_terminal();
+    let paint = Paint::of(escape);
+    let tree = reading::open_tree(source)?;
     let mut listing = Listing {
-        filesystem: &filesystem,
-        long,
-        recursive,
+        tree: tree.requests(),
+        format,
         escape,
         paint,
         output: BufWriter::new(reading::output()?),
         complete: true,
+        is_first: true,
     };
-    let path = path.map_or_else(|| OsString::from("/"), OsStr::to_owned);
-    let outcome = listing.path(path.as_bytes());
+    let outcome = match paths {
+        [] => listing.path(b"/"),
+        [path] => listing.path(path.as_bytes()),
+        paths => listing.paths(paths),
+    };
     listing.output.flush()?;
     outcome.map(|()| listing.complete)
 }
@@ -51,6 +51,13 @@ pub(super) fn list(
 struct Pending {
     path: Vec<u8>,
     ino: Ino,
+}
+
+/// A step of a listing of directories.
+enum Step {
+    List(Pending),
+    /// All beneath this directory has been listed.
+    Leave(Ino),
 }
 
 /// A line that is to be written.
@@ -67,68 +74,99 @@ struct Line {
 }
 
 struct Listing<'a> {
-    filesystem: &'a Filesystem,
-    long: bool,
-    recursive: bool,
+    tree: &'a dyn Requests,
+    format: Format,
     escape: bool,
     paint: Paint,
     output: BufWriter<File>,
     complete: bool,
+    /// Whether no directory has been written yet.
+    is_first: bool,
 }
 
 impl Listing<'_> {
-    fn path(&mut self, path: &[u8]) -> Outcome<()> {
-        match self.find(path) {
-            Ok(found) if found.attributes.kind == Kind::Directory => self.tree(Pending {
-                path: path.to_vec(),
-                ino: found.ino,
-            }),
-            Ok(found) => {
-                let named = Named {
-                    name: path.to_vec(),
-                    ino: found.ino,
-                    stat: found.attributes,
-                };
-                let line = self.line(path.to_vec(), &named);
-                self.write(&mut vec![line], &mut Widths::default())
-            }
-            Err(error) => {
-                self.fail(path, &error);
-                Ok(())
+    /// Lists files first, and then directories, each under its name, as ls(1) does.
+    fn paths(&mut self, paths: &[OsString]) -> Outcome<()> {
+        let mut directories = Vec::new();
+        for path in paths {
+            let path = path.as_bytes();
+            if let Some(directory) = self.entry(path)? {
+                directories.push(directory);
             }
         }
+        for directory in directories {
+            self.directories(directory, true)?;
+        }
+        Ok(())
+    }
+
+    fn path(&mut self, path: &[u8]) -> Outcome<()> {
+        match self.entry(path)? {
+            Some(directory) => self.directories(directory, self.format.recursive),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the line of what stands at `path`; a directory that is to be listed comes back.
+    fn entry(&mut self, path: &[u8]) -> Outcome<Option<Pending>> {
+        let found = match self.find(path) {
+            Ok(found) => found,
+            Err(error) => {
+                self.fail(path, &error);
+                return Ok(None);
+            }
+        };
+        let path = path.to_vec();
+        if found.attributes.kind == Kind::Directory && !self.format.directory {
+            let ino = found.ino;
+            return Ok(Some(Pending { path, ino }));
+        }
+        self.is_first = false;
+        let named = Named {
+            name: path.clone(),
+            ino: found.ino,
+            stat: found.attributes,
+        };
+        let line = self.line(path, &named);
+        self.write(&mut vec![line], &mut Widths::default())?;
+        Ok(None)
     }
 
     /// As ls(1) does: a link to a directory stands for the directory, unless details are asked for.
     fn find(&self, path: &[u8]) -> Result<fs::Entry> {
-        let itself = self.filesystem.resolve_link(path)?;
-        let follow = !self.long || path.ends_with(b"/");
+        let itself = self.tree.find(path, false)?;
+        let is_itself = self.format.long || self.format.directory;
+        let follow = !is_itself || path.ends_with(b"/");
         if itself.attributes.kind == Kind::Symlink && follow {
-            let target = self.filesystem.resolve(path);
+            let target = self.tree.find(path, true);
             return Ok(target.unwrap_or(itself));
         }
         Ok(itself)
     }
 
     /// Lists a directory and, if that was asked for, all beneath it, each before what is in it.
-    fn tree(&mut self, first: Pending) -> Outcome<()> {
-        let mut pending = vec![first];
-        let mut separate = false;
-        while let Some(next) = pending.pop() {
-            if self.recursive {
-                let blank = if std::mem::replace(&mut separate, true) {
-                    "\n"
-                } else {
-                    ""
+    fn directories(&mut self, first: Pending, with_names: bool) -> Outcome<()> {
+        let mut steps = vec![Step::List(first)];
+        while let Some(step) = steps.pop() {
+            let next = match step {
+                Step::List(next) => next,
+                Step::Leave(ino) => {
+                    self.tree.forget(ino, 1);
+                    continue;
+                }
+            };
+            if with_names {
+                let blank = match std::mem::replace(&mut self.is_first, false) {
+                    true => "",
+                    false => "\n",
                 };
                 self.output.write_all(blank.as_bytes())?;
                 self.name(&next.path, Style::Plain)?;
                 self.output.write_all(b":\n")?;
             }
-            let mut beneath = self.directory(&next)?;
-            self.filesystem.forget(next.ino, 1);
-            beneath.reverse();
-            pending.append(&mut beneath);
+            steps.push(Step::Leave(next.ino));
+            let beneath = self.directory(&next)?;
+            steps.extend(beneath.into_iter().rev().map(Step::List));
         }
         Ok(())
     }
@@ -138,7 +176,7 @@ impl Listing<'_> {
         let mut beneath = Vec::new();
         let mut lines = Vec::new();
         let mut widths = Widths::default();
-        let torn = match Names::open(self.filesystem, directory.ino) {
+        let torn = match Names::open(self.tree, directory.ino) {
             Err(error) => Some(error),
             Ok(mut names) => loop {
                 let named = match names.next() {
@@ -152,15 +190,15 @@ impl Listing<'_> {
                     self.write(&mut lines, &mut widths)?;
                 }
                 let ino = named.ino;
-                if self.recursive && named.stat.kind == Kind::Directory {
+                if self.format.recursive && named.stat.kind == Kind::Directory {
                     beneath.push(Pending { path, ino });
                 } else {
-                    self.filesystem.forget(ino, 1);
+                    self.tree.forget(ino, 1);
                 }
             },
         };
         self.write(&mut lines, &mut widths)?;
-        if let Some(error) = torn {
+        if let Some(error) = torn.or_else(|| self.fault(directory.ino)) {
             self.fail(&directory.path, &error);
         }
         Ok(beneath)
@@ -176,13 +214,11 @@ impl Listing<'_> {
             style: Style::Plain,
             faults: Vec::new(),
         };
-        if self.long {
+        if self.format.long {
             self.describe(named, &mut line);
         }
-        if named.stat.kind == Kind::File
-            && let Some(reason) = self.text(named.ino, b"user.h5fs.error")
-        {
-            line.faults.push(Error::Usage(reason));
+        if named.stat.kind == Kind::File {
+            line.faults.extend(self.fault(named.ino));
         }
         line.style = self.style(named, &line);
         line
@@ -190,16 +226,16 @@ impl Listing<'_> {
 
     /// Adds the parts of a long listing.
     fn describe(&self, named: &Named, line: &mut Line) {
-        let stat = match self.filesystem.getattr(named.ino) {
+        let stat = match self.tree.getattr(named.ino) {
             Ok(entry) => entry.attributes,
             Err(error) => {
                 line.faults.push(error);
                 named.stat
             }
         };
-        line.cells = Some(columns::cells(self.filesystem, named.ino, &stat));
+        line.cells = Some(columns::cells(self.tree, named.ino, &stat));
         if named.stat.kind == Kind::Symlink {
-            match self.filesystem.readlink(named.ino) {
+            match self.tree.readlink(named.ino) {
                 Ok(text) => line.target = Some(text),
                 Err(error) => line.faults.push(error),
             }
@@ -217,8 +253,13 @@ impl Listing<'_> {
         }
     }
 
+    /// What the thing itself says that is wrong with it.
+    fn fault(&self, ino: Ino) -> Option<Error> {
+        self.text(ino, b"user.h5fs.error").map(Error::Usage)
+    }
+
     fn text(&self, ino: Ino, name: &[u8]) -> Option<String> {
-        let value = self.filesystem.getxattr(ino, name).ok()?;
+        let value = self.tree.getxattr(ino, name).ok()?;
         Some(String::from_utf8_lossy(&value).trim_end().to_owned())
     }
 

@@ -8,6 +8,8 @@ mod remote;
 mod settings;
 mod values;
 
+use std::ffi::OsString;
+
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
@@ -291,7 +293,11 @@ impl FromArgMatches for Flags {
 
 /// The options of a source by URL that were given as flags.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct RemoteFlags(pub(crate) RemoteSettings);
+pub(crate) struct RemoteFlags {
+    pub(crate) settings: RemoteSettings,
+    /// The same as they were given, for a process that is to have them, too.
+    pub(crate) given: Vec<OsString>,
+}
 
 impl Args for RemoteFlags {
     fn augment_args(command: Command) -> Command {
@@ -313,7 +319,14 @@ impl FromArgMatches for RemoteFlags {
         options
             .try_for_each(|option| option.set_flag(&mut settings, given))
             .map_err(|reason| clap::Error::raw(ErrorKind::ValueValidation, reason))?;
-        Ok(RemoteFlags(settings.remote))
+        let mut words = Vec::new();
+        for option in remote::OPTIONS {
+            option.repeat_flag(given, &mut words);
+        }
+        Ok(RemoteFlags {
+            settings: settings.remote,
+            given: words,
+        })
     }
 
     fn update_from_arg_matches(&mut self, given: &ArgMatches) -> clap::error::Result<()> {

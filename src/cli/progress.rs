@@ -36,10 +36,19 @@ impl Progress {
 
     /// Writes the line, if it is time to.
     pub(super) fn show(&mut self, done: Done) {
+        self.write(|elapsed| line(done, elapsed));
+    }
+
+    /// The same for several files, so many of which have been read.
+    pub(super) fn show_of(&mut self, files: u64, done: Done) {
+        self.write(|elapsed| format!("{files} files, {}", line(done, elapsed)));
+    }
+
+    fn write(&mut self, line: impl FnOnce(Duration) -> String) {
         if self.wanted && self.written.elapsed() >= TICK {
             self.written = Instant::now();
             self.shown = true;
-            let line = line(done, self.started.elapsed());
+            let line = line(self.started.elapsed());
             // Nobody misses a line that cannot be shown.
             let _ = write!(io::stderr(), "\r{line}\x1b[K");
         }

@@ -4,13 +4,23 @@
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use crate::cli::args::Source;
+use crate::cli::args::Reading;
 use crate::cli::remote_source::RemoteSource;
 use crate::cli::{cage, options};
 use crate::error::{Error, Result};
-use crate::fs::{self, Filesystem, Unread};
+use crate::fs::{self, Archive, Filesystem, Served, Unread};
+use crate::source::beneath::Beneath;
 use crate::source::location::Location;
+
+/// The source that a command reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) file: &'a Location,
+    pub(super) how: &'a Reading,
+}
 
 /// Bytes fetched from a file at a time.
 pub(super) const PIECE: usize = 1 << 20;
@@ -45,19 +55,14 @@ pub(super) type Outcome<T> = std::result::Result<T, Stop>;
 ///
 /// No thread may have been started, and afterwards no file is opened but those that the source may
 /// bring in.
-pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
-    let mut options = fs::Options {
-        cache_size: options::default_cache_size(),
-        threads: options::default_threads(),
-        verify,
-        ..fs::Options::default()
-    };
-    let path = match &source.file {
+pub(super) fn open(source: Source<'_>, verify: bool) -> Result<Filesystem> {
+    let mut options = read_options(verify);
+    let path = match source.file {
         Location::Path(path) => path,
         Location::Url(url) => {
-            let object = RemoteSource::take(url, &source.remote.0)?;
+            let object = RemoteSource::take(url, &source.how.remote.settings)?;
             let caged = RemoteSource::caged(&options);
-            cage::enter(object.shown(None), &caged, source.sandbox)?;
+            cage::enter(object.shown(None), &caged, source.how.sandbox)?;
             return Filesystem::of(object.open(&mut options)?, &options);
         }
     };
@@ -67,8 +72,37 @@ pub(super) fn open(source: &Source, verify: bool) -> Result<Filesystem> {
         reader: cage::Reader::Owner(unread.owner()?),
         is_directory: false,
     };
-    cage::enter(shown, &options, source.sandbox)?;
+    cage::enter(shown, &options, source.how.sandbox)?;
     Filesystem::of(unread, &options)
+}
+
+/// Opens the source, a file or a directory of files, as [`open`] does.
+pub(super) fn open_tree(source: Source<'_>) -> Result<Served> {
+    let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
+        return Ok(Served::File(Box::new(open(source, false)?)));
+    };
+    let failed = |error| Error::io(&error, path.display().to_string());
+    let options = read_options(false);
+    let path = path.canonicalize().map_err(failed)?;
+    let directory = Beneath::open(&path).map_err(failed)?;
+    let owner = directory.metadata(Path::new("")).map_err(failed)?.uid();
+    let shown = cage::Shown {
+        path: &path,
+        reader: cage::Reader::Owner(owner),
+        is_directory: true,
+    };
+    cage::enter(shown, &options, source.how.sandbox)?;
+    let archive = Archive::new(directory, &options);
+    Ok(Served::Archive(Box::new(archive)))
+}
+
+fn read_options(verify: bool) -> fs::Options {
+    fs::Options {
+        cache_size: options::default_cache_size(),
+        threads: options::default_threads(),
+        verify,
+        ..fs::Options::default()
+    }
 }
 
 /// Standard output without the line buffer of the standard library, which looks for newlines in

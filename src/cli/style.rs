@@ -30,11 +30,11 @@ impl Style {
 pub(super) struct Paint(bool);
 
 impl Paint {
-    /// The paint that fits the output: colour on a terminal, unless `NO_COLOR` (of any length but
+    /// The paint that fits an output: colour on a terminal, unless `NO_COLOR` (of any length but
     /// 0) or `TERM` is against it.
-    pub(super) fn of(output: &impl IsTerminal) -> Self {
+    pub(super) fn of(is_terminal: bool) -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Paint(wanted && moves_cursor(output))
+        Paint(wanted && is_terminal && has_cursor())
     }
 
     /// Whether there is colour.
@@ -54,5 +54,9 @@ impl Paint {
 
 /// Whether the output is a terminal that understands control sequences.
 pub(super) fn moves_cursor(output: &impl IsTerminal) -> bool {
-    output.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+    output.is_terminal() && has_cursor()
+}
+
+fn has_cursor() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }

@@ -3,7 +3,7 @@
 use std::vec;
 
 use crate::error::{Error, Result};
-use crate::fs::{Entry, Filesystem, Handle, Ino, Kind, Stat};
+use crate::fs::{Entry, Filesystem, Handle, Ino, Kind, Requests, Stat};
 
 /// Names fetched from a directory at a time.
 const BATCH: usize = 256;
@@ -27,25 +27,28 @@ impl Named {
     }
 }
 
-/// The names of a directory, without `.` and `..`, in the order of the file's index.
+/// The names of a directory, without `.` and `..`, in the order of the file's index; those of an
+/// ordinary directory sorted.
 pub(super) struct Names<'a> {
-    filesystem: &'a Filesystem,
+    filesystem: &'a dyn Requests,
     directory: Ino,
     handle: Handle,
     cookie: u64,
     batch: vec::IntoIter<Named>,
+    is_ordered: bool,
     /// Why a name that was listed leads nowhere.
     failed: Option<Error>,
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn open(filesystem: &'a Filesystem, directory: Ino) -> Result<Self> {
+    pub(super) fn open(filesystem: &'a dyn Requests, directory: Ino) -> Result<Self> {
         Ok(Names {
             filesystem,
             directory,
             handle: filesystem.opendir(directory)?.handle,
             cookie: 0,
             batch: Vec::new().into_iter(),
+            is_ordered: filesystem.is_ordered(directory),
             failed: None,
         })
     }
@@ -56,7 +59,11 @@ impl<'a> Names<'a> {
     /// As the index is damaged, or what bears a name cannot be opened; nothing comes after that.
     pub(super) fn next(&mut self) -> Result<Option<Named>> {
         if self.batch.len() == 0 {
-            self.batch = self.fetch()?.into_iter();
+            self.batch = match self.is_ordered {
+                true => self.fetch()?,
+                false => self.fetch_all()?,
+            }
+            .into_iter();
         }
         match (self.batch.next(), self.failed.take()) {
             (None, Some(error)) => Err(error),
@@ -65,6 +72,20 @@ impl<'a> Names<'a> {
                 Ok(named)
             }
         }
+    }
+
+    /// All names that are left, sorted.
+    fn fetch_all(&mut self) -> Result<Vec<Named>> {
+        let mut all = Vec::new();
+        while self.failed.is_none() {
+            let batch = self.fetch()?;
+            if batch.is_empty() {
+                break;
+            }
+            all.extend(batch);
+        }
+        all.sort_by(|a: &Named, b| a.name.cmp(&b.name));
+        Ok(all)
     }
 
     /// The next names; none at the end. An answer may hold nothing but a `.`, behind which the
@@ -99,6 +120,8 @@ impl<'a> Names<'a> {
         for name in unknown {
             match self.filesystem.lookup(self.directory, &name) {
                 Ok(entry) => batch.push(Named::new(&name, &entry)),
+                // It was removed meanwhile.
+                Err(Error::NotFound) if !self.is_ordered => {}
                 Err(error) => self.failed = Some(error),
             }
         }

@@ -64,7 +64,7 @@ use crate::source::identity::Fingerprint;
 use crate::view::View;
 use crate::view::text::Text;
 
-/// Entries whose last failure is remembered.
+/// Paths whose last failure is remembered.
 const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
 
 /// The name of the files' own bytes in `.h5fs`.
@@ -87,8 +87,8 @@ pub struct Archive {
     members: Members,
     handles: Mutex<HashMap<u64, Arc<Open>>>,
     last: AtomicU64,
-    /// The entries whose last failure is in the log.
-    logged: Mutex<LruCache<Ino, String>>,
+    /// The paths whose last failure is in the log.
+    logged: Mutex<LruCache<PathBuf, String>>,
     ordinary: OrdinaryFiles,
     started: Instant,
 }
@@ -159,16 +159,18 @@ impl Archive {
         }
     }
 
-    /// Logs, once, why the file `path` with the entry `ino` cannot be read.
-    fn note(&self, ino: Ino, path: &Path, error: &Error) {
+    /// Logs, once, why the file `path` cannot be read.
+    fn note(&self, path: &Path, error: &Error) {
         if matches!(error, Error::NotFound) || error.is_passing() && !is_denied(error) {
             return;
         }
         let text = error.to_string();
+        let name = path.display().to_string();
+        let reason = text.strip_prefix(&format!("{name}: ")).unwrap_or(&text);
         let mut logged = lock(&self.logged);
-        if logged.get(&ino) != Some(&text) {
-            log::warn!("{}: {text}", path.display().to_string().escape_debug());
-            logged.put(ino, text);
+        if logged.get(path).is_none_or(|known| known != reason) {
+            log::warn!("{}: {reason}", name.escape_debug());
+            logged.put(path.to_path_buf(), reason.to_owned());
         }
     }
 
@@ -212,6 +214,13 @@ impl Archive {
         let path = Path::new("");
         let found = self.found(path, true, None)?;
         Ok(self.look.entry(ino, &found, path))
+    }
+
+    /// The data file with the entry `ino`, opened.
+    fn data_file(&self, ino: Ino, path: &Path) -> Result<(Arc<Member>, Arc<OpenMemberFile>)> {
+        let member = self.members.get(ino, path);
+        let opened = self.members.opened(&member);
+        Ok((member, opened.inspect_err(|error| self.note(path, error))?))
     }
 
     /// Has the filesystem of a member answer.
@@ -473,7 +482,7 @@ impl Requests for Archive {
             Target::Entry(place, path) => match place.kind {
                 EntryKind::File => {
                     let file = said(self.root.open_file(&path), &path).map_err(gone);
-                    let file = file.inspect_err(|error| self.note(ino, &path, error))?;
+                    let file = file.inspect_err(|error| self.note(&path, error))?;
                     let state = Fingerprint::of(&said(file.metadata(), &path)?);
                     let caching = self.ordinary.opened(ino, state);
                     self.insert(Content::File(file), caching, false)
@@ -503,14 +512,14 @@ impl Requests for Archive {
             Target::Entry(place, path) => match place.kind {
                 EntryKind::Directory => {
                     let names = said(self.root.open_directory(&path), &path).map_err(gone);
-                    let names = names.inspect_err(|error| self.note(ino, &path, error))?;
+                    let names = names.inspect_err(|error| self.note(&path, error))?;
                     let names = Mutex::new(names);
                     self.insert(Content::Directory { ino, names }, Caching::WhileOpen, false)
                 }
                 EntryKind::DataFile => {
                     let member = self.members.get(ino, &path);
                     let opened = self.open_inner(&member, ROOT, true);
-                    match opened.inspect_err(|error| self.note(ino, &path, error)) {
+                    match opened.inspect_err(|error| self.note(&path, error)) {
                         Err(error) if own_fault(&error) => {
                             let names = &[];
                             self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
@@ -522,6 +531,11 @@ impl Requests for Archive {
             },
             Target::Inner(member, local) => self.open_inner(&member, local, true),
         }
+    }
+
+    fn is_ordered(&self, directory: Ino) -> bool {
+        let found = self.target(directory);
+        !matches!(found, Ok(Target::Entry(place, _)) if place.kind == EntryKind::Directory)
     }
 
     fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {

@@ -544,6 +544,10 @@ impl Requests for Filesystem {
         Filesystem::opendir(self, ino)
     }
 
+    fn is_ordered(&self, _directory: Ino) -> bool {
+        true
+    }
+
     fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
         Filesystem::readdir(self, handle, cookie, take)
     }

@@ -21,15 +21,15 @@ pub enum Whence {
 }
 
 /// Takes an entry of a listing; answers `true` and has not taken it once there is no room.
-pub(super) type Take<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
+pub(crate) type Take<'t> = dyn FnMut(DirEntry<'_>) -> bool + 't;
 
 /// As [`Take`], with the attributes of the entry where these are known.
-pub(super) type TakeWithAttributes<'t> = dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool + 't;
+pub(crate) type TakeWithAttributes<'t> = dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool + 't;
 
 /// A tree that a mount shows: that of one file, or of a directory of files.
 ///
 /// Every number that a lookup hands out is counted and is to be given back with `forget`.
-pub(super) trait Requests: Send + Sync {
+pub(crate) trait Requests: Send + Sync {
     /// How it is shown.
     fn options(&self) -> &Options;
 
@@ -45,6 +45,7 @@ pub(super) trait Requests: Send + Sync {
         None
     }
 
+    /// The entry `name` of the directory `parent`; counted.
     fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry>;
 
     /// Whether a name that this directory lacks is not there as long as the source is unchanged.
@@ -52,22 +53,35 @@ pub(super) trait Requests: Send + Sync {
         false
     }
 
+    /// Gives back `count` lookups.
     fn forget(&self, ino: Ino, count: u64);
 
+    /// The attributes of an inode, worked out at any cost.
     fn getattr(&self, ino: Ino) -> Result<Entry>;
 
+    /// The text of a symbolic link.
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>>;
 
+    /// The names of the extended attributes.
     fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>>;
 
+    /// The value of an extended attribute.
     fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>>;
 
+    /// Opens a regular file.
     fn open_file(&self, ino: Ino) -> Result<Opened>;
 
+    /// Opens a directory.
     fn opendir(&self, ino: Ino) -> Result<Opened>;
 
+    /// Whether the names of the directory stand in an order of their own: that of a file's index.
+    fn is_ordered(&self, directory: Ino) -> bool;
+
+    /// Hands the entries of an open directory from `cookie` on (0: from the first) to `take`.
     fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()>;
 
+    /// As [`readdir`](Self::readdir), with attributes; each entry that is taken with some is
+    /// counted.
     fn readdir_plus(
         &self,
         handle: Handle,
@@ -75,6 +89,8 @@ pub(super) trait Requests: Send + Sync {
         take: &mut TakeWithAttributes<'_>,
     ) -> Result<()>;
 
+    /// At most `length` bytes of an open file from `offset` on, fewer at its end only; or none once
+    /// nobody waits for them.
     fn read_for(
         &self,
         handle: Handle,
@@ -86,7 +102,9 @@ pub(super) trait Requests: Send + Sync {
     /// The same bytes, if they are to be had without decoding or waiting.
     fn read_now(&self, handle: Handle, offset: u64, length: usize) -> Result<Option<Bytes>>;
 
+    /// The first offset from `offset` on of data, or of a hole.
     fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64>;
 
+    /// Closes what is open.
     fn release(&self, handle: Handle);
 }

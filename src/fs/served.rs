@@ -15,8 +15,8 @@ pub enum Served {
 }
 
 impl Served {
-    /// What answers the requests of the kernel.
-    pub(super) fn requests(&self) -> &(dyn Requests + 'static) {
+    /// What answers the requests.
+    pub(crate) fn requests(&self) -> &(dyn Requests + 'static) {
         match self {
             Served::File(filesystem) => filesystem.deref(),
             Served::Archive(archive) => archive.deref(),

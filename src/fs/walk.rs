@@ -5,6 +5,8 @@ use nix::errno::Errno;
 use crate::error::{Error, Result};
 use crate::fs::errno::refusal;
 use crate::fs::filesystem::Filesystem;
+use crate::fs::inode::ROOT;
+use crate::fs::requests::Requests;
 use crate::fs::stat::{Entry, Kind};
 use crate::limits;
 
@@ -15,7 +17,7 @@ impl Filesystem {
     /// # Errors
     /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` beneath a file.
     pub fn resolve(&self, path: &[u8]) -> Result<Entry> {
-        self.walk(path, true)
+        self.passing(path, true)
     }
 
     /// The same, but where the last name is a symbolic link, that itself.
@@ -23,43 +25,69 @@ impl Filesystem {
     /// # Errors
     /// As [`resolve`](Self::resolve).
     pub fn resolve_link(&self, path: &[u8]) -> Result<Entry> {
-        self.walk(path, false)
+        self.passing(path, false)
     }
 
-    fn walk(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
-        // As the kernel does, this keeps the directories that it is in.
-        let mut way = vec![self.getattr(self.root())?];
-        let found = self.go(path, follow_last, &mut way);
-        for passed in way {
+    fn passing(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
+        let mut way = Way::from_root(self)?;
+        let found = way.go(path, follow_last);
+        for passed in way.directories {
             self.forget(passed.ino, 1);
         }
         found
     }
+}
 
-    /// Goes `path` from the last directory of `way`, which then ends in the one that the result is
-    /// in.
-    fn go(&self, path: &[u8], follow_last: bool, way: &mut Vec<Entry>) -> Result<Entry> {
+impl dyn Requests + '_ {
+    /// The entry that `path` (names as shown, from the root) leads to, with `follow_last` across a
+    /// symbolic link at its end, too; counted, as are the directories on the way, without which
+    /// the entry of a directory of files has no path.
+    ///
+    /// # Errors
+    /// `NotFound`; `ELOOP` after 40 symbolic links; `ENOTDIR` beneath a file.
+    pub(crate) fn find(&self, path: &[u8], follow_last: bool) -> Result<Entry> {
+        Way::from_root(self)?.go(path, follow_last)
+    }
+}
+
+/// The directories that lead to a place. As the kernel does, this keeps them.
+struct Way<'a> {
+    tree: &'a dyn Requests,
+    directories: Vec<Entry>,
+}
+
+impl<'a> Way<'a> {
+    fn from_root(tree: &'a dyn Requests) -> Result<Self> {
+        Ok(Way {
+            tree,
+            directories: vec![tree.getattr(ROOT)?],
+        })
+    }
+
+    /// Goes `path` from the last directory, which is the one that the result is in afterwards.
+    fn go(&mut self, path: &[u8], follow_last: bool) -> Result<Entry> {
         let mut names = pending(path);
         let mut hops = 0;
         while let Some(name) = names.pop() {
             match &*name {
                 b"" | b"." => continue,
                 b".." => {
-                    if way.len() > 1
-                        && let Some(left) = way.pop()
+                    if self.directories.len() > 1
+                        && let Some(left) = self.directories.pop()
                     {
-                        self.forget(left.ino, 1);
+                        self.tree.forget(left.ino, 1);
                     }
                     continue;
                 }
                 _ => {}
             }
-            let next = self.lookup(way.last().map_or(self.root(), |at| at.ino), &name)?;
+            let parent = self.directories.last().map_or(ROOT, |at| at.ino);
+            let next = self.tree.lookup(parent, &name)?;
             let follow = follow_last || !names.is_empty();
             if next.attributes.kind == Kind::Symlink && follow {
                 hops += 1;
-                let text = self.readlink(next.ino);
-                self.forget(next.ino, 1);
+                let text = self.tree.readlink(next.ino);
+                self.tree.forget(next.ino, 1);
                 let text = text?;
                 if hops > limits::SYMLINK_HOPS {
                     return Err(refusal(Errno::ELOOP, "path"));
@@ -70,15 +98,15 @@ impl Filesystem {
                 }
                 names.extend(pending(&text));
             } else if next.attributes.kind == Kind::Directory {
-                way.push(next);
+                self.directories.push(next);
             } else if names.is_empty() {
                 return Ok(next);
             } else {
-                self.forget(next.ino, 1);
+                self.tree.forget(next.ino, 1);
                 return Err(refusal(Errno::ENOTDIR, "path"));
             }
         }
-        way.pop().ok_or(Error::NotFound)
+        self.directories.pop().ok_or(Error::NotFound)
     }
 }
 

@@ -378,11 +378,26 @@ fn files_that_the_owner_cannot_read_stay_closed() {
         fs::set_permissions(top.join(name), PermissionsExt::from_mode(0o600)).unwrap();
     }
     fs::set_permissions(&top, PermissionsExt::from_mode(0o755)).unwrap();
-    let mount = Mount::new(&top);
+    let (_log, log) = directory();
+    let log = log.join("log");
+    let mount = Mount::with(&top, &["--log-file", &log.display().to_string()]);
     assert_eq!(numbers(&mount.at("own.h5/x")).unwrap(), [1, 2, 3, 4]);
-    assert_eq!(errno(fs::read(mount.at("roots.txt"))), Errno::EACCES);
-    assert_eq!(errno(fs::read(mount.at("roots.h5"))), Errno::EACCES);
+    for name in [
+        "roots.txt",
+        "roots.h5",
+        ".h5fs/original/roots.h5",
+        "roots.txt",
+    ] {
+        assert_eq!(errno(fs::read(mount.at(name))), Errno::EACCES, "{name}");
+    }
     assert_eq!(fs::metadata(mount.at("own.h5")).unwrap().uid(), 1234);
+    // Each is named in the log once.
+    let log = fs::read_to_string(&log).unwrap();
+    for name in ["roots.txt", "roots.h5"] {
+        let line = format!("warning: {name}: Permission denied\n");
+        assert_eq!(log.matches(&line).count(), 1, "{log}");
+    }
+    assert_eq!(log.lines().count(), 2, "{log}");
 }
 
 /// A mount point within the directory is shown as nothing that can be entered.
@@ -468,6 +483,11 @@ fn root_reads_as_the_user_that_it_names() {
     assert_eq!(errno(fs::read(mount.at("roots.h5"))), Errno::EACCES);
     let alone = Mount::with(&top.join("own.h5"), &["-o", "run_as=1234"]);
     assert_eq!(numbers(&alone.at("x")).unwrap(), [1, 2, 3, 4]);
+    let (_, refused) = Mount::attempt(&top.join("roots.h5"), &["-o", "run_as=1234"]);
+    assert!(
+        refused.one_line().ends_with("roots.h5: Permission denied"),
+        "{refused:?}"
+    );
     let (_, refused) = Mount::attempt(&top, &["-o", "run_as=no such user"]);
     assert!(
         refused.stderr.contains("`no such user` is no user"),

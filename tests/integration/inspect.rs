@@ -27,7 +27,7 @@ fn temporary(name: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 /// A copy of `corruptible.h5` with one byte changed behind the `nth` place where `pattern` stands.
-fn damaged(pattern: &[u8], nth: usize, offset: usize) -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn damaged(pattern: &[u8], nth: usize, offset: usize) -> (tempfile::TempDir, PathBuf) {
     let (directory, path) = temporary("damaged.h5");
     let mut content = fs::read(fixture("corruptible.h5")).expect("fixture");
     let windows = content.windows(pattern.len()).enumerate();
@@ -246,7 +246,7 @@ fn a_long_listing_of_many_names_ends() {
 // ------------------------------------------------------------------ terminals
 
 /// What the program writes to a terminal, `script` being its other end.
-fn on_a_terminal(arguments: &str, source: &Path, variables: &[(&str, &str)]) -> String {
+pub(crate) fn on_a_terminal(arguments: &str, source: &Path, variables: &[(&str, &str)]) -> String {
     let source = String::from_utf8_lossy(source.as_os_str().as_bytes()).into_owned();
     let mut command = Command::new("script");
     command.args(["-qec", &format!("'{H5FS}' {arguments} '{source}'")]);

@@ -6,6 +6,7 @@
 
 mod access;
 mod archive;
+mod archive_policy;
 mod asdf;
 mod bench;
 mod cage;
@@ -38,6 +39,7 @@ mod references;
 mod remote;
 mod selectors;
 mod serving;
+mod several;
 mod signals;
 mod soak;
 mod strings;

@@ -1,6 +1,7 @@
 //! Which files the whole program opens, whatever a file names: strace(1) tells.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ const SYSTEM: &[&str] = &[
 const OWN: &[&str] = &["cgroup", "fd", "fdinfo", "maps", "mountinfo", "status"];
 
 /// The files that `policies.py` writes.
-fn made() -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn made() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("temporary directory");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
     let top = directory.path().canonicalize().expect("path");
@@ -46,7 +47,7 @@ fn made() -> (tempfile::TempDir, PathBuf) {
     (directory, top)
 }
 
-fn can_trace() -> bool {
+pub(crate) fn can_trace() -> bool {
     let traced = Command::new("strace")
         .args(["-f", "-o", "/dev/null", "true"])
         .status();
@@ -59,7 +60,7 @@ fn can_trace() -> bool {
 
 /// Mounts under strace with these options, reads all that is there, and gives back what strace
 /// wrote.
-fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) -> String {
+pub(crate) fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) -> String {
     let mount = Mount::prepare();
     let log = mount.path.with_file_name("strace");
     let calls = "trace=open,openat,openat2,creat,read,readv,pread64,preadv,mmap,seccomp";
@@ -98,7 +99,7 @@ fn trace(source: &Path, options: &[&str], look: impl FnOnce(&Mount)) -> String {
 }
 
 /// The real paths of all that was opened, less what is the system's.
-fn opened(log: &str) -> BTreeSet<PathBuf> {
+pub(crate) fn opened(log: &str) -> BTreeSet<PathBuf> {
     let opened = log.lines().filter_map(|line| {
         let (call, result) = line.rsplit_once(" = ")?;
         let is_open = [
@@ -142,7 +143,7 @@ fn all(top: &Path, names: &[&str]) -> BTreeSet<PathBuf> {
 }
 
 /// What there is to open for a policy, other than directories.
-fn allowed(top: &Path, policy: &str) -> BTreeSet<PathBuf> {
+pub(crate) fn allowed(top: &Path, policy: &str) -> BTreeSet<PathBuf> {
     let mut names = vec![];
     if policy != "none" {
         names.extend(["inside/near", "inside/below/deep", "inside/secret"]);
@@ -346,19 +347,27 @@ fn a_file_that_leads_into_its_own_mount_bound_elsewhere_is_refused_at_once() {
     assert_eq!(fs::read(inside).expect("its own").len(), 80);
 }
 
-/// A directory that is seen at another place, too, until this is dropped.
-struct Bound(PathBuf);
+/// A place where mount(8) has mounted something, until this is dropped.
+pub(crate) struct Bound(PathBuf);
 
 impl Bound {
+    /// A directory that is seen there, too.
     #[track_caller]
-    fn new(directory: &Path, place: PathBuf) -> Self {
+    pub(crate) fn new(directory: &Path, place: PathBuf) -> Self {
+        Self::mounted(&["--bind".as_ref(), directory.as_os_str()], place)
+    }
+
+    /// A filesystem in memory.
+    #[track_caller]
+    pub(crate) fn memory(place: PathBuf) -> Self {
+        Self::mounted(&["-t", "tmpfs", "none"].map(OsStr::new), place)
+    }
+
+    #[track_caller]
+    fn mounted(arguments: &[&OsStr], place: PathBuf) -> Self {
         fs::create_dir(&place).expect("a place");
         let mut command = Command::new("mount");
-        run(
-            command.arg("--bind").arg(directory).arg(&place),
-            MOUNT_LIMIT,
-        )
-        .success();
+        run(command.args(arguments).arg(&place), MOUNT_LIMIT).success();
         Bound(place)
     }
 }

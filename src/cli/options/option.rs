@@ -1,5 +1,6 @@
 //! One option of a mount: a flag, and a word of `-o`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::builder::ArgAction;
@@ -79,6 +80,22 @@ impl MountOption {
             }
         }
         Ok(())
+    }
+
+    /// Adds the flag to `words` as it was given, if it was.
+    pub(super) fn repeat_flag(&self, given: &ArgMatches, words: &mut Vec<OsString>) {
+        let mut flag = OsString::from(format!("--{}", self.flag));
+        match (&self.takes, given.get_raw(self.flag)) {
+            (Takes::Nothing(_), _) if given.get_flag(self.flag) => words.push(flag),
+            (Takes::Nothing(_), _) => {}
+            (_, values) => {
+                for value in values.into_iter().flatten() {
+                    flag.push("=");
+                    flag.push(value);
+                    words.push(flag.clone());
+                }
+            }
+        }
     }
 
     /// The option as the help shows it under `-o`.

@@ -1,0 +1,190 @@
+//! `h5fs ls`, `cat` and `ndl` of several sources: what is written around each output.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::cli::complaint::complain;
+use crate::cli::many::{self, Arguments, Follow};
+use crate::cli::printable::printable_bytes;
+use crate::cli::reading::{self, Outcome};
+use crate::model::ndl::Syntax;
+use crate::source::location::Location;
+
+/// How the outputs are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One behind the other.
+    Joined,
+    /// Each beneath the name of its source, as ls(1) does.
+    Listed,
+    /// Each as the value of a mapping, whose key is the name of the source.
+    Mapped(Syntax),
+}
+
+/// Has a process read each of `sources` and writes their output in this form; whether all went
+/// well.
+pub(super) fn write(
+    sources: &mut (impl Iterator<Item = Location> + Send),
+    arguments: &Arguments,
+    jobs: Option<usize>,
+    form: Form,
+) -> Outcome<bool> {
+    let mut writer = Writer {
+        form,
+        output: reading::output()?,
+        sources: 0,
+        faulty: 0,
+        is_empty: true,
+        is_at_start: true,
+    };
+    many::read(sources, arguments, jobs, &mut writer)?;
+    writer.finish()?;
+    Ok(writer.faulty == 0)
+}
+
+struct Writer {
+    form: Form,
+    output: File,
+    sources: u64,
+    /// Sources of which not everything could be read.
+    faulty: u64,
+    /// Whether nothing of this source has been written.
+    is_empty: bool,
+    /// Whether the next byte is the first one of a line.
+    is_at_start: bool,
+}
+
+impl Writer {
+    /// Writes the end, and the sum on standard error.
+    fn finish(&mut self) -> Outcome<()> {
+        match (self.form, self.sources) {
+            (Form::Mapped(Syntax::Json), 0) => self.output.write_all(b"{}\n")?,
+            (Form::Mapped(Syntax::Json), _) => self.output.write_all(b"\n}\n")?,
+            (Form::Mapped(Syntax::Yaml), 0) => self.output.write_all(b"{}\n")?,
+            _ => {}
+        }
+        if self.form != Form::Joined {
+            complain(&sum(self.sources, self.faulty));
+        }
+        Ok(())
+    }
+
+    fn write_indented(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut indented = Vec::with_capacity(bytes.len().saturating_mul(2));
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if self.is_at_start && line != b"\n" {
+                indented.extend_from_slice(b"  ");
+            }
+            indented.extend_from_slice(line);
+            self.is_at_start = line.ends_with(b"\n");
+        }
+        self.output.write_all(&indented)
+    }
+}
+
+impl Follow for Writer {
+    fn begin(&mut self, source: &Path) -> Outcome<()> {
+        let name = source.as_os_str().as_bytes();
+        let is_first = self.sources == 0;
+        self.sources += 1;
+        (self.is_empty, self.is_at_start) = (true, true);
+        let before = match self.form {
+            Form::Joined => return Ok(()),
+            Form::Listed if is_first => format!("{}:\n", printable_bytes(name)),
+            Form::Listed => format!("\n{}:\n", printable_bytes(name)),
+            Form::Mapped(Syntax::Yaml) => format!("{}:\n", quoted(name)),
+            Form::Mapped(Syntax::Json) if is_first => format!("{{\n{}: ", quoted(name)),
+            Form::Mapped(Syntax::Json) => format!(",\n{}: ", quoted(name)),
+        };
+        Ok(self.output.write_all(before.as_bytes())?)
+    }
+
+    fn output(&mut self, bytes: &[u8]) -> Outcome<()> {
+        self.is_empty = false;
+        match self.form {
+            Form::Mapped(Syntax::Yaml) => self.write_indented(bytes)?,
+            _ => self.output.write_all(bytes)?,
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self) -> Outcome<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, is_whole: bool) -> Outcome<()> {
+        self.faulty += u64::from(!is_whole);
+        if self.is_empty {
+            match self.form {
+                Form::Mapped(Syntax::Yaml) => self.output.write_all(b"  null\n")?,
+                Form::Mapped(Syntax::Json) => self.output.write_all(b"null")?,
+                Form::Joined | Form::Listed => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, _ended: u64) -> Outcome<()> {
+        Ok(())
+    }
+}
+
+/// The last line.
+fn sum(sources: u64, faulty: u64) -> String {
+    let s = if sources == 1 { "" } else { "s" };
+    format!("{sources} source{s}, {faulty} with errors")
+}
+
+/// A name as a key of JSON, which YAML reads, too.
+fn quoted(name: &[u8]) -> String {
+    let mut quoted = String::from("\"");
+    for character in String::from_utf8_lossy(name).chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            character if character.is_control() => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
+            }
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// The file beneath `directory` that `path` leads through, and the rest of the path.
+pub(super) fn file_on(directory: &Path, path: &OsString) -> Option<(PathBuf, OsString)> {
+    let mut file = directory.to_path_buf();
+    let mut names = Path::new(path).components();
+    for name in names.by_ref() {
+        file.push(name);
+        if file.is_file() {
+            return Some((file, names.as_path().into()));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_reads_well() {
+        assert_eq!(sum(1, 0), "1 source, 0 with errors");
+        assert_eq!(sum(3, 1), "3 sources, 1 with errors");
+    }
+
+    #[test]
+    fn a_path_leads_through_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path();
+        std::fs::create_dir(top.join("sub")).unwrap();
+        std::fs::write(top.join("sub/a.h5"), "").unwrap();
+        let found = file_on(top, &"sub/a.h5/entry/x".into());
+        assert_eq!(found, Some((top.join("sub/a.h5"), "entry/x".into())));
+        assert_eq!(file_on(top, &"sub/b.h5".into()), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! `h5fs ls`, `cat`, `ndl` and `check` of several sources, and of directories.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::harness::{Finished, H5FS, LONG, Mount, fixture, h5fs, run, script, tree};
+use crate::inspect::{damaged, on_a_terminal};
+
+/// `a.h5`, `sub/b.h5`, `notes.txt`, and `torn.h5` that cannot be read.
+fn archive() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let top = directory.path().canonicalize().expect("path");
+    fs::create_dir(top.join("sub")).expect("mkdir");
+    fs::copy(fixture("tiny.latest.h5"), top.join("a.h5")).expect("copy");
+    fs::copy(fixture("groups.latest.h5"), top.join("sub/b.h5")).expect("copy");
+    fs::write(top.join("notes.txt"), "some words\n").expect("write");
+    let whole = fs::read(top.join("a.h5")).expect("read");
+    fs::write(top.join("torn.h5"), &whole[..60]).expect("write");
+    (directory, top)
+}
+
+fn command(words: &[&str], top: &Path) -> Finished {
+    run(h5fs(words).current_dir(top), LONG)
+}
+
+/// What `words` write with success.
+#[track_caller]
+fn said(words: &[&str], top: &Path) -> String {
+    command(words, top).success().text()
+}
+
+#[test]
+fn a_directory_is_listed_as_it_is_mounted() {
+    let (_kept, top) = archive();
+    fs::remove_file(top.join("torn.h5")).unwrap();
+    assert_eq!(said(&["ls", "."], &top), "a.h5\nnotes.txt\nsub\n");
+    assert_eq!(
+        said(&["ls", ".", "sub/b.h5/"], &top),
+        said(&["ls", "sub/b.h5"], &top)
+    );
+    let text = said(&["cat", ".", "notes.txt", "a.h5/text"], &top);
+    assert_eq!(
+        text,
+        format!("some words\n{}", said(&["cat", "a.h5", "text"], &top))
+    );
+
+    // Every directory that a walk of the mount finds has a heading.
+    let mount = Mount::new(&top);
+    let is_directory = |path: &PathBuf| path.symlink_metadata().unwrap().is_dir();
+    let directories = tree(&mount.path).into_iter().filter(is_directory);
+    let mut found = vec!["/:".to_owned()];
+    found.extend(
+        directories.map(|path| format!("/{}:", path.strip_prefix(&mount.path).unwrap().display())),
+    );
+    let listed = said(&["ls", "-R", "."], &top);
+    let mut headings: Vec<_> = listed.lines().filter(|line| line.ends_with(':')).collect();
+    found.sort();
+    headings.sort_unstable();
+    assert_eq!(headings, found);
+}
+
+#[test]
+fn several_sources_are_listed_in_their_order() {
+    let (_kept, top) = archive();
+    let listed = command(
+        &["ls", "-l", "-j3", "sub/b.h5", "a.h5", "torn.h5", "."],
+        &top,
+    );
+    let own = |source| said(&["ls", "-l", source], &top);
+    let wanted = format!(
+        "sub/b.h5:\n{}\na.h5:\n{}\ntorn.h5:\n\n.:\n{}",
+        own("sub/b.h5"),
+        own("a.h5"),
+        own(".")
+    );
+    assert_eq!(listed.text(), wanted);
+    assert_eq!(listed.status.code(), Some(1));
+    let alone = command(&["ls", "torn.h5"], &top);
+    let sum = "h5fs: 4 sources, 1 with errors";
+    assert_eq!(listed.stderr, format!("{}\n{sum}\n", alone.one_line()));
+}
+
+/// A word that the first source has is a path in it, whatever stands on disk.
+#[test]
+fn paths_come_before_sources_of_the_same_name() {
+    let (_kept, top) = archive();
+    let group = said(&["ls", "--one", "a.h5", "group"], &top);
+    fs::create_dir(top.join("group")).unwrap();
+    assert_eq!(said(&["ls", "a.h5", "group"], &top), group);
+    let both = said(&["ls", "a.h5", "sub"], &top);
+    assert!(both.contains("\nsub:\nb.h5\n"), "{both}");
+    let one = command(&["ls", "--one", "a.h5", "sub"], &top);
+    assert_eq!(one.one_line(), "h5fs: sub: no such name");
+    let text = said(&["cat", "a.h5", "text"], &top);
+    fs::copy(top.join("a.h5"), top.join("c.h5")).unwrap();
+    assert_eq!(said(&["cat", "a.h5", "c.h5", "text"], &top), text.repeat(2));
+    let none = command(&["cat", "a.h5"], &top);
+    assert_eq!(none.one_line(), "h5fs: cat: a path is missing");
+    assert_eq!(none.status.code(), Some(2));
+}
+
+/// The document of several files maps the name of each to its own one.
+#[test]
+fn a_directory_is_described_file_by_file() {
+    let (_kept, top) = archive();
+    let (_damaged, bad) = damaged(b"OHDR", 1, 30);
+    fs::copy(bad, top.join("damaged.h5")).unwrap();
+    let mut compare = script("descriptions.py");
+    run(compare.args(["--several", H5FS]).arg(&top), LONG).success();
+    let sub = said(&["ndl", "a.h5", "group"], &top);
+    assert_eq!(said(&["ndl", ".", "a.h5/group"], &top), sub);
+}
+
+/// The lines come in the order of the files, however long each takes.
+#[test]
+fn a_check_keeps_the_order_of_the_files() {
+    let (_first, bad) = damaged(b"OHDR", 1, 30);
+    let (_kept, top) = archive();
+    fs::copy(fixture("links-100k.latest.h5"), top.join("0.h5")).unwrap();
+    for name in ["1.h5", "sub/0.h5"] {
+        fs::copy(&bad, top.join(name)).unwrap();
+    }
+    let checked = command(&["check", "-j4", "."], &top);
+    let text = checked.text();
+    let names: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .collect();
+    let mut files: Vec<_> = names.iter().map(|(name, _)| *name).collect();
+    files.dedup();
+    assert_eq!(files, ["./1.h5", "./sub/0.h5"]);
+    assert!(
+        text.lines().last().unwrap().starts_with("6 files, "),
+        "{text}"
+    );
+    let alone = command(&["check", "torn.h5"], &top);
+    assert_eq!(
+        checked.stderr,
+        alone.one_line().replace("torn", "./torn") + "\n"
+    );
+}
+
+#[test]
+fn a_check_of_a_directory_shows_how_far_it_is() {
+    let (_kept, top) = archive();
+    for copy in 0..40 {
+        fs::copy(fixture("tiny.latest.h5"), top.join(format!("{copy}.h5"))).unwrap();
+    }
+    let shown = on_a_terminal("check -j1", &top, &[]);
+    assert!(
+        shown.contains(" files, ") && shown.contains("/s\x1b[K"),
+        "{shown:?}"
+    );
+    assert!(shown.contains("\n43 files, "), "{shown:?}");
+    assert!(!on_a_terminal("check", &top, &[("TERM", "dumb")]).contains('\x1b'));
+    let coloured = on_a_terminal(
+        &format!("ls '{}'", fixture("tiny.latest.h5").display()),
+        &top,
+        &[],
+    );
+    assert!(coloured.contains("\x1b[1;34mgroup\x1b[0m"), "{coloured:?}");
+}
+
+/// A reader that has enough ends all processes.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let (_kept, top) = archive();
+    let mut piped = Command::new("sh");
+    piped.args(["-c", "\"$0\" ls -lR . . . . a.h5 | head -n 1", H5FS]);
+    let finished = run(piped.current_dir(&top), LONG).success();
+    assert_eq!(
+        (finished.text(), finished.stderr),
+        (".:\n".to_owned(), String::new())
+    );
+}
