@@ -223,6 +223,9 @@ pub const OPEN_HANDLE: u64 = 1 << 10;
 /// of texts and listings.
 pub const OPEN_BYTES: u64 = 256 << 20;
 
+/// Inodes that the kernel has forgotten and that are kept, with `noforget`.
+pub const FORGOTTEN_INODES: usize = 1 << 18;
+
 /// Bytes of the array descriptions that a mounted file keeps after the last handle is closed.
 pub const READERS: u64 = 1 << 20;
 

@@ -127,6 +127,13 @@ const OPTIONS: &[MountOption] = &[
         takes: Takes::Nothing(|to| to.no_views = true),
     },
     MountOption {
+        flag: "noforget",
+        word: "noforget",
+        help: "Keep what the kernel has forgotten, for the handles of an NFS server",
+        default: None,
+        takes: Takes::Nothing(|to| to.no_forget = true),
+    },
+    MountOption {
         flag: "run-as",
         word: "run_as",
         help: "Read the source as this user (name or number), if root mounts",
@@ -405,7 +412,7 @@ mod tests {
     #[test]
     fn every_word_of_our_own() {
         let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
-                   direct_io,external=any,verify=on,sandbox=off,force,noviews,run_as=7,log_file=/a\\,b,\
+                   direct_io,external=any,verify=on,sandbox=off,force,noviews,noforget,run_as=7,log_file=/a\\,b,\
                    fsname=data,context=\"s:c0,c1\"";
         let expected = Settings {
             allow_other: true,
@@ -421,6 +428,7 @@ mod tests {
             no_sandbox: true,
             force: true,
             no_views: true,
+            no_forget: true,
             run_as: Some(7),
             log_file: Some("/a,b".into()),
             fsname: Some("data".to_owned()),

@@ -300,6 +300,7 @@ fn mount_options(mount: &Mount, source: &Path) -> MountOptions {
         allow_other: settings.allow_other,
         fsname: settings.fsname.clone().map_or_else(name, Into::into),
         kernel: settings.kernel.clone(),
+        no_forget: settings.no_forget,
         threads: match is_far {
             true => remote_source::threads(settings.threads),
             false => settings.threads.unwrap_or_else(options::default_threads),

@@ -12,6 +12,7 @@ use fuser::{BackgroundSession, Config, INodeNo, MountOption, Notifier, Session, 
 
 use crate::error::{Error, Result};
 use crate::fs::fuse::adapter::{Adapter, Late};
+use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::relay::Relay;
 use crate::fs::mount::Outdate;
 use crate::fs::served::Served;
@@ -21,6 +22,7 @@ use crate::source::device::Device;
 use crate::source::mount_id::told_of;
 
 mod adapter;
+mod forgotten;
 mod readers;
 mod relay;
 mod reply;
@@ -42,6 +44,8 @@ pub struct MountOptions {
     pub fsname: OsString,
     /// Options that go to the kernel as they are (`context=…`).
     pub kernel: Vec<String>,
+    /// Whether inodes are kept that the kernel has forgotten, for an NFS server.
+    pub no_forget: bool,
     /// Requests that are answered at a time, at least one, unless they take long.
     pub threads: usize,
     /// Whether a process that waits for an answer can be interrupted: for a source that may take
@@ -84,6 +88,7 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
         workers: Workers::new(options.threads),
         readers: Arc::default(),
         payload,
+        forgotten: options.no_forget.then(|| Arc::new(Forgotten::new())),
     };
     let config = config(options);
     let threads = config.n_threads.unwrap_or(1);

@@ -26,6 +26,7 @@ pub(crate) struct Settings {
     pub(crate) no_sandbox: bool,
     pub(crate) force: bool,
     pub(crate) no_views: bool,
+    pub(crate) no_forget: bool,
     /// The number of the user that reads; absent: the source's owner.
     pub(crate) run_as: Option<u32>,
     pub(crate) log_file: Option<PathBuf>,

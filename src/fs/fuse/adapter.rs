@@ -20,6 +20,7 @@ use fuser::{
 
 use crate::error::Error;
 use crate::fs::errno;
+use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::readers::Readers;
 use crate::fs::fuse::reply::{
     Listed, NOTHING, attributes, directory_flags, file_flags, file_type, number, reply_xattr, ttl,
@@ -54,6 +55,8 @@ pub(super) struct Adapter {
     pub(super) readers: Arc<Readers>,
     /// Bytes that a message may carry, where not the kernel decides.
     pub(super) payload: Option<u32>,
+    /// What the kernel has forgotten, if that is kept.
+    pub(super) forgotten: Option<Arc<Forgotten>>,
 }
 
 impl Adapter {
@@ -92,13 +95,14 @@ impl fuser::Filesystem for Adapter {
         // looks up each: 1.3 to 3.4 s instead of 0.4 to 1.2 s. Not `FUSE_CACHE_SYMLINKS`: the
         // kernel would hand out an old text without asking, and would give it up only to a thread
         // that waits for its pages.
-        let wanted = InitFlags::FUSE_DO_READDIRPLUS
+        let mut wanted = InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
             | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
             // Without it, `mmap` of a file that is opened for direct I/O fails: all while the
             // source grows.
             | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
+        wanted.set(InitFlags::FUSE_EXPORT_SUPPORT, self.forgotten.is_some());
         for flag in wanted.iter() {
             if config.add_capabilities(flag).is_err() {
                 log::debug!("the kernel does not offer {flag:?}");
@@ -118,10 +122,17 @@ impl fuser::Filesystem for Adapter {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
+        let forgotten = self.forgotten.clone();
+        let find = move |filesystem: &dyn Requests, name: &[u8]| match forgotten {
+            Some(forgotten) if matches!(name, b"." | b"..") => {
+                forgotten.find(filesystem, parent.0, name)
+            }
+            _ => filesystem.lookup(parent.0, name),
+        };
         self.answer(
             "lookup",
             (of_name(parent, &name), parent),
-            move |filesystem| match filesystem.lookup(parent.0, name.as_bytes()) {
+            move |filesystem| match find(filesystem, name.as_bytes()) {
                 Ok(entry) => reply.entry(
                     &ttl(&entry, filesystem.lifetime()),
                     &attributes(&entry.attributes),
@@ -137,7 +148,15 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
-        guarded("forget", || self.filesystem.forget(ino.0, lookups));
+        guarded("forget", || {
+            let over = match &self.forgotten {
+                Some(forgotten) => forgotten.keep(ino.0, lookups),
+                None => Some((ino.0, lookups)),
+            };
+            if let Some((ino, lookups)) = over {
+                self.filesystem.forget(ino, lookups);
+            }
+        });
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {

@@ -1,0 +1,90 @@
+//! Inodes that the kernel has forgotten, and may ask for again by number.
+//!
+//! An NFS server gives its clients handles, which outlive what the kernel remembers. For such a
+//! handle the kernel looks `.` up in the inode, and `..` in a directory, to find its way to the
+//! root. So what it forgets is kept here for a while, the last ones longest.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+
+use lru::LruCache;
+
+use crate::error::Result;
+use crate::fs::errno::stale;
+use crate::fs::requests::{Ino, Requests};
+use crate::fs::stat::Entry;
+use crate::limits;
+use crate::memory::lock::lock;
+
+const MOST: NonZeroUsize = NonZeroUsize::new(limits::FORGOTTEN_INODES).unwrap();
+
+/// The lookups of each inode that the kernel has given back, less those that it has made by
+/// number since.
+#[derive(Debug)]
+pub(super) struct Forgotten(Mutex<LruCache<Ino, i64>>);
+
+impl Forgotten {
+    pub(super) fn new() -> Self {
+        Forgotten(Mutex::new(LruCache::sparse(MOST)))
+    }
+
+    /// Keeps an inode of which `count` lookups are given back; another one, and its lookups, may
+    /// have to be forgotten for it.
+    pub(super) fn keep(&self, ino: Ino, count: u64) -> Option<(Ino, u64)> {
+        self.add(ino, i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// The entry that the kernel finds as `name`, `.` or `..`, in the inode `ino`; counted.
+    pub(super) fn find(&self, tree: &dyn Requests, ino: Ino, name: &[u8]) -> Result<Entry> {
+        let found = match name {
+            b"." => ino,
+            _ => parent(tree, ino)?,
+        };
+        let entry = tree.getattr(found)?;
+        if let Some((ino, count)) = self.add(found, -1) {
+            tree.forget(ino, count);
+        }
+        Ok(entry)
+    }
+
+    fn add(&self, ino: Ino, count: i64) -> Option<(Ino, u64)> {
+        let mut kept = lock(&self.0);
+        let sum = kept.get(&ino).copied().unwrap_or(0).saturating_add(count);
+        let (last, left) = kept.push(ino, sum)?;
+        let left = u64::try_from(left).ok().filter(|_| last != ino)?;
+        (left > 0).then_some((last, left))
+    }
+}
+
+fn parent(tree: &dyn Requests, ino: Ino) -> Result<Ino> {
+    let handle = tree.opendir(ino)?.handle;
+    let mut parent = None;
+    let listed = tree.readdir(handle, 0, &mut |entry| {
+        if entry.name == b".." {
+            parent = Some(entry.ino);
+        }
+        entry.name != b"." && entry.name != b".."
+    });
+    tree.release(handle);
+    listed?;
+    parent.ok_or_else(stale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_ones_are_kept() {
+        let forgotten = Forgotten::new();
+        assert_eq!(forgotten.keep(1, 3), None);
+        assert_eq!(forgotten.keep(1, 2), None);
+        // The kernel has found it again, and holds one lookup.
+        assert_eq!(forgotten.add(1, -1), None);
+        for ino in 2..=u64::try_from(limits::FORGOTTEN_INODES).unwrap() {
+            assert_eq!(forgotten.keep(ino, 1), None);
+        }
+        assert_eq!(forgotten.keep(0, 1), Some((1, 4)));
+        assert_eq!(forgotten.keep(2, 1), None);
+    }
+}
