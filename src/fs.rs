@@ -16,7 +16,7 @@
 //! | `blocks`, `tree_text`, `status` | the single nodes in `.h5fs` |
 //! | `node`, `object`, `xattr` | the methods of every node: stat, open, list, lookup; attributes |
 //! | `view_group`, `follow` | directories of views; where links lead |
-//! | `mount`, `opening`, `faults` | the mounted file in its present state; damage that was met |
+//! | `mount`, `opening`, `faults`, `errors` | the mounted file in its present state; damage met |
 //! | `trees` | the table of the trees of views |
 //! | `namespace`, `other_files`, `handle` | links as names; other files; what is open |
 //! | `file_state`, `indexes`, `counts` | a file in one of its states; paths of objects; lengths |
@@ -40,6 +40,7 @@ mod blocks;
 mod counts;
 mod crawl;
 mod document;
+mod errors;
 mod faults;
 mod file_state;
 mod filesystem;

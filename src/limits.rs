@@ -223,6 +223,12 @@ pub const OPEN_HANDLE: u64 = 1 << 10;
 /// of texts and listings.
 pub const OPEN_BYTES: u64 = 256 << 20;
 
+/// Errors that `.h5fs/errors` lists.
+pub const LAST_ERRORS: usize = 1000;
+
+/// Bytes of one of its lines.
+pub const ERROR_LINE: usize = 4096;
+
 /// Inodes that the kernel has forgotten and that are kept, with `noforget`.
 pub const FORGOTTEN_INODES: usize = 1 << 18;
 

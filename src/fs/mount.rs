@@ -10,6 +10,7 @@ use crate::array::Engine;
 use crate::detect;
 use crate::error::{Error, Result, quoted};
 use crate::fs::errno::{is_fault, refusal, stale};
+use crate::fs::errors::Errors;
 use crate::fs::faults::Faults;
 use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::indexes::{FileIndex, Indexes};
@@ -65,6 +66,7 @@ pub(super) struct Mount {
     engine: Option<Arc<Engine>>,
     pub(super) others: OtherFiles,
     pub(super) faults: Faults,
+    pub(super) errors: Errors,
     pub(super) started: Instant,
     /// Bytes that were read of files.
     pub(super) served: AtomicU64,
@@ -117,6 +119,7 @@ impl Mount {
             engine,
             others,
             faults: Faults::default(),
+            errors: Errors::default(),
             started: Instant::now(),
             served: AtomicU64::new(0),
         };
@@ -410,6 +413,8 @@ impl Mount {
                 format!("{}:{}:", shown.escape_ascii(), tree.name.escape_ascii())
             }
         };
-        log::warn!("{place}{}: {error}", quoted(&path));
+        let object = format!("{place}{}", quoted(&path));
+        self.errors.add(&object, &error.to_string());
+        log::warn!("{object}: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! `.h5fs/status`: what the mount is and does, one fact a line.
+//! `.h5fs/status`, `.h5fs/metrics` and `.h5fs/errors`: what the mount is and does, and cannot do.
 
 use std::sync::atomic::Ordering;
 
@@ -7,9 +7,26 @@ use crate::fs::node::{FsNode, Target};
 use crate::fs::stat::Kind;
 use crate::view::View;
 use crate::view::text::Text;
+use crate::wire::to_u64;
 
-/// The status, as a regular file.
+/// The status, one fact a line, as a regular file.
 pub(super) struct Status;
+
+/// The figures of the status in the text format of Prometheus, as a regular file.
+pub(super) struct Metrics;
+
+/// What could not be read, as a regular file.
+pub(super) struct ErrorList;
+
+impl FsNode for ErrorList {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        Ok(Box::new(Text::streamed(target.mount.errors.text())))
+    }
+}
 
 impl FsNode for Status {
     fn kind(&self) -> Kind {
@@ -17,38 +34,89 @@ impl FsNode for Status {
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        Ok(Box::new(Text::streamed(text(target))))
+        Ok(Box::new(Text::streamed(status(target))))
     }
 }
 
-/// The text as it is now.
-fn text(target: &Target<'_>) -> Vec<u8> {
+impl FsNode for Metrics {
+    fn kind(&self) -> Kind {
+        Kind::File
+    }
+
+    fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
+        Ok(Box::new(Text::streamed(metrics(target))))
+    }
+}
+
+/// A figure of the mount.
+struct Figure {
+    name: &'static str,
+    /// The same to Prometheus, whose names end in `_total` where the figure only grows.
+    metric: &'static str,
+    value: u64,
+}
+
+fn figure(name: &'static str, metric: &'static str, value: u64) -> Figure {
+    Figure {
+        name,
+        metric,
+        value,
+    }
+}
+
+fn figures(target: &Target<'_>) -> Vec<Figure> {
     let (mount, file) = (target.mount, target.file);
-    let origin = mount.origin();
     let engine = file.engine.statistics();
-    // Hostile names must not forge lines.
-    let source = origin.path.as_os_str().as_encoded_bytes().escape_ascii();
-    let uptime = mount.started.elapsed().as_secs();
-    let served = mount.served.load(Ordering::Relaxed);
-    let mut facts = vec![
-        ("version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("source", source.to_string()),
-        ("source bytes", origin.size.to_string()),
-        (
+    let mut figures = vec![
+        figure("source bytes", "source_bytes", mount.origin().size),
+        figure(
             "source opened",
-            file.generation.saturating_add(1).to_string(),
+            "source_opened_total",
+            u64::from(file.generation).saturating_add(1),
         ),
-        ("uptime seconds", uptime.to_string()),
-        ("inodes known", mount.inodes.len().to_string()),
-        ("cache bytes", engine.cache_bytes.to_string()),
-        ("cache capacity", engine.cache_capacity.to_string()),
-        ("cache hits", engine.hits.to_string()),
-        ("cache misses", engine.misses.to_string()),
-        ("cache evictions", engine.evictions.to_string()),
-        ("chunks decoded", engine.chunks_decoded.to_string()),
-        ("bytes served", served.to_string()),
+        figure(
+            "uptime seconds",
+            "uptime_seconds",
+            mount.started.elapsed().as_secs(),
+        ),
+        figure("inodes known", "inodes", to_u64(mount.inodes.len())),
+        figure("cache bytes", "cache_bytes", engine.cache_bytes),
+        figure(
+            "cache capacity",
+            "cache_capacity_bytes",
+            engine.cache_capacity,
+        ),
+        figure("cache hits", "cache_hits_total", engine.hits),
+        figure("cache misses", "cache_misses_total", engine.misses),
+        figure("cache evictions", "cache_evictions_total", engine.evictions),
+        figure(
+            "chunks decoded",
+            "chunks_decoded_total",
+            engine.chunks_decoded,
+        ),
+        figure(
+            "bytes served",
+            "bytes_served_total",
+            mount.served.load(Ordering::Relaxed),
+        ),
+        figure("errors", "errors_total", mount.errors.count()),
     ];
-    facts.extend(network(target));
+    figures.extend(network(target));
+    figures
+}
+
+/// The text as it is now.
+fn status(target: &Target<'_>) -> Vec<u8> {
+    // Hostile names must not forge lines.
+    let origin = target.mount.origin();
+    let source = origin.path.as_os_str().as_encoded_bytes().escape_ascii();
+    let version = env!("CARGO_PKG_VERSION");
+    let mut facts = vec![
+        ("version", version.to_owned()),
+        ("source", source.to_string()),
+    ];
+    let figures = figures(target).into_iter();
+    facts.extend(figures.map(|figure| (figure.name, figure.value.to_string())));
     lines(&facts)
 }
 
@@ -60,16 +128,33 @@ pub(super) fn lines(facts: &[(&str, String)]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
+fn metrics(target: &Target<'_>) -> Vec<u8> {
+    let lines = figures(target).into_iter();
+    let lines = lines.map(|Figure { metric, value, .. }| {
+        let kind = match metric.ends_with("_total") {
+            true => "counter",
+            false => "gauge",
+        };
+        format!("# TYPE h5fs_{metric} {kind}\nh5fs_{metric} {value}\n")
+    });
+    lines.collect::<String>().into_bytes()
+}
+
 /// What the network took, of a source that is read over one. What cannot be asked is left out.
-fn network(target: &Target<'_>) -> Vec<(&'static str, String)> {
+fn network(target: &Target<'_>) -> Vec<Figure> {
     let Some(Ok(counters)) = target.mount.store().map(|store| store.counters()) else {
         return Vec::new();
     };
+    let waited = "network_waited_milliseconds_total";
     vec![
-        ("network requests", counters.requests.to_string()),
-        ("network bytes", counters.bytes.to_string()),
-        ("network retries", counters.retries.to_string()),
-        ("network milliseconds waited", counters.waited.to_string()),
-        ("disk cache bytes", counters.disk_bytes.to_string()),
+        figure(
+            "network requests",
+            "network_requests_total",
+            counters.requests,
+        ),
+        figure("network bytes", "network_bytes_total", counters.bytes),
+        figure("network retries", "network_retries_total", counters.retries),
+        figure("network milliseconds waited", waited, counters.waited),
+        figure("disk cache bytes", "disk_cache_bytes", counters.disk_bytes),
     ]
 }

@@ -18,7 +18,7 @@ use crate::fs::node::{FsNode, Target};
 use crate::fs::other_files;
 use crate::fs::other_nodes::OtherFilesDirectory;
 use crate::fs::stat::{Entry, Kind};
-use crate::fs::status::Status;
+use crate::fs::status::{ErrorList, Metrics, Status};
 use crate::fs::tree_text::TreeText;
 use crate::fs::trees::{ROOT_FILES, TREES};
 use crate::fs::view_nodes::{ViewDirectory, ViewFile, is_counted};
@@ -48,6 +48,18 @@ static ABOVE: &[Single] = &[
         name: b"status",
         number: inode::STATUS,
         node: &Status,
+        is_there: |mount, _| mount.options.views,
+    },
+    Single {
+        name: b"errors",
+        number: inode::ERRORS,
+        node: &ErrorList,
+        is_there: |mount, _| mount.options.views,
+    },
+    Single {
+        name: b"metrics",
+        number: inode::METRICS,
+        node: &Metrics,
         is_there: |mount, _| mount.options.views,
     },
 ];
