@@ -6,9 +6,10 @@
 //! source, mounts, enters its cage, and then reads and serves. In the foreground the launcher is
 //! the supervisor itself. With `external=none` the worker starts a fourth process, the *opener*,
 //! which opens the source again for it. For a source by URL the supervisor also starts the *fetcher*,
-//! which has the network and the credentials; a command without a mount starts one, too. Each process is started anew from the executable, never
-//! forked, with the user's own arguments.
+//! which has the network and the credentials; a command without a mount starts one, too. Each
+//! process is started anew from the executable, never forked, with the user's own arguments.
 
+mod advice;
 mod args;
 mod cage;
 mod call;
@@ -24,8 +25,10 @@ mod inspect;
 mod launcher;
 mod list;
 mod logging;
+mod manual;
 mod many;
 mod mounts;
+mod notify;
 mod opener;
 mod options;
 mod printable;
@@ -45,7 +48,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use args::Task;
+use args::{Mount, Task};
 use call::{Call, Role};
 use complaint::complain;
 use printable::printable;
@@ -104,10 +107,24 @@ fn perform(call: &Call) -> Result<ExitCode> {
         Task::Mount(mount) => match call.role {
             Role::Worker => worker::run(&mount),
             Role::Supervisor => Ok(supervisor::run_detached(call, &mount)),
-            Role::Launcher if mount.foreground => Ok(supervisor::run_in_foreground(call, &mount)),
-            Role::Launcher | Role::Opener | Role::Fetcher => launcher::run(call, &mount),
+            Role::Launcher | Role::Opener | Role::Fetcher => start(call, &mount),
         },
     }
+}
+
+/// Mounts, as the process that the user called, and tells of what may surprise.
+fn start(call: &Call, mount: &Mount) -> Result<ExitCode> {
+    advice::refuse(call.program, mount)?;
+    let advice = advice::of(call.program, mount);
+    if mount.foreground {
+        advice.iter().for_each(|text| complain(text));
+        return Ok(supervisor::run_in_foreground(call, mount));
+    }
+    let code = launcher::run(call, mount)?;
+    if code == ExitCode::SUCCESS {
+        advice.iter().for_each(|text| complain(text));
+    }
+    Ok(code)
 }
 
 fn print(text: &[u8]) -> Result<ExitCode> {

@@ -1,5 +1,7 @@
 //! Which format a file has, by its content: the one file that names both formats.
 
+mod others;
+
 use std::sync::Arc;
 
 use crate::asdf;
@@ -45,7 +47,11 @@ pub fn open(
     if find_signature(&*source).is_some() {
         return Ok(hdf5::File::open(source, neighbours, &caches.hdf5, force)?);
     }
-    Err(Error::Usage("neither an HDF5 nor an ASDF file".to_owned()))
+    let neither = "neither an HDF5 nor an ASDF file".to_owned();
+    Err(Error::Usage(match others::describe(&*source) {
+        Some(other) => format!("{neither}, but {other}"),
+        None => neither,
+    }))
 }
 
 /// Whether `source` has one of the formats, as far as its first bytes tell. What cannot be read has

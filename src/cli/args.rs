@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use clap_mangen::Man;
 
+use crate::cli::manual;
 use crate::cli::options::{self, Flags, RemoteFlags, Settings, Words};
 use crate::error::{Error, Result};
 use crate::source::location::Location;
@@ -51,9 +51,25 @@ struct Arguments {
     )]
     completions: Option<Shell>,
 
-    /// Print the manual page (roff) and exit
-    #[arg(long, exclusive = true, help_heading = "Printing")]
-    man: bool,
+    /// Print a manual page (roff) and exit: h5fs, mount.h5fs
+    #[arg(
+        long,
+        value_name = "PAGE",
+        num_args = 0..=1,
+        default_missing_value = "h5fs",
+        exclusive = true,
+        help_heading = "Printing"
+    )]
+    man: Option<Page>,
+}
+
+/// A manual page.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Page {
+    #[value(name = "h5fs")]
+    Program,
+    #[value(name = "mount.h5fs")]
+    MountHelper,
 }
 
 const EXAMPLES: &str = "\
@@ -342,8 +358,11 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     if let Some(shell) = arguments.completions {
         return Ok(Task::Print(completions(shell)));
     }
-    if arguments.man {
-        return Ok(Task::Print(manual()?));
+    if let Some(page) = arguments.man {
+        return Ok(Task::Print(match page {
+            Page::Program => manual::program(Arguments::command())?,
+            Page::MountHelper => manual::mount_helper()?,
+        }));
     }
     let mount = arguments.mount;
     match (mount.source, mount.mountpoint) {
@@ -433,64 +452,6 @@ fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "h5fs", &mut script);
     script
-}
-
-/// One page for all: the subcommands have too few options for pages of their own.
-fn manual() -> clap::error::Result<Vec<u8>> {
-    let mut command = Arguments::command();
-    command.build();
-    let page = Man::new(command.clone());
-    let mut text = Vec::new();
-    page.render_title(&mut text)?;
-    page.render_name_section(&mut text)?;
-    text.extend(synopsis(&mut command).into_bytes());
-    page.render_description_section(&mut text)?;
-    page.render_options_section(&mut text)?;
-    for subcommand in command.get_subcommands() {
-        text.extend(subcommand_section(subcommand)?.into_bytes());
-    }
-    let mut notes = Vec::new();
-    page.render_extra_section(&mut notes)?;
-    text.extend(renamed(&notes, "EXTRA", "NOTES").into_bytes());
-    text.extend(b".SH \"SEE ALSO\"\nmount(8), umount(8), fusermount3(1), fstab(5)\n");
-    Ok(text)
-}
-
-fn synopsis(command: &mut clap::Command) -> String {
-    let mut usages = vec![command.render_usage().to_string()];
-    usages.extend(
-        command
-            .get_subcommands_mut()
-            .map(|subcommand| subcommand.render_usage().to_string()),
-    );
-    let lines = usages
-        .iter()
-        .flat_map(|usage| usage.lines())
-        .map(|line| line.trim_start_matches("Usage:").trim())
-        // The subcommands' own lines say more.
-        .filter(|line| !line.ends_with("<COMMAND>"));
-    lines.fold(".SH SYNOPSIS\n".to_owned(), |section, line| {
-        section + line + "\n.br\n"
-    })
-}
-
-fn subcommand_section(subcommand: &clap::Command) -> io::Result<String> {
-    let mut options = Vec::new();
-    Man::new(subcommand.clone()).render_options_section(&mut options)?;
-    let about = subcommand
-        .get_long_about()
-        .or(subcommand.get_about())
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    let about = about.trim_end_matches('.');
-    let heading = format!("\"h5fs {}\"\n{about}.", subcommand.get_name());
-    Ok(renamed(&options, "OPTIONS", &heading))
-}
-
-/// Gives a section of a manual page another heading.
-fn renamed(section: &[u8], from: &str, to: &str) -> String {
-    let section = String::from_utf8_lossy(section);
-    section.replacen(&format!(".SH {from}\n"), &format!(".SH {to}\n"), 1)
 }
 
 #[cfg(test)]
@@ -603,6 +564,7 @@ mod tests {
             "--help",
             "--version",
             "--man",
+            "--man mount.h5fs",
             "--completions bash",
             "ls --help",
         ] {

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use env_logger::{Builder, Env, Target, WriteStyle};
-use log::{Level, Log, Metadata, Record};
+use log::{Level, LevelFilter, Log, Metadata, Record};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 
@@ -72,6 +72,24 @@ pub(crate) fn start(destination: &Destination) -> Result<()> {
     install(builder.build());
     std::panic::set_hook(Box::new(|panic| log::error!("{panic}")));
     Ok(())
+}
+
+/// The first word of H5FS_LOG that is no level: `MODULE=LEVEL` is one, and so is a module of this
+/// program or of a library.
+pub(crate) fn unknown_level() -> Option<String> {
+    let value = std::env::var("H5FS_LOG").ok()?;
+    unknown_level_in(&value)
+}
+
+fn unknown_level_in(value: &str) -> Option<String> {
+    let (filters, _) = value.split_once('/').unwrap_or((value, ""));
+    let mut words = filters.split(',').map(str::trim);
+    let is_known = |word: &str| {
+        let level = word.rsplit_once('=').map_or(word, |(_, level)| level);
+        let is_module = word == "h5fs" || word.contains("::");
+        word.is_empty() || level.parse::<LevelFilter>().is_ok() || is_module
+    };
+    words.find(|word| !is_known(word)).map(str::to_owned)
 }
 
 /// Opens the file whose end log lines go to. Of a named pipe, opening does not wait for a reader,
@@ -273,6 +291,22 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn words_that_are_no_levels_are_found() {
+        for known in [
+            "",
+            "off",
+            "WARN,h5fs::fs=trace",
+            "debug/text",
+            "h5fs",
+            "fuser::mnt",
+        ] {
+            assert_eq!(unknown_level_in(known), None, "{known}");
+        }
+        assert_eq!(unknown_level_in("info,bogus"), Some("bogus".to_owned()));
+        assert_eq!(unknown_level_in("m=loud"), Some("m=loud".to_owned()));
+    }
 
     #[test]
     fn lines_are_rationed_and_the_rest_is_counted() {

@@ -18,7 +18,7 @@ use crate::limits;
 use option::{MountOption, Takes};
 pub(crate) use remote::flags as remote_flags;
 pub(crate) use settings::{RemoteSettings, Settings};
-use values::{external, id, needed, open_files, size, threads, umask, unneeded, user};
+use values::{external, group, needed, open_files, size, threads, umask, unneeded, user};
 pub(crate) use values::{jobs, switch};
 
 /// The options of any source; those of a source by URL are in [`remote`].
@@ -35,14 +35,14 @@ const OPTIONS: &[MountOption] = &[
         word: "uid",
         help: "Show this user as the owner instead of the source's",
         default: None,
-        takes: Takes::Text("N", |to, text| id(text).map(|id| to.uid = Some(id))),
+        takes: Takes::Text("USER", |to, text| user(text).map(|id| to.uid = Some(id))),
     },
     MountOption {
         flag: "gid",
         word: "gid",
         help: "Show this group instead of the source's",
         default: None,
-        takes: Takes::Text("N", |to, text| id(text).map(|id| to.gid = Some(id))),
+        takes: Takes::Text("GROUP", |to, text| group(text).map(|id| to.gid = Some(id))),
     },
     MountOption {
         flag: "umask",
@@ -177,6 +177,36 @@ const IGNORED: &[&str] = &[
     "_netdev",
     "defaults",
     "auto_unmount",
+    // Of FUSE's own lines of fstab: what they ask for is so anyway, or has no meaning here.
+    "async_read",
+    "atomic_o_trunc",
+    "auto_cache",
+    "big_writes",
+    "default_permissions",
+    "hard_remove",
+    "intr",
+    "kernel_cache",
+    "large_read",
+    "no_remote_lock",
+    "nonempty",
+    "readdir_ino",
+    "sync_read",
+    "use_ino",
+];
+
+/// The words of FUSE that take a value and change nothing here.
+const IGNORED_WITH_VALUE: &[&str] = &[
+    "ac_attr_timeout",
+    "attr_timeout",
+    "blksize",
+    "congestion_threshold",
+    "entry_timeout",
+    "max_background",
+    "max_read",
+    "max_readahead",
+    "max_write",
+    "negative_timeout",
+    "subtype",
 ];
 
 /// One `-o a,b=c`: its words, each of which can be set.
@@ -199,6 +229,9 @@ impl Words {
     /// # Errors
     /// As [`words`].
     pub(crate) fn set(&self, to: &mut Settings) -> Result<(), String> {
+        const BY_MOUNT_FUSE: [&str; 4] = ["dev", "nodev", "suid", "nosuid"];
+        let has = |word: &str| self.0.iter().any(|own| own == word);
+        to.asks_to_write |= has("rw") && !BY_MOUNT_FUSE.into_iter().any(has);
         let mut words = self.0.iter().filter(|word| !word.is_empty());
         words
             .try_for_each(|word| set_word(to, word).map_err(|reason| format!("`{word}`: {reason}")))
@@ -249,6 +282,9 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
         "comment" | "user" => {}
         _ if name.starts_with("x-") => {}
         _ if IGNORED.contains(&name) => unneeded(value)?,
+        _ if IGNORED_WITH_VALUE.contains(&name) => {
+            needed(value)?;
+        }
         _ => return Err("no such option".to_owned()),
     }
     Ok(())
@@ -258,6 +294,11 @@ fn set_word(to: &mut Settings, word: &str) -> Result<(), String> {
 pub(crate) fn synopsis() -> String {
     let options: Vec<_> = all_options().map(MountOption::synopsis).collect();
     options.join(", ")
+}
+
+/// The words under `-o`, each with what it means.
+pub(crate) fn words_with_help() -> impl Iterator<Item = (String, String)> {
+    all_options().map(|option| (option.synopsis(), option.explanation()))
 }
 
 /// The options that were given as flags.
@@ -429,6 +470,7 @@ mod tests {
             force: true,
             no_views: true,
             no_forget: true,
+            asks_to_write: false,
             run_as: Some(7),
             log_file: Some("/a,b".into()),
             fsname: Some("data".to_owned()),
@@ -436,6 +478,15 @@ mod tests {
             remote: RemoteSettings::default(),
         };
         assert_eq!(settings(all), expected);
+    }
+
+    #[test]
+    fn lines_of_other_fuse_filesystems() {
+        let line = "rw,nosuid,nodev,default_permissions,kernel_cache,big_writes,max_read=131072";
+        assert_eq!(settings(line), Settings::default());
+        assert!(settings("rw").asks_to_write);
+        let named = settings("uid=root,gid=root");
+        assert_eq!((named.uid, named.gid), (Some(0), Some(0)));
     }
 
     #[test]
@@ -450,6 +501,8 @@ mod tests {
             ("context", "context"),
             ("uid=", "uid="),
             ("uid=-1", "uid=-1"),
+            ("gid=no such group", "is no group"),
+            ("max_read", "max_read"),
             ("uid=4294967295", "uid=4294967295"),
             ("umask=8", "umask=8"),
             ("umask=1000", "umask=1000"),

@@ -36,6 +36,7 @@ use crate::cli::handover::{self, Ends};
 use crate::cli::heartbeat::{self, Look, Unanswered};
 use crate::cli::logging::{self, Destination};
 use crate::cli::mounts::{self, FreePlace, OwnMount, Removal};
+use crate::cli::notify;
 use crate::cli::printable::harmless;
 use crate::cli::report::{Garbled, Report, Reports};
 use crate::error::{Error, Result};
@@ -115,7 +116,11 @@ impl Launcher {
                 complain(text);
                 Ok(())
             }
-            (Launcher::User, _) => Ok(()),
+            (Launcher::User, Report::Ready) => {
+                notify::ready();
+                Ok(())
+            }
+            (Launcher::User, Report::Mounted) => Ok(()),
         }
     }
 }

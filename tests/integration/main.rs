@@ -29,6 +29,7 @@ mod inspect;
 mod layering;
 mod lines;
 mod long;
+mod messages;
 mod neighbours;
 #[allow(dead_code, reason = "the fetcher's own tests need more of it")]
 #[path = "../objects/mod.rs"]

@@ -45,11 +45,7 @@ impl MountOption {
 
     /// The option as a flag.
     pub(super) fn argument(&self) -> Arg {
-        let help = match self.default {
-            Some(default) => format!("{} [default: {default}]", self.help),
-            None => self.help.to_owned(),
-        };
-        let flag = Arg::new(self.flag).long(self.flag).help(help);
+        let flag = Arg::new(self.flag).long(self.flag).help(self.explanation());
         match self.takes {
             Takes::Nothing(_) => flag.action(ArgAction::SetTrue),
             Takes::Text(name, set) => {
@@ -60,6 +56,14 @@ impl MountOption {
                     })
             }
             Takes::Path(name, _) => flag.value_name(name).value_parser(value_parser!(PathBuf)),
+        }
+    }
+
+    /// The help, and the default.
+    pub(super) fn explanation(&self) -> String {
+        match self.default {
+            Some(default) => format!("{} [default: {default}]", self.help),
+            None => self.help.to_owned(),
         }
     }
 

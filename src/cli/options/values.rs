@@ -16,7 +16,7 @@ pub(super) fn unneeded(value: Option<&str>) -> Result<(), String> {
 }
 
 /// A user's or group's number.
-pub(super) fn id(text: &str) -> Result<u32, String> {
+fn id(text: &str) -> Result<u32, String> {
     // The last number means "nobody in particular" to the kernel.
     match text.parse() {
         Ok(u32::MAX) | Err(_) => Err(format!("`{text}` is not a number of a user or group")),
@@ -30,6 +30,15 @@ pub(super) fn user(text: &str) -> Result<u32, String> {
         let found = nix::unistd::User::from_name(text).ok().flatten();
         let found = found.map(|user| user.uid.as_raw());
         found.ok_or_else(|| format!("`{text}` is no user"))
+    })
+}
+
+/// A group, by number or name.
+pub(super) fn group(text: &str) -> Result<u32, String> {
+    id(text).or_else(|_| {
+        let found = nix::unistd::Group::from_name(text).ok().flatten();
+        let found = found.map(|group| group.gid.as_raw());
+        found.ok_or_else(|| format!("`{text}` is no group"))
     })
 }
 

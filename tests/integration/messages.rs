@@ -1,0 +1,242 @@
+//! What a user reads when something is not as he thinks.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::harness::{
+    Finished, MOUNT_LIMIT, Mount, SOON, eventually, fixture, h5fs, is_root, python, run, tree, wait,
+};
+use crate::inspect::damaged;
+
+/// Mounts with these options and this variable; what standard error says.
+fn mounted(options: &[&str], variable: Option<(&str, &str)>) -> (Mount, String) {
+    let mount = Mount::prepare();
+    let mut command = h5fs(options);
+    command.envs(variable);
+    command.arg(fixture("tiny.latest.h5")).arg(&mount.path);
+    let finished = run(&mut command, MOUNT_LIMIT).success();
+    (mount, finished.stderr)
+}
+
+fn mount_tiny(mount: &Mount) -> Finished {
+    let mut command = h5fs([&fixture("tiny.latest.h5"), &mount.path]);
+    run(&mut command, MOUNT_LIMIT)
+}
+
+fn refused(source: &Path) -> Finished {
+    Mount::attempt(source, &[]).1
+}
+
+#[test]
+fn a_dead_mount_point_is_told_from_a_missing_one() {
+    if !is_root() {
+        return;
+    }
+    let mount = Mount::new(&fixture("tiny.latest.h5"));
+    let processes = mount.processes();
+    for name in ["supervisor", "worker"] {
+        let process = processes.iter().find(|process| process.is_called(name));
+        let pid = process.expect("a process").pid;
+        kill(Pid::from_raw(pid), Signal::SIGKILL).expect("kill");
+    }
+    eventually(SOON, "the mount is dead", || {
+        let error = fs::metadata(&mount.path).err();
+        error.is_some_and(|error| error.raw_os_error() == Some(nix::libc::ENOTCONN))
+    });
+    let point = mount.path.display().to_string();
+    let again = mount_tiny(&mount);
+    let wanted = format!(
+        "h5fs: {point}: the program that served the mount there is gone; \
+         `fusermount3 -u {point}` (root: `umount {point}`) clears it"
+    );
+    assert_eq!(again.one_line(), wanted);
+    let within = refused(&mount.at("group"));
+    let line = within.one_line().to_owned();
+    assert!(
+        line.contains("it lies on a mount whose program is gone")
+            && line.contains(&format!("`umount {point}`")),
+        "{line}"
+    );
+    // The advice helps.
+    run(Command::new("umount").arg(&mount.path), SOON).success();
+    mount_tiny(&mount).success();
+}
+
+#[test]
+fn warnings_come_with_a_mount_that_works() {
+    let level = "h5fs: warning: H5FS_LOG: `bogus` is no level; they are off, error, warn, info, \
+                 debug, trace\n";
+    assert_eq!(mounted(&[], Some(("H5FS_LOG", "bogus"))).1, level);
+    assert_eq!(mounted(&[], Some(("H5FS_LOG", "info"))).1, "");
+    let write = "h5fs: warning: -o rw: the mount is read-only all the same\n";
+    assert_eq!(mounted(&["-o", "rw"], None).1, write);
+    // As mount(8) calls for a line of fstab.
+    assert_eq!(mounted(&["-o", "rw,nosuid,nodev,noexec"], None).1, "");
+
+    let mount = Mount::prepare();
+    fs::write(mount.at("hidden"), "").expect("write");
+    let finished = mount_tiny(&mount).success();
+    let point = mount.path.display();
+    let full = format!("h5fs: warning: {point}: is not empty; the mount hides what is in it\n");
+    assert_eq!(finished.stderr, full);
+}
+
+#[test]
+fn words_of_other_fuse_filesystems_change_nothing() {
+    let words = "default_permissions,kernel_cache,big_writes,auto_cache,max_read=131072,\
+                 attr_timeout=1,nonempty,use_ino";
+    let (mount, said) = mounted(&["-o", words], None);
+    assert_eq!(said, "");
+    assert!(mount.at("group").is_dir());
+    let (_mount, said) = mounted(&["-o", "uid=root,gid=root"], None);
+    assert_eq!(said, "");
+}
+
+#[test]
+fn a_word_that_is_no_command_and_no_file() {
+    let told = run(&mut h5fs(["info", "a.nc"]), MOUNT_LIMIT);
+    assert_eq!(
+        told.one_line(),
+        "h5fs: info: no such command or file (see `h5fs --help`)"
+    );
+    assert_eq!(told.status.code(), Some(2));
+    let missing = run(&mut h5fs(["./info", "a.nc"]), MOUNT_LIMIT);
+    assert!(!missing.one_line().contains("command"), "{missing:?}");
+}
+
+/// Each is written by a program of its own, or begins as its specification says.
+#[test]
+fn files_of_other_formats_are_named() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let top = directory.path();
+    let write = "import gzip, tarfile, zipfile, numpy\n\
+                 gzip.open('a.gz', 'w').write(b'text')\n\
+                 zipfile.ZipFile('a.zip', 'w').writestr('name', 'text')\n\
+                 numpy.save('a.npy', numpy.arange(3))\n\
+                 tarfile.open('a.tar', 'w').add('a.gz')";
+    let mut program = Command::new(python());
+    run(program.args(["-c", write]).current_dir(top), SOON).success();
+    let begins: [(&str, &[u8]); 5] = [
+        ("a.nc", b"CDF\x01\0\0\0\0\0\0\0\x0a"),
+        ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64"),
+        ("a.fits", b"SIMPLE  =                    T"),
+        ("a.parquet", b"PAR1\x15\x04"),
+        ("a.grib", b"GRIB\0\0\0\x02"),
+    ];
+    for (name, bytes) in begins {
+        fs::write(top.join(name), bytes).expect("write");
+    }
+    for (name, wanted) in [
+        ("a.gz", "a gzip file: gunzip reads it"),
+        ("a.zip", "a zip archive: unzip"),
+        ("a.npy", "a NumPy file: numpy.load reads it"),
+        ("a.tar", "a tar archive: tar"),
+        ("a.nc", "a netCDF-3 file: ncdump"),
+        ("a.mat", "a MATLAB 5 file: scipy.io.loadmat"),
+        ("a.fits", "a FITS file: astropy.io.fits"),
+        ("a.parquet", "a Parquet file: pyarrow"),
+        ("a.grib", "a GRIB file: wgrib2"),
+    ] {
+        let wanted = format!("neither an HDF5 nor an ASDF file, but {wanted}");
+        for told in [
+            refused(&top.join(name)),
+            run(h5fs(["ls"]).arg(top.join(name)), SOON),
+        ] {
+            assert!(told.one_line().contains(&wanted), "{told:?}");
+        }
+    }
+    fs::write(top.join("zarr.json"), "{}").expect("write");
+    let (_mount, finished) = Mount::attempt(top, &[]);
+    assert!(finished.success().stderr.contains("is a Zarr store"));
+}
+
+/// What could not be read is listed with its time and reason, and counted.
+#[test]
+fn errors_are_listed_and_counted() {
+    let (_kept, source) = damaged(b"OHDR", 1, 30);
+    let mount = Mount::new(&source);
+    assert_eq!(mount.status("errors"), 0);
+    assert_eq!(fs::read(mount.at(".h5fs/errors")).expect("none"), b"");
+    let faulty: Vec<_> = tree(&mount.path)
+        .into_iter()
+        .filter(|path| fs::File::open(path).is_err())
+        .collect();
+    let [faulty] = &faulty[..] else {
+        panic!("not one: {faulty:?}");
+    };
+    let errors = fs::read_to_string(mount.at(".h5fs/errors")).expect("errors");
+    let lines: Vec<_> = errors.lines().collect();
+    let object = faulty.strip_prefix(&mount.path).expect("within").display();
+    assert_eq!(lines.len(), 1, "{errors}");
+    assert!(lines[0].contains(&format!("Z /{object}: ")), "{errors}");
+    assert!(lines[0].contains("(corrupt, at byte "), "{errors}");
+    assert_eq!(mount.status("errors"), 1);
+
+    let metrics = fs::read_to_string(mount.at(".h5fs/metrics")).expect("metrics");
+    assert!(metrics.contains("\n# TYPE h5fs_errors_total counter\nh5fs_errors_total 1\n"));
+    for pair in metrics.lines().collect::<Vec<_>>().chunks(2) {
+        let name = pair[1].split(' ').next().expect("a name");
+        let kind = if name.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
+        };
+        assert_eq!(pair[0], format!("# TYPE {name} {kind}"));
+        assert!(
+            pair[1]
+                .split(' ')
+                .nth(1)
+                .is_some_and(|value| value.parse::<u64>().is_ok())
+        );
+    }
+}
+
+/// A disk that is full would alarm those who watch disks.
+#[test]
+fn a_mount_is_not_full() {
+    let mount = Mount::new(&fixture("tiny.latest.h5"));
+    let mut df = Command::new("df");
+    df.args(["--output=size,pcent", "-B1"]).arg(&mount.path);
+    let said = run(&mut df, SOON).success().text();
+    let size = fs::metadata(fixture("tiny.latest.h5")).expect("stat").len();
+    let words: Vec<_> = said
+        .lines()
+        .last()
+        .expect("a line")
+        .split_whitespace()
+        .collect();
+    assert_eq!(words[1], "0%", "{said}");
+    // In blocks of 512 bytes.
+    assert!(
+        words[0]
+            .parse::<u64>()
+            .is_ok_and(|bytes| bytes.abs_diff(size) < 512),
+        "{said}"
+    );
+}
+
+/// Type=notify of systemd.service(5).
+#[test]
+fn a_service_manager_hears_when_the_mount_answers() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path).expect("bind");
+    socket.set_read_timeout(Some(MOUNT_LIMIT)).expect("timeout");
+    let mount = Mount::prepare();
+    let mut command = h5fs(["--foreground"]);
+    command.env("NOTIFY_SOCKET", &path);
+    command.arg(fixture("tiny.latest.h5")).arg(&mount.path);
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("start");
+    let mut heard = [0; 64];
+    let length = socket.recv(&mut heard).expect("a word");
+    assert_eq!(&heard[..length], b"READY=1\n");
+    assert!(mount.at("group").is_dir());
+    mount.unmount_when_free();
+    wait(&mut child, MOUNT_LIMIT).expect("ends when unmounted");
+}
