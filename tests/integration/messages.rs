@@ -115,10 +115,10 @@ fn files_of_other_formats_are_named() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let top = directory.path();
     let write = "import gzip, tarfile, zipfile, numpy\n\
-                 gzip.open('a.gz', 'w').write(b'text')\n\
-                 zipfile.ZipFile('a.zip', 'w').writestr('name', 'text')\n\
-                 numpy.save('a.npy', numpy.arange(3))\n\
-                 tarfile.open('a.tar', 'w').add('a.gz')";
+                 with gzip.open('a.gz', 'w') as f: f.write(b'text')\n\
+                 with zipfile.ZipFile('a.zip', 'w') as f: f.writestr('name', 'text')\n\
+                 with tarfile.open('a.tar', 'w') as f: f.add('a.gz')\n\
+                 numpy.save('a.npy', numpy.arange(3))";
     let mut program = Command::new(python());
     run(program.args(["-c", write]).current_dir(top), SOON).success();
     let begins: [(&str, &[u8]); 5] = [
