@@ -27,6 +27,7 @@ mod list;
 mod logging;
 mod manual;
 mod many;
+mod mounted;
 mod mounts;
 mod notify;
 mod opener;

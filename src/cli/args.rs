@@ -147,6 +147,22 @@ pub(crate) enum Inspect {
         #[command(flatten)]
         how: Reading,
     },
+    /// Tell what a mount is and does
+    Status {
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+        /// Where it is mounted
+        mountpoint: PathBuf,
+    },
+    /// List the mounts of this machine: source, state, uptime, memory, errors
+    ///
+    /// The exit status is 1 if one of them is dead or does not answer.
+    List {
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// How a listing is shown.

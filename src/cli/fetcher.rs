@@ -190,6 +190,7 @@ pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings
             [file] => Some((file, &how.remote.settings)),
             _ => None,
         },
+        Inspect::Status { .. } | Inspect::List { .. } => None,
     }
 }
 

@@ -20,11 +20,12 @@ use crate::cli::data_files::DataFiles;
 use crate::cli::many::Arguments;
 use crate::cli::reading::{self, Outcome, PIECE, Source, Stop};
 use crate::cli::several::{self, Form};
-use crate::cli::{check, check_many, list, logging};
+use crate::cli::{check, check_many, list, logging, mounted};
 use crate::error::{Error, Result};
 use crate::fs::Requests;
 use crate::model::ndl::Syntax;
 use crate::source::location::Location;
+use crate::source::mount_table::MountTable;
 use crate::view::ndl::Options;
 use crate::wire::to_u64;
 
@@ -35,8 +36,12 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
         logging::start(&logging::Destination::Terminal)?;
     }
     let (first, outcome) = match inspect {
-        Inspect::Ls { format, operands } => (&operands.source, list_all(*format, operands)?),
-        Inspect::Cat { operands } => (&operands.source, copy_all(operands)?),
+        Inspect::Status { json, mountpoint } => {
+            (mountpoint.clone(), mounted::status(mountpoint, *json))
+        }
+        Inspect::List { json } => (MountTable::PATH.into(), mounted::list(*json)),
+        Inspect::Ls { format, operands } => (operands.source.name(), list_all(*format, operands)?),
+        Inspect::Cat { operands } => (operands.source.name(), copy_all(operands)?),
         Inspect::Ndl {
             json,
             values,
@@ -45,16 +50,18 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             let syntax = if *json { Syntax::Json } else { Syntax::Yaml };
             let values = *values;
             let options = Options { values, syntax };
-            (&operands.source, describe_all(operands, options)?)
+            (operands.source.name(), describe_all(operands, options)?)
         }
-        Inspect::Check { data, sources, how } => (&sources[0], check_all(sources, *data, how)),
+        Inspect::Check { data, sources, how } => {
+            (sources[0].name(), check_all(sources, *data, how))
+        }
     };
     match outcome {
         Ok(true) => Ok(ExitCode::SUCCESS),
         Ok(false) => Ok(ExitCode::FAILURE),
         Err(Stop::ReaderGone) => Ok(ExitCode::SUCCESS),
         Err(Stop::Failed(error)) => {
-            complain_of(first.name().as_os_str().as_bytes(), &error);
+            complain_of(first.as_os_str().as_bytes(), &error);
             Ok(ExitCode::FAILURE)
         }
     }

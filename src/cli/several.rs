@@ -139,7 +139,7 @@ fn sum(sources: u64, faulty: u64) -> String {
 }
 
 /// A name as a key of JSON, which YAML reads, too.
-fn quoted(name: &[u8]) -> String {
+pub(super) fn quoted(name: &[u8]) -> String {
     let mut quoted = String::from("\"");
     for character in String::from_utf8_lossy(name).chars() {
         match character {

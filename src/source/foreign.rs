@@ -65,6 +65,7 @@ mod tests {
             device: "0:57".parse().unwrap(),
             point: "/mnt/fuse".into(),
             kind: kind.to_owned(),
+            source: "".into(),
         };
         for kind in ["fuse.h5fs", "fuse", "overlay"] {
             assert!(may_wait(&entry(kind)), "{kind}");

@@ -28,6 +28,8 @@ pub struct MountEntry {
     pub point: PathBuf,
     /// The kind of the filesystem: `fuse.h5fs`, `ext4`, …
     pub kind: String,
+    /// The name of its source, as the filesystem gives it.
+    pub source: OsString,
 }
 
 impl MountTable {
@@ -91,13 +93,16 @@ impl MountEntry {
         let mut text = || std::str::from_utf8(fields.next()?).ok();
         let (id, parent, device) = (text()?, text()?, text()?);
         let point = fields.nth(1)?;
-        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+        let mut rest = fields.skip_while(|field| *field != b"-").skip(1);
+        let kind = rest.next()?;
+        let source = rest.next().unwrap_or_default();
         Some(MountEntry {
             id: id.parse().ok()?,
             parent: parent.parse().ok()?,
             device: device.parse().ok()?,
             point: OsString::from_vec(unescape(point)).into(),
             kind: std::str::from_utf8(kind).ok()?.to_owned(),
+            source: OsString::from_vec(unescape(source)),
         })
     }
 }
@@ -137,6 +142,7 @@ mod tests {
             device: "98:0".parse().unwrap(),
             point: "/mnt 2".into(),
             kind: "ext3".to_owned(),
+            source: "/dev/root".into(),
         };
         assert_eq!(MountEntry::parse(line), Some(expected));
         for incomplete in ["", "36 35 0:57 / /a rw", "36 35 0:57 / /a rw -"] {

@@ -32,12 +32,8 @@ fn refused(source: &Path) -> Finished {
     Mount::attempt(source, &[]).1
 }
 
-#[test]
-fn a_dead_mount_point_is_told_from_a_missing_one() {
-    if !is_root() {
-        return;
-    }
-    let mount = Mount::new(&fixture("tiny.latest.h5"));
+/// Kills the processes of a mount, so that nobody takes it away.
+fn kill_both(mount: &Mount) {
     let processes = mount.processes();
     for name in ["supervisor", "worker"] {
         let process = processes.iter().find(|process| process.is_called(name));
@@ -48,6 +44,15 @@ fn a_dead_mount_point_is_told_from_a_missing_one() {
         let error = fs::metadata(&mount.path).err();
         error.is_some_and(|error| error.raw_os_error() == Some(nix::libc::ENOTCONN))
     });
+}
+
+#[test]
+fn a_dead_mount_point_is_told_from_a_missing_one() {
+    if !is_root() {
+        return;
+    }
+    let mount = Mount::new(&fixture("tiny.latest.h5"));
+    kill_both(&mount);
     let point = mount.path.display().to_string();
     let again = mount_tiny(&mount);
     let wanted = format!(
@@ -194,6 +199,57 @@ fn errors_are_listed_and_counted() {
                 .is_some_and(|value| value.parse::<u64>().is_ok())
         );
     }
+}
+
+/// All mounts are listed with what they do, dead ones too.
+#[test]
+fn mounts_are_listed() {
+    if !is_root() {
+        return;
+    }
+    let (good, dead) = (
+        Mount::new(&fixture("tiny.latest.h5")),
+        Mount::new(&fixture("tiny.latest.h5")),
+    );
+    let status = |point: &Path, option: &str| {
+        let mut command = h5fs(["status", option]);
+        run(command.arg(point), SOON)
+    };
+    let json = status(&good.path, "--json").success().text();
+    let point = good.path.display().to_string();
+    assert!(
+        json.starts_with(&format!("{{\"mount_point\": \"{point}\", ")),
+        "{json}"
+    );
+    assert!(
+        json.contains("\"state\": \"serving\"") && json.contains("\"errors\": 0"),
+        "{json}"
+    );
+    assert!(json.contains("\"memory_bytes\": "), "{json}");
+
+    kill_both(&dead);
+    let told = status(&dead.path, "--json");
+    assert!(
+        !told.status.success() && told.text().contains("\"state\": \"dead\""),
+        "{told:?}"
+    );
+    let listed = run(&mut h5fs(["list"]), SOON);
+    assert_eq!(listed.status.code(), Some(1));
+    let text = listed.text();
+    for (mount, state) in [(&good, "serving"), (&dead, "dead")] {
+        let point = mount.path.display().to_string();
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("{point} ")));
+        let line = line.unwrap_or_else(|| panic!("{point} is not in {text}"));
+        assert!(
+            line.contains("tiny.latest.h5") && line.contains(state),
+            "{line}"
+        );
+    }
+    run(Command::new("umount").arg(&dead.path), SOON).success();
+    let none = status(&dead.path, "--json");
+    assert!(none.one_line().ends_with(": no mount of h5fs"), "{none:?}");
 }
 
 /// A disk that is full would alarm those who watch disks.
