@@ -42,11 +42,12 @@ struct Arguments {
     #[command(flatten)]
     mount: MountArguments,
 
-    /// Print a completion script for the shell and exit
+    /// Print a completion script for the shell (bash, zsh, fish …) and exit
     #[arg(
         long,
         value_name = "SHELL",
         exclusive = true,
+        hide_possible_values = true,
         help_heading = "Printing"
     )]
     completions: Option<Shell>,
@@ -58,6 +59,7 @@ struct Arguments {
         num_args = 0..=1,
         default_missing_value = "h5fs",
         exclusive = true,
+        hide_possible_values = true,
         help_heading = "Printing"
     )]
     man: Option<Page>,

@@ -8,13 +8,15 @@ use clap_mangen::roff::{Roff, bold, italic, roman};
 
 use crate::cli::options;
 
+/// The day on which the texts of the pages were last looked at.
+const DATE: &str = "2026-11-23";
+
 /// The page h5fs(1) of `command`: one for all, since the subcommands have too few options for pages
 /// of their own.
 pub(super) fn program(mut command: Command) -> io::Result<Vec<u8>> {
     command.build();
     let page = Man::new(command.clone());
-    let mut text = Vec::new();
-    page.render_title(&mut text)?;
+    let mut text = title("h5fs", 1).into_bytes();
     page.render_name_section(&mut text)?;
     text.extend(synopsis(&mut command).into_bytes());
     page.render_description_section(&mut text)?;
@@ -31,6 +33,12 @@ pub(super) fn program(mut command: Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// The first line of a page.
+fn title(name: &str, section: u8) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(".TH {name} {section} {DATE} \"h5fs {version}\"\n")
+}
+
 fn synopsis(command: &mut Command) -> String {
     let mut usages = vec![command.render_usage().to_string()];
     usages.extend(
@@ -44,9 +52,8 @@ fn synopsis(command: &mut Command) -> String {
         .map(|line| line.trim_start_matches("Usage:").trim())
         // The subcommands' own lines say more.
         .filter(|line| !line.ends_with("<COMMAND>"));
-    lines.fold(".SH SYNOPSIS\n".to_owned(), |section, line| {
-        section + line + "\n.br\n"
-    })
+    let lines: Vec<_> = lines.collect();
+    format!(".SH SYNOPSIS\n{}\n", lines.join("\n.br\n"))
 }
 
 fn subcommand_section(subcommand: &Command) -> io::Result<String> {
@@ -72,7 +79,6 @@ fn renamed(section: &[u8], from: &str, to: &str) -> String {
 pub(super) fn mount_helper() -> io::Result<Vec<u8>> {
     let mut page = Roff::new();
     let text = |text: &str| [roman(text)];
-    page.control("TH", ["mount.h5fs", "8"]);
     page.control("SH", ["NAME"]);
     page.text(text(
         "mount.h5fs - mount an HDF5 or ASDF file, or a directory of such files",
@@ -121,5 +127,5 @@ pub(super) fn mount_helper() -> io::Result<Vec<u8>> {
     page.text(text(
         "h5fs(1), mount(8), umount(8), fusermount3(1), fstab(5)",
     ));
-    Ok(page.render().into_bytes())
+    Ok((title("mount.h5fs", 8) + &page.render()).into_bytes())
 }

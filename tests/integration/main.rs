@@ -34,6 +34,7 @@ mod neighbours;
 #[allow(dead_code, reason = "the fetcher's own tests need more of it")]
 #[path = "../objects/mod.rs"]
 mod objects;
+mod packages;
 mod policy;
 mod random;
 mod references;

@@ -1,0 +1,141 @@
+//! What an administrator installs: scripts, manual pages, completions, units.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::harness::{Finished, H5FS, LONG, SOON, h5fs, run, tree};
+
+fn in_repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Whether a program that only looks at files is there.
+fn is_there(program: &str) -> bool {
+    let found = Command::new("sh")
+        .args(["-c", "command -v \"$0\" > /dev/null", program])
+        .status();
+    let is_there = found.is_ok_and(|status| status.success());
+    if !is_there {
+        eprintln!("skipped: {program} is not installed");
+    }
+    is_there
+}
+
+fn said(program: &str, arguments: &[&str]) -> Finished {
+    run(Command::new(program).args(arguments), SOON)
+}
+
+/// Installs as a package would, into a directory of its own.
+fn installed(prefix: &str) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let top = directory.path().canonicalize().expect("path");
+    let mut install = Command::new(in_repository("scripts/install"));
+    install.args(["--prefix", prefix, "--binary", H5FS, "--destdir"]);
+    run(install.arg(&top), LONG).success();
+    (directory, top)
+}
+
+#[test]
+fn an_installation_leaves_nothing_behind() {
+    for (prefix, helper) in [("/usr", "usr/sbin"), ("/opt/h5fs", "opt/h5fs/sbin")] {
+        let (_kept, top) = installed(prefix);
+        let program = top.join(&prefix[1..]).join("bin/h5fs");
+        let version = run(Command::new(&program).arg("--version"), SOON).success();
+        assert_eq!(
+            version.text(),
+            format!("h5fs {}\n", env!("CARGO_PKG_VERSION"))
+        );
+        let link = fs::read_link(top.join(helper).join("mount.h5fs")).expect("a link");
+        assert_eq!(link, Path::new(prefix).join("bin/h5fs"));
+        let files = tree(&top).into_iter().filter(|path| !path.is_dir());
+        assert_eq!(files.count(), 7, "{prefix}");
+
+        let mut uninstall = Command::new(in_repository("scripts/uninstall"));
+        run(
+            uninstall.args(["--prefix", prefix, "--destdir"]).arg(&top),
+            SOON,
+        )
+        .success();
+        let left = tree(&top).into_iter().filter(|path| !path.is_dir());
+        assert_eq!(left.count(), 0, "{prefix}");
+    }
+}
+
+#[test]
+fn manual_pages_are_well_formed() {
+    let helper = run(&mut h5fs(["--man", "mount.h5fs"]), SOON)
+        .success()
+        .text();
+    for word in ["fstab", "allow_other", "run_as=USER", "h5fs(1)"] {
+        let plain = helper.replace('\\', "");
+        assert!(plain.contains(word), "{word} is not in {plain}");
+    }
+    if !is_there("mandoc") {
+        return;
+    }
+    let (_kept, top) = installed("/usr");
+    for page in ["man1/h5fs.1", "man8/mount.h5fs.8"] {
+        let page = top.join("usr/share/man").join(page).display().to_string();
+        let told = said("mandoc", &["-Tlint", "-Wwarning", &page]);
+        assert_eq!(told.text(), "", "{told:?}");
+        let shown = said("mandoc", &["-Tutf8", &page]).success().text();
+        assert!(shown.contains("umount(8)"), "{shown}");
+    }
+}
+
+#[test]
+fn completions_work_in_their_shells() {
+    let (_kept, top) = installed("/usr");
+    let share = top.join("usr/share").display().to_string();
+    let asked = "source \"$0\"; COMP_WORDS=(h5fs che); COMP_CWORD=1; _h5fs h5fs che h5fs; \
+                 echo \"${COMPREPLY[@]}\"";
+    let script = format!("{share}/bash-completion/completions/h5fs");
+    assert_eq!(
+        said("bash", &["-c", asked, &script]).success().text(),
+        "check\n"
+    );
+    if is_there("fish") {
+        let script = format!("{share}/fish/vendor_completions.d/h5fs.fish");
+        let asked = format!("source {script}; complete -C 'h5fs che'");
+        let told = said("fish", &["--no-config", "-c", &asked])
+            .success()
+            .text();
+        assert!(told.starts_with("check\t"), "{told}");
+    }
+    if is_there("zsh") {
+        let asked = format!(
+            "fpath=({share}/zsh/vendor-completions $fpath); autoload -U compinit; \
+             compinit -u -D; echo $_comps[h5fs]; autoload +X _h5fs && echo loaded"
+        );
+        let told = said("zsh", &["-f", "-c", &asked]).success().text();
+        assert_eq!(told, "_h5fs\nloaded\n");
+    }
+}
+
+#[test]
+fn scripts_and_units_have_no_faults() {
+    if is_there("shellcheck") {
+        for name in ["install", "uninstall", "package", "clean-root"] {
+            let script = in_repository("scripts").join(name);
+            let mut check = Command::new("shellcheck");
+            check.arg("-x").arg(script).current_dir(in_repository(""));
+            assert_eq!(run(&mut check, SOON).success().text(), "");
+        }
+    }
+    if is_there("systemd-analyze") {
+        for name in ["srv-runs.mount", "srv-runs.automount", "h5fs@.service"] {
+            let unit = in_repository("packaging/systemd").join(name);
+            let told = said(
+                "systemd-analyze",
+                &["verify", "--man=no", &unit.display().to_string()],
+            );
+            // Where it is not installed, the program of the service is missing.
+            let mut faults = told
+                .stderr
+                .lines()
+                .filter(|line| !line.contains("not executable"));
+            assert_eq!(faults.next(), None, "{told:?}");
+        }
+    }
+}
