@@ -144,10 +144,12 @@ fn reach(
 fn has_sandbox(task: &Task) -> bool {
     match task {
         Task::Mount(mount) => !mount.settings.no_sandbox,
-        Task::Inspect(Inspect::Check { sources, .. }) => sources.sandbox,
+        Task::Inspect(Inspect::Check { how, .. }) => how.sandbox,
         Task::Inspect(
-            Inspect::Ls { source, .. } | Inspect::Cat { source, .. } | Inspect::Ndl { source, .. },
-        ) => source.sandbox,
+            Inspect::Ls { operands, .. }
+            | Inspect::Cat { operands, .. }
+            | Inspect::Ndl { operands, .. },
+        ) => operands.how.sandbox,
         _ => true,
     }
 }

@@ -18,7 +18,7 @@ use std::thread;
 use crate::cli::args::Reading;
 use crate::cli::call::{MOUNT_COMMAND, Role, executable};
 use crate::cli::complaint::{complain, of_text};
-use crate::cli::options::{self, RemoteSettings};
+use crate::cli::options;
 use crate::cli::printable::{harmless, printable};
 use crate::cli::progress::TICK;
 use crate::cli::reading::Outcome;
@@ -71,7 +71,7 @@ pub(super) trait Follow {
 pub(super) struct Arguments {
     pub(super) flags: Vec<OsString>,
     /// For a source by URL.
-    remote: RemoteSettings,
+    remote: Vec<OsString>,
     pub(super) paths: Vec<OsString>,
 }
 
@@ -81,7 +81,7 @@ impl Arguments {
         let sandbox = if how.sandbox { "on" } else { "off" };
         Arguments {
             flags: [name, "--sandbox", sandbox].map(Into::into).into(),
-            remote: how.remote.0.clone(),
+            remote: how.remote.given.clone(),
             paths: Vec::new(),
         }
     }
@@ -99,7 +99,7 @@ impl Arguments {
         let mut command = command.map_err(|error| Error::io(&error, "starting `h5fs`"))?;
         command.args(&self.flags);
         if source.url().is_some() {
-            command.args(options::remote_flags(&self.remote));
+            command.args(&self.remote);
         }
         command.arg("--").arg(source.name());
         command.args(&self.paths).stdin(Stdio::null());

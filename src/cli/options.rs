@@ -16,7 +16,6 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use crate::array::CacheSize;
 use crate::limits;
 use option::{MountOption, Takes};
-pub(crate) use remote::flags as remote_flags;
 pub(crate) use settings::{RemoteSettings, Settings};
 use values::{external, group, needed, open_files, size, threads, umask, unneeded, user};
 pub(crate) use values::{jobs, switch};

@@ -92,7 +92,7 @@ pub(super) fn open_tree(source: Source<'_>) -> Result<Served> {
         is_directory: true,
     };
     cage::enter(shown, &options, source.how.sandbox)?;
-    let archive = Archive::new(directory, &options);
+    let archive = Archive::new(directory, None, &options);
     Ok(Served::Archive(Box::new(archive)))
 }
 

@@ -216,13 +216,6 @@ impl Archive {
         Ok(self.look.entry(ino, &found, path))
     }
 
-    /// The data file with the entry `ino`, opened.
-    fn data_file(&self, ino: Ino, path: &Path) -> Result<(Arc<Member>, Arc<OpenMemberFile>)> {
-        let member = self.members.get(ino, path);
-        let opened = self.members.opened(&member);
-        Ok((member, opened.inspect_err(|error| self.note(path, error))?))
-    }
-
     /// Has the filesystem of a member answer.
     fn ask<T>(
         &self,
@@ -243,7 +236,7 @@ impl Archive {
     ) -> Result<Result<T>> {
         let member = self.members.get(ino, path);
         let answered = self.ask(&member, |filesystem| Ok(answer(filesystem)));
-        answered.inspect_err(|error| self.note(ino, path, error))
+        answered.inspect_err(|error| self.note(path, error))
     }
 
     /// The number that `local` of `member` has in the mount; counted.

@@ -2,12 +2,9 @@
 //!
 //! None of them is a secret: a key or a token comes from the environment or from a file.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::options::option::{MountOption, Takes};
-use crate::cli::options::settings::RemoteSettings;
 use crate::cli::options::values::{count, size};
 use crate::limits;
 use crate::source::location::{Location, Url};
@@ -104,41 +101,6 @@ pub(super) const OPTIONS: &[MountOption] = &[
     },
 ];
 
-/// The settings as flags, for a process that is started for the same source.
-pub(crate) fn flags(settings: &RemoteSettings) -> Vec<OsString> {
-    let text = |number: u64| Some(OsString::from(number.to_string()));
-    let path = |path: &Option<PathBuf>| path.clone().map(OsString::from);
-    let name = |name: &Option<String>| name.clone().map(OsString::from);
-    let server = settings.endpoint.as_ref().map(|url| url.to_string().into());
-    let values = [
-        ("--endpoint", server),
-        ("--region", name(&settings.region)),
-        ("--profile", name(&settings.profile)),
-        ("--credentials", path(&settings.credentials)),
-        (
-            "--connections",
-            settings.connections.map(to_u64).and_then(text),
-        ),
-        (
-            "--timeout",
-            settings.timeout.and_then(|time| text(time.as_secs())),
-        ),
-        ("--disk-cache", path(&settings.disk_cache)),
-        ("--disk-cache-size", settings.disk_cache_size.and_then(text)),
-    ];
-    let mut flags = Vec::new();
-    for (flag, value) in values {
-        flags.extend(value.into_iter().flat_map(|value| [flag.into(), value]));
-    }
-    let switches = [
-        ("--anonymous", settings.anonymous),
-        ("--requester-pays", settings.requester_pays),
-    ];
-    let on = switches.into_iter().filter(|(_, is_on)| *is_on);
-    flags.extend(on.map(|(flag, _)| flag.into()));
-    flags
-}
-
 /// The URL of a server, without a secret in it.
 fn endpoint(text: &str) -> Result<Url, String> {
     let no_server = || format!("`{text}` is no http:// or https:// URL of a server");
@@ -158,7 +120,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::options::settings::Settings;
+    use crate::cli::options::settings::{RemoteSettings, Settings};
 
     /// The settings that words of `-o` make.
     fn settings(words: &str) -> RemoteSettings {
@@ -189,27 +151,6 @@ mod tests {
         assert_eq!(remote.deadline(), Duration::from_secs(5));
         assert_eq!(remote.disk_cache, Some("/var/cache/h5fs".into()));
         assert_eq!(remote.disk_cache_size(), 1 << 30);
-    }
-
-    /// As another process reads them.
-    #[test]
-    fn flags_say_what_the_settings_are() {
-        let line = "endpoint=https://host:9000/,region=r,profile=p,anonymous,credentials=/k,\
-                    requester_pays,connections=8,timeout=5,disk_cache=/c,disk_cache_size=7";
-        let set = settings(line);
-        let mut again = Settings::default();
-        let mut flags = flags(&set).into_iter();
-        while let Some(flag) = flags.next() {
-            let flag = flag.to_str().unwrap().trim_start_matches("--").to_owned();
-            let option = OPTIONS.iter().find(|option| option.flag == flag).unwrap();
-            let value = match option.takes {
-                Takes::Nothing(_) => None,
-                _ => flags.next(),
-            };
-            let value = value.as_ref().and_then(|value| value.to_str());
-            option.set(&mut again, value).unwrap();
-        }
-        assert_eq!(again.remote, set);
     }
 
     #[test]
