@@ -563,6 +563,12 @@ pub const COUNTS: u64 = 1 << 20;
 /// column a part is read for a row.
 pub const CHAR_COLUMNS: u64 = 4096;
 
+/// Bytes of an element that an array of a Zarr store has: a document holds one, the fill value.
+pub const ZARR_ELEMENT: usize = 64 << 10;
+
+/// Bytes of a record of which fields are arrays of a Zarr store.
+pub const ZARR_RECORD: u32 = 1 << 20;
+
 /// Links of a group that its document in a Zarr store looks at, for those that the store lacks.
 pub const ZARR_LINKS: usize = 16_384;
 

@@ -444,6 +444,7 @@ mod tests {
             "defaults,rw,noauto,nofail,user,x-systemd.automount,comment=a b,_netdev,uid=1000";
         let expected = Settings {
             uid: Some(1000),
+            asks_to_write: true,
             ..Settings::default()
         };
         assert_eq!(settings(line), expected);
@@ -500,7 +501,7 @@ mod tests {
             ("context", "context"),
             ("uid=", "uid="),
             ("uid=-1", "uid=-1"),
-            ("gid=no such group", "is no group"),
+            ("gid=no such group", "gid=no such group"),
             ("max_read", "max_read"),
             ("uid=4294967295", "uid=4294967295"),
             ("umask=8", "umask=8"),

@@ -382,9 +382,13 @@ mod tests {
         }
         for object in 0..100 {
             let (sender, answered) = channel();
-            workers.answer(Object::Content(object), Some(object % 7), move || {
-                sender.send(()).unwrap();
-            });
+            workers.answer(
+                Object::Content(2000 + object),
+                Some(object % 7),
+                move || {
+                    sender.send(()).unwrap();
+                },
+            );
             answered.recv_timeout(LIMIT).unwrap();
         }
         all += begun().count();

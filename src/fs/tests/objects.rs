@@ -1,5 +1,7 @@
 //! The tree of an object: of ASDF files that a fetcher in a thread serves from memory.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -100,16 +102,15 @@ fn an_object_that_is_replaced_is_not_mixed_with_the_next() {
 
 #[test]
 fn an_object_that_goes_is_stale() {
-    let gone = std::sync::atomic::AtomicBool::new(false);
+    let gone = Arc::new(AtomicBool::new(false));
+    let is_gone = Arc::clone(&gone);
     let pair = pair(
         64 << 20,
         LONG,
         Box::new(move |fetcher, request| match request {
-            Request::Fetch { id, offset, .. } if *offset > 1 << 20 => {
-                gone.store(true, std::sync::atomic::Ordering::Relaxed);
-                fetcher.fail(*id, Failure::NotFound);
-            }
-            Request::Open { id, .. } if gone.load(std::sync::atomic::Ordering::Relaxed) => {
+            Request::Fetch { id, .. } | Request::Open { id, .. }
+                if is_gone.load(Ordering::Relaxed) =>
+            {
                 fetcher.fail(*id, Failure::NotFound);
             }
             _ => fetcher.serve(request),
@@ -121,6 +122,7 @@ fn an_object_that_goes_is_stale() {
         .open_file(fs.resolve(b"data").unwrap().ino)
         .unwrap()
         .handle;
+    gone.store(true, Ordering::Relaxed);
     assert_eq!(errno_of(fs.read(handle, 3 << 20, 3)), Errno::ESTALE);
     assert_eq!(errno_of(fs.read(handle, 0, 3)), Errno::ESTALE);
     assert_eq!(errno_of(fs.resolve(b"data")), Errno::ESTALE);

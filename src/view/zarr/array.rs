@@ -148,6 +148,10 @@ impl Record {
 
 impl ZarrArray {
     fn new(array: &Arc<Array>, data_type: DataType, field: Field) -> Option<Self> {
+        let is_large = data_type.stored_size() > limits::ZARR_ELEMENT;
+        if is_large || array.datatype.size > limits::ZARR_RECORD {
+            return None;
+        }
         let (own, inner) = (array.shape.dims(), &*field.dims());
         let rank = own.len().checked_add(inner.len())?;
         if rank > limits::RANK || inner.contains(&0) {
@@ -290,14 +294,14 @@ impl ZarrArray {
     /// # Errors
     /// `Corrupt` where it is shorter than an element.
     pub(super) fn stored_fill(&self) -> Result<Vec<u8>> {
+        let size = self.data_type.stored_size();
+        let Fill::Value(element) = &self.array.fill else {
+            return Ok(vec![0; size]);
+        };
         let start = self.field.offset;
-        let end = start.saturating_add(self.data_type.stored_size());
-        let element = self.array_fill();
+        let own = element.get(start..start.saturating_add(size));
         let short = || Error::corrupt("fill value: shorter than an element", None);
-        element
-            .get(start..end)
-            .map(<[u8]>::to_vec)
-            .ok_or_else(short)
+        own.map(<[u8]>::to_vec).ok_or_else(short)
     }
 
     /// The fill value as an element of the store; `container` follows it to its text.
@@ -370,6 +374,32 @@ fn rows(dims: &[u64], grows: bool, bytes: u64) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::array::Layout;
+    use crate::model::storage::Pipeline;
+    use crate::model::value::tests::{int, member, type_of};
+
+    fn is_shown(datatype: Datatype) -> bool {
+        let array = Array {
+            datatype,
+            shape: Shape::fixed(vec![4]),
+            fill: Fill::Zero,
+            layout: Layout::Contiguous,
+            chunk_shape: None,
+            pipeline: Pipeline::default(),
+            storage: Ok(Storage::Fill),
+        };
+        Shown::of(&Arc::new(array)).is_some()
+    }
+
+    #[test]
+    fn elements_and_records_have_a_bound() {
+        let opaque = |size| type_of(size, Class::Opaque { tag: Vec::new() });
+        let most = u32::try_from(limits::ZARR_ELEMENT).unwrap();
+        assert!(is_shown(opaque(most)) && !is_shown(opaque(most + 1)));
+        let record = |size| type_of(size, Class::Compound(vec![member("a", 0, int(2))]));
+        let most = limits::ZARR_RECORD;
+        assert!(is_shown(record(most)) && !is_shown(record(most + 1)));
+    }
 
     #[test]
     fn pieces_of_at_most_4_mib() {
