@@ -182,6 +182,8 @@ class Figures:
         self.descriptors.append(mounted.descriptors(self.mount.worker))
 
     def check(self):
+        if len(self.memory) < 2:
+            return
         half = len(self.memory) // 2
         before, after = max(self.memory[:half]), max(self.memory[half:])
         mounted.say(
