@@ -30,6 +30,7 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -476,7 +477,12 @@ impl Requests for Archive {
                 EntryKind::File => {
                     let file = said(self.root.open_file(&path), &path).map_err(gone);
                     let file = file.inspect_err(|error| self.note(&path, error))?;
-                    let state = Fingerprint::of(&said(file.metadata(), &path)?);
+                    let metadata = said(file.metadata(), &path)?;
+                    if metadata.ino() != place.file {
+                        // The kernel has the length of another file, and looks the name up again.
+                        return Err(stale());
+                    }
+                    let state = Fingerprint::of(&metadata);
                     let caching = self.ordinary.opened(ino, state);
                     self.insert(Content::File(file), caching, false)
                 }

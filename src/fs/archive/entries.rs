@@ -56,6 +56,8 @@ pub(super) struct Place {
     pub(super) is_original: bool,
     /// A hash of the state of the file that `kind` was found in.
     pub(super) state: u32,
+    /// The number of the file in its filesystem.
+    pub(super) file: u64,
 }
 
 /// All entries that the kernel knows.
@@ -163,6 +165,7 @@ fn place_of(table: &Table<Place>, ino: u64) -> Option<(Place, &[u8])> {
         kind: EntryKind::Directory,
         is_original,
         state: 0,
+        file: 0,
     };
     match ino {
         ROOT => Some((fixed(ROOT, false), b"")),
@@ -182,6 +185,7 @@ mod tests {
             kind: EntryKind::File,
             is_original: false,
             state: 0,
+            file: 0,
         }
     }
 

@@ -60,6 +60,7 @@ impl Found {
             kind: self.kind,
             is_original,
             state: self.state,
+            file: self.metadata.ino(),
         }
     }
 }
