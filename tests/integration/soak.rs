@@ -39,7 +39,7 @@ fn files_that_change_are_read_in_one_state() {
 
 #[test]
 fn files_of_a_directory_come_change_grow_and_go() {
-    part("archive.py", 100);
+    part("archive.py", 30);
 }
 
 #[test]
