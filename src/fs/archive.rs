@@ -26,7 +26,6 @@ mod status;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -47,7 +46,7 @@ use crate::fs::archive::inner::Inner;
 use crate::fs::archive::look::{Found, LIFETIME, Look, said};
 use crate::fs::archive::members::{Member, Members};
 use crate::fs::archive::opening::Opener;
-use crate::fs::archive::ordinary::OrdinaryFiles;
+use crate::fs::archive::ordinary::{OrdinaryFile, OrdinaryFiles};
 use crate::fs::errno::{self, is_fault, refusal, stale};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::handle::{Caching, Handle, Opened};
@@ -122,7 +121,7 @@ enum Content {
         local: Ino,
         is_directory: bool,
     },
-    File(File),
+    File(OrdinaryFile),
     Directory {
         ino: Ino,
         names: Mutex<OwnedFd>,
@@ -484,6 +483,7 @@ impl Requests for Archive {
                     }
                     let state = Fingerprint::of(&metadata);
                     let caching = self.ordinary.opened(ino, state);
+                    let file = OrdinaryFile::new(file, caching, metadata.len());
                     self.insert(Content::File(file), caching, false)
                 }
                 EntryKind::Symlink => Err(refusal(Errno::ELOOP, "open")),
@@ -559,7 +559,7 @@ impl Requests for Archive {
     ) -> Result<Bytes> {
         let open = self.opened(handle)?;
         match &open.content {
-            Content::File(file) => ordinary::read(file, offset, length),
+            Content::File(file) => file.read(offset, length),
             Content::Text(text) => text.read_at(offset, length),
             Content::Inner {
                 member,
@@ -598,7 +598,7 @@ impl Requests for Archive {
                     Whence::Data => SeekFrom::Data(offset),
                     Whence::Hole => SeekFrom::Hole(offset),
                 };
-                seek(file, to).map_err(|errno| Error::io(&errno.into(), "seek"))
+                seek(&file.file, to).map_err(|errno| Error::io(&errno.into(), "seek"))
             }
             Content::Inner {
                 member,
