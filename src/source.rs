@@ -38,6 +38,7 @@ pub mod neighbour;
 pub mod neighbours;
 pub mod open;
 pub mod overlay;
+pub mod packets;
 pub mod policy;
 pub mod raw_file;
 pub(crate) mod recording;

@@ -13,11 +13,11 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::cli::call::{Call, Role};
 use crate::cli::rights;
 use crate::error::{Error, Result};
+use crate::source::packets;
 
 /// What leads to the fetcher.
 #[derive(Debug)]
@@ -33,12 +33,7 @@ pub(super) struct Ends {
 /// # Errors
 /// As the system cannot start it.
 pub(super) fn start_fetcher(call: &Call, errors: Stdio) -> io::Result<(Child, Ends)> {
-    let (own, other) = socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let (own, other) = packets::pair()?;
     let stage = memfd_create("h5fs stage", MemfdFlags::CLOEXEC)?;
     let read_only = File::open(own_path(&stage))?;
     let fetcher = call

@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::cli::cage;
 use crate::cli::call::{MOUNT_COMMAND, Role, executable};
@@ -27,6 +26,7 @@ use crate::cli::rights;
 use crate::error::{Error, Result};
 use crate::memory::lock::lock;
 use crate::source::file::{self, Opener};
+use crate::source::packets;
 
 /// How long the worker waits for an answer: the file may be on a disk that answers late, or never.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,12 +39,7 @@ const ANSWER: usize = 5;
 /// # Errors
 /// As the system cannot start it.
 pub(super) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
-    let (own, other) = socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let (own, other) = packets::pair()?;
     set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;
     let process = executable(MOUNT_COMMAND, Role::Opener)?
         .arg(path)

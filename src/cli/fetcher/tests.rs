@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use nix::libc;
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::*;
 use crate::cli::options::RemoteSettings;
 use crate::error::Cause;
 use crate::source::Source;
+use crate::source::packets;
 use crate::source::remote::connection::{Connection, Terms};
 use crate::source::remote::object::RemoteObject;
 use objects::server::Server;
@@ -43,13 +43,7 @@ fn fetcher(source: &str, settings: &RemoteSettings) -> Arc<Connection> {
     let Ok(Location::Url(url)) = Location::parse(source.into()) else {
         panic!("{source} is no URL");
     };
-    let (own, other) = socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )
-    .unwrap();
+    let (own, other) = packets::pair().unwrap();
     let stage = File::from(memfd_create("stage", MemfdFlags::CLOEXEC).unwrap());
     let terms = Terms {
         url: url.to_string().into(),

@@ -20,9 +20,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::memory::lock::lock;
+use crate::source::packets;
 
 /// Bytes that one message carries at most, besides its headers: a packet has to fit into the
 /// smallest buffer that systems give a socket.
@@ -81,8 +81,7 @@ impl Relay {
     /// # Errors
     /// As the system has no sockets left.
     pub(super) fn new(device: OwnedFd) -> io::Result<(Self, OwnedFd)> {
-        let kind = SocketType::SEQPACKET;
-        let (socket, other) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+        let (socket, other) = packets::pair()?;
         rustix::io::write(&socket, &first_request())?;
         let relay = Relay {
             device,

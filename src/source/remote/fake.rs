@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-
 use crate::memory::lock::lock;
+use crate::source::packets;
 use crate::source::remote::connection::{Connection, Terms};
 use crate::source::remote::message::{Counters, Failure, ObjectState, PACKET, Reply, Request};
 use crate::source::remote::object::RemoteObject;
@@ -145,13 +144,7 @@ pub(crate) fn watched() -> Pair {
 const SOON: Duration = Duration::from_millis(500);
 
 fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) -> Pair {
-    let (own, other) = socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )
-    .unwrap();
+    let (own, other) = packets::pair().unwrap();
     let stage = tempfile::tempfile().unwrap();
     let fetcher = Arc::new(Fetcher {
         socket: other,
