@@ -209,22 +209,22 @@ fn serve(world: &Arc<Mutex<World>>, stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut input = BufReader::new(stream.try_clone()?);
     while let Some(mut seen) = read_head(&mut input)? {
-        let (answer, faults) = {
+        let (answer, fate) = {
             let mut world = lock(world);
             let answer = world.answer(&mut seen);
             (answer, world.take_faults(&seen))
         };
-        thread::sleep(faults.latency);
+        thread::sleep(fate.latency);
         let Some(answer) = answer else {
             // It hangs, until the client gives up.
             let _ = input.fill_buf();
             return Ok(());
         };
         seen.status = answer.status;
-        let (sent, outcome) = send(stream, &answer, &faults);
-        seen.sent = sent;
+        seen.sent = fate.body(&answer);
+        // Before the answer: whoever has it must find its request here.
         lock(world).seen.push(seen);
-        if !outcome? {
+        if !send(stream, &answer, &fate)? {
             stream.shutdown(Shutdown::Both)?;
             return Ok(());
         }
@@ -268,42 +268,55 @@ struct Fate {
     endless_list: bool,
 }
 
-/// Sends an answer; how many bytes of its body, and whether the connection stays.
-fn send(mut stream: &TcpStream, answer: &Answer, fate: &Fate) -> (usize, io::Result<bool>) {
+impl Fate {
+    /// How many bytes of an answer's body are sent.
+    fn body(&self, answer: &Answer) -> usize {
+        let length = answer.body.len();
+        if self.endless_header || self.endless_list {
+            0
+        } else if self.is_cut || self.is_short {
+            length / 2
+        } else {
+            length
+        }
+    }
+}
+
+/// Sends an answer; whether the connection stays.
+fn send(mut stream: &TcpStream, answer: &Answer, fate: &Fate) -> io::Result<bool> {
     let mut head = format!("HTTP/1.1 {} -\r\n", answer.status);
     for (name, value) in &answer.headers {
         head += &format!("{name}: {value}\r\n");
     }
     if fate.endless_header {
+        stream.write_all(head.as_bytes())?;
         let line = format!("x-filler: {}\r\n", "x".repeat(1000));
-        let mut sent = stream.write_all(head.as_bytes());
-        while sent.is_ok() {
-            sent = stream.write_all(line.as_bytes());
+        loop {
+            stream.write_all(line.as_bytes())?;
         }
-        return (0, sent.map(|()| false));
     }
     if fate.endless_list {
-        let mut sent = stream.write_all(format!("{head}\r\n<L>").as_bytes());
+        stream.write_all(format!("{head}\r\n<L>").as_bytes())?;
         let entry = "<Contents><Key>k</Key><Size>1</Size></Contents>".repeat(100);
-        while sent.is_ok() {
-            sent = stream.write_all(entry.as_bytes());
+        loop {
+            stream.write_all(entry.as_bytes())?;
         }
-        return (0, sent.map(|()| false));
     }
+    let end = fate.body(answer);
     let length = answer.body.len();
-    let promised = if fate.is_short { length / 2 } else { length };
+    let promised = if fate.is_short { end } else { length };
     head += &format!("content-length: {promised}\r\n\r\n");
-    let end = if fate.is_cut { length / 2 } else { promised };
-    let sent = stream
-        .write_all(head.as_bytes())
-        .and_then(|()| match fate.drip {
-            None => stream.write_all(&answer.body[..end]),
-            Some(pause) => answer.body[..end].iter().try_for_each(|byte| {
+    stream.write_all(head.as_bytes())?;
+    match fate.drip {
+        None => stream.write_all(&answer.body[..end])?,
+        Some(pause) => {
+            for byte in &answer.body[..end] {
                 thread::sleep(pause);
-                stream.write_all(&[*byte])
-            }),
-        });
-    (end, sent.map(|()| end == length))
+                stream.write_all(&[*byte])?;
+            }
+        }
+    }
+    Ok(end == length)
 }
 
 impl World {
