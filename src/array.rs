@@ -32,7 +32,6 @@ mod reader;
 mod span;
 mod stored;
 mod strided;
-mod turns;
 mod virtual_array;
 pub(crate) mod vlen;
 

@@ -646,6 +646,11 @@ pub const KNOWN_KINDS: usize = 1 << 14;
 /// one file alone may take more.
 pub const OPEN_MOUNTED_BYTES: u64 = 16 << 20;
 
+/// Bytes of memory that the data files of a mounted directory together take in which requests are
+/// at work and of which each takes more than a quarter of [`OPEN_MOUNTED_BYTES`]; one alone may
+/// take more. Other requests in such files wait.
+pub const HEAVY_AT_WORK: u64 = 32 << 20;
+
 /// Bytes of an ASDF value as JSON up to which its size is told; a longer text is a stream.
 pub const ASDF_JSON_SIZED: usize = 8 << 20;
 

@@ -8,13 +8,13 @@ use lru::LruCache;
 
 use crate::array::cache::Key;
 use crate::array::grid::Grid;
-use crate::array::turns::{Turn, Turns};
 use crate::error::{Cause, Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
 use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
+use crate::memory::turns::{Turn, Turns};
 use crate::model::Array;
 use crate::model::storage::{Chunked, Help, Pieces, StoredChunk};
 use crate::source::growing::settled;

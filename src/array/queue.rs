@@ -1,14 +1,14 @@
 //! The chunks that wait for a decode thread.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::array::cache::Key;
 use crate::array::cancel::{CancelToken, Canceller};
 use crate::array::chunks::Chunks;
 use crate::limits;
-use crate::memory::lock::{lock, wait};
+use crate::memory::lock::{lock, wait, wait_for};
 
 /// Chunks that wait for a decode thread.
 pub(super) struct Queue {
@@ -145,11 +145,10 @@ impl Queue {
         state: MutexGuard<'a, State>,
         limit: Option<Duration>,
     ) -> MutexGuard<'a, State> {
-        let Some(limit) = limit else {
-            return wait(&self.ready, state);
-        };
-        let waited = self.ready.wait_timeout(state, limit);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        match limit {
+            Some(limit) => wait_for(&self.ready, state, limit),
+            None => wait(&self.ready, state),
+        }
     }
 }
 

@@ -15,6 +15,7 @@
 //! is inside of a data file is answered by a [`Filesystem`], as if that file were mounted alone.
 
 mod entries;
+mod heavy;
 mod inner;
 mod listing;
 mod look;

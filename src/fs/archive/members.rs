@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use lru::LruCache;
 
 use crate::error::Result;
+use crate::fs::archive::heavy::{Heavy, LIGHT, Request};
 use crate::fs::filesystem::Filesystem;
 use crate::fs::handle::{Handle, Opened};
 use crate::fs::inodes::Inodes;
@@ -44,6 +45,8 @@ pub(super) struct Member {
     state: Mutex<State>,
     /// Held by the thread that opens it, which may take long.
     opening: Mutex<()>,
+    /// Bytes that it took when that was looked at last, open or closed.
+    weight: AtomicU64,
 }
 
 #[derive(Default)]
@@ -67,6 +70,7 @@ pub(super) struct Members {
     most: usize,
     known: Mutex<HashMap<Ino, Known>>,
     recent: Mutex<Recent>,
+    heavy: Heavy,
 }
 
 /// The open members.
@@ -96,6 +100,7 @@ impl Members {
                 members: LruCache::unbounded(),
                 weight: 0,
             }),
+            heavy: Heavy::default(),
         }
     }
 
@@ -109,6 +114,7 @@ impl Members {
                 inodes: Arc::new(Inodes::of_a_member()),
                 state: Mutex::default(),
                 opening: Mutex::default(),
+                weight: AtomicU64::new(0),
             }),
             is_open: false,
             uses: 0,
@@ -131,13 +137,26 @@ impl Members {
         member: &Arc<Member>,
         answer: impl FnOnce(&OpenMemberFile) -> Result<T>,
     ) -> Result<T> {
-        let opened = self.opened(member)?;
+        let (opened, _request) = self.begin(member)?;
         let answered = answer(&opened);
         // What it worked out for the answer, it may keep.
-        if opened.weigh() > limits::OPEN_MOUNTED_BYTES / 4 / to_u64(self.most) {
-            self.make_room(member.entry, &opened);
+        if opened.weigh() > LIGHT / to_u64(self.most) {
+            self.make_room(member, &opened);
         }
         answered
+    }
+
+    /// Opens the member for a request, which waits where the member is heavy.
+    fn begin(&self, member: &Arc<Member>) -> Result<(Arc<OpenMemberFile>, Option<Request<'_>>)> {
+        let request = self.heavy.begin(member.entry, member.weight());
+        let opened = self.opened(member)?;
+        if request.is_some() || member.weight() <= LIGHT {
+            return Ok((opened, request));
+        }
+        // Only now is it known to be heavy.
+        drop(opened);
+        let request = self.heavy.begin(member.entry, member.weight());
+        Ok((self.opened(member)?, request))
     }
 
     fn opened(&self, member: &Arc<Member>) -> Result<Arc<OpenMemberFile>> {
@@ -171,7 +190,7 @@ impl Members {
         drop(recent);
         drop(state);
         drop(opening);
-        self.make_room(member.entry, &opened);
+        self.make_room(member, &opened);
         Ok(opened)
     }
 
@@ -182,12 +201,13 @@ impl Members {
         Some(opened)
     }
 
-    /// Counts what the open member `entry` takes, and closes members, the least recently used
+    /// Counts what the open member takes, and closes members, the least recently used
     /// first, until so many are open as may be, and these are not too heavy.
-    fn make_room(&self, entry: Ino, opened: &OpenMemberFile) {
+    fn make_room(&self, member: &Member, opened: &OpenMemberFile) {
         let weight = opened.filesystem.weight();
+        member.weight.store(weight, Ordering::Relaxed);
         let mut recent = lock(&self.recent);
-        if let Some((_, known)) = recent.members.peek_mut(&entry) {
+        if let Some((_, known)) = recent.members.peek_mut(&member.entry) {
             let before = std::mem::replace(known, weight);
             opened.weighed.store(weight, Ordering::Relaxed);
             recent.weight = recent.weight.saturating_sub(before).saturating_add(weight);
@@ -257,6 +277,11 @@ impl Member {
     /// The numbers of its inodes.
     pub(super) fn inodes(&self) -> &Inodes {
         &self.inodes
+    }
+
+    /// Bytes that it took when that was looked at last.
+    fn weight(&self) -> u64 {
+        self.weight.load(Ordering::Relaxed)
     }
 
     /// The member, if it is open.

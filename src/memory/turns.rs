@@ -6,7 +6,7 @@ use crate::memory::lock::{lock, wait};
 
 /// Lets in one thread at a time.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -20,11 +20,11 @@ struct State {
 }
 
 /// A turn, over when dropped.
-pub(super) struct Turn<'a>(&'a Turns);
+pub(crate) struct Turn<'a>(&'a Turns);
 
 impl Turns {
     /// Waits for the caller's turn.
-    pub(super) fn wait(&self) -> Turn<'_> {
+    pub(crate) fn wait(&self) -> Turn<'_> {
         let mut state = lock(&self.state);
         let number = state.next;
         state.next += 1;

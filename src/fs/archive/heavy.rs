@@ -1,0 +1,184 @@
+//! How many bytes the heavy members take that requests are at work in.
+//!
+//! A closed member takes its memory until the last request in it is over. Requests in heavy members
+//! therefore wait, in the order in which they came, until these together are within
+//! [`limits::HEAVY_AT_WORK`]. To open such a member again takes long, so that a member keeps its
+//! place for a while: the next request of its reader goes on there.
+
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::fs::requests::Ino;
+use crate::limits;
+use crate::memory::lock::{lock, wait_for};
+use crate::memory::turns::Turns;
+
+/// Bytes up to which a member is light: requests in it do not wait.
+pub(super) const LIGHT: u64 = limits::OPEN_MOUNTED_BYTES / 4;
+
+/// How long a member keeps its place without a request.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How long after a member got its place its requests need not wait.
+const STAY: Duration = Duration::from_secs(1);
+
+/// The heavy members that requests are at work in.
+#[derive(Default)]
+pub(super) struct Heavy {
+    members: Mutex<HashMap<Ino, AtWork>>,
+    changed: Condvar,
+    turns: Turns,
+}
+
+struct AtWork {
+    weight: u64,
+    requests: usize,
+    since: Instant,
+    /// When its last request was over.
+    idle_since: Instant,
+}
+
+/// A request in a heavy member, over when dropped.
+pub(super) struct Request<'a> {
+    heavy: &'a Heavy,
+    entry: Ino,
+}
+
+impl Heavy {
+    /// Waits until a request in the member `entry`, which takes `weight` bytes, may begin. One in a
+    /// light member begins at once.
+    pub(super) fn begin(&self, entry: Ino, weight: u64) -> Option<Request<'_>> {
+        if weight <= LIGHT {
+            return None;
+        }
+        if self.go_on(entry) {
+            return Some(Request { heavy: self, entry });
+        }
+        let _turn = self.turns.wait();
+        let mut members = lock(&self.members);
+        loop {
+            members.retain(|_, at_work| at_work.keeps_its_place());
+            if has_room(&members, entry, weight) {
+                break;
+            }
+            members = wait_for(&self.changed, members, PAUSE);
+        }
+        members
+            .entry(entry)
+            .or_insert_with(AtWork::new)
+            .begin(weight);
+        Some(Request { heavy: self, entry })
+    }
+
+    /// Begins a request in a member that has its place; whether it has it.
+    fn go_on(&self, entry: Ino) -> bool {
+        let mut members = lock(&self.members);
+        let own = members.get_mut(&entry);
+        let own = own.filter(|own| own.keeps_its_place() && own.since.elapsed() < STAY);
+        own.map(|own| own.requests = own.requests.saturating_add(1))
+            .is_some()
+    }
+}
+
+impl AtWork {
+    /// A member without a request.
+    fn new() -> Self {
+        let now = Instant::now();
+        AtWork {
+            weight: 0,
+            requests: 0,
+            since: now,
+            idle_since: now,
+        }
+    }
+
+    /// Begins a request that has waited for the member's place.
+    fn begin(&mut self, weight: u64) {
+        self.weight = self.weight.max(weight);
+        self.requests = self.requests.saturating_add(1);
+        self.since = Instant::now();
+    }
+
+    fn keeps_its_place(&self) -> bool {
+        self.requests > 0 || self.idle_since.elapsed() < PAUSE && self.since.elapsed() < STAY
+    }
+}
+
+fn has_room(members: &HashMap<Ino, AtWork>, entry: Ino, weight: u64) -> bool {
+    let others = members.iter().filter(|(other, _)| **other != entry);
+    let taken = others.fold(weight, |sum, (_, at_work)| {
+        sum.saturating_add(at_work.weight)
+    });
+    taken <= limits::HEAVY_AT_WORK || taken == weight
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        let mut members = lock(&self.heavy.members);
+        if let Some(own) = members.get_mut(&self.entry) {
+            own.requests = own.requests.saturating_sub(1);
+            own.idle_since = Instant::now();
+        }
+        drop(members);
+        self.heavy.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    const HALF: u64 = limits::HEAVY_AT_WORK / 2;
+
+    #[test]
+    fn heavy_members_at_work_are_within_the_bound() {
+        let heavy = Heavy::default();
+        let (now, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for entry in 0..16 {
+                let (heavy, now, most) = (&heavy, &now, &most);
+                scope.spawn(move || {
+                    let _request = heavy.begin(entry, HALF);
+                    most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                    now.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+        });
+        assert_eq!(most.into_inner(), 2);
+        let left = lock(&heavy.members);
+        assert!(left.values().all(|at_work| at_work.requests == 0));
+    }
+
+    #[test]
+    fn a_member_counts_once_and_light_ones_never() {
+        let heavy = Heavy::default();
+        let requests: Vec<_> = (0..3).map(|_| heavy.begin(1, HALF)).collect();
+        let other = heavy.begin(2, HALF);
+        assert!(heavy.begin(3, LIGHT).is_none());
+        assert_eq!(requests.iter().flatten().count(), 3);
+        assert!(other.is_some());
+    }
+
+    #[test]
+    fn a_member_keeps_its_place_for_a_while_and_no_longer() {
+        let heavy = Heavy::default();
+        drop(heavy.begin(1, 2 * HALF));
+        assert!(heavy.go_on(1));
+        drop(Request {
+            heavy: &heavy,
+            entry: 1,
+        });
+        drop(heavy.begin(2, 2 * HALF));
+        assert!(!heavy.go_on(1));
+    }
+
+    #[test]
+    fn one_alone_may_be_larger() {
+        let heavy = Heavy::default();
+        assert!(heavy.begin(1, 3 * HALF).is_some());
+    }
+}
