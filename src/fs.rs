@@ -11,7 +11,7 @@
 //! | `nodes` | the table: the node that answers for each type of inode |
 //! | `views` | the directory `.h5fs` and the table of what stands in it |
 //! | `source_tree`, `selection`, `other_nodes` | the nodes of objects, links, parts of arrays |
-//! | `view_nodes`, `attribute_file`, `reference_link` | the nodes of the trees of views |
+//! | `view_nodes`, `attribute_file`, `reference_link`, `frame` | the nodes of the trees of views |
 //! | `store`, `store_object`, `store_chunks` | the nodes of a Zarr store within the directory of an object |
 //! | `blocks`, `tree_text`, `status` | the single nodes in `.h5fs` |
 //! | `node`, `object`, `xattr` | the methods of every node: stat, open, list, lookup; attributes |
@@ -45,6 +45,7 @@ mod faults;
 mod file_state;
 mod filesystem;
 mod follow;
+mod frame;
 mod handle;
 mod indexes;
 mod inode;

@@ -148,8 +148,8 @@ pub const ATTRIBUTE_BYTES: u64 = 8 << 20;
 /// Bytes of one attribute's value as text in `.h5fs/attrs`.
 pub const ATTRIBUTE_TEXT: usize = 8 << 20;
 
-/// Bytes of such texts, and of ASDF values as JSON, that an open file keeps: the largest one, so
-/// that a lookup, `stat` and an open have it rendered once.
+/// Bytes of such texts, of ASDF values as JSON and of pictures in `png`, that an open file keeps: the
+/// largest text, so that a lookup, `stat` and an open have it rendered once.
 pub const KEPT_TEXTS: u64 = (8 << 20) + (64 << 10);
 
 /// Bytes of an object on a fractal heap: an attribute's value with its name, datatype and
@@ -558,6 +558,19 @@ pub const COUNTED_TIME: std::time::Duration = std::time::Duration::from_secs(30)
 /// Bytes of the marks that a mounted file keeps for texts that were counted: those of two texts
 /// with the most marks.
 pub const COUNTS: u64 = 1 << 20;
+
+/// Pixels of a picture in `png`, of which so many are shown.
+pub const PICTURE_PIXELS: u64 = 64 << 20;
+
+/// Pixels of a row or a column that are shown of a picture in `png`: libpng takes no more.
+pub const PICTURE_EDGE: u64 = 1_000_000;
+
+/// Bytes of a picture in `png`. It is held in memory as long as it is open. This is as much as the
+/// most pixels of 16 bits that cannot be compressed take, and a quarter.
+pub const PICTURE_BYTES: u64 = 160 << 20;
+
+/// Time that the encoding of a picture in `png` may take.
+pub const PICTURE_TIME: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// Columns of a matrix of MATLAB's chars whose bytes are more than [`TEXT_ELEMENT_BYTES`]: of each
 /// column a part is read for a row.

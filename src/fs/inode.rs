@@ -92,6 +92,8 @@ pub(super) enum NodeType {
     Attribute,
     /// An element of the array of references `node`, as a symbolic link.
     Reference,
+    /// A picture of the stack `node`.
+    Frame,
     /// A part of an array, in any tree; `node` is the group that the array is in. The name is the
     /// array's, a `/`, and the selector.
     Selection,

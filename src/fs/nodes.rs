@@ -2,6 +2,7 @@
 
 use crate::fs::attribute_file::AttributeFile;
 use crate::fs::blocks::Block;
+use crate::fs::frame::Frame;
 use crate::fs::inode::{Inode, NodeType};
 use crate::fs::node::FsNode;
 use crate::fs::other_nodes::Spelling;
@@ -31,6 +32,7 @@ pub(super) fn of(inode: &Inode) -> &'static dyn FsNode {
         NodeType::StoreFile => &StoreFile,
         NodeType::Attribute => &AttributeFile,
         NodeType::Reference => &ReferenceLink,
+        NodeType::Frame => &Frame,
         NodeType::Selection => &Selection,
     }
 }

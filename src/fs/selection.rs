@@ -152,7 +152,7 @@ fn find_again(target: &Target<'_>) -> Result<(Box<dyn View>, Arc<Node>)> {
 ///
 /// # Errors
 /// `NotFound` where there is none.
-fn view(
+pub(super) fn view(
     file: &Arc<FileState>,
     node: &Node,
     selector: &[u8],

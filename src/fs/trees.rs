@@ -28,6 +28,7 @@ mod mask;
 mod ndl;
 mod npy;
 mod offsets;
+mod png;
 mod refs;
 mod stored_zarr;
 mod text;
@@ -50,6 +51,7 @@ pub(super) static TREES: &[ViewTree] = &[
     ndl::TREE,
     npy::TREE,
     offsets::TREE,
+    png::TREE,
     refs::TREE,
     stored_zarr::TREE,
     text::TREE,

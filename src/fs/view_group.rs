@@ -23,6 +23,7 @@ use crate::fs::trees::view_tree::{Form, ViewTree};
 use crate::fs::{name, symlink};
 use crate::limits;
 use crate::model::{LinkTarget, Node, NodeId, NodeKind};
+use crate::view::frames::Frames;
 use crate::view::references::References;
 use crate::view::zarr::place::DOCUMENT;
 use crate::wire::to_u64;
@@ -417,6 +418,7 @@ impl<'a> ViewGroup<'a> {
         match node.kind {
             NodeKind::Group => true,
             NodeKind::Array(ref array) if self.tree.of_references => References::is_made_of(array),
+            NodeKind::Array(ref array) if self.tree.of_frames => Frames::are_in(array),
             NodeKind::Array(_) | NodeKind::CommittedDatatype(_) => self.tree.of_attributes,
             NodeKind::Scalar(_) => false,
         }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::attribute_file;
 use crate::fs::file_state::FileState;
+use crate::fs::frame;
 use crate::fs::inode::{self, NodeType, Tree};
 use crate::fs::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit};
 use crate::fs::mount::Mount;
@@ -57,6 +58,9 @@ impl FsNode for ViewDirectory {
         }
         if group.tree.of_references && !group.is_of_group()? {
             return reference_link::enter(target, &group, name);
+        }
+        if group.tree.of_frames && !group.is_of_group()? {
+            return frame::enter(target, &group, name);
         }
         if group.tree.store.is_some() && (name == DOCUMENT || group.is_of_array()?) {
             return store::enter(target, name);
@@ -253,6 +257,9 @@ fn list(
     let group = view_group(target)?;
     if group.tree.of_references && !group.is_of_group()? {
         return reference_link::list(target, &group, first, visit);
+    }
+    if group.tree.of_frames && !group.is_of_group()? {
+        return frame::list(target, &group, first, visit);
     }
     if group.tree.store.is_some() && group.is_of_array()? {
         return store::list(target, listing, first, visit);

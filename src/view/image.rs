@@ -104,6 +104,59 @@ impl Pixel {
             is_big_endian: order == b'>',
         })
     }
+
+    /// The integer, or the boolean, in these bytes.
+    pub(crate) fn integer(self, bytes: &[u8]) -> i128 {
+        let word = self.word(bytes);
+        match self.kind {
+            Kind::Signed => {
+                let unused = u64::BITS - 8 * u32::from(self.bytes);
+                ((word << unused).cast_signed() >> unused).into()
+            }
+            _ => word.into(),
+        }
+    }
+
+    /// The floating-point number in these bytes.
+    pub(crate) fn float(self, bytes: &[u8]) -> f64 {
+        let word = self.word(bytes);
+        match self.bytes {
+            2 => f32::from_bits(single(word as u16)).into(),
+            4 => f32::from_bits(word as u32).into(),
+            _ => f64::from_bits(word),
+        }
+    }
+
+    fn word(self, bytes: &[u8]) -> u64 {
+        let mut word = [0; 8];
+        match self.is_big_endian {
+            true => {
+                word[8 - bytes.len()..].copy_from_slice(bytes);
+                u64::from_be_bytes(word)
+            }
+            false => {
+                word[..bytes.len()].copy_from_slice(bytes);
+                u64::from_le_bytes(word)
+            }
+        }
+    }
+}
+
+/// The single float of a half one (IEEE 754, 3.6), bit by bit, so that a NaN keeps its payload.
+pub(crate) fn single(half: u16) -> u32 {
+    let half = u32::from(half);
+    let (sign, exponent, mantissa) = ((half & 0x8000) << 16, half >> 10 & 31, half & 0x3ff);
+    let magnitude = match (exponent, mantissa) {
+        (0, 0) => 0,
+        (0, _) => {
+            // Subnormal: the highest set bit becomes the implicit one.
+            let shift = mantissa.leading_zeros() - 21;
+            (113 - shift) << 23 | (mantissa << shift & 0x3ff) << 13
+        }
+        (31, _) => 0xff << 23 | mantissa << 13,
+        _ => (exponent + 112) << 23 | mantissa << 13,
+    };
+    sign | magnitude
 }
 
 #[cfg(test)]

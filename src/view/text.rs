@@ -1,4 +1,4 @@
-//! Content that is whole in memory: short texts.
+//! Content that is whole in memory: short texts, pictures.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::wire::{to_u64, to_usize};
 /// A short text; its copies share the bytes.
 #[derive(Clone)]
 pub(crate) struct Text {
-    bytes: Arc<[u8]>,
+    bytes: Arc<Vec<u8>>,
     sized: bool,
 }
 
 impl Text {
     /// A text whose length `stat` tells.
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        let bytes = bytes.into();
+        let bytes = Arc::new(bytes);
         Text { bytes, sized: true }
     }
 
@@ -25,7 +25,7 @@ impl Text {
     /// before.
     pub(crate) fn streamed(bytes: Vec<u8>) -> Self {
         Text {
-            bytes: bytes.into(),
+            bytes: Arc::new(bytes),
             sized: false,
         }
     }
@@ -37,7 +37,7 @@ impl View for Text {
     }
 
     fn own_bytes(&self) -> u64 {
-        to_u64(self.bytes.len())
+        to_u64(self.bytes.capacity())
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {

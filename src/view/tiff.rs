@@ -18,7 +18,7 @@ use crate::view::View;
 use crate::view::converted::Converted;
 use crate::view::elements::{Elements, opened};
 use crate::view::framed::{self, Framed, Head};
-use crate::view::image::{Image, Kind, Pixel};
+use crate::view::image::{Image, Kind, Pixel, single};
 use crate::wire::{to_u64, to_usize};
 
 /// The pixels begin at a multiple of this.
@@ -69,23 +69,6 @@ fn widened(content: Box<dyn View>, pixel: Pixel, count: u64) -> Box<dyn View> {
         stored_size: 2,
         size: 4,
     })
-}
-
-/// The single float of a half one (IEEE 754, 3.6), bit by bit, so that a NaN keeps its payload.
-fn single(half: u16) -> u32 {
-    let half = u32::from(half);
-    let (sign, exponent, mantissa) = ((half & 0x8000) << 16, half >> 10 & 31, half & 0x3ff);
-    let magnitude = match (exponent, mantissa) {
-        (0, 0) => 0,
-        (0, _) => {
-            // Subnormal: the highest set bit becomes the implicit one.
-            let shift = mantissa.leading_zeros() - 21;
-            (113 - shift) << 23 | (mantissa << shift & 0x3ff) << 13
-        }
-        (31, _) => 0xff << 23 | mantissa << 13,
-        _ => (exponent + 112) << 23 | mantissa << 13,
-    };
-    sign | magnitude
 }
 
 /// Everything before the pixels.

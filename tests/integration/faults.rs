@@ -109,7 +109,15 @@ type Contents = BTreeMap<Vec<u8>, Result<Vec<u8>>>;
 const VIEWS: [&str; 7] = ["npy", "attrs", "json", "csv", "blocks", "mask", "ndl"];
 
 /// Those that are read besides where every so many reads fail.
-const MORE_VIEWS: [&str; 6] = ["offsets", "chunks", "assembled", "refs", "text", "tiff"];
+const MORE_VIEWS: [&str; 7] = [
+    "offsets",
+    "chunks",
+    "assembled",
+    "refs",
+    "text",
+    "tiff",
+    "png",
+];
 
 /// All that a mount shows, views included; some of it twice, by different ways.
 fn walk(tree: &Filesystem) -> Contents {

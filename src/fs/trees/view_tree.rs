@@ -26,6 +26,8 @@ pub(in crate::fs) struct ViewTree {
     pub(in crate::fs) of_attributes: bool,
     /// Whether an array of references has a directory, with a link for each of its elements.
     pub(in crate::fs) of_references: bool,
+    /// Whether a stack of pictures has a directory, with a file of the first form for each of them.
+    pub(in crate::fs) of_frames: bool,
     /// The chunks that it has, where it is a Zarr store: each group and array has a directory, with
     /// its document in it.
     pub(in crate::fs) store: Option<Store>,
@@ -59,6 +61,7 @@ pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     number: 0,
     of_attributes: false,
     of_references: false,
+    of_frames: false,
     store: None,
     has_root: false,
     forms: &[],

@@ -1,0 +1,43 @@
+//! `.h5fs/png`: arrays of numbers, parts of them, and each picture of a stack, as PNG files.
+
+use crate::error::{Error, Result};
+use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES};
+use crate::view::View;
+use crate::view::elements::{Elements, opened};
+use crate::view::image::Image;
+use crate::view::png;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"png",
+    number: 36,
+    of_frames: true,
+    forms: &[Form {
+        number: 37,
+        suffix: b".png",
+        size: |_, node| {
+            let Some(array) = node.array() else {
+                return Ok(None);
+            };
+            let (datatype, dims) = opened(&array.datatype, &array.shape)?;
+            let image = Image::of(&datatype, &dims.unwrap_or_default());
+            let picture = image.filter(png::is_picture);
+            Ok(picture.map(|_| Size::Counted))
+        },
+        view: Some(picture),
+        ..OF_NOTHING
+    }],
+    ..WITHOUT_FILES
+};
+
+fn picture(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+    let (file, object) = (subject.file, subject.node.id);
+    let name = [b".png", subject.selected].concat();
+    let encode = move || {
+        let memory = file.engine.hold(0)?;
+        png::file(elements, &memory)?.ok_or(Error::NotFound)
+    };
+    match file.kept_text(object, &name, encode) {
+        Err(Error::NotFound) => Ok(None),
+        picture => Ok(Some(Box::new(picture?))),
+    }
+}

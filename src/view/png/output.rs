@@ -1,0 +1,68 @@
+//! The bytes of a picture as it is encoded, within a bound.
+
+use std::io::{self, Write};
+
+use png::EncodingError;
+
+use crate::array::HeldMemory;
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::wire::to_u64;
+
+/// The encoded bytes, which are held as memory of what is open.
+pub(super) struct Output<'a> {
+    pub(super) bytes: Vec<u8>,
+    memory: &'a HeldMemory,
+    /// Bytes that the encoder takes beside.
+    beside: u64,
+}
+
+impl<'a> Output<'a> {
+    /// No bytes yet, and an encoder that takes so many `beside`.
+    ///
+    /// # Errors
+    /// `Io` (`ENOMEM`) where all that is open takes too much.
+    pub(super) fn new(memory: &'a HeldMemory, beside: u64) -> Result<Self> {
+        memory.resize(beside)?;
+        Ok(Output {
+            bytes: Vec::new(),
+            memory,
+            beside,
+        })
+    }
+
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        const LEAST: usize = 64 << 10;
+        let length = self.bytes.len().saturating_add(more);
+        if to_u64(length) > limits::PICTURE_BYTES {
+            return Err(Error::limit("bytes of a picture", limits::PICTURE_BYTES));
+        }
+        if length > self.bytes.capacity() {
+            let capacity = length + (length / 2).max(LEAST);
+            self.memory.resize(self.beside + to_u64(capacity))?;
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        Ok(())
+    }
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.reserve(bytes.len()).map_err(io::Error::other)?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The error of ours that the encoder met, or its own.
+pub(super) fn failed(error: EncodingError) -> Error {
+    let error = match error {
+        EncodingError::IoError(error) => error.downcast::<Error>(),
+        error => Err(error.into()),
+    };
+    error.unwrap_or_else(|error| Error::io(&error, "encode a picture"))
+}
