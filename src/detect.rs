@@ -61,6 +61,20 @@ pub fn is_known(source: &dyn Source) -> bool {
         && (asdf::is_asdf(source).unwrap_or(false) || find_signature(source).is_some())
 }
 
+/// Whether `name` ends as the names of files of these formats do.
+pub fn is_named(name: &[u8]) -> bool {
+    const ENDINGS: [&str; 14] = [
+        "asdf", "cxi", "h5", "h5ad", "hdf5", "he5", "fast5", "loom", "nc", "nc4", "nexus", "nx",
+        "nxs", "nwb",
+    ];
+    let dot = name.iter().rposition(|byte| *byte == b'.');
+    let ending = dot.and_then(|dot| name.get(dot.saturating_add(1)..));
+    ending.is_some_and(|own| {
+        let mut known = ENDINGS.iter();
+        known.any(|known| own.eq_ignore_ascii_case(known.as_bytes()))
+    })
+}
+
 /// Refuses a file that a writer has locked, if the writers of its format lock files.
 ///
 /// # Errors
@@ -69,5 +83,20 @@ pub fn refuse_locked(file: &dyn OpenSource) -> Result<()> {
     match file_locking::check(file) {
         Err(_) if find_signature(file).is_none() => Ok(()),
         checked => checked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_files_are_named_by_their_endings() {
+        for data in ["run.h5", "RUN.NXS", "a.b.asdf", "sub.d/t2m.nc"] {
+            assert!(is_named(data.as_bytes()), "{data}");
+        }
+        for other in ["h5", "run.h5.txt", "run", "run.", "a.h5/readme", ""] {
+            assert!(!is_named(other.as_bytes()), "{other}");
+        }
     }
 }

@@ -745,6 +745,22 @@ pub const LISTING_NAMES: usize = 10_000;
 /// Bytes of a key of S3, and of a server's place in a listing.
 pub const KEY_BYTES: usize = 1024;
 
+/// Bytes of the listings of a mounted prefix that are kept, so that a name in one of them is found
+/// without a request.
+pub const LISTED_BYTES: u64 = 16 << 20;
+
+/// Directories of a mounted prefix of which a listing is kept.
+pub const LISTED_DIRECTORIES: usize = 4096;
+
+/// Pages of the listing of one directory.
+pub const LISTED_PAGES: usize = 1 << 14;
+
+/// Names of a mounted prefix that were asked for alone and are remembered; up to 2 KiB each.
+pub const LOOKED_NAMES: std::num::NonZeroUsize = std::num::NonZeroUsize::new(4096).unwrap();
+
+/// Bytes at the beginning of an object that tell whether it is a data file.
+pub const OBJECT_BEGINNING: u64 = 256 << 10;
+
 /// Pages of names of which a part is still to be asked for.
 pub const LISTING_RESTS: usize = 64;
 

@@ -25,6 +25,7 @@ pub mod changes;
 pub mod concatenation;
 pub mod descriptors;
 pub mod device;
+pub mod directory;
 pub mod file;
 pub mod foreign;
 pub mod growing;

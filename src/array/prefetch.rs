@@ -104,7 +104,7 @@ impl Stream {
 
     /// To be told of each read of bytes that stand in a far source as they are: the bytes behind
     /// it to ask for, of an array of `length`, where the reads are sequential.
-    pub(super) fn advise_bytes(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
+    pub(crate) fn advise_bytes(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
         let mut progress = lock(&self.progress);
         if !progress.goes_on(offset, end) {
             *progress = Progress::default();

@@ -219,7 +219,8 @@ fn exchange(url: &Url, settings: &RemoteSettings, external: External) -> Result<
         },
         (None, None) => None,
     };
-    let address = Address::new(url.clone(), endpoint, external != External::None);
+    let has_others = url.is_prefix() || external != External::None;
+    let address = Address::new(url.clone(), endpoint, has_others);
     let own = address.object(b"", &region);
     let own = own.map_err(|trouble| Error::Usage(trouble.text))?;
     let home = Reach::from(&own.uri);

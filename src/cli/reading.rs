@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::cli::args::Reading;
 use crate::cli::remote_source::RemoteSource;
@@ -13,7 +13,8 @@ use crate::cli::{cage, options};
 use crate::error::{Error, Result};
 use crate::fs::{self, Archive, Filesystem, Served, Unread};
 use crate::source::beneath::Beneath;
-use crate::source::location::Location;
+use crate::source::directory::Directory;
+use crate::source::location::{Location, Url};
 
 /// The source that a command reads.
 #[derive(Debug, Clone, Copy)]
@@ -59,12 +60,7 @@ pub(super) fn open(source: Source<'_>, verify: bool) -> Result<Filesystem> {
     let mut options = read_options(verify);
     let path = match source.file {
         Location::Path(path) => path,
-        Location::Url(url) => {
-            let object = RemoteSource::take(url, &source.how.remote.settings)?;
-            let caged = RemoteSource::caged(&options);
-            cage::enter(object.shown(None), &caged, source.how.sandbox)?;
-            return Filesystem::of(object.open(&mut options)?, &options);
-        }
+        Location::Url(url) => return enter_remote(source, url, &options)?.file(&mut options),
     };
     let unread = Unread::open(path)?;
     let shown = cage::Shown {
@@ -76,8 +72,20 @@ pub(super) fn open(source: Source<'_>, verify: bool) -> Result<Filesystem> {
     Filesystem::of(unread, &options)
 }
 
+/// The source by URL, which is reached from within the cage alone.
+fn enter_remote(source: Source<'_>, url: &Url, options: &fs::Options) -> Result<RemoteSource> {
+    let remote = RemoteSource::take(url, &source.how.remote.settings)?;
+    let caged = RemoteSource::caged(options);
+    cage::enter(remote.shown(None), &caged, source.how.sandbox)?;
+    Ok(remote)
+}
+
 /// Opens the source, a file or a directory of files, as [`open`] does.
 pub(super) fn open_tree(source: Source<'_>) -> Result<Served> {
+    if let Location::Url(url) = source.file {
+        let mut options = read_options(false);
+        return enter_remote(source, url, &options)?.served(&mut options);
+    }
     let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
         return Ok(Served::File(Box::new(open(source, false)?)));
     };
@@ -85,14 +93,14 @@ pub(super) fn open_tree(source: Source<'_>) -> Result<Served> {
     let options = read_options(false);
     let path = path.canonicalize().map_err(failed)?;
     let directory = Beneath::open(&path).map_err(failed)?;
-    let owner = directory.metadata(Path::new("")).map_err(failed)?.uid();
+    let owner = directory.look(Path::new(""), false)?.attributes.uid;
     let shown = cage::Shown {
         path: &path,
         reader: cage::Reader::Owner(owner),
         is_directory: true,
     };
     cage::enter(shown, &options, source.how.sandbox)?;
-    let archive = Archive::new(directory, None, &options);
+    let archive = Archive::new(Arc::new(directory), None, &options);
     Ok(Served::Archive(Box::new(archive)))
 }
 

@@ -1,6 +1,7 @@
 //! A source by URL, as the process that parses has it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::unistd::{getegid, geteuid};
@@ -9,9 +10,10 @@ use crate::cli::cage::{NOBODY, Reader, Shown};
 use crate::cli::handover::{self, Ends};
 use crate::cli::options::{self, RemoteSettings};
 use crate::error::{Error, Result};
-use crate::fs::{External, Options, Unread};
+use crate::fs::{Archive, External, Filesystem, Options, Served, Unread};
 use crate::source::location::Url;
 use crate::source::remote::connection::{Connection, Terms};
+use crate::source::remote::directory::RemoteDirectory;
 
 /// What the fetcher may take to say that it has given up, beside the time that it tries.
 const GRACE: Duration = Duration::from_secs(10);
@@ -23,27 +25,26 @@ const VALID: Duration = Duration::from_secs(30);
 /// network, not for a processor.
 const THREADS: usize = 16;
 
-/// An object that the fetcher leads to, and of which nothing has been asked.
+/// An object or a prefix that the fetcher leads to, and of which nothing has been asked.
 pub(super) struct RemoteSource {
     ends: Ends,
     url: PathBuf,
+    is_prefix: bool,
     patience: Duration,
     owner: (u32, u32),
 }
 
 impl RemoteSource {
-    /// The object at `url`, to which what is on the leash leads. No thread is started.
+    /// The source at `url`, to which what is on the leash leads. No thread is started.
     ///
     /// # Errors
-    /// `Usage` for a prefix, and where nothing is on the leash.
+    /// `Usage` where nothing is on the leash.
     pub(super) fn take(url: &Url, settings: &RemoteSettings) -> Result<Self> {
         let ends = handover::take()?;
-        if url.is_prefix() {
-            return Err(Error::Usage("it is a prefix, not an object".to_owned()));
-        }
         Ok(RemoteSource {
             ends,
             url: url.to_string().into(),
+            is_prefix: url.is_prefix(),
             patience: settings.deadline().saturating_add(GRACE),
             owner: (geteuid().as_raw(), getegid().as_raw()),
         })
@@ -72,16 +73,39 @@ impl RemoteSource {
         }
     }
 
-    /// Opens the object. Of the bytes that `options` let a cache have, half are for pages.
+    /// Opens the object, or the prefix as a directory of files.
     ///
     /// # Errors
     /// As the fetcher says.
-    pub(super) fn open(self, options: &mut Options) -> Result<Unread> {
+    pub(super) fn served(self, options: &mut Options) -> Result<Served> {
+        if !self.is_prefix {
+            return Ok(Served::File(Box::new(self.file(options)?)));
+        }
+        let directory = RemoteDirectory::open(&self.connect(options)?)?;
+        let archive = Archive::new(Arc::new(directory), None, options);
+        Ok(Served::Archive(Box::new(archive)))
+    }
+
+    /// Opens the object.
+    ///
+    /// # Errors
+    /// `Usage` for a prefix; as the fetcher says.
+    pub(super) fn file(self, options: &mut Options) -> Result<Filesystem> {
+        if self.is_prefix {
+            return Err(Error::Usage("it is a prefix, not an object".to_owned()));
+        }
+        let object = Unread::of_object(&self.connect(options)?)?;
+        Filesystem::of(object, options)
+    }
+
+    /// Begins to speak with the fetcher. Of the bytes that `options` let a cache have, half are for
+    /// pages.
+    fn connect(self, options: &mut Options) -> Result<Arc<Connection>> {
         let size = &mut options.cache_size;
         let kept = size.most / 2;
         size.most -= kept;
         size.least = size.least.min(size.most);
-        let connection = Connection::start(
+        Connection::start(
             self.ends.socket,
             self.ends.stage,
             Terms {
@@ -91,8 +115,7 @@ impl RemoteSource {
                 valid: VALID,
                 owner: self.owner,
             },
-        )?;
-        Unread::of_object(&connection)
+        )
     }
 }
 

@@ -13,7 +13,6 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
@@ -36,6 +35,7 @@ use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Served, Unre
 use crate::limits;
 use crate::source::beneath::Beneath;
 use crate::source::changes::Changes;
+use crate::source::directory::Directory;
 use crate::source::foreign::ForeignFilesystems;
 use crate::source::location::Location;
 
@@ -185,9 +185,8 @@ impl Source {
         let (path, owner, is_directory) = match self {
             Source::File(file) => (file.path(), file.owner()?, false),
             Source::Directory(directory, _) => {
-                let failed = |error| Error::io(&error, directory.path().display().to_string());
-                let metadata = directory.metadata(Path::new("")).map_err(failed)?;
-                (directory.path(), metadata.uid(), true)
+                let there = directory.look(Path::new(""), false)?;
+                (directory.path(), there.attributes.uid, true)
             }
             Source::Object(object) => return Ok(object.shown(run_as)),
         };
@@ -209,9 +208,9 @@ impl Source {
     fn served(self, mut options: Options) -> Result<Served> {
         let file = match self {
             Source::File(file) => file,
-            Source::Object(object) => object.open(&mut options)?,
+            Source::Object(object) => return object.served(&mut options),
             Source::Directory(directory, changes) => {
-                let archive = Archive::new(directory, changes, &options);
+                let archive = Archive::new(Arc::new(directory), changes, &options);
                 return Ok(Served::Archive(Box::new(archive)));
             }
         };

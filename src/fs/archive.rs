@@ -28,9 +28,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -38,13 +36,12 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 use nix::errno::Errno;
-use rustix::fs::{SeekFrom, seek};
 
 use crate::array::{Bytes, CancelToken, Engine, HeldMemory};
 use crate::error::{Error, Result};
 use crate::fs::archive::entries::{Entries, EntryKind, ORIGINAL, Place, STATUS, VIEWS, is_entry};
 use crate::fs::archive::inner::Inner;
-use crate::fs::archive::look::{Found, LIFETIME, Look, said};
+use crate::fs::archive::look::{Found, LIFETIME, Look};
 use crate::fs::archive::members::{Member, Members};
 use crate::fs::archive::opening::Opener;
 use crate::fs::archive::ordinary::{OrdinaryFile, OrdinaryFiles};
@@ -59,9 +56,8 @@ use crate::fs::stat::{Entry, Kind};
 use crate::fs::xattr;
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::beneath::Beneath;
 use crate::source::changes::Changes;
-use crate::source::identity::Fingerprint;
+use crate::source::directory::{Directory, Names};
 use crate::view::View;
 use crate::view::text::Text;
 
@@ -80,7 +76,7 @@ const ERROR: &[u8] = b"user.h5fs.error";
 /// A directory of files.
 pub struct Archive {
     options: Options,
-    root: Arc<Beneath>,
+    root: Arc<dyn Directory>,
     engine: Arc<Engine>,
     look: Look,
     entries: Entries,
@@ -125,7 +121,7 @@ enum Content {
     File(OrdinaryFile),
     Directory {
         ino: Ino,
-        names: Mutex<OwnedFd>,
+        names: Mutex<Box<dyn Names>>,
     },
     Text(Text),
     /// `.h5fs`, or a data file that cannot be read.
@@ -136,9 +132,8 @@ enum Content {
 }
 
 impl Archive {
-    /// The files beneath `directory`; `changes` tells of changes of those that are open.
-    pub fn new(directory: Beneath, changes: Option<Arc<Changes>>, options: &Options) -> Self {
-        let root = Arc::new(directory);
+    /// The files beneath `root`; `changes` tells of changes of those that are open.
+    pub fn new(root: Arc<dyn Directory>, changes: Option<Arc<Changes>>, options: &Options) -> Self {
         let engine = Engine::new(options.cache_size, options.threads);
         let opener = Opener::new(&root, &engine, changes, options);
         Archive {
@@ -205,9 +200,20 @@ impl Archive {
         let path = path.join(OsStr::from_bytes(name));
         let known = self.entries.known(parent, name);
         let found = self.found(&path, is_original, known)?;
+        Ok(self.enter_found((parent, is_original), name, (&path, &found)))
+    }
+
+    /// Counts a lookup of `name` in the directory `parent`, where `found` was found, and describes
+    /// it.
+    fn enter_found(
+        &self,
+        (parent, is_original): (Ino, bool),
+        name: &[u8],
+        (path, found): (&Path, &Found),
+    ) -> Entry {
         let place = found.place(parent, is_original);
         let ino = self.entries.enter(name, place);
-        Ok(self.look.entry(ino, &found, &path))
+        self.look.entry(ino, found, path)
     }
 
     /// The entry of a directory that stands always.
@@ -237,7 +243,16 @@ impl Archive {
     ) -> Result<Result<T>> {
         let member = self.members.get(ino, path);
         let answered = self.ask(&member, |filesystem| Ok(answer(filesystem)));
-        answered.inspect_err(|error| self.note(path, error))
+        answered.map_err(|error| self.unopened(path, error))
+    }
+
+    /// Why the data file at `path` cannot be opened; `ESTALE` where it is none.
+    fn unopened(&self, path: &Path, error: Error) -> Error {
+        if own_fault(&error) && self.look.was_mistaken(path) {
+            return stale();
+        }
+        self.note(path, &error);
+        error
     }
 
     /// The number that `local` of `member` has in the mount; counted.
@@ -247,6 +262,18 @@ impl Archive {
             self.members.use_once_more(member);
         }
         ino
+    }
+
+    /// Opens the entry `ino`, a file that is shown as it is.
+    fn open_ordinary(&self, ino: Ino, place: Place, path: &Path) -> Result<Opened> {
+        let opened = self.root.open(path).map_err(gone);
+        let opened = opened.inspect_err(|error| self.note(path, error))?;
+        if opened.number != place.file {
+            // The kernel has the length of another file, and looks the name up again.
+            return Err(stale());
+        }
+        let (file, caching) = self.ordinary.open(ino, opened.content, path)?;
+        self.insert(Content::File(file), caching, false)
     }
 
     fn insert(&self, content: Content, caching: Caching, is_given_up: bool) -> Result<Opened> {
@@ -355,7 +382,7 @@ impl Requests for Archive {
     }
 
     fn capacity(&self) -> (u64, u64) {
-        self.root.capacity().unwrap_or((0, 0))
+        self.root.capacity()
     }
 
     fn lifetime(&self) -> Duration {
@@ -380,7 +407,16 @@ impl Requests for Archive {
                 EntryKind::Directory => self.enter(parent, (&path, place.is_original), name),
                 EntryKind::DataFile => {
                     let member = self.members.get(parent, &path);
-                    self.lookup_inside(&member, ROOT, name)
+                    match self.lookup_inside(&member, ROOT, name) {
+                        Err(error) if own_fault(&error) => {
+                            match self.look.was_mistaken(&path) {
+                                true => Err(stale()),
+                                // The data file itself says what is wrong with it.
+                                false => Err(Error::NotFound),
+                            }
+                        }
+                        found => found,
+                    }
                 }
                 _ => Err(refusal(Errno::ENOTDIR, "lookup")),
             },
@@ -474,19 +510,7 @@ impl Requests for Archive {
     fn open_file(&self, ino: Ino) -> Result<Opened> {
         match self.target(ino)? {
             Target::Entry(place, path) => match place.kind {
-                EntryKind::File => {
-                    let file = said(self.root.open_file(&path), &path).map_err(gone);
-                    let file = file.inspect_err(|error| self.note(&path, error))?;
-                    let metadata = said(file.metadata(), &path)?;
-                    if metadata.ino() != place.file {
-                        // The kernel has the length of another file, and looks the name up again.
-                        return Err(stale());
-                    }
-                    let state = Fingerprint::of(&metadata);
-                    let caching = self.ordinary.opened(ino, state);
-                    let file = OrdinaryFile::new(file, caching, metadata.len());
-                    self.insert(Content::File(file), caching, false)
-                }
+                EntryKind::File => self.open_ordinary(ino, place, &path),
                 EntryKind::Symlink => Err(refusal(Errno::ELOOP, "open")),
                 _ => Err(refusal(Errno::EISDIR, "open")),
             },
@@ -511,7 +535,7 @@ impl Requests for Archive {
             Target::Status => Err(refusal(Errno::ENOTDIR, "opendir")),
             Target::Entry(place, path) => match place.kind {
                 EntryKind::Directory => {
-                    let names = said(self.root.open_directory(&path), &path).map_err(gone);
+                    let names = self.root.list(&path).map_err(gone);
                     let names = names.inspect_err(|error| self.note(&path, error))?;
                     let names = Mutex::new(names);
                     self.insert(Content::Directory { ino, names }, Caching::WhileOpen, false)
@@ -519,7 +543,7 @@ impl Requests for Archive {
                 EntryKind::DataFile => {
                     let member = self.members.get(ino, &path);
                     let opened = self.open_inner(&member, ROOT, true);
-                    match opened.inspect_err(|error| self.note(&path, error)) {
+                    match opened.map_err(|error| self.unopened(&path, error)) {
                         Err(error) if own_fault(&error) => {
                             let names = &[];
                             self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
@@ -594,13 +618,7 @@ impl Requests for Archive {
     fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
         let open = self.opened(handle)?;
         match &open.content {
-            Content::File(file) => {
-                let to = match whence {
-                    Whence::Data => SeekFrom::Data(offset),
-                    Whence::Hole => SeekFrom::Hole(offset),
-                };
-                seek(&file.file, to).map_err(|errno| Error::io(&errno.into(), "seek"))
-            }
+            Content::File(file) => file.seek(offset, whence),
             Content::Inner {
                 member,
                 local,
@@ -625,12 +643,7 @@ impl Requests for Archive {
 
 impl Archive {
     fn lookup_inside(&self, member: &Arc<Member>, local: Ino, name: &[u8]) -> Result<Entry> {
-        let found = self.ask(member, |filesystem| filesystem.lookup(local, name));
-        let entry = found.map_err(|error| match own_fault(&error) && local == ROOT {
-            // The data file itself says what is wrong with it.
-            true => Error::NotFound,
-            false => error,
-        })?;
+        let entry = self.ask(member, |filesystem| filesystem.lookup(local, name))?;
         let ino = self.enter_inner(member, entry.ino);
         Ok(numbered(entry, ino))
     }

@@ -131,13 +131,11 @@ impl OtherFiles {
     /// The files beside the source that `watch` watches.
     pub(super) fn neighbours(&self, watch: &Watch, options: &Options) -> Neighbours {
         let path = watch.path();
-        if let Some(store) = watch.store() {
-            return Neighbours::of_object(path, store, options.external);
-        }
-        match &self.beside {
+        match (&self.beside, watch.store()) {
             // Within the directory that is mounted, not within that of the file alone.
-            Some(beside) => beside.all.of_neighbour(path, path, None),
-            None => Neighbours::of(path, options.external, options.guard.clone())
+            (Some(beside), _) => beside.all.of_neighbour(path, path, None),
+            (None, Some(store)) => Neighbours::of_object(path, store, options.external),
+            (None, None) => Neighbours::of(path, options.external, options.guard.clone())
                 .watched_by(watch.changes().cloned())
                 .opened_by(watch.named()),
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::error::Result;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::stat::Kind;
+use crate::source::remote::message::Counters;
 use crate::view::View;
 use crate::view::text::Text;
 use crate::wire::to_u64;
@@ -49,11 +50,11 @@ impl FsNode for Metrics {
 }
 
 /// A figure of the mount.
-struct Figure {
-    name: &'static str,
+pub(super) struct Figure {
+    pub(super) name: &'static str,
     /// The same to Prometheus, whose names end in `_total` where the figure only grows.
     metric: &'static str,
-    value: u64,
+    pub(super) value: u64,
 }
 
 fn figure(name: &'static str, metric: &'static str, value: u64) -> Figure {
@@ -142,9 +143,12 @@ fn metrics(target: &Target<'_>) -> Vec<u8> {
 
 /// What the network took, of a source that is read over one. What cannot be asked is left out.
 fn network(target: &Target<'_>) -> Vec<Figure> {
-    let Some(Ok(counters)) = target.mount.store().map(|store| store.counters()) else {
-        return Vec::new();
-    };
+    let counters = target.mount.store().and_then(|store| store.counters().ok());
+    counters.map_or_else(Vec::new, network_figures)
+}
+
+/// What the network took.
+pub(super) fn network_figures(counters: Counters) -> Vec<Figure> {
     let waited = "network_waited_milliseconds_total";
     vec![
         figure(

@@ -45,7 +45,7 @@ pub(super) struct Watch {
 }
 
 /// Opens the source anew.
-type Reopen = Box<dyn Fn() -> Result<SharedOpen> + Send + Sync>;
+pub(super) type Reopen = Box<dyn Fn() -> Result<SharedOpen> + Send + Sync>;
 
 struct State {
     file: SharedOpen,
@@ -79,8 +79,7 @@ impl Watch {
         let again = Arc::clone(store);
         Ok(Watch {
             store: Some(Arc::clone(store)),
-            opener: Some(Box::new(move || store_object(&again))),
-            ..Self::over(store.url(), object)
+            ..Self::over(store.url(), object).reopened_by(Box::new(move || store_object(&again)))
         })
     }
 
@@ -106,6 +105,14 @@ impl Watch {
         Watch { changes, ..self }
     }
 
+    /// The source is opened again by `opener`.
+    pub(super) fn reopened_by(self, opener: Reopen) -> Self {
+        Watch {
+            opener: Some(opener),
+            ..self
+        }
+    }
+
     /// The path is opened again by `opener`.
     pub(super) fn opened_again_by(self, opener: Opener) -> Self {
         let (path, changes) = (self.path.clone(), self.changes.clone());
@@ -118,10 +125,7 @@ impl Watch {
                 changes.as_ref(),
             )?))
         };
-        Watch {
-            opener: Some(Box::new(again)),
-            ..self
-        }
+        self.reopened_by(Box::new(again))
     }
 
     /// What tells the source's state, when it was opened, from others.
@@ -137,9 +141,9 @@ impl Watch {
     /// How long the source is left alone after it could not be opened anew: a writer may be in the
     /// middle of a file, and each look at an object is a request.
     pub(super) fn retry(&self) -> Duration {
-        match &self.store {
-            Some(_) => REMOTE_RETRY,
-            None => RETRY,
+        match self.file().is_far() {
+            true => REMOTE_RETRY,
+            false => RETRY,
         }
     }
 

@@ -1,4 +1,4 @@
-//! A directory, and all that lies beneath it: looked at by paths that never leave it.
+//! A directory of this machine, and all that lies beneath it.
 //!
 //! Each path is relative to the directory. The kernel resolves it beneath the directory, without a
 //! symbolic link on the way (openat2(2)), so that nobody who changes the directory meanwhile can
@@ -8,33 +8,30 @@ use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2, readlinkat};
 use nix::sys::stat::Mode;
 use nix::sys::statfs::fstatfs;
 use rustix::fs::{FileType, RawDir, SeekFrom, seek};
 
+use crate::error::{Error, Result};
 use crate::source::acl::Acl;
+use crate::source::attributes::Attributes;
 use crate::source::audience::Audience;
+use crate::source::directory::{Content, Directory, Listed, Names, Opened, Standing, There, Visit};
+use crate::source::identity::{Fingerprint, Identity};
+use crate::source::mount_guard::MountGuard;
+use crate::source::neighbours::Neighbours;
+use crate::source::policy::Policy;
 
 /// The directory.
 #[derive(Debug)]
 pub struct Beneath {
     path: PathBuf,
     handle: OwnedFd,
-}
-
-/// A name in a directory, as the system lists it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listed<'a> {
-    /// The name.
-    pub name: &'a [u8],
-    /// Whether the system says that a directory stands there. Where it does not, only a look
-    /// tells.
-    pub is_directory: bool,
-    /// The position of the listing behind it.
-    pub next: u64,
 }
 
 /// Bytes of a part of a listing.
@@ -53,24 +50,11 @@ impl Beneath {
         })
     }
 
-    /// The directory's own path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The absolute path of what stands at `path` beneath it.
-    pub fn absolute(&self, path: &Path) -> PathBuf {
-        match path.as_os_str().is_empty() {
-            true => self.path.clone(),
-            false => self.path.join(path),
-        }
-    }
-
     /// The metadata of what stands at `path`; of a symbolic link, its own.
     ///
     /// # Errors
     /// As the system says; `EXDEV` or `ELOOP` where the way leads out of the directory.
-    pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         let there = self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
         File::from(there).metadata()
     }
@@ -79,7 +63,7 @@ impl Beneath {
     ///
     /// # Errors
     /// As [`metadata`](Self::metadata).
-    pub fn audience(&self, path: &Path) -> io::Result<(Metadata, Audience)> {
+    fn audience(&self, path: &Path) -> io::Result<(Metadata, Audience)> {
         let there = File::from(self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?);
         let metadata = there.metadata()?;
         // A descriptor that only names a file has no attributes; the path to it leads there.
@@ -90,44 +74,6 @@ impl Beneath {
         };
         let audience = Audience::of(&metadata, acl);
         Ok((metadata, audience))
-    }
-
-    /// The text of the symbolic link at `path`.
-    ///
-    /// # Errors
-    /// As [`metadata`](Self::metadata).
-    pub fn read_link(&self, path: &Path) -> io::Result<OsString> {
-        let link = self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW)?;
-        Ok(readlinkat(link.as_fd(), "")?)
-    }
-
-    /// The file at `path`, opened for reading. Nothing is waited for that another process has to
-    /// do.
-    ///
-    /// # Errors
-    /// As [`metadata`](Self::metadata).
-    pub fn open_file(&self, path: &Path) -> io::Result<File> {
-        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
-        Ok(File::from(self.at(path, flags)?))
-    }
-
-    /// The directory at `path`, opened to be listed.
-    ///
-    /// # Errors
-    /// As [`metadata`](Self::metadata).
-    pub fn open_directory(&self, path: &Path) -> io::Result<OwnedFd> {
-        self.at(path, OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW)
-    }
-
-    /// Bytes of the filesystem that the directory is on: all, and those that are free.
-    ///
-    /// # Errors
-    /// As the system says.
-    pub fn capacity(&self) -> io::Result<(u64, u64)> {
-        let found = fstatfs(&self.handle)?;
-        let unit = u64::try_from(found.block_size()).unwrap_or(0);
-        let bytes = |blocks: u64| blocks.saturating_mul(unit);
-        Ok((bytes(found.blocks()), bytes(found.blocks_free())))
     }
 
     fn at(&self, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
@@ -144,16 +90,74 @@ impl Beneath {
     }
 }
 
-/// Hands the names of an open directory from `position` on (0: from the first) to `visit` until
-/// it answers `true`; that name is not taken. `.` and `..` are among the names.
-///
-/// # Errors
-/// As the system says.
-pub fn list(
-    directory: &OwnedFd,
-    position: u64,
-    visit: &mut dyn FnMut(&Listed<'_>) -> bool,
-) -> io::Result<()> {
+impl Directory for Beneath {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn look(&self, path: &Path, for_others: bool) -> Result<There> {
+        let look = || -> io::Result<There> {
+            if !for_others {
+                return Ok(there(&self.metadata(path)?));
+            }
+            let (metadata, audience) = self.audience(path)?;
+            let mut there = there(&metadata);
+            there.attributes.mode = audience.mode();
+            Ok(there)
+        };
+        said(look(), path)
+    }
+
+    fn read_link(&self, path: &Path) -> Result<OsString> {
+        let link = self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW);
+        let text = link.and_then(|link| Ok(readlinkat(link.as_fd(), "")?));
+        said(text, path)
+    }
+
+    /// Nothing is waited for that another process has to do.
+    fn open(&self, path: &Path) -> Result<Opened> {
+        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
+        let file = File::from(said(self.at(path, flags), path)?);
+        let number = said(file.metadata(), path)?.ino();
+        let content = Content::File(file);
+        Ok(Opened { content, number })
+    }
+
+    fn list(&self, path: &Path) -> Result<Box<dyn Names>> {
+        let opened = self.at(path, OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW);
+        let handle = said(opened, path)?;
+        let path = path.to_path_buf();
+        Ok(Box::new(OpenDirectory { path, handle }))
+    }
+
+    fn neighbours(&self, policy: Policy, guard: Option<MountGuard>) -> Neighbours {
+        // Which file of the directory is said to come first is the same.
+        Neighbours::of(&self.path.join("first"), policy, guard)
+    }
+
+    fn capacity(&self) -> (u64, u64) {
+        let Ok(found) = fstatfs(&self.handle) else {
+            return (0, 0);
+        };
+        let unit = u64::try_from(found.block_size()).unwrap_or(0);
+        let bytes = |blocks: u64| blocks.saturating_mul(unit);
+        (bytes(found.blocks()), bytes(found.blocks_free()))
+    }
+}
+
+/// A directory that is open to be listed.
+struct OpenDirectory {
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+impl Names for OpenDirectory {
+    fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()> {
+        said(list(&self.handle, position, visit), &self.path)
+    }
+}
+
+fn list(directory: &OwnedFd, position: u64, visit: &mut Visit<'_>) -> io::Result<()> {
     seek(directory, SeekFrom::Start(position))?;
     let mut buffer = Vec::with_capacity(LISTING);
     let mut names = RawDir::new(directory, buffer.spare_capacity_mut());
@@ -162,6 +166,7 @@ pub fn list(
         let listed = Listed {
             name: entry.file_name().to_bytes(),
             is_directory: entry.file_type() == FileType::Directory,
+            there: None,
             next: entry.next_entry_cookie(),
         };
         if visit(&listed) {
@@ -169,6 +174,33 @@ pub fn list(
         }
     }
     Ok(())
+}
+
+fn there(metadata: &Metadata) -> There {
+    let kind = if metadata.is_dir() {
+        Standing::Directory
+    } else if metadata.is_symlink() {
+        Standing::Symlink
+    } else if metadata.is_file() {
+        Standing::File
+    } else {
+        Standing::Other
+    };
+    There {
+        kind,
+        attributes: Attributes::from(metadata),
+        blocks: metadata.blocks(),
+        state: Identity::File(Fingerprint::of(metadata)),
+        number: metadata.ino(),
+    }
+}
+
+/// What the system said of what stands at `path`.
+fn said<T>(result: io::Result<T>, path: &Path) -> Result<T> {
+    result.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOENT | Errno::ENOTDIR) => Error::NotFound,
+        _ => Error::io(&error, path.display().to_string()),
+    })
 }
 
 #[cfg(test)]
@@ -196,10 +228,10 @@ mod tests {
             "/etc/passwd",
             "sub/../../secret",
         ] {
-            assert!(beneath.open_file(Path::new(path)).is_err(), "{path}");
+            assert!(beneath.open(Path::new(path)).is_err(), "{path}");
         }
-        let absent = beneath.metadata(Path::new("none")).unwrap_err();
-        assert_eq!(absent.kind(), io::ErrorKind::NotFound);
+        let absent = beneath.look(Path::new("none"), false).unwrap_err();
+        assert_eq!(absent, Error::NotFound);
     }
 
     #[test]
@@ -209,13 +241,13 @@ mod tests {
             std::fs::write(directory.path().join(format!("file {i}")), "").unwrap();
         }
         let beneath = Beneath::open(directory.path()).unwrap();
-        let open = beneath.open_directory(Path::new("")).unwrap();
+        let mut open = beneath.list(Path::new("")).unwrap();
         let mut names = Vec::new();
         let mut position = 0;
         loop {
             let before = names.len();
             let from = position;
-            list(&open, from, &mut |listed| {
+            open.visit(from, &mut |listed| {
                 let is_full = names.len() - before == 7;
                 if !is_full {
                     names.push(listed.name.to_vec());

@@ -44,6 +44,15 @@ impl Identity {
         }
     }
 
+    /// Whether nobody has written for so long. Nobody writes into an object: another takes its
+    /// place.
+    pub fn is_calm_for(&self, time: Duration) -> bool {
+        match self {
+            Identity::File(fingerprint) => fingerprint.rest().is_some_and(|rest| rest >= time),
+            Identity::Object(_) => true,
+        }
+    }
+
     /// How long ago the content changed; `None` where that is in the future, or not known.
     pub fn age(&self) -> Option<Duration> {
         match self {

@@ -7,9 +7,11 @@
 //! memory of what is staged alone.
 
 pub mod connection;
+pub mod directory;
 mod failure;
 #[cfg(test)]
 pub(crate) mod fake;
+mod listings;
 pub mod message;
 pub mod object;
 mod pages;

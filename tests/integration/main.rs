@@ -37,6 +37,7 @@ mod objects;
 mod packages;
 mod pictures;
 mod policy;
+mod prefix;
 mod random;
 mod references;
 mod remote;

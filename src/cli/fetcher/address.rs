@@ -83,7 +83,7 @@ impl Address {
         self.target(&format!("{}{name}", self.url.directory()), None, region)
     }
 
-    /// A page of the names directly beneath `prefix`, relative to the URL's own.
+    /// A page of the names that begin with `prefix`, relative to the URL's own.
     ///
     /// # Errors
     /// `Other` where names cannot be listed.

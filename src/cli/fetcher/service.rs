@@ -21,11 +21,8 @@ use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::remote::message::{ObjectState, PACKET, Reply, Request};
+use crate::source::remote::message::{FIRST, ObjectState, PACKET, Reply, Request};
 use crate::wire::to_u64;
-
-/// Bytes of an object that are staged when it is opened.
-const FIRST: u64 = 256 << 10;
 
 /// Bytes of a range after which the parsing process is told how far it has come.
 const TOLD: u64 = 256 << 10;
@@ -300,10 +297,12 @@ impl Service {
         })
     }
 
-    /// A page of names, from the server.
+    /// A page of the names that begin with `prefix`, from the server.
     fn listed(&self, job: &Job, prefix: &[u8], token: &str) -> Result<Page, Stop> {
         let directory = self.exchange.address.url().directory().as_bytes();
-        let whole = [directory, prefix].concat();
+        let end = prefix.iter().rposition(|byte| *byte == b'/');
+        let parent = &prefix[..end.map_or(0, |slash| slash + 1)];
+        let whole = [directory, parent].concat();
         let mut transfer = Transfer {
             exchange: &self.exchange,
             wanted: &|address, region| address.listing(prefix, token, region),

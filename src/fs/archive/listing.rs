@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::archive::entries::{Place, number, number_within};
 use crate::fs::archive::members::Member;
 use crate::fs::archive::{Archive, Content, Fixed, numbered, shown_name};
@@ -17,7 +16,7 @@ use crate::fs::inode::ROOT;
 use crate::fs::requests::{Ino, Take, TakeWithAttributes};
 use crate::fs::stat::{DirEntry, Entry, Kind};
 use crate::memory::lock::lock;
-use crate::source::beneath;
+use crate::source::directory::{Listed, Names};
 
 use nix::errno::Errno;
 
@@ -64,8 +63,8 @@ impl Archive {
                 })
             }),
             Content::Directory { ino, names } => {
-                let names = lock(names);
-                self.list_directory(*ino, &names, cookie, &mut |directory, listed| {
+                let mut names = lock(names);
+                self.list_directory(*ino, &mut **names, cookie, &mut |directory, listed| {
                     let shown = self.shown(directory, listed);
                     shown.is_some_and(|shown| take(shown.entry()))
                 })
@@ -96,8 +95,8 @@ impl Archive {
                 })
             }),
             Content::Directory { ino, names } => {
-                let names = lock(names);
-                self.list_directory(*ino, &names, cookie, &mut |directory, listed| {
+                let mut names = lock(names);
+                self.list_directory(*ino, &mut **names, cookie, &mut |directory, listed| {
                     self.take_entry(directory, listed, take)
                 })
             }
@@ -146,14 +145,13 @@ impl Archive {
     fn take_entry(
         &self,
         directory: &Directory,
-        listed: &beneath::Listed<'_>,
+        listed: &Listed<'_>,
         take: &mut TakeWithAttributes<'_>,
     ) -> bool {
         let name = shown_name(directory.ino, listed.name);
-        let of = (&*directory.path, directory.place.is_original);
         let entry = match listed.name {
             b"." | b".." => None,
-            _ => self.enter(directory.ino, of, &name).ok(),
+            _ => self.enter_listed(directory, listed),
         };
         let Some(entry) = entry else {
             let shown = self.shown(directory, listed);
@@ -172,23 +170,35 @@ impl Archive {
         is_full
     }
 
+    /// Counts a lookup of a name that is listed, and describes it; `None` where it cannot be, or
+    /// only by reading a file of a far directory.
+    fn enter_listed(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Entry> {
+        let (ino, is_original) = (directory.ino, directory.place.is_original);
+        let Some(there) = &listed.there else {
+            let name = shown_name(ino, listed.name);
+            return self.enter(ino, (&directory.path, is_original), &name).ok();
+        };
+        let path = directory.path.join(OsStr::from_bytes(listed.name));
+        let found = self.look.listed(&path, is_original, there)?;
+        Some(self.enter_found((ino, is_original), listed.name, (&path, &found)))
+    }
+
     /// Hands the names of an open directory from `cookie` on to `take` until it says that it is
     /// full.
     fn list_directory(
         &self,
         ino: Ino,
-        names: &OwnedFd,
+        names: &mut dyn Names,
         cookie: u64,
-        take: &mut dyn FnMut(&Directory, &beneath::Listed<'_>) -> bool,
+        take: &mut dyn FnMut(&Directory, &Listed<'_>) -> bool,
     ) -> Result<()> {
         let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
         let directory = Directory { ino, place, path };
-        let listed = beneath::list(names, cookie, &mut |listed| take(&directory, listed));
-        listed.map_err(|error| Error::io(&error, directory.path.display().to_string()))
+        names.visit(cookie, &mut |listed| take(&directory, listed))
     }
 
     /// A name as it is shown; `None` where it is nothing that is shown.
-    fn shown<'a>(&self, directory: &Directory, listed: &beneath::Listed<'a>) -> Option<Shown<'a>> {
+    fn shown<'a>(&self, directory: &Directory, listed: &Listed<'a>) -> Option<Shown<'a>> {
         let name = shown_name(directory.ino, listed.name);
         let (ino, kind) = match listed.name {
             b"." => (directory.ino, Kind::Directory),
@@ -208,11 +218,16 @@ impl Archive {
 
     /// The kind of a name; `None` where it is nothing that is shown. The kernel has a kind for what
     /// is not known, the library between it and this has none: so the first bytes of a file tell.
-    fn listed_kind(&self, directory: &Directory, listed: &beneath::Listed<'_>) -> Option<Kind> {
+    /// An object is not read for that, and counts as an ordinary file.
+    fn listed_kind(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Kind> {
         if listed.is_directory {
             return Some(Kind::Directory);
         }
         let path = directory.path.join(OsStr::from_bytes(listed.name));
+        if let Some(there) = &listed.there {
+            let found = self.look.listed(&path, directory.place.is_original, there);
+            return Some(found.map_or(Kind::File, |found| found.kind.shown()));
+        }
         let known = self.entries.known(directory.ino, listed.name);
         let found = self.found(&path, directory.place.is_original, known);
         found.ok().map(|found| found.kind.shown())

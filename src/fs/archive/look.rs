@@ -1,11 +1,11 @@
 //! What stands at a path of an archive: one look, which reads no more than the first bytes.
+//!
+//! In a far directory, a file whose name ends as those of data files do is taken for one until it
+//! is opened, and a listing reads nothing at all.
 
-use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
 use std::num::NonZeroUsize;
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,10 +22,11 @@ use crate::fs::stat::{Entry, Kind, Origin, Stat};
 use crate::fs::symlink;
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::beneath::Beneath;
-use crate::source::file::FileSource;
-use crate::source::identity::{Fingerprint, Identity};
-use crate::source::open::OpenSource;
+use crate::source::Source;
+use crate::source::directory::{Directory, Standing, There};
+use crate::source::identity::Identity;
+use crate::source::memory::MemorySource;
+use crate::source::read_block;
 
 /// How long the kernel may keep what it is told: as long as a name may be stale.
 pub(super) const LIFETIME: Duration = Duration::from_secs(1);
@@ -35,20 +36,17 @@ const KNOWN: NonZeroUsize = NonZeroUsize::new(limits::KNOWN_KINDS).unwrap();
 
 /// Looks at paths.
 pub(super) struct Look {
-    root: Arc<Beneath>,
+    root: Arc<dyn Directory>,
     options: Options,
     /// What the first bytes of files told, by the files' states: a name is looked up after it was
     /// listed.
-    kinds: Mutex<LruCache<Fingerprint, EntryKind>>,
+    kinds: Mutex<LruCache<Identity, EntryKind>>,
 }
 
 /// What was found at a path.
 pub(super) struct Found {
     pub(super) kind: EntryKind,
-    metadata: Metadata,
-    /// The permission bits; where others are let in, none for users that an access control list
-    /// keeps out.
-    mode: u32,
+    there: There,
     state: u32,
 }
 
@@ -60,21 +58,13 @@ impl Found {
             kind: self.kind,
             is_original,
             state: self.state,
-            file: self.metadata.ino(),
+            file: self.there.number,
         }
     }
 }
 
-/// What the system said of what stands at `path`.
-pub(super) fn said<T>(result: io::Result<T>, path: &Path) -> Result<T> {
-    result.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::ENOENT | Errno::ENOTDIR) => Error::NotFound,
-        _ => Error::io(&error, path.display().to_string()),
-    })
-}
-
 impl Look {
-    pub(super) fn new(root: &Arc<Beneath>, options: &Options) -> Self {
+    pub(super) fn new(root: &Arc<dyn Directory>, options: &Options) -> Self {
         Look {
             root: Arc::clone(root),
             options: options.clone(),
@@ -89,71 +79,99 @@ impl Look {
     /// # Errors
     /// `NotFound` where nothing stands there that can be shown; else as the system says.
     pub(super) fn at(&self, path: &Path, is_original: bool, known: Option<Place>) -> Result<Found> {
-        let (metadata, mode) = said(self.metadata(path), path)?;
-        let fingerprint = Fingerprint::of(&metadata);
-        let state = hash(&fingerprint);
-        let kind = if metadata.is_dir() {
-            self.refuse_own_mount(path)?;
-            EntryKind::Directory
-        } else if metadata.is_symlink() {
-            EntryKind::Symlink
-        } else if !metadata.is_file() {
-            // A device or a FIFO is nothing to be read.
-            return Err(Error::NotFound);
-        } else if is_original {
-            EntryKind::File
-        } else {
-            let known = known.filter(|known| known.state == state);
-            match known.map(|known| known.kind) {
-                Some(kind @ (EntryKind::DataFile | EntryKind::File)) => kind,
-                _ => self.kind_of_file(path, fingerprint),
+        let there = self.root.look(path, self.options.allow_other)?;
+        let state = hash(&there.state);
+        let kind = match there.kind {
+            Standing::Directory => {
+                self.refuse_own_mount(path)?;
+                EntryKind::Directory
+            }
+            Standing::Symlink => EntryKind::Symlink,
+            Standing::Other => return Err(Error::NotFound),
+            Standing::File if is_original => EntryKind::File,
+            Standing::File => {
+                let known = known.filter(|known| known.state == state);
+                let known = self.learned(&there.state).or(known.map(|known| known.kind));
+                match known {
+                    Some(kind @ (EntryKind::DataFile | EntryKind::File)) => kind,
+                    _ => self.kind_of_file(path, &there.state),
+                }
             }
         };
-        Ok(Found {
-            kind,
-            metadata,
-            mode,
-            state,
-        })
+        Ok(Found { kind, there, state })
     }
 
-    fn metadata(&self, path: &Path) -> io::Result<(Metadata, u32)> {
-        if self.options.allow_other {
-            let (metadata, audience) = self.root.audience(path)?;
-            return Ok((metadata, audience.mode()));
-        }
-        let metadata = self.root.metadata(path)?;
-        let mode = metadata.mode();
-        Ok((metadata, mode))
+    /// The same of what a listing of a far directory tells of; `None` where the first bytes of the
+    /// file would have to be read.
+    pub(super) fn listed(&self, path: &Path, is_original: bool, there: &There) -> Option<Found> {
+        let kind = match there.kind {
+            Standing::Directory => EntryKind::Directory,
+            Standing::Symlink => EntryKind::Symlink,
+            Standing::Other => return None,
+            Standing::File if is_original => EntryKind::File,
+            Standing::File => self.kind_without_reading(path, &there.state)?,
+        };
+        let (state, there) = (hash(&there.state), there.clone());
+        Some(Found { kind, there, state })
     }
 
     /// The kind of a regular file, by its content. One that cannot be read is shown as it is: who
     /// opens it is told why.
-    fn kind_of_file(&self, path: &Path, state: Fingerprint) -> EntryKind {
-        if let Some(kind) = lock(&self.kinds).get(&state) {
-            return *kind;
-        }
+    fn kind_of_file(&self, path: &Path, state: &Identity) -> EntryKind {
+        let known = self.kind_without_reading(path, state);
+        let kind = known.or_else(|| self.kind_by_content(path, state));
+        kind.unwrap_or(EntryKind::File)
+    }
+
+    /// `None` where the file cannot be read.
+    fn kind_by_content(&self, path: &Path, state: &Identity) -> Option<EntryKind> {
         let absolute = self.root.absolute(path);
-        let file = self.root.open_file(path);
-        let source = file.map(|file| FileSource::from_file(file, &absolute, None));
-        let Ok(Ok(source)) = source else {
-            return EntryKind::File;
+        let opened = self.root.open(path).ok()?;
+        let source = opened.content.source(&absolute, None).ok()?;
+        let is_known = match self.root.is_far() {
+            true => begins_as_data_file(&*source),
+            false => detect::is_known(&*source),
         };
-        let kind = match detect::is_known(&source) {
+        let kind = match is_known {
             true => EntryKind::DataFile,
             false => EntryKind::File,
         };
         // A file that is being written may become another one without another time.
-        let is_calm = state.rest().is_some_and(|rest| rest >= LIFETIME);
-        if is_calm && source.opened() == Identity::File(state) {
-            lock(&self.kinds).put(state, kind);
+        let is_same = self.root.is_far() || source.opened() == *state;
+        if state.is_calm_for(LIFETIME) && is_same {
+            lock(&self.kinds).put(state.clone(), kind);
         }
-        kind
+        Some(kind)
+    }
+
+    fn kind_without_reading(&self, path: &Path, state: &Identity) -> Option<EntryKind> {
+        let by_name = || {
+            let is_data = self.root.is_far() && detect::is_named(path.as_os_str().as_bytes());
+            is_data.then_some(EntryKind::DataFile)
+        };
+        self.learned(state).or_else(by_name)
+    }
+
+    /// The kind of the file by what was read of it in this state.
+    fn learned(&self, state: &Identity) -> Option<EntryKind> {
+        lock(&self.kinds).get(state).copied()
+    }
+
+    /// Whether the file at `path`, which could not be opened, was taken for a data file by its name
+    /// alone.
+    pub(super) fn was_mistaken(&self, path: &Path) -> bool {
+        let there = self.root.look(path, false);
+        let Some(there) = there.ok().filter(|_| self.root.is_far()) else {
+            return false;
+        };
+        let known = self.learned(&there.state);
+        let kind = known.or_else(|| self.kind_by_content(path, &there.state));
+        kind == Some(EntryKind::File)
     }
 
     /// The mount itself may stand in the directory that it shows: there is no way into it.
     fn refuse_own_mount(&self, path: &Path) -> Result<()> {
-        let guard = self.options.guard.as_ref();
+        let guard = self.options.guard.as_ref().filter(|_| !self.root.is_far());
         let absolute = self.root.absolute(path);
         match guard.is_some_and(|guard| guard.is_on_the_way(&absolute)) {
             true => Err(refusal(Errno::EDEADLK, "it leads into the mount itself")),
@@ -166,9 +184,8 @@ impl Look {
         let kind = found.kind.shown();
         let attributes = match found.kind {
             EntryKind::DataFile => {
-                let origin = Origin::new(PathBuf::new(), &found.metadata);
-                let mode = found.mode;
-                Origin { mode, ..origin }.stat(ino, kind, &self.options)
+                let origin = Origin::new(PathBuf::new(), found.there.attributes);
+                origin.stat(ino, kind, &self.options)
             }
             EntryKind::Symlink => {
                 let text = self.link_text(path).map_or(0, |text| text.len());
@@ -192,25 +209,22 @@ impl Look {
 
     /// The attributes that the file itself has.
     fn own_stat(&self, ino: u64, kind: Kind, found: &Found) -> Stat {
-        let (options, metadata) = (&self.options, &found.metadata);
+        let (options, attributes) = (&self.options, &found.there.attributes);
         let mode = match kind {
             Kind::Symlink => 0o777,
-            _ => found.mode & 0o777 & !options.umask.unwrap_or(0),
+            _ => attributes.mode & 0o777 & !options.umask.unwrap_or(0),
         };
         let is_file = kind == Kind::File;
         Stat {
             ino,
             kind,
-            size: if is_file { metadata.size() } else { 0 },
-            blocks: if is_file { metadata.blocks() } else { 0 },
+            size: if is_file { attributes.size } else { 0 },
+            blocks: if is_file { found.there.blocks } else { 0 },
             permissions: u16::try_from(mode).unwrap_or(0),
             links: 1,
-            uid: options.uid.unwrap_or(metadata.uid()),
-            gid: options.gid.unwrap_or(metadata.gid()),
-            modified: (
-                metadata.mtime(),
-                u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
-            ),
+            uid: options.uid.unwrap_or(attributes.uid),
+            gid: options.gid.unwrap_or(attributes.gid),
+            modified: attributes.modified,
         }
     }
 
@@ -220,7 +234,7 @@ impl Look {
     /// # Errors
     /// As the system says.
     pub(super) fn link_text(&self, path: &Path) -> Result<Vec<u8>> {
-        let text = PathBuf::from(said(self.root.read_link(path), path)?);
+        let text = PathBuf::from(self.root.read_link(path)?);
         let inside = text.strip_prefix(self.root.path());
         let is_plain = |name: Component<'_>| matches!(name, Component::Normal(_));
         match inside {
@@ -239,7 +253,15 @@ impl Look {
     }
 }
 
-fn hash(state: &Fingerprint) -> u32 {
+/// Whether the first bytes of an object are those of a data file: what follows them is a request
+/// each.
+fn begins_as_data_file(source: &dyn Source) -> bool {
+    let length = source.length().min(limits::OBJECT_BEGINNING);
+    let beginning = read_block(source, 0, length, "beginning of an object");
+    beginning.is_ok_and(|bytes| detect::is_known(&MemorySource::new(bytes)))
+}
+
+fn hash(state: &Identity) -> u32 {
     let mut hasher = DefaultHasher::new();
     state.hash(&mut hasher);
     // Half of the bits do: the number stands beside a path.

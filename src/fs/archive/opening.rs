@@ -1,13 +1,12 @@
 //! How a data file of an archive is opened: as a filesystem of its own, whose links to other files
 //! of the archive lead there.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::array::Engine;
 use crate::detect;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::archive::members::Opening;
 use crate::fs::filesystem::Filesystem;
 use crate::fs::indexes::Indexes;
@@ -15,15 +14,14 @@ use crate::fs::mount::Shared;
 use crate::fs::opening::{open_source, opener_with};
 use crate::fs::options::Options;
 use crate::fs::other_files::{Beside, OtherFiles};
-use crate::fs::watch::Watch;
-use crate::source::beneath::Beneath;
+use crate::fs::watch::{Reopen, Watch};
 use crate::source::changes::Changes;
-use crate::source::file::FileSource;
+use crate::source::directory::Directory;
 use crate::source::neighbours::Neighbours;
 
 /// Opens data files.
 pub(super) struct Opener {
-    root: Arc<Beneath>,
+    root: Arc<dyn Directory>,
     shared: Shared,
     caches: detect::Caches,
     changes: Option<Arc<Changes>>,
@@ -34,14 +32,12 @@ pub(super) struct Opener {
 
 impl Opener {
     pub(super) fn new(
-        root: &Arc<Beneath>,
+        root: &Arc<dyn Directory>,
         engine: &Arc<Engine>,
         changes: Option<Arc<Changes>>,
         options: &Options,
     ) -> Self {
-        // Which file of the directory is said to come first is the same.
-        let first = root.path().join("first");
-        let neighbours = Neighbours::of(&first, options.external, options.guard.clone());
+        let neighbours = root.neighbours(options.external, options.guard.clone());
         Opener {
             neighbours: Arc::new(neighbours.watched_by(changes.clone())),
             root: Arc::clone(root),
@@ -62,9 +58,10 @@ impl Opener {
     pub(super) fn open(&self, opening: &Opening<'_>) -> Result<Filesystem> {
         let absolute = self.root.absolute(opening.path);
         let options = &self.options;
-        let watch = Watch::over(&absolute, Arc::new(self.file(opening.path)?))
+        let open = self.opens(opening.path);
+        let watch = Watch::over(&absolute, open()?)
             .told_by(self.changes.clone())
-            .opened_again_by(self.again(opening.path));
+            .reopened_by(open);
         if !options.force {
             detect::refuse_locked(&*watch.file())?;
         }
@@ -86,16 +83,14 @@ impl Opener {
         ))
     }
 
-    fn file(&self, path: &Path) -> Result<FileSource> {
-        let absolute = self.root.absolute(path);
-        let opened = self.root.open_file(path);
-        let file = opened.map_err(|error| Error::io(&error, absolute.display().to_string()))?;
-        FileSource::from_file(file, &absolute, self.changes.as_ref())
-    }
-
-    /// Opens the file again once it has changed.
-    fn again(&self, path: &Path) -> Box<dyn Fn() -> io::Result<std::fs::File> + Send + Sync> {
-        let (root, path) = (Arc::clone(&self.root), path.to_path_buf());
-        Box::new(move || root.open_file(&path))
+    /// Opens the file now, and again once it has changed.
+    fn opens(&self, path: &Path) -> Reopen {
+        let (root, changes) = (Arc::clone(&self.root), self.changes.clone());
+        let (path, absolute) = (path.to_path_buf(), self.root.absolute(path));
+        Box::new(move || {
+            root.open(&path)?
+                .content
+                .source(&absolute, changes.as_ref())
+        })
     }
 }

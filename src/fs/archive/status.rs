@@ -30,7 +30,7 @@ impl Archive {
         let (open, bytes) = self.members.open_now();
         // Hostile names must not forge lines.
         let source = self.root.path().as_os_str().as_bytes().escape_ascii();
-        status::lines(&[
+        let mut facts = vec![
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             ("source", source.to_string()),
             (
@@ -47,6 +47,14 @@ impl Archive {
             ("cache misses", engine.misses.to_string()),
             ("cache evictions", engine.evictions.to_string()),
             ("chunks decoded", engine.chunks_decoded.to_string()),
-        ])
+        ];
+        let counters = self.root.counters();
+        let figures = counters.map_or_else(Vec::new, status::network_figures);
+        facts.extend(
+            figures
+                .iter()
+                .map(|figure| (figure.name, figure.value.to_string())),
+        );
+        status::lines(&facts)
     }
 }

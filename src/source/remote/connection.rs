@@ -5,9 +5,11 @@
 //! must not keep its own replies from being taken.
 
 use std::collections::{HashMap, VecDeque};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,13 +25,13 @@ use crate::source::Urgency;
 use crate::source::open::OpenedState;
 use crate::source::remote::failure::{changed, ended, failed, silent, unfitting};
 use crate::source::remote::message::{
-    Counters, Failure, ListedName, ObjectState, PACKET, Reply, Request,
+    Counters, FIRST, Failure, ListedName, ObjectState, PACKET, Reply, Request,
 };
 use crate::source::remote::pages::{Pages, length};
 use crate::source::remote::staging::{PAGE, Staging};
 use crate::wire::{to_u64, to_usize};
 
-/// Bytes of the stage that are set aside for an object before its length is known.
+/// Bytes of the stage that are set aside for an object of which no length is known.
 const REGION: u64 = 1 << 40;
 
 /// Bytes of one read for which pages are kept at a time.
@@ -148,13 +150,26 @@ impl Connection {
         self.terms.owner
     }
 
-    /// Opens the object called `name`, relative to the URL's prefix; empty for the URL's own.
+    /// The path of the URL's prefix: what stands before its last `/`.
+    pub(super) fn prefix(&self) -> PathBuf {
+        let url = self.url().as_os_str().as_bytes();
+        match url.strip_suffix(b"/") {
+            Some(prefix) => OsStr::from_bytes(prefix).into(),
+            None => self.url().parent().unwrap_or(Path::new("")).to_path_buf(),
+        }
+    }
+
+    /// Opens the object called `name`, relative to the URL's prefix; empty for the URL's own. It is
+    /// said to have `length` bytes, if that is known.
     ///
     /// # Errors
     /// As the server says; [`is_missing`] tells that there is none.
-    pub(super) fn open(&self, name: &[u8]) -> Result<Staging> {
-        let opened = self.open_in(name, REGION)?;
-        if opened.state().length <= REGION {
+    pub(super) fn open(&self, name: &[u8], length: Option<u64>) -> Result<Staging> {
+        let said = length.and_then(|length| length.checked_next_multiple_of(PAGE));
+        // The first bytes come in any case, whatever the length is now.
+        let region = said.map_or(REGION, |said| said.max(FIRST));
+        let opened = self.open_in(name, region)?;
+        if opened.state().length <= region {
             return Ok(opened);
         }
         self.close(&opened);
@@ -211,8 +226,8 @@ impl Connection {
         self.shared.settle(state);
     }
 
-    /// A page of the names directly beneath `prefix`, and what asks for the next page; empty at the
-    /// end.
+    /// A part of a page of the names that [`List`](Request::List) tells of, and what asks for the
+    /// next part; empty at the end.
     ///
     /// # Errors
     /// As the server says.

@@ -14,11 +14,14 @@ use crate::wire::{Cursor, to_u64};
 /// Bytes of one packet at most.
 pub const PACKET: usize = 64 << 10;
 
+/// Bytes of an object that are staged at most when it is opened.
+pub const FIRST: u64 = 256 << 10;
+
 /// From the process that parses to the fetcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Finds an object: replies [`Opened`](Reply::Opened) or [`Failed`](Reply::Failed). The first
-    /// bytes of the object, as many as one request brings, may be staged on the way.
+    /// bytes of the object, [`FIRST`] at most, may be staged on the way.
     Open {
         /// Number of the request.
         id: u64,
@@ -50,14 +53,15 @@ pub enum Request {
         /// The object.
         object: u32,
     },
-    /// Lists the names directly beneath a prefix, a page of them: replies [`Listed`](Reply::Listed)
+    /// Lists the names in a directory, a part of a page of them: replies [`Listed`](Reply::Listed)
     /// or `Failed`.
     List {
         /// Number of the request.
         id: u64,
-        /// Relative to the source's prefix; empty or with a `/` at its end.
+        /// Relative to the source's prefix: the directory, with a `/` at its end unless it is the
+        /// prefix itself, and then what the names begin with.
         prefix: Vec<u8>,
-        /// Where the page begins: empty, or `next` of the page before.
+        /// Where the part begins: empty, or `next` of the part before.
         after: Vec<u8>,
     },
     /// Asks for the counters: replies [`Counted`](Reply::Counted).
@@ -105,13 +109,14 @@ pub enum Reply {
         /// How many bytes.
         length: u64,
     },
-    /// A page of names.
+    /// A part of a page of names.
     Listed {
         /// Number of the request.
         id: u64,
         /// The names, sorted by their bytes.
         entries: Vec<ListedName>,
-        /// Asks for the next page; empty at the end.
+        /// Asks for the next part; empty at the end. It begins with an `r` within a page of the
+        /// server, and is good for one request then.
         next: Vec<u8>,
     },
     /// The counters since the mount.

@@ -9,6 +9,7 @@ use crate::source::attributes::Attributes;
 use crate::source::open::{OpenSource, OpenedState, SharedState};
 use crate::source::remote::connection::Connection;
 use crate::source::remote::failure::is_missing;
+use crate::source::remote::message::ObjectState;
 use crate::source::remote::staging::Staging;
 use crate::source::{Source, Urgency};
 use crate::wire::to_u64;
@@ -33,7 +34,27 @@ impl RemoteObject {
     /// # Errors
     /// As the server says: `EACCES`, `EIO`; `Usage` where it serves no ranges.
     pub fn find(connection: &Arc<Connection>, name: &[u8]) -> Result<Option<Self>> {
-        match connection.open(name) {
+        Self::opened(connection, name, None)
+    }
+
+    /// As [`find`](Self::find), of an object that is said to have `length` bytes.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub(super) fn find_of(
+        connection: &Arc<Connection>,
+        name: &[u8],
+        length: u64,
+    ) -> Result<Option<Self>> {
+        Self::opened(connection, name, Some(length))
+    }
+
+    fn opened(
+        connection: &Arc<Connection>,
+        name: &[u8],
+        length: Option<u64>,
+    ) -> Result<Option<Self>> {
+        match connection.open(name, length) {
             Ok(staging) => Ok(Some(RemoteObject {
                 connection: Arc::clone(connection),
                 staging: Arc::new(staging),
@@ -42,6 +63,11 @@ impl RemoteObject {
             Err(error) if is_missing(&error) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// What the server said of it when it was opened.
+    pub(super) fn object_state(&self) -> &ObjectState {
+        self.staging.state()
     }
 
     /// As [`read_at`](Source::read_at), for a reader that may go away meanwhile.

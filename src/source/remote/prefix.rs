@@ -1,5 +1,7 @@
 //! The objects beside the one that is mounted.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -30,10 +32,9 @@ pub(in crate::source) struct Prefix {
 impl Prefix {
     /// The prefix of the URL that `connection` was started for.
     pub(in crate::source) fn of(connection: &Arc<Connection>, policy: Policy) -> Self {
-        let above = connection.url().parent();
         Prefix {
             connection: Arc::clone(connection),
-            path: above.unwrap_or(Path::new("")).to_path_buf(),
+            path: connection.prefix(),
             policy,
             known: Mutex::new(LruCache::sparse(limits::OPEN_NEIGHBOURS)),
         }
@@ -53,7 +54,7 @@ impl Prefix {
         let Some(name) = name(path) else {
             return Err(refused(path, "it climbs out of the source's prefix"));
         };
-        let place = self.path.join(path);
+        let place = self.path.join(OsStr::from_bytes(&name));
         let failed = |error: Error| {
             let why = error.to_string();
             Unopened::Failed(place.clone(), unreadable(&place, &why))

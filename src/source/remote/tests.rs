@@ -125,9 +125,10 @@ fn what_is_waited_for_comes_first_and_requests_are_bounded() {
             .all(|fetch| fetch.2)
     );
     let mut places: Vec<_> = pair.fetched().iter().map(|fetch| fetch.0).collect();
+    let all = places.len();
     places.sort_unstable();
     places.dedup();
-    assert_eq!(places.len(), pair.fetched().len());
+    assert_eq!(places.len(), all);
 }
 
 #[test]
@@ -408,6 +409,31 @@ fn objects_have_regions_of_their_own_and_leave_nothing() {
             .filter(|request| matches!(request, Request::Close { .. }));
         closed.count() == 2
     });
+}
+
+/// A listing may tell of a state that is over: the object is longer by now.
+#[test]
+fn a_region_fits_whatever_length_was_told() {
+    let pair = good();
+    for (name, length) in [("a", 3 * MIB), ("b", 300 * KIB), ("c", 0)] {
+        pair.put(name, length, name);
+    }
+    let open = |name: &str, told| {
+        let found = RemoteObject::find_of(&pair.connection, name.as_bytes(), told);
+        found.unwrap().unwrap()
+    };
+    let objects = [
+        open("a", 10),
+        open("b", 300 * KIB),
+        open("c", MIB),
+        open("a", 3 * MIB),
+    ];
+    for object in objects.iter().chain(&objects) {
+        let length = object.length();
+        assert!(read(object, 0, length).unwrap() == bytes(0, length));
+    }
+    let opened = lock(&pair.fetcher.open).len();
+    assert_eq!(opened, objects.len() + 1, "the first was opened twice");
 }
 
 /// Each ends the connection; those who wait are told at once.

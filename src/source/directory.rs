@@ -1,0 +1,162 @@
+//! A directory of files and all that lies beneath it: of this machine, or of a store.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::source::attributes::Attributes;
+use crate::source::changes::Changes;
+use crate::source::file::FileSource;
+use crate::source::identity::Identity;
+use crate::source::mount_guard::MountGuard;
+use crate::source::neighbours::Neighbours;
+use crate::source::open::SharedOpen;
+use crate::source::policy::Policy;
+use crate::source::remote::message::Counters;
+
+/// A directory. Each path is relative to it, and nothing outside is reached by one.
+///
+/// A path at which nothing stands is [`NotFound`](crate::error::Error::NotFound).
+pub trait Directory: Send + Sync + fmt::Debug {
+    /// Its own path, absolute; of a prefix of a store, its URL without the last `/`.
+    fn path(&self) -> &Path;
+
+    /// The absolute path of what stands at `path`.
+    fn absolute(&self, path: &Path) -> PathBuf {
+        match path.as_os_str().is_empty() {
+            true => self.path().to_path_buf(),
+            false => self.path().join(path),
+        }
+    }
+
+    /// Whether a look is answered from a listing, while opening a file takes a request to a server.
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// What stands at `path`; of a symbolic link, itself. Where it is shown to other users
+    /// (`for_others`), its permission bits let in nobody that its access control list keeps out.
+    ///
+    /// # Errors
+    /// As the system or the server says.
+    fn look(&self, path: &Path, for_others: bool) -> Result<There>;
+
+    /// The text of the symbolic link at `path`.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    fn read_link(&self, path: &Path) -> Result<OsString>;
+
+    /// Opens the file at `path` for reading.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    fn open(&self, path: &Path) -> Result<Opened>;
+
+    /// Opens the directory at `path` to be listed.
+    ///
+    /// # Errors
+    /// As [`look`](Self::look).
+    fn list(&self, path: &Path) -> Result<Box<dyn Names>>;
+
+    /// The files of the directory, as neighbours of one of them.
+    fn neighbours(&self, policy: Policy, guard: Option<MountGuard>) -> Neighbours;
+
+    /// Bytes of the filesystem that it is on: all, and those that are free.
+    fn capacity(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    /// What the network took, if there is one.
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone)]
+pub struct There {
+    /// Its kind.
+    pub kind: Standing,
+    /// Its attributes.
+    pub attributes: Attributes,
+    /// Stored bytes in units of 512.
+    pub blocks: u64,
+    /// Tells its state from others.
+    pub state: Identity,
+    /// Tells what is opened from something else that has taken its place.
+    pub number: u64,
+}
+
+/// The kind of what stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// A directory.
+    Directory,
+    /// A regular file, or an object.
+    File,
+    /// A symbolic link.
+    Symlink,
+    /// A device, a FIFO or a socket: nothing to be read.
+    Other,
+}
+
+/// A file that is open.
+#[derive(Debug)]
+pub struct Opened {
+    /// The file.
+    pub content: Content,
+    /// As that of [`There`].
+    pub number: u64,
+}
+
+/// What can be read of an open file.
+#[derive(Debug)]
+pub enum Content {
+    /// A file of this machine.
+    File(File),
+    /// An object of a store.
+    Object(SharedOpen),
+}
+
+impl Content {
+    /// As a source, which was opened by the absolute path `path`; `changes` watches it.
+    ///
+    /// # Errors
+    /// `Io` for what is no regular file.
+    pub fn source(self, path: &Path, changes: Option<&Arc<Changes>>) -> Result<SharedOpen> {
+        match self {
+            Content::File(file) => Ok(Arc::new(FileSource::from_file(file, path, changes)?)),
+            Content::Object(object) => Ok(object),
+        }
+    }
+}
+
+/// The names of a directory that is open.
+pub trait Names: Send {
+    /// Hands the names from `position` on (0: from the first) to `visit` until it answers `true`;
+    /// that name is not taken. `.` and `..` are among the names.
+    ///
+    /// # Errors
+    /// As the system or the server says.
+    fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()>;
+}
+
+/// Is handed names, until it answers `true`.
+pub type Visit<'a> = dyn FnMut(&Listed<'_>) -> bool + 'a;
+
+/// A name in a directory.
+#[derive(Debug, Clone)]
+pub struct Listed<'a> {
+    /// The name.
+    pub name: &'a [u8],
+    /// Whether a directory is known to stand there.
+    pub is_directory: bool,
+    /// What stands there, where the listing tells; where it does not, only a look does.
+    pub there: Option<There>,
+    /// The position of the listing behind it.
+    pub next: u64,
+}

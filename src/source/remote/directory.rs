@@ -1,0 +1,326 @@
+//! The prefix of a URL as a directory of files.
+//!
+//! What stands there is known from listings alone: an object is asked for when it is opened.
+
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use nix::errno::Errno;
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::attributes::Attributes;
+use crate::source::directory::{Content, Directory, Listed, Names, Opened, Standing, There, Visit};
+use crate::source::identity::{Identity, ObjectIdentity};
+use crate::source::mount_guard::MountGuard;
+use crate::source::neighbours::Neighbours;
+use crate::source::policy::Policy;
+use crate::source::remote::connection::Connection;
+use crate::source::remote::failure::is_missing;
+use crate::source::remote::listings::{Listing, Listings, Named, NamedEntry, entry_bytes};
+use crate::source::remote::message::{Counters, ObjectState};
+use crate::source::remote::object::RemoteObject;
+use crate::wire::{to_u64, to_usize};
+
+/// Bits of the position in a listing that count the names of a page.
+const PLACE_BITS: u32 = 24;
+
+/// Positions of `.` and `..`.
+const DOTS: u64 = 2;
+
+/// A prefix.
+#[derive(Debug, Clone)]
+pub struct RemoteDirectory(Arc<Prefix>);
+
+#[derive(Debug)]
+struct Prefix {
+    connection: Arc<Connection>,
+    listings: Listings,
+    path: PathBuf,
+    /// The time of directories, which have none: seconds since 1970.
+    began: i64,
+}
+
+/// The names of a directory, of which a page is held at a time.
+struct OpenDirectory {
+    directory: RemoteDirectory,
+    prefix: Vec<u8>,
+    /// What asks for the pages, as far as they are known.
+    pages: Vec<Vec<u8>>,
+    page: Option<(usize, Arc<Listing>)>,
+    /// The names of all pages so far, to be kept; none once they are too many.
+    gathered: Option<Gathered>,
+}
+
+#[derive(Default)]
+struct Gathered {
+    names: Vec<NamedEntry>,
+    bytes: u64,
+    pages: usize,
+}
+
+impl RemoteDirectory {
+    /// The prefix of the URL that `connection` was started for.
+    ///
+    /// # Errors
+    /// `ENOENT` where no key begins with it; as the server says.
+    pub fn open(connection: &Arc<Connection>) -> Result<Self> {
+        let now = SystemTime::UNIX_EPOCH.elapsed();
+        let seconds = now.map_or(0, |now| now.as_secs());
+        let prefix = Prefix {
+            connection: Arc::clone(connection),
+            listings: Listings::new(connection),
+            path: connection.prefix(),
+            began: i64::try_from(seconds).unwrap_or(0),
+        };
+        if prefix.listings.first(b"")?.names().is_empty() {
+            let name = connection.url().display().to_string();
+            return Err(Error::io(&Errno::ENOENT.into(), name));
+        }
+        Ok(RemoteDirectory(Arc::new(prefix)))
+    }
+
+    fn directory(&self) -> There {
+        let attributes = self.attributes(0o040_555, 0, self.0.began);
+        self.there(Standing::Directory, attributes, b"", ObjectState::default())
+    }
+
+    fn object(&self, path: &[u8], state: &ObjectState) -> There {
+        let attributes = self.attributes(0o100_444, state.length, state.modified);
+        self.there(Standing::File, attributes, path, comparable(state))
+    }
+
+    fn there(
+        &self,
+        kind: Standing,
+        attributes: Attributes,
+        name: &[u8],
+        state: ObjectState,
+    ) -> There {
+        let number = number(&state);
+        let name = name.to_vec();
+        There {
+            kind,
+            attributes,
+            blocks: attributes.size.div_ceil(512),
+            state: Identity::Object(Arc::new(ObjectIdentity { name, state })),
+            number,
+        }
+    }
+
+    fn attributes(&self, mode: u32, size: u64, modified: i64) -> Attributes {
+        let (uid, gid) = self.0.connection.owner();
+        Attributes {
+            size,
+            uid,
+            gid,
+            mode,
+            modified: (modified, 0),
+        }
+    }
+
+    fn at(&self, path: &[u8], named: &Named) -> There {
+        match named {
+            Named::Prefix => self.directory(),
+            Named::Object(state) => self.object(path, state),
+        }
+    }
+}
+
+impl Directory for RemoteDirectory {
+    fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+
+    /// Whoever may use the mount may read it.
+    fn look(&self, path: &Path, _for_others: bool) -> Result<There> {
+        let path = path.as_os_str().as_bytes();
+        if path.is_empty() {
+            return Ok(self.directory());
+        }
+        let found = self.0.listings.at(path).map_err(absent)?;
+        let found = found.ok_or(Error::NotFound)?;
+        Ok(self.at(path, &found))
+    }
+
+    /// No server has symbolic links.
+    fn read_link(&self, path: &Path) -> Result<OsString> {
+        let name = path.display().to_string();
+        Err(Error::io(&Errno::EINVAL.into(), name))
+    }
+
+    fn open(&self, path: &Path) -> Result<Opened> {
+        let name = path.as_os_str().as_bytes();
+        let listings = &self.0.listings;
+        let known = match listings.at(name).map_err(absent)? {
+            Some(Named::Object(state)) => state,
+            Some(Named::Prefix) => {
+                let name = path.display().to_string();
+                return Err(Error::io(&Errno::EISDIR.into(), name));
+            }
+            None => return Err(Error::NotFound),
+        };
+        let object = RemoteObject::find_of(&self.0.connection, name, known.length)?;
+        let Some(object) = object else {
+            listings.remember(name, None);
+            return Err(Error::NotFound);
+        };
+        let state = object.object_state();
+        if comparable(state) != comparable(&known) {
+            listings.remember(name, Some(Named::Object(state.clone())));
+        }
+        let number = number(&comparable(state));
+        let content = Content::Object(Arc::new(object));
+        Ok(Opened { content, number })
+    }
+
+    fn list(&self, path: &Path) -> Result<Box<dyn Names>> {
+        let mut prefix = path.as_os_str().as_bytes().to_vec();
+        if !prefix.is_empty() {
+            prefix.push(b'/');
+        }
+        Ok(Box::new(OpenDirectory {
+            directory: self.clone(),
+            prefix,
+            pages: vec![Vec::new()],
+            page: None,
+            gathered: Some(Gathered::default()),
+        }))
+    }
+
+    fn neighbours(&self, policy: Policy, _guard: Option<MountGuard>) -> Neighbours {
+        let first = self.0.path.join("first");
+        Neighbours::of_object(&first, &self.0.connection, policy)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        self.0.connection.counters().ok()
+    }
+}
+
+impl Names for OpenDirectory {
+    fn visit(&mut self, position: u64, visit: &mut Visit<'_>) -> Result<()> {
+        for (name, next) in [(&b"."[..], 1), (b"..", DOTS)] {
+            let listed = Listed {
+                name,
+                is_directory: true,
+                there: None,
+                next,
+            };
+            if position < next && visit(&listed) {
+                return Ok(());
+            }
+        }
+        let place = position.saturating_sub(DOTS);
+        let mut number = place >> PLACE_BITS;
+        let mut from = to_usize(place & ((1 << PLACE_BITS) - 1))?;
+        while let Some(page) = self.page(to_usize(number)?)? {
+            for (name, named) in page.names().get(from..).unwrap_or_default() {
+                from = from.saturating_add(1);
+                let path = [&self.prefix, &**name].concat();
+                let listed = Listed {
+                    name,
+                    is_directory: *named == Named::Prefix,
+                    there: Some(self.directory.at(&path, named)),
+                    next: DOTS.saturating_add(number << PLACE_BITS | to_u64(from)),
+                };
+                if visit(&listed) {
+                    return Ok(());
+                }
+            }
+            (number, from) = (number.saturating_add(1), 0);
+        }
+        Ok(())
+    }
+}
+
+impl OpenDirectory {
+    /// The page with this number, of those up to the first one that has not been read; none behind
+    /// the last.
+    fn page(&mut self, number: usize) -> Result<Option<Arc<Listing>>> {
+        if let Some((own, page)) = &self.page
+            && *own == number
+        {
+            return Ok(Some(Arc::clone(page)));
+        }
+        let Some(after) = self.pages.get(number) else {
+            return Ok(None);
+        };
+        let listings = &self.directory.0.listings;
+        let page = match number {
+            0 => listings.first(&self.prefix)?,
+            _ => Arc::new(listings.page(&self.prefix, after)?),
+        };
+        let is_new = self.pages.len() == number.saturating_add(1);
+        if is_new && !page.is_whole() {
+            if self.pages.len() >= limits::LISTED_PAGES {
+                let most = to_u64(limits::LISTED_PAGES);
+                return Err(Error::limit("pages of a listing", most));
+            }
+            self.pages.push(page.next().to_vec());
+        }
+        self.gather(number, &page);
+        self.page = Some((number, Arc::clone(&page)));
+        Ok(Some(page))
+    }
+
+    /// Keeps the names of all pages, once they are all there.
+    fn gather(&mut self, number: usize, page: &Listing) {
+        let Some(gathered) = &mut self.gathered else {
+            return;
+        };
+        if gathered.pages != number {
+            return;
+        }
+        gathered.pages = gathered.pages.saturating_add(1);
+        gathered.names.extend_from_slice(page.names());
+        let bytes: u64 = page.names().iter().map(entry_bytes).sum();
+        gathered.bytes = gathered.bytes.saturating_add(bytes);
+        let is_first = number == 0;
+        if page.is_whole() || gathered.bytes > limits::LISTED_BYTES {
+            let is_kept = page.is_whole() && !is_first && gathered.bytes <= limits::LISTED_BYTES;
+            let names = std::mem::take(&mut gathered.names);
+            self.gathered = None;
+            if is_kept {
+                let whole = Arc::new(Listing::new(names, Vec::new()));
+                self.directory.0.listings.keep(&self.prefix, whole);
+            }
+        }
+    }
+}
+
+/// What tells a state from others: a listing and an answer write the same tag in two ways, and one
+/// of them has fractions of seconds.
+fn comparable(state: &ObjectState) -> ObjectState {
+    let tag = state.etag.as_slice();
+    let tag = tag.strip_prefix(b"W/").unwrap_or(tag);
+    let tag = tag.strip_prefix(b"\"").unwrap_or(tag);
+    let tag = tag.strip_suffix(b"\"").unwrap_or(tag);
+    ObjectState {
+        length: state.length,
+        etag: tag.to_vec(),
+        modified: if tag.is_empty() { state.modified } else { 0 },
+    }
+}
+
+fn number(state: &ObjectState) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    state.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What a server calls no such bucket or prefix is no such name.
+fn absent(error: Error) -> Error {
+    match is_missing(&error) {
+        true => Error::NotFound,
+        false => error,
+    }
+}

@@ -1,0 +1,296 @@
+//! What a store has said of the names beneath a prefix. It is taken to hold for a while.
+//!
+//! Directories of few names are kept as a whole; of others the first page is, and each name that is
+//! looked up is asked for alone.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use crate::error::Result;
+use crate::limits;
+use crate::memory::lock::lock;
+use crate::source::remote::connection::Connection;
+use crate::source::remote::message::{ListedName, ObjectState};
+use crate::wire::to_u64;
+
+/// What stands at a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Named {
+    /// A prefix, beneath which there are more.
+    Prefix,
+    /// An object.
+    Object(ObjectState),
+}
+
+/// A name, and what stands there.
+pub(super) type NamedEntry = (Box<[u8]>, Named);
+
+/// Names of a directory, sorted; each stands there once.
+#[derive(Debug)]
+pub(super) struct Listing {
+    names: Vec<NamedEntry>,
+    /// Asks for the page behind these; empty where there is none.
+    next: Vec<u8>,
+    since: Instant,
+}
+
+/// Asks the store, and keeps what it said.
+#[derive(Debug)]
+pub(super) struct Listings {
+    connection: Arc<Connection>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// All names, or those of the first page, by the prefixes.
+    listings: LruCache<Vec<u8>, Arc<Listing>>,
+    /// Bytes of all of them.
+    bytes: u64,
+    /// Names that were asked for alone, and when.
+    looked: LruCache<Vec<u8>, (Instant, Option<Named>)>,
+}
+
+impl Listing {
+    /// The names of a page, or of several, behind which `next` asks for more.
+    pub(super) fn new(mut names: Vec<NamedEntry>, next: Vec<u8>) -> Self {
+        // A prefix hides the object of its name.
+        let is_object = |named: &Named| *named != Named::Prefix;
+        names.sort_by(|(a, one), (b, other)| (a, is_object(one)).cmp(&(b, is_object(other))));
+        names.dedup_by(|(a, _), (b, _)| a == b);
+        Listing {
+            names,
+            next,
+            since: Instant::now(),
+        }
+    }
+
+    pub(super) fn names(&self) -> &[NamedEntry] {
+        &self.names
+    }
+
+    pub(super) fn next(&self) -> &[u8] {
+        &self.next
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.next.is_empty()
+    }
+
+    fn get(&self, name: &[u8]) -> Option<&Named> {
+        let place = self.names.binary_search_by(|(own, _)| (**own).cmp(name));
+        let entry = place.ok().and_then(|place| self.names.get(place));
+        entry.map(|(_, named)| named)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.names.iter().map(entry_bytes).sum()
+    }
+}
+
+/// Bytes that a name takes where it is kept.
+pub(super) fn entry_bytes((name, named): &NamedEntry) -> u64 {
+    let tag = match named {
+        Named::Prefix => 0,
+        Named::Object(state) => state.etag.len(),
+    };
+    let own = size_of::<NamedEntry>();
+    to_u64(own.saturating_add(name.len()).saturating_add(tag))
+}
+
+impl Listings {
+    pub(super) fn new(connection: &Arc<Connection>) -> Self {
+        Listings {
+            connection: Arc::clone(connection),
+            kept: Mutex::new(Kept {
+                listings: LruCache::unbounded(),
+                bytes: 0,
+                looked: LruCache::sparse(limits::LOOKED_NAMES),
+            }),
+        }
+    }
+
+    /// A page of the names that begin with `prefix`, after its last `/`; those alone that can be
+    /// the name of a file.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub(super) fn page(&self, prefix: &[u8], after: &[u8]) -> Result<Listing> {
+        let mut names = Vec::new();
+        let mut place = after.to_vec();
+        loop {
+            let (part, next) = self.connection.list(prefix, &place)?;
+            names.extend(part.into_iter().filter_map(named));
+            place = next;
+            if !is_within_page(&place) {
+                return Ok(Listing::new(names, place));
+            }
+        }
+    }
+
+    /// The listing of the directory `prefix` that is kept: the whole one, or its first page.
+    pub(super) fn known(&self, prefix: &[u8]) -> Option<Arc<Listing>> {
+        let mut kept = lock(&self.kept);
+        let known = kept.listings.get(prefix).cloned();
+        known.filter(|listing| listing.since.elapsed() < self.valid())
+    }
+
+    /// The same, asked for where it is not kept.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub(super) fn first(&self, prefix: &[u8]) -> Result<Arc<Listing>> {
+        if let Some(known) = self.known(prefix) {
+            return Ok(known);
+        }
+        let listing = Arc::new(self.page(prefix, b"")?);
+        self.keep(prefix, Arc::clone(&listing));
+        Ok(listing)
+    }
+
+    /// Keeps the listing of the directory `prefix`.
+    pub(super) fn keep(&self, prefix: &[u8], listing: Arc<Listing>) {
+        let bytes = |listing: &Listing| listing.bytes();
+        let mut kept = lock(&self.kept);
+        kept.bytes = kept.bytes.saturating_add(bytes(&listing));
+        let before = kept.listings.put(prefix.to_vec(), listing);
+        kept.bytes = kept
+            .bytes
+            .saturating_sub(before.as_deref().map_or(0, bytes));
+        while kept.bytes > limits::LISTED_BYTES || kept.listings.len() > limits::LISTED_DIRECTORIES
+        {
+            let Some((_, gone)) = kept.listings.pop_lru() else {
+                break;
+            };
+            kept.bytes = kept.bytes.saturating_sub(bytes(&gone));
+        }
+    }
+
+    /// What stands at `path`.
+    ///
+    /// # Errors
+    /// As the server says.
+    pub(super) fn at(&self, path: &[u8]) -> Result<Option<Named>> {
+        let (prefix, name) = split(path);
+        if !is_file_name(name) || path.len() > limits::KEY_BYTES {
+            return Ok(None);
+        }
+        let looked = self.looked(path);
+        let known = self.known(prefix).filter(|listing| listing.is_whole());
+        match (looked, known) {
+            (Some((when, named)), known) if known.as_ref().is_none_or(|k| k.since < when) => {
+                return Ok(named);
+            }
+            (_, Some(listing)) => return Ok(listing.get(name).cloned()),
+            (_, None) => {}
+        }
+        // Where a page holds all names of the directory, one request tells of all of them.
+        let first = self.first(prefix)?;
+        if first.is_whole() {
+            return Ok(first.get(name).cloned());
+        }
+        let named = self.alone(path, name)?;
+        self.remember(path, named.clone());
+        Ok(named)
+    }
+
+    /// Keeps what is known of one name now.
+    pub(super) fn remember(&self, path: &[u8], named: Option<Named>) {
+        let mut kept = lock(&self.kept);
+        kept.looked.put(path.to_vec(), (Instant::now(), named));
+    }
+
+    fn looked(&self, path: &[u8]) -> Option<(Instant, Option<Named>)> {
+        let looked = lock(&self.kept).looked.get(path).cloned();
+        looked.filter(|(when, _)| when.elapsed() < self.valid())
+    }
+
+    /// Asks for one name of a directory of many.
+    fn alone(&self, path: &[u8], name: &[u8]) -> Result<Option<Named>> {
+        let page = self.page(path, b"")?;
+        let found = page.get(name).cloned();
+        if found == Some(Named::Prefix) || page.is_whole() {
+            return Ok(found);
+        }
+        // Other names may stand between the object and the prefix: `a`, `a-1`, `a/`.
+        let beneath = self.page(&[path, b"/"].concat(), b"")?;
+        match beneath.names.is_empty() {
+            true => Ok(found),
+            false => Ok(Some(Named::Prefix)),
+        }
+    }
+
+    fn valid(&self) -> Duration {
+        self.connection.valid()
+    }
+}
+
+/// Whether the place of a listing is one within a page of the server.
+fn is_within_page(place: &[u8]) -> bool {
+    place.starts_with(b"r")
+}
+
+fn named(listed: ListedName) -> Option<NamedEntry> {
+    let ListedName { name, state } = listed;
+    let named = state.map_or(Named::Prefix, Named::Object);
+    is_file_name(&name).then(|| (name.into(), named))
+}
+
+/// Whether a directory of this machine can show the name.
+fn is_file_name(name: &[u8]) -> bool {
+    let is_short = (1..=limits::NAME_BYTES).contains(&name.len());
+    is_short && name != b"." && name != b".." && !name.contains(&0) && !name.contains(&b'/')
+}
+
+/// The directory of a path, with the `/` at its end, and the name in it.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let slash = path.iter().rposition(|byte| *byte == b'/');
+    let begin = slash.map_or(0, |slash| slash.saturating_add(1));
+    path.split_at_checked(begin).unwrap_or((b"", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(length: u64) -> Named {
+        Named::Object(ObjectState {
+            length,
+            ..ObjectState::default()
+        })
+    }
+
+    #[test]
+    fn a_prefix_hides_the_object_of_its_name() {
+        let entry = |name: &str, named| (name.as_bytes().into(), named);
+        let names = vec![
+            entry("b", object(1)),
+            entry("a", object(2)),
+            entry("a", Named::Prefix),
+        ];
+        let listing = Listing::new(names, Vec::new());
+        assert_eq!(listing.names().len(), 2);
+        assert_eq!(listing.get(b"a"), Some(&Named::Prefix));
+        assert_eq!(listing.get(b"b"), Some(&object(1)));
+        assert_eq!(listing.get(b"c"), None);
+    }
+
+    #[test]
+    fn a_path_has_a_directory_and_a_name() {
+        assert_eq!(split(b"a/b/c.h5"), (&b"a/b/"[..], &b"c.h5"[..]));
+        assert_eq!(split(b"c.h5"), (&b""[..], &b"c.h5"[..]));
+    }
+
+    #[test]
+    fn not_every_key_is_the_name_of_a_file() {
+        let long = [b'a'; limits::NAME_BYTES + 1];
+        for wrong in [&b""[..], b".", b"..", b"a\0b", b"a/b", &long] {
+            assert!(!is_file_name(wrong), "{wrong:?}");
+        }
+        for right in [&b"a"[..], b"...", b" ", b"\xff", &long[1..]] {
+            assert!(is_file_name(right), "{right:?}");
+        }
+    }
+}

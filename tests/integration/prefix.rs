@@ -1,0 +1,298 @@
+//! Mounted prefixes of a store: directories of objects, against the server of `tests/objects`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+
+use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, script, tree};
+use crate::objects::server::Server;
+
+/// Mounts `s3://data/PREFIX`.
+fn mounted(server: &Server, prefix: &str) -> Mount {
+    let endpoint = server.url("");
+    let options = ["--endpoint", &endpoint, "--anonymous"];
+    Mount::with(Path::new(&format!("s3://data/{prefix}")), &options)
+}
+
+/// The listings and the other requests since the last call.
+fn requests(server: &Server) -> (usize, usize) {
+    let seen = server.seen();
+    let is_list = |path: &str| path.contains("list-type=2");
+    let lists = seen.iter().filter(|seen| is_list(&seen.path)).count();
+    (lists, seen.len() - lists)
+}
+
+/// Puts all files of a directory at `/data/PREFIX`.
+fn put_all(server: &Server, directory: &Path, prefix: &str) {
+    for path in tree(directory).iter().filter(|path| path.is_file()) {
+        let name = path.strip_prefix(directory).expect("beneath");
+        let key = format!("/data/{prefix}{}", name.display());
+        server.put(&key, fs::read(path).expect("a file"));
+    }
+}
+
+fn names(path: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(path).expect("a directory");
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    let names = entries.map(|entry| name(entry).to_string_lossy().into_owned());
+    names.collect()
+}
+
+fn errno<T: std::fmt::Debug>(result: std::io::Result<T>) -> Errno {
+    let error = result.expect_err("an error");
+    Errno::from_raw(error.raw_os_error().expect("an errno"))
+}
+
+/// What is beneath a mount, without its views: the paths, and what each file holds.
+fn content(mount: &Mount) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+    let all = tree(&mount.path).into_iter();
+    let all = all.filter(|path| !path.components().any(|part| part.as_os_str() == ".h5fs"));
+    let read = |path: PathBuf| {
+        let is_file = path.symlink_metadata().expect("stat").is_file();
+        let bytes = is_file.then(|| fs::read(&path).expect("a file"));
+        let name = path.strip_prefix(&mount.path).expect("beneath");
+        (name.to_path_buf(), bytes)
+    };
+    all.map(read).collect()
+}
+
+/// A directory with data files and others, deep and in names that need an encoding.
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let top = directory.path();
+    fs::create_dir_all(top.join("2026/a b+c")).expect("directories");
+    for (name, copy) in [
+        ("sequences.latest.h5", "run 1.h5"),
+        ("tiny.latest.h5", "2026/tiny.h5"),
+        ("layouts.latest.h5", "2026/a b+c/ü%2F&.dat"),
+    ] {
+        fs::copy(fixture(name), top.join(copy)).expect("a copy");
+    }
+    fs::write(top.join("notes.txt"), "some words\n").expect("a file");
+    fs::write(top.join("2026/empty"), "").expect("a file");
+    fs::write(top.join("2026/large.bin"), vec![7; 3_000_000]).expect("a file");
+    directory
+}
+
+#[test]
+fn a_prefix_is_the_tree_that_the_directory_is() {
+    let (server, directory) = (Server::start(), directory());
+    put_all(&server, directory.path(), "archive/");
+    let (near, far) = (Mount::new(directory.path()), mounted(&server, "archive/"));
+    // Its name does not tell a listing that it is a data file; a look does, from then on.
+    assert!(far.at("2026/a b+c/ü%2F&.dat").is_dir());
+    let (near, far) = (content(&near), content(&far));
+    for (one, other) in near.iter().zip(&far) {
+        assert_eq!(one.0, other.0);
+        assert!(one.1 == other.1, "{}", one.0.display());
+    }
+    assert_eq!(near.len(), far.len());
+    assert!(near.len() > 30, "{}", near.len());
+}
+
+#[test]
+fn a_listing_takes_its_pages_and_nothing_else() {
+    const COUNT: usize = 10_000;
+    let server = Server::start();
+    let bytes = fs::read(fixture("tiny.latest.h5")).expect("the fixture");
+    for number in 0..COUNT {
+        server.put(&format!("/data/runs/run_{number:05}.h5"), bytes.clone());
+    }
+    let mount = mounted(&server, "runs/");
+    let listed = names(&mount.path);
+    assert_eq!(listed.len(), COUNT);
+    assert_eq!(requests(&server), (COUNT / 1000, 0));
+    // Each is looked at, and the directory is listed again.
+    let all = run(
+        std::process::Command::new("ls").arg("-l").arg(&mount.path),
+        LONG,
+    );
+    assert_eq!(all.success().text().lines().count(), COUNT + 1);
+    assert_eq!(requests(&server), (0, 0));
+    let one = mount.at("run_04711.h5");
+    assert!(one.join("grid").exists());
+    assert_eq!(requests(&server), (0, 1));
+    assert_eq!(errno(fs::metadata(mount.at("run_x.h5"))), Errno::ENOENT);
+    assert_eq!(requests(&server), (0, 0));
+}
+
+/// Of a directory of many pages nothing but the names that are asked for is listed.
+#[test]
+fn a_name_of_a_large_directory_is_asked_for_alone() {
+    let server = Server::start();
+    server.faults(|faults| faults.page = 50);
+    for number in 0..1000 {
+        server.put(&format!("/data/runs/{number:04}.txt"), vec![b'x'; number]);
+    }
+    server.put("/data/runs/sub/0001.txt", b"deep".to_vec());
+    let mount = mounted(&server, "runs/");
+    assert_eq!(requests(&server), (1, 0));
+    let size = |name: &str| fs::metadata(mount.at(name)).map(|there| there.len());
+    assert_eq!(size("0777.txt").ok(), Some(777));
+    assert_eq!(
+        requests(&server),
+        (1, 1),
+        "the content tells that it is no data file"
+    );
+    assert_eq!(errno(size("0777")), Errno::ENOENT);
+    assert_eq!(errno(size("none")), Errno::ENOENT);
+    assert_eq!(requests(&server), (2, 0));
+    assert_eq!(fs::read(mount.at("sub/0001.txt")).expect("a file"), b"deep");
+    assert_eq!(requests(&server), (2, 2), "`sub`, and what is in it");
+}
+
+#[test]
+fn names_that_are_no_names_of_files_are_left_out() {
+    let server = Server::start();
+    let long = "l".repeat(256);
+    for key in [
+        "a", "a/x", "a-b", "b//c", "d/.", "d/..", "d/e", "d/f/", "/g", ".h5fs", &long,
+    ] {
+        server.put(&format!("/data/p/{key}"), key.as_bytes().to_vec());
+    }
+    server.put("/data/p/", Vec::new());
+    let mount = mounted(&server, "p/");
+    let own = |names: &[&str]| -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    };
+    assert_eq!(names(&mount.path), own(&["%2Eh5fs", "a", "a-b", "b", "d"]));
+    // The object `a` is hidden by the prefix of its name.
+    assert_eq!(names(&mount.at("a")), own(&["x"]));
+    assert_eq!(names(&mount.at("b")), own(&[]));
+    assert_eq!(names(&mount.at("d")), own(&["e", "f"]));
+    assert_eq!(fs::read(mount.at("%2Eh5fs")).expect("a file"), b".h5fs");
+    assert_eq!(
+        fs::read(mount.at(".h5fs/original/a-b")).expect("a file"),
+        b"a-b"
+    );
+    assert_eq!(errno(fs::metadata(mount.at(&long))), Errno::ENAMETOOLONG);
+    assert_eq!(errno(fs::metadata(mount.at("a-b/x"))), Errno::ENOTDIR);
+}
+
+/// The content counts in the end, whatever the name of an object promises.
+#[test]
+fn a_name_that_promises_too_much_is_corrected() {
+    let server = Server::start();
+    server.put("/data/p/text.h5", b"no data at all".to_vec());
+    let damaged = [b"\x89HDF\r\n\x1a\n", &[9_u8; 600][..]].concat();
+    server.put("/data/p/damaged.h5", damaged.clone());
+    let mount = mounted(&server, "p/");
+    assert_eq!(
+        fs::read(mount.at("text.h5")).expect("a file"),
+        b"no data at all"
+    );
+    assert!(fs::metadata(mount.at("text.h5")).expect("stat").is_file());
+    assert!(names(&mount.at("damaged.h5")).is_empty());
+    let why = xattr_text(&mount.at("damaged.h5"));
+    assert!(why.contains("superblock"), "{why}");
+    assert_eq!(
+        fs::read(mount.at(".h5fs/original/damaged.h5")).expect("bytes"),
+        damaged
+    );
+}
+
+fn xattr_text(path: &Path) -> String {
+    let mut command = std::process::Command::new("getfattr");
+    command
+        .args(["--only-values", "-n", "user.h5fs.error"])
+        .arg(path);
+    run(&mut command, LONG).success().text()
+}
+
+#[test]
+fn links_between_objects_are_links_inside_the_mount() {
+    let server = Server::start();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    run(script("linked_runs.py").arg(directory.path()), LONG).success();
+    put_all(&server, directory.path(), "archive/");
+    let (near, far) = (Mount::new(directory.path()), mounted(&server, "archive/"));
+    let mut links = 0;
+    for path in tree(&near.path) {
+        let name = path.strip_prefix(&near.path).expect("beneath");
+        if let Ok(text) = fs::read_link(&path) {
+            assert_eq!(
+                fs::read_link(far.path.join(name)).ok(),
+                Some(text),
+                "{}",
+                name.display()
+            );
+            links += 1;
+        }
+    }
+    assert!(links > 0);
+    assert!(content(&near) == content(&far));
+}
+
+#[test]
+fn an_object_that_is_replaced_is_not_mixed() {
+    let server = Server::start();
+    server.put("/data/p/a.txt", vec![b'o'; 1_000_000]);
+    let mount = mounted(&server, "p/");
+    let path = mount.at("a.txt");
+    let mut opened = fs::File::open(&path).expect("the old one");
+    let mut bytes = [0; 10];
+    opened.read_exact(&mut bytes).expect("read");
+    server.put("/data/p/a.txt", vec![b'n'; 2_000_000]);
+    let mut rest = Vec::new();
+    match opened.read_to_end(&mut rest) {
+        Ok(_) => assert!(rest.iter().all(|byte| *byte == b'o')),
+        Err(error) => assert_eq!(error.raw_os_error(), Some(Errno::ESTALE as i32)),
+    }
+    eventually(SOON, "the new state", || {
+        fs::read(&path).is_ok_and(|bytes| bytes == vec![b'n'; 2_000_000])
+    });
+    server.remove("/data/p/a.txt");
+    eventually(SOON, "its end", || fs::metadata(&path).is_err());
+}
+
+#[test]
+fn a_prefix_without_objects_is_refused_in_one_line() {
+    let server = Server::start();
+    server.put("/data/p/a.txt", b"a".to_vec());
+    let endpoint = server.url("");
+    let options = ["--endpoint", &endpoint, "--anonymous"];
+    let (mount, finished) = Mount::attempt(Path::new("s3://data/none/"), &options);
+    assert!(!mount.is_up());
+    assert_eq!(
+        finished.one_line(),
+        "h5fs: s3://data/none/: No such file or directory"
+    );
+}
+
+#[test]
+fn commands_read_a_prefix_without_a_mount() {
+    let (server, directory) = (Server::start(), directory());
+    put_all(&server, directory.path(), "archive/");
+    let endpoint = server.url("");
+    let far = |command: &[&str], path: &str| {
+        let mut command = h5fs(command);
+        command.args([
+            "--endpoint",
+            &endpoint,
+            "--anonymous",
+            "s3://data/archive/",
+            path,
+        ]);
+        run(&mut command, LONG).success()
+    };
+    let near = |command: &[&str], path: &str| {
+        run(h5fs(command).arg(directory.path()).arg(path), LONG).success()
+    };
+    for path in ["", "run 1.h5", "2026/a b+c"] {
+        assert_eq!(
+            far(&["ls"], path).text(),
+            near(&["ls"], path).text(),
+            "{path}"
+        );
+    }
+    for path in ["notes.txt", "2026/tiny.h5/grid"] {
+        assert_eq!(
+            far(&["cat"], path).stdout,
+            near(&["cat"], path).stdout,
+            "{path}"
+        );
+    }
+}
