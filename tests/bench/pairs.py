@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import fio
 import peers
+import stores
 from mount import Mount
 from process import alone, cat, cat_again, forget, there, timed
 
@@ -84,6 +85,10 @@ def h5py_search(source, plain):
 
 def h5dump_each(source, plain):
     return ((peers.h5dump_names, source),)
+
+
+def h5py_array(source, plain):
+    return ((stores.h5py_array, source),)
 
 
 @dataclass
@@ -170,6 +175,33 @@ class Files(Pair):
         return way
 
 
+class Store(Pair):
+    """A reader of Zarr, which opens the array and reads it whole, on a mount that nothing was read
+    of."""
+
+    def __init__(self, name, reader, floor, needs):
+        super().__init__(
+            f"zarr-{name}",
+            f"`file.zarr` with {reader.__name__.replace('_', '-')}, shuffle and gzip",
+            "gzip-shuffle.h5",
+            (floor,),
+            h5py_array,
+            lambda path, source: alone(stores.seconds, reader, path),
+            share=2,
+            needs=needs,
+            entry=".h5fs/file.zarr/d",
+        )
+        self.reader = reader
+
+    def warm(self, h5fs, source, plain):
+        forget(source)
+        cat(source)
+        with Mount(h5fs, source) as mount:
+            alone(stores.same, self.reader, source, mount.at(self.entry))
+        (way,) = self.peer(source, plain)
+        return way
+
+
 PAIRS = [
     Pair("gzip-shuffle", "`cat`, shuffle and gzip", "gzip-shuffle.h5", (3, 4.5)),
     Pair("gzip", "`cat`, gzip", "gzip.h5", (2.2, 2.5)),
@@ -250,6 +282,10 @@ PAIRS = [
         needs="h5dump",
         entry="",
     ),
+    Store("tensorstore", stores.tensorstore, 2, "tensorstore"),
+    Store("zarrs", stores.zarrs, 1.7, "zarrs"),
+    Store("python", stores.zarr_python, 1.5, "zarr"),
+    Store("xarray", stores.xarray, 1.4, "xarray"),
     Pair(
         "csv",
         "`cat` of the CSV of 10 000 000 float64",

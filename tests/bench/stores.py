@@ -1,0 +1,67 @@
+"""The same reading by readers of Zarr: each answers the array of a store as numpy has it.
+
+A reader is imported before the clock starts."""
+
+from time import perf_counter
+
+import h5py
+import numpy as np
+
+
+def tensorstore(path):
+    import tensorstore
+
+    kvstore = {"driver": "file", "path": path + "/"}
+
+    def read():
+        array = tensorstore.open({"driver": "zarr3", "kvstore": kvstore}, open=True).result()
+        return array.read().result()
+
+    return read
+
+
+def zarr_python(path):
+    import zarr
+
+    return lambda: zarr.open_array(path, mode="r")[...]
+
+
+def zarrs(path):
+    import zarr
+    import zarrs  # noqa: F401: the codecs that the next line names
+
+    zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"})
+    return lambda: zarr.open_array(path, mode="r")[...]
+
+
+def xarray(path):
+    import xarray
+
+    store, name = path.rsplit("/", 1)
+
+    def read():
+        return xarray.open_zarr(store, consolidated=False, chunks=None)[name].values
+
+    return read
+
+
+def seconds(reader, path):
+    """The seconds in which a reader has opened an array and read it whole."""
+    read = reader(path)
+    began = perf_counter()
+    read()
+    return perf_counter() - began
+
+
+def same(reader, source, path):
+    """Raises where a reader's array is not h5py's."""
+    with h5py.File(source) as f:
+        np.testing.assert_array_equal(reader(path)(), f["d"][...], strict=True)
+
+
+def h5py_array(path):
+    """The seconds in which h5py has opened the array and read it whole."""
+    began = perf_counter()
+    with h5py.File(path) as f:
+        f["d"][...]
+    return perf_counter() - began
