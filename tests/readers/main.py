@@ -24,6 +24,7 @@ import copies  # noqa: E402
 import documents  # noqa: E402
 import h5py  # noqa: E402
 import hostile  # noqa: E402
+import images  # noqa: E402,F401
 import report  # noqa: E402
 import stores  # noqa: E402
 import tools  # noqa: E402
