@@ -572,6 +572,16 @@ pub const PICTURE_BYTES: u64 = 160 << 20;
 /// Time that the encoding of a picture in `png` may take.
 pub const PICTURE_TIME: std::time::Duration = std::time::Duration::from_secs(120);
 
+/// Columns of a FITS table: the standard has no more.
+pub const FITS_COLUMNS: usize = 999;
+
+/// Cards of attributes in the header of a FITS file.
+pub const FITS_CARDS: usize = 4096;
+
+/// Bytes of a text in a FITS header, and of one in a column whose texts are not stored in a fixed
+/// length.
+pub const FITS_TEXT: usize = 4096;
+
 /// Columns of a matrix of MATLAB's chars whose bytes are more than [`TEXT_ELEMENT_BYTES`]: of each
 /// column a part is read for a row.
 pub const CHAR_COLUMNS: u64 = 4096;

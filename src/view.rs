@@ -13,6 +13,7 @@ pub(crate) mod counted;
 pub(crate) mod csv;
 pub(crate) mod dimensions;
 pub(crate) mod elements;
+pub(crate) mod fits;
 pub(crate) mod framed;
 pub(crate) mod frames;
 pub(crate) mod image;

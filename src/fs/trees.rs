@@ -23,6 +23,7 @@ mod cf;
 mod chunks;
 mod csv;
 mod file_zarr;
+mod fits;
 mod json;
 mod mask;
 mod ndl;
@@ -46,6 +47,7 @@ pub(super) static TREES: &[ViewTree] = &[
     chunks::TREE,
     csv::TREE,
     file_zarr::TREE,
+    fits::TREE,
     json::TREE,
     mask::TREE,
     ndl::TREE,

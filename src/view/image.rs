@@ -86,7 +86,7 @@ impl Image {
 
 impl Pixel {
     /// The numbers that an array of this type holds; `None` where it holds none of these.
-    fn of(datatype: &Datatype) -> Option<Self> {
+    pub(crate) fn of(datatype: &Datatype) -> Option<Self> {
         let descr = numpy_descr(&as_numpy_has_it(datatype))?;
         let [order, kind, bytes @ (b'1' | b'2' | b'4' | b'8')] = *descr.as_bytes() else {
             return None;

@@ -29,6 +29,11 @@ impl Text {
             sized: false,
         }
     }
+
+    /// All of it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl View for Text {

@@ -30,6 +30,7 @@ import stores  # noqa: E402
 import tools  # noqa: E402
 import climate  # noqa: E402,F401
 import netcdf  # noqa: E402,F401
+import skies  # noqa: E402,F401
 import mappings  # noqa: E402,F401
 import matlab  # noqa: E402,F401
 import values  # noqa: E402

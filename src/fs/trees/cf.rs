@@ -47,15 +47,6 @@ fn variable(file: &FileState, node: &Node) -> Result<Option<Variable>> {
     Variable::of(&*file.container, node, &path)
 }
 
-/// The path of an object that is shown, or of one of which a part is.
-fn path(subject: &Subject<'_>) -> Result<Vec<u8>> {
-    if !subject.path.is_empty() {
-        return Ok(subject.path.clone());
-    }
-    let index = subject.file.index();
-    Ok(index.known_path(subject.node.id)?.unwrap_or_default())
-}
-
 /// The selector of the part that is shown, if it is one.
 fn selector(subject: &Subject<'_>) -> Result<Option<Selector>> {
     match subject.selected {
@@ -86,7 +77,7 @@ fn open_csv(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn View>> 
     let selector = selector(subject)?;
     subject.counted(table(
         variable,
-        &path(subject)?,
+        &subject.known_path()?,
         elements,
         selector.as_ref(),
         &around,

@@ -13,6 +13,7 @@ use crate::view::csv::array;
 use crate::view::csv::fields::Fields;
 use crate::view::elements::values_of;
 use crate::view::table::Convention;
+use crate::view::table::column::GroupTable;
 use crate::view::table::group::{Budget, Group};
 use crate::view::table::rows::{Rows, Surroundings};
 use crate::view::text::Text;
@@ -48,12 +49,12 @@ pub(super) const TREE: ViewTree = ViewTree {
 };
 
 /// Whether the node is a group, and no array that its members make.
-fn is_plain_group(node: &Node) -> bool {
+pub(super) fn is_plain_group(node: &Node) -> bool {
     matches!(node.kind, NodeKind::Group) && node.assembled.is_none()
 }
 
 /// The convention by which a group is a table; `None` where it is none.
-fn convention(file: &FileState, node: &Node) -> Result<Option<Convention>> {
+pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<Convention>> {
     file.convention(node.id, || {
         let budget = Budget::default();
         Convention::of(&group(file, node, &budget))
@@ -69,8 +70,11 @@ fn group<'a>(file: &'a FileState, node: &Node, budget: &'a Budget) -> Group<'a> 
     }
 }
 
-/// The file of the table that a group is.
-fn group_table(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+/// The table that a group is, and its rows, opened.
+///
+/// # Errors
+/// `NotFound` where it is none; as a column cannot be found or opened.
+pub(super) fn opened_group(subject: &Subject<'_>) -> Result<(GroupTable, Rows)> {
     let (file, node) = (subject.file, subject.node);
     let convention = convention(file, node)?.ok_or(Error::NotFound)?;
     let budget = Budget::default();
@@ -81,10 +85,16 @@ fn group_table(subject: &Subject<'_>) -> Result<Box<dyn View>> {
         paths: subject.paths(),
     };
     let rows = Rows::open(&columns, surroundings, subject.verify)?;
+    Ok((columns, rows))
+}
+
+/// The file of the table that a group is.
+fn group_table(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    let (columns, rows) = opened_group(subject)?;
     if rows.names().is_empty() {
         return shown(Some(Text::new(Vec::new())));
     }
-    let engine = Arc::clone(&file.engine);
+    let engine = Arc::clone(&subject.file.engine);
     let table = Table::named(vec![Box::new(rows)], columns.rows, engine)?;
     subject.counted(table)
 }

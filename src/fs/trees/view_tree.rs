@@ -173,6 +173,21 @@ impl Subject<'_> {
         Elements::whole(self.file.reader(self.node.id, &self.array()?)?)
     }
 
+    /// The object's path, of which a part may be shown; empty where it has none.
+    ///
+    /// # Errors
+    /// As that cannot be found out now.
+    pub(super) fn known_path(&self) -> Result<Vec<u8>> {
+        if !self.path.is_empty() {
+            return Ok(self.path.clone());
+        }
+        Ok(self
+            .file
+            .index()
+            .known_path(self.node.id)?
+            .unwrap_or_default())
+    }
+
     /// Finds the paths of objects, for texts that name them.
     pub(super) fn paths(&self) -> SharedPaths {
         let file = Arc::clone(self.file);

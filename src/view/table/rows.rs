@@ -62,7 +62,7 @@ type Category = (usize, u64);
 type CellText = (Cell, Arc<[u8]>);
 
 /// Some rows, read from the arrays.
-struct Batch<'a> {
+pub(crate) struct Batch<'a> {
     table: &'a Rows,
     first: u64,
     /// The rows of each array.
@@ -121,6 +121,19 @@ impl Rows {
         })
     }
 
+    /// Some rows, of which stored values are wanted, too.
+    ///
+    /// # Errors
+    /// As they cannot be read.
+    pub(crate) fn batch(&self, rows: Range<u64>) -> Result<Batch<'_>> {
+        let arrays = self.arrays.iter().map(|array| array.read(&rows));
+        Ok(Batch {
+            table: self,
+            first: rows.start,
+            arrays: arrays.collect::<Result<_>>()?,
+        })
+    }
+
     /// Appends the name of the category `code` of a column.
     fn write_category(
         &self,
@@ -166,12 +179,7 @@ impl Fields for Rows {
     }
 
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
-        let arrays = self.arrays.iter().map(|array| array.read(&rows));
-        Ok(Box::new(Batch {
-            table: self,
-            first: rows.start,
-            arrays: arrays.collect::<Result<_>>()?,
-        }))
+        Ok(Box::new(self.batch(rows)?))
     }
 
     fn own_bytes(&self) -> u64 {
@@ -180,6 +188,19 @@ impl Fields for Rows {
 }
 
 impl Batch<'_> {
+    /// The stored bytes of a value; `None` in a column whose values are not stored in its rows.
+    ///
+    /// # Errors
+    /// `Corrupt` where the row ends before it.
+    pub(crate) fn stored(&self, row: usize, column: usize) -> Result<Option<&[u8]>> {
+        match &self.table.columns[column] {
+            Column::Value(value) | Column::Unmasked(value, _) | Column::Unless(value, _) => {
+                self.bytes(value, row).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The bytes of a value in a row.
     fn bytes(&self, place: &Place, row: usize) -> Result<&[u8]> {
         let array = self.table.arrays.get(place.array());

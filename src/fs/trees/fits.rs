@@ -1,0 +1,61 @@
+//! `.h5fs/fits`: arrays of numbers as FITS images; records, and the tables that groups are, as
+//! binary tables.
+
+use crate::error::{Error, Result};
+use crate::fs::file_state::FileState;
+use crate::fs::trees::csv::{convention, is_plain_group, opened_group};
+use crate::fs::trees::view_tree::{Form, Size, Subject, ViewTree, WITHOUT_FILES, shown, viewed};
+use crate::model::Node;
+use crate::view::View;
+use crate::view::elements::Elements;
+use crate::view::fits;
+use crate::view::fits::attributes;
+use crate::view::fits::cards::Cards;
+use crate::view::fits::group::GroupRows;
+use crate::view::text::Text;
+
+pub(super) const TREE: ViewTree = ViewTree {
+    name: b"fits",
+    number: 38,
+    has_root: true,
+    forms: &[Form {
+        number: 39,
+        suffix: b".fits",
+        size,
+        view: Some(array),
+        open: |subject| match is_plain_group(subject.node) {
+            true => group(subject),
+            false => Err(Error::NotFound),
+        },
+    }],
+    ..WITHOUT_FILES
+};
+
+/// Its header holds attributes, which a listing does not read.
+fn size(file: &FileState, node: &Node) -> Result<Option<Size>> {
+    let has_file = match node.array() {
+        _ if is_plain_group(node) => convention(file, node)?.is_some(),
+        Some(array) => fits::is_of(array)?,
+        None => false,
+    };
+    Ok(has_file.then_some(Size::Counted))
+}
+
+fn array(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
+    Ok(viewed(fits::file(elements, &cards(subject)?)?))
+}
+
+fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
+    let (columns, rows) = opened_group(subject)?;
+    let rows = GroupRows::new(&columns, rows)?;
+    let object = subject.node.id;
+    let measure = || rows.measured().map(Text::new);
+    let measured = subject.file.kept_text(object, b".fits", measure)?;
+    shown(Some(rows.file(measured.bytes(), &cards(subject)?)?))
+}
+
+/// The cards of the object's attributes.
+fn cards(subject: &Subject<'_>) -> Result<Cards> {
+    let path = subject.known_path()?;
+    attributes::cards(&*subject.file.container, subject.node.id, &path)
+}
