@@ -109,7 +109,7 @@ type Contents = BTreeMap<Vec<u8>, Result<Vec<u8>>>;
 const VIEWS: [&str; 7] = ["npy", "attrs", "json", "csv", "blocks", "mask", "ndl"];
 
 /// Those that are read besides where every so many reads fail.
-const MORE_VIEWS: [&str; 7] = [
+const MORE_VIEWS: [&str; 8] = [
     "offsets",
     "chunks",
     "assembled",
@@ -117,6 +117,7 @@ const MORE_VIEWS: [&str; 7] = [
     "text",
     "tiff",
     "png",
+    "fits",
 ];
 
 /// All that a mount shows, views included; some of it twice, by different ways.
