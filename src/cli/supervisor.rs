@@ -45,6 +45,13 @@ use crate::limits;
 /// How long a worker may take to end once its mount is gone.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The same of one that still serves when the mount is taken away: its requests may wait for a
+/// server that does not answer.
+const SERVING_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long after its fetcher a worker that has ended may take to be gone.
+const TOGETHER: Duration = Duration::from_millis(500);
+
 /// Between two looks at what is about to end.
 const MOMENT: Duration = Duration::from_millis(5);
 
@@ -267,6 +274,8 @@ impl Supervisor {
                 }
                 Event::Hung => return Err(self.failure("the mount does not answer")),
                 Event::Garbled => return Err(self.failure(GARBLED)),
+                // The worker has told why it ended, or the end of its reports tells.
+                Event::FetcherGone if self.exits_soon(Instant::now() + TOGETHER) => {}
                 Event::FetcherGone => return Err(self.failure(FETCHER_GONE)),
                 Event::WorkerGone => {
                     let end = describe(self.ended());
@@ -298,12 +307,15 @@ impl Supervisor {
                     log::info!("{}: {}", self.point.display(), signal(number));
                     break None;
                 }
-                Event::WorkerGone => match self.ended() {
+                Event::FetcherGone if !self.exits_soon(Instant::now() + TOGETHER) => {
+                    break Some(FETCHER_GONE.to_owned());
+                }
+                // A fetcher ends when its worker has.
+                Event::WorkerGone | Event::FetcherGone => match self.ended() {
                     // Only the end of the mount ends the worker well.
                     Ok(status) if status.success() => break None,
                     end => break Some(describe(end)),
                 },
-                Event::FetcherGone => break Some(FETCHER_GONE.to_owned()),
                 Event::Garbled => break Some(GARBLED.to_owned()),
                 Event::Hung => break Some("it did not answer any more".to_owned()),
                 Event::Report(_) | Event::Look(_) | Event::LauncherGone => {}
@@ -367,7 +379,7 @@ impl Supervisor {
             // A worker ends by itself once its mount is gone. One that does not serve yet has
             // nothing to finish.
             let is_gone = self.is_served && self.own.is_none();
-            if !is_gone || !self.gone_within(PATIENCE) {
+            if !is_gone || !self.gone_within(SERVING_PATIENCE) {
                 self.kill();
             }
         }

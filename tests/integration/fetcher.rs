@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -133,29 +132,56 @@ fn a_mount_ends_with_each_of_its_processes() {
 }
 
 #[test]
-fn a_mount_ends_while_its_server_hangs() {
+fn a_fetcher_that_ends_with_its_worker_is_no_failure() {
     let server = server_of("groups.latest.h5");
-    let mount = Mount::new(Path::new(&server.url("/data/groups.latest.h5")));
-    server.put("/data/groups.latest.h5", vec![0; 5000]);
-    server.faults(|to| to.hang = 100_000);
-    let readers: Vec<_> = (0..20)
-        .map(|_| {
-            let mut command = Command::new("find");
-            command
-                .arg(&mount.path)
-                .args(["-type", "f", "-exec", "cat", "{}", "+"]);
-            command
-                .stdout(std::process::Stdio::null())
-                .stderr(std::process::Stdio::null());
-            command.spawn().expect("a reader")
+    let directory = tempfile::tempdir().expect("directory");
+    let log = directory.path().join("log");
+    for _ in 0..12 {
+        let url = server.url("/data/groups.latest.h5");
+        let to_log = log.display().to_string();
+        let mount = Mount::with(Path::new(&url), &["--log-file", &to_log]);
+        mount.unmount();
+        mount.must_be_gone(SOON);
+    }
+    let logged = fs::read_to_string(&log).unwrap_or_default();
+    assert!(
+        !logged.contains("the process with the network is gone"),
+        "{logged}"
+    );
+}
+
+/// A thousand readers wait, each for an object of its own.
+#[test]
+fn a_mount_ends_while_its_server_hangs() {
+    const READERS: usize = 1000;
+    let server = Server::start();
+    for number in 0..READERS {
+        server.put(&format!("/data/p/{number}.h5"), vec![0; 5000]);
+    }
+    let endpoint = server.url("");
+    let options = ["--anonymous", "--endpoint", &endpoint];
+    let mount = Mount::with(Path::new("s3://data/p/"), &options);
+    server.faults(|to| to.hang = u32::MAX);
+    let readers: Vec<_> = (0..READERS)
+        .map(|number| {
+            let inside = mount.at(&format!("{number}.h5/x"));
+            let reader = std::thread::Builder::new().stack_size(64 << 10);
+            let reader = reader.spawn(move || fs::metadata(inside).is_err());
+            reader.expect("a reader")
         })
         .collect();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(readers.iter().all(|reader| !reader.is_finished()));
     let began = Instant::now();
     called(&mount, "supervisor").signal(Signal::SIGTERM);
     mount.must_be_gone(SOON);
     let took = began.elapsed();
-    for mut reader in readers {
-        let _ = reader.wait();
-    }
+    assert!(
+        readers
+            .into_iter()
+            .all(|reader| reader.join().expect("a reader"))
+    );
+    // Two seconds, and some more where other tests have the processors.
     assert!(took < Duration::from_secs(4), "{took:?}");
+    eprintln!("unmounted in {took:?}");
 }
