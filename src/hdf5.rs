@@ -60,20 +60,21 @@ use crate::hdf5::driver_info::Assembled;
 use crate::hdf5::heap::global::GlobalHeap;
 use crate::hdf5::message::{file_space_info, kind};
 use crate::hdf5::metadata::Metadata;
-use crate::hdf5::number_form::NumberForm;
+use crate::hdf5::number_form::{Address, NumberForm};
 use crate::hdf5::object::Object;
 use crate::hdf5::object_header::{FIRST_LOOK, ObjectHeader};
 use crate::hdf5::opening::Opening;
 use crate::hdf5::other_files::{Opener, OtherFiles, SourceFile};
 use crate::hdf5::shared::SharedMessages;
 use crate::hdf5::superblock::{Superblock, Writer};
+use crate::limits;
 use crate::memory::effort::Effort;
 use crate::memory::shared_lru::FileLru;
 use crate::model::datatype::ReferenceKind;
 use crate::model::region::Region;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
-use crate::source::SharedSource;
 use crate::source::neighbours::Neighbours;
+use crate::source::{SharedSource, Urgency};
 use crate::wire::Cursor;
 
 /// One open HDF5 file.
@@ -272,6 +273,18 @@ impl Container for File {
     fn expect(&self, nodes: &[NodeId]) {
         let headers = nodes.iter().map(|&node| (node.into(), FIRST_LOOK));
         self.context.metadata.expect(headers);
+    }
+
+    /// Where structures stand together in pages, most of what is beneath stands in the group's.
+    fn expect_beneath(&self, group: NodeId) {
+        let source = self.context.metadata.source();
+        let at = Address::from(group).offset();
+        let Some((base, length)) = source.pages().filter(|(base, _)| *base <= at) else {
+            return;
+        };
+        let past = at.saturating_sub(base).checked_rem(length).unwrap_or(0);
+        let page = (at.saturating_sub(past), length.min(limits::HINTED_METADATA));
+        source.prefetch(&[page], Urgency::Expected);
     }
 
     fn expect_variable_length(&self, elements: &[u8], size: usize) {

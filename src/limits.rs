@@ -515,7 +515,7 @@ pub const EXPECTED_RUNS_ASKED: usize = 32;
 pub const EXPECTED_RUNS: usize = 1024;
 
 /// Bytes of a file-space page that are brought for a structure in it.
-pub const PAGED_BLOCK: u64 = 16 << 20;
+pub const PAGED_BLOCK: u64 = 512 << 10;
 
 /// Ranges of one hint that are taken.
 pub const HINTED_RANGES: usize = 1 << 16;

@@ -89,6 +89,9 @@ pub trait Container: Send + Sync {
     /// Says that these nodes are about to be asked for.
     fn expect(&self, _nodes: &[NodeId]) {}
 
+    /// Says that somebody is about to walk through what is beneath this group.
+    fn expect_beneath(&self, _group: NodeId) {}
+
     /// Says that what these stored variable-length elements lead to is about to be asked for;
     /// `elements` has one after another, of `size` bytes each.
     fn expect_variable_length(&self, _elements: &[u8], _size: usize) {}

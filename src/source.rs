@@ -104,6 +104,11 @@ pub trait Source: Send + Sync + fmt::Debug {
     /// at `base`: where one is read, others of its page follow.
     fn set_pages(&self, _base: u64, _length: u64) {}
 
+    /// The same base and length, of a far source that was told of them.
+    fn pages(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// Fills `buffer` from absolute offset `at`.
     ///
     /// # Errors

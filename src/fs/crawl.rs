@@ -54,6 +54,7 @@ impl Crawler {
         if state.opened.len() >= limits::CRAWLS || !state.is_new(group) {
             return;
         }
+        container.expect_beneath(group);
         state.opened.push_back(group);
         if state.is_running {
             return;
@@ -146,22 +147,29 @@ fn crawl(
 }
 
 /// Moves more of the queue to the window once that is half empty, and asks for all their headers at
-/// once.
+/// once: those that stand near each other come together.
 fn refill(container: &dyn Container, window: &mut Vec<Item>, queue: &mut VecDeque<Item>) {
     if window.len() > limits::CRAWL_WINDOW / 2 {
         return;
     }
+    queue.make_contiguous().sort_by_key(Item::place);
     let room = limits::CRAWL_WINDOW - window.len();
     let more: Vec<Item> = queue.drain(..room.min(queue.len())).collect();
-    let objects = more.iter().filter_map(|Item(subject, _)| match subject {
-        Subject::Object(node) => Some(*node),
-        Subject::Links(_) | Subject::Chunks(_) => None,
-    });
-    let objects: Vec<NodeId> = objects.collect();
+    let objects: Vec<NodeId> = more.iter().filter_map(Item::place).collect();
     if !objects.is_empty() {
         container.expect(&objects);
     }
     window.extend(more);
+}
+
+impl Item {
+    /// The place of an object; what else is looked at comes before them all.
+    fn place(&self) -> Option<NodeId> {
+        match self.0 {
+            Subject::Object(node) => Some(node),
+            Subject::Links(_) | Subject::Chunks(_) => None,
+        }
+    }
 }
 
 impl Subject {

@@ -72,6 +72,10 @@ impl Source for Neighbour {
         self.file.set_pages(base, length);
     }
 
+    fn pages(&self) -> Option<(u64, u64)> {
+        self.file.pages()
+    }
+
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         let read = self.file.read_at(at, buffer);
         self.check()?;

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, tree};
+use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, script, tree};
 use crate::objects::server::Server;
 
 /// Serves a fixture at `/data/NAME`, and gives its URL.
@@ -163,6 +163,62 @@ fn an_object_that_is_replaced_is_not_mixed() {
         .read(&mut first)
         .expect_err("it is of the state before");
     assert_eq!(stale.raw_os_error(), Some(nix::libc::ESTALE));
+}
+
+/// The requests of one task on a fresh mount, beyond its opening, and their bytes.
+fn taken(server: &Server, name: &str, task: impl FnOnce(&Mount)) -> (usize, usize) {
+    let mount = Mount::new(Path::new(&server.url(&format!("/data/{name}"))));
+    server.seen();
+    task(&mount);
+    let seen = server.seen();
+    (seen.len(), seen.iter().map(|seen| seen.sent).sum())
+}
+
+/// The files of `remote.py` on a server that is 30 ms away, and how long they are.
+fn far_away(directory: &Path) -> Server {
+    run(script("remote.py").arg(directory), LONG).success();
+    let server = Server::start();
+    for name in ["default.h5", "paged.h5"] {
+        let bytes = fs::read(directory.join(name)).expect("a file");
+        server.put(&format!("/data/{name}"), bytes);
+    }
+    server.faults(|faults| faults.latency = Duration::from_millis(30));
+    server
+}
+
+#[test]
+fn few_requests_bring_what_is_asked_for() {
+    const MIB: usize = 1 << 20;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let server = far_away(directory.path());
+    let walk = |mount: &Mount| assert!(tree(&mount.path).len() >= 200 * 6);
+    let (requests, _) = taken(&server, "default.h5", walk);
+    assert!(requests <= 300, "the list took {requests}");
+    let (requests, _) = taken(&server, "paged.h5", walk);
+    assert!(
+        requests <= 3 + 1,
+        "the list of a paged file took {requests}"
+    );
+    for name in ["default.h5", "paged.h5"] {
+        let small = |mount: &Mount| {
+            let bytes = fs::read(mount.at("group150/d3")).expect("a dataset");
+            assert_eq!(bytes.len(), 4 * 7424 * 4);
+        };
+        let (requests, bytes) = taken(&server, name, small);
+        assert!(
+            requests <= 8 && bytes <= 2 * MIB,
+            "{name}: {requests}, {bytes} bytes"
+        );
+    }
+    let big = |mount: &Mount| {
+        let bytes = fs::read(mount.at("big")).expect("a dataset");
+        assert_eq!(bytes.len(), 64 * MIB);
+    };
+    let (requests, bytes) = taken(&server, "default.h5", big);
+    assert!(
+        requests <= 45 && bytes <= 64 * MIB / 20 * 21,
+        "{requests}, {bytes} bytes"
+    );
 }
 
 /// What a server does not answer is an error in time; names that are known stay.

@@ -470,7 +470,7 @@ impl Shared {
             drop(state);
             return Err(changed());
         }
-        match length(around) <= limits::PAGED_BLOCK {
+        match length(around) <= limits::PAGED_BLOCK.saturating_mul(2) {
             true => {
                 let around = object.pages_of(around.start, length(around));
                 state.pages.want_around(object, &pages, &around);

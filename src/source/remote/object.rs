@@ -91,19 +91,30 @@ impl RemoteObject {
             .read(&self.staging, at, buffer, around, is_wanted)
     }
 
-    /// The bytes that are brought with these: if they are few, all of the page that they are in.
+    /// The bytes that are brought with these: if they are few, all of the blocks that they are in.
     fn around(&self, at: u64, length: u64) -> Range<u64> {
         let end = at.saturating_add(length);
-        let known = self.pages.get().copied();
-        let known = known
-            .filter(|(base, page)| (BLOCK..=limits::PAGED_BLOCK).contains(page) && *base <= at);
-        let (base, page) = known.unwrap_or((0, BLOCK));
-        if length >= page {
+        let known = self.pages.get().filter(|(base, _)| *base <= at);
+        let (base, block) = known.map_or((0, BLOCK), |(base, page)| {
+            (*base, (*page).clamp(BLOCK, limits::PAGED_BLOCK))
+        });
+        if length >= block {
             return at..end;
         }
-        let past = at.saturating_sub(base).checked_rem(page).unwrap_or(0);
-        let pages = end.saturating_sub(base).next_multiple_of(page);
-        at.saturating_sub(past)..base.saturating_add(pages)
+        let past = at.saturating_sub(base).checked_rem(block).unwrap_or(0);
+        let blocks = end.saturating_sub(base).next_multiple_of(block);
+        at.saturating_sub(past)..base.saturating_add(blocks)
+    }
+
+    /// Of a paged file, what is expected comes with the blocks that it is in: others of its page
+    /// follow.
+    fn blocks_of(&self, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let ranges = ranges.iter().take(limits::HINTED_RANGES);
+        let blocks = ranges.map(|(at, length)| {
+            let around = self.around(*at, *length);
+            (around.start, around.end.saturating_sub(around.start))
+        });
+        blocks.collect()
     }
 }
 
@@ -144,6 +155,10 @@ impl Source for RemoteObject {
     }
 
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
+        if urgency == Urgency::Expected && self.pages.get().is_some() {
+            let blocks = self.blocks_of(ranges);
+            return self.connection.prefetch(&self.staging, &blocks, urgency);
+        }
         self.connection.prefetch(&self.staging, ranges, urgency);
     }
 
@@ -154,6 +169,10 @@ impl Source for RemoteObject {
     fn set_pages(&self, base: u64, length: u64) {
         // Those of one file do not change; a second file in the same object changes none.
         let _ = self.pages.set((base, length));
+    }
+
+    fn pages(&self) -> Option<(u64, u64)> {
+        self.pages.get().copied()
     }
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {

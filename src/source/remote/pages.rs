@@ -25,6 +25,10 @@ const RUN: u64 = (4 << 20) / PAGE;
 /// Pages between two that are wanted which are brought along rather than asked for around.
 const GAP: u64 = 1;
 
+/// The same behind at least twice as many that nobody waits for: a crawl wants some pages of each
+/// object, all over the file, and each request costs more than these do.
+const WIDE_GAP: u64 = 4;
+
 /// How long a page that was only expected is kept for its reader when other pages are expected.
 const STALE: Duration = Duration::from_secs(10);
 
@@ -184,7 +188,10 @@ impl Pages {
                 continue;
             }
             match &mut run {
-                Some(run) if self.joins(run, number, urgency) => run.end = number.saturating_add(1),
+                Some(run) if self.joins(run, number, urgency) => {
+                    self.drop_staged(run.end..number);
+                    run.end = number.saturating_add(1);
+                }
                 _ => {
                     let done = run.replace(number..number.saturating_add(1));
                     self.queue(object, done, urgency);
@@ -227,9 +234,31 @@ impl Pages {
     }
 
     fn joins(&self, run: &Range<u64>, number: u64, urgency: Urgency) -> bool {
-        number.saturating_sub(run.end) <= GAP
+        let wide = match urgency {
+            Urgency::Needed => GAP,
+            Urgency::Expected => (length(run) / 2).clamp(GAP, WIDE_GAP),
+        };
+        number.saturating_sub(run.end) <= wide
             && number.saturating_sub(run.start) < RUN.min(self.most.wrapping_shr(2))
-            && (run.end..number).all(|between| self.is_lacking(between, urgency))
+            && (run.end..number)
+                .all(|between| self.is_lacking(between, urgency) || self.is_idle(between))
+    }
+
+    /// Whether a page is staged, and nobody reads it now.
+    fn is_idle(&self, number: u64) -> bool {
+        let page = self.table.get(&number);
+        page.is_some_and(|page| page.pins == 0 && matches!(page.state, State::Staged))
+    }
+
+    /// Drops the pages that are staged: they come once more with those around them.
+    fn drop_staged(&mut self, pages: Range<u64>) {
+        for number in pages {
+            if self.is_idle(number) {
+                self.read.pop(&number);
+                self.unread.pop(&number);
+                self.drop_page(number);
+            }
+        }
     }
 
     fn queue(&mut self, object: &Arc<Staging>, pages: Option<Range<u64>>, urgency: Urgency) {

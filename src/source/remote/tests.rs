@@ -1,5 +1,6 @@
 //! The worker's end against a fetcher that serves objects from memory.
 
+use std::ops::Range;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -60,7 +61,15 @@ fn a_paged_file_is_read_by_its_pages() {
         read(&object, 8 * MIB - 1, 1).unwrap(),
         bytes(8 * MIB - 1, 1)
     );
-    assert_eq!(pair.fetched(), [(4 * MIB, 4 * MIB, true)]);
+    let near = 512 * KIB;
+    assert_eq!(
+        pair.fetched(),
+        [(5 * MIB, near, true), (8 * MIB - near, near, true)]
+    );
+    // What is expected in one page comes together.
+    object.prefetch(&[(MIB + 1, 10), (2 * MIB - 1, 1)], Urgency::Expected);
+    assert_eq!(read(&object, MIB, MIB).unwrap(), bytes(MIB, MIB));
+    assert_eq!(pair.fetched()[2..], [(MIB, MIB, false)]);
 }
 
 #[test]
@@ -88,6 +97,35 @@ fn near_ranges_are_asked_for_together() {
         (32 * MIB, 64 * KIB, true),
     ];
     assert_eq!(pair.fetched(), expected);
+}
+
+/// Pages that many are wanted around come along, even if they are staged; others do not.
+#[test]
+fn what_is_expected_close_together_is_asked_for_together() {
+    const PAGE: u64 = 64 * KIB;
+    let pair = good();
+    let object = pair.open(64 * MIB);
+    object.prefetch(&[(10 * PAGE, PAGE), (100 * PAGE, PAGE)], Urgency::Needed);
+    read(&object, 10 * PAGE, 10).unwrap();
+    pair.until(|_| pair.fetched().len() == 2);
+    let pages = |range: Range<u64>| (range.start * PAGE, (range.end - range.start) * PAGE);
+    object.prefetch(&[pages(4..9), pages(11..18)], Urgency::Expected);
+    object.prefetch(&[pages(99..100), pages(102..104)], Urgency::Expected);
+    let all = read(&object, 4 * PAGE, 14 * PAGE).unwrap();
+    assert!(all == bytes(4 * PAGE, 14 * PAGE));
+    let all = read(&object, 99 * PAGE, 5 * PAGE).unwrap();
+    assert!(all == bytes(99 * PAGE, 5 * PAGE));
+    let fetched: Vec<_> = pair.fetched()[2..]
+        .iter()
+        .map(|(at, n, _)| (*at, *n))
+        .collect();
+    let expected = [
+        pages(4..18),
+        pages(99..100),
+        pages(102..104),
+        pages(101..102),
+    ];
+    assert_eq!(fetched, expected);
 }
 
 /// The fetcher answers nothing until it is told to.
