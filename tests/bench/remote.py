@@ -68,25 +68,76 @@ class Proxy:
             return json.load(answer)
 
 
+class Mounted:
+    """A mount that a command makes, and the seconds that took; it ends with its `with`."""
+
+    def __init__(self, command):
+        self.point = tempfile.mkdtemp(prefix="h5fs-bench-")
+        self.command = [*command, self.point]
+
+    def __enter__(self):
+        began = time.perf_counter()
+        subprocess.run(self.command, check=True, env={**os.environ, **KEYS})
+        self.seconds = time.perf_counter() - began
+        return self
+
+    def __exit__(self, *_):
+        for _ in range(50):
+            if not subprocess.run(["fusermount3", "-u", self.point]).returncode:
+                break
+            time.sleep(0.1)
+        os.rmdir(self.point)
+
+
 class H5fs:
     name = "h5fs"
+
+    def __init__(self, options, *more):
+        self.options, self.more = options, more
+
+    def mounted(self, proxy, name):
+        source = f"s3://bucket/{name}"
+        return Mounted([self.options.binary, *self.more, "--endpoint", proxy.url, source])
+
+    def run(self, proxy, name, task):
+        with self.mounted(proxy, name) as mount:
+            seconds, result = peer(self.options, "tree", proxy, name, task, MNT=mount.point)
+        return mount.seconds + seconds, result
+
+
+class LocalFile:
+    """h5fs on the file itself."""
+
+    name = "local file"
 
     def __init__(self, options):
         self.options = options
 
     def run(self, proxy, name, task):
-        point = tempfile.mkdtemp(prefix="h5fs-bench-")
-        began = time.perf_counter()
-        subprocess.run(
-            [self.options.binary, "--endpoint", proxy.url, f"s3://bucket/{name}", point],
-            check=True, env={**os.environ, **KEYS})
-        mounted = time.perf_counter() - began
-        try:
-            seconds, result = peer(self.options, "tree", proxy, name, task, MNT=point)
-        finally:
-            subprocess.run(["fusermount3", "-u", point], check=True)
-            os.rmdir(point)
-        return mounted + seconds, result
+        file = os.path.join(self.options.data, "bucket", name)
+        with Mounted([self.options.binary, file]) as mount:
+            seconds, result = peer(self.options, "tree", proxy, name, task, MNT=mount.point)
+        return mount.seconds + seconds, result
+
+
+class S3fsFuse:
+    """h5py on the file of a mounted bucket."""
+
+    name = "s3fs-fuse"
+
+    def __init__(self, options):
+        self.options = options
+
+    def run(self, proxy, name, task):
+        with tempfile.NamedTemporaryFile("w") as keys:
+            keys.write("test:testtest\n")
+            keys.flush()
+            how = f"url={proxy.url},endpoint=us-east-1,use_path_request_style,passwd_file={keys.name}"
+            mount = Mounted(["s3fs", "-o", how, "bucket"])
+            with mount:
+                seconds, result = peer(
+                    self.options, "h5py-file", proxy, name, task, MNT=mount.point)
+        return mount.seconds + seconds, result
 
 
 class Peer:
@@ -107,6 +158,23 @@ def peer(options, method, proxy, name, task, **more):
     return line["s"], line["r"]
 
 
+MANY = 10_000
+
+
+def make_many(directory):
+    """Small files, of which each has one dataset."""
+    import h5py
+    import numpy as np
+
+    if os.path.isdir(directory):
+        return
+    os.makedirs(f"{directory}.part", exist_ok=True)
+    for number in range(MANY):
+        with h5py.File(f"{directory}.part/run_{number:05}.h5", "w") as file:
+            file["x"] = np.arange(number, number + 256, dtype="<i4")
+    os.rename(f"{directory}.part", directory)
+
+
 def make_files(options):
     bucket = os.path.join(options.data, "bucket")
     os.makedirs(bucket, exist_ok=True)
@@ -115,6 +183,7 @@ def make_files(options):
         path = os.path.join(bucket, f"{which}.h5")
         if not os.path.exists(path):
             subprocess.run([sys.executable, make, which, path, *more], check=True)
+    make_many(os.path.join(bucket, "many"))
 
 
 def measure(methods, proxy, runs, name, task):
@@ -156,6 +225,57 @@ def judge(task, name, share, requests, mib, found):
     return kept
 
 
+def cached(options, proxy):
+    """The second mount of an object whose bytes are in the cache on disk."""
+    with tempfile.TemporaryDirectory(prefix="h5fs-bench-") as cache:
+        own = H5fs(options, "--disk-cache", cache)
+        for method in [own, own, LocalFile(options)]:
+            found = measure([method], proxy, 1, "default.h5", "big")[method.name]
+            print(f"cached  default.h5  {method.name:13} {found['seconds']:7.2f} s "
+                  f"{found['requests']:5} requests {found['mib']:8.1f} MiB")
+            if method is own:
+                second = found
+        kept = second["requests"] <= 1 and second["mib"] < 0.01
+        kept &= second["seconds"] <= 1.5 * found["seconds"]
+        kept &= second["result"] == found["result"]
+    print(f"cached  default.h5  {'kept' if kept else 'MISSED'}")
+    return kept
+
+
+def many(options, proxy, runs):
+    """A prefix of many files: its listing, and one value of each of a hundred."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prefix.py")
+
+    def child(method, **more):
+        environment = {**os.environ, **KEYS, "EP": proxy.url, **more}
+        done = subprocess.run([sys.executable, script, method], check=True, env=environment,
+                              capture_output=True, text=True)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def mounted():
+        with H5fs(options).mounted(proxy, "many/") as mount:
+            return child("tree", MNT=mount.point)
+
+    found = {"h5fs": [], "s3fs-block4M": []}
+    for _ in range(runs):
+        for method, run in [("h5fs", mounted), ("s3fs-block4M", lambda: child("s3fs"))]:
+            proxy.ask("/__reset")
+            found[method].append(run())
+    seconds = {}
+    for method, all_runs in found.items():
+        seconds[method] = statistics.median(one["s"] for one in all_runs)
+        ls = statistics.median(one["ls"] for one in all_runs)
+        counts = all_runs[-1]["counts"]
+        print(f"many    ls {ls:6.2f} s {counts['lists']:3} pages {counts['gets']:3} GETs, "
+              f"values {seconds[method]:6.2f} s  {method}")
+    own, other = found["h5fs"][-1], found["s3fs-block4M"][-1]
+    kept = own["counts"]["lists"] == MANY // 1000 and own["counts"]["gets"] == 0
+    kept &= own["r"] == other["r"] and own["count"] == MANY
+    kept &= seconds["h5fs"] <= 0.3 * seconds["s3fs-block4M"]
+    print(f"many    {'kept' if kept else 'MISSED'}")
+    return kept
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     repository = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -165,7 +285,9 @@ def main():
     parser.add_argument("--tools", default=tools, help="directory of the proxy and the peers")
     parser.add_argument("--latency", default="30,100", help="milliseconds, separated by commas")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--peers", default="s3fs-block4M", help="methods of peer.py")
+    parser.add_argument("--peers", default="s3fs-block4M,s3fs-fuse",
+                        help="methods of peer.py, or s3fs-fuse")
+    parser.add_argument("--tasks", default="", help="only these, separated by commas")
     options = parser.parse_args()
     if not os.path.isdir(options.tools):
         raise SystemExit(f"skipped: no tools in {options.tools}")
@@ -183,13 +305,22 @@ def main():
     proxy = Proxy(proxy_program, port)
     kept = True
     try:
-        peers = [Peer(options, name) for name in options.peers.split(",") if name]
+        peers = [S3fsFuse(options) if name == "s3fs-fuse" else Peer(options, name)
+                 for name in options.peers.split(",") if name]
+
+        def is_asked_for(task):
+            return not options.tasks or task in options.tasks.split(",")
+
         for latency in options.latency.split(","):
             proxy.ask(f"/__set?latency={latency}&connect={latency}")
             print(f"latency {latency} ms")
             for task, name, share, requests, mib in TASKS:
+                if not is_asked_for(task):
+                    continue
                 found = measure([H5fs(options), *peers], proxy, options.runs, name, task)
                 kept &= judge(task, name, share, requests, mib, found)
+            kept &= not is_asked_for("cached") or cached(options, proxy)
+            kept &= not is_asked_for("many") or many(options, proxy, options.runs)
     finally:
         proxy.process.terminate()
         server.terminate()
