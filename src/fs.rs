@@ -64,6 +64,7 @@ mod reference_link;
 mod requests;
 mod selection;
 mod served;
+mod site;
 mod source_tree;
 mod stat;
 mod status;

@@ -797,3 +797,30 @@ pub const CONNECTION_BYTES: u64 = 4 << 20;
 
 #[cfg(test)]
 mod tests;
+
+/// Members of a group, and of the groups in it, that one page lists.
+pub const HTML_ROWS: u64 = 500;
+
+/// Rows and columns of an array that its page shows.
+pub const HTML_TABLE_ROWS: u64 = 20;
+
+/// See [`HTML_TABLE_ROWS`].
+pub const HTML_TABLE_COLUMNS: u64 = 12;
+
+/// Attributes that a page shows.
+pub const HTML_ATTRIBUTES: usize = 500;
+
+/// Names on the way from the root that a page shows: the last ones.
+pub const HTML_TRAIL: usize = 32;
+
+/// Characters of one text, a name or a value, that a page shows.
+pub const HTML_TEXT: usize = 512;
+
+/// Bytes of an array that are decoded for the table on its page, and again for the line.
+pub const HTML_DECODED: u64 = 32 << 20;
+
+/// Chunks, or runs of elements, of a large array that are read for the line on its page.
+pub const HTML_PIECES: u64 = 4096;
+
+/// The same where each may be a request to a server, or stand in another file.
+pub const HTML_FAR_PIECES: u64 = 64;

@@ -16,6 +16,7 @@ pub(crate) mod elements;
 pub(crate) mod fits;
 pub(crate) mod framed;
 pub(crate) mod frames;
+pub(crate) mod html;
 pub(crate) mod image;
 pub(crate) mod json;
 mod long_elements;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::model::text::turns_direction;
+
 /// `text` on one line and without power over a terminal: control characters and those that turn the
 /// writing direction become escapes (`\n`, `\u{1b}`), and so does the backslash that would read as
 /// one.
@@ -47,11 +49,6 @@ fn push(shown: &mut String, character: char) {
     } else {
         shown.push(character);
     }
-}
-
-/// The marks of the bidirectional algorithm, with which a name can be made to read as another.
-fn turns_direction(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

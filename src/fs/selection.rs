@@ -10,6 +10,7 @@ use crate::fs::mount::Mount;
 use crate::fs::name;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
+use crate::fs::site::PageSite;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{Form, Subject, refuse_unread};
@@ -59,7 +60,7 @@ pub(super) fn enter(directory: &Target<'_>, shown: &[u8]) -> Result<Entry> {
         let Some(place) = place(directory, dataset)? else {
             continue;
         };
-        match view(&place.file, &place.node, selector, form) {
+        match opened(mount, &place, selector, form) {
             Err(Error::NotFound) => {}
             view => {
                 let suffix = &shown[name.len()..];
@@ -119,7 +120,7 @@ fn named(directory: &Target<'_>, shown: &[u8]) -> Result<(Vec<u8>, Option<&'stat
     match group {
         Ok(group) => {
             let mut names = group.object_names(shown);
-            let found = names.find(|(form, _)| form.view.is_some());
+            let found = names.find(|(form, _)| form.view.is_some() || form.has_pages);
             let (form, name) = found.ok_or(Error::NotFound)?;
             Ok((name, Some(form)))
         }
@@ -131,6 +132,21 @@ fn named(directory: &Target<'_>, shown: &[u8]) -> Result<(Vec<u8>, Option<&'stat
 /// The object that a name in the directory of a group leads to.
 fn place(directory: &Target<'_>, shown: &[u8]) -> Result<Option<Place>> {
     let (file, group) = (directory.file, directory.inode.node);
+    let tree = trees::of_number(
+        directory
+            .mount
+            .others
+            .number_in_source(directory.inode.tree),
+    );
+    let root_name = tree.and_then(|tree| tree.root_name);
+    if group == file.container.root() && root_name == Some(shown) {
+        return Ok(Some(Place {
+            file: Arc::clone(file),
+            node: file.container.node(group)?,
+            link: Some((group, shown.to_vec())),
+            is_across_files: false,
+        }));
+    }
     match file.real_name(group, shown)? {
         Some(name) => follow(directory.mount, file, group, &name),
         None => Ok(None),
@@ -143,8 +159,29 @@ fn find_again(target: &Target<'_>) -> Result<(Box<dyn View>, Arc<Node>)> {
     let mut parts = name.splitn(2, |&byte| byte == b'/');
     let (dataset, selector) = parts.next().zip(parts.next()).ok_or(Error::NotFound)?;
     let place = place(target, dataset)?.ok_or(Error::NotFound)?;
-    let view = view(&place.file, &place.node, selector, form)?;
+    let view = opened(target.mount, &place, selector, form)?;
     Ok((view, place.node))
+}
+
+/// The file of the part that `selector`, as shown, names: of an array, or of a group in a tree that
+/// has those.
+///
+/// # Errors
+/// As [`view`].
+fn opened(
+    mount: &Mount,
+    place: &Place,
+    selector: &[u8],
+    form: Option<&Form>,
+) -> Result<Box<dyn View>> {
+    let (file, node) = (&place.file, &*place.node);
+    match form.filter(|form| form.has_pages) {
+        Some(form) => (form.open)(&Subject {
+            site: Some(&PageSite::new(mount, file, node, None)),
+            ..Subject::of_part(file, node, form, selector)
+        }),
+        None => view(file, node, selector, form),
+    }
 }
 
 /// The file of the part that `selector`, as shown, names of an array: in a tree of views that of a
@@ -168,14 +205,7 @@ pub(super) fn view(
     let Some(form) = form else {
         return part.content(array);
     };
-    let subject = Subject {
-        file,
-        node,
-        form: form.number,
-        selected: &selector,
-        path: Vec::new(),
-        verify: &|_| Ok(()),
-    };
+    let subject = Subject::of_part(file, node, form, &selector);
     let view = form.view.ok_or(Error::NotFound)?;
     view(&subject, part.elements(array)?)?.ok_or(Error::NotFound)
 }

@@ -24,6 +24,7 @@ mod chunks;
 mod csv;
 mod file_zarr;
 mod fits;
+mod html;
 mod json;
 mod mask;
 mod ndl;
@@ -48,6 +49,7 @@ pub(super) static TREES: &[ViewTree] = &[
     csv::TREE,
     file_zarr::TREE,
     fits::TREE,
+    html::TREE,
     json::TREE,
     mask::TREE,
     ndl::TREE,
@@ -89,6 +91,11 @@ pub(super) static ROOT_FILES: &[RootFile] = &[
     },
 ];
 
+/// The tree that is called `name`.
+pub(super) fn named(name: &[u8]) -> Option<&'static ViewTree> {
+    TREES.iter().find(|tree| tree.name == name)
+}
+
 /// The tree with the number `number` for its directories or for files of one of its forms.
 pub(super) fn of_number(number: Tree) -> Option<&'static ViewTree> {
     let has = |form: &Form| form.number == number;
@@ -128,10 +135,7 @@ mod tests {
             let first = tree.forms.first();
             assert!(first.is_none_or(|form| form.number == tree.number + 1));
         }
-        let of = |name: &[u8]| {
-            let tree = TREES.iter().find(|tree| tree.name == name);
-            tree.expect("a tree").number
-        };
+        let of = |name: &[u8]| named(name).expect("a tree").number;
         assert_eq!((of(b"assembled"), of(b"json"), of(b"offsets")), (2, 10, 18));
         assert_eq!(of_number(11).expect("files").name, b"json");
         assert_eq!(form_of_number(11).expect("files").suffix, b".json");

@@ -17,7 +17,7 @@ use crate::fs::inode::{self, Inode, NodeType, Tree};
 use crate::fs::mount::Mount;
 use crate::fs::namespace::{Directory, LinkEntry, Namespace};
 use crate::fs::other_files::ShownAt;
-use crate::fs::store_object::{Presence, in_store, in_tree, presence};
+use crate::fs::store_object::{Presence, presence};
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{Form, ViewTree};
 use crate::fs::{name, symlink};
@@ -147,18 +147,16 @@ impl<'a> ViewGroup<'a> {
     /// # Errors
     /// As the root cannot be read now.
     pub(super) fn root_files(&self) -> Result<Vec<ViewEntry>> {
-        const EMPTY_NAME: &[u8] = b"%";
         if self.tree.store.is_some() {
             return self.document().map(|document| vec![document]);
         }
-        let is_root = self.object == self.file.container.root();
-        if !is_root || !self.tree.has_root {
+        let Some(name) = self.tree.root_name.filter(|_| self.is_root()) else {
             return Ok(Vec::new());
-        }
+        };
         let mut files = Vec::new();
         let node = self.file.container.node(self.object)?;
         for form in self.tree.forms {
-            let shown = file_name(form, EMPTY_NAME);
+            let shown = [name, form.suffix].concat();
             if form.size(self.file, &node)?.is_some() && self.found(&shown).is_err() {
                 files.push(self.form(Some(form), &node, shown, None)?);
             }
@@ -182,7 +180,7 @@ impl<'a> ViewGroup<'a> {
     pub(super) fn found(&self, shown: &[u8]) -> Result<LinkEntry> {
         name::refuse_long(shown)?;
         let names = self.object_names(shown).map(|(_, name)| name);
-        for name in names.chain([self.group_name(shown)]) {
+        for name in names.chain([self.tree.group_name(shown)]) {
             match self.source.find(&name) {
                 Ok(found) if self.is_name_of(shown, &found) => return Ok(found),
                 Ok(_) | Err(Error::NotFound) => {}
@@ -202,7 +200,7 @@ impl<'a> ViewGroup<'a> {
     /// Whether what the source's tree shows as `name` has an entry `shown` here.
     fn is_shown_as(&self, name: &[u8], shown: &[u8]) -> bool {
         let mut files = self.tree.forms.iter();
-        files.any(|form| file_name(form, name) == shown) || self.directory_name(name) == shown
+        files.any(|form| self.file_name(form, name) == shown) || self.directory_name(name) == shown
     }
 
     fn find_cut(&self, shown: &[u8]) -> Result<LinkEntry> {
@@ -222,54 +220,28 @@ impl<'a> ViewGroup<'a> {
     }
 
     /// The source's names for the object whose file is `shown`, each with the form that the file
-    /// has then; the reverse of `file_name`.
+    /// has then.
     pub(super) fn object_names(
         &self,
         shown: &[u8],
     ) -> impl Iterator<Item = (&'static Form, Vec<u8>)> {
         let forms = self.tree.forms.iter();
-        forms.filter_map(|form| Some((form, shown.strip_suffix(form.suffix)?.to_vec())))
+        forms.filter_map(|form| {
+            let stem = shown.strip_suffix(form.suffix)?;
+            Some((form, self.tree.object_name(stem, self.is_root())))
+        })
     }
 
-    /// The name of the directory of an object that the source's tree shows as `name`.
+    fn is_root(&self) -> bool {
+        self.object == self.file.container.root()
+    }
+
     fn directory_name(&self, name: &[u8]) -> Vec<u8> {
-        if self.tree.of_attributes {
-            return match name {
-                [b'@', rest @ ..] => name::clip([b"%40", rest].concat()),
-                _ => name.to_vec(),
-            };
-        }
-        if self.tree.store.is_some() {
-            return in_store(name);
-        }
-        let mut suffixes = self.suffixes();
-        let guarded = suffixes.find_map(|(dotted, suffix)| {
-            let stem = name.strip_suffix(dotted)?;
-            Some(name::clip([stem, b"%2E", suffix].concat()))
-        });
-        guarded.unwrap_or_else(|| name.to_vec())
+        self.tree.directory_name(name)
     }
 
-    /// The suffixes of this tree's files, with their dot and without it.
-    fn suffixes(&self) -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
-        let forms = self.tree.forms.iter();
-        forms.filter_map(|form| Some((form.suffix, form.suffix.split_first()?.1)))
-    }
-
-    /// The source's name for the group whose directory is `shown`; the reverse of `directory_name`.
-    fn group_name(&self, shown: &[u8]) -> Vec<u8> {
-        if self.tree.store.is_some() {
-            return in_tree(shown);
-        }
-        let mut suffixes = self.suffixes();
-        let guarded = match self.tree.of_attributes {
-            true => shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat()),
-            false => suffixes.find_map(|(dotted, suffix)| {
-                let stem = shown.strip_suffix(suffix)?.strip_suffix(b"%2E")?;
-                Some([stem, dotted].concat())
-            }),
-        };
-        guarded.unwrap_or_else(|| shown.to_vec())
+    fn file_name(&self, form: &Form, name: &[u8]) -> Vec<u8> {
+        self.tree.file_name(form, name, self.is_root())
     }
 
     /// The entries of this tree for one of the source's tree: none, a directory, files, or all.
@@ -283,7 +255,7 @@ impl<'a> ViewGroup<'a> {
                 .map(|entry| entry.into_iter().collect());
         }
         let Some((file, node)) = self.target(found)? else {
-            return Ok(Vec::new());
+            return self.damaged(found);
         };
         let name = &*found.inode.name;
         let mut forms = Vec::new();
@@ -299,7 +271,7 @@ impl<'a> ViewGroup<'a> {
         if has_place && self.has_directory(&node) {
             let text = match &way {
                 Some(way) => self.soft(way, None).map(Some),
-                None => self.elsewhere(&node, found),
+                None => self.elsewhere(&node, found, None),
             };
             if text.is_none() {
                 // It may lead somewhere once all can be read.
@@ -313,9 +285,10 @@ impl<'a> ViewGroup<'a> {
         for form in files {
             let text = match &way {
                 Some(way) => self.soft(way, Some(form)).map(Some),
+                None if form.has_pages => self.elsewhere(&node, found, Some(form)),
                 None => Some(None),
             };
-            let shown = file_name(form, name);
+            let shown = self.file_name(form, name);
             if let Some(text) = text {
                 forms.push(self.form(Some(form), &node, shown, text)?);
             }
@@ -351,7 +324,7 @@ impl<'a> ViewGroup<'a> {
         };
         let text = match presence(self.file, &node)? {
             Presence::Group if found.inode.node_type == NodeType::Group => None,
-            Presence::Array if is_hard => match self.elsewhere(&node, found) {
+            Presence::Array if is_hard => match self.elsewhere(&node, found, None) {
                 Some(text) => text,
                 None => return Ok(None),
             },
@@ -375,6 +348,19 @@ impl<'a> ViewGroup<'a> {
         let mut way = self.way_to(group)?;
         way.push(self.directory_name(&shown).into());
         Some(symlink::relative(&self.way_to(self.object)?, &way))
+    }
+
+    /// The entries for an object of the source's tree that cannot be read: the pages about it.
+    fn damaged(&self, found: &LinkEntry) -> Result<Vec<ViewEntry>> {
+        let is_object = found.inode.node_type == NodeType::Object;
+        let forms = self.tree.forms.iter();
+        let forms = forms.filter(|form| form.has_pages && is_object);
+        let entry = |form: &Form| {
+            let node = form.node(self.file, found.inode.node)?;
+            let shown = self.file_name(form, &found.inode.name);
+            self.form(Some(form), &node, shown, None)
+        };
+        forms.map(entry).collect()
     }
 
     /// The entry that is listed for one of the source's tree that cannot be read now.
@@ -468,18 +454,24 @@ impl<'a> ViewGroup<'a> {
         }
     }
 
-    /// The text of the symbolic link that stands here for a directory, where that stands elsewhere;
-    /// `None` inside where it stands here, and outside where no link can lead there.
-    fn elsewhere(&self, node: &Node, found: &LinkEntry) -> Option<Option<Vec<u8>>> {
+    /// The text of the symbolic link that stands here for a directory, or for a page of a form, where
+    /// that stands elsewhere; `None` inside where it stands here, and outside where no link can lead
+    /// there.
+    fn elsewhere(
+        &self,
+        node: &Node,
+        found: &LinkEntry,
+        form: Option<&Form>,
+    ) -> Option<Option<Vec<u8>>> {
         let place = match node.kind {
             NodeKind::Group if found.inode.node_type == NodeType::Group => None,
-            NodeKind::Group => Some(self.way_to(node.id)?),
+            NodeKind::Group => Some(self.space().path(node.id)?),
             _ if node.link_count <= 1 => None,
             _ => match self.space().indexed_home(node.id) {
                 Some((group, name)) if group != self.object || *name != *found.inode.name => {
-                    let mut way = self.way_to(group)?;
-                    way.push(self.directory_name(&name).into());
-                    Some(way)
+                    let mut names = self.space().path(group)?;
+                    names.push(name);
+                    Some(names)
                 }
                 _ => None,
             },
@@ -487,6 +479,8 @@ impl<'a> ViewGroup<'a> {
         let Some(place) = place else {
             return Some(None);
         };
+        let place = self.tree.shown(&place, form, true)?;
+        let place: Vec<Box<[u8]>> = place.into_iter().map(Into::into).collect();
         let here = self.way_to(self.object)?;
         Some(Some(symlink::relative(&here, &place)))
     }
@@ -550,17 +544,8 @@ impl<'a> ViewGroup<'a> {
 
     /// The names of a way as this tree shows them; `None` where none would be that of a file.
     fn names_on(&self, way: &Way, form: Option<&Form>) -> Option<Vec<Vec<u8>>> {
-        let (last, groups) = match way.names.split_last() {
-            Some((last, groups)) => (Some(last), groups),
-            None if form.is_some() => return None,
-            None => (None, &[][..]),
-        };
-        let groups = groups.iter().map(|name| self.directory_name(name));
-        let last = last.map(|last| match form {
-            Some(form) => file_name(form, last),
-            None => self.directory_name(last),
-        });
-        Some(groups.chain(last).collect())
+        let from_root = way.from != From::Here || self.is_root();
+        self.tree.shown(&way.names, form, from_root)
     }
 
     /// The way to the root of this tree in the file to whose root `way` leads.
@@ -573,9 +558,4 @@ impl<'a> ViewGroup<'a> {
     pub(super) fn attribute_name(attribute: &[u8]) -> Vec<u8> {
         name::escape(&[b"@", attribute].concat(), false)
     }
-}
-
-/// The name of the file of this form of an object that the source's tree shows as `name`.
-fn file_name(form: &Form, name: &[u8]) -> Vec<u8> {
-    name::clip([name, form.suffix].concat())
 }

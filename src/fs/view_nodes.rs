@@ -11,10 +11,12 @@ use crate::fs::frame;
 use crate::fs::inode::{self, NodeType, Tree};
 use crate::fs::listing::{AttributeNames, DOTS, Listable, Listed, Listing, Visit};
 use crate::fs::mount::Mount;
+use crate::fs::namespace::LinkEntry;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::object;
 use crate::fs::reference_link;
 use crate::fs::selection;
+use crate::fs::site::PageSite;
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::store::{self, StoreFile};
 use crate::fs::symlink;
@@ -94,8 +96,8 @@ impl FsNode for ViewFile {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        let node = target.file.container.node(target.inode.node)?;
         let form = form(target)?;
+        let node = form.node(target.file, target.inode.node)?;
         let (size, is_known) = match form.size(target.file, &node)? {
             Some(Size::Exact(length)) => (length, true),
             Some(Size::Streamed) => (0, true),
@@ -111,14 +113,20 @@ impl FsNode for ViewFile {
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        let node = target.file.container.node(target.inode.node)?;
-        form(target)?.open(&Subject {
+        let form = form(target)?;
+        let node = form.node(target.file, target.inode.node)?;
+        let found = viewed(target, &node)?;
+        let met = found
+            .as_ref()
+            .map(|(group, found)| (*group, &*found.inode.name));
+        form.open(&Subject {
             file: target.file,
             node: &node,
             form: target.inode.tree,
             selected: b"",
-            path: viewed_path(target, &node)?,
+            path: viewed_path(target, &node, found.as_ref().map(|(_, found)| found))?,
             verify: &|node| object::verify(target.mount, target.file, node),
+            site: Some(&PageSite::new(target.mount, target.file, &node, met)),
         })
     }
 }
@@ -219,20 +227,24 @@ pub(super) fn is_counted(mount: &Mount, file: &FileState, object: NodeId, form: 
     size == Some(Ok(Some(Size::Counted)))
 }
 
-/// The path of the object that a view is of, names as in the file.
-fn viewed_path(target: &Target<'_>, node: &Node) -> Result<Vec<u8>> {
+/// The entry of the source's tree that a view is of, and its group; `None` for the root.
+fn viewed(target: &Target<'_>, node: &Node) -> Result<Option<(NodeId, LinkEntry)>> {
     let (file, inode) = (target.file, target.inode);
     if node.id == file.container.root() {
-        return Ok(b"/".to_vec());
+        return Ok(None);
     }
-    let parent = inode::node_of(file.generation, inode.parent);
-    let group = ViewGroup::new(
-        target.mount,
-        file,
-        inode.tree,
-        parent.ok_or(Error::NotFound)?,
-    )?;
+    let parent = inode::node_of(file.generation, inode.parent).ok_or(Error::NotFound)?;
+    let group = ViewGroup::new(target.mount, file, inode.tree, parent)?;
     let found = group.found(&inode.name)?;
+    Ok(Some((parent, found)))
+}
+
+/// The path of the object that a view is of, names as in the file.
+fn viewed_path(target: &Target<'_>, node: &Node, found: Option<&LinkEntry>) -> Result<Vec<u8>> {
+    let Some(found) = found else {
+        return Ok(b"/".to_vec());
+    };
+    let file = target.file;
     match target.space().file_path(&found.inode, node.link_count) {
         Some(path) => Ok(path),
         // A deep one has none; any may lack it that could not be found.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::model::{Array, Datatype, Scalar};
+use crate::model::{Array, Datatype, Scalar, ScalarValue};
 
 /// A node's identity within its container; unique, stable from open to open of an unchanged file.
 ///
@@ -69,6 +69,24 @@ pub struct Node {
 }
 
 impl Node {
+    /// What stands for a node that cannot be read where something is to be said of it: a value of
+    /// nothing, with the error.
+    pub fn damaged(id: NodeId, error: Error) -> Self {
+        Node {
+            id,
+            kind: NodeKind::Scalar(Scalar {
+                text: String::new(),
+                value: ScalarValue::Null,
+            }),
+            assembled: None,
+            link_count: 1,
+            modified: None,
+            comment: None,
+            tag: None,
+            error: Some(error),
+        }
+    }
+
     /// The array that it is, or that its members make.
     pub fn array(&self) -> Option<&Arc<Array>> {
         match &self.kind {

@@ -188,7 +188,7 @@ fn describe_class(class: &Class, list: &mut List) {
 }
 
 /// `[1024, 1024]`, `[]` for a scalar, `null` for a null dataspace.
-fn shape_text(shape: &Shape) -> String {
+pub(super) fn shape_text(shape: &Shape) -> String {
     match shape {
         Shape::Null => "null".to_owned(),
         Shape::Simple { dims, .. } => format!("{dims:?}"),
@@ -274,7 +274,7 @@ fn collect_orders(datatype: &Datatype, orders: &mut Vec<ByteOrder>) {
 }
 
 /// `shuffle, deflate(4)`.
-fn pipeline_text(pipeline: &Pipeline) -> String {
+pub(super) fn pipeline_text(pipeline: &Pipeline) -> String {
     let filters: Vec<_> = pipeline.0.iter().map(filter_text).collect();
     filters.join(", ")
 }

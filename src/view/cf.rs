@@ -10,7 +10,7 @@ mod decoding;
 mod packing;
 mod place;
 mod reference_time;
-mod stored;
+pub(super) mod stored;
 pub(crate) mod table;
 mod time;
 pub(crate) mod variable;

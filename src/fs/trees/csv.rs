@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::file_state::FileState;
 use crate::fs::trees::mask;
-use crate::fs::trees::view_tree::{Form, Size, Subject, ViewTree, WITHOUT_FILES, shown};
+use crate::fs::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
+};
 use crate::model::{Array, Node, NodeKind};
 use crate::view::View;
 use crate::view::csv::Table;
@@ -21,7 +23,7 @@ use crate::view::text::Text;
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"csv",
     number: 8,
-    has_root: true,
+    root_name: Some(b"%"),
     forms: &[Form {
         number: 9,
         suffix: b".csv",
@@ -44,6 +46,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             true => group_table(subject),
             false => Err(Error::NotFound),
         },
+        ..OF_NOTHING
     }],
     ..WITHOUT_FILES
 };

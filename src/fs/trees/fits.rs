@@ -4,7 +4,9 @@
 use crate::error::{Error, Result};
 use crate::fs::file_state::FileState;
 use crate::fs::trees::csv::{convention, is_plain_group, opened_group};
-use crate::fs::trees::view_tree::{Form, Size, Subject, ViewTree, WITHOUT_FILES, shown, viewed};
+use crate::fs::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown, viewed,
+};
 use crate::model::Node;
 use crate::view::View;
 use crate::view::elements::Elements;
@@ -17,7 +19,7 @@ use crate::view::text::Text;
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"fits",
     number: 38,
-    has_root: true,
+    root_name: Some(b"%"),
     forms: &[Form {
         number: 39,
         suffix: b".fits",
@@ -27,6 +29,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             true => group(subject),
             false => Err(Error::NotFound),
         },
+        ..OF_NOTHING
     }],
     ..WITHOUT_FILES
 };

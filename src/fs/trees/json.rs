@@ -5,7 +5,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::fs::file_state::FileState;
 use crate::fs::trees::mask;
-use crate::fs::trees::view_tree::{Form, Size, Subject, ViewTree, WITHOUT_FILES, shown, streamed};
+use crate::fs::trees::view_tree::{
+    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown, streamed,
+};
 use crate::model::{Node, NodeKind};
 use crate::view::View;
 use crate::view::asdf_json::AsdfJson;
@@ -33,6 +35,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             let json = Json::new(elements, engine, container, subject.paths())?;
             subject.counted(json.without(missing)).map(Some)
         }),
+        ..OF_NOTHING
     }],
     ..WITHOUT_FILES
 };

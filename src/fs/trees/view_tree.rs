@@ -6,11 +6,13 @@ use crate::error::{Error, Result, if_lasting};
 use crate::fs::counts::CountedText;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::Tree;
-use crate::fs::store_object::Store;
+use crate::fs::name;
+use crate::fs::store_object::{Store, in_store, in_tree};
 use crate::model::{Array, Node, NodeId};
 use crate::view::View;
 use crate::view::counted::{Counted, Units};
 use crate::view::elements::Elements;
+use crate::view::html::site::Site;
 use crate::view::json::SharedPaths;
 use crate::view::streamed::{ResumableText, Streamed};
 
@@ -31,9 +33,8 @@ pub(in crate::fs) struct ViewTree {
     /// The chunks that it has, where it is a Zarr store: each group and array has a directory, with
     /// its document in it.
     pub(in crate::fs) store: Option<Store>,
-    /// Whether the root itself, too, has its files here, under the name `%`, which stands for the
-    /// empty one.
-    pub(in crate::fs) has_root: bool,
+    /// The name under which the root itself, too, has its files here.
+    pub(in crate::fs) root_name: Option<&'static [u8]>,
     /// The forms of its files: an object has a file of each form that fits it.
     pub(in crate::fs) forms: &'static [Form],
 }
@@ -47,9 +48,11 @@ pub(in crate::fs) struct Form {
     /// The size of an object's file; `None` where it has none.
     pub(super) size: fn(&FileState, &Node) -> Result<Option<Size>>,
     /// The object's file, opened, where `view` does not open it.
-    pub(super) open: fn(&Subject<'_>) -> Result<Box<dyn View>>,
+    pub(in crate::fs) open: fn(&Subject<'_>) -> Result<Box<dyn View>>,
     /// The file of an array, or of a selection from one; `None` where these elements have none.
     pub(in crate::fs) view: Option<ViewOfElements>,
+    /// Whether `open` also opens parts of a group's file, which selectors name.
+    pub(in crate::fs) has_pages: bool,
 }
 
 /// Makes the file of an array, or of a selection from one; `None` where these elements have none.
@@ -63,7 +66,7 @@ pub(super) const WITHOUT_FILES: ViewTree = ViewTree {
     of_references: false,
     of_frames: false,
     store: None,
-    has_root: false,
+    root_name: None,
     forms: &[],
 };
 
@@ -74,6 +77,7 @@ pub(super) const OF_NOTHING: Form = Form {
     size: |_, _| Ok(None),
     open: |_| Err(Error::NotFound),
     view: None,
+    has_pages: false,
 };
 
 /// How long a file is.
@@ -93,15 +97,128 @@ pub(in crate::fs) struct Subject<'a> {
     pub(in crate::fs) node: &'a Node,
     /// The number of the file's form.
     pub(in crate::fs) form: Tree,
-    /// The selector of a part of the array; empty for the whole object.
+    /// The selector of a part of the array, or of the group; empty for the whole object.
     pub(in crate::fs) selected: &'a [u8],
     /// The object's path, names as in the file.
     pub(in crate::fs) path: Vec<u8>,
     /// Checks the block with an object's elements, where that is wanted before they are served.
     pub(in crate::fs) verify: &'a dyn Fn(NodeId) -> Result<()>,
+    /// Where the mount has the files that a page about the object leads to.
+    pub(in crate::fs) site: Option<&'a dyn Site>,
+}
+
+impl ViewTree {
+    /// The name of the directory of an object that the source's tree shows as `name`.
+    pub(in crate::fs) fn directory_name(&self, name: &[u8]) -> Vec<u8> {
+        if self.of_attributes {
+            return match name {
+                [b'@', rest @ ..] => name::clip([b"%40", rest].concat()),
+                _ => name.to_vec(),
+            };
+        }
+        if self.store.is_some() {
+            return in_store(name);
+        }
+        let guarded = self.suffixes().find_map(|(dotted, suffix)| {
+            let stem = name.strip_suffix(dotted)?;
+            Some(name::clip([stem, b"%2E", suffix].concat()))
+        });
+        guarded.unwrap_or_else(|| name.to_vec())
+    }
+
+    /// The source's name for the group whose directory is `shown`; the reverse of
+    /// [`directory_name`](Self::directory_name).
+    pub(in crate::fs) fn group_name(&self, shown: &[u8]) -> Vec<u8> {
+        if self.store.is_some() {
+            return in_tree(shown);
+        }
+        let guarded = match self.of_attributes {
+            true => shown.strip_prefix(b"%40").map(|rest| [b"@", rest].concat()),
+            false => self.suffixes().find_map(|(dotted, suffix)| {
+                let stem = shown.strip_suffix(suffix)?.strip_suffix(b"%2E")?;
+                Some([stem, dotted].concat())
+            }),
+        };
+        guarded.unwrap_or_else(|| shown.to_vec())
+    }
+
+    /// The suffixes of its files, with their dot and without it.
+    fn suffixes(&self) -> impl Iterator<Item = (&'static [u8], &'static [u8])> {
+        let forms = self.forms.iter();
+        forms.filter_map(|form| Some((form.suffix, form.suffix.split_first()?.1)))
+    }
+
+    /// The name of the file of a form of an object that the source's tree shows as `name`, at its
+    /// root or not. One that is called as the root's own file has a letter escaped there.
+    pub(in crate::fs) fn file_name(&self, form: &Form, name: &[u8], at_root: bool) -> Vec<u8> {
+        match (self.root_name, name) {
+            (Some(root), [letter @ b'a'..=b'z', rest @ ..]) if at_root && root == name => {
+                let escaped = format!("%{letter:02X}").into_bytes();
+                form.file_name(&[&escaped, rest].concat())
+            }
+            _ => form.file_name(name),
+        }
+    }
+
+    /// Names on a way in the source's tree as this tree shows them, to a directory or to the file of
+    /// a form; `None` where that would be none.
+    pub(in crate::fs) fn shown(
+        &self,
+        names: &[impl AsRef<[u8]>],
+        form: Option<&Form>,
+        from_root: bool,
+    ) -> Option<Vec<Vec<u8>>> {
+        let directory = |name: &[u8]| self.directory_name(name);
+        let Some((last, groups)) = names.split_last() else {
+            return match form {
+                Some(form) if from_root => Some(vec![[self.root_name?, form.suffix].concat()]),
+                Some(_) => None,
+                None => Some(Vec::new()),
+            };
+        };
+        let at_root = from_root && groups.is_empty();
+        let groups = groups.iter().map(|name| directory(name.as_ref()));
+        let last = match form {
+            Some(form) => self.file_name(form, last.as_ref(), at_root),
+            None => directory(last.as_ref()),
+        };
+        Some(groups.chain([last]).collect())
+    }
+
+    /// The source's name for the object whose file is called `stem` and a suffix at the root; the
+    /// reverse of [`file_name`](Self::file_name).
+    pub(in crate::fs) fn object_name(&self, stem: &[u8], at_root: bool) -> Vec<u8> {
+        let root = self.root_name.filter(|_| at_root).unwrap_or_default();
+        match root {
+            [letter @ b'a'..=b'z', rest @ ..]
+                if stem == [format!("%{letter:02X}").as_bytes(), rest].concat() =>
+            {
+                root.to_vec()
+            }
+            _ => stem.to_vec(),
+        }
+    }
 }
 
 impl Form {
+    /// The name of the file of an object that the source's tree shows as `name`.
+    fn file_name(&self, name: &[u8]) -> Vec<u8> {
+        name::clip([name, self.suffix].concat())
+    }
+
+    /// The object that a file of this form is of. A page also tells of one that cannot be read.
+    ///
+    /// # Errors
+    /// As it cannot be read, or not now.
+    pub(in crate::fs) fn node(&self, file: &FileState, id: NodeId) -> Result<Arc<Node>> {
+        match file.container.node(id) {
+            Err(error) if self.has_pages && !error.is_passing() => {
+                Ok(Arc::new(Node::damaged(id, error)))
+            }
+            node => node,
+        }
+    }
+
     /// The size of the object's file; `None` where it has none.
     ///
     /// # Errors
@@ -154,7 +271,25 @@ pub(super) fn streamed(text: Option<impl ResumableText + 'static>) -> Result<Box
     shown(text.map(Streamed::new))
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// The part of an object that a selector names.
+    pub(in crate::fs) fn of_part(
+        file: &'a Arc<FileState>,
+        node: &'a Node,
+        form: &Form,
+        selected: &'a [u8],
+    ) -> Self {
+        Subject {
+            file,
+            node,
+            form: form.number,
+            selected,
+            path: Vec::new(),
+            verify: &|_| Ok(()),
+            site: None,
+        }
+    }
+
     /// The array, checked.
     ///
     /// # Errors

@@ -1,16 +1,47 @@
 //! The decoded elements of a variable, as bytes.
 
 use crate::error::Result;
-use crate::model::Datatype;
 use crate::model::datatype::Class;
 use crate::model::shape::product;
+use crate::model::{Container, Datatype, Node};
 use crate::view::View;
 use crate::view::cf::decoding::Decoding;
 use crate::view::cf::variable::Variable;
 use crate::view::converted::{Conversion, Converted};
+use crate::view::dimensions::FindPath;
 use crate::view::elements::Elements;
 use crate::view::framed::Framed;
 use crate::view::npy;
+
+/// The numbers that the elements `stored` of an array stand for: scaled, and NaN where they are
+/// missing. Elements that no convention gives another meaning stay what they are.
+///
+/// # Errors
+/// As its attributes cannot be used, or not be read now.
+pub(crate) fn numbers(
+    container: &dyn Container,
+    node: &Node,
+    path: &FindPath<'_>,
+    stored: Elements,
+) -> Result<Elements> {
+    let variable = Variable::of(container, node, path)?;
+    match variable.map(|variable| variable.decoding) {
+        Some(decoding @ Decoding::Numbers(_)) if !decoding.is_plain() => {
+            let Decoding::Numbers(packing) = &decoding else {
+                return Ok(stored);
+            };
+            let datatype = packing.datatype();
+            let dims = stored.dims.clone();
+            let content = converted(decoding, stored, datatype.size)?;
+            Ok(Elements {
+                datatype,
+                dims,
+                content,
+            })
+        }
+        _ => Ok(stored),
+    }
+}
 
 /// The NumPy file of `variable`, or of a selection from it, the elements of which are `stored`;
 /// `None` where NumPy has no such type.
@@ -23,18 +54,12 @@ pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<Framed>
     let Some((descr, size)) = decoding.numpy_type(&stored.datatype) else {
         return Ok(None);
     };
-    let Some(dims) = stored.dims else {
+    let Some(dims) = stored.dims.clone() else {
         return Ok(None);
     };
     let content: Box<dyn View> = match decoding.is_plain() {
         true => stored.content,
-        false => Box::new(Converted {
-            count: product(&dims)?,
-            stored_size: stored.datatype.size.into(),
-            size: size.into(),
-            content: stored.content,
-            conversion: decoding,
-        }),
+        false => converted(decoding, stored, size)?,
     };
     let class = Class::Opaque { tag: Vec::new() };
     let elements = Elements {
@@ -43,6 +68,17 @@ pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<Framed>
         content,
     };
     npy::of_type(&descr, elements)
+}
+
+/// The bytes of decoded elements of `size` bytes each.
+fn converted(decoding: Decoding, stored: Elements, size: u32) -> Result<Box<dyn View>> {
+    Ok(Box::new(Converted {
+        count: product(stored.dims.as_deref().unwrap_or_default())?,
+        stored_size: stored.datatype.size.into(),
+        size: size.into(),
+        content: stored.content,
+        conversion: decoding,
+    }))
 }
 
 /// Bytes of that file of the whole variable, without a look at its elements; `None` where there is

@@ -8,7 +8,7 @@ use crate::model::number::{self, Integer, Real, append};
 
 /// A number, exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Number {
+pub(in crate::view) enum Number {
     Integer(i128),
     Real(f64),
 }
@@ -16,7 +16,7 @@ pub(super) enum Number {
 /// Reads the numbers of one datatype: integers of up to eight bytes, IEEE 754 numbers of two, four
 /// or eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(in crate::view) struct Stored {
     size: u8,
     kind: Kind,
 }
@@ -33,7 +33,7 @@ enum Kind {
 
 impl Number {
     /// The number, rounded to 64 bits.
-    pub(super) fn as_f64(self) -> f64 {
+    pub(in crate::view) fn as_f64(self) -> f64 {
         match self {
             Number::Integer(number) => number as f64,
             Number::Real(number) => number,
@@ -82,7 +82,7 @@ fn compare_exactly(integer: i128, real: f64) -> Option<Ordering> {
 impl Stored {
     /// The reader of numbers of `datatype`, of an enumeration's integers; `None` where it has none
     /// that are computed with.
-    pub(super) fn new(datatype: &Datatype) -> Option<Self> {
+    pub(in crate::view) fn new(datatype: &Datatype) -> Option<Self> {
         let size = u8::try_from(datatype.size).ok().filter(|&size| size <= 8)?;
         let kind = match &datatype.class {
             Class::Enumeration { base, .. } => return Self::new(base),
@@ -105,7 +105,7 @@ impl Stored {
     }
 
     /// Bytes of one number.
-    pub(super) fn size(&self) -> u8 {
+    pub(in crate::view) fn size(&self) -> u8 {
         self.size
     }
 
@@ -149,7 +149,7 @@ impl Stored {
     }
 
     /// The number in an element; of one that is too short, none.
-    pub(super) fn read(&self, element: &[u8]) -> Number {
+    pub(in crate::view) fn read(&self, element: &[u8]) -> Number {
         match self.kind {
             Kind::Integer {
                 order,
@@ -169,7 +169,7 @@ impl Stored {
     }
 
     /// Appends the text of the number in an element.
-    pub(super) fn write(&self, element: &[u8], out: &mut Vec<u8>) {
+    pub(in crate::view) fn write(&self, element: &[u8], out: &mut Vec<u8>) {
         let real = match self.kind {
             Kind::Real(format) => number::real(element, &format),
             Kind::Integer { .. } => None,

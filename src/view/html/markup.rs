@@ -1,0 +1,176 @@
+//! HTML that no name and no value of a file can break out of.
+//!
+//! Markup is part of the program (`&'static str`); whatever comes from a file is appended as text or
+//! as a [`Url`], and is escaped there. Nothing else can be appended.
+
+use std::fmt::{self, Write};
+
+use crate::limits;
+use crate::model::text::turns_direction;
+
+/// A piece of a page.
+#[derive(Debug, Default)]
+pub(crate) struct Html(String);
+
+/// A reference to a file of the mount, relative to the page that it stands in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Url(String);
+
+impl Html {
+    /// Appends markup.
+    pub(super) fn markup(&mut self, markup: &'static str) -> &mut Self {
+        self.0.push_str(markup);
+        self
+    }
+
+    /// Appends text of any bytes. What is not printed is shown as an escape, and a text that is too
+    /// long ends in `…`.
+    pub(super) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
+        let mut room = limits::HTML_TEXT;
+        for piece in text.as_ref().utf8_chunks() {
+            for character in piece.valid().chars() {
+                if !take(&mut room) {
+                    return self.markup("…");
+                }
+                self.character(character);
+            }
+            for byte in piece.invalid() {
+                if !take(&mut room) {
+                    return self.markup("…");
+                }
+                self.formatted(format_args!("\\x{byte:02x}"));
+            }
+        }
+        self
+    }
+
+    /// Appends a number.
+    pub(super) fn number(&mut self, number: impl fmt::Display) -> &mut Self {
+        self.text(number.to_string())
+    }
+
+    /// Appends a place in a drawing.
+    pub(super) fn place(&mut self, x: f64, y: f64) -> &mut Self {
+        self.formatted(format_args!("{x:.1} {y:.1}"));
+        self
+    }
+
+    /// Appends a link with a text.
+    pub(super) fn link(&mut self, url: &Url, text: impl AsRef<[u8]>) -> &mut Self {
+        self.markup("<a href=\"").url(url).markup("\">");
+        self.text(text).markup("</a>")
+    }
+
+    /// Appends a reference, as the value of an attribute in double quotes.
+    pub(super) fn url(&mut self, url: &Url) -> &mut Self {
+        self.0.push_str(&url.0);
+        self
+    }
+
+    /// Appends another piece.
+    pub(super) fn piece(&mut self, piece: &Html) -> &mut Self {
+        self.0.push_str(&piece.0);
+        self
+    }
+
+    /// The bytes.
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.0.into_bytes()
+    }
+
+    fn character(&mut self, character: char) {
+        match character {
+            '&' => self.0.push_str("&amp;"),
+            '<' => self.0.push_str("&lt;"),
+            '>' => self.0.push_str("&gt;"),
+            '"' => self.0.push_str("&quot;"),
+            '\'' => self.0.push_str("&#39;"),
+            '\n' | '\t' => self.0.push(character),
+            _ if character.is_control() || turns_direction(character) => {
+                self.0.extend(character.escape_default());
+            }
+            _ => self.0.push(character),
+        }
+    }
+
+    fn formatted(&mut self, text: fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = self.0.write_fmt(text);
+    }
+}
+
+/// Takes one from the room, if there is any.
+fn take(room: &mut usize) -> bool {
+    let rest = room.checked_sub(1);
+    *room = rest.unwrap_or(0);
+    rest.is_some()
+}
+
+impl Url {
+    /// The reference to the file to which `path` leads from the page's directory: any bytes, with
+    /// `/` between names. All but unreserved characters (RFC 3986, section 2.3) are encoded, so that
+    /// no name is taken for a scheme, a query or a fragment.
+    pub(crate) fn of_path(path: &[u8]) -> Self {
+        let mut url = String::with_capacity(path.len());
+        for &byte in path {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => url.push(byte.into()),
+                b'-' | b'.' | b'_' | b'~' | b'/' => url.push(byte.into()),
+                // Writing to a String cannot fail.
+                _ => drop(write!(url, "%{byte:02X}")),
+            }
+        }
+        Url(url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &[u8]) -> String {
+        let mut html = Html::default();
+        html.text(text);
+        html.0
+    }
+
+    #[test]
+    fn nothing_of_a_text_is_markup() {
+        assert_eq!(
+            text(b"<script>alert('a\"&')</script>"),
+            "&lt;script&gt;alert(&#39;a&quot;&amp;&#39;)&lt;/script&gt;"
+        );
+        assert_eq!(text("Utö 数".as_bytes()), "Utö 数");
+        assert_eq!(text(b"a\x1b\0\xff"), "a\\u{1b}\\u{0}\\xff");
+        assert_eq!(text("gnp\u{202e}exe".as_bytes()), "gnp\\u{202e}exe");
+        assert_eq!(text(b"a\n\tb"), "a\n\tb");
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        let most = "ü".repeat(limits::HTML_TEXT);
+        assert_eq!(text(most.as_bytes()), most);
+        assert_eq!(text(format!("{most}ü").as_bytes()), format!("{most}…"));
+        assert_eq!(
+            text(&[0xff; 1 << 20]).len(),
+            4 * limits::HTML_TEXT + "…".len()
+        );
+    }
+
+    #[test]
+    fn no_name_is_more_than_a_path() {
+        let url = |path: &[u8]| Url::of_path(path).0;
+        assert_eq!(url(b"../png/a b.png"), "../png/a%20b.png");
+        assert_eq!(url(b"javascript:alert(1)"), "javascript%3Aalert%281%29");
+        assert_eq!(url(b"a\"><b>'&?#%2F"), "a%22%3E%3Cb%3E%27%26%3F%23%252F");
+        assert_eq!(url("ü\0".as_bytes()), "%C3%BC%00");
+        assert_eq!(url(b"x[0,:].csv"), "x%5B0%2C%3A%5D.csv");
+    }
+
+    #[test]
+    fn a_link_has_a_reference_and_a_text() {
+        let mut html = Html::default();
+        html.link(&Url::of_path(b"a\"b"), b"<a>");
+        assert_eq!(html.0, "<a href=\"a%22b\">&lt;a&gt;</a>");
+    }
+}

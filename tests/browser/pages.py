@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Pages as a browser shows them: headless Chromium opens them from the mount, and from a server.
+
+pages.py fixture MOUNT      the pages of tests/fixtures/pages.py's file
+pages.py example MOUNT      those of scripts/example.py's
+pages.py any MOUNT…         the first page of any file, and some of the others
+pages.py shots OUT MOUNT    pictures of some pages, to be looked at"""
+
+import functools
+import http.server
+import os
+import sys
+import threading
+import urllib.parse
+
+import chromium
+
+NARROW = 400
+
+
+def pages(mount, most=None):
+    """The paths of pages, the first one at the front."""
+    top = os.path.join(mount, ".h5fs/html")
+    found = [os.path.join(top, "index.html")]
+    for directory, directories, files in os.walk(top):
+        directories.sort()
+        files = [os.path.join(directory, name) for name in sorted(files)]
+        found += [path for path in files if not os.path.islink(path) and path not in found]
+        if most and len(found) >= most:
+            break
+    return found[:most]
+
+
+class Server:
+    """`python3 -m http.server` in the mount's root, as long as it is needed."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    def __init__(self, mount):
+        handler = functools.partial(self.Handler, directory=mount)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.base = f"http://127.0.0.1:{self.server.server_address[1]}/"
+
+    def __enter__(self):
+        return self.base
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def url_of(base, mount, path):
+    return base + urllib.parse.quote(os.fsencode(os.path.relpath(path, mount)))
+
+
+def quiet(page, base):
+    """The page asked for nothing outside of the mount, ran no script and complained of nothing."""
+    assert not page.complaints and not page.failures, (page.complaints, page.failures)
+    strangers = [u for u in page.requests if not u.startswith((base, "data:"))]
+    assert not strangers, strangers
+    assert page.evaluate("document.scripts.length") == 0
+    assert page.evaluate("document.styleSheets.length") == 1
+    assert page.evaluate("getComputedStyle(document.body).maxWidth") == "992px", "no style"
+
+
+def fits(page, width):
+    """Nothing sticks out of the window; what is wider is in a box that scrolls."""
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width, (page.evaluate("location.href"), wide)
+
+
+def images(page):
+    """The pictures: their files and natural sizes."""
+    page.evaluate("Promise.all([...document.images].map(i => i.decode()))")
+    script = """[...document.images].map(i => [decodeURI(i.getAttribute('src')).split('/').pop(),
+                i.naturalWidth, i.naturalHeight])"""
+    return [tuple(image) for image in page.evaluate(script)]
+
+
+def colours(page):
+    return page.evaluate(
+        "['backgroundColor', 'color'].map(c => getComputedStyle(document.body)[c])"
+    )
+
+
+def is_unknown(base, url):
+    """Whether the server does not find it: Python's takes names for UTF-8."""
+    return base.startswith("http") and "\ufffd" in urllib.parse.unquote(url)
+
+
+def visit(browser, mount, base, most=None):
+    for path in pages(mount, most):
+        if is_unknown(base, url_of(base, mount, path)):
+            continue
+        page = browser.open(url_of(base, mount, path), NARROW, 800)
+        quiet(page, base)
+        fits(page, NARROW)
+        page.close()
+
+
+def both(mount):
+    """The addresses of the mount: on disk, and at a server."""
+    yield "file://" + urllib.parse.quote(mount) + "/"
+    with Server(mount) as base:
+        yield base
+
+
+def fixture(browser, mount):
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../fixtures"))
+    from pages import HOSTILE, shown
+
+    for base in both(mount):
+        html = base + ".h5fs/html/"
+        visit(browser, mount, base)
+        hostile = browser.open(html + "hostile.html")
+        quiet(hostile, base)
+        text = hostile.evaluate("document.body.innerText")
+        links = "[...document.querySelectorAll('.name a')].map(a => a.href)"
+        for name in HOSTILE:
+            # A browser shows white space of any kind as one blank.
+            assert " ".join(shown(name).split()) in " ".join(text.split()), (name, text)
+        for url in hostile.evaluate(links):
+            assert url.startswith(html), url
+            if is_unknown(base, url):
+                continue
+            inner = browser.open(url)
+            quiet(inner, base)
+            inner.close()
+        line = browser.open(html + "signal/line.html")
+        assert line.evaluate("document.querySelector('.line').getBBox().width") == 640
+        assert line.evaluate("document.querySelector('table').rows.length") == 21
+        pictures = browser.open(html + "pictures/grey.html")
+        assert images(pictures) == [("grey.png", 60, 40)], images(pictures)
+        quiet(pictures, base)
+        colour = browser.open(html + "pictures/colour.html")
+        assert images(colour) == [("colour.png", 9, 8)], images(colour)
+        stack = browser.open(html + "pictures/stack.html")
+        names = [f"{n:06}.png" for n in (0, 2, 5, 8, 10, 13, 16, 19)]
+        assert images(stack) == [(name, 24, 16) for name in names], images(stack)
+
+
+def example(browser, mount):
+    for base in both(mount):
+        html = base + ".h5fs/html/"
+        visit(browser, mount, base)
+        index = browser.open(html + "index.html")
+        assert index.evaluate("document.title") == "climate.h5"
+        text = index.evaluate("document.body.innerText").split("\n")
+        for words in ("temperature", "float32", "[365, 36, 72]", "shuffle, deflate(4)", "CF-1.10"):
+            assert words in text, (words, text)
+        index.evaluate("document.querySelector('a[href=\"surface/temperature.html\"]').click()")
+        land = browser.open(html + "surface/land.html")
+        assert images(land) == [("land.png", 72, 36)], images(land)
+        light, dark = (browser.open(html + "index.html", dark=d) for d in (False, True))
+        assert colours(light) == ["rgb(252, 252, 251)", "rgb(33, 37, 43)"], colours(light)
+        assert colours(dark) == ["rgb(22, 24, 27)", "rgb(228, 229, 231)"], colours(dark)
+
+
+def any_of(browser, mounts):
+    for mount in mounts:
+        for base in both(mount):
+            visit(browser, mount, base, most=12)
+
+
+def shots(browser, out, mount, names):
+    base = "file://" + urllib.parse.quote(os.path.abspath(mount)) + "/.h5fs/html/"
+    for name in names:
+        for width in (NARROW, 1200):
+            for dark in (False, True):
+                page = browser.open(base + urllib.parse.quote(name), width, 900, dark)
+                shade = "dark" if dark else "light"
+                stem = name.removesuffix(".html").replace("/", "-")
+                page.screenshot(f"{out}/{stem}-{width}-{shade}.png", whole=True)
+                page.close()
+
+
+def main():
+    command, *arguments = sys.argv[1:]
+    if not chromium.program():
+        sys.exit("skipped: there is no Chromium")
+    with chromium.Browser() as browser:
+        if command == "any":
+            any_of(browser, arguments)
+        elif command == "shots":
+            shots(browser, arguments[0], arguments[1], arguments[2:])
+        else:
+            {"fixture": fixture, "example": example}[command](browser, *arguments)
+
+
+if __name__ == "__main__":
+    main()
