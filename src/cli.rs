@@ -3,14 +3,15 @@
 //! A mount takes three processes, all of this one binary. The *launcher* is what the user called:
 //! it starts the supervisor and returns when the mount answers. The *supervisor* starts the worker;
 //! it parses nothing and unmounts when the worker ends, however it ends. The *worker* opens the
-//! source, mounts, enters its cage, and then reads and serves. In the foreground the launcher is
-//! the supervisor itself. With `external=none` the worker starts a fourth process, the *opener*,
+//! source, mounts, enters its cage, and then reads and serves. In the foreground, and to view a
+//! file in a browser, the launcher is the supervisor itself. With `external=none` the worker starts a fourth process, the *opener*,
 //! which opens the source again for it. For a source by URL the supervisor also starts the *fetcher*,
 //! which has the network and the credentials; a command without a mount starts one, too. Each
 //! process is started anew from the executable, never forked, with the user's own arguments.
 
 mod advice;
 mod args;
+mod browser;
 mod cage;
 mod call;
 mod check;
@@ -42,6 +43,7 @@ mod secrets;
 mod several;
 mod style;
 mod supervisor;
+mod view;
 mod walk;
 mod worker;
 
@@ -105,6 +107,7 @@ fn perform(call: &Call) -> Result<ExitCode> {
             }
             _ => inspect::run(&inspect),
         },
+        Task::View(mount) => view::run(call, mount),
         Task::Mount(mount) => match call.role {
             Role::Worker => worker::run(&mount),
             Role::Supervisor => Ok(supervisor::run_detached(call, &mount)),

@@ -37,7 +37,7 @@ use crate::source::location::Location;
 )]
 struct Arguments {
     #[command(subcommand)]
-    inspect: Option<Inspect>,
+    command: Option<Subcommands>,
 
     #[command(flatten)]
     mount: MountArguments,
@@ -77,6 +77,7 @@ enum Page {
 const EXAMPLES: &str = "\
 Examples:
   h5fs run.h5 /mnt/run          Mount; `ls /mnt/run`, `cat /mnt/run/temp` …; `umount /mnt/run`
+  h5fs view run.h5              Look at it in a browser
   h5fs ls -lR run.h5            See what is in it, without a mount
   h5fs check --data run.h5      See whether every byte of it can be read";
 
@@ -99,6 +100,19 @@ H5FS_LOG sets what is logged: off, error, warn (the default), info, debug, trace
 --foreground and --log-file the log goes to syslog.",
         options::synopsis()
     )
+}
+
+/// The commands beside mounting.
+#[derive(Debug, Subcommand)]
+enum Subcommands {
+    #[command(flatten)]
+    Inspect(Inspect),
+    /// Look at a file in a browser
+    ///
+    /// Mounts it in a new directory for temporary files, prints the path of the page about it and
+    /// opens that with xdg-open, as far as that is installed. Ctrl-C ends it, and so does
+    /// unmounting. Of a directory, the directory itself is opened.
+    View(ViewArguments),
 }
 
 /// The commands that need no mount.
@@ -263,6 +277,24 @@ struct MountArguments {
     flags: Flags,
 }
 
+#[derive(Debug, Args)]
+struct ViewArguments {
+    /// The HDF5 or ASDF file, its URL, or a directory of such files
+    #[arg(value_parser = location())]
+    source: Location,
+
+    /// Mount options, separated by commas
+    #[arg(short = 'o', value_name = "OPTIONS", value_parser = options::words)]
+    words: Vec<Words>,
+
+    #[command(flatten)]
+    flags: Flags,
+
+    /// Where it is mounted: for the processes that the command starts
+    #[arg(long, hide = true)]
+    at: Option<PathBuf>,
+}
+
 /// The line with which mount(8) calls its helper; see mount(8), "External helpers".
 #[derive(Debug, Parser)]
 #[command(name = "mount.h5fs", version)]
@@ -325,6 +357,8 @@ pub(crate) enum Program {
 pub(crate) enum Task {
     /// Mount, and return when the mount answers.
     Mount(Mount),
+    /// Mount in a directory that is yet to be made, and open the page.
+    View(Mount),
     /// Nothing: the arguments of a fake mount are right.
     Fake,
     /// List or read without a mount.
@@ -370,8 +404,10 @@ pub(crate) fn parse(program: Program, arguments: &[OsString]) -> Result<Task> {
 
 fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
     let arguments = Arguments::try_parse_from(line)?;
-    if let Some(inspect) = arguments.inspect {
-        return Ok(Task::Inspect(inspect));
+    match arguments.command {
+        Some(Subcommands::Inspect(inspect)) => return Ok(Task::Inspect(inspect)),
+        Some(Subcommands::View(view)) => return view_task(view),
+        None => {}
     }
     if let Some(shell) = arguments.completions {
         return Ok(Task::Print(completions(shell)));
@@ -395,6 +431,24 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
             "SOURCE and MOUNTPOINT are needed",
         )),
     }
+}
+
+fn view_task(view: ViewArguments) -> clap::error::Result<Task> {
+    let settings = settings(&view.words, Some(&view.flags))?;
+    if settings.no_views {
+        let reason = "view: with noviews there is no page";
+        return Err(clap::Error::raw(ErrorKind::ArgumentConflict, reason));
+    }
+    let mount = |mountpoint| Mount {
+        source: view.source,
+        mountpoint,
+        foreground: true,
+        settings,
+    };
+    Ok(match view.at {
+        Some(mountpoint) => Task::Mount(mount(mountpoint)),
+        None => Task::View(mount(PathBuf::new())),
+    })
 }
 
 fn helper_task(line: Vec<OsString>) -> clap::error::Result<Task> {
@@ -544,6 +598,23 @@ mod tests {
         assert_eq!(mounted.settings.uid, Some(8));
         assert_eq!(mounted.settings.umask, Some(0o077));
         assert_eq!(mounted.settings.cache_size, Some(1 << 30));
+    }
+
+    #[test]
+    fn a_view_is_a_mount_in_the_foreground() {
+        let line = |rest: &str| task(Program::Command, &format!("view {rest}"));
+        let Ok(Task::View(view)) = line("a.h5 --cache-size 1G") else {
+            panic!("no view");
+        };
+        assert!(view.foreground && view.mountpoint.as_os_str().is_empty());
+        assert_eq!(view.settings.cache_size, Some(1 << 30));
+        let Ok(Task::Mount(mount)) = line("--at /tmp/x ls") else {
+            panic!("no mount");
+        };
+        assert_eq!(mount.mountpoint, PathBuf::from("/tmp/x"));
+        assert_eq!(mount.source.name(), PathBuf::from("ls"));
+        assert!(line("a.h5 mnt").is_err() && line("").is_err());
+        assert!(line("a.h5 -o noviews").is_err());
     }
 
     #[test]

@@ -30,6 +30,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::args::Mount;
+use crate::cli::browser;
 use crate::cli::call::{Call, Role};
 use crate::cli::complaint::complain;
 use crate::cli::handover::{self, Ends};
@@ -74,6 +75,11 @@ pub(super) fn run_in_foreground(call: &Call, mount: &Mount) -> ExitCode {
     supervise(call, mount, Launcher::User)
 }
 
+/// The same, and opens what is to be looked at as soon as the mount answers.
+pub(super) fn run_for_viewer(call: &Call, mount: &Mount) -> ExitCode {
+    supervise(call, mount, Launcher::Viewer)
+}
+
 /// Closes what the launcher inherited beyond the three standard streams: a caller that waits for
 /// the end of such a pipe, or holds a lock by it, must not wait for the unmount. Nothing of our own
 /// is open yet.
@@ -113,13 +119,15 @@ enum Launcher {
     Pipe,
     /// The user that called this very process.
     User,
+    /// The same, to look at the mount.
+    Viewer,
 }
 
 impl Launcher {
     fn tell(self, report: &Report) -> io::Result<()> {
         match (self, report) {
             (Launcher::Pipe, _) => report.send(&mut io::stdout()),
-            (Launcher::User, Report::Failed(text)) => {
+            (Launcher::User | Launcher::Viewer, Report::Failed(text)) => {
                 complain(text);
                 Ok(())
             }
@@ -127,7 +135,8 @@ impl Launcher {
                 notify::ready();
                 Ok(())
             }
-            (Launcher::User, Report::Mounted) => Ok(()),
+            (Launcher::Viewer, Report::Ready)
+            | (Launcher::User | Launcher::Viewer, Report::Mounted) => Ok(()),
         }
     }
 }
@@ -233,7 +242,14 @@ impl Supervisor {
             told.map_err(|_| self.failure("the launcher is gone"))
         });
         match outcome {
-            Ok(()) => self.until_the_end(),
+            Ok(()) => {
+                if self.launcher == Launcher::Viewer {
+                    let point = self.point.clone();
+                    // It looks through the mount, which may not answer.
+                    thread::spawn(move || browser::show(&point));
+                }
+                self.until_the_end()
+            }
             Err(report) => {
                 self.stop();
                 self.show_rest();
@@ -294,7 +310,7 @@ impl Supervisor {
     /// at.
     fn is_taken_away(&mut self) -> bool {
         self.is_served
-            && self.launcher == Launcher::User
+            && self.launcher != Launcher::Pipe
             && self.gone_within(PATIENCE)
             && matches!(self.worker.wait(), Ok(status) if status.success())
     }
@@ -515,7 +531,7 @@ fn start_worker(
             .stderr(match launcher {
                 Launcher::Pipe => io::stdout().as_fd().try_clone_to_owned()?.into(),
                 // Nothing of it reaches the terminal as it is.
-                Launcher::User => Stdio::piped(),
+                Launcher::User | Launcher::Viewer => Stdio::piped(),
             })
             // Control-C is for the supervisor alone.
             .process_group(0)

@@ -35,6 +35,7 @@ mod neighbours;
 #[path = "../objects/mod.rs"]
 mod objects;
 mod packages;
+mod pages;
 mod pictures;
 mod policy;
 mod prefix;

@@ -1,0 +1,241 @@
+//! Pages beneath `.h5fs/html`, read by a parser of HTML and by a browser; `h5fs view`.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use crate::corpus;
+use crate::harness::{
+    LONG, MOUNT_LIMIT, Mount, SOON, eventually, h5fs, is_mounted, python, run, script, wait,
+};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Runs one of the script's commands, which ends with a traceback where something differs.
+#[track_caller]
+fn pages(command: &str, paths: &[&Path]) {
+    run(script("pages.py").arg(command).args(paths), LONG).success();
+}
+
+/// Has a browser open pages; says so where there is none.
+#[track_caller]
+fn browsed(command: &str, mounts: &[&Path]) {
+    let script = Path::new(ROOT).join("tests/browser/pages.py");
+    let mut command_line = Command::new(python());
+    command_line.env("PYTHONDONTWRITEBYTECODE", "1");
+    let ended = run(command_line.arg(script).arg(command).args(mounts), LONG);
+    match ended.stderr.starts_with("skipped: ") {
+        true => eprint!("{}", ended.stderr),
+        false => drop(ended.success()),
+    }
+}
+
+fn written() -> TempDir {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    pages("write", &[directory.path()]);
+    directory
+}
+
+fn example(directory: &Path) -> PathBuf {
+    let file = directory.join("climate.h5");
+    let writer = Path::new(ROOT).join("scripts/example.py");
+    run(Command::new(python()).arg(writer).arg(&file), LONG).success();
+    file
+}
+
+#[test]
+fn pages_show_what_h5py_reads() {
+    let directory = written();
+    let file = directory.path().join("pages.h5");
+    let mount = Mount::new(&file);
+    pages("check", &[&file, &mount.path]);
+}
+
+#[test]
+fn pages_show_what_asdf_reads() {
+    let directory = written();
+    let file = directory.path().join("pages.asdf");
+    let mount = Mount::new(&file);
+    pages("asdf", &[&file, &mount.path]);
+}
+
+/// Text, natural sizes of pictures, no complaint, no request outside of the mount, no script.
+#[test]
+fn a_browser_shows_the_pages() {
+    let directory = written();
+    let mount = Mount::new(&directory.path().join("pages.h5"));
+    browsed("fixture", &[&mount.path]);
+    let mount = Mount::new(&example(directory.path()));
+    browsed("example", &[&mount.path]);
+}
+
+/// Files of other writers, where they are there.
+#[test]
+fn a_browser_shows_the_pages_of_real_files() {
+    const FILES: &[&str] = &[
+        "asdf/spacetelescope__gwcs/gwcs/tests/data/miri_lrs_wcs.asdf",
+        "hdf5/distro__hdf-compass_0.7_b15/data/bag/bdb_00.bag",
+        "hdf5/gauteh__hidefix/tests/data/jan.nc4",
+        "hdf5/hdf5-1.14.5/tools/test/h5dump/testfiles/tfilters.h5",
+        "hdf5/sdist__pymatreader-1.3.2/tests/test_data/cell_struct_v73.mat",
+        "hdf5/sdist__pynwb-4.2.0/tests/back_compat/3.0.0_optogenetics_extension.nwb",
+        "hdf5/sunpy__sunpy/sunpy/data/test/goes_13_leap_second.nc",
+    ];
+    let Some(corpus) = corpus::directory() else {
+        return;
+    };
+    let mounts: Vec<Mount> = FILES
+        .iter()
+        .map(|name| Mount::new(&corpus.join(name)))
+        .collect();
+    for mount in &mounts {
+        pages("sound", &[&mount.path]);
+    }
+    let paths: Vec<&Path> = mounts.iter().map(|mount| &*mount.path).collect();
+    browsed("any", &paths);
+}
+
+/// The first page of a group of 100 000 members needs no look at the others.
+#[test]
+fn the_page_of_a_large_group_is_quick() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("many.h5");
+    pages("many", &[&file]);
+    let mount = Mount::new(&file);
+    let started = Instant::now();
+    let page = fs::read_to_string(mount.at(".h5fs/html/many.html")).expect("the page");
+    let took = started.elapsed();
+    assert_eq!(page.matches("class=\"row\"").count(), 500);
+    // Reading all members takes some seconds in a build without optimisation.
+    assert!(took.as_secs_f64() < 1.5, "{took:?}");
+    eprintln!("the page of 100 000 members: {took:?}");
+}
+
+// ------------------------------------------------------------------ h5fs view
+
+/// A running `h5fs view`; killed when dropped.
+struct Viewed {
+    child: Child,
+    page: PathBuf,
+}
+
+impl Viewed {
+    /// Starts it with a directory of programs for a PATH, and waits for the page's path.
+    fn new(source: &Path, programs: &Path, temporary: &Path) -> Self {
+        let mut child = h5fs(["view"])
+            .arg(source)
+            .env("PATH", programs)
+            .env("TMPDIR", temporary)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::from(
+                fs::File::create(temporary.join("stderr")).expect("file"),
+            ))
+            .spawn()
+            .expect("h5fs view");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("a pipe");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        Viewed {
+            child,
+            page: line.trim_end().into(),
+        }
+    }
+
+    fn point(&self) -> &Path {
+        self.page.ancestors().nth(3).expect("the mount point")
+    }
+
+    #[track_caller]
+    fn end(&mut self, signal: Signal) {
+        let point = self.point().to_owned();
+        let id = i32::try_from(self.child.id()).expect("an id");
+        kill(Pid::from_raw(id), signal).expect("a signal");
+        let status = wait(&mut self.child, MOUNT_LIMIT).expect("an end");
+        assert!(status.success(), "{status}");
+        assert!(!point.exists(), "{} is left", point.display());
+    }
+}
+
+impl Drop for Viewed {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A directory for programs of which fusermount3 is one, and xdg-open is none.
+fn programs(directory: &Path) -> PathBuf {
+    let programs = directory.join("programs");
+    fs::create_dir(&programs).expect("directory");
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&inherited).map(|path| path.join("fusermount3"));
+    let helper = places.find(|path| path.exists()).expect("fusermount3");
+    symlink(helper, programs.join("fusermount3")).expect("a link");
+    programs
+}
+
+#[test]
+fn view_opens_the_page_and_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = example(directory.path());
+    let programs = programs(directory.path());
+    let opener = programs.join("xdg-open");
+    let opened = directory.path().join("opened");
+    let text = format!("#!/bin/sh\n/bin/cp -- \"$1\" {}\n", opened.display());
+    fs::write(&opener, text).expect("a program");
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).expect("mode");
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let mut viewed = Viewed::new(&file, &programs, directory.path());
+        assert!(viewed.page.ends_with(".h5fs/html/index.html"));
+        assert!(is_mounted(viewed.point()));
+        eventually(SOON, "xdg-open has the page", || {
+            fs::read(&opened).is_ok_and(|page| page.ends_with(b"</html>\n"))
+        });
+        viewed.end(signal);
+        fs::remove_file(&opened).expect("the copy");
+    }
+    // Unmounted by somebody else.
+    let mut viewed = Viewed::new(&file, &programs, directory.path());
+    let point = viewed.point().to_owned();
+    eventually(SOON, "nobody reads the page", || {
+        let unmounted = run(Command::new("fusermount3").arg("-u").arg(&point), SOON);
+        unmounted.status.success()
+    });
+    let status = wait(&mut viewed.child, MOUNT_LIMIT).expect("an end");
+    assert!(status.success() && !point.exists(), "{status}");
+}
+
+#[test]
+fn view_without_xdg_open_says_so_and_stays() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = example(directory.path());
+    let programs = programs(directory.path());
+    let mut viewed = Viewed::new(&file, &programs, directory.path());
+    eventually(SOON, "a complaint", || {
+        let text = fs::read_to_string(directory.path().join("stderr")).expect("stderr");
+        text == "h5fs: xdg-open is not installed; open the page above in a browser\n"
+    });
+    assert!(fs::read(&viewed.page).is_ok_and(|page| page.starts_with(b"<!DOCTYPE html>")));
+    viewed.end(Signal::SIGTERM);
+}
+
+#[test]
+fn view_of_what_cannot_be_mounted_fails_and_leaves_nothing() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("text.h5");
+    fs::write(&file, "no data").expect("file");
+    let temporary = directory.path().join("tmp");
+    fs::create_dir(&temporary).expect("directory");
+    let mut command = h5fs(["view"]);
+    let ended = run(command.arg(&file).env("TMPDIR", &temporary), MOUNT_LIMIT);
+    assert!(ended.one_line().contains("text.h5"), "{}", ended.stderr);
+    assert_eq!(fs::read_dir(&temporary).expect("directory").count(), 0);
+}
