@@ -810,6 +810,9 @@ pub const HTML_TABLE_COLUMNS: u64 = 12;
 /// Attributes that a page shows.
 pub const HTML_ATTRIBUTES: usize = 500;
 
+/// Bytes of the texts of attributes that are made for a page.
+pub const HTML_ATTRIBUTE_TEXT: usize = 1 << 20;
+
 /// Names on the way from the root that a page shows: the last ones.
 pub const HTML_TRAIL: usize = 32;
 

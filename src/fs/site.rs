@@ -28,6 +28,12 @@ type Names = Vec<Box<[u8]>>;
 /// The tree of pages.
 const PAGES: &[u8] = b"html";
 
+/// The tree of tables as text.
+const TABLES: &[u8] = b"csv";
+
+/// The trees in which a group has a file if it is a table.
+const OF_TABLES: [&[u8]; 2] = [TABLES, b"fits"];
+
 /// The tree of pictures.
 const PICTURES: &[u8] = b"png";
 
@@ -212,7 +218,7 @@ impl Site for PageSite<'_> {
         Some((first..=names.len()).map(step).collect())
     }
 
-    fn files(&self) -> Result<Vec<Beside>> {
+    fn files(&self, with_table: bool) -> Result<Vec<Beside>> {
         let Some(names) = self.names() else {
             return Ok(Vec::new());
         };
@@ -228,7 +234,8 @@ impl Site for PageSite<'_> {
                 .filter(|size| *size > 0),
         });
         let mut files: Vec<Beside> = own.into_iter().collect();
-        for tree in TREES.iter().filter(|tree| tree.name != PAGES) {
+        let trees = TREES.iter().filter(|tree| tree.name != PAGES);
+        for tree in trees.filter(|tree| with_table || !OF_TABLES.contains(&tree.name)) {
             for form in tree.forms {
                 let Some(size) = form.size(self.file, self.node)? else {
                     continue;
@@ -259,7 +266,7 @@ impl Site for PageSite<'_> {
     }
 
     fn part(&self, selector: &str) -> Option<Url> {
-        self.part_in(b"csv", selector)
+        self.part_in(TABLES, selector)
     }
 
     fn members_from(&self, first: u64) -> Option<Url> {

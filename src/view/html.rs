@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::NodeKind;
 use crate::view::html::draft::Draft;
+use crate::view::html::members::Members;
 use crate::view::html::object::Object;
 
 /// A page.
@@ -44,14 +45,15 @@ pub(crate) struct Rendered {
 /// The page about `object`. What of it cannot be read is told in its place.
 pub(crate) fn render(object: &Object<'_>) -> Rendered {
     let mut draft = Draft::default();
-    facts::write_files(object, &mut draft);
+    let members = Members::of(object);
+    facts::write_files(object, members.are_many(object), &mut draft);
     if let Some(error) = &object.node.error {
         draft.fail(error);
     }
     // Of an object that cannot be read at all, nothing else is known.
     let is_known = object.node.error.is_none() || !matches!(object.node.kind, NodeKind::Scalar(_));
     if is_known {
-        write_content(object, &mut draft);
+        write_content(object, &members, &mut draft);
         facts::write_attributes(object, &mut draft);
         facts::write_properties(object, &mut draft);
     }
@@ -62,13 +64,13 @@ pub(crate) fn render(object: &Object<'_>) -> Rendered {
 }
 
 /// Writes what is in the object: members, elements, a text.
-fn write_content(object: &Object<'_>, draft: &mut Draft) {
+fn write_content(object: &Object<'_>, members: &Members, draft: &mut Draft) {
     match &object.node.kind {
         NodeKind::Scalar(scalar) => {
             draft.body.markup("<pre>").text(&scalar.text);
             draft.body.markup("</pre>\n");
         }
-        NodeKind::Group => members::write(object, draft),
+        NodeKind::Group => members.write(object, draft),
         NodeKind::Array(_) | NodeKind::CommittedDatatype(_) => {}
     }
     if object.node.array().is_some() {

@@ -12,7 +12,7 @@ use crate::view::html::object::Object;
 
 /// Writes the list of attributes.
 pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
-    let mut count = 0;
+    let (mut count, mut bytes) = (0, 0);
     let visited = object
         .container
         .attributes(object.node.id, &mut |attribute| {
@@ -20,7 +20,7 @@ pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
                 draft.heading("Attributes");
                 draft.body.markup("<dl>\n");
             }
-            if count == limits::HTML_ATTRIBUTES {
+            if count == limits::HTML_ATTRIBUTES || bytes >= limits::HTML_ATTRIBUTE_TEXT {
                 draft.body.markup("<dt>…</dt><dd></dd>\n");
                 return ControlFlow::Break(());
             }
@@ -35,7 +35,10 @@ pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
                 .content
                 .and_then(|content| value(object, &content))
             {
-                Ok(value) => drop(draft.body.text(value)),
+                Ok(value) => {
+                bytes += value.len();
+                draft.body.text(value);
+            }
                 Err(error) => draft.fail(&error),
             }
             draft.body.markup("</dd>\n");
@@ -75,9 +78,9 @@ pub(super) fn write_properties(object: &Object<'_>, draft: &mut Draft) {
     draft.body.markup("</dl>\n");
 }
 
-/// Writes links to the object's other files.
-pub(super) fn write_files(object: &Object<'_>, draft: &mut Draft) {
-    let files = match object.site.files() {
+/// Writes links to the object's other files; of a group of many members, without a table.
+pub(super) fn write_files(object: &Object<'_>, are_many: bool, draft: &mut Draft) {
+    let files = match object.site.files(!are_many) {
         Ok(files) => files,
         Err(error) => return draft.fail(&error),
     };

@@ -36,20 +36,44 @@ struct Listed {
     error: Option<Error>,
 }
 
-/// Writes the list of members.
-pub(super) fn write(object: &Object<'_>, draft: &mut Draft) {
-    let mut rows = Vec::new();
-    let listed = collect(object, &mut rows);
-    if listed.rows.is_empty() && listed.error.is_none() && object.first == 0 {
-        draft.body.markup("<p class=\"note\">an empty group</p>\n");
-        return;
-    }
-    write_list(object, &rows, &listed, draft);
-    write_pager(object, &listed, &mut draft.body);
+/// The members of a group that its page shows.
+#[derive(Default)]
+pub(super) struct Members {
+    rows: Vec<Row>,
+    own: Listed,
 }
 
-/// Finds the members that are shown: the group's own, then those of groups in it, level by level,
-/// until there are as many as a page has.
+impl Members {
+    /// The members of the object, if it is a group: its own, then those of groups in it, level by
+    /// level, until there are as many as a page has.
+    pub(super) fn of(object: &Object<'_>) -> Self {
+        match object.node.kind {
+            NodeKind::Group => {
+                let mut rows = Vec::new();
+                let own = collect(object, &mut rows);
+                Members { rows, own }
+            }
+            _ => Members::default(),
+        }
+    }
+
+    /// Whether there are more than a page shows.
+    pub(super) fn are_many(&self, object: &Object<'_>) -> bool {
+        self.own.has_more || object.first > 0
+    }
+
+    /// Writes the list of them.
+    pub(super) fn write(&self, object: &Object<'_>, draft: &mut Draft) {
+        let own = &self.own;
+        if own.rows.is_empty() && own.error.is_none() && object.first == 0 {
+            draft.body.markup("<p class=\"note\">an empty group</p>\n");
+            return;
+        }
+        write_list(object, &self.rows, own, draft);
+        write_pager(object, own, &mut draft.body);
+    }
+}
+
 fn collect(object: &Object<'_>, rows: &mut Vec<Row>) -> Listed {
     let group = object.node.id;
     let own = list(object, group, object.first, limits::HTML_ROWS, rows);

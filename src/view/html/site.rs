@@ -15,11 +15,12 @@ pub(crate) trait Site {
     /// no known place, so that its page leads nowhere.
     fn trail(&self) -> Option<Vec<Step>>;
 
-    /// The other files of the object: its own, and those of the trees of views.
+    /// The other files of the object: its own, and those of the trees of views. To find out whether
+    /// a group is a table, all its members may have to be looked at.
     ///
     /// # Errors
     /// As it cannot be found out now which there are.
-    fn files(&self) -> Result<Vec<Beside>>;
+    fn files(&self, with_table: bool) -> Result<Vec<Beside>>;
 
     /// The file of one of its attributes.
     fn attribute(&self, name: &[u8]) -> Option<Url>;
