@@ -109,6 +109,22 @@ pub(super) struct Binned {
     pub(super) error: Option<Error>,
 }
 
+impl Binned {
+    /// The bin of an element of `count`.
+    fn place(&self, index: u64, count: u64) -> usize {
+        let bins = self.bins.len();
+        let place = u128::from(index) * bins as u128 / u128::from(count.max(1));
+        usize::try_from(place).map_or(0, |place| place.min(bins.saturating_sub(1)))
+    }
+
+    fn add(&mut self, index: u64, count: u64, number: f64) {
+        let place = self.place(index, count);
+        if let Some(bin) = self.bins.get_mut(place) {
+            bin.add(number);
+        }
+    }
+}
+
 /// Reads `pieces` of `elements`, which are numbers that `stored` reads.
 ///
 /// # Errors
@@ -129,20 +145,20 @@ pub(super) fn read(
         let mut at = piece.start;
         while at < piece.end {
             let batch = elements.batch().min(piece.end - at);
-            let numbers = numbers(elements, stored, missing, at, batch);
-            match numbers {
+            match numbers(elements, stored, missing, at, batch) {
                 Ok(numbers) => {
                     for (number, index) in numbers.into_iter().zip(at..) {
-                        let bin = u128::from(index) * u128::from(bins) / u128::from(count.max(1));
-                        let bin = usize::try_from(bin)
-                            .ok()
-                            .and_then(|bin| binned.bins.get_mut(bin));
-                        if let Some(bin) = bin {
-                            bin.add(number);
-                        }
+                        binned.add(index, count, number);
                     }
                 }
-                Err(error) => drop(binned.error.get_or_insert(error)),
+                Err(error) => {
+                    binned.error.get_or_insert(error);
+                    // The line breaks off there.
+                    let (first, last) = (binned.place(at, count), at + batch - 1);
+                    for place in first..=binned.place(last, count) {
+                        binned.bins[place].add(f64::NAN);
+                    }
+                }
             }
             at += batch;
         }

@@ -36,9 +36,9 @@ pub(super) fn write_attributes(object: &Object<'_>, draft: &mut Draft) {
                 .and_then(|content| value(object, &content))
             {
                 Ok(value) => {
-                bytes += value.len();
-                draft.body.text(value);
-            }
+                    bytes += value.len();
+                    draft.body.text(value);
+                }
                 Err(error) => draft.fail(&error),
             }
             draft.body.markup("</dd>\n");
