@@ -114,7 +114,8 @@ def fixture(browser, mount):
 
     for base in both(mount):
         html = base + ".h5fs/html/"
-        visit(browser, mount, base)
+        # The pages are the same; some tell whether the server finds what they lead to.
+        visit(browser, mount, base, most=20 if base.startswith("http") else None)
         hostile = browser.open(html + "hostile.html")
         quiet(hostile, base)
         text = hostile.evaluate("document.body.innerText")
