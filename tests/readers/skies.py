@@ -6,6 +6,8 @@ import sys
 import warnings
 
 import asdf
+import astropy.table
+import astropy.units
 import fitsio
 import h5py
 import numpy as np
@@ -72,6 +74,50 @@ def others_of_asdf(path, views):
                 elif shutil.which(tool):
                     yield "fits", tool, failure(read, found)
         yield "fits", "astropy", failure(meta_agrees, found, expected)
+
+
+@fixture("catalogue.asdf", is_large=True)
+def write_catalogue(path):
+    table = astropy.table.QTable()
+    table["id"] = np.arange(5)
+    table["flux"] = np.array([1.5, 2.5e-7, np.nan, 0.1, -3]) * astropy.units.Jy
+    table["seen"] = [True, False, True, True, False]
+    table["level"] = astropy.table.MaskedColumn(np.arange(5.0), mask=[0, 1, 0, 0, 1])
+    table["count"] = astropy.table.MaskedColumn([1, 2, 3, 4, 5], mask=[0, 1, 0, 0, 1])
+    table["place"] = np.arange(10.0).reshape(5, 2)
+    asdf.AsdfFile({"catalogue": table}).write_to(path)
+
+
+@write_catalogue.others
+def others_of_catalogue(path, views):
+    found = os.path.join(views, "fits/catalogue.fits")
+    with asdf.open(path) as file:
+        expected = file["catalogue"].copy()
+    for tool, read in {"astropy": read_by_astropy, "fitsio": read_by_fitsio}.items():
+        yield "fits", tool, failure(lambda: catalogue_agrees(read(found), expected))
+    if shutil.which("fitsverify"):
+        yield "fits", "fitsverify", failure(verified, found)
+
+
+def catalogue_agrees(read, expected):
+    for name in ("id", "seen"):
+        assert (np.asarray(read[name]) == np.asarray(expected[name])).all(), name
+    assert np.array_equal(read["flux"], expected["flux"].value, equal_nan=True)
+    assert np.array_equal(read["level"], expected["level"].filled(np.nan), equal_nan=True)
+    # A masked integer has no number; the column is the text of CSV.
+    texts = ["" if value is np.ma.masked else str(value) for value in expected["count"]]
+    assert [str(text).strip() for text in read["count"]] == texts, read["count"]
+    places = np.array(expected["place"])
+    for number in range(2):
+        assert (np.asarray(read[f"place[{number}]"]) == places[:, number]).all()
+
+
+def read_by_astropy(path):
+    return fits.getdata(path)
+
+
+def read_by_fitsio(path):
+    return fitsio.read(path)
 
 
 @fixture("wide.h5", is_large=True)

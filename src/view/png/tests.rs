@@ -151,3 +151,17 @@ fn a_picture_that_cannot_be_read_is_an_error() {
     let short = elements(unsigned(2), &[2, 3], Text::new(vec![0; 11]));
     assert!(matches!(encoded(short), Err(Error::Corrupt { .. })));
 }
+
+#[test]
+fn an_encoding_ends_in_time() {
+    let image = Image::of(&unsigned(1), &[2, 2]).unwrap();
+    let mut picture = Picture::new(image, elements(unsigned(1), &[2, 2], Zeros)).unwrap();
+    let visit = &mut |_: &[u8]| Ok(());
+    assert_eq!(picture.rows(visit), Ok(()));
+    picture.started -= limits::PICTURE_TIME;
+    std::thread::sleep(std::time::Duration::from_millis(1));
+    assert_eq!(
+        picture.rows(visit),
+        Err(Error::limit("seconds that a picture takes", 120))
+    );
+}
