@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{MOUNT_LIMIT, Mount, Process, SOON, fixture, h5fs, run, tree};
+use crate::harness::{MOUNT_LIMIT, Mount, Process, SOON, fixture, h5fs, is_root, run, tree};
 use crate::objects::server::Server;
 use crate::objects::sigv4::Keys;
 
@@ -148,6 +149,64 @@ fn a_fetcher_that_ends_with_its_worker_is_no_failure() {
         !logged.contains("the process with the network is gone"),
         "{logged}"
     );
+}
+
+/// Nothing is cached any more, and everything is right.
+#[test]
+fn a_cache_on_a_full_disk_is_none() {
+    if !is_root() {
+        eprintln!("skipped: only root can mount a small disk");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("directory");
+    let (disk, log) = (directory.path().join("disk"), directory.path().join("log"));
+    fs::create_dir(&disk).expect("directory");
+    let small = Disk::mounted(&disk, "size=512k");
+    let server = Server::start();
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[1]).collect();
+    server.put("/data/p/a.txt", bytes.clone());
+    let (endpoint, to_log) = (server.url(""), log.display().to_string());
+    let cache = disk.join("cache").display().to_string();
+    for _ in 0..2 {
+        let options = [
+            "--anonymous",
+            "--endpoint",
+            &endpoint,
+            "--log-file",
+            &to_log,
+        ];
+        let options = [&options[..], &["--disk-cache", &cache]].concat();
+        let mount = Mount::with(Path::new("s3://data/p/"), &options);
+        assert!(fs::read(mount.at("a.txt")).expect("a file") == bytes);
+        mount.unmount();
+        mount.must_be_gone(SOON);
+    }
+    let logged = fs::read_to_string(&log).expect("the log");
+    let lines = logged.lines().filter(|line| line.contains("cache")).count();
+    assert!(
+        (1..=2).contains(&lines),
+        "a line for each mount at most: {logged}"
+    );
+    drop(small);
+}
+
+/// A filesystem in memory, which goes when this does.
+struct Disk<'a>(&'a Path);
+
+impl<'a> Disk<'a> {
+    fn mounted(at: &'a Path, options: &str) -> Self {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at);
+        run(&mut mount, MOUNT_LIMIT).success();
+        Disk(at)
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        let mut unmount = Command::new("umount");
+        run(unmount.arg(self.0), MOUNT_LIMIT);
+    }
 }
 
 /// A thousand readers wait, each for an object of its own.

@@ -251,6 +251,10 @@ impl OpenDirectory {
         {
             return Ok(Some(Arc::clone(page)));
         }
+        if number >= limits::LISTED_PAGES {
+            let most = to_u64(limits::LISTED_PAGES);
+            return Err(Error::limit("pages of a listing", most));
+        }
         let Some(after) = self.pages.get(number) else {
             return Ok(None);
         };
@@ -261,10 +265,6 @@ impl OpenDirectory {
         };
         let is_new = self.pages.len() == number.saturating_add(1);
         if is_new && !page.is_whole() {
-            if self.pages.len() >= limits::LISTED_PAGES {
-                let most = to_u64(limits::LISTED_PAGES);
-                return Err(Error::limit("pages of a listing", most));
-            }
             self.pages.push(page.next().to_vec());
         }
         self.gather(number, &page);

@@ -254,6 +254,7 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::remote::fake::good;
 
     fn object(length: u64) -> Named {
         Named::Object(ObjectState {
@@ -275,6 +276,27 @@ mod tests {
         assert_eq!(listing.get(b"a"), Some(&Named::Prefix));
         assert_eq!(listing.get(b"b"), Some(&object(1)));
         assert_eq!(listing.get(b"c"), None);
+    }
+
+    #[test]
+    fn listings_are_kept_within_their_bounds() {
+        let pair = good();
+        let listings = Listings::new(&pair.connection);
+        let many = |count: usize| {
+            let entry = |i: usize| (format!("{i:0200}").into_bytes().into(), Named::Prefix);
+            Arc::new(Listing::new((0..count).map(entry).collect(), Vec::new()))
+        };
+        let large = many(30_000);
+        for name in [b"a/", b"b/", b"c/"] {
+            listings.keep(name, Arc::clone(&large));
+            assert!(lock(&listings.kept).bytes <= limits::LISTED_BYTES);
+        }
+        assert!(listings.known(b"a/").is_none() && listings.known(b"c/").is_some());
+        for number in 0..=limits::LISTED_DIRECTORIES {
+            listings.keep(format!("{number}/").as_bytes(), many(1));
+        }
+        let kept = lock(&listings.kept).listings.len();
+        assert_eq!(kept, limits::LISTED_DIRECTORIES);
     }
 
     #[test]

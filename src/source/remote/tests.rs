@@ -1,6 +1,7 @@
 //! The worker's end against a fetcher that serves objects from memory.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,9 +9,13 @@ use std::time::{Duration, Instant};
 use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
+use crate::source::directory::{Directory, Standing};
 use crate::source::open::OpenSource;
+use crate::source::remote::directory::RemoteDirectory;
 use crate::source::remote::fake::{Fetcher, LONG, bytes, good, pair, watched};
-use crate::source::remote::message::{Counters, Failure, ObjectState, PACKET, Reply, Request};
+use crate::source::remote::message::{
+    Counters, Failure, ListedName, ObjectState, PACKET, Reply, Request,
+};
 use crate::source::remote::object::RemoteObject;
 use crate::source::{Source, Urgency};
 
@@ -472,6 +477,47 @@ fn a_region_fits_whatever_length_was_told() {
     }
     let opened = lock(&pair.fetcher.open).len();
     assert_eq!(opened, objects.len() + 1, "the first was opened twice");
+}
+
+/// A server that lists for ever: names of its own, or one page over and over.
+#[test]
+fn a_listing_without_end_is_an_error_and_keeps_little() {
+    let pair = pair(
+        64 * MIB,
+        LONG,
+        Box::new(|fetcher, request| match request {
+            Request::List { id, after, .. } => {
+                let number = after
+                    .iter()
+                    .fold(0, |sum, byte| sum * 256 + u64::from(*byte));
+                let name = |i: u64| ListedName {
+                    name: format!("{number} {i} {}", "n".repeat(200)).into_bytes(),
+                    state: Some(ObjectState::default()),
+                };
+                fetcher.say(&Reply::Listed {
+                    id: *id,
+                    entries: (0..10).map(name).collect(),
+                    next: (number + 1).to_be_bytes().to_vec(),
+                });
+            }
+            _ => fetcher.serve(request),
+        }),
+    );
+    let directory = RemoteDirectory::open(&pair.connection).unwrap();
+    let mut names = directory.list(Path::new("")).unwrap();
+    let mut count = 0;
+    let ended = names.visit(0, &mut |_| {
+        count += 1;
+        false
+    });
+    let most = limits::LISTED_PAGES as u64;
+    assert_eq!(ended.unwrap_err(), Error::limit("pages of a listing", most));
+    assert_eq!(count, 2 + 10 * limits::LISTED_PAGES);
+    let listing = lock(&pair.fetcher.asked).len();
+    // The names were too many to be kept: one is asked for alone, and what may be beneath it.
+    let there = directory.look(Path::new("x"), false).unwrap();
+    assert_eq!(there.kind, Standing::Directory);
+    assert_eq!(lock(&pair.fetcher.asked).len() - listing, 2);
 }
 
 /// Each ends the connection; those who wait are told at once.
