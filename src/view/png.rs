@@ -81,14 +81,19 @@ impl Picture {
     }
 
     fn encode(&self, memory: &HeldMemory) -> Result<Text> {
-        let (height, width) = (self.shown(self.image.height), self.shown(self.image.width));
         // Rows of the encoder, and those here as they are stored and as they are written.
         const ROWS: u64 = 5;
-        let row = width * self.image.samples * 8;
+        let row = self.shown(self.image.width) * self.image.samples * 8;
         let mut output = Output::new(memory, ROWS * row)?;
         let levels = self.levels()?;
-        let size = |extent: u64| u32::try_from(extent).unwrap_or(0);
-        let mut encoder = Encoder::new(&mut output, size(width), size(height));
+        let encoded = self.write(&levels, &mut output);
+        output.finished(encoded).map(Text::new)
+    }
+
+    fn write(&self, levels: &Levels, output: &mut Output<'_>) -> Result<()> {
+        let size = |extent: u64| u32::try_from(self.shown(extent)).unwrap_or(0);
+        let (height, width) = (size(self.image.height), size(self.image.width));
+        let mut encoder = Encoder::new(output, width, height);
         encoder.set_color(match self.image.samples {
             1 => ColorType::Grayscale,
             3 => ColorType::Rgb,
@@ -101,7 +106,7 @@ impl Picture {
             BitDepth::One => Filter::NoFilter,
             _ => Filter::Up,
         });
-        for (keyword, text) in self.texts(&levels) {
+        for (keyword, text) in self.texts(levels) {
             let added = encoder.add_text_chunk(keyword.to_owned(), text);
             added.map_err(failed)?;
         }
@@ -114,9 +119,7 @@ impl Picture {
             rows.write_all(&row).map_err(|error| failed(error.into()))
         })?;
         rows.finish().map_err(failed)?;
-        writer.finish().map_err(failed)?;
-        output.bytes.shrink_to_fit();
-        Ok(Text::new(output.bytes))
+        writer.finish().map_err(failed)
     }
 
     /// What becomes of the values, for which some have to be looked at.

@@ -15,6 +15,8 @@ pub(super) struct Output<'a> {
     memory: &'a HeldMemory,
     /// Bytes that the encoder takes beside.
     beside: u64,
+    /// Why no more can be taken: of an error within an error the encoder keeps the text alone.
+    error: Option<Error>,
 }
 
 impl<'a> Output<'a> {
@@ -28,7 +30,18 @@ impl<'a> Output<'a> {
             bytes: Vec::new(),
             memory,
             beside,
+            error: None,
         })
+    }
+
+    /// The bytes, once they are encoded.
+    ///
+    /// # Errors
+    /// As there was no room; else as `encoded` says.
+    pub(super) fn finished(mut self, encoded: Result<()>) -> Result<Vec<u8>> {
+        encoded.map_err(|error| self.error.take().unwrap_or(error))?;
+        self.bytes.shrink_to_fit();
+        Ok(self.bytes)
     }
 
     fn reserve(&mut self, more: usize) -> Result<()> {
@@ -48,7 +61,10 @@ impl<'a> Output<'a> {
 
 impl Write for Output<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.reserve(bytes.len()).map_err(io::Error::other)?;
+        if let Err(error) = self.reserve(bytes.len()) {
+            self.error = Some(error);
+            return Err(io::Error::other("no room"));
+        }
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -58,11 +74,7 @@ impl Write for Output<'_> {
     }
 }
 
-/// The error of ours that the encoder met, or its own.
+/// The encoder's error.
 pub(super) fn failed(error: EncodingError) -> Error {
-    let error = match error {
-        EncodingError::IoError(error) => error.downcast::<Error>(),
-        error => Err(error.into()),
-    };
-    error.unwrap_or_else(|error| Error::io(&error, "encode a picture"))
+    Error::io(&error.into(), "encode a picture")
 }

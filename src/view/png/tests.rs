@@ -1,5 +1,6 @@
 use super::*;
 use crate::array::Engine;
+use crate::error::Cause;
 use crate::model::Datatype;
 use crate::model::datatype::ByteOrder;
 use crate::view::View;
@@ -122,6 +123,13 @@ fn a_huge_picture_is_not_read_whole() {
     assert_eq!(row.len(), 8192);
 }
 
+/// The error of an output that has no room for so many bytes more.
+fn refused(mut output: Output<'_>, more: usize) -> Error {
+    let written = output.write_all(&vec![0; more]);
+    let written = written.map_err(|error| failed(error.into()));
+    output.finished(written).unwrap_err()
+}
+
 #[test]
 fn what_an_encoded_picture_takes_is_bounded() {
     let engine = Engine::new(0, 1);
@@ -133,17 +141,44 @@ fn what_an_encoded_picture_takes_is_bounded() {
     let all_else = engine.hold(held).unwrap();
     // There is room for what it has reserved, and no more.
     output.write_all(&[0; 50_000]).unwrap();
-    let error = output.write_all(&[0; 100_000]).unwrap_err();
-    assert!(failed(error.into()).is_passing());
+    let error = refused(output, 100_000);
+    assert!(matches!(
+        error,
+        Error::Io {
+            cause: Cause::OutOfMemory,
+            ..
+        }
+    ));
     drop(all_else);
-    output.write_all(&[0; 100_000]).unwrap();
-    let rest = usize::try_from(limits::PICTURE_BYTES).unwrap() - output.bytes.len();
-    let error = output.write_all(&vec![0; rest + 1]).unwrap_err();
+
+    let most = usize::try_from(limits::PICTURE_BYTES).unwrap();
+    let mut output = Output::new(&memory, 1000).unwrap();
+    output.write_all(&vec![0; most]).unwrap();
+    let error = refused(output, 1);
     assert_eq!(
-        failed(error.into()),
+        error,
         Error::limit("bytes of a picture", limits::PICTURE_BYTES)
     );
-    output.write_all(&vec![0; rest]).unwrap();
+}
+
+/// The reason comes through the encoder.
+#[test]
+fn a_picture_for_which_there_is_no_memory_says_so() {
+    let engine = Engine::new(0, 1);
+    let _all_else = engine.hold(limits::OPEN_BYTES - 100_000).unwrap();
+    let noise = (0..200_000_u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8);
+    let picture = elements(unsigned(1), &[200, 1000], Text::new(noise.collect()));
+    let error = file(picture, &engine.hold(0).unwrap()).err().unwrap();
+    assert!(
+        matches!(
+            error,
+            Error::Io {
+                cause: Cause::OutOfMemory,
+                ..
+            }
+        ),
+        "{error:?}"
+    );
 }
 
 #[test]
