@@ -102,10 +102,10 @@ pub const PREFETCH_CHUNKS: usize = 64;
 /// Bytes of small chunks that are decoded ahead of one reader.
 pub const PREFETCH_BYTES: u64 = 8 << 20;
 
-/// Bytes of an array that are asked for ahead of a sequential reader of a far source, at first.
+/// Bytes of an array that are asked for ahead of a sequential reader, at first.
 pub const AHEAD_LEAST: u64 = 1 << 20;
 
-/// Bytes of an array that are asked for ahead of a sequential reader of a far source, at most.
+/// Bytes of an array that are asked for ahead of a sequential reader, at most.
 pub const AHEAD_BYTES: u64 = 64 << 20;
 
 /// Ranges of a far source that are asked for at once.

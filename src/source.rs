@@ -91,6 +91,12 @@ pub trait Source: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Whether a sequential reader gets bytes sooner if those that it will come to are told with
+    /// [`prefetch`](Self::prefetch).
+    fn reads_ahead(&self) -> bool {
+        self.is_far()
+    }
+
     /// Says that these ranges, offset and length of each, are about to be read: all of them can be
     /// asked for at once where asking takes long. It returns at once, and may do nothing.
     fn prefetch(&self, _ranges: &[(u64, u64)], _urgency: Urgency) {}

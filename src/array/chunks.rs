@@ -45,6 +45,8 @@ struct Block {
     stored_at_once: u64,
     /// Whether its source is far.
     is_far: bool,
+    /// Whether its source reads ahead.
+    reads_ahead: bool,
     /// Lets one decode after another in, in the order of their coming. All who have the block open
     /// share them.
     turns: Arc<Turns>,
@@ -116,6 +118,10 @@ impl Chunks {
                 pieces: Arc::clone(pieces),
                 stored_at_once: pieces.stored_at_once()?,
                 is_far: pieces.place(0..1).iter().any(|part| part.source.is_far()),
+                reads_ahead: pieces
+                    .place(0..1)
+                    .iter()
+                    .any(|part| part.source.reads_ahead()),
                 turns,
             }),
             located: None,
@@ -188,6 +194,22 @@ impl Chunks {
         match &self.origin {
             Origin::Block(block) if block.is_far => Some(&*block.pieces),
             _ => None,
+        }
+    }
+
+    /// Whether a sequential reader gets chunks sooner if they are asked for ahead.
+    pub(super) fn reads_ahead(&self) -> bool {
+        match &self.origin {
+            Origin::Block(block) => block.reads_ahead,
+            Origin::Grid(chunked) => chunked.source.reads_ahead(),
+        }
+    }
+
+    /// The pieces of a block.
+    pub(super) fn block(&self) -> Option<&dyn Pieces> {
+        match &self.origin {
+            Origin::Block(block) => Some(&*block.pieces),
+            Origin::Grid(_) => None,
         }
     }
 

@@ -48,15 +48,21 @@ impl Extents {
         met.any(|(extent, ..)| extent.source.is_far())
     }
 
-    /// Asks far sources for these ranges of the array.
+    /// Whether a sequential reader gets bytes behind `offset..end` sooner if they are asked for.
+    pub(super) fn reads_ahead(&self, offset: u64, end: u64) -> bool {
+        let mut met = self.met(offset, end);
+        met.any(|(extent, ..)| extent.source.reads_ahead())
+    }
+
+    /// Asks sources for these ranges of the array.
     pub(super) fn ask(&self, ranges: impl Iterator<Item = Range<u64>>, urgency: Urgency) {
         let met = ranges.flat_map(|range| self.met(range.start, range.end));
-        let far = met.filter(|(extent, from, to)| from < to && extent.source.is_far());
-        let far: Vec<_> = far.take(limits::RANGES_AT_ONCE).collect();
+        let asked = met.filter(|(extent, from, to)| from < to && extent.source.reads_ahead());
+        let asked: Vec<_> = asked.take(limits::RANGES_AT_ONCE).collect();
         let of_one = |one: &(&Extent, _, _), next: &(&Extent, _, _)| {
             Arc::ptr_eq(&one.0.source, &next.0.source)
         };
-        for group in far.chunk_by(of_one) {
+        for group in asked.chunk_by(of_one) {
             let range = |(extent, from, to): &(&Extent, u64, u64)| {
                 (extent.offset.saturating_add(*from), to - from)
             };

@@ -84,7 +84,7 @@ impl Chunks {
 
     /// Asks for the chunks with these numbers, which later reads may need.
     pub(super) fn expect(&self, numbers: Range<u64>) {
-        if let Some(block) = self.far_block() {
+        if let Some(block) = self.block() {
             return ask_of_block(block, numbers, Urgency::Expected);
         }
         let Some(chunked) = self.chunked() else {

@@ -43,7 +43,7 @@ struct Progress {
     ahead: Ahead,
 }
 
-/// How far ahead of a sequential reader a far source was asked.
+/// How far ahead of a sequential reader a source was asked.
 #[derive(Default)]
 struct Ahead {
     /// Bytes of the array that are asked for ahead: more and more as the reader goes on.
@@ -102,8 +102,8 @@ impl Stream {
         Stream::default()
     }
 
-    /// To be told of each read of bytes that stand in a far source as they are: the bytes behind
-    /// it to ask for, of an array of `length`, where the reads are sequential.
+    /// To be told of each read of bytes that stand in a source as they are: the bytes behind it to
+    /// ask for, of an array of `length`, where the reads are sequential.
     pub(crate) fn advise_bytes(&self, offset: u64, end: u64, length: u64) -> Option<Range<u64>> {
         let mut progress = lock(&self.progress);
         if !progress.goes_on(offset, end) {
@@ -117,7 +117,7 @@ impl Stream {
 
     /// To be told of each read of `chunks`, which must be encoded, before it: where the reads are
     /// sequential, the chunks behind this one are queued; a seek drops what is queued. The chunks
-    /// of a far source to ask for.
+    /// to ask the source for.
     pub(super) fn advise(
         &self,
         decoder: &Arc<Decoder>,
@@ -167,7 +167,7 @@ impl Stream {
         }
         let (next, bytes) = (progress.untouched, chunks.grid.chunk_bytes());
         const MOST: u64 = limits::RANGES_AT_ONCE as u64;
-        let asked = chunks.is_far().then(|| {
+        let asked = chunks.reads_ahead().then(|| {
             let count = chunks.grid.chunks();
             progress.ahead.go_on(next, bytes, count, MOST)
         });

@@ -96,7 +96,13 @@ impl Stored {
             Location::Memory(bytes) => Ok(bytes[offset as usize..end as usize].to_vec().into()),
             Location::Extents(extents) => {
                 if extents.is_far(offset, end) {
-                    self.ask_extents(extents, offset, end, stream);
+                    self.ask_extents(extents, offset, end);
+                }
+                if extents.reads_ahead(offset, end)
+                    && let Some(stream) = stream
+                    && let Some(ahead) = stream.advise_bytes(offset, end, self.length)
+                {
+                    extents.ask(once(ahead), Urgency::Expected);
                 }
                 Ok(extents.read(offset, end, &self.decoder().pool)?.into())
             }
@@ -130,7 +136,9 @@ impl Stored {
     /// Asks for these ranges, which are about to be read one after another.
     pub(super) fn need_all(&self, ranges: impl Iterator<Item = Range<u64>>) {
         match &self.location {
-            Location::Extents(extents) => extents.ask(ranges, Urgency::Needed),
+            Location::Extents(extents) if extents.is_far(0, 1) => {
+                extents.ask(ranges, Urgency::Needed);
+            }
             Location::Chunks(chunks) if chunks.is_far() => {
                 for range in ranges.take(limits::RANGES_AT_ONCE) {
                     self.need(chunks, &Span::new(&chunks.grid, range.start, range.end));
@@ -159,13 +167,10 @@ impl Stored {
         }
     }
 
-    /// Asks for the bytes that a read of extents waits for, and for those that may be read next.
-    fn ask_extents(&self, extents: &Extents, offset: u64, end: u64, stream: Option<&Stream>) {
+    /// Asks for the bytes that a read of extents waits for, and for all of them once readers have
+    /// touched enough.
+    fn ask_extents(&self, extents: &Extents, offset: u64, end: u64) {
         extents.ask(once(offset..end), Urgency::Needed);
-        let advise = |stream: &Stream| stream.advise_bytes(offset, end, self.length);
-        if let Some(ahead) = stream.and_then(advise) {
-            extents.ask(once(ahead), Urgency::Expected);
-        }
         let parts = offset / limits::AHEAD_LEAST..end.div_ceil(limits::AHEAD_LEAST);
         let count = self.length.div_ceil(limits::AHEAD_LEAST);
         if self.length <= limits::WHOLE_BYTES && self.touched.are_enough(parts, count) {

@@ -27,7 +27,7 @@ impl Turns {
     pub(crate) fn wait(&self) -> Turn<'_> {
         let mut state = lock(&self.state);
         let number = state.next;
-        state.next += 1;
+        state.next = state.next.wrapping_add(1);
         while state.turn != number {
             state = wait(&self.changed, state);
         }
@@ -37,7 +37,9 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        lock(&self.0.state).turn += 1;
+        let mut state = lock(&self.0.state);
+        state.turn = state.turn.wrapping_add(1);
+        drop(state);
         self.0.changed.notify_all();
     }
 }

@@ -88,8 +88,14 @@ impl Source for Concatenation {
         self.members.iter().any(|member| member.source.is_far())
     }
 
+    fn reads_ahead(&self) -> bool {
+        self.members
+            .iter()
+            .any(|member| member.source.reads_ahead())
+    }
+
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
-        for member in self.members.iter().filter(|member| member.source.is_far()) {
+        for member in &self.members {
             let parts = ranges.iter().filter_map(|&range| member.part(range));
             let parts: Vec<_> = parts.collect();
             if !parts.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use rustix::fs::{Advice, fadvise};
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
@@ -18,7 +20,7 @@ use crate::source::attributes::Attributes;
 use crate::source::changes::{Changes, FileWatch};
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::open::{OpenSource, OpenedState, SharedState, WriteLock};
-use crate::source::{SharedSource, Source};
+use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::to_u64;
 
 /// How long after the last write nothing is half written any more: a file that only claims to have
@@ -191,6 +193,18 @@ impl Source for FileSource {
         Some(Arc::new(GrowingFile(self)))
     }
 
+    fn reads_ahead(&self) -> bool {
+        true
+    }
+
+    /// The kernel reads the ranges into its page cache.
+    fn prefetch(&self, ranges: &[(u64, u64)], _urgency: Urgency) {
+        for (at, length) in joined(ranges) {
+            // A filesystem that cannot read ahead reads when it is asked.
+            let _ = fadvise(&self.file, at, NonZeroU64::new(length), Advice::WillNeed);
+        }
+    }
+
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         self.file
             .read_exact_at(buffer, at)
@@ -209,6 +223,20 @@ impl Source for FileSource {
                 _ => Error::io(&error, format!("read of {} bytes at {at}", buffer.len())),
             })
     }
+}
+
+/// The ranges, those that follow each other as one.
+fn joined(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for &(at, length) in ranges {
+        match joined.last_mut() {
+            Some(last) if last.0.saturating_add(last.1) == at => {
+                last.1 = last.1.saturating_add(length);
+            }
+            _ => joined.push((at, length)),
+        }
+    }
+    joined
 }
 
 /// A file with the length that it has at the moment.
@@ -238,6 +266,12 @@ impl Source for GrowingFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_that_follow_each_other_are_read_ahead_as_one() {
+        let ranges = [(0, 4), (4, 6), (20, 1), (21, 9), (5, 5)];
+        assert_eq!(joined(&ranges), [(0, 10), (20, 10), (5, 5)]);
+    }
     use std::os::unix::fs::FileExt;
     use std::time::SystemTime;
 

@@ -60,6 +60,10 @@ impl Source for Neighbour {
         self.file.is_far()
     }
 
+    fn reads_ahead(&self) -> bool {
+        self.file.reads_ahead()
+    }
+
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
         self.file.prefetch(ranges, urgency);
     }

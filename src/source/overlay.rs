@@ -113,6 +113,10 @@ impl Source for Overlay {
         self.below.is_far()
     }
 
+    fn reads_ahead(&self) -> bool {
+        self.below.reads_ahead()
+    }
+
     fn prefetch(&self, ranges: &[(u64, u64)], urgency: Urgency) {
         let below = ranges
             .iter()

@@ -230,6 +230,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_pread64,
     libc::SYS_preadv,
     libc::SYS_readv,
+    libc::SYS_fadvise64,
     // files
     libc::SYS_close,
     libc::SYS_fstat,

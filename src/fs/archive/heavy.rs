@@ -143,7 +143,7 @@ mod tests {
                 scope.spawn(move || {
                     let _request = heavy.begin(entry, HALF);
                     most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-                    std::thread::sleep(std::time::Duration::from_millis(2));
+                    std::thread::sleep(Duration::from_millis(2));
                     now.fetch_sub(1, Ordering::Relaxed);
                 });
             }
