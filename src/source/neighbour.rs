@@ -102,7 +102,7 @@ pub struct NeighbourStates {
     changes: Option<Arc<Changes>>,
     /// The count of `changes` when the states were last looked through.
     told: AtomicU64,
-    /// One of them was not settled.
+    /// One of them was not settled, or may come.
     unsettled: AtomicBool,
 }
 
@@ -188,8 +188,13 @@ impl NeighbourStates {
         self.met_a_change()
     }
 
+    /// Something was shown of which nothing tells when it changes.
+    pub(super) fn unsettle(&self) {
+        self.unsettled.store(true, Ordering::Relaxed);
+    }
+
     /// Whether no neighbour may turn out to have been half written when it was read, without a
-    /// trace in its times.
+    /// trace in its times, and none that was absent may come.
     pub fn is_settled(&self) -> bool {
         !self.unsettled.load(Ordering::Relaxed)
     }

@@ -216,6 +216,8 @@ impl Neighbours {
     /// As [`open`](Self::open).
     pub fn open_part(&self, name: &[u8]) -> Result<Option<(Arc<Neighbour>, Self)>> {
         let Some((neighbour, path)) = self.open_at(name)? else {
+            // Its elements are shown as the fill value, and nothing tells when it comes.
+            self.states.unsettle();
             return Ok(None);
         };
         let real = self.root.real(&path, &neighbour.opened())?;
@@ -383,6 +385,16 @@ mod tests {
     use crate::source::Source;
     use nix::sys::stat::Mode;
     use std::fs;
+
+    #[test]
+    fn nothing_is_kept_while_a_part_is_absent() {
+        let (_outer, inner) = files();
+        let own = Neighbours::of(&inner.join("a"), Policy::Within, None);
+        assert!(own.open(b"later").unwrap().is_none());
+        assert!(own.states().is_settled());
+        assert!(own.open_part(b"later").unwrap().is_none());
+        assert!(!own.states().is_settled());
+    }
 
     /// Files come where an absolute name was sought in vain: as it is, and by its last component.
     #[test]
