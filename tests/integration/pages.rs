@@ -120,7 +120,7 @@ fn the_page_of_a_large_group_is_quick() {
 
 // ------------------------------------------------------------------ h5fs view
 
-/// A running `h5fs view`; killed when dropped.
+/// A running `h5fs view`; ended when dropped.
 struct Viewed {
     child: Child,
     page: PathBuf,
@@ -165,9 +165,13 @@ impl Viewed {
 }
 
 impl Drop for Viewed {
+    /// A test that failed must leave no mount, either.
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            let id = i32::try_from(self.child.id()).expect("an id");
+            let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+            let _ = wait(&mut self.child, MOUNT_LIMIT);
+        }
     }
 }
 
