@@ -1,14 +1,11 @@
 //! A picture of a stack as a file: the part of the array that its number selects.
 
-use std::sync::Arc;
-
-use crate::error::{Error, Result, if_lasting};
+use crate::error::{Error, Result};
 use crate::fs::inode::{self, NodeType};
 use crate::fs::listing::{DOTS, Listable, Listed, Visit};
 use crate::fs::name;
 use crate::fs::node::{FsNode, Target};
-use crate::fs::object;
-use crate::fs::selection;
+use crate::fs::selection::{self, Found};
 use crate::fs::stat::{Entry, Kind};
 use crate::fs::trees::view_tree::Form;
 use crate::fs::view_group::ViewGroup;
@@ -25,16 +22,11 @@ impl FsNode for Frame {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
-        let picture = if_lasting(picture(target))?;
-        let length = picture.as_ref().and_then(|(view, _)| view.length());
-        Ok(target.sized(length.unwrap_or(0)).kept_if(picture.is_some()))
+        selection::stat(target, picture(target))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        let (view, node) = picture(target)?;
-        object::verify(target.mount, target.file, node.id)?;
-        Ok(view)
+        selection::open(target, picture(target)?)
     }
 }
 
@@ -77,7 +69,7 @@ pub(super) fn list(
 }
 
 /// The picture that the target is, opened, and the stack.
-fn picture(target: &Target<'_>) -> Result<(Box<dyn View>, Arc<Node>)> {
+fn picture(target: &Target<'_>) -> Result<Found> {
     let (file, inode) = (target.file, target.inode);
     let group = ViewGroup::new(target.mount, file, inode.tree, inode.node)?;
     let (form, node) = (form(&group)?, file.container.node(inode.node)?);

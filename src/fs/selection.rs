@@ -29,17 +29,35 @@ impl FsNode for Selection {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
-        let found = if_lasting(find_again(target))?;
-        let length = found.as_ref().and_then(|(view, _)| view.length());
-        Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))
+        stat(target, find_again(target))
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        let (view, node) = find_again(target)?;
-        object::verify(target.mount, target.file, node.id)?;
-        Ok(view)
+        open(target, find_again(target)?)
     }
+}
+
+/// A part of an array, and the node of the array.
+pub(super) type Found = (Box<dyn View>, Arc<Node>);
+
+/// The attributes of the target, which is a part that was `found` again.
+///
+/// # Errors
+/// As it cannot be found out now.
+pub(super) fn stat(target: &Target<'_>, found: Result<Found>) -> Result<Entry> {
+    // Opening it will tell why it cannot be read. If it may be read then, no size is made up.
+    let found = if_lasting(found)?;
+    let length = found.as_ref().and_then(|(view, _)| view.length());
+    Ok(target.sized(length.unwrap_or(0)).kept_if(found.is_some()))
+}
+
+/// The part; with the option `verify`, if the array's block is as its checksum says.
+///
+/// # Errors
+/// As it is not.
+pub(super) fn open(target: &Target<'_>, (view, node): Found) -> Result<Box<dyn View>> {
+    object::verify(target.mount, target.file, node.id)?;
+    Ok(view)
 }
 
 /// Counts a lookup of `shown`, a dataset's name with a selector behind it, in the directory of a
@@ -154,7 +172,7 @@ fn place(directory: &Target<'_>, shown: &[u8]) -> Result<Option<Place>> {
 }
 
 /// The file of a part that was looked up before, and the array.
-fn find_again(target: &Target<'_>) -> Result<(Box<dyn View>, Arc<Node>)> {
+fn find_again(target: &Target<'_>) -> Result<Found> {
     let (name, form) = named(target, &target.inode.name)?;
     let mut parts = name.splitn(2, |&byte| byte == b'/');
     let (dataset, selector) = parts.next().zip(parts.next()).ok_or(Error::NotFound)?;
