@@ -15,7 +15,7 @@
 //! | `store`, `store_object`, `store_chunks` | the nodes of a Zarr store within the directory of an object |
 //! | `blocks`, `tree_text`, `status` | the single nodes in `.h5fs` |
 //! | `node`, `object`, `xattr` | the methods of every node: stat, open, list, lookup; attributes |
-//! | `view_group`, `follow` | directories of views; where links lead |
+//! | `view_group`, `follow`, `lacks` | directories of views; where links lead; what is missing |
 //! | `mount`, `opening`, `faults`, `errors` | the mounted file in its present state; damage met |
 //! | `trees` | the table of the trees of views |
 //! | `namespace`, `other_files`, `handle` | links as names; other files; what is open |
@@ -50,6 +50,7 @@ mod handle;
 mod indexes;
 mod inode;
 mod inodes;
+mod lacks;
 mod listing;
 mod mount;
 mod namespace;
@@ -90,6 +91,7 @@ pub use crate::source::policy::Policy as External;
 pub use archive::Archive;
 pub use filesystem::Filesystem;
 pub use handle::{Caching, Handle, Opened};
+pub use node::Finding;
 pub use options::Options;
 pub(crate) use requests::Requests;
 pub use requests::{Ino, Whence};

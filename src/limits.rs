@@ -226,6 +226,9 @@ pub const OPEN_BYTES: u64 = 256 << 20;
 /// Errors that `.h5fs/errors` lists.
 pub const LAST_ERRORS: usize = 1000;
 
+/// Absent and refused other files that are named there, of each file of a mount.
+pub const NAMED_ABSENT: usize = 1000;
+
 /// Bytes of one of its lines.
 pub const ERROR_LINE: usize = 4096;
 

@@ -17,6 +17,7 @@
     )
 )]
 
+pub mod absent;
 pub mod acl;
 pub mod attributes;
 pub mod audience;

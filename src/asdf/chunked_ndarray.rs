@@ -138,6 +138,10 @@ impl VirtualSource for ChunkSource {
         }
     }
 
+    fn name(&self) -> String {
+        format!("chunk at node {}", self.ndarray.number())
+    }
+
     fn is_elsewhere(&self) -> bool {
         false
     }

@@ -147,12 +147,13 @@ pub(crate) enum Inspect {
         #[command(flatten)]
         operands: Operands,
     },
-    /// List what cannot be read, and why
+    /// List what cannot be read or is missing, and why
     ///
     /// Walks the whole file: groups, links, attributes, and the index of every dataset's chunks. A
-    /// line for each thing that cannot be read, then a summary. The exit status is 1 if there is
-    /// any such thing. A dangling link is none. Of several files, or of all data files in a
-    /// directory, each line begins with the name of the file.
+    /// line for each thing that cannot be read, and for each other file, or object in it, that a
+    /// virtual dataset or a link needs and that is missing, then a summary. The exit status is 1 if
+    /// there is any such thing. A soft link that dangles is none. Of several files, or of all data
+    /// files in a directory, each line begins with the name of the file.
     Check {
         /// Read every stored byte of every dataset, too
         #[arg(long)]

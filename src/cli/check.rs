@@ -1,8 +1,8 @@
-//! `h5fs check`: lists the parts of a file that cannot be read, and why.
+//! `h5fs check`: lists the parts of a file that cannot be read or are missing, and why.
 //!
 //! One thread walks the tree and looks at the directories, several others look at the files that
-//! the walk finds, and the main thread writes: a line for each part that cannot be read, in the
-//! order in which they are found, and a summary. Of the objects that were looked at, only the
+//! the walk finds, and the main thread writes: a line for each part that cannot be read or is
+//! missing, in the order in which they are found, and a summary. Of the objects that were looked at, only the
 //! numbers of those with several names are kept.
 
 use std::collections::HashSet;
@@ -20,14 +20,14 @@ use crate::cli::progress::{Done, Progress, TICK};
 use crate::cli::reading::{self, Outcome, PIECE, Source, Stop};
 use crate::cli::walk::{Visited, walk};
 use crate::error::{Error, Result};
-use crate::fs::{Filesystem, Handle, Ino, Kind, Whence, errno};
+use crate::fs::{Filesystem, Finding, Handle, Ino, Kind, Whence, errno};
 use crate::memory::lock::lock;
 use crate::wire::to_u64;
 
 /// Objects that wait to be looked at, and lines that wait to be written.
 const WAITING: usize = 256;
 
-/// Looks at all of the file, with `data` at every byte of it; whether all can be read.
+/// Looks at all of the file, with `data` at every byte of it; whether all is there and can be read.
 pub(super) fn check(source: Source<'_>, data: bool) -> Outcome<bool> {
     // In the cage no terminal is told from a file, nor processors counted.
     let (mut progress, threads) = (Progress::new(), options::default_threads());
@@ -42,30 +42,46 @@ pub(super) fn check(source: Source<'_>, data: bool) -> Outcome<bool> {
         over: AtomicBool::new(false),
     };
     let mut output = BufWriter::new(reading::output()?);
-    let unreadable = check.run(&mut progress, &mut output)?;
+    let faults = check.run(&mut progress, &mut output)?;
     output.flush()?;
     if filesystem.generation() != generation || check.is_over() {
         let text = format!("{}: has changed meanwhile", source.file.name().display());
         return Err(Stop::Failed(Error::Usage(text)));
     }
-    writeln!(output, "{}", summary(check.done(), unreadable, data))?;
+    let done = check.done();
+    writeln!(output, "{}", summary(Checked { done, faults }, data))?;
     output.flush()?;
-    Ok(unreadable == 0)
+    Ok(faults == Faults::default())
 }
 
 /// The last line: what was looked at.
-pub(super) fn summary(done: Done, unreadable: u64, data: bool) -> String {
-    let Done { objects, bytes } = done;
+pub(super) fn summary(checked: Checked, data: bool) -> String {
+    let Done { objects, bytes } = checked.done;
     let s = if objects == 1 { "" } else { "s" };
     let read = if data { "read" } else { "not read" };
-    format!("{objects} object{s}, {bytes} bytes {read}, {unreadable} unreadable")
+    let Faults {
+        unreadable,
+        missing,
+    } = checked.faults;
+    let missing = match missing {
+        0 => String::new(),
+        _ => format!(", {missing} missing"),
+    };
+    format!("{objects} object{s}, {bytes} bytes {read}, {unreadable} unreadable{missing}")
 }
 
-/// What was looked at, and how many parts cannot be read.
+/// How many parts cannot be read, and how many other files or objects in them are missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Faults {
+    pub(super) unreadable: u64,
+    pub(super) missing: u64,
+}
+
+/// What was looked at, and what was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Checked {
     pub(super) done: Done,
-    pub(super) unreadable: u64,
+    pub(super) faults: Faults,
 }
 
 impl Checked {
@@ -76,19 +92,22 @@ impl Checked {
             let (number, rest) = parts.next()??;
             rest.starts_with(noun).then(|| number.parse().ok())?
         };
-        Some(Checked {
-            done: Done {
-                objects: number("object")?,
-                bytes: number("bytes")?,
-            },
+        let done = Done {
+            objects: number("object")?,
+            bytes: number("bytes")?,
+        };
+        let faults = Faults {
             unreadable: number("unreadable")?,
-        })
+            missing: number("missing").unwrap_or(0),
+        };
+        Some(Checked { done, faults })
     }
 
     pub(super) fn add(&mut self, other: Checked) {
         self.done.objects += other.done.objects;
         self.done.bytes += other.done.bytes;
-        self.unreadable += other.unreadable;
+        self.faults.unreadable += other.faults.unreadable;
+        self.faults.missing += other.faults.missing;
     }
 }
 
@@ -107,14 +126,18 @@ struct Check<'a> {
 struct Object {
     path: Vec<u8>,
     ino: Ino,
+    kind: Kind,
 }
 
-/// A line that says what cannot be read.
-type Line = String;
+/// A line that is to be written.
+enum Line {
+    Unreadable(String),
+    Missing(String),
+}
 
 impl Check<'_> {
-    /// Writes what cannot be read; how many lines that were.
-    fn run(&self, progress: &mut Progress, output: &mut impl Write) -> Outcome<u64> {
+    /// Writes what cannot be read or is missing; how many lines that were.
+    fn run(&self, progress: &mut Progress, output: &mut impl Write) -> Outcome<Faults> {
         thread::scope(|scope| {
             let (found, lines) = sync_channel(WAITING);
             let (met, objects) = sync_channel(WAITING);
@@ -144,17 +167,21 @@ impl Check<'_> {
         lines: &Receiver<Line>,
         progress: &mut Progress,
         output: &mut impl Write,
-    ) -> Outcome<u64> {
-        let mut count = 0;
+    ) -> Outcome<Faults> {
+        let mut faults = Faults::default();
         loop {
             match lines.recv_timeout(TICK) {
                 Ok(line) => {
                     progress.clear();
+                    let (line, count) = match line {
+                        Line::Unreadable(line) => (line, &mut faults.unreadable),
+                        Line::Missing(line) => (line, &mut faults.missing),
+                    };
+                    *count += 1;
                     writeln!(output, "{line}")?;
-                    count += 1;
                 }
                 Err(RecvTimeoutError::Timeout) => output.flush()?,
-                Err(RecvTimeoutError::Disconnected) => return Ok(count),
+                Err(RecvTimeoutError::Disconnected) => return Ok(faults),
             }
             progress.show(self.done());
         }
@@ -172,12 +199,12 @@ impl Check<'_> {
                 Visited::Broken(path, error) => self.report(path, &error, found),
                 Visited::Entry(path, named) => {
                     let first = named.stat.links <= 1 || seen.insert(named.ino);
-                    if named.stat.kind == Kind::File && first {
-                        let path = path.to_vec();
+                    if named.stat.kind != Kind::Directory && first {
                         // The threads that would look at it are gone only if all is over.
                         let _ = met.send(Object {
-                            path,
+                            path: path.to_vec(),
                             ino: named.ino,
+                            kind: named.stat.kind,
                         });
                     } else {
                         self.filesystem.forget(named.ino, 1);
@@ -188,29 +215,46 @@ impl Check<'_> {
         });
     }
 
-    /// Looks at one regular file.
+    /// Looks at one regular file or symbolic link.
     fn object(&self, object: &Object, found: &SyncSender<Line>) {
         if !self.is_over() {
-            self.count_object();
             let described = self.described(&object.path, object.ino, found);
-            match self.content(object.ino) {
-                // An object that cannot be read at all has the same to say of its content.
-                Err(error) if described.as_ref() != Some(&error) => {
-                    self.report(&object.path, &error, found);
+            if object.kind == Kind::File {
+                self.count_object();
+                match self.content(object.ino) {
+                    // An object that cannot be read at all has the same to say of its content.
+                    Err(error) if described.as_ref() != Some(&error) => {
+                        self.report(&object.path, &error, found);
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
         }
         self.filesystem.forget(object.ino, 1);
     }
 
-    /// Looks at all but the content; what is wrong with the object itself, which is reported.
+    /// Looks at all but the content; what is wrong with the object itself or with the first of its
+    /// parts that cannot be read, all of which is reported.
     fn described(&self, path: &[u8], ino: Ino, found: &SyncSender<Line>) -> Option<Error> {
-        let mut damaged = |name: &[u8], error: Error| {
-            let part = format!("attribute {}: ", printable_bytes(name));
-            self.report_part(path, &part, &error, found);
+        let mut first = None;
+        let mut find = |finding: Finding<'_>| match finding {
+            Finding::Attribute(name, error) => {
+                let part = format!("attribute {}: ", printable_bytes(name));
+                self.report_part(path, &part, &error, found);
+            }
+            Finding::Part(part, error) => {
+                self.report_part(path, &format!("{}: ", printable(&part)), &error, found);
+                first.get_or_insert(error);
+            }
+            Finding::Missing(text) => {
+                let line = format!("{}: {}", printable_bytes(path), printable(&text));
+                let _ = found.send(Line::Missing(line));
+            }
         };
-        let error = self.filesystem.examine(ino, &mut damaged).err()?;
+        let examined = self.filesystem.examine(ino, &mut find);
+        let Err(error) = examined else {
+            return first;
+        };
         self.report(path, &error, found);
         Some(error)
     }
@@ -266,7 +310,7 @@ impl Check<'_> {
         let path = printable_bytes(path);
         let reason = printable(&error.to_string());
         // The thread that writes the lines ends early only if all is over.
-        let _ = found.send(format!("{path}: {part}{reason}"));
+        let _ = found.send(Line::Unreadable(format!("{path}: {part}{reason}")));
     }
 
     fn count_object(&self) {
@@ -304,14 +348,32 @@ mod tests {
 
     #[test]
     fn a_summary_reads_well() {
-        let done = |objects, bytes| Done { objects, bytes };
-        assert_eq!(
-            summary(done(1, 0), 0, true),
-            "1 object, 0 bytes read, 0 unreadable"
-        );
-        assert_eq!(
-            summary(done(2, 80), 1, false),
-            "2 objects, 80 bytes not read, 1 unreadable"
-        );
+        let checked = |objects, bytes, unreadable, missing| Checked {
+            done: Done { objects, bytes },
+            faults: Faults {
+                unreadable,
+                missing,
+            },
+        };
+        for (checked, data, line) in [
+            (
+                checked(1, 0, 0, 0),
+                true,
+                "1 object, 0 bytes read, 0 unreadable",
+            ),
+            (
+                checked(2, 80, 1, 0),
+                false,
+                "2 objects, 80 bytes not read, 1 unreadable",
+            ),
+            (
+                checked(2, 80, 1, 3),
+                true,
+                "2 objects, 80 bytes read, 1 unreadable, 3 missing",
+            ),
+        ] {
+            assert_eq!(summary(checked, data), line);
+            assert_eq!(Checked::of_summary(line), Some(checked));
+        }
     }
 }

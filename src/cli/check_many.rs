@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::cli::args::Reading;
-use crate::cli::check::{Checked, summary};
+use crate::cli::check::{Checked, Faults, summary};
 use crate::cli::data_files::DataFiles;
 use crate::cli::many::{self, Arguments, Follow};
 use crate::cli::printable::{harmless, printable_bytes};
@@ -18,7 +18,8 @@ use crate::cli::reading::{self, Outcome};
 use crate::limits;
 use crate::source::location::Location;
 
-/// Looks at all files of `sources`, with `data` at every byte of them; whether all can be read.
+/// Looks at all files of `sources`, with `data` at every byte of them; whether all is there and can
+/// be read.
 pub(super) fn check(sources: &[Location], data: bool, how: &Reading) -> Outcome<bool> {
     let mut arguments = Arguments::of("check", how);
     if data {
@@ -37,7 +38,7 @@ pub(super) fn check(sources: &[Location], data: bool, how: &Reading) -> Outcome<
     report.progress.clear();
     writeln!(report.output, "{}", report.sum.summary(data))?;
     report.output.flush()?;
-    Ok(report.is_whole && report.sum.checked.unreadable == 0 && !files.has_failed)
+    Ok(report.is_whole && report.sum.checked.faults == Faults::default() && !files.has_failed)
 }
 
 /// The sum over all files.
@@ -50,12 +51,7 @@ struct Sum {
 impl Sum {
     fn summary(&self, data: bool) -> String {
         let s = if self.files == 1 { "" } else { "s" };
-        let Checked { done, unreadable } = self.checked;
-        format!(
-            "{} file{s}, {}",
-            self.files,
-            summary(done, unreadable, data)
-        )
+        format!("{} file{s}, {}", self.files, summary(self.checked, data))
     }
 }
 
@@ -145,10 +141,14 @@ mod tests {
         let mut sum = Sum::default();
         for _ in 0..2 {
             sum.files += 1;
-            let line = summary(done, 1, true);
+            let faults = Faults {
+                unreadable: 1,
+                missing: 2,
+            };
+            let line = summary(Checked { done, faults }, true);
             sum.checked.add(Checked::of_summary(&line).unwrap());
         }
-        let wanted = "2 files, 10 objects, 160 bytes read, 2 unreadable";
+        let wanted = "2 files, 10 objects, 160 bytes read, 2 unreadable, 4 missing";
         assert_eq!(sum.summary(true), wanted);
         assert!(Checked::of_summary("h5fs: something else").is_none());
     }

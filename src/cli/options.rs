@@ -119,6 +119,13 @@ const OPTIONS: &[MountOption] = &[
         takes: Takes::Nothing(|to| to.force = true),
     },
     MountOption {
+        flag: "strict",
+        word: "strict",
+        help: "Give an error, not the fill value, where a source of a virtual dataset is missing",
+        default: None,
+        takes: Takes::Nothing(|to| to.strict = true),
+    },
+    MountOption {
         flag: "noviews",
         word: "noviews",
         help: "Leave out the directory `.h5fs`",
@@ -453,7 +460,7 @@ mod tests {
     #[test]
     fn every_word_of_our_own() {
         let all = "allow_other,uid=1,gid=2,umask=027,cache_size=3M,threads=4,open_files=5,\
-                   direct_io,external=any,verify=on,sandbox=off,force,noviews,noforget,run_as=7,log_file=/a\\,b,\
+                   direct_io,external=any,verify=on,sandbox=off,force,strict,noviews,noforget,run_as=7,log_file=/a\\,b,\
                    fsname=data,context=\"s:c0,c1\"";
         let expected = Settings {
             allow_other: true,
@@ -468,6 +475,7 @@ mod tests {
             verify: true,
             no_sandbox: true,
             force: true,
+            strict: true,
             no_views: true,
             no_forget: true,
             asks_to_write: false,

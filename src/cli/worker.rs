@@ -288,6 +288,7 @@ fn filesystem_options(mount: &Mount, guard: MountGuard) -> Options {
         allow_other: settings.allow_other,
         verify: settings.verify,
         force: settings.force,
+        strict: settings.strict,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, Result, if_lasting};
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType};
 use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
-use crate::fs::node::{Damaged, Described, Facts, FsNode, Target};
+use crate::fs::node::{Described, Facts, Find, FsNode, Target};
 use crate::fs::object::{COMPRESSION, read_all};
 use crate::fs::stat::{Entry, Kind};
 use crate::model::NodeId;
@@ -69,7 +69,7 @@ impl FsNode for Blocks {
     }
 
     /// Whether all blocks were found.
-    fn examine(&self, target: &Target<'_>, _: &mut Damaged<'_>) -> Result<()> {
+    fn examine(&self, target: &Target<'_>, _: &mut Find<'_>) -> Result<()> {
         let error = extras(target.file)?.blocks_error().cloned();
         error.map_or(Ok(()), Err)
     }

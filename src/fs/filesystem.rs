@@ -12,14 +12,14 @@ use nix::errno::Errno;
 
 use crate::array::{Bytes, CancelToken};
 use crate::detect;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::errno::{refusal, stale};
 use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
 use crate::fs::inode::{self, Inode, NodeType};
 use crate::fs::listing::{DOTS, Listable, Listed, Visit};
 use crate::fs::mount::{Mount, Seen, Shared};
-use crate::fs::node::{FsNode, Target};
+use crate::fs::node::{Finding, FsNode, Target};
 use crate::fs::nodes;
 use crate::fs::opening::{open_source, opener, refuse_fine_list};
 use crate::fs::options::Options;
@@ -147,7 +147,9 @@ impl Filesystem {
     ) -> Result<T> {
         let (file, inode) = self.mount.find_inode(ino)?;
         let (file, _granted) = file.for_request();
-        answer(nodes::of(&inode), &self.target(&file, ino, &inode))
+        let answered = answer(nodes::of(&inode), &self.target(&file, ino, &inode));
+        self.mount.report_lacks(&file);
+        answered
     }
 
     fn target<'a>(&'a self, file: &'a Arc<FileState>, ino: Ino, inode: &'a Inode) -> Target<'a> {
@@ -212,16 +214,16 @@ impl Filesystem {
         })
     }
 
-    /// Reads every attribute of an object, also those that are shown nowhere, and hands on what is
-    /// wrong with which (its name as in the file).
+    /// Reads every attribute of an object, also those that are shown nowhere, looks for the other
+    /// files that it needs, and hands on what is wrong with which part.
     ///
     /// # Errors
     /// As the object itself or its list of attributes is damaged.
-    pub fn examine(&self, ino: Ino, damaged: &mut dyn FnMut(&[u8], Error)) -> Result<()> {
+    pub fn examine(&self, ino: Ino, find: &mut dyn FnMut(Finding<'_>)) -> Result<()> {
         // No request of the kernel waits for it, so that it may look at as much as it needs.
         let (file, inode) = self.mount.find_inode(ino)?;
         let target = self.target(&file, ino, &inode);
-        nodes::of(&inode).examine(&target, damaged)
+        nodes::of(&inode).examine(&target, find)
     }
 
     /// Opens a regular file.
@@ -441,6 +443,7 @@ impl Filesystem {
         // Bytes of two states of the source must not mix, nor a torn structure pass for a damaged
         // one.
         let mount = &self.mount;
+        mount.report_lacks(&open.file);
         if mount.is_changed_now() || !open.file.is_growing() && open.file.is_changed_now() {
             return Err(stale());
         }

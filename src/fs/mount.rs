@@ -403,6 +403,12 @@ impl Mount {
         if !is_fault(error) || !self.faults.note(ino, error) {
             return;
         }
+        self.report(&self.object_name(file, inode), &error.to_string());
+    }
+
+    /// What an object is called in a message: its path, behind the file that it is in and the tree
+    /// of views, if it is not one of the source itself.
+    pub(super) fn object_name(&self, file: &Arc<FileState>, inode: &Inode) -> String {
         let path = self.space(file).file_path(inode, 1).unwrap_or_default();
         let tree = trees::of_number(self.others.number_in_source(inode.tree));
         let place = match (&*file.shown, tree) {
@@ -413,8 +419,18 @@ impl Mount {
                 format!("{}:{}:", shown.escape_ascii(), tree.name.escape_ascii())
             }
         };
-        let object = format!("{place}{}", quoted(&path));
-        self.errors.add(&object, &error.to_string());
-        log::warn!("{object}: {error}");
+        format!("{place}{}", quoted(&path))
+    }
+
+    /// Tells of other files that were found to be missing.
+    pub(super) fn report_lacks(&self, file: &FileState) {
+        for lack in file.neighbours.states().news_of_lacks() {
+            self.report(&lack.object, &lack.reason);
+        }
+    }
+
+    fn report(&self, object: &str, reason: &str) {
+        self.errors.add(object, reason);
+        log::warn!("{object}: {reason}");
     }
 }

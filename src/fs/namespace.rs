@@ -289,6 +289,19 @@ impl Directory<'_> {
         Some(symlink::relative(&from, &to))
     }
 
+    /// The path, as in the file, that a link into another file leads to there.
+    ///
+    /// # Errors
+    /// As what says so cannot be read.
+    pub(super) fn path_there(&self, target: &LinkTarget) -> Result<Vec<u8>> {
+        if let LinkTarget::External { path, .. } = target {
+            return Ok(path.clone());
+        }
+        let names = self.space.file.container.names(target)?;
+        let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
+        Ok(steps.flatten().copied().collect())
+    }
+
     /// The text of the symbolic link that stands for `target` here.
     pub(super) fn text(&self, target: &LinkTarget) -> Result<Vec<u8>> {
         let LinkTarget::Alias(node) = target else {
@@ -329,17 +342,13 @@ impl Directory<'_> {
             }
             LinkTarget::Reference {
                 file: Some(file), ..
-            } => {
-                let names = self.space.file.container.names(target)?;
-                match self.space.others.place(self.space.file, file) {
-                    Some(place) => self.outward(&place, symlink::escaped(&names)),
-                    None => {
-                        let steps = names.iter().flat_map(|name| [&b"/"[..], name]);
-                        let path: Vec<u8> = steps.flatten().copied().collect();
-                        Some(symlink::outside(file, &path))
-                    }
+            } => match self.space.others.place(self.space.file, file) {
+                Some(place) => {
+                    let names = self.space.file.container.names(target)?;
+                    self.outward(&place, symlink::escaped(&names))
                 }
-            }
+                None => Some(symlink::outside(file, &self.path_there(target)?)),
+            },
             LinkTarget::UserDefined(class) => {
                 Some(format!("user-defined link, class {class}").into_bytes())
             }

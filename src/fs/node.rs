@@ -96,8 +96,19 @@ pub(super) struct Described {
     pub(super) facts: Result<Facts>,
 }
 
-/// Told of each damaged attribute: its name, as in the file, and what is wrong with it.
-pub(super) type Damaged<'d> = dyn FnMut(&[u8], Error) + 'd;
+/// Something that is wrong with a part of an object.
+#[derive(Debug)]
+pub enum Finding<'f> {
+    /// The attribute of this name, as in the file, cannot be read.
+    Attribute(&'f [u8], Error),
+    /// This part cannot be read.
+    Part(String, Error),
+    /// Another file, or an object in it, is missing, as the text says.
+    Missing(String),
+}
+
+/// Told of what is wrong with parts of an object.
+pub(super) type Find<'d> = dyn FnMut(Finding<'_>) + 'd;
 
 /// A node of the mount. A request that a node does not answer is refused as the system refuses it
 /// for a file of its kind.
@@ -169,11 +180,11 @@ pub(super) trait FsNode: Sync {
         None
     }
 
-    /// Reads all of the object but its content, and hands on what is wrong with which attribute.
+    /// Reads all of the object but its content, and hands on what is wrong with which part of it.
     ///
     /// # Errors
     /// As the object itself, or its list of attributes, is damaged.
-    fn examine(&self, _target: &Target<'_>, _damaged: &mut Damaged<'_>) -> Result<()> {
+    fn examine(&self, _target: &Target<'_>, _find: &mut Find<'_>) -> Result<()> {
         Ok(())
     }
 }

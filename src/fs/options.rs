@@ -36,6 +36,8 @@ pub struct Options {
     pub verify: bool,
     /// Whether a file that is marked as being written is shown, too.
     pub force: bool,
+    /// Whether elements of a virtual array whose source is missing are an error.
+    pub strict: bool,
 }
 
 impl Default for Options {
@@ -54,6 +56,7 @@ impl Default for Options {
             allow_other: false,
             verify: false,
             force: false,
+            strict: false,
         }
     }
 }

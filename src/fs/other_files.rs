@@ -23,10 +23,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use nix::errno::Errno;
-
-use crate::error::{Error, Result};
-use crate::fs::errno::{refusal, stale};
+use crate::error::{Cause, Error, Result};
+use crate::fs::errno::stale;
 use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::inode::{self, FIRST_FILE, Tree};
 use crate::fs::inodes::Inodes;
@@ -85,6 +83,14 @@ pub(super) enum OtherName {
     Spelling(ShownAt),
 }
 
+/// Why a file that a link names is not shown.
+pub(super) enum Unshown {
+    /// There is none.
+    Missing,
+    /// It may not be opened.
+    Refused(Error),
+}
+
 /// The place of a data file in a directory of files that is mounted.
 #[derive(Debug)]
 pub(super) struct Beside {
@@ -131,13 +137,23 @@ impl OtherFiles {
     /// The files beside the source that `watch` watches.
     pub(super) fn neighbours(&self, watch: &Watch, options: &Options) -> Neighbours {
         let path = watch.path();
-        match (&self.beside, watch.store()) {
+        let neighbours = match (&self.beside, watch.store()) {
             // Within the directory that is mounted, not within that of the file alone.
             (Some(beside), _) => beside.all.of_neighbour(path, path, None),
             (None, Some(store)) => Neighbours::of_object(path, store, options.external),
             (None, None) => Neighbours::of(path, options.external, options.guard.clone())
                 .watched_by(watch.changes().cloned())
                 .opened_by(watch.named()),
+        };
+        neighbours.strict(options.strict)
+    }
+
+    /// Why the file that `live` calls `name` is not shown, if it is not.
+    pub(super) fn unshown(&self, live: &FileState, name: &[u8]) -> Option<Unshown> {
+        match live.neighbours.locate(name) {
+            Ok(None) => Some(Unshown::Missing),
+            Err(Unopened::Refused(error)) => Some(Unshown::Refused(error)),
+            Ok(Some(_)) | Err(Unopened::Failed(..)) => None,
         }
     }
 
@@ -381,7 +397,7 @@ impl OtherFiles {
                 known.failed = Some(text);
             }
         }
-        let live = opened.map_err(|_| refusal(Errno::EIO, "a file that a link leads to"))?;
+        let live = opened.map_err(|error| Error::caused(Cause::Failed, error.to_string()))?;
         if state.generation != source.generation {
             return Err(stale());
         }

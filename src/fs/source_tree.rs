@@ -9,11 +9,12 @@ use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::stale;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::{self, Inode, NodeType};
+use crate::fs::lacks;
 use crate::fs::listing::{DOTS, Listable, Listed, Listing, Visit};
 use crate::fs::mount::Mount;
 use crate::fs::name;
 use crate::fs::namespace::{Directory, LinkEntry};
-use crate::fs::node::{Damaged, Described, Facts, FsNode, Target};
+use crate::fs::node::{Described, Facts, Find, Finding, FsNode, Target};
 use crate::fs::object::{self, Stored};
 use crate::fs::selection;
 use crate::fs::stat::{Entry, Kind};
@@ -110,8 +111,8 @@ impl FsNode for Group {
         Some(described(target))
     }
 
-    fn examine(&self, target: &Target<'_>, damaged: &mut Damaged<'_>) -> Result<()> {
-        examine_object(target, damaged)
+    fn examine(&self, target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
+        examine_object(target, find)
     }
 }
 
@@ -134,8 +135,8 @@ impl FsNode for Object {
         Some(described(target))
     }
 
-    fn examine(&self, target: &Target<'_>, damaged: &mut Damaged<'_>) -> Result<()> {
-        examine_object(target, damaged)
+    fn examine(&self, target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
+        examine_object(target, find)
     }
 }
 
@@ -151,7 +152,12 @@ impl FsNode for Link {
     fn readlink(&self, target: &Target<'_>) -> Result<Vec<u8>> {
         let directory = target.directory();
         let found = directory.find(&target.inode.name)?;
+        lacks::note_link(target, &found.target)?;
         directory.text(&found.target)
+    }
+
+    fn examine(&self, target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
+        lacks::examine_link(target, find)
     }
 }
 
@@ -176,7 +182,7 @@ impl FsNode for DamagedLink {
         })
     }
 
-    fn examine(&self, target: &Target<'_>, _: &mut Damaged<'_>) -> Result<()> {
+    fn examine(&self, target: &Target<'_>, _: &mut Find<'_>) -> Result<()> {
         Err(damage(target))
     }
 }
@@ -360,8 +366,9 @@ fn facts(file: &FileState, node: &Node) -> Result<Facts> {
     Ok(facts.into_iter().collect())
 }
 
-/// Reads every attribute of an object, also those that are shown nowhere.
-fn examine_object(target: &Target<'_>, damaged: &mut Damaged<'_>) -> Result<()> {
+/// Reads every attribute of an object, also those that are shown nowhere, and looks for the
+/// sources of its elements.
+fn examine_object(target: &Target<'_>, find: &mut Find<'_>) -> Result<()> {
     let container = &*target.file.container;
     let node = container.node(target.inode.node)?;
     container.attributes(node.id, &mut |attribute| {
@@ -370,9 +377,12 @@ fn examine_object(target: &Target<'_>, damaged: &mut Damaged<'_>) -> Result<()> 
             .content
             .and_then(|content| attributes::value_lines(container, &|_| Ok(None), &content));
         if let Err(error) = value {
-            damaged(&attribute.name, error);
+            find(Finding::Attribute(&attribute.name, error));
         }
         ControlFlow::Continue(())
     })?;
+    if let NodeKind::Array(array) = &node.kind {
+        lacks::examine_sources(array, find);
+    }
     node.error.clone().map_or(Ok(()), Err)
 }

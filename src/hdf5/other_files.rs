@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Error, Result, quoted};
 use crate::hdf5::opening::Opening;
 use crate::limits;
 use crate::memory::effort::Effort;
@@ -150,7 +150,15 @@ impl SourceDataset {
 
 impl VirtualSource for SourceDataset {
     fn open(&self) -> Result<Option<OpenSource>> {
-        self.open_for(&Effort::default(), &self.files.opening)
+        let found = self.open_for(&Effort::default(), &self.files.opening)?;
+        if found.is_none() {
+            self.files.neighbours.lacks_part(&self.name())?;
+        }
+        Ok(found)
+    }
+
+    fn name(&self) -> String {
+        format!("{}:{}", quoted(&self.file), quoted(&self.path))
     }
 
     fn is_elsewhere(&self) -> bool {

@@ -58,11 +58,13 @@ pub(crate) fn read(
         mappings: Mappings::of_regions(regions),
         last_source: None,
         last_found: None,
+        missing: Vec::new(),
     };
     layout.forget_unlimited(&entries);
     for entry in entries {
         layout.add(entry)?;
     }
+    layout.add_missing()?;
     let max = layout
         .dims
         .iter()
@@ -187,6 +189,15 @@ struct Layout<'a> {
     last_source: Option<Arc<SourceDataset>>,
     /// The source that was opened last, and its extent, if it is there.
     last_found: Option<(Arc<SourceDataset>, Option<Vec<u64>>)>,
+    /// Parts that grow with sources that are missing.
+    missing: Vec<Growing>,
+}
+
+/// A part that grows with its source.
+struct Growing {
+    source: Arc<SourceDataset>,
+    source_region: RegionAt,
+    region: RegionAt,
 }
 
 impl Layout<'_> {
@@ -232,7 +243,10 @@ impl Layout<'_> {
                 self.check_sizes(&entry.source, &entry.target)?;
                 self.push(source, kept.source, kept.target)
             }
-            (Some(target), Some(source)) => self.add_growing(&entry, target, source),
+            (Some(target), Some(source)) => {
+                let regions = (kept.source, kept.target);
+                self.add_growing(&entry, regions, target, source)
+            }
             (Some(target), None) => self.add_numbered(&entry, target),
             (None, Some(_)) => {
                 let what = "virtual dataset: an unlimited source for a limited part";
@@ -245,11 +259,21 @@ impl Layout<'_> {
     fn add_growing(
         &mut self,
         entry: &Entry<Region>,
+        (source_region, region): (RegionAt, RegionAt),
         (target_dimension, target_axis): (usize, Axis),
         (source_dimension, source_axis): (usize, Axis),
     ) -> Result<()> {
         let source = self.literal_source(entry)?;
-        let dims = self.extent(&source)?.unwrap_or_default();
+        let dims = self.extent(&source)?;
+        if dims.is_none() {
+            self.opening.hold(to_u64(size_of::<Growing>()))?;
+            self.missing.push(Growing {
+                source: Arc::clone(&source),
+                source_region,
+                region,
+            });
+        }
+        let dims = dims.unwrap_or_default();
         let extent = dims.get(source_dimension).copied().unwrap_or(0);
         let one_step = |region, dimension, axis| {
             let length = Some(1);
@@ -278,6 +302,34 @@ impl Layout<'_> {
         );
         let target = with_axis(&entry.target, target_dimension, target_axis);
         self.push_new(source, &source_region, &target)
+    }
+
+    /// The parts of missing sources, as far as the others make the extent: elements are there that
+    /// nothing has.
+    fn add_missing(&mut self) -> Result<()> {
+        for part in std::mem::take(&mut self.missing) {
+            let regions = self.mappings.regions();
+            let (source_region, region) =
+                (regions.get(part.source_region), regions.get(part.region));
+            let (Some((dimension, axis)), Some((source_dimension, source_axis))) =
+                (unlimited_axis(&region), unlimited_axis(&source_region))
+            else {
+                continue;
+            };
+            let extent = self.dims.get(dimension).copied().unwrap_or(0);
+            let length = Some(axis.steps_before(extent));
+            if length == Some(0) {
+                continue;
+            }
+            let source_axis = Axis {
+                length,
+                ..source_axis
+            };
+            let source_region = with_axis(&source_region, source_dimension, source_axis);
+            let region = with_axis(&region, dimension, Axis { length, ..axis });
+            self.push_new(part.source, &source_region, &region)?;
+        }
+        Ok(())
     }
 
     /// A part for each block, from sources whose names hold the block's number: until one is

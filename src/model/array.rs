@@ -172,8 +172,11 @@ pub trait VirtualSource: Send + Sync + fmt::Debug {
     /// The array; `None` where there is no such file or no such array in it, which is no fault.
     ///
     /// # Errors
-    /// As the file may not be opened, or is damaged.
+    /// As the file may not be opened, or is damaged, or its absence is not to be passed over.
     fn open(&self) -> Result<Option<OpenSource>>;
+
+    /// What it is called in a message.
+    fn name(&self) -> String;
 
     /// Whether it is in another file, so that what its elements point to is no part of the virtual
     /// array's file.
@@ -311,6 +314,10 @@ mod tests {
     impl VirtualSource for Nowhere {
         fn open(&self) -> Result<Option<OpenSource>> {
             Ok(None)
+        }
+
+        fn name(&self) -> String {
+            String::new()
         }
 
         fn is_elsewhere(&self) -> bool {

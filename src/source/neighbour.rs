@@ -13,6 +13,7 @@ use lru::LruCache;
 use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
+use crate::source::absent::{Absent, Lack};
 use crate::source::changes::Changes;
 use crate::source::identity::Identity;
 use crate::source::open::{SharedOpen, SharedState};
@@ -104,6 +105,7 @@ pub struct NeighbourStates {
     told: AtomicU64,
     /// One of them was not settled, or may come.
     unsettled: AtomicBool,
+    absent: Absent,
 }
 
 #[derive(Debug)]
@@ -131,6 +133,7 @@ impl Default for NeighbourStates {
             changes: None,
             told: AtomicU64::new(0),
             unsettled: AtomicBool::new(false),
+            absent: Absent::default(),
         }
     }
 }
@@ -186,6 +189,16 @@ impl NeighbourStates {
             self.told.store(told, Ordering::Release);
         }
         self.met_a_change()
+    }
+
+    /// `object` lacks another file, for this `reason`; that is told once.
+    pub fn lacks(&self, object: &str, reason: &str) {
+        self.absent.meet(object, reason);
+    }
+
+    /// What was found to be lacking since this was called last.
+    pub fn news_of_lacks(&self) -> Vec<Lack> {
+        self.absent.news()
     }
 
     /// Something was shown of which nothing tells when it changes.

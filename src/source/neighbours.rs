@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use lru::LruCache;
 
-use crate::error::{Error, Result, quoted};
+use crate::error::{Cause, Error, Result, quoted};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::audience::{Act, Audience};
@@ -32,6 +32,8 @@ pub struct Neighbours {
     /// The readers of the file, where these are not one user alone: all of them must have the right
     /// to read a file that is opened.
     audience: Option<Audience>,
+    /// Whether it is an error that a part of the file's content is absent.
+    is_strict: bool,
     raw_files: RawFiles,
     states: Arc<NeighbourStates>,
 }
@@ -108,6 +110,7 @@ impl Neighbours {
             locations: Arc::new([Location::of(source, &root)]),
             root,
             audience: None,
+            is_strict: false,
             raw_files: no_raw_files(),
             states: Arc::default(),
         }
@@ -145,6 +148,7 @@ impl Neighbours {
             root: Arc::new(Root::Directory(Directory::none())),
             locations: Arc::new([]),
             audience: None,
+            is_strict: false,
             raw_files: no_raw_files(),
             states: Arc::default(),
         }
@@ -155,6 +159,12 @@ impl Neighbours {
     pub fn for_all_readers(mut self, audience: Audience) -> Self {
         self.audience = Some(audience);
         self
+    }
+
+    /// With `is_strict` it is an error that a part of the content is absent.
+    #[must_use]
+    pub fn strict(self, is_strict: bool) -> Self {
+        Neighbours { is_strict, ..self }
     }
 
     /// The neighbours of a file that was located among these, or among theirs, for this `audience`:
@@ -175,6 +185,7 @@ impl Neighbours {
             root: Arc::clone(&self.root),
             locations: Arc::new([Location::of(real, &self.root)]),
             audience: self.audience,
+            is_strict: self.is_strict,
             raw_files: Arc::clone(&self.raw_files),
             states: Arc::clone(&self.states),
         };
@@ -241,6 +252,20 @@ impl Neighbours {
         }
         let neighbour = self.states.found(&path, file)?;
         Ok(Some((neighbour, path)))
+    }
+
+    /// There is no such `part` of the content.
+    ///
+    /// # Errors
+    /// `Io` where that is not to be passed over.
+    pub fn lacks_part(&self, part: &str) -> Result<()> {
+        if self.is_strict {
+            let what = format!("virtual source {part}: missing (strict)");
+            return Err(Error::caused(Cause::Failed, what));
+        }
+        let reason = "missing; its elements in virtual datasets are fill values";
+        self.states.lacks(part, reason);
+        Ok(())
     }
 
     /// How the neighbours looked that were opened.

@@ -30,6 +30,7 @@ mod layering;
 mod lines;
 mod long;
 mod messages;
+mod missing;
 mod neighbours;
 #[allow(dead_code, reason = "the fetcher's own tests need more of it")]
 #[path = "../objects/mod.rs"]

@@ -25,6 +25,7 @@ pub(crate) struct Settings {
     pub(crate) verify: bool,
     pub(crate) no_sandbox: bool,
     pub(crate) force: bool,
+    pub(crate) strict: bool,
     pub(crate) no_views: bool,
     pub(crate) no_forget: bool,
     /// `rw` was given without the words that mount.fuse(8) gives with it.
