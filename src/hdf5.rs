@@ -74,7 +74,7 @@ use crate::model::datatype::ReferenceKind;
 use crate::model::region::Region;
 use crate::model::{Attribute, Container, Link, LinkStream, Node, NodeId, NodeKind, Reference};
 use crate::source::neighbours::Neighbours;
-use crate::source::{SharedSource, Urgency};
+use crate::source::{SharedSource, Source, Urgency};
 use crate::wire::Cursor;
 
 /// One open HDF5 file.
@@ -82,6 +82,8 @@ use crate::wire::Cursor;
 pub(crate) struct File {
     context: Context,
     root: NodeId,
+    /// What the root tells of a file that is shorter than it says.
+    cut_off: Option<Error>,
     objects: Arc<FileLru<NodeId, Arc<Object>>>,
 }
 
@@ -146,6 +148,7 @@ impl File {
         };
         let metadata = Arc::new(Metadata::new(source, form, caches.blocks()));
         let shared = read_shared_messages(&metadata.within(effort), &superblock)?;
+        let cut_off = cut_off(&superblock, &**metadata.source());
         let opener = FileOpener {
             caches: caches.clone(),
             force,
@@ -168,6 +171,7 @@ impl File {
                 opening: Opening::none(&caches.turns),
             },
             root,
+            cut_off,
             objects: Arc::new(caches.objects()),
         });
         let root = file.within(effort, opening).object(root)?;
@@ -182,6 +186,7 @@ impl File {
         Arc::new(File {
             context: self.context.within(effort, opening.clone()),
             root: self.root,
+            cut_off: self.cut_off.clone(),
             objects: Arc::clone(&self.objects),
         })
     }
@@ -190,7 +195,8 @@ impl File {
         if let Some(object) = self.objects.get(id) {
             return Ok(object);
         }
-        let object = Arc::new(Object::read(&self.context, id.into())?);
+        let cut_off = self.cut_off.clone().filter(|_| id == self.root);
+        let object = Arc::new(Object::read(&self.context, id.into(), cut_off)?);
         let weight = object.weight();
         let Context {
             metadata, opening, ..
@@ -308,6 +314,11 @@ impl Container for File {
         self.object(id).map(|object| Arc::clone(&object.node))
     }
 
+    fn looks_like_group(&self, id: NodeId) -> bool {
+        let kinds = object_header::first_kinds(&self.context.metadata, id.into());
+        kinds.iter().any(|kind| group::KINDS.contains(kind))
+    }
+
     fn link(&self, group: NodeId, name: &[u8]) -> Result<Option<Link>> {
         self.with_group(group, |group| group.link(&self.context.metadata, name))
     }
@@ -423,6 +434,16 @@ fn tell_pages(metadata: &Metadata, extension: &ObjectHeader) {
             metadata.source().set_pages(metadata.base(), length);
         }
     }
+}
+
+/// What is wrong with a file that is shorter than it says, unless a writer is at it.
+fn cut_off(superblock: &Superblock, source: &dyn Source) -> Option<Error> {
+    let (length, end) = (source.length(), superblock.end_of_file);
+    let is_short = length < end && superblock.writer() == Writer::None;
+    let what = || {
+        format!("the file is cut off: it has {length} of the {end} bytes that its superblock says")
+    };
+    is_short.then(|| Error::corrupt(what(), None))
 }
 
 /// A file that is shorter than it says may be the first member of a family; if not, it is cut off.

@@ -105,6 +105,11 @@ pub trait Container: Send + Sync {
     /// As its header is damaged or of a kind that is not built.
     fn node(&self, id: NodeId) -> Result<Arc<Node>>;
 
+    /// Whether a node that cannot be read looks like a group, as far as its beginning tells.
+    fn looks_like_group(&self, _id: NodeId) -> bool {
+        false
+    }
+
     /// The link of `group` called `name` (bytes as in the file), the first in index order.
     ///
     /// # Errors

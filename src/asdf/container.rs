@@ -253,6 +253,7 @@ fn link(tree: &Tree, group: Index, slot: usize) -> Option<Link> {
         name,
         target,
         order,
+        is_to_group: false,
     })
 }
 

@@ -190,12 +190,15 @@ impl Check<'_> {
     /// Looks at the directories, and hands on the rest.
     fn walk(&self, met: &SyncSender<Object>, found: &SyncSender<Line>) {
         let mut seen = HashSet::new();
+        let mut told = None;
         walk(self.filesystem, &mut |thing| {
             match thing {
                 Visited::Directory(path, ino) => {
                     self.count_object();
-                    self.described(path, ino, found);
+                    told = self.described(path, ino, found);
                 }
+                // A group that cannot be read at all has been named.
+                Visited::Broken(_, error) if told.as_ref() == Some(&error) => {}
                 Visited::Broken(path, error) => self.report(path, &error, found),
                 Visited::Entry(path, named) => {
                     let first = named.stat.links <= 1 || seen.insert(named.ino);

@@ -1,12 +1,12 @@
 //! The process that the user called: it starts the supervisor and returns when the mount answers.
 
-use std::process::{ExitCode, Stdio};
+use std::process::{ChildStdout, ExitCode, Stdio};
 
 use crate::cli::args::Mount;
 use crate::cli::call::{Call, Role};
 use crate::cli::complaint::complain;
 use crate::cli::mounts::FreePlace;
-use crate::cli::report::{Report, Reports};
+use crate::cli::report::{Garbled, Report, Reports};
 use crate::cli::supervisor;
 use crate::error::{Error, Result};
 
@@ -29,8 +29,7 @@ pub(super) fn run(call: &Call, mount: &Mount) -> Result<ExitCode> {
     });
     let mut supervisor = started.map_err(|error| Error::io(&error, "starting the supervisor"))?;
     let output = supervisor.stdout.take();
-    let report = output.map(|output| Reports::of_supervisor(output).next());
-    match report {
+    match output.map(heard) {
         Some(Ok(Some(Report::Ready))) => return Ok(ExitCode::SUCCESS),
         Some(Ok(Some(Report::Failed(text)))) => complain(&text),
         _ => {
@@ -42,4 +41,15 @@ pub(super) fn run(call: &Call, mount: &Mount) -> Result<ExitCode> {
     }
     supervisor::end(&mut supervisor, place.as_ref());
     Ok(ExitCode::FAILURE)
+}
+
+/// How the mount went, after the warning about it, which is passed on.
+fn heard(output: ChildStdout) -> std::result::Result<Option<Report>, Garbled> {
+    let mut reports = Reports::of_supervisor(output);
+    let mut report = reports.next();
+    if let Ok(Some(Report::Warning(text))) = &report {
+        complain(&format!("warning: {text}"));
+        report = reports.next();
+    }
+    report
 }

@@ -15,6 +15,8 @@ use crate::limits;
 pub(super) enum Report {
     /// The worker has mounted, and may fail yet.
     Mounted,
+    /// Only a part of the source can be shown, as the text says, naming it.
+    Warning(String),
     /// The mount is served.
     Ready,
     /// Why there is no mount, naming the file.
@@ -24,26 +26,27 @@ pub(super) enum Report {
 impl Report {
     const MOUNTED: &str = "mounted";
     const READY: &str = "ready";
+    const WARNING: &str = "warning ";
     const FAILED: &str = "failed ";
 
     pub(super) fn failure(file: &Path, reason: &str) -> Self {
-        let file = file.display().to_string();
-        // Other programs' words end in a newline.
-        let reason = reason.trim_end();
-        let text = match reason.strip_prefix(&file) {
-            Some(rest) if rest.starts_with(": ") => reason.to_owned(),
-            _ => format!("{file}: {reason}"),
-        };
-        Report::Failed(printable(&text))
+        Report::Failed(named(file, reason))
+    }
+
+    pub(super) fn warning(file: &Path, reason: &str) -> Self {
+        Report::Warning(named(file, reason))
     }
 
     fn parse(line: &str) -> Option<Self> {
         match line.strip_suffix('\n')? {
             Self::MOUNTED => Some(Report::Mounted),
             Self::READY => Some(Report::Ready),
-            line => line
-                .strip_prefix(Self::FAILED)
-                .map(|text| Report::Failed(harmless(text))),
+            line => {
+                let failed = line.strip_prefix(Self::FAILED);
+                let warning = line.strip_prefix(Self::WARNING);
+                let failed = failed.map(|text| Report::Failed(harmless(text)));
+                failed.or_else(|| warning.map(|text| Report::Warning(harmless(text))))
+            }
         }
     }
 
@@ -52,11 +55,24 @@ impl Report {
         let line = match self {
             Report::Mounted => format!("{}\n", Self::MOUNTED),
             Report::Ready => format!("{}\n", Self::READY),
+            Report::Warning(text) => format!("{}{text}\n", Self::WARNING),
             Report::Failed(text) => format!("{}{text}\n", Self::FAILED),
         };
         output.write_all(line.as_bytes())?;
         output.flush()
     }
+}
+
+/// One line of text about `file`, with its name.
+fn named(file: &Path, reason: &str) -> String {
+    let file = file.display().to_string();
+    // Other programs' words end in a newline.
+    let reason = reason.trim_end();
+    let text = match reason.strip_prefix(&file) {
+        Some(rest) if rest.starts_with(": ") => reason.to_owned(),
+        _ => format!("{file}: {reason}"),
+    };
+    printable(&text)
 }
 
 /// A line that is no report, or not in its turn.
@@ -67,20 +83,22 @@ pub(super) struct Garbled;
 pub(super) struct Reports<R> {
     input: BufReader<R>,
     may_mount: bool,
+    may_warn: bool,
     is_over: bool,
 }
 
 impl<R: Read> Reports<R> {
-    /// The reports of a worker: that it has mounted, then one more.
+    /// The reports of a worker: that it has mounted, perhaps a warning, then one more.
     pub(super) fn of_worker(input: R) -> Self {
         Reports {
             input: BufReader::new(input),
             may_mount: true,
+            may_warn: true,
             is_over: false,
         }
     }
 
-    /// The reports of a supervisor: one.
+    /// The reports of a supervisor: perhaps a warning, then one more.
     pub(super) fn of_supervisor(input: R) -> Self {
         Reports {
             may_mount: false,
@@ -105,6 +123,8 @@ impl<R: Read> Reports<R> {
         match report {
             Report::Mounted if !self.may_mount => return Err(Garbled),
             Report::Mounted => self.may_mount = false,
+            Report::Warning(_) if self.may_mount || !self.may_warn => return Err(Garbled),
+            Report::Warning(_) => self.may_warn = false,
             Report::Ready if self.may_mount => return Err(Garbled),
             Report::Ready | Report::Failed(_) => self.is_over = true,
         }
@@ -132,6 +152,7 @@ mod tests {
     fn what_is_sent_is_read() {
         let reports = [
             Report::Mounted,
+            Report::warning(Path::new("a.h5"), "a.h5: cut off"),
             Report::failure(Path::new("a\nb.h5"), "a.h5: no \\ at all\n"),
         ];
         let mut lines = Vec::new();
@@ -153,6 +174,9 @@ mod tests {
             (&b"ready\n"[..], 0),
             (b"mounted\nmounted\n", 1),
             (b"mounted\nready\nready\n", 2),
+            (b"warning x: y\nmounted\n", 0),
+            (b"mounted\nwarning x: y\nwarning x: y\n", 2),
+            (b"mounted\nready\nwarning x: y\n", 2),
             (b"mounted\nready\nmounted\n", 2),
             (b"mounted\nready\nfailed x: y\n", 2),
             (b"failed x: y\nfailed x: y\n", 1),

@@ -131,6 +131,8 @@ impl Launcher {
                 complain(text);
                 Ok(())
             }
+            // The log says it.
+            (Launcher::User | Launcher::Viewer, Report::Warning(_)) => Ok(()),
             (Launcher::User, Report::Ready) => {
                 notify::ready();
                 Ok(())
@@ -272,6 +274,10 @@ impl Supervisor {
                     let own = self.place.mounted(None);
                     self.own = Some(own.map_err(|_| self.failure("the mount is gone"))?);
                     self.lock = None;
+                }
+                Event::Report(warning @ Report::Warning(_)) => {
+                    // That the launcher is gone shows when it is told of the mount.
+                    let _ = self.launcher.tell(&warning);
                 }
                 Event::Report(Report::Ready) => {
                     self.is_served = true;

@@ -143,6 +143,10 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let caged = source.shown(mount.settings.run_as).map_err(of_source)?;
     cage::enter(caged, &source.caged(&shown), sandbox).map_err(of_source)?;
     let served = source.served(shown).map_err(of_content)?;
+    if let Some(reason) = served.warning() {
+        let warning = Report::warning(&mount.source.name(), &reason);
+        warning.send(&mut io::stdout()).map_err(|_| alone())?;
+    }
     unserved.serve(served).map_err(of_point)
 }
 

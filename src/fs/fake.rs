@@ -179,6 +179,7 @@ impl Fake {
             name,
             target,
             order: None,
+            is_to_group: false,
         });
     }
 

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 
 use crate::array::{Bytes, CancelToken};
 use crate::detect;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
@@ -131,6 +131,11 @@ impl Filesystem {
     /// The root's number.
     pub fn root(&self) -> Ino {
         inode::ROOT
+    }
+
+    /// Why only a part of the file can be shown.
+    pub(super) fn fault_of_root(&self) -> Option<Error> {
+        self.mount.fault_of_root()
     }
 
     /// Which state of the source is shown, counted from 0; `None` once it has changed and cannot be

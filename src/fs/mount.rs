@@ -25,7 +25,7 @@ use crate::fs::stat::{Entry, Kind, Origin, Stat};
 use crate::fs::trees;
 use crate::fs::watch::Watch;
 use crate::memory::lock::lock;
-use crate::model::NodeId;
+use crate::model::{Container, NodeId};
 use crate::source::changes::Changes;
 use crate::source::identity::Identity;
 use crate::source::remote::connection::Connection;
@@ -92,6 +92,11 @@ impl Seen {
     }
 }
 
+fn fault_of_root(container: &dyn Container) -> Option<Error> {
+    let root = container.node(container.root()).ok()?;
+    root.error.clone()
+}
+
 impl Mount {
     pub(super) fn new(
         opened: OpenedFile,
@@ -133,8 +138,8 @@ impl Mount {
         let engine = self.engine.clone();
         let engine = engine.unwrap_or_else(|| Engine::new(size, threads));
         let node = opened.container.root();
-        let root = opened.container.node(node);
-        if let Some(error) = root.ok().and_then(|root| root.error.clone()) {
+        if let Some(error) = fault_of_root(&*opened.container) {
+            self.errors.add("/", &error.to_string());
             log::warn!("{}: {error}", opened.origin.path.display());
         }
         for (ino, inode) in (self.fixed)(generation, node) {
@@ -150,6 +155,11 @@ impl Mount {
         *lock(&self.file) = Some(Arc::new(file));
         self.inodes.show(generation);
         self.faults.clear();
+    }
+
+    /// Why only a part of what is shown now can be.
+    pub(super) fn fault_of_root(&self) -> Option<Error> {
+        fault_of_root(&*self.current()?.container)
     }
 
     /// The state that the source was last seen in.

@@ -200,6 +200,7 @@ impl Directory<'_> {
                         self.place(*node, found.link_count, &shown)
                     }
                     Err(error) if error.is_passing() => NodeType::Unreadable,
+                    Err(_) if self.is_to_group(&link, *node) => self.place(*node, 1, &shown),
                     _ => NodeType::Object,
                 };
                 object = (node_type != NodeType::Link).then_some(found);
@@ -223,6 +224,11 @@ impl Directory<'_> {
             object,
             target: link.target,
         }
+    }
+
+    /// Whether an object that cannot be read is known for a group.
+    fn is_to_group(&self, link: &Link, node: NodeId) -> bool {
+        link.is_to_group || self.space.file.container.looks_like_group(node)
     }
 
     /// The number of a link. One into another file has a different one with and without that file:

@@ -15,6 +15,14 @@ pub enum Served {
 }
 
 impl Served {
+    /// Why only a part of the file can be shown, as its root says.
+    pub(crate) fn warning(&self) -> Option<String> {
+        match self {
+            Served::File(filesystem) => filesystem.fault_of_root().map(|error| error.to_string()),
+            Served::Archive(_) => None,
+        }
+    }
+
     /// What answers the requests.
     pub(crate) fn requests(&self) -> &(dyn Requests + 'static) {
         match self {

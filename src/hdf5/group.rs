@@ -19,6 +19,14 @@ use crate::memory::distinct::keep_first_of_each;
 use crate::model::{Link, LinkStream};
 use crate::wire::{Cursor, to_u64, to_usize};
 
+/// Messages that groups alone have.
+pub(crate) const KINDS: [u16; 4] = [
+    kind::SYMBOL_TABLE,
+    kind::LINK_INFO,
+    kind::LINK,
+    kind::GROUP_INFO,
+];
+
 /// Bytes of a link's creation order.
 const CREATION_ORDER: usize = 8;
 

@@ -35,6 +35,8 @@ pub(crate) mod kind {
     pub(crate) const EXTERNAL_FILES: u16 = 0x07;
     /// Data layout.
     pub(crate) const DATA_LAYOUT: u16 = 0x08;
+    /// Group info.
+    pub(crate) const GROUP_INFO: u16 = 0x0a;
     /// Data storage – filter pipeline.
     pub(crate) const FILTER_PIPELINE: u16 = 0x0b;
     /// Attribute.

@@ -32,11 +32,12 @@ const OF_DATASETS: [u16; 6] = [
 ];
 
 impl Object {
-    /// Reads the object whose header is at absolute offset `at`.
+    /// Reads the object whose header is at absolute offset `at`. A known `error` of it does not keep
+    /// it from being shown.
     ///
     /// # Errors
     /// As the header or one of the messages that make the object is damaged or not built.
-    pub(crate) fn read(context: &Context, at: Address) -> Result<Self> {
+    pub(crate) fn read(context: &Context, at: Address, error: Option<Error>) -> Result<Self> {
         let header = ObjectHeader::read(&context.metadata, at)?;
         let group = Group::read(&context.metadata, &header)?;
         let reader = DatasetReader {
@@ -68,7 +69,7 @@ impl Object {
             comment: comment(&header),
             tag: None,
             assembled: None,
-            error: None,
+            error,
         };
         Ok(Object {
             node: Arc::new(node),

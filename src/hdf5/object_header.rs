@@ -161,22 +161,13 @@ impl ObjectHeader {
         continuations: &mut VecDeque<(Address, u64)>,
     ) -> Result<Version> {
         let mut cursor = Cursor::new(&first, self.at, "object header");
-        cursor.signature(b"OHDR")?;
-        cursor.version(2..=2)?;
-        let flags = cursor.u8()?;
-        if flags & 0x20 != 0 {
-            cursor.skip(4)?; // access time
-            self.modification_time = Some(cursor.u32()?);
-            cursor.skip(4 + 4)?; // change and birth time
-        }
-        if flags & 0x10 != 0 {
-            cursor.skip(2 + 2)?; // when attributes move to dense storage and back
-        }
-        let size = cursor.uint(1 << (flags & 0b11))?;
+        let Prefix2 {
+            version,
+            modification_time,
+            size,
+        } = Prefix2::read(&mut cursor)?;
+        self.modification_time = modification_time;
         let start = cursor.position();
-        let version = Version::Two {
-            creation_index: flags & 0b100 != 0,
-        };
         let length = size.saturating_add(to_u64(start.saturating_add(CHECKSUM)));
         let bytes = metadata.rest(self.at, first, length)?;
         verify_checksum(&bytes, self.at, "object header")?;
@@ -281,6 +272,59 @@ impl ObjectHeader {
         self.reference_count = cursor.u32()?;
         Ok(())
     }
+}
+
+/// The fields before the messages of version 2.
+struct Prefix2 {
+    version: Version,
+    modification_time: Option<u32>,
+    /// Bytes of the messages.
+    size: u64,
+}
+
+impl Prefix2 {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        cursor.signature(b"OHDR")?;
+        cursor.version(2..=2)?;
+        let flags = cursor.u8()?;
+        let mut modification_time = None;
+        if flags & 0x20 != 0 {
+            cursor.skip(4)?; // access time
+            modification_time = Some(cursor.u32()?);
+            cursor.skip(4 + 4)?; // change and birth time
+        }
+        if flags & 0x10 != 0 {
+            cursor.skip(2 + 2)?; // when attributes move to dense storage and back
+        }
+        Ok(Prefix2 {
+            version: Version::Two {
+                creation_index: flags & 0b100 != 0,
+            },
+            modification_time,
+            size: cursor.uint(1 << (flags & 0b11))?,
+        })
+    }
+}
+
+/// The kinds of the messages at the beginning of a header that is damaged or cut off, as far as
+/// they can be told from each other. No checksum is looked at.
+pub(crate) fn first_kinds(metadata: &Metadata, at: Address) -> Vec<u16> {
+    let first = metadata.peek(at, FIRST_LOOK).unwrap_or_default();
+    let mut cursor = Cursor::new(&first, at, "object header");
+    let version = match first.starts_with(b"OHDR") {
+        true => Prefix2::read(&mut cursor).map(|prefix| prefix.version),
+        false => cursor
+            .version(1..=1)
+            .and_then(|_| cursor.skip(PREFIX_1.saturating_sub(1)))
+            .map(|()| Version::One),
+    };
+    let mut kinds = Vec::new();
+    if let Ok(version) = version {
+        while let Ok(place) = read_message(&mut cursor, version, 0) {
+            kinds.push(place.kind);
+        }
+    }
+    kinds
 }
 
 /// Bytes before a message's data; fewer left over in a block are a gap.

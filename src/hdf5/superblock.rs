@@ -27,7 +27,7 @@ pub(crate) struct Superblock {
     pub(crate) extension: Option<Address>,
     /// The driver information block of versions 0 and 1.
     pub(crate) driver_information: Option<Address>,
-    /// The end of the file, as the file says.
+    /// The end of the file, as the file says; 0 where it does not.
     pub(crate) end_of_file: u64,
     /// The object header of the root group.
     pub(crate) root: Address,
@@ -143,10 +143,13 @@ fn root(form: NumberForm, cursor: &mut Cursor<'_>) -> Result<Address> {
 
 /// The end of the file as an absolute offset, which moves along with the base.
 fn end_of_file(form: NumberForm, cursor: &mut Cursor<'_>, stored_base: u64) -> Result<u64> {
-    let stored = cursor.uint(form.size_of_offsets.bytes())?;
+    let stored = cursor.optional_uint(form.size_of_offsets.bytes())?;
     // One before the base is no end; it is only asked whether the file reaches it.
-    // One before the base is no end; it is only asked whether the file reaches it.
-    Ok(stored.saturating_sub(stored_base).saturating_add(form.base))
+    let end = |stored: u64| {
+        let relative = stored.saturating_sub(stored_base);
+        relative.saturating_add(form.base)
+    };
+    Ok(stored.map_or(0, end))
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ pub struct Link {
     /// Its place in the order in which the links were made, where the file says so. ASDF: its place
     /// in the text.
     pub order: Option<u64>,
+    /// Whether it is said to lead to a group: which object it leads to may be all that can be read.
+    /// HDF5: the entries of old-style groups say so. ASDF: no.
+    pub is_to_group: bool,
 }
 
 /// Where a link leads.

@@ -165,7 +165,7 @@ fn own_bytes_and_views() {
     assert!(status.contains("\nfiles open: 1\n"), "{status}");
 }
 
-fn xattr(path: &Path, name: &str) -> Option<String> {
+pub(crate) fn xattr(path: &Path, name: &str) -> Option<String> {
     let mut command = std::process::Command::new("getfattr");
     command.args(["--only-values", "-n", name]).arg(path);
     let said = run(&mut command, SOON);

@@ -5,9 +5,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Mount, fixture, tree};
+use nix::errno::Errno;
+
+use crate::archive::xattr;
+use crate::harness::{LONG, MOUNT_LIMIT, Mount, eventually, fixture, h5fs, run, script, tree};
 
 const STEP: usize = 512;
+
+const ERROR: &str = "user.h5fs.error";
 
 /// What every regular file holds; nothing for those that cannot be read.
 fn contents(mount: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -73,4 +78,77 @@ fn old_file() {
 #[test]
 fn new_file() {
     cut_everywhere("tiny.latest.h5");
+}
+
+/// A file that is cut in the middle is mounted, says so once, and shows what is left.
+#[test]
+fn a_file_that_is_cut_off_says_so() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let [whole, cut] = ["whole.h5", "cut.h5"].map(|name| directory.path().join(name));
+    let written = run(script("cut_off.py").arg("write").arg(&whole), LONG).success();
+    let groups = written.text();
+    let content = fs::read(&whole).expect("read");
+    let left = content.len() / 4 * 3;
+    fs::write(&cut, &content[..left]).expect("write");
+    run(script("cut_off.py").arg("check").arg(&cut), LONG).success();
+
+    let reason = format!(
+        "the file is cut off: it has {left} of the {} bytes that its superblock says (corrupt)",
+        content.len()
+    );
+    let warning = format!("warning: {}: {reason}", cut.display());
+    let (mount, finished) = Mount::attempt(&cut, &[]);
+    assert_eq!(finished.success().stderr, format!("h5fs: {warning}\n"));
+    let error = |path: &Path| xattr(path, ERROR).expect("user.h5fs.error");
+    assert_eq!(error(&mount.path), reason);
+    let errors = fs::read_to_string(mount.at(".h5fs/errors")).expect("errors");
+    assert!(errors.contains(&format!(" /: {reason}\n")), "{errors}");
+
+    let mut unreadable = 0;
+    let shown = groups.lines().map(|group| mount.at(group));
+    for group in shown.filter(|group| group.exists()) {
+        assert!(group.is_dir(), "{}", group.display());
+        if let Some(reason) = xattr(&group, ERROR) {
+            assert!(reason.contains("past the end of the file"), "{reason}");
+            let listed = fs::read_dir(&group).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let code = listed.expect_err("a listing").raw_os_error();
+            assert_eq!(code, Some(Errno::EIO as i32));
+            unreadable += 1;
+        }
+    }
+    assert!(unreadable > 0);
+    let reference = Mount::new(&whole);
+    let (all, found) = (contents(&reference.path), contents(&mount.path));
+    assert!(
+        found.len() > 20
+            && found
+                .iter()
+                .all(|(path, bytes)| all.get(path) == Some(bytes))
+    );
+
+    let checked = run(h5fs(["check"]).arg(&cut), LONG);
+    assert_eq!(checked.status.code(), Some(1));
+    let text = checked.text();
+    assert!(text.starts_with(&format!("/: {reason}\n")), "{text}");
+    let faults = text.lines().count() - 1;
+    assert_eq!(faults, unreadable + 1, "{text}");
+}
+
+/// In the foreground the log goes to standard error, and says it once.
+#[test]
+fn a_file_that_is_cut_off_says_so_in_the_foreground() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let cut = directory.path().join("cut.h5");
+    let content = fs::read(fixture("tiny.latest.h5")).expect("fixture");
+    fs::write(&cut, &content[..content.len() - 1]).expect("write");
+    let mount = Mount::prepare();
+    let mut command = h5fs(["-f"]);
+    command.arg(&cut).arg(&mount.path);
+    command.stderr(std::process::Stdio::piped());
+    let child = command.spawn().expect("start");
+    eventually(MOUNT_LIMIT, "it is mounted", || mount.is_up());
+    mount.unmount_when_free();
+    let said = child.wait_with_output().expect("end").stderr;
+    let said = String::from_utf8(said).expect("text");
+    assert_eq!(said.matches("the file is cut off").count(), 1, "{said}");
 }

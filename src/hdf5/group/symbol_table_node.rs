@@ -31,6 +31,7 @@ struct Entry {
     name_offset: u64,
     at: u64,
     target: Target,
+    is_to_group: bool,
 }
 
 enum Target {
@@ -101,6 +102,7 @@ impl Entry {
             name,
             target,
             order: None,
+            is_to_group: self.is_to_group,
         })
     }
 }
@@ -131,6 +133,7 @@ fn read_node(metadata: &Metadata, at: Address, budget: &mut u64) -> Result<Vec<E
 }
 
 fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Entry> {
+    const GROUP: u32 = 1;
     const SOFT_LINK: u32 = 2;
     let at = cursor.at();
     let name_offset = metadata.length(cursor)?;
@@ -148,6 +151,7 @@ fn read_entry(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Entry> {
         name_offset,
         at,
         target,
+        is_to_group: cache_type == GROUP,
     })
 }
 

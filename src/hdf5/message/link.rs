@@ -30,6 +30,7 @@ pub(crate) fn read(metadata: &Metadata, cursor: &mut Cursor<'_>) -> Result<Link>
         name,
         target,
         order,
+        is_to_group: false,
     })
 }
 

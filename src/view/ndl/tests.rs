@@ -126,6 +126,7 @@ impl LinkStream for Links {
             name: name.as_bytes().to_vec(),
             target,
             order: None,
+            is_to_group: false,
         }))
     }
 }
@@ -156,6 +157,7 @@ impl Container for Small {
             name: name.to_vec(),
             target,
             order: None,
+            is_to_group: false,
         }))
     }
     fn links(&self, group: NodeId) -> Result<Box<dyn LinkStream>> {
