@@ -6,6 +6,7 @@
 pub(crate) mod asdf_json;
 pub(crate) mod attribute_file;
 pub(crate) mod attributes;
+mod calendar;
 pub(crate) mod cf;
 pub(crate) mod chunks;
 pub(crate) mod converted;

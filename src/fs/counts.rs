@@ -29,7 +29,7 @@ type Counted = Result<Option<Arc<Count>>>;
 type CountOnce = Arc<Mutex<Option<Counted>>>;
 
 /// The counts that were made last.
-pub(super) struct Counts(Mutex<WeightedLru<CountedText, CountOnce>>);
+pub(super) struct Counts(pub(super) Mutex<WeightedLru<CountedText, CountOnce>>);
 
 impl Default for Counts {
     fn default() -> Self {
@@ -74,16 +74,6 @@ impl Counts {
         let once = CountOnce::default();
         counts.put(text.clone(), Arc::clone(&once), 0);
         once
-    }
-
-    /// Bytes of memory that they take.
-    pub(super) fn weight(&self) -> u64 {
-        lock(&self.0).weight()
-    }
-
-    /// Lets go of all.
-    pub(super) fn clear(&self) {
-        lock(&self.0).clear();
     }
 }
 

@@ -1,5 +1,6 @@
 //! One mounted file in one of its states: the open container, and what was worked out from it.
 
+use std::hash::Hash;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -95,6 +96,24 @@ pub(super) struct SharedState {
     filtered: Mutex<WeightedLru<NodeId, bool>>,
 }
 
+/// A cache of a file's state.
+trait Kept {
+    fn clear(&self);
+
+    /// Bytes of memory that it takes.
+    fn weight(&self) -> u64;
+}
+
+impl<K: Hash + Eq, V> Kept for Mutex<WeightedLru<K, V>> {
+    fn clear(&self) {
+        lock(self).clear();
+    }
+
+    fn weight(&self) -> u64 {
+        lock(self).weight()
+    }
+}
+
 impl Deref for FileState {
     type Target = SharedState;
 
@@ -172,30 +191,28 @@ impl FileState {
     /// one may stay open for long.
     pub(super) fn retire(&self) {
         self.container.forget();
-        lock(&self.readers).clear();
-        lock(&self.variable_length).clear();
-        lock(&self.variable_length_parts).clear();
-        lock(&self.cut_names).clear();
-        lock(&self.texts).clear();
-        self.counts.clear();
-        lock(&self.conventions).clear();
-        lock(&self.with_arrays).clear();
-        lock(&self.filtered).clear();
+        self.kept().iter().for_each(|kept| kept.clear());
     }
 
     /// Bytes of memory, about, that it takes as long as it is open.
     pub(super) fn weight(&self) -> u64 {
-        let kept = [
-            lock(&self.readers).weight(),
-            lock(&self.variable_length).weight(),
-            lock(&self.variable_length_parts).weight(),
-            lock(&self.cut_names).weight(),
-            lock(&self.texts).weight(),
-            self.counts.weight(),
-            lock(&self.conventions).weight(),
-        ];
-        let own = self.container.weight();
-        kept.into_iter().fold(own, u64::saturating_add)
+        let kept = self.kept().map(Kept::weight).into_iter();
+        kept.fold(self.container.weight(), u64::saturating_add)
+    }
+
+    /// The caches of what was worked out.
+    fn kept(&self) -> [&dyn Kept; 9] {
+        [
+            &self.readers,
+            &self.variable_length,
+            &self.variable_length_parts,
+            &self.cut_names,
+            &self.texts,
+            &self.counts.0,
+            &self.conventions,
+            &self.with_arrays,
+            &self.filtered,
+        ]
     }
 
     /// Whether a writer appends to it.

@@ -2,7 +2,6 @@
 //! times, with the coordinates of each value.
 
 mod attributes;
-mod calendar;
 mod column;
 mod coordinates;
 pub(crate) mod decoded;

@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::number::append;
-use crate::view::cf::calendar::{Calendar, Date};
+use crate::view::calendar::{Calendar, Date};
 use crate::view::cf::reference_time::ReferenceTime;
 use crate::view::cf::stored::Number;
 

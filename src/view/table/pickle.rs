@@ -464,6 +464,14 @@ mod tests {
         assert!(pickle.value(index, b"none").is_none());
     }
 
+    /// Each `N` makes a value, and puts it on the stack.
+    #[test]
+    fn the_values_of_a_pickle_have_a_bound() {
+        let nothing = |count: usize| Pickle::read(&[vec![b'N'; count], vec![b'.']].concat());
+        assert!(nothing(limits::PICKLE_VALUES / 2).is_some());
+        assert!(nothing(limits::PICKLE_VALUES / 2 + 1).is_none());
+    }
+
     /// `cos\nsystem\n(S'true'\ntR.` would run a command in Python.
     #[test]
     fn nothing_is_called() {

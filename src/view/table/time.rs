@@ -1,6 +1,7 @@
 //! Instants and durations as text.
 
 use crate::model::number::append;
+use crate::view::calendar::{Calendar, Date};
 use crate::view::table::column::TimeUnit;
 
 const SECONDS_OF_DAY: i64 = 86_400;
@@ -11,7 +12,7 @@ pub(super) fn write_instant(count: i64, unit: TimeUnit, is_utc: bool, out: &mut 
     let of_second = i64::from(unit.of_second);
     let (seconds, fraction) = (count.div_euclid(of_second), count.rem_euclid(of_second));
     let days = seconds.div_euclid(SECONDS_OF_DAY);
-    let (year, month, day) = date(days);
+    let Date { year, month, day } = Calendar::ProlepticGregorian.date(days);
     append(out, format_args!("{year:04}-{month:02}-{day:02}T"));
     write_clock(seconds.rem_euclid(SECONDS_OF_DAY), fraction, unit, out);
     if is_utc {
@@ -44,27 +45,6 @@ fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     }
 }
 
-/// Year, month and day of the day so many days after 1970-01-01, in the Gregorian calendar.
-///
-/// Years are counted from March, so that a leap day is the last day of its year, and days in
-/// periods of 400 years, which are all of one length.
-fn date(days: i64) -> (i64, i64, i64) {
-    const PERIOD: i64 = 146_097;
-    /// From 0000-03-01 to 1970-01-01.
-    const BEFORE: i64 = 719_468;
-    let shifted = days + BEFORE;
-    let (period, day) = (shifted.div_euclid(PERIOD), shifted.rem_euclid(PERIOD));
-    let year = (day - day / 1460 + day / 36_524 - day / (PERIOD - 1)) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = 400 * period + year;
-    match month < 10 {
-        true => (year, month + 3, day),
-        false => (year + 1, month - 9, day),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,40 +74,5 @@ mod tests {
         // No number of 64 bits is too large.
         assert!(!instant(i64::MAX, 1).is_empty());
         assert!(!instant(i64::MIN, 1).is_empty());
-    }
-
-    /// Every day of 400 years follows the one before.
-    #[test]
-    fn days_follow_each_other() {
-        let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let mut expected = (1970, 1, 1);
-        for days in 0..146_097 {
-            assert_eq!(date(days), expected);
-            let (year, month, day) = expected;
-            let last = match month {
-                2 if is_leap(year) => 29,
-                2 => 28,
-                4 | 6 | 9 | 11 => 30,
-                _ => 31,
-            };
-            expected = match (month, day) {
-                (12, 31) => (year + 1, 1, 1),
-                (_, day) if day == last => (year, month + 1, 1),
-                _ => (year, month, day + 1),
-            };
-        }
-    }
-
-    /// Expected: `str(pandas.Timedelta(count, "ns"))`.
-    #[test]
-    fn durations_as_pandas_has_them() {
-        let duration = |count| {
-            let mut out = Vec::new();
-            write_duration(count, TimeUnit::NANOSECOND, &mut out);
-            String::from_utf8(out).unwrap()
-        };
-        assert_eq!(duration(1_000_000_000), "0 days 00:00:01");
-        assert_eq!(duration(-1_000_000_000), "-1 days +23:59:59");
-        assert_eq!(duration(90_061_000_000_000), "1 days 01:01:01");
     }
 }
