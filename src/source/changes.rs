@@ -29,13 +29,14 @@ use crate::memory::lock::lock;
 /// of.
 const LOCAL: [FsType; 8] = [
     statfs::EXT4_SUPER_MAGIC,
-    statfs::XFS_SUPER_MAGIC,
     statfs::BTRFS_SUPER_MAGIC,
     statfs::TMPFS_MAGIC,
     statfs::F2FS_SUPER_MAGIC,
     statfs::MSDOS_SUPER_MAGIC,
     // Nobody may change its layers but through it.
     statfs::OVERLAYFS_SUPER_MAGIC,
+    // XFS; musl has no name for it.
+    FsType(0x5846_5342),
     // ZFS, which is no part of the kernel.
     FsType(0x2fc1_2fc1),
 ];

@@ -1,12 +1,11 @@
 //! Which mount is seen at a path; statx(2), proc(5).
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, statx};
 
 /// One mount: a place at which a filesystem is seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +33,9 @@ impl MountRoot {
     /// # Errors
     /// As the system says where `path` cannot be reached.
     pub fn at(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-        let root = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags)
-            .open(path)?;
+        // Of the standard library's flags, `PATH` would be lost with musl.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let root = File::from(rustix::fs::open(path, flags, Mode::empty())?);
         let id = MountId::of(&root)?;
         Ok(MountRoot { root, id })
     }

@@ -103,7 +103,9 @@ fn bits(flags: i32) -> u64 {
 /// Files are only read. The flags of `openat2` lie in memory, where no filter sees them: Landlock
 /// restricts that call.
 fn opening() -> Vec<Sometimes> {
-    let read_only = |index| without(index, libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC);
+    // musl counts `O_PATH` to `O_ACCMODE`.
+    let writing = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+    let read_only = |index| without(index, writing);
     vec![
         (libc::SYS_openat, vec![read_only(2)]),
         #[cfg(target_arch = "x86_64")]
@@ -121,13 +123,9 @@ fn networking() -> Vec<Sometimes> {
     ];
     let sockets = families.map(|family| (libc::SYS_socket, vec![is(0, family)]));
     let requests = [libc::FIONREAD, libc::FIONBIO];
-    let control = requests.map(|request| (libc::SYS_ioctl, vec![request_is(request)]));
+    // The type of a request differs between C libraries.
+    let control = requests.map(|request| (libc::SYS_ioctl, vec![is(1, request as i32)]));
     sockets.into_iter().chain(control).collect()
-}
-
-/// The request of `ioctl`, whose type differs between C libraries.
-fn request_is(request: impl Into<u64>) -> Condition {
-    SeccompCondition::new(1, Dword, Eq, request.into())
 }
 
 fn sometimes() -> Vec<Sometimes> {
@@ -160,6 +158,11 @@ fn sometimes() -> Vec<Sometimes> {
         (libc::SYS_prlimit64, vec![is(0, 0), has(2, u64::MAX, 0)]),
         // Another descriptor; no lease or lock, for which others would wait.
         (libc::SYS_fcntl, vec![is(1, libc::F_DUPFD_CLOEXEC)]),
+        // musl sets the flag once more after each `open`.
+        (
+            libc::SYS_fcntl,
+            vec![is(1, libc::F_SETFD), is(2, libc::FD_CLOEXEC)],
+        ),
         // Whether somebody writes the source is seen by trying for the lock that readers share.
         (libc::SYS_flock, vec![is(1, libc::LOCK_SH | libc::LOCK_NB)]),
         (libc::SYS_flock, vec![is(1, libc::LOCK_UN)]),
@@ -401,6 +404,11 @@ mod tests {
     fn what_is_open_is_not_turned_against_others() {
         let control = |command: i32| may(Files::None, libc::SYS_fcntl, &[3, command.into()]);
         assert!(control(libc::F_DUPFD_CLOEXEC));
+        let close_on_exec = |set: i32| {
+            let arguments = [3, libc::F_SETFD.into(), set.into()];
+            may(Files::None, libc::SYS_fcntl, &arguments)
+        };
+        assert!(close_on_exec(libc::FD_CLOEXEC) && !close_on_exec(0));
         for command in [
             libc::F_SETLEASE,
             libc::F_NOTIFY,
