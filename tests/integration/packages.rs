@@ -36,6 +36,21 @@ fn installed(prefix: &str) -> (tempfile::TempDir, PathBuf) {
     (directory, top)
 }
 
+/// The files of the directories with scripts that begin with a line for a shell.
+fn shell_scripts() -> Vec<PathBuf> {
+    let directories = ["scripts", ".ci", "tests/packages"].map(in_repository);
+    let entries = directories
+        .iter()
+        .flat_map(|directory| fs::read_dir(directory).expect("a directory"));
+    let files = entries.map(|entry| entry.expect("entry").path());
+    let of_a_shell = |file: &PathBuf| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let first = text.lines().next().unwrap_or_default().to_owned();
+        first.starts_with("#!") && first.ends_with("sh") || first.starts_with("# shellcheck")
+    };
+    files.filter(of_a_shell).collect()
+}
+
 #[test]
 fn an_installation_leaves_nothing_behind() {
     for (prefix, helper) in [("/usr", "usr/sbin"), ("/opt/h5fs", "opt/h5fs/sbin")] {
@@ -116,12 +131,12 @@ fn completions_work_in_their_shells() {
 #[test]
 fn scripts_and_units_have_no_faults() {
     if is_there("shellcheck") {
-        for name in ["install", "uninstall", "package", "clean-root"] {
-            let script = in_repository("scripts").join(name);
-            let mut check = Command::new("shellcheck");
-            check.arg("-x").arg(script).current_dir(in_repository(""));
-            assert_eq!(run(&mut check, SOON).success().text(), "");
-        }
+        let mut scripts = shell_scripts();
+        scripts.sort();
+        assert!(scripts.len() > 15, "{scripts:?}");
+        let mut check = Command::new("shellcheck");
+        check.arg("-x").args(scripts).current_dir(in_repository(""));
+        assert_eq!(run(&mut check, SOON).success().text(), "");
     }
     if is_there("systemd-analyze") {
         for name in ["srv-runs.mount", "srv-runs.automount", "h5fs@.service"] {
