@@ -33,6 +33,7 @@ mod mounts;
 mod notify;
 mod opener;
 mod options;
+mod prefix_files;
 mod printable;
 mod progress;
 mod reading;

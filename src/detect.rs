@@ -9,10 +9,12 @@ use crate::error::{Error, Result};
 use crate::hdf5;
 use crate::hdf5::file_locking;
 use crate::hdf5::superblock::find_signature;
+use crate::limits;
 use crate::model::Container;
+use crate::source::memory::MemorySource;
 use crate::source::neighbours::Neighbours;
 use crate::source::open::OpenSource;
-use crate::source::{SharedSource, Source};
+use crate::source::{SharedSource, Source, read_block};
 
 /// The caches that the files of one mount share.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +61,14 @@ pub fn open(
 pub fn is_known(source: &dyn Source) -> bool {
     source.length() > 0
         && (asdf::is_asdf(source).unwrap_or(false) || find_signature(source).is_some())
+}
+
+/// The same by the first [`limits::OBJECT_BEGINNING`] bytes of an object, which are read at once:
+/// of those behind them, each place is a request of its own.
+pub fn begins_as_known(object: &dyn Source) -> bool {
+    let length = object.length().min(limits::OBJECT_BEGINNING);
+    let beginning = read_block(object, 0, length, "beginning of an object");
+    beginning.is_ok_and(|bytes| is_known(&MemorySource::new(bytes)))
 }
 
 /// Whether `name` ends as the names of files of these formats do.

@@ -25,7 +25,7 @@ pub(super) fn check(sources: &[Location], data: bool, how: &Reading) -> Outcome<
     if data {
         arguments.flag("--data");
     }
-    let mut files = DataFiles::of(sources);
+    let mut files = DataFiles::of(sources, how);
     let mut report = Report {
         progress: Progress::new(),
         output: BufWriter::new(reading::output()?),

@@ -1,75 +1,119 @@
 //! The data files that the sources of a command are, or have beneath them.
 
+use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::cli::complaint::complain;
-use crate::cli::printable::printable_bytes;
+use crate::cli::args::Reading;
+use crate::cli::complaint::complain_of;
+use crate::cli::prefix_files::PrefixFiles;
 use crate::detect;
+use crate::error::{Error, Result};
 use crate::source::file::FileSource;
-use crate::source::location::Location;
+use crate::source::location::{Location, Url};
 
-/// The files that are named, and the data files beneath the directories that are.
-pub(super) struct DataFiles {
+/// The files that are named, and the data files beneath the directories and the prefixes that are.
+pub(super) struct DataFiles<'a> {
+    how: &'a Reading,
     /// The last one comes next.
-    ahead: Vec<Location>,
-    /// How many of these are named, and not found in a directory.
-    named: usize,
+    ahead: Vec<Ahead>,
+    /// The prefix of which files are ahead.
+    prefix: Option<PrefixFiles>,
     pub(super) has_failed: bool,
 }
 
-impl DataFiles {
-    pub(super) fn of(named: &[Location]) -> Self {
+/// What is still to be looked at.
+enum Ahead {
+    Named(Location),
+    /// It was found in a directory.
+    Near(PathBuf),
+    /// It was found in the prefix, relative to which its path is.
+    Far(PathBuf),
+    FarDirectory(PathBuf),
+}
+
+impl<'a> DataFiles<'a> {
+    pub(super) fn of(named: &[Location], how: &'a Reading) -> Self {
         DataFiles {
-            ahead: named.iter().rev().cloned().collect(),
-            named: named.len(),
+            how,
+            ahead: named.iter().rev().cloned().map(Ahead::Named).collect(),
+            prefix: None,
             has_failed: false,
         }
     }
 
+    /// The file itself, or none and what is in the directory ahead.
+    fn take(&mut self, next: &Ahead) -> Result<Option<Location>> {
+        match next {
+            Ahead::Named(Location::Url(url)) if url.is_prefix() => self.enter(url)?,
+            Ahead::Named(Location::Path(path)) if path.is_dir() => self.descend(path)?,
+            // Why it cannot be opened, its own process says.
+            Ahead::Named(file) => return Ok(Some(file.clone())),
+            Ahead::Near(path) => match path.symlink_metadata() {
+                Ok(there) if there.is_dir() => self.descend(path)?,
+                Ok(there) if !there.is_file() || !is_data(path) => {}
+                _ => return Ok(Some(Location::Path(path.clone()))),
+            },
+            Ahead::FarDirectory(path) => self.descend_far(path)?,
+            Ahead::Far(path) => {
+                let prefix = self.prefix.as_ref().filter(|prefix| prefix.is_data(path));
+                return prefix.map(|prefix| prefix.location(path)).transpose();
+            }
+        }
+        Ok(None)
+    }
+
     /// Puts what is in `directory` ahead, in the order of the names.
-    fn descend(&mut self, directory: &Path) {
+    fn descend(&mut self, directory: &Path) -> Result<()> {
         let listed = std::fs::read_dir(directory).and_then(|entries| {
             let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-            paths.collect::<std::io::Result<Vec<_>>>()
+            paths.collect::<io::Result<Vec<_>>>()
         });
-        match listed {
-            Ok(mut paths) => {
-                paths.sort_by(|a, b| b.cmp(a));
-                self.ahead.extend(paths.into_iter().map(Location::Path));
-            }
-            Err(error) => {
-                self.has_failed = true;
-                complain(&format!(
-                    "{}: {error}",
-                    printable_bytes(directory.as_os_str().as_bytes())
-                ));
-            }
+        let failed = |error| Error::io(&error, directory.display().to_string());
+        let mut paths = listed.map_err(failed)?;
+        paths.sort_by(|a, b| b.cmp(a));
+        self.ahead.extend(paths.into_iter().map(Ahead::Near));
+        Ok(())
+    }
+
+    fn enter(&mut self, url: &Url) -> Result<()> {
+        self.prefix = Some(PrefixFiles::open(url, self.how)?);
+        self.descend_far(Path::new(""))
+    }
+
+    fn descend_far(&mut self, directory: &Path) -> Result<()> {
+        let names = self.prefix.as_ref().map(|prefix| prefix.list(directory));
+        let names = names.transpose()?.unwrap_or_default();
+        let ahead = names.into_iter().rev().map(|name| match name.is_directory {
+            true => Ahead::FarDirectory(name.path),
+            false => Ahead::Far(name.path),
+        });
+        self.ahead.extend(ahead);
+        Ok(())
+    }
+
+    fn name(&self, of: &Ahead) -> PathBuf {
+        match (of, &self.prefix) {
+            (Ahead::Named(location), _) => location.name(),
+            (Ahead::Far(path) | Ahead::FarDirectory(path), Some(prefix)) => prefix.absolute(path),
+            (Ahead::Near(path) | Ahead::Far(path) | Ahead::FarDirectory(path), _) => path.clone(),
         }
     }
 }
 
-impl Iterator for DataFiles {
+impl Iterator for DataFiles<'_> {
     type Item = Location;
 
     fn next(&mut self) -> Option<Location> {
-        while let Some(location) = self.ahead.pop() {
-            let is_named = self.ahead.len() < self.named;
-            if is_named {
-                self.named = self.ahead.len();
-            }
-            let Some(path) = location.path() else {
-                return Some(location);
-            };
-            let kind = match is_named {
-                true => path.metadata(),
-                false => path.symlink_metadata(),
-            };
-            match kind {
-                Ok(there) if there.is_dir() => self.descend(path),
-                Ok(there) if !is_named && (!there.is_file() || !is_data(path)) => {}
-                // Why it cannot be opened, its own process says.
-                _ => return Some(location),
+        while let Some(next) = self.ahead.pop() {
+            match self.take(&next) {
+                Ok(Some(file)) => return Some(file),
+                Ok(None) => {}
+                Err(error) => {
+                    self.has_failed = true;
+                    complain_of(self.name(&next).as_os_str().as_bytes(), &error);
+                }
             }
         }
         None
@@ -80,9 +124,48 @@ fn is_data(path: &Path) -> bool {
     FileSource::open(path, None).is_ok_and(|source| detect::is_known(&source))
 }
 
+/// The file that `path` leads through, beneath a directory or a prefix, and the rest of the path.
+///
+/// # Errors
+/// As the server of the prefix says.
+pub(super) fn file_on(
+    directory: &Location,
+    path: &OsString,
+    how: &Reading,
+) -> Result<Option<(Location, OsString)>> {
+    match directory {
+        Location::Url(url) if url.is_prefix() => {
+            PrefixFiles::open(url, how)?.file_on(Path::new(path))
+        }
+        Location::Path(directory) if directory.is_dir() => Ok(near_file_on(directory, path)),
+        _ => Ok(None),
+    }
+}
+
+fn near_file_on(directory: &Path, path: &OsString) -> Option<(Location, OsString)> {
+    let mut file = directory.to_path_buf();
+    let mut names = Path::new(path).components();
+    for name in names.by_ref() {
+        file.push(name);
+        if file.is_file() {
+            return Some((Location::Path(file), names.as_path().into()));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::options::RemoteFlags;
+
+    fn reading() -> Reading {
+        Reading {
+            jobs: None,
+            sandbox: true,
+            remote: RemoteFlags::default(),
+        }
+    }
 
     #[test]
     fn data_files_come_in_the_order_of_their_names() {
@@ -96,8 +179,23 @@ mod tests {
         std::os::unix::fs::symlink("b.asdf", top.join("link.asdf")).unwrap();
         let named = [top.join("notes.txt"), top.to_path_buf(), top.join("none")];
         let named = named.map(Location::Path);
-        let found: Vec<_> = DataFiles::of(&named).map(|file| file.name()).collect();
+        let how = reading();
+        let found: Vec<_> = DataFiles::of(&named, &how)
+            .map(|file| file.name())
+            .collect();
         let wanted = ["notes.txt", "b.asdf", "sub/a.asdf", "z.asdf", "none"];
         assert_eq!(found, wanted.map(|name| top.join(name)));
+    }
+
+    #[test]
+    fn a_path_leads_through_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path();
+        std::fs::create_dir(top.join("sub")).unwrap();
+        std::fs::write(top.join("sub/a.h5"), "").unwrap();
+        let found = near_file_on(top, &"sub/a.h5/entry/x".into());
+        let file = Location::Path(top.join("sub/a.h5"));
+        assert_eq!(found, Some((file, "entry/x".into())));
+        assert_eq!(near_file_on(top, &"sub/b.h5".into()), None);
     }
 }

@@ -182,18 +182,22 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The one source of a command without a mount.
+/// The source that a command without a mount reads with a fetcher of its own. Of the files of a
+/// prefix, `ndl` and `check` have each read by another process.
 pub(super) fn inspected(inspect: &Inspect) -> Option<(&Location, &RemoteSettings)> {
-    match inspect {
-        Inspect::Ls { operands, .. }
-        | Inspect::Cat { operands, .. }
-        | Inspect::Ndl { operands, .. } => Some((&operands.source, &operands.how.remote.settings)),
+    let (source, how, is_of_files) = match inspect {
+        Inspect::Ls { operands, .. } | Inspect::Cat { operands, .. } => {
+            (&operands.source, &operands.how, false)
+        }
+        Inspect::Ndl { operands, .. } => (&operands.source, &operands.how, true),
         Inspect::Check { sources, how, .. } => match &sources[..] {
-            [file] => Some((file, &how.remote.settings)),
-            _ => None,
+            [file] => (file, how, true),
+            _ => return None,
         },
-        Inspect::Status { .. } | Inspect::List { .. } => None,
-    }
+        Inspect::Status { .. } | Inspect::List { .. } => return None,
+    };
+    let is_prefix = source.url().is_some_and(Url::is_prefix);
+    (!is_of_files || !is_prefix).then_some((source, &how.remote.settings))
 }
 
 /// Where log lines go; a command without a mount tells of its failures itself.

@@ -16,11 +16,11 @@ use std::process::{ExitCode, Stdio};
 use crate::array::CancelToken;
 use crate::cli::args::{Format, Inspect, Operands, Reading};
 use crate::cli::complaint::complain_of;
-use crate::cli::data_files::DataFiles;
+use crate::cli::data_files::{self, DataFiles};
 use crate::cli::many::Arguments;
 use crate::cli::reading::{self, Outcome, PIECE, Source, Stop};
 use crate::cli::several::{self, Form};
-use crate::cli::{check, check_many, list, logging, mounted};
+use crate::cli::{check, check_many, handover, list, logging, mounted};
 use crate::error::{Error, Result};
 use crate::fs::Requests;
 use crate::model::ndl::Syntax;
@@ -101,29 +101,41 @@ fn describe_all(operands: &Operands, options: Options) -> Result<Outcome<bool>> 
     }
     let path = named.paths.pop();
     if let [file] = &named.sources[..] {
-        let directory = file.path().filter(|path| path.is_dir());
-        let inside = directory.zip(path.as_ref());
-        let inside = inside.and_then(|(directory, path)| several::file_on(directory, path));
+        let inside = match &path {
+            Some(path) => data_files::file_on(file, path, &operands.how)?,
+            None => None,
+        };
         let (file, path) = match inside {
-            Some((file, rest)) => (Location::Path(file), Some(rest)),
+            Some((file, rest)) => (file, Some(rest)),
             None => (file.clone(), path.clone()),
         };
+        if file.url().is_some() && is_directory(&named.sources[0]) && !is_directory(&file) {
+            let mut arguments = ndl_arguments(operands, options);
+            arguments.paths.extend(path);
+            return Err(handover::start_again(&arguments.call(&file)));
+        }
         if !is_directory(&file) {
             let source = source(&file, &operands.how);
             return Ok(describe(source, path.as_deref(), options));
         }
     }
+    let mut arguments = ndl_arguments(operands, options);
+    arguments.paths.extend(path);
+    let mut files = DataFiles::of(&named.sources, &operands.how);
+    let form = Form::Mapped(options.syntax);
+    let outcome = several::write(&mut files, &arguments, operands.how.jobs, form);
+    Ok(outcome.map(|is_whole| is_whole && !files.has_failed))
+}
+
+/// Arguments that have one process describe an object of one source.
+fn ndl_arguments(operands: &Operands, options: Options) -> Arguments {
     let mut arguments = Arguments::of("ndl", &operands.how);
     if options.syntax == Syntax::Json {
         arguments.flag("--json");
     }
     arguments.flag(format!("--values={}", options.values));
     arguments.flag("--one");
-    arguments.paths.extend(path);
-    let mut files = DataFiles::of(&named.sources);
-    let form = Form::Mapped(options.syntax);
-    let outcome = several::write(&mut files, &arguments, operands.how.jobs, form);
-    Ok(outcome.map(|is_whole| is_whole && !files.has_failed))
+    arguments
 }
 
 /// Has each of several sources read by a process of its own.
@@ -139,7 +151,10 @@ fn source<'a>(file: &'a Location, how: &'a Reading) -> Source<'a> {
 }
 
 fn is_directory(location: &Location) -> bool {
-    location.path().is_some_and(Path::is_dir)
+    match location {
+        Location::Path(path) => path.is_dir(),
+        Location::Url(url) => url.is_prefix(),
+    }
 }
 
 /// The sources and the paths that a command line names.

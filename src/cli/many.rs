@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 
-use crate::cli::args::Reading;
-use crate::cli::call::{MOUNT_COMMAND, Role, executable};
+use crate::cli::args::{Program, Reading};
+use crate::cli::call::{Call, Role};
 use crate::cli::complaint::{complain, of_text};
 use crate::cli::options;
 use crate::cli::printable::{harmless, printable};
@@ -90,19 +90,29 @@ impl Arguments {
         self.flags.push(flag.into());
     }
 
+    /// The call that reads `source`.
+    pub(super) fn call(&self, source: &Location) -> Call {
+        let mut arguments = self.flags.clone();
+        if source.url().is_some() {
+            arguments.extend_from_slice(&self.remote);
+        }
+        arguments.extend(["--".into(), source.name().into()]);
+        arguments.extend_from_slice(&self.paths);
+        Call {
+            program: Program::Command,
+            role: Role::Launcher,
+            arguments,
+        }
+    }
+
     /// The command that reads `source`.
     ///
     /// # Errors
     /// As the system does not say where this program is.
     pub(super) fn command(&self, source: &Location) -> Result<Command> {
-        let command = executable(MOUNT_COMMAND, Role::Launcher);
+        let command = self.call(source).again(Role::Launcher);
         let mut command = command.map_err(|error| Error::io(&error, "starting `h5fs`"))?;
-        command.args(&self.flags);
-        if source.url().is_some() {
-            command.args(&self.remote);
-        }
-        command.arg("--").arg(source.name());
-        command.args(&self.paths).stdin(Stdio::null());
+        command.stdin(Stdio::null());
         Ok(command)
     }
 }

@@ -40,14 +40,18 @@ impl RemoteSource {
     /// # Errors
     /// `Usage` where nothing is on the leash.
     pub(super) fn take(url: &Url, settings: &RemoteSettings) -> Result<Self> {
-        let ends = handover::take()?;
-        Ok(RemoteSource {
+        Ok(Self::at(url, settings, handover::take()?))
+    }
+
+    /// The source at `url`, to which these `ends` lead.
+    pub(super) fn at(url: &Url, settings: &RemoteSettings, ends: Ends) -> Self {
+        RemoteSource {
             ends,
             url: url.to_string().into(),
             is_prefix: url.is_prefix(),
             patience: settings.deadline().saturating_add(GRACE),
             owner: (geteuid().as_raw(), getegid().as_raw()),
-        })
+        }
     }
 
     /// The source as its cage has to know it: no file is opened for it.
@@ -81,9 +85,17 @@ impl RemoteSource {
         if !self.is_prefix {
             return Ok(Served::File(Box::new(self.file(options)?)));
         }
-        let directory = RemoteDirectory::open(&self.connect(options)?)?;
+        let directory = self.directory(options)?;
         let archive = Archive::new(Arc::new(directory), None, options);
         Ok(Served::Archive(Box::new(archive)))
+    }
+
+    /// Opens the prefix.
+    ///
+    /// # Errors
+    /// `ENOENT` where no key begins with it; as the fetcher says.
+    pub(super) fn directory(self, options: &mut Options) -> Result<RemoteDirectory> {
+        RemoteDirectory::open(&self.connect(options)?)
     }
 
     /// Opens the object.

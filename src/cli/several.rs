@@ -1,10 +1,9 @@
 //! `h5fs ls`, `cat` and `ndl` of several sources: what is written around each output.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::cli::complaint::complain;
 use crate::cli::many::{self, Arguments, Follow};
@@ -154,19 +153,6 @@ pub(super) fn quoted(name: &[u8]) -> String {
     quoted
 }
 
-/// The file beneath `directory` that `path` leads through, and the rest of the path.
-pub(super) fn file_on(directory: &Path, path: &OsString) -> Option<(PathBuf, OsString)> {
-    let mut file = directory.to_path_buf();
-    let mut names = Path::new(path).components();
-    for name in names.by_ref() {
-        file.push(name);
-        if file.is_file() {
-            return Some((file, names.as_path().into()));
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,16 +161,5 @@ mod tests {
     fn a_sum_reads_well() {
         assert_eq!(sum(1, 0), "1 source, 0 with errors");
         assert_eq!(sum(3, 1), "3 sources, 1 with errors");
-    }
-
-    #[test]
-    fn a_path_leads_through_a_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let top = directory.path();
-        std::fs::create_dir(top.join("sub")).unwrap();
-        std::fs::write(top.join("sub/a.h5"), "").unwrap();
-        let found = file_on(top, &"sub/a.h5/entry/x".into());
-        assert_eq!(found, Some((top.join("sub/a.h5"), "entry/x".into())));
-        assert_eq!(file_on(top, &"sub/b.h5".into()), None);
     }
 }

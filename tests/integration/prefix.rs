@@ -296,3 +296,47 @@ fn commands_read_a_prefix_without_a_mount() {
         );
     }
 }
+
+/// As of the local directory, but for the names of the files.
+#[test]
+fn each_file_of_a_prefix_is_described_and_checked() {
+    let (server, directory) = (Server::start(), directory());
+    let top = directory.path();
+    fs::copy(fixture("tiny.latest.h5"), top.join("without-an-ending")).expect("copy");
+    let whole = fs::read(fixture("tiny.latest.h5")).expect("read");
+    fs::write(top.join("torn.h5"), &whole[..600]).expect("write");
+    put_all(&server, top, "archive/");
+    let endpoint = server.url("");
+    let far = |command: &[&str], paths: &[&str]| {
+        let mut command = h5fs(command);
+        command.args(["--endpoint", &endpoint, "--anonymous", "s3://data/archive/"]);
+        run(command.args(paths), LONG)
+    };
+    let near = |command: &[&str], paths: &[&str]| run(h5fs(command).arg(top).args(paths), LONG);
+    let renamed = |text: &str, of: &str| text.replace(of, "TOP");
+    let near_name = top.display().to_string();
+    let cases: [(&[&str], &[&str], bool); 6] = [
+        (&["check"], &[], false),
+        (&["check", "--data"], &[], false),
+        (&["ndl"], &[], false),
+        (&["ndl", "--json"], &["grid"], false),
+        (&["ndl"], &["2026/tiny.h5/grid"], true),
+        (&["ndl"], &["without-an-ending"], true),
+    ];
+    for (command, paths, is_whole) in cases {
+        let (far, near) = (far(command, paths), near(command, paths));
+        assert_eq!(far.status.success(), is_whole, "{command:?} {far:?}");
+        assert_eq!(near.status.success(), is_whole, "{command:?} {near:?}");
+        assert!(!near.text().is_empty(), "{command:?}");
+        let (far, near) = (far.text(), near.text());
+        let (far, near) = (
+            renamed(&far, "s3://data/archive"),
+            renamed(&near, &near_name),
+        );
+        assert_eq!(far, near, "{command:?} {paths:?}");
+    }
+    let mut absent = h5fs(["check", "--endpoint", &endpoint, "--anonymous"]);
+    let absent = run(absent.arg("s3://data/none/"), LONG);
+    assert!(!absent.status.success());
+    assert!(absent.stderr.contains("s3://data/none/"), "{absent:?}");
+}

@@ -22,11 +22,8 @@ use crate::fs::stat::{Entry, Kind, Origin, Stat};
 use crate::fs::symlink;
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::source::Source;
 use crate::source::directory::{Directory, Standing, There};
 use crate::source::identity::Identity;
-use crate::source::memory::MemorySource;
-use crate::source::read_block;
 
 /// How long the kernel may keep what it is told: as long as a name may be stale.
 pub(super) const LIFETIME: Duration = Duration::from_secs(1);
@@ -129,7 +126,7 @@ impl Look {
         let opened = self.root.open(path).ok()?;
         let source = opened.content.source(&absolute, None).ok()?;
         let is_known = match self.root.is_far() {
-            true => begins_as_data_file(&*source),
+            true => detect::begins_as_known(&*source),
             false => detect::is_known(&*source),
         };
         let kind = match is_known {
@@ -251,14 +248,6 @@ impl Look {
             _ => Ok(text.into_os_string().into_vec()),
         }
     }
-}
-
-/// Whether the first bytes of an object are those of a data file: what follows them is a request
-/// each.
-fn begins_as_data_file(source: &dyn Source) -> bool {
-    let length = source.length().min(limits::OBJECT_BEGINNING);
-    let beginning = read_block(source, 0, length, "beginning of an object");
-    beginning.is_ok_and(|bytes| detect::is_known(&MemorySource::new(bytes)))
 }
 
 fn hash(state: &Identity) -> u32 {
