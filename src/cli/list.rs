@@ -2,7 +2,8 @@
 //!
 //! Names of an ordinary directory are sorted, those of a group stand in the order of its index.
 //! Names go to a terminal escaped and in colour, to a pipe as they are. An entry that cannot be
-//! listed or read is named on standard error, after the lines that precede it.
+//! listed or read is named on standard error, after the lines that precede it. How far a recursive
+//! listing has come is shown there, too.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,6 +14,7 @@ use crate::cli::args::Format;
 use crate::cli::columns::{self, Cells, Widths};
 use crate::cli::complaint::complain_of;
 use crate::cli::printable::printable_bytes;
+use crate::cli::progress::{Done, Progress};
 use crate::cli::reading::{self, Outcome, Source};
 use crate::cli::style::{Paint, Style};
 use crate::cli::walk::{Named, Names, join};
@@ -28,6 +30,7 @@ pub(super) fn list(source: Source<'_>, paths: &[OsString], format: Format) -> Ou
     // In the cage no terminal is told from a file.
     let escape = format.terminal || io::stdout().is_terminal();
     let paint = Paint::of(escape);
+    let progress = format.recursive.then(Progress::new);
     let tree = reading::open_tree(source)?;
     let mut listing = Listing {
         tree: tree.requests(),
@@ -35,6 +38,8 @@ pub(super) fn list(source: Source<'_>, paths: &[OsString], format: Format) -> Ou
         escape,
         paint,
         output: BufWriter::new(reading::output()?),
+        progress,
+        done: Done::default(),
         complete: true,
         is_first: true,
     };
@@ -43,6 +48,7 @@ pub(super) fn list(source: Source<'_>, paths: &[OsString], format: Format) -> Ou
         [path] => listing.path(path.as_bytes()),
         paths => listing.paths(paths),
     };
+    listing.make_room();
     listing.output.flush()?;
     outcome.map(|()| listing.complete)
 }
@@ -79,6 +85,9 @@ struct Listing<'a> {
     escape: bool,
     paint: Paint,
     output: BufWriter<File>,
+    /// Of a recursive listing.
+    progress: Option<Progress>,
+    done: Done,
     complete: bool,
     /// Whether no directory has been written yet.
     is_first: bool,
@@ -156,6 +165,7 @@ impl Listing<'_> {
                 }
             };
             if with_names {
+                self.make_room();
                 let blank = match std::mem::replace(&mut self.is_first, false) {
                     true => "",
                     false => "\n",
@@ -189,6 +199,7 @@ impl Listing<'_> {
                 if lines.len() == ALIGNED {
                     self.write(&mut lines, &mut widths)?;
                 }
+                self.show_progress()?;
                 let ino = named.ino;
                 if self.format.recursive && named.stat.kind == Kind::Directory {
                     beneath.push(Pending { path, ino });
@@ -265,6 +276,7 @@ impl Listing<'_> {
 
     /// Writes lines, and behind each what is wrong with it; none are left.
     fn write(&mut self, lines: &mut Vec<Line>, widths: &mut Widths) -> Outcome<()> {
+        self.make_room();
         for cells in lines.iter().filter_map(|line| line.cells.as_ref()) {
             widths.fit(cells);
         }
@@ -296,8 +308,27 @@ impl Listing<'_> {
         self.output.write_all(after.as_bytes())
     }
 
+    /// One more name was listed.
+    fn show_progress(&mut self) -> io::Result<()> {
+        self.done.objects += 1;
+        if let Some(progress) = self.progress.as_mut().filter(|progress| progress.is_due()) {
+            // What is written until then stands before the line, which is on the same terminal.
+            self.output.flush()?;
+            progress.show(self.done);
+        }
+        Ok(())
+    }
+
+    /// Makes room for other lines.
+    fn make_room(&mut self) {
+        if let Some(progress) = &mut self.progress {
+            progress.clear();
+        }
+    }
+
     fn fail(&mut self, path: &[u8], error: &Error) {
         self.complete = false;
+        self.make_room();
         // The entries listed before come first; if they cannot be written, the next line says so.
         let _ = self.output.flush();
         complain_of(path, error);

@@ -34,6 +34,11 @@ impl Progress {
         }
     }
 
+    /// Whether it is time to write the line.
+    pub(super) fn is_due(&self) -> bool {
+        self.wanted && self.written.elapsed() >= TICK
+    }
+
     /// Writes the line, if it is time to.
     pub(super) fn show(&mut self, done: Done) {
         self.write(|elapsed| line(done, elapsed));
@@ -45,7 +50,7 @@ impl Progress {
     }
 
     fn write(&mut self, line: impl FnOnce(Duration) -> String) {
-        if self.wanted && self.written.elapsed() >= TICK {
+        if self.is_due() {
             self.written = Instant::now();
             self.shown = true;
             let line = line(self.started.elapsed());

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, script, tree};
+use crate::inspect::on_a_terminal;
 use crate::objects::server::Server;
 
 /// Serves a fixture at `/data/NAME`, and gives its URL.
@@ -108,35 +109,37 @@ fn an_object_that_cannot_be_had_is_refused_in_one_line() {
     );
 }
 
+/// An ASDF file with the array `data`, which is so many times this byte.
+pub(crate) fn array_file(byte: u8, length: usize) -> Vec<u8> {
+    let tree = format!(
+        "#ASDF 1.0.0\n#ASDF_STANDARD 1.5.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- \
+         !core/asdf-1.1.0\ndata: !core/ndarray-1.0.0 {{source: 0, datatype: uint8, \
+         byteorder: little, shape: [{length}]}}\n...\n"
+    );
+    let size = (length as u64).to_be_bytes();
+    let header = [&[0_u8; 8][..], &size, &size, &size, &[0; 16]].concat();
+    [
+        tree.as_bytes(),
+        b"\xd3BLK\0\x30",
+        &header,
+        &vec![byte; length],
+    ]
+    .concat()
+}
+
 /// Old bytes or `ESTALE`, and then the new ones; never a mixture.
 #[test]
 fn an_object_that_is_replaced_is_not_mixed() {
     const LENGTH: usize = 8 << 20;
-    let file = |byte: u8| {
-        let tree = format!(
-            "#ASDF 1.0.0\n#ASDF_STANDARD 1.5.0\n%YAML 1.1\n%TAG ! tag:stsci.edu:asdf/\n--- \
-             !core/asdf-1.1.0\ndata: !core/ndarray-1.0.0 {{source: 0, datatype: uint8, \
-             byteorder: little, shape: [{LENGTH}]}}\n...\n"
-        );
-        let size = (LENGTH as u64).to_be_bytes();
-        let header = [&[0_u8; 8][..], &size, &size, &size, &[0; 16]].concat();
-        [
-            tree.as_bytes(),
-            b"\xd3BLK\0\x30",
-            &header,
-            &vec![byte; LENGTH],
-        ]
-        .concat()
-    };
     let server = Server::start();
-    server.put("/data/run.asdf", file(b'o'));
+    server.put("/data/run.asdf", array_file(b'o', LENGTH));
     let mount = Mount::with(Path::new(&server.url("/data/run.asdf")), &["--direct-io"]);
     let path = mount.at("data");
     let mut opened = fs::File::open(&path).expect("the old one");
     let mut first = [0; 4];
     opened.read_exact(&mut first).expect("read");
     assert_eq!(&first, b"oooo");
-    server.put("/data/run.asdf", file(b'n'));
+    server.put("/data/run.asdf", array_file(b'n', LENGTH));
     std::thread::scope(|scope| {
         for reader in 0..64_u64 {
             let path = &path;
@@ -239,4 +242,27 @@ fn a_server_that_hangs_is_an_error_within_the_timeout() {
     );
     assert!(begun.elapsed() < Duration::from_secs(40));
     assert_eq!(tree(&mount.path).len(), known);
+}
+
+/// On one line, which is gone at the end; in a file there is none.
+#[test]
+fn a_terminal_shows_how_far_a_long_command_has_come() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let server = far_away(directory.path());
+    let url = server.url("/data/default.h5");
+    for command in ["ls -R", "check"] {
+        let shown = on_a_terminal(command, Path::new(&url), &[]);
+        let line = shown.find(" objects, ").expect("the line");
+        let start = shown[..line].rfind('\r').expect("it begins anew");
+        let number = &shown[start + 1..line];
+        assert!(
+            number.parse::<u64>().is_ok_and(|objects| objects > 0),
+            "{number}"
+        );
+        assert!(shown[line..].contains("\r\x1b[K"), "{command}: {shown:?}");
+        let (name, flag) = command.split_once(' ').unwrap_or((command, "--"));
+        let piped = run(h5fs([name, flag]).arg(&url), LONG).success();
+        assert_eq!(piped.stderr, "", "{command}");
+        assert!(!piped.text().contains(['\r', '\x1b']), "{command}");
+    }
 }
