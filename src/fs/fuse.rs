@@ -66,7 +66,7 @@ pub struct Unserved {
 struct Relayed {
     /// The session that has `/dev/fuse`: it is mounted, and takes no requests.
     outer: Session<Adapter>,
-    relay: Relay,
+    relay: Arc<Relay>,
 }
 
 /// A mounted filesystem; dropping it unmounts.
@@ -83,11 +83,12 @@ pub struct Mounted {
 /// `Io` as the system refuses to mount, `Usage` as the helper does.
 pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
     let filesystem = Arc::new(Late::default());
-    let adapter = |payload| Adapter {
+    let adapter = |relay: Option<Arc<Relay>>| Adapter {
         filesystem: Arc::clone(&filesystem),
         workers: Workers::new(options.threads),
         readers: Arc::default(),
-        payload,
+        payload: options.interruptible.then_some(relay::PAYLOAD),
+        relay,
         forgotten: options.no_forget.then(|| Arc::new(Forgotten::new())),
     };
     let config = config(options);
@@ -101,11 +102,12 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
             threads,
         });
     }
-    let payload = Some(relay::PAYLOAD);
-    let outer = Session::new(adapter(payload), mountpoint, &config).map_err(|e| failed(&e))?;
+    let outer = Session::new(adapter(None), mountpoint, &config).map_err(|e| failed(&e))?;
     let relayed = || {
         let (relay, socket) = Relay::new(relay::device_of(&outer)?)?;
-        let inner = Session::from_fd(adapter(payload), socket, config.acl, config.clone())?;
+        let relay = Arc::new(relay);
+        let adapter = adapter(Some(Arc::clone(&relay)));
+        let inner = Session::from_fd(adapter, socket, config.acl, config.clone())?;
         relay.take_reply()?;
         std::io::Result::Ok((inner, relay))
     };
@@ -146,7 +148,7 @@ impl Unserved {
         let threads = self.threads;
         let session = self.session.spawn().map_err(|error| failed(&error))?;
         let outer = self.relayed.map(|Relayed { outer, relay }| {
-            relay.start(threads);
+            Relay::start(&relay, threads);
             outer
         });
         let notifier = session.notifier();

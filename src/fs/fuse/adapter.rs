@@ -22,8 +22,10 @@ use crate::error::Error;
 use crate::fs::errno;
 use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::readers::Readers;
+use crate::fs::fuse::relay::Relay;
 use crate::fs::fuse::reply::{
-    Listed, NOTHING, attributes, directory_flags, file_flags, file_type, number, reply_xattr, ttl,
+    Listed, NOTHING, ReadReply, attributes, directory_flags, file_flags, file_type, number,
+    reply_xattr, ttl,
 };
 use crate::fs::handle::Handle;
 use crate::fs::requests::{Requests, Whence};
@@ -55,6 +57,8 @@ pub(super) struct Adapter {
     pub(super) readers: Arc<Readers>,
     /// Bytes that a message may carry, where not the kernel decides.
     pub(super) payload: Option<u32>,
+    /// Takes the bytes of reads, where it stands between.
+    pub(super) relay: Option<Arc<Relay>>,
     /// What the kernel has forgotten, if that is kept.
     pub(super) forgotten: Option<Arc<Forgotten>>,
 }
@@ -210,10 +214,15 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyData,
     ) {
         let length = usize::try_from(size).unwrap_or(usize::MAX);
+        let reply = ReadReply {
+            reply,
+            relay: self.relay.clone(),
+            unique: request.unique().0,
+        };
         let ready = || self.filesystem.read_now(Handle(handle.0), offset, length);
         match catch_unwind(AssertUnwindSafe(ready)) {
             Ok(Ok(Some(bytes))) => return reply.data(&bytes),
-            Ok(Err(error)) => return reply.error(Errno::from_i32(errno::of_read(&error))),
+            Ok(Err(error)) => return reply.error(&error),
             // A failure happens once more below, and is told of there.
             Ok(Ok(None)) | Err(_) => {}
         }
@@ -228,7 +237,7 @@ impl fuser::Filesystem for Adapter {
                 &read.cancel,
             ) {
                 Ok(bytes) => reply.data(&bytes),
-                Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
+                Err(error) => reply.error(&error),
             },
         );
     }

@@ -9,10 +9,12 @@
 //! answer from the kernel. A signal need not end its process, and `stat` with `EINTR` surprises
 //! programs: an interrupted request has [`GRACE`] to be answered.
 //!
+//! The bytes of a read go to the kernel past fuser and the socket: each copy of them costs.
+//!
 //! The structures are those of `linux/fuse.h`, 7.40, in the byte order of the machine.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -102,12 +104,11 @@ impl Relay {
 
     /// Passes messages on, in threads of its own, until the mount is gone. The session has so many
     /// `threads`.
-    pub(super) fn start(self, threads: usize) {
-        let relay = Arc::new(self);
+    pub(super) fn start(relay: &Arc<Self>, threads: usize) {
         let (packets, to_feed) = channel();
         let (interrupted, to_give_up) = channel();
         let run = |work: Box<dyn FnOnce(&Relay) + Send>| {
-            let relay = Arc::clone(&relay);
+            let relay = Arc::clone(relay);
             thread::spawn(move || work(&relay));
         };
         let undone = packets.clone();
@@ -178,9 +179,20 @@ impl Relay {
             && !asked.is_given_up
         {
             asked.is_given_up = true;
-            let reply = reply(-Errno::INTR.raw_os_error(), unique);
+            let reply = out_header(OUT_HEADER, -Errno::INTR.raw_os_error(), unique);
             // A request that is no more, with the mount, needs no answer.
             let _ = rustix::io::write(&self.device, &reply);
+        }
+    }
+
+    /// Answers a read with these bytes. fuser's own answer comes too late then.
+    pub(super) fn answer_read(&self, unique: u64, bytes: &[u8]) {
+        let asked = lock(&self.requests).remove(&unique);
+        if asked.is_some_and(|asked| !asked.is_given_up) {
+            let header = out_header(OUT_HEADER + bytes.len(), 0, unique);
+            let whole = [IoSlice::new(&header), IoSlice::new(bytes)];
+            // A request that is no more, with the mount, needs no answer.
+            let _ = rustix::io::writev(&self.device, &whole);
         }
     }
 
@@ -287,8 +299,9 @@ fn request(opcode: u32, unique: u64, node: u64, body: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn reply(error: i32, unique: u64) -> Vec<u8> {
-    let mut packet = u32::try_from(OUT_HEADER)
+/// The header of a reply of so many bytes.
+fn out_header(length: usize, error: i32, unique: u64) -> Vec<u8> {
+    let mut packet = u32::try_from(length)
         .unwrap_or_default()
         .to_ne_bytes()
         .to_vec();
@@ -312,7 +325,7 @@ mod tests {
     use super::*;
 
     fn answered(error: i32, body: &[u8]) -> Vec<u8> {
-        [reply(error, 8), body.to_vec()].concat()
+        [out_header(OUT_HEADER + body.len(), error, 8), body.to_vec()].concat()
     }
 
     fn asked(opcode: u32) -> Asked {

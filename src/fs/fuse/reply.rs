@@ -1,11 +1,13 @@
 //! Answers in the kernel's terms.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use fuser::{Errno, FileAttr, FileType, FopenFlags, Generation, INodeNo, ReplyXattr};
+use fuser::{Errno, FileAttr, FileType, FopenFlags, Generation, INodeNo, ReplyData, ReplyXattr};
 
 use crate::error::{Error, Result};
 use crate::fs::errno;
+use crate::fs::fuse::relay::Relay;
 use crate::fs::handle::{Caching, Opened};
 use crate::fs::stat::{BLOCK_SIZE, DIRECTORY_BLOCK_SIZE, DirEntry, Entry, Kind, Stat};
 
@@ -73,6 +75,31 @@ pub(super) fn attributes(stat: &Stat) -> FileAttr {
             _ => BLOCK_SIZE,
         },
         flags: 0,
+    }
+}
+
+/// The answer to a read.
+pub(super) struct ReadReply {
+    pub(super) reply: ReplyData,
+    pub(super) unique: u64,
+    /// What stands between fuser and the kernel, if anything does.
+    pub(super) relay: Option<Arc<Relay>>,
+}
+
+impl ReadReply {
+    pub(super) fn data(self, bytes: &[u8]) {
+        match self.relay {
+            Some(relay) => {
+                relay.answer_read(self.unique, bytes);
+                // fuser wants its own answer, which the relay keeps from the kernel.
+                self.reply.data(&[]);
+            }
+            None => self.reply.data(bytes),
+        }
+    }
+
+    pub(super) fn error(self, error: &Error) {
+        self.reply.error(Errno::from_i32(errno::of_read(error)));
     }
 }
 
