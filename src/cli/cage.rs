@@ -175,7 +175,7 @@ fn shut(reach: &Reach<'_>) -> Vec<String> {
 }
 
 /// Keeps the bytes that were read out of core files.
-fn hide_memory() {
+pub(super) fn hide_memory() {
     let cored = resources::no_core_file();
     if let Err(errno) = cored.and_then(|()| set_dumpable(false)) {
         let error = Error::io(&errno.into(), "turning core files off");

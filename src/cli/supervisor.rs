@@ -31,6 +31,7 @@ use signal_hook::iterator::Signals;
 
 use crate::cli::args::Mount;
 use crate::cli::browser;
+use crate::cli::cage;
 use crate::cli::call::{Call, Role};
 use crate::cli::complaint::complain;
 use crate::cli::handover::{self, Ends};
@@ -215,6 +216,10 @@ impl Supervisor {
         let of_source = |error: Error| failure(&mount.source.name(), &error);
         let ends = start_fetcher(call, mount, &sender).map_err(of_source)?;
         let (mut worker, leash) = start_worker(call, launcher, ends.as_ref()).map_err(of_source)?;
+        if ends.is_some() {
+            // The environment may hold keys.
+            cage::hide_memory();
+        }
         watch_worker(&mut worker, &sender);
         let shown = worker.stderr.take().map(show);
         // The worker was started where the user stands, for the sake of relative paths; from here

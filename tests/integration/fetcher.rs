@@ -1,15 +1,18 @@
 //! The process with the network: its keys, its secrets, its end.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
-use crate::harness::{MOUNT_LIMIT, Mount, Process, SOON, fixture, h5fs, is_root, run, tree};
-use crate::objects::server::Server;
+use crate::harness::{MOUNT_LIMIT, Mount, Process, SOON, fixture, h5fs, is_root, run, tree, wait};
+use crate::objects::server::{Seen, Server};
 use crate::objects::sigv4::Keys;
+use crate::remote::array_file;
 
 const SECRET: &str = "0123456789abcdefSECRETfedcba9876543210";
 
@@ -70,56 +73,82 @@ fn is_beneath(directory: &Path, text: &str) -> bool {
     })
 }
 
-#[test]
-fn secrets_are_nowhere_to_be_seen() {
-    let server = server_of("groups.latest.h5");
+/// Mounts what `source` names, with all that it may log and cache in a directory; reads all, and
+/// asserts that none of the `secrets`, which stand in the source or in the `variables`, is seen.
+fn keeps(secrets: &[&str], source: &[&str], variables: &[(&str, &str)]) {
     let directory = tempfile::tempdir().expect("directory");
     let (cache, log) = (directory.path().join("cache"), directory.path().join("log"));
     let mount = Mount::prepare();
-    let source = server.url(&format!("/data/groups.latest.h5?token={SECRET}"));
-    let source = source.replace("http://", &format!("http://joe:{SECRET}@"));
-    let mut command = h5fs([source.as_str()]);
-    command
-        .arg(&mount.path)
-        .arg("--disk-cache")
-        .arg(&cache)
-        .arg("--log-file")
-        .arg(&log);
-    command
-        .env("H5FS_LOG", "trace")
-        .env("AWS_SECRET_ACCESS_KEY", SECRET);
+    let mut command = h5fs(source);
+    command.arg(&mount.path).arg("--disk-cache").arg(&cache);
+    command.arg("--log-file").arg(&log).env("H5FS_LOG", "trace");
+    command.envs(variables.iter().copied());
     run(&mut command, MOUNT_LIMIT).success();
     for path in tree(&mount.path) {
         // Directories and links cannot be read, and need not be.
         let _ = fs::read(path);
     }
-    let seen = server.seen();
-    assert!(
-        seen.iter().all(|one| one.path.contains(SECRET)),
-        "the server got it"
-    );
+    let shows = |text: &str| secrets.iter().any(|secret| text.contains(secret));
     let status = fs::read_to_string(mount.at(".h5fs/status")).expect("status");
-    assert!(!status.contains(SECRET));
+    assert!(!shows(&status));
     let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
-    assert!(!mounts.contains(SECRET));
+    assert!(!shows(&mounts));
     for process in mount.processes() {
         let of = |what: &str| {
             let text = fs::read(format!("/proc/{}/{what}", process.pid)).unwrap_or_default();
             String::from_utf8_lossy(&text).into_owned()
         };
-        assert!(!of("cmdline").contains(SECRET), "{}", of("cmdline"));
-        assert!(!process.is_called("worker") || !of("environ").contains(SECRET));
+        assert!(!shows(&of("cmdline")), "{}", of("cmdline"));
+        assert!(!process.is_called("worker") || !shows(&of("environ")));
         let limits = of("limits");
-        let cores = limits
-            .lines()
-            .find(|line| line.starts_with("Max core file size"));
-        let is_off = cores.is_none_or(|line| line.split_whitespace().any(|word| word == "0"));
-        assert!(process.is_called("supervisor") || is_off, "{cores:?}");
+        let mut lines = limits.lines();
+        let cores = lines.find(|line| line.starts_with("Max core file size"));
+        let is_off = cores.is_some_and(|line| line.split_whitespace().any(|word| word == "0"));
+        assert!(is_off, "{cores:?}");
     }
     mount.unmount();
     mount.must_be_gone(SOON);
     assert!(log.exists() && cache.exists());
-    assert!(!is_beneath(directory.path(), SECRET));
+    for secret in secrets {
+        assert!(!is_beneath(directory.path(), secret), "{secret}");
+    }
+}
+
+#[test]
+fn secrets_of_a_url_are_nowhere_to_be_seen() {
+    let server = server_of("groups.latest.h5");
+    let source = server.url(&format!("/data/groups.latest.h5?token={SECRET}"));
+    let source = source.replace("http://", &format!("http://joe:{SECRET}@"));
+    keeps(&[SECRET], &[&source], &[("AWS_SECRET_ACCESS_KEY", SECRET)]);
+    let seen = server.seen();
+    assert!(
+        seen.iter().all(|one| one.path.contains(SECRET)),
+        "the server got it"
+    );
+}
+
+#[test]
+fn keys_and_tokens_are_nowhere_to_be_seen() {
+    const TOKEN: &str = "a-session-token-of-which-nobody-hears";
+    let server = server_of("groups.latest.h5");
+    let keys = Keys {
+        id: "AKIDEXAMPLE".to_owned(),
+        secret: SECRET.to_owned(),
+        token: TOKEN.to_owned(),
+        region: "eu-north-1".to_owned(),
+    };
+    server.faults(|to| to.keys = Some(keys));
+    let source = ["--endpoint", &server.url(""), "s3://data/groups.latest.h5"];
+    let variables = [
+        ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
+        ("AWS_SECRET_ACCESS_KEY", SECRET),
+        ("AWS_SESSION_TOKEN", TOKEN),
+        ("AWS_REGION", "eu-north-1"),
+    ];
+    keeps(&[SECRET, TOKEN, "AKIDEXAMPLE"], &source, &variables);
+    let seen = server.seen();
+    let is_signed = |seen: &Seen| seen.header("x-amz-security-token") == Some(TOKEN);
+    assert!(!seen.is_empty() && seen.iter().all(is_signed), "{seen:?}");
 }
 
 #[test]
@@ -129,6 +158,47 @@ fn a_mount_ends_with_each_of_its_processes() {
         let mount = Mount::new(Path::new(&server.url("/data/groups.latest.h5")));
         called(&mount, role).signal(Signal::SIGKILL);
         mount.must_be_gone(SOON);
+    }
+}
+
+/// Nobody is left to unmount: it serves on until it is unmounted, and then nothing is left.
+#[test]
+fn a_mount_outlives_its_supervisor() {
+    let server = Server::start();
+    server.put("/data/run.asdf", array_file(b'x', 4 << 20));
+    let mount = Mount::new(Path::new(&server.url("/data/run.asdf")));
+    called(&mount, "supervisor").signal(Signal::SIGKILL);
+    let bytes = fs::read(mount.at("data")).expect("the array");
+    assert!(bytes.len() == 4 << 20 && bytes.iter().all(|byte| *byte == b'x'));
+    mount.unmount();
+    mount.must_be_gone(SOON);
+}
+
+/// SIGINT ends a program that waits for a server that does not answer, and a command.
+#[test]
+fn whoever_is_interrupted_waits_no_longer() {
+    let server = Server::start();
+    server.put("/data/run.asdf", array_file(b'x', 4 << 20));
+    let url = server.url("/data/run.asdf");
+    let mount = Mount::new(Path::new(&url));
+    server.faults(|to| to.hang = u32::MAX);
+    let (mut reader, mut asked) = (Command::new("cat"), h5fs(["cat", &url, "data"]));
+    reader.arg(mount.at("data"));
+    for command in [&mut reader, &mut asked] {
+        let mut child = command.stdout(Stdio::null()).spawn().expect("a child");
+        std::thread::sleep(Duration::from_millis(700));
+        assert!(child.try_wait().expect("a child").is_none(), "it waits");
+        let began = Instant::now();
+        let process = Pid::from_raw(child.id().try_into().expect("a number"));
+        kill(process, Signal::SIGINT).expect("a signal");
+        let ended = wait(&mut child, SOON).expect("it ends");
+        assert_eq!(ended.signal(), Some(Signal::SIGINT as i32));
+        // The half second that a call has to be answered, and what other tests take.
+        assert!(
+            began.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            began.elapsed()
+        );
     }
 }
 

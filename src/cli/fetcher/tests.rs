@@ -306,6 +306,28 @@ fn requests_to_s3_are_signed() {
 }
 
 #[test]
+fn keys_that_have_expired_are_found_anew() {
+    let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
+    let bytes = content(MIB);
+    server.put("/bucket/b.h5", bytes.clone());
+    server.faults(|to| to.keys = Some(keys()));
+    let settings = signing(&server, directory.path(), &keys());
+    let connection = fetcher("s3://bucket/b.h5", &settings);
+    let object = open(&connection, "").unwrap();
+    let next = Keys {
+        id: "AKIDNEXT".to_owned(),
+        token: "another+token==".to_owned(),
+        ..keys()
+    };
+    server.faults(|to| to.keys = Some(next.clone()));
+    let refused = read(&object, MIB / 2, 10);
+    assert_eq!(cause(refused), Some(Cause::System(libc::EACCES)));
+    // Whoever renews them writes the file anew.
+    signing(&server, directory.path(), &next);
+    assert_eq!(read(&object, MIB / 2, 10).unwrap(), bytes[MIB / 2..][..10]);
+}
+
+#[test]
 fn a_listing_has_pages_and_bounds() {
     let server = Server::start();
     for n in 0..25 {
