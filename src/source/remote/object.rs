@@ -107,10 +107,11 @@ impl RemoteObject {
     }
 
     /// Of a paged file, what is expected comes with the blocks that it is in: others of its page
-    /// follow.
+    /// follow. What is there already brings nothing.
     fn blocks_of(&self, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let ranges = ranges.iter().take(limits::HINTED_RANGES);
-        let blocks = ranges.map(|(at, length)| {
+        let absent = ranges.filter(|(at, length)| !self.has(*at, *length));
+        let blocks = absent.map(|(at, length)| {
             let around = self.around(*at, *length);
             (around.start, around.end.saturating_sub(around.start))
         });

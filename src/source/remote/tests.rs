@@ -78,6 +78,19 @@ fn a_paged_file_is_read_by_its_pages() {
 }
 
 #[test]
+fn what_is_there_brings_no_more_of_its_page() {
+    let pair = good();
+    let object = pair.open(20 * MIB);
+    // Nothing is known of pages yet.
+    read(&object, 4 * MIB, 100).unwrap();
+    object.set_pages(0, 4 * MIB);
+    object.prefetch(&[(4 * MIB + 7, 10)], Urgency::Expected);
+    read(&object, 8 * MIB, 100).unwrap();
+    let near = [(4 * MIB, 256 * KIB, true), (8 * MIB, 512 * KIB, true)];
+    assert_eq!(pair.fetched(), near);
+}
+
+#[test]
 fn near_ranges_are_asked_for_together() {
     let pair = good();
     let object = pair.open(64 * MIB);
