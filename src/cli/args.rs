@@ -121,7 +121,8 @@ pub(crate) enum Inspect {
     /// List what a mount would show
     ///
     /// Of several sources, each is listed under its name, and the last line, on standard error, is
-    /// the sum.
+    /// the sum. A PATH may be a pattern of the shell, in quotes: 'run*/data'.
+    #[command(disable_help_flag = true)]
     Ls {
         #[command(flatten)]
         format: Format,
@@ -129,6 +130,8 @@ pub(crate) enum Inspect {
         operands: Operands,
     },
     /// Write the bytes of files that a mount would show
+    ///
+    /// A PATH may be a pattern of the shell, in quotes: 'run*/title'.
     Cat {
         #[command(flatten)]
         operands: Operands,
@@ -194,9 +197,24 @@ pub(crate) struct Format {
     /// List directories themselves, not what is in them
     #[arg(short, long)]
     pub(crate) directory: bool,
+    /// Name `.h5fs`, too; -R does not descend into it
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// One name a line, which is so anyway
+    #[arg(short = '1')]
+    pub(crate) one_a_line: bool,
+    /// With -l: write sizes as 1.5K, 12M
+    #[arg(short = 'h', long)]
+    pub(crate) human_readable: bool,
+    /// Write an array of JSON with an object for each entry
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Write as to a terminal, as the processes do whose output a terminal gets in the end
     #[arg(long, hide = true)]
     pub(crate) terminal: bool,
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
 }
 
 impl Format {
@@ -207,6 +225,9 @@ impl Format {
             (self.long, "--long"),
             (self.recursive, "--recursive"),
             (self.directory, "--directory"),
+            (self.all, "--all"),
+            (self.human_readable, "--human-readable"),
+            (self.json, "--json"),
             (terminal, "--terminal"),
         ];
         flags.into_iter().filter(|flag| flag.0).map(|flag| flag.1)

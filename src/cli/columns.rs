@@ -15,8 +15,8 @@ const NOTHING: &str = "-";
 /// A line's texts, none with a space in it but field names' own.
 pub(super) type Cells = [String; COLUMNS];
 
-/// The cells of one file.
-pub(super) fn cells(filesystem: &dyn Requests, ino: Ino, stat: &Stat) -> Cells {
+/// The cells of one file, with `human` sizes or in bytes.
+pub(super) fn cells(filesystem: &dyn Requests, ino: Ino, stat: &Stat, human: bool) -> Cells {
     let fact = |name: &str| match stat.kind {
         Kind::File => filesystem.getxattr(ino, name.as_bytes()).ok(),
         Kind::Directory | Kind::Symlink => None,
@@ -24,6 +24,7 @@ pub(super) fn cells(filesystem: &dyn Requests, ino: Ino, stat: &Stat) -> Cells {
     let text = |name| fact(name).map_or_else(|| NOTHING.to_owned(), |value| squeezed(&value));
     let number = |number: u64| match stat.kind {
         Kind::Directory => NOTHING.to_owned(),
+        Kind::File | Kind::Symlink if human => human_readable(number),
         Kind::File | Kind::Symlink => number.to_string(),
     };
     let kind = fact("user.h5fs.type");
@@ -36,6 +37,27 @@ pub(super) fn cells(filesystem: &dyn Requests, ino: Ino, stat: &Stat) -> Cells {
         number(stat.blocks.saturating_mul(512)),
         number(stat.size),
     ]
+}
+
+/// Bytes as `ls -h` writes them: rounded up, with a digit behind the point below ten.
+fn human_readable(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["K", "M", "G", "T", "P", "E"];
+    if bytes < 1024 {
+        return bytes.to_string();
+    }
+    let mut text = String::new();
+    for (unit, shift) in UNITS.iter().zip((10_u32..).step_by(10)) {
+        let scale = 1_u128 << shift;
+        let tenths = (u128::from(bytes) * 10).div_ceil(scale);
+        text = match tenths {
+            ..100 => format!("{}.{}{unit}", tenths / 10, tenths % 10),
+            _ => format!("{}{unit}", u128::from(bytes).div_ceil(scale)),
+        };
+        if u128::from(bytes).div_ceil(scale) < 1024 {
+            break;
+        }
+    }
+    text
 }
 
 /// The name of an NDL type without what it is made of: `compound` of `{compound: [{x: float64}]}`.
@@ -115,6 +137,26 @@ mod tests {
             modified: (0, 0),
         };
         assert_eq!(mode(&stat), "drwxr-x---");
+    }
+
+    /// As `ls -h` and `numfmt --to=iec --round=up` write them.
+    #[test]
+    fn sizes_for_people() {
+        for (bytes, text) in [
+            (0, "0"),
+            (1023, "1023"),
+            (1024, "1.0K"),
+            (1025, "1.1K"),
+            (10_138, "10K"),
+            (10_240, "10K"),
+            (10_241, "11K"),
+            (1_047_552, "1023K"),
+            (1_047_553, "1.0M"),
+            (12 << 30, "12G"),
+            (u64::MAX, "16E"),
+        ] {
+            assert_eq!(human_readable(bytes), text, "{bytes}");
+        }
     }
 
     #[test]

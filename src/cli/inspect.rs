@@ -17,6 +17,7 @@ use crate::array::CancelToken;
 use crate::cli::args::{Format, Inspect, Operands, Reading};
 use crate::cli::complaint::complain_of;
 use crate::cli::data_files::{self, DataFiles};
+use crate::cli::glob::expand;
 use crate::cli::many::Arguments;
 use crate::cli::reading::{self, Outcome, PIECE, Source, Stop};
 use crate::cli::several::{self, Form};
@@ -78,7 +79,11 @@ fn list_all(format: Format, operands: &Operands) -> Result<Outcome<bool>> {
     }
     let mut arguments = Arguments::of("ls", &operands.how);
     format.arguments().for_each(|flag| arguments.flag(flag));
-    Ok(several(named, arguments, &operands.how, Form::Listed))
+    let form = match format.json {
+        true => Form::Mapped(Syntax::Json),
+        false => Form::Listed,
+    };
+    Ok(several(named, arguments, &operands.how, form))
 }
 
 fn copy_all(operands: &Operands) -> Result<Outcome<bool>> {
@@ -215,12 +220,16 @@ fn copy(source: Source<'_>, paths: &[OsString]) -> Outcome<bool> {
     let mut output = reading::output()?;
     let mut is_whole = true;
     for path in paths {
-        match copy_file(tree.requests(), path.as_bytes(), &mut output) {
-            Err(Stop::Failed(error)) => {
-                complain_of(path.as_bytes(), &error);
-                is_whole = false;
+        let path = path.as_bytes();
+        let found = expand(tree.requests(), path).unwrap_or_else(|_| vec![path.to_vec()]);
+        for path in found {
+            match copy_file(tree.requests(), &path, &mut output) {
+                Err(Stop::Failed(error)) => {
+                    complain_of(&path, &error);
+                    is_whole = false;
+                }
+                other => other?,
             }
-            other => other?,
         }
     }
     Ok(is_whole)

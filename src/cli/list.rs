@@ -13,6 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use crate::cli::args::Format;
 use crate::cli::columns::{self, Cells, Widths};
 use crate::cli::complaint::complain_of;
+use crate::cli::glob::expand;
+use crate::cli::listed_json::Listed;
 use crate::cli::printable::printable_bytes;
 use crate::cli::progress::{Done, Progress};
 use crate::cli::reading::{self, Outcome, Source};
@@ -43,11 +45,7 @@ pub(super) fn list(source: Source<'_>, paths: &[OsString], format: Format) -> Ou
         complete: true,
         is_first: true,
     };
-    let outcome = match paths {
-        [] => listing.path(b"/"),
-        [path] => listing.path(path.as_bytes()),
-        paths => listing.paths(paths),
-    };
+    let outcome = listing.all(paths);
     listing.make_room();
     listing.output.flush()?;
     outcome.map(|()| listing.complete)
@@ -94,11 +92,38 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
+    fn all(&mut self, paths: &[OsString]) -> Outcome<()> {
+        if self.format.json {
+            self.output.write_all(b"[")?;
+        }
+        match &self.expanded(paths)[..] {
+            [] if paths.is_empty() => self.path(b"/")?,
+            [path] => self.path(path)?,
+            paths => self.paths(paths)?,
+        }
+        if self.format.json {
+            let end: &[u8] = if self.is_first { b"]\n" } else { b"\n]\n" };
+            self.output.write_all(end)?;
+        }
+        Ok(())
+    }
+
+    /// The paths that the patterns among `paths` match; those that match nothing are told.
+    fn expanded(&mut self, paths: &[OsString]) -> Vec<Vec<u8>> {
+        let mut expanded = Vec::new();
+        for path in paths {
+            match expand(self.tree, path.as_bytes()) {
+                Ok(found) => expanded.extend(found),
+                Err(error) => self.fail(path.as_bytes(), &error),
+            }
+        }
+        expanded
+    }
+
     /// Lists files first, and then directories, each under its name, as ls(1) does.
-    fn paths(&mut self, paths: &[OsString]) -> Outcome<()> {
+    fn paths(&mut self, paths: &[Vec<u8>]) -> Outcome<()> {
         let mut directories = Vec::new();
         for path in paths {
-            let path = path.as_bytes();
             if let Some(directory) = self.entry(path)? {
                 directories.push(directory);
             }
@@ -130,7 +155,9 @@ impl Listing<'_> {
             let ino = found.ino;
             return Ok(Some(Pending { path, ino }));
         }
-        self.is_first = false;
+        if !self.format.json {
+            self.is_first = false;
+        }
         let named = Named {
             name: path.clone(),
             ino: found.ino,
@@ -164,7 +191,7 @@ impl Listing<'_> {
                     continue;
                 }
             };
-            if with_names {
+            if with_names && !self.format.json {
                 self.make_room();
                 let blank = match std::mem::replace(&mut self.is_first, false) {
                     true => "",
@@ -186,6 +213,7 @@ impl Listing<'_> {
         let mut beneath = Vec::new();
         let mut lines = Vec::new();
         let mut widths = Widths::default();
+        lines.extend(self.views(directory));
         let torn = match Names::open(self.tree, directory.ino) {
             Err(error) => Some(error),
             Ok(mut names) => loop {
@@ -215,6 +243,21 @@ impl Listing<'_> {
         Ok(beneath)
     }
 
+    /// The line for `.h5fs`, which no directory lists.
+    fn views(&self, directory: &Pending) -> Option<Line> {
+        const NAME: &[u8] = b".h5fs";
+        let found = self.tree.lookup(directory.ino, NAME);
+        let found = found.ok().filter(|_| self.format.all)?;
+        let named = Named {
+            name: NAME.to_vec(),
+            ino: found.ino,
+            stat: found.attributes,
+        };
+        let line = self.line(join(&directory.path, NAME), &named);
+        self.tree.forget(named.ino, 1);
+        Some(line)
+    }
+
     /// The line to be written for a name.
     fn line(&self, path: Vec<u8>, named: &Named) -> Line {
         let mut line = Line {
@@ -225,7 +268,7 @@ impl Listing<'_> {
             style: Style::Plain,
             faults: Vec::new(),
         };
-        if self.format.long {
+        if self.format.long || self.format.json {
             self.describe(named, &mut line);
         }
         if named.stat.kind == Kind::File {
@@ -244,7 +287,8 @@ impl Listing<'_> {
                 named.stat
             }
         };
-        line.cells = Some(columns::cells(self.tree, named.ino, &stat));
+        let human = self.format.human_readable && !self.format.json;
+        line.cells = Some(columns::cells(self.tree, named.ino, &stat, human));
         if named.stat.kind == Kind::Symlink {
             match self.tree.readlink(named.ino) {
                 Ok(text) => line.target = Some(text),
@@ -281,6 +325,10 @@ impl Listing<'_> {
             widths.fit(cells);
         }
         for line in lines.drain(..) {
+            if self.format.json {
+                self.write_json(&line)?;
+                continue;
+            }
             if let Some(cells) = &line.cells {
                 self.output.write_all(widths.aligned(cells).as_bytes())?;
             }
@@ -295,6 +343,23 @@ impl Listing<'_> {
             }
         }
         Ok(())
+    }
+
+    fn write_json(&mut self, line: &Line) -> Outcome<()> {
+        let Some(cells) = &line.cells else {
+            return Ok(());
+        };
+        let faults: Vec<_> = line.faults.iter().map(Error::to_string).collect();
+        let listed = Listed {
+            path: &join(b"/", line.path.strip_prefix(b"/").unwrap_or(&line.path)),
+            cells,
+            target: line.target.as_deref(),
+            faults: &faults,
+        };
+        let comma = if self.is_first { "\n" } else { ",\n" };
+        self.is_first = false;
+        self.complete &= faults.is_empty();
+        Ok(write!(self.output, "{comma}{}", listed.object())?)
     }
 
     fn name(&mut self, name: &[u8], style: Style) -> io::Result<()> {

@@ -28,6 +28,7 @@ mod hostile;
 mod inspect;
 mod layering;
 mod lines;
+mod listing;
 mod long;
 mod messages;
 mod missing;

@@ -1,0 +1,56 @@
+//! `h5fs ls --json`: an entry as an object of JSON.
+
+use crate::cli::columns::{COLUMNS, Cells};
+use crate::cli::several::quoted;
+
+/// The names of the columns of a long listing, and whether their texts are JSON as they stand.
+const FIELDS: [(&str, bool); COLUMNS] = [
+    ("mode", false),
+    ("type", false),
+    ("shape", true),
+    ("chunks", true),
+    ("filters", false),
+    ("stored_bytes", true),
+    ("bytes", true),
+];
+
+/// An entry of a listing.
+pub(super) struct Listed<'a> {
+    pub(super) path: &'a [u8],
+    pub(super) cells: &'a Cells,
+    /// The text of a symbolic link.
+    pub(super) target: Option<&'a [u8]>,
+    /// What is wrong with it.
+    pub(super) faults: &'a [String],
+}
+
+impl Listed<'_> {
+    /// One line.
+    pub(super) fn object(&self) -> String {
+        let kind = match self.cells[0].as_bytes().first() {
+            Some(b'd') => "directory",
+            Some(b'l') => "symlink",
+            _ => "file",
+        };
+        let mut fields = vec![
+            ("path", quoted(self.path)),
+            ("kind", quoted(kind.as_bytes())),
+        ];
+        for ((name, is_json), cell) in FIELDS.into_iter().zip(self.cells) {
+            match &cell[..] {
+                "-" => {}
+                cell if is_json => fields.push((name, cell.to_owned())),
+                cell => fields.push((name, quoted(cell.as_bytes()))),
+            }
+        }
+        let target = self.target.map(|target| ("target", quoted(target)));
+        fields.extend(target);
+        if !self.faults.is_empty() {
+            fields.push(("error", quoted(self.faults.join("; ").as_bytes())));
+        }
+        let fields = fields
+            .iter()
+            .map(|(name, value)| format!("\"{name}\": {value}"));
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+    }
+}
