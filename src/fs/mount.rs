@@ -57,8 +57,7 @@ pub(super) struct Mount {
     outdate: OnceLock<Outdate>,
     /// The last state of the source before which the kernel keeps no listing of the root.
     relisted: AtomicU32,
-    /// When the source was last opened anew, or that was tried.
-    renewed: Mutex<Instant>,
+    renewed: Mutex<Renewed>,
     pub(super) inodes: Arc<Inodes>,
     fixed: FixedInodes,
     indexes: Arc<Indexes>,
@@ -70,6 +69,14 @@ pub(super) struct Mount {
     pub(super) started: Instant,
     /// Bytes that were read of files.
     pub(super) served: AtomicU64,
+}
+
+/// When a source was last opened anew, or that was tried.
+#[derive(Debug)]
+struct Renewed {
+    when: Instant,
+    /// What had been told of changes before.
+    told: u64,
 }
 
 /// The state that a source was seen in.
@@ -117,7 +124,10 @@ impl Mount {
             watch,
             outdate: OnceLock::new(),
             relisted: AtomicU32::new(0),
-            renewed: Mutex::new(Instant::now()),
+            renewed: Mutex::new(Renewed {
+                when: Instant::now(),
+                told: 0,
+            }),
             inodes: Arc::clone(others.inodes()),
             fixed,
             indexes: indexes.unwrap_or_default(),
@@ -268,9 +278,11 @@ impl Mount {
     fn renew(&self, watch: &Watch) {
         let mut renewed = lock(&self.renewed);
         let file = self.current();
+        let told = self.changes().map_or(0, |changes| changes.told());
         let is_early = match &file {
             Some(file) => file.is_growing() && file.is_recent(),
-            None => renewed.elapsed() < watch.retry(),
+            // A writer that goes on, or ends, is told of.
+            None => renewed.told == told && renewed.when.elapsed() < watch.retry(),
         };
         if is_early || !self.is_due(watch) {
             return;
@@ -292,7 +304,10 @@ impl Mount {
             }
             self.drop_shown();
         }
-        *renewed = Instant::now();
+        *renewed = Renewed {
+            when: Instant::now(),
+            told,
+        };
     }
 
     /// Shows nothing. Of the state that was shown, only files that are open stay in memory.

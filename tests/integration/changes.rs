@@ -181,6 +181,32 @@ fn exploded_asdf() {
     never_mixed_in("over.asdf", "asdf", rewritten, false);
 }
 
+/// A source that cannot be opened while it is written is opened as soon as it can be.
+#[test]
+fn the_first_read_after_a_change_is_of_what_is_there_now() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let source = directory.path().join("source.h5");
+    fs::write(&source, with_bytes(&[0; 100])).expect("write");
+    let (file, all) = (Mount::new(&source), Mount::new(directory.path()));
+    let files = [file.at("x"), all.at("source.h5/x")];
+    for (number, change) in (1_u8..=12).zip([replaced, truncated, rewritten].iter().cycle()) {
+        for file in &files {
+            assert_eq!(fs::read(file).expect("old bytes"), [number - 1; 100]);
+        }
+        // What is written on is no file for a moment.
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&source)
+            .and_then(|file| file.set_len(4))
+            .expect("truncate");
+        std::thread::sleep(Duration::from_millis(20));
+        change(&source, &with_bytes(&[number; 100]));
+        for file in &files {
+            assert_eq!(fs::read(file).expect("new bytes"), [number; 100]);
+        }
+    }
+}
+
 /// Half of a file is what stands there while it is copied.
 #[test]
 fn a_damaged_neighbour_that_is_whole_again() {
