@@ -18,6 +18,7 @@ mod check;
 mod check_many;
 mod columns;
 mod complaint;
+mod completions;
 mod data_files;
 mod fetcher;
 mod glob;

@@ -11,8 +11,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::cli::manual;
 use crate::cli::options::{self, Flags, RemoteFlags, Settings, Words};
+use crate::cli::{completions, manual};
 use crate::error::{Error, Result};
 use crate::source::location::Location;
 
@@ -432,7 +432,10 @@ fn command_task(line: Vec<OsString>) -> clap::error::Result<Task> {
         None => {}
     }
     if let Some(shell) = arguments.completions {
-        return Ok(Task::Print(completions(shell)));
+        return Ok(Task::Print(completions::script(
+            shell,
+            Arguments::command(),
+        )));
     }
     if let Some(page) = arguments.man {
         return Ok(Task::Print(match page {
@@ -540,12 +543,6 @@ fn first_paragraph(text: &str) -> String {
         .collect();
     let line = paragraph.join(" ");
     line.strip_prefix("error: ").unwrap_or(&line).to_owned()
-}
-
-fn completions(shell: Shell) -> Vec<u8> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "h5fs", &mut script);
-    script
 }
 
 #[cfg(test)]

@@ -99,32 +99,68 @@ fn manual_pages_are_well_formed() {
     }
 }
 
+/// A line, its last word as far as a user has typed it, and the word that the shell makes of it.
+const COMPLETED: [(&str, &str, &str); 4] = [
+    ("h5fs ", "che", "check"),
+    ("h5fs check ", "--da", "--data"),
+    ("h5fs ", "--allow-o", "--allow-other"),
+    ("h5fs ", "Cargo.l", "Cargo.lock"),
+];
+
 #[test]
-fn completions_work_in_their_shells() {
+fn completions_work_in_bash() {
     let (_kept, top) = installed("/usr");
-    let share = top.join("usr/share").display().to_string();
-    let asked = "source \"$0\"; COMP_WORDS=(h5fs che); COMP_CWORD=1; _h5fs h5fs che h5fs; \
-                 echo \"${COMPREPLY[@]}\"";
-    let script = format!("{share}/bash-completion/completions/h5fs");
-    assert_eq!(
-        said("bash", &["-c", asked, &script]).success().text(),
-        "check\n"
-    );
-    if is_there("fish") {
-        let script = format!("{share}/fish/vendor_completions.d/h5fs.fish");
-        let asked = format!("source {script}; complete -C 'h5fs che'");
-        let told = said("fish", &["--no-config", "-c", &asked])
-            .success()
-            .text();
-        assert!(told.starts_with("check\t"), "{told}");
+    let script = top.join("usr/share/bash-completion/completions/h5fs");
+    // as bash calls the function that the script names, and takes files (`-o default`) where it
+    // finds nothing
+    let asked = r#"
+        source "$0"
+        [[ $(complete -p h5fs) == *"-o default"* ]] || exit 1
+        read -ra COMP_WORDS <<< "$1"
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        word=${COMP_WORDS[COMP_CWORD]}
+        _h5fs h5fs "$word" "${COMP_WORDS[COMP_CWORD - 1]}"
+        echo "${COMPREPLY[@]:-$(compgen -f -- "$word")}"
+    "#;
+    for (before, word, rest) in COMPLETED {
+        let line = format!("{before}{word}");
+        let script = script.display().to_string();
+        let told = said("bash", &["-c", asked, &script, &line]).success();
+        assert_eq!(told.text().trim_end(), rest, "{line}");
     }
-    if is_there("zsh") {
-        let asked = format!(
-            "fpath=({share}/zsh/vendor-completions $fpath); autoload -U compinit; \
-             compinit -u -D; echo $_comps[h5fs]; autoload +X _h5fs && echo loaded"
-        );
-        let told = said("zsh", &["-f", "-c", &asked]).success().text();
-        assert_eq!(told, "_h5fs\nloaded\n");
+}
+
+#[test]
+fn completions_work_in_fish() {
+    let (_kept, top) = installed("/usr");
+    if !is_there("fish") {
+        return;
+    }
+    let script = top.join("usr/share/fish/vendor_completions.d/h5fs.fish");
+    for (before, word, rest) in COMPLETED {
+        let line = format!("{before}{word}");
+        let asked = format!("source {}; complete -C '{line}'", script.display());
+        let told = said("fish", &["--no-config", "-c", &asked]).success();
+        let text = told.text();
+        let first = text.split(['\t', '\n']).next().unwrap_or_default();
+        assert!(first.ends_with(rest), "{line}: {text}");
+    }
+}
+
+#[test]
+fn completions_work_in_zsh() {
+    let (_kept, top) = installed("/usr");
+    if !is_there("zsh") {
+        return;
+    }
+    let directory = top.join("usr/share/zsh/vendor-completions");
+    let type_it = in_repository("tests/packages/complete.zsh");
+    for (before, word, rest) in COMPLETED {
+        let line = format!("{before}{word}");
+        let mut shell = Command::new("zsh");
+        shell.arg("-f").arg(&type_it).arg(&directory).arg(&line);
+        let told = run(&mut shell, SOON).success().text();
+        assert_eq!(told.trim_end(), format!("{before}{rest}"), "{line}");
     }
 }
 
