@@ -512,7 +512,7 @@ pub const FILE_WATCHES: usize = 4096;
 pub const NEEDED_RUNS_ASKED: usize = 64;
 
 /// Requests to the fetcher that are under way when more bytes are asked for that nobody waits for.
-pub const EXPECTED_RUNS_ASKED: usize = 32;
+pub const EXPECTED_RUNS_ASKED: usize = 64;
 
 /// Requests for bytes that nobody waits for, which wait to be sent to the fetcher.
 pub const EXPECTED_RUNS: usize = 1024;
@@ -726,7 +726,7 @@ pub const MOUNT_POINT_LOCK: std::time::Duration = std::time::Duration::from_secs
 pub const URL_BYTES: usize = 4096;
 
 /// HTTP connections of one mount at a time, unless its options say otherwise.
-pub const CONNECTIONS: usize = 32;
+pub const CONNECTIONS: usize = 64;
 
 /// HTTP connections that the options of a mount may ask for.
 pub const MOST_CONNECTIONS: usize = 256;

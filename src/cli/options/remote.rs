@@ -67,7 +67,7 @@ pub(super) const OPTIONS: &[MountOption] = &[
         flag: "connections",
         word: "connections",
         help: "HTTP connections at a time",
-        default: Some("32"),
+        default: Some("64"),
         takes: Takes::Text("N", |to, text| {
             count(text, limits::MOST_CONNECTIONS).map(|most| to.remote.connections = Some(most))
         }),
