@@ -38,7 +38,7 @@ pub(crate) mod vlen;
 pub(crate) use bytes::Bytes;
 pub(crate) use cache::CacheSize;
 pub(crate) use cancel::{CancelToken, Canceller};
-pub(crate) use engine::Engine;
+pub(crate) use engine::{Engine, Statistics};
 pub(crate) use held_memory::HeldMemory;
 pub(crate) use prefetch::Stream;
 pub(crate) use reader::Reader;

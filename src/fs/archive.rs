@@ -39,13 +39,16 @@ use nix::errno::Errno;
 
 use crate::array::{Bytes, CancelToken, Engine, HeldMemory};
 use crate::error::{Error, Result};
-use crate::fs::archive::entries::{Entries, EntryKind, ORIGINAL, Place, STATUS, VIEWS, is_entry};
+use crate::fs::archive::entries::{
+    ERRORS, Entries, EntryKind, METRICS, ORIGINAL, Place, STATUS, VIEWS, is_entry,
+};
 use crate::fs::archive::inner::Inner;
 use crate::fs::archive::look::{Found, LIFETIME, Look};
 use crate::fs::archive::members::{Member, Members};
 use crate::fs::archive::opening::Opener;
 use crate::fs::archive::ordinary::{OrdinaryFile, OrdinaryFiles};
 use crate::fs::errno::{self, is_fault, refusal, stale};
+use crate::fs::errors::Errors;
 use crate::fs::filesystem::Filesystem;
 use crate::fs::handle::{Caching, Handle, Opened};
 use crate::fs::inode::ROOT;
@@ -67,8 +70,31 @@ const LOGGED: NonZeroUsize = NonZeroUsize::new(limits::OBJECT_ERRORS).unwrap();
 /// The name of the files' own bytes in `.h5fs`.
 const ORIGINALS: &[u8] = b"original";
 
-/// The name of the file there that tells what the mount does.
-const STATUS_NAME: &[u8] = b"status";
+/// A file there that tells what the mount does.
+struct Told {
+    name: &'static [u8],
+    ino: Ino,
+    text: fn(&Archive) -> Vec<u8>,
+}
+
+/// All of them.
+const TOLD: &[Told] = &[
+    Told {
+        name: b"status",
+        ino: STATUS,
+        text: Archive::status_text,
+    },
+    Told {
+        name: b"metrics",
+        ino: METRICS,
+        text: Archive::metrics_text,
+    },
+    Told {
+        name: b"errors",
+        ino: ERRORS,
+        text: |archive| archive.errors.text(),
+    },
+];
 
 /// The name under which a data file that cannot be read says why.
 const ERROR: &[u8] = b"user.h5fs.error";
@@ -86,6 +112,8 @@ pub struct Archive {
     last: AtomicU64,
     /// The paths whose last failure is in the log.
     logged: Mutex<LruCache<PathBuf, String>>,
+    /// Of all files.
+    errors: Arc<Errors>,
     ordinary: OrdinaryFiles,
     started: Instant,
 }
@@ -97,8 +125,8 @@ type Fixed = (&'static [u8], Ino, Kind);
 enum Target {
     /// `.h5fs` at the root.
     Views,
-    /// The file there that tells what the mount does.
-    Status,
+    /// A file there that tells of the mount.
+    Told(&'static Told),
     /// An entry, and its path from the root.
     Entry(Place, PathBuf),
     /// An inode within a data file, by its number there.
@@ -135,7 +163,8 @@ impl Archive {
     /// The files beneath `root`; `changes` tells of changes of those that are open.
     pub fn new(root: Arc<dyn Directory>, changes: Option<Arc<Changes>>, options: &Options) -> Self {
         let engine = Engine::new(options.cache_size, options.threads);
-        let opener = Opener::new(&root, &engine, changes, options);
+        let errors = Arc::<Errors>::default();
+        let opener = Opener::new(&root, (&engine, &errors), changes, options);
         Archive {
             options: options.clone(),
             look: Look::new(&root, options),
@@ -150,6 +179,7 @@ impl Archive {
             handles: Mutex::default(),
             last: AtomicU64::new(0),
             logged: Mutex::new(LruCache::sparse(LOGGED)),
+            errors,
             ordinary: OrdinaryFiles::default(),
             started: Instant::now(),
         }
@@ -166,6 +196,7 @@ impl Archive {
         let mut logged = lock(&self.logged);
         if logged.get(path).is_none_or(|known| known != reason) {
             log::warn!("{}: {reason}", name.escape_debug());
+            self.errors.add(&name.escape_debug().to_string(), reason);
             logged.put(path.to_path_buf(), reason.to_owned());
         }
     }
@@ -174,8 +205,8 @@ impl Archive {
         if ino == VIEWS {
             return Ok(Target::Views);
         }
-        if ino == STATUS {
-            return Ok(Target::Status);
+        if let Some(told) = TOLD.iter().find(|told| told.ino == ino) {
+            return Ok(Target::Told(told));
         }
         if is_entry(ino) {
             let (place, path) = self.entries.get(ino).ok_or_else(stale)?;
@@ -400,9 +431,12 @@ impl Requests for Archive {
         name::refuse_long(name)?;
         match self.target(parent)? {
             Target::Views if name == ORIGINALS => self.fixed(ORIGINAL),
-            Target::Views if name == STATUS_NAME => self.status(),
-            Target::Views => Err(Error::NotFound),
-            Target::Status => Err(refusal(Errno::ENOTDIR, "lookup")),
+            Target::Views => {
+                let mut told = TOLD.iter();
+                let told = told.find(|told| told.name == name);
+                self.told(told.ok_or(Error::NotFound)?)
+            }
+            Target::Told(_) => Err(refusal(Errno::ENOTDIR, "lookup")),
             Target::Entry(place, path) => match place.kind {
                 EntryKind::Directory => self.enter(parent, (&path, place.is_original), name),
                 EntryKind::DataFile => {
@@ -439,7 +473,7 @@ impl Requests for Archive {
     fn getattr(&self, ino: Ino) -> Result<Entry> {
         match self.target(ino)? {
             Target::Views => self.fixed(VIEWS),
-            Target::Status => self.status(),
+            Target::Told(told) => self.told(told),
             Target::Entry(place, path) => {
                 let found = self.found(&path, place.is_original, Some(place));
                 let found = found.map_err(gone)?;
@@ -460,7 +494,7 @@ impl Requests for Archive {
             Target::Entry(place, path) if place.kind == EntryKind::Symlink => {
                 self.look.link_text(&path).map_err(gone)
             }
-            Target::Entry(..) | Target::Views | Target::Status => {
+            Target::Entry(..) | Target::Views | Target::Told(_) => {
                 Err(refusal(Errno::EINVAL, "readlink"))
             }
             Target::Inner(member, local) => {
@@ -479,7 +513,7 @@ impl Requests for Archive {
                     Err(error) => Err(error),
                 }
             }
-            Target::Entry(..) | Target::Views | Target::Status => Ok(Vec::new()),
+            Target::Entry(..) | Target::Views | Target::Told(_) => Ok(Vec::new()),
             Target::Inner(member, local) => {
                 self.ask(&member, |filesystem| filesystem.listxattr(local))
             }
@@ -500,7 +534,7 @@ impl Requests for Archive {
                     Err(error) => Err(error),
                 }
             }
-            Target::Entry(..) | Target::Views | Target::Status => Err(xattr::absent()),
+            Target::Entry(..) | Target::Views | Target::Told(_) => Err(xattr::absent()),
             Target::Inner(member, local) => {
                 self.ask(&member, |filesystem| filesystem.getxattr(local, name))
             }
@@ -515,8 +549,8 @@ impl Requests for Archive {
                 _ => Err(refusal(Errno::EISDIR, "open")),
             },
             Target::Views => Err(refusal(Errno::EISDIR, "open")),
-            Target::Status => {
-                let text = Text::streamed(self.status_text());
+            Target::Told(told) => {
+                let text = Text::streamed((told.text)(self));
                 self.insert(Content::Text(text), Caching::Never, false)
             }
             Target::Inner(member, local) => self.open_inner(&member, local, false),
@@ -528,11 +562,13 @@ impl Requests for Archive {
             Target::Views => {
                 let names = &[
                     (ORIGINALS, ORIGINAL, Kind::Directory),
-                    (STATUS_NAME, STATUS, Kind::File),
+                    (b"status", STATUS, Kind::File),
+                    (b"metrics", METRICS, Kind::File),
+                    (b"errors", ERRORS, Kind::File),
                 ];
                 self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
             }
-            Target::Status => Err(refusal(Errno::ENOTDIR, "opendir")),
+            Target::Told(_) => Err(refusal(Errno::ENOTDIR, "opendir")),
             Target::Entry(place, path) => match place.kind {
                 EntryKind::Directory => {
                     let names = self.root.list(&path).map_err(gone);

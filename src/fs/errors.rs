@@ -1,7 +1,8 @@
 //! What could not be read, a line each: the time, the object, the reason.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::limits;
@@ -9,7 +10,11 @@ use crate::memory::lock::lock;
 
 /// The last errors of a mounted file.
 #[derive(Debug, Default)]
-pub(super) struct Errors(Mutex<Last>);
+pub(super) struct Errors {
+    last: Mutex<Last>,
+    /// Those of all files of a directory, and the file's path there.
+    all: Option<(Arc<Errors>, String)>,
+}
 
 #[derive(Debug, Default)]
 struct Last {
@@ -18,8 +23,20 @@ struct Last {
 }
 
 impl Errors {
+    /// Those of the file at `path`, which are added to these as well.
+    pub(super) fn of_file(self: &Arc<Self>, path: &Path) -> Self {
+        let path = path.display().to_string().escape_debug().to_string();
+        Errors {
+            last: Mutex::default(),
+            all: Some((Arc::clone(self), path)),
+        }
+    }
+
     /// Adds one, of an object whose name cannot forge lines.
     pub(super) fn add(&self, object: &str, reason: &str) {
+        if let Some((all, path)) = &self.all {
+            all.add(&format!("{path}:{object}"), reason);
+        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = timestamp(now.map_or(0, |since| since.as_secs()));
         let mut line = format!("{time} {object}: {}", reason.escape_debug());
@@ -28,7 +45,7 @@ impl Errors {
             line.truncate(end);
         }
         line.push('\n');
-        let mut last = lock(&self.0);
+        let mut last = lock(&self.last);
         last.count = last.count.saturating_add(1);
         if last.lines.len() == limits::LAST_ERRORS {
             last.lines.pop_front();
@@ -38,12 +55,12 @@ impl Errors {
 
     /// All errors so far, those too that are no more among the last.
     pub(super) fn count(&self) -> u64 {
-        lock(&self.0).count
+        lock(&self.last).count
     }
 
     /// The lines.
     pub(super) fn text(&self) -> Vec<u8> {
-        let last = lock(&self.0);
+        let last = lock(&self.last);
         let bytes = last.lines.iter().flat_map(|line| line.bytes());
         bytes.collect()
     }

@@ -14,6 +14,7 @@ use crate::array::{Bytes, CancelToken};
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
+use crate::fs::errors::Errors;
 use crate::fs::file_state::{FileState, OpenedFile};
 use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
 use crate::fs::inode::{self, Inode, NodeType};
@@ -99,7 +100,7 @@ impl Filesystem {
         options: &Options,
         others: OtherFiles,
         watch: Watch,
-        shared: (Shared, u32),
+        shared: (Shared, u32, Errors),
     ) -> Self {
         let (watch, shared) = (Some(watch), Some(shared));
         Filesystem {

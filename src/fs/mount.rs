@@ -111,10 +111,12 @@ impl Mount {
         others: OtherFiles,
         watch: Option<Watch>,
         fixed: FixedInodes,
-        shared: Option<(Shared, u32)>,
+        shared: Option<(Shared, u32, Errors)>,
     ) -> Self {
-        let (shared, generation) = shared.unzip();
-        let generation = generation.unwrap_or(0);
+        let (shared, generation, errors) = match shared {
+            Some((shared, generation, errors)) => (Some(shared), generation, errors),
+            None => (None, 0, Errors::default()),
+        };
         let (engine, indexes) = shared.map(|shared| (shared.engine, shared.indexes)).unzip();
         let mount = Mount {
             options: options.clone(),
@@ -134,7 +136,7 @@ impl Mount {
             engine,
             others,
             faults: Faults::default(),
-            errors: Errors::default(),
+            errors,
             started: Instant::now(),
             served: AtomicU64::new(0),
         };

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::array::Statistics;
 use crate::error::Result;
 use crate::fs::node::{FsNode, Target};
 use crate::fs::stat::Kind;
@@ -45,7 +46,7 @@ impl FsNode for Metrics {
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        Ok(Box::new(Text::streamed(metrics(target))))
+        Ok(Box::new(Text::streamed(metrics_of(&figures(target)))))
     }
 }
 
@@ -57,7 +58,8 @@ pub(super) struct Figure {
     pub(super) value: u64,
 }
 
-fn figure(name: &'static str, metric: &'static str, value: u64) -> Figure {
+/// A figure called `name`, to Prometheus `metric`.
+pub(super) fn figure(name: &'static str, metric: &'static str, value: u64) -> Figure {
     Figure {
         name,
         metric,
@@ -81,12 +83,21 @@ fn figures(target: &Target<'_>) -> Vec<Figure> {
             mount.started.elapsed().as_secs(),
         ),
         figure("inodes known", "inodes", to_u64(mount.inodes.len())),
+    ];
+    figures.extend(engine_figures(&engine));
+    let served = mount.served.load(Ordering::Relaxed);
+    figures.push(figure("bytes served", "bytes_served_total", served));
+    figures.push(figure("errors", "errors_total", mount.errors.count()));
+    figures.extend(network(target));
+    figures
+}
+
+/// What the cache of decoded chunks does.
+pub(super) fn engine_figures(engine: &Statistics) -> Vec<Figure> {
+    let capacity = engine.cache_capacity;
+    vec![
         figure("cache bytes", "cache_bytes", engine.cache_bytes),
-        figure(
-            "cache capacity",
-            "cache_capacity_bytes",
-            engine.cache_capacity,
-        ),
+        figure("cache capacity", "cache_capacity_bytes", capacity),
         figure("cache hits", "cache_hits_total", engine.hits),
         figure("cache misses", "cache_misses_total", engine.misses),
         figure("cache evictions", "cache_evictions_total", engine.evictions),
@@ -95,15 +106,7 @@ fn figures(target: &Target<'_>) -> Vec<Figure> {
             "chunks_decoded_total",
             engine.chunks_decoded,
         ),
-        figure(
-            "bytes served",
-            "bytes_served_total",
-            mount.served.load(Ordering::Relaxed),
-        ),
-        figure("errors", "errors_total", mount.errors.count()),
-    ];
-    figures.extend(network(target));
-    figures
+    ]
 }
 
 /// The text as it is now.
@@ -129,8 +132,9 @@ pub(super) fn lines(facts: &[(&str, String)]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-fn metrics(target: &Target<'_>) -> Vec<u8> {
-    let lines = figures(target).into_iter();
+/// The figures in the text format of Prometheus.
+pub(super) fn metrics_of(figures: &[Figure]) -> Vec<u8> {
+    let lines = figures.iter();
     let lines = lines.map(|Figure { metric, value, .. }| {
         let kind = match metric.ends_with("_total") {
             true => "counter",

@@ -153,7 +153,9 @@ fn own_bytes_and_views() {
     assert!(original == fs::read(top.join("sub/a.h5")).unwrap());
     assert_eq!(
         names(&mount.at(".h5fs")),
-        ["original", "status"].map(str::to_owned).into()
+        ["errors", "metrics", "original", "status"]
+            .map(str::to_owned)
+            .into()
     );
     let status = fs::read_to_string(mount.at(".h5fs/status")).unwrap();
     assert!(status.contains("\nfiles open: 0\n"), "{status}");
@@ -191,6 +193,15 @@ fn a_damaged_file_hurts_no_neighbour() {
         assert!(original == fs::read(top.join(name)).unwrap());
     }
     assert_eq!(numbers(&mount.at("good.h5/x")).unwrap(), [5, 6, 7, 8]);
+    let errors = fs::read_to_string(mount.at(".h5fs/errors")).unwrap();
+    for name in ["bad.h5", "short.h5"] {
+        let of_file = format!(" {name}: superblock");
+        assert_eq!(errors.matches(&of_file).count(), 1, "{errors}");
+    }
+    assert_eq!(mount.status("errors"), 2);
+    let metrics = fs::read_to_string(mount.at(".h5fs/metrics")).unwrap();
+    let counted = "# TYPE h5fs_errors_total counter\nh5fs_errors_total 2\n";
+    assert!(metrics.contains(counted), "{metrics}");
 }
 
 /// Numbers, handles and what is read stay right while files are closed and opened again.

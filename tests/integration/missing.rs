@@ -86,6 +86,19 @@ fn a_mount_names_each_missing_file_once() {
 }
 
 #[test]
+fn a_directory_tells_the_errors_of_all_its_files() {
+    let (directory, _) = made();
+    let mount = Mount::new(directory.path());
+    fs::read(mount.at("whole.h5/fixed")).expect("fixed");
+    let errors = fs::read_to_string(mount.at(".h5fs/errors")).expect("errors");
+    let own = fs::read_to_string(mount.at("whole.h5/.h5fs/errors")).expect("errors");
+    let line = "gone.h5:data: missing; its elements in virtual datasets are fill values\n";
+    assert!(errors.contains(&format!(" whole.h5:{line}")), "{errors}");
+    assert!(own.contains(&format!(" {line}")), "{own}");
+    assert_eq!(mount.status("errors"), 2);
+}
+
+#[test]
 fn a_missing_source_is_an_error_with_strict() {
     let (directory, source) = made();
     let mount = Mount::with(&source, &["-o", "strict"]);

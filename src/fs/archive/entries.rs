@@ -19,8 +19,10 @@ pub(super) const VIEWS: u64 = 2;
 /// The number of the tree of the files' own bytes in it.
 pub(super) const ORIGINAL: u64 = 3;
 
-/// The number of the file there that tells what the mount does.
+/// The numbers of the files there that tell what the mount does, and the last of them.
 pub(super) const STATUS: u64 = 4;
+pub(super) const METRICS: u64 = 5;
+pub(super) const ERRORS: u64 = 6;
 
 /// The bit of the numbers of entries; the inodes within a data file do not have it.
 const ENTRY: u64 = 1 << 63;
@@ -68,7 +70,7 @@ pub(super) struct Entries {
 
 /// Whether `ino` is the number of an entry, or one of the numbers that stand always.
 pub(super) fn is_entry(ino: u64) -> bool {
-    ino & ENTRY != 0 || ino <= STATUS
+    ino & ENTRY != 0 || ino <= ERRORS
 }
 
 /// The number that an entry has unless another one has the same hash: FNV-1a.
@@ -80,13 +82,13 @@ pub(super) fn number(parent: u64, name: &[u8]) -> u64 {
 /// unless another one has the same hash.
 pub(super) fn number_within(entry: u64, local: u64) -> u64 {
     let hashed = hash(entry, &local.to_le_bytes()) & !ENTRY;
-    hashed.max(STATUS + 1)
+    hashed.max(ERRORS + 1)
 }
 
 /// The number to try after that of another with the same hash.
 pub(super) fn next(ino: u64) -> u64 {
     match ino & ENTRY {
-        0 => (ino.wrapping_add(1) & !ENTRY).max(STATUS + 1),
+        0 => (ino.wrapping_add(1) & !ENTRY).max(ERRORS + 1),
         _ => ino.wrapping_add(1) | ENTRY,
     }
 }

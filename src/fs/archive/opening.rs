@@ -8,6 +8,7 @@ use crate::array::Engine;
 use crate::detect;
 use crate::error::Result;
 use crate::fs::archive::members::Opening;
+use crate::fs::errors::Errors;
 use crate::fs::filesystem::Filesystem;
 use crate::fs::indexes::Indexes;
 use crate::fs::mount::Shared;
@@ -27,13 +28,15 @@ pub(super) struct Opener {
     changes: Option<Arc<Changes>>,
     /// The neighbours of a file in the directory.
     neighbours: Arc<Neighbours>,
+    /// Of all files.
+    errors: Arc<Errors>,
     options: Options,
 }
 
 impl Opener {
     pub(super) fn new(
         root: &Arc<dyn Directory>,
-        engine: &Arc<Engine>,
+        (engine, errors): (&Arc<Engine>, &Arc<Errors>),
         changes: Option<Arc<Changes>>,
         options: &Options,
     ) -> Self {
@@ -47,6 +50,7 @@ impl Opener {
             },
             caches: detect::Caches::default(),
             changes,
+            errors: Arc::clone(errors),
             options: options.clone(),
         }
     }
@@ -79,7 +83,7 @@ impl Opener {
             options,
             others,
             watch,
-            (shared, generation),
+            (shared, generation, self.errors.of_file(opening.path)),
         ))
     }
 

@@ -1,18 +1,19 @@
-//! `.h5fs/status` of an archive: what the mount does, one fact a line.
+//! `.h5fs/status`, `.h5fs/metrics` and `.h5fs/errors` of an archive: what the mount does, and cannot
+//! do.
 
 use std::os::unix::ffi::OsStrExt;
 
 use crate::error::Result;
-use crate::fs::archive::Archive;
-use crate::fs::archive::entries::STATUS;
+use crate::fs::archive::{Archive, Told};
 use crate::fs::stat::{Entry, Kind, Stat};
-use crate::fs::status;
+use crate::fs::status::{self, Figure, figure};
 use crate::memory::lock::lock;
+use crate::wire::to_u64;
 
 impl Archive {
-    /// The entry of the file that tells what the mount does: a stream, as its text changes.
-    pub(super) fn status(&self) -> Result<Entry> {
-        let entry = self.fixed(STATUS)?;
+    /// The entry of one of these files: a stream, as its text changes.
+    pub(super) fn told(&self, told: &Told) -> Result<Entry> {
+        let entry = self.fixed(told.ino)?;
         let attributes = Stat {
             kind: Kind::File,
             permissions: entry.attributes.permissions & 0o444,
@@ -24,37 +25,41 @@ impl Archive {
         })
     }
 
-    /// The text as it is now.
+    /// The text of the status as it is now.
     pub(super) fn status_text(&self) -> Vec<u8> {
-        let engine = self.engine.statistics();
-        let (open, bytes) = self.members.open_now();
         // Hostile names must not forge lines.
         let source = self.root.path().as_os_str().as_bytes().escape_ascii();
         let mut facts = vec![
             ("version", env!("CARGO_PKG_VERSION").to_owned()),
             ("source", source.to_string()),
-            (
-                "uptime seconds",
-                self.started.elapsed().as_secs().to_string(),
-            ),
-            ("files open", open.to_string()),
-            ("files open at most", self.options.open_files.to_string()),
-            ("bytes of open files", bytes.to_string()),
-            ("handles open", lock(&self.handles).len().to_string()),
-            ("cache bytes", engine.cache_bytes.to_string()),
-            ("cache capacity", engine.cache_capacity.to_string()),
-            ("cache hits", engine.hits.to_string()),
-            ("cache misses", engine.misses.to_string()),
-            ("cache evictions", engine.evictions.to_string()),
-            ("chunks decoded", engine.chunks_decoded.to_string()),
         ];
-        let counters = self.root.counters();
-        let figures = counters.map_or_else(Vec::new, status::network_figures);
-        facts.extend(
-            figures
-                .iter()
-                .map(|figure| (figure.name, figure.value.to_string())),
-        );
+        let figures = self.figures().into_iter();
+        facts.extend(figures.map(|figure| (figure.name, figure.value.to_string())));
         status::lines(&facts)
+    }
+
+    /// The text for Prometheus as it is now.
+    pub(super) fn metrics_text(&self) -> Vec<u8> {
+        status::metrics_of(&self.figures())
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let engine = self.engine.statistics();
+        let (open, bytes) = self.members.open_now();
+        let uptime = self.started.elapsed().as_secs();
+        let most = to_u64(self.options.open_files);
+        let handles = to_u64(lock(&self.handles).len());
+        let mut figures = vec![
+            figure("uptime seconds", "uptime_seconds", uptime),
+            figure("files open", "files_open", to_u64(open)),
+            figure("files open at most", "files_open_at_most", most),
+            figure("bytes of open files", "open_files_bytes", bytes),
+            figure("handles open", "handles_open", handles),
+        ];
+        figures.extend(status::engine_figures(&engine));
+        figures.push(figure("errors", "errors_total", self.errors.count()));
+        let counters = self.root.counters();
+        figures.extend(counters.map_or_else(Vec::new, status::network_figures));
+        figures
     }
 }
