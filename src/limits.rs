@@ -712,6 +712,9 @@ pub const LONG_STRINGS: usize = 4096;
 /// two paths and a reason, escaped.
 pub const REPORT_BYTES: usize = 64 << 10;
 
+/// Lines of the log that a mount keeps for who mounts, where there is no syslog.
+pub const EARLY_LINES: usize = 16;
+
 /// Interval at which a supervisor looks whether its mount answers.
 pub const MOUNT_LOOK: std::time::Duration = std::time::Duration::from_secs(10);
 

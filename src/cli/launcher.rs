@@ -43,12 +43,12 @@ pub(super) fn run(call: &Call, mount: &Mount) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// How the mount went, after the warning about it, which is passed on.
+/// How the mount went, after the warnings about it, which are passed on.
 fn heard(output: ChildStdout) -> std::result::Result<Option<Report>, Garbled> {
     let mut reports = Reports::of_supervisor(output);
     let mut report = reports.next();
-    if let Ok(Some(Report::Warning(text))) = &report {
-        complain(&format!("warning: {text}"));
+    while let Ok(Some(Report::Warning(text))) = &report {
+        complain(text);
         report = reports.next();
     }
     report

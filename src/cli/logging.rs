@@ -1,4 +1,5 @@
-//! Where log lines go: standard error in the foreground, else a file, else syslog.
+//! Where log lines go: standard error in the foreground, else a file, else syslog. Where there is
+//! no syslog, the lines of before the mount is up are kept for who mounts.
 //!
 //! The environment variable H5FS_LOG holds the level, in env_logger's syntax. A damaged file that
 //! is read over and over must not fill a disk, so lines are rationed; how many were left out is
@@ -9,7 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use env_logger::{Builder, Env, Target, WriteStyle};
@@ -20,6 +21,7 @@ use nix::fcntl::OFlag;
 use crate::cli::args::Mount;
 use crate::cli::printable::printable;
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::memory::lock::lock;
 
 /// Where log lines go.
@@ -44,11 +46,38 @@ impl Destination {
     }
 }
 
-/// Starts logging; a panic is logged from then on too.
+/// Lines of before the mount is up that no syslog takes; inside `None`, no more are kept.
+#[derive(Clone, Default)]
+pub(crate) struct Early(Arc<Mutex<Option<Vec<String>>>>);
+
+impl Early {
+    /// Lines are kept where those for `destination` would go nowhere.
+    fn of(destination: &Destination) -> Self {
+        let is_lost = *destination == Destination::System && Syslog::connect().is_err();
+        Early(Arc::new(Mutex::new(is_lost.then(Vec::new))))
+    }
+
+    /// Hands them out. Later ones are not kept.
+    pub(crate) fn take(&self) -> Vec<String> {
+        lock(&self.0).take().unwrap_or_default()
+    }
+
+    /// Keeps one, up to a bound.
+    fn keep(&self, record: &Record<'_>) {
+        if let Some(lines) = lock(&self.0).as_mut()
+            && lines.len() < limits::EARLY_LINES
+        {
+            let text = printable(&record.args().to_string());
+            lines.push(format!("{}: {text}", name(record.level())));
+        }
+    }
+}
+
+/// Starts logging; a panic is logged from then on too. What nobody takes early is handed out.
 ///
 /// # Errors
 /// `Io` where the log file cannot be opened.
-pub(crate) fn start(destination: &Destination) -> Result<()> {
+pub(crate) fn start(destination: &Destination) -> Result<Early> {
     // fuser warns of each mount that somebody else took away first, which is the ordinary way to
     // end one.
     let levels = Env::new().filter_or("H5FS_LOG", "warn,fuser::mnt=off,fuser::session=error");
@@ -69,9 +98,10 @@ pub(crate) fn start(destination: &Destination) -> Result<()> {
                 .format(format_syslog);
         }
     }
-    install(builder.build());
+    let early = Early::of(destination);
+    install(builder.build(), early.clone());
     std::panic::set_hook(Box::new(|panic| log::error!("{panic}")));
-    Ok(())
+    Ok(early)
 }
 
 /// The first word of H5FS_LOG that is no level: `MODULE=LEVEL` is one, and so is a module of this
@@ -108,10 +138,11 @@ fn open_file(path: &Path) -> Result<File> {
     })
 }
 
-fn install(inner: env_logger::Logger) {
+fn install(inner: env_logger::Logger, early: Early) {
     let level = inner.filter();
     let rationed = Rationed {
         inner,
+        early,
         ration: Mutex::new(Ration::new(Instant::now())),
     };
     // It fails only where a logger stands already; then that one serves.
@@ -205,6 +236,7 @@ impl Write for Syslog {
 /// A logger that lets lines through as far as the ration goes.
 struct Rationed {
     inner: env_logger::Logger,
+    early: Early,
     ration: Mutex<Ration>,
 }
 
@@ -220,6 +252,7 @@ impl Log for Rationed {
         let admitted = lock(&self.ration).admit(Instant::now());
         if let Some(left_out) = admitted {
             self.tell(left_out);
+            self.early.keep(record);
             self.inner.log(record);
         }
     }
@@ -291,6 +324,26 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn early_lines_have_a_bound_and_an_end() {
+        let early = Early(Arc::new(Mutex::new(Some(Vec::new()))));
+        let keep = || {
+            early.keep(
+                &Record::builder()
+                    .level(Level::Warn)
+                    .args(format_args!("a\nb"))
+                    .build(),
+            )
+        };
+        (0..=limits::EARLY_LINES).for_each(|_| keep());
+        let lines = early.take();
+        assert_eq!(lines, vec!["warning: a\\nb"; limits::EARLY_LINES]);
+        keep();
+        assert!(early.take().is_empty());
+        let of_terminal = Early::of(&Destination::Terminal);
+        assert!(lock(&of_terminal.0).is_none());
+    }
 
     #[test]
     fn words_that_are_no_levels_are_found() {

@@ -15,7 +15,8 @@ use crate::limits;
 pub(super) enum Report {
     /// The worker has mounted, and may fail yet.
     Mounted,
-    /// Only a part of the source can be shown, as the text says, naming it.
+    /// A line for who mounts: only a part of the source can be shown, or what the log would say if
+    /// there were one.
     Warning(String),
     /// The mount is served.
     Ready,
@@ -34,7 +35,7 @@ impl Report {
     }
 
     pub(super) fn warning(file: &Path, reason: &str) -> Self {
-        Report::Warning(named(file, reason))
+        Report::Warning(format!("warning: {}", named(file, reason)))
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -83,22 +84,23 @@ pub(super) struct Garbled;
 pub(super) struct Reports<R> {
     input: BufReader<R>,
     may_mount: bool,
-    may_warn: bool,
+    /// Warnings that may come yet.
+    warnings: usize,
     is_over: bool,
 }
 
 impl<R: Read> Reports<R> {
-    /// The reports of a worker: that it has mounted, perhaps a warning, then one more.
+    /// The reports of a worker: that it has mounted, perhaps warnings, then one more.
     pub(super) fn of_worker(input: R) -> Self {
         Reports {
             input: BufReader::new(input),
             may_mount: true,
-            may_warn: true,
+            warnings: limits::EARLY_LINES + 1,
             is_over: false,
         }
     }
 
-    /// The reports of a supervisor: perhaps a warning, then one more.
+    /// The reports of a supervisor: perhaps warnings, then one more.
     pub(super) fn of_supervisor(input: R) -> Self {
         Reports {
             may_mount: false,
@@ -123,8 +125,8 @@ impl<R: Read> Reports<R> {
         match report {
             Report::Mounted if !self.may_mount => return Err(Garbled),
             Report::Mounted => self.may_mount = false,
-            Report::Warning(_) if self.may_mount || !self.may_warn => return Err(Garbled),
-            Report::Warning(_) => self.may_warn = false,
+            Report::Warning(_) if self.may_mount || self.warnings == 0 => return Err(Garbled),
+            Report::Warning(_) => self.warnings -= 1,
             Report::Ready if self.may_mount => return Err(Garbled),
             Report::Ready | Report::Failed(_) => self.is_over = true,
         }
@@ -169,13 +171,20 @@ mod tests {
     }
 
     #[test]
+    fn warnings_have_a_bound() {
+        let most = limits::EARLY_LINES + 1;
+        let lines = |count| [b"mounted\n".as_slice(), &b"warning x: y\n".repeat(count)].concat();
+        assert_eq!(read(&lines(most)).0.len(), 1 + most);
+        assert!(read(&lines(most)).1 && !read(&lines(most + 1)).1);
+    }
+
+    #[test]
     fn each_comes_once_and_in_its_turn() {
         for (lines, good) in [
             (&b"ready\n"[..], 0),
             (b"mounted\nmounted\n", 1),
             (b"mounted\nready\nready\n", 2),
             (b"warning x: y\nmounted\n", 0),
-            (b"mounted\nwarning x: y\nwarning x: y\n", 2),
             (b"mounted\nready\nwarning x: y\n", 2),
             (b"mounted\nready\nmounted\n", 2),
             (b"mounted\nready\nfailed x: y\n", 2),

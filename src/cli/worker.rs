@@ -23,7 +23,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::cli::args::Mount;
 use crate::cli::cage::{self, Reader};
-use crate::cli::logging::{self, Destination};
+use crate::cli::logging::{self, Destination, Early};
 use crate::cli::mounts::{self, FreePlace};
 use crate::cli::opener;
 use crate::cli::options::{self, Settings};
@@ -45,8 +45,8 @@ pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
     // While relative paths still lead on.
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
-    logging::start(&Destination::of(mount))?;
-    match start(mount) {
+    let early = logging::start(&Destination::of(mount))?;
+    match start(mount, &early) {
         Ok(mounted) => {
             // Without a supervisor there is nobody to tell, as the leash will say.
             let _ = Report::Ready.send(&mut io::stdout());
@@ -93,7 +93,7 @@ impl Launcher {
     }
 }
 
-fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
+fn start(mount: &Mount, early: &Early) -> std::result::Result<Mounted, Report> {
     let of_source = |error: Error| failure(&mount.source.name(), &error);
     let of_point = |error: Error| failure(&mount.mountpoint, &error);
     let point = mount
@@ -143,8 +143,13 @@ fn start(mount: &Mount) -> std::result::Result<Mounted, Report> {
     let caged = source.shown(mount.settings.run_as).map_err(of_source)?;
     cage::enter(caged, &source.caged(&shown), sandbox).map_err(of_source)?;
     let served = source.served(shown).map_err(of_content)?;
+    let mut warnings: Vec<_> = early.take().into_iter().map(Report::Warning).collect();
     if let Some(reason) = served.warning() {
-        let warning = Report::warning(&mount.source.name(), &reason);
+        warnings.push(Report::warning(&mount.source.name(), &reason));
+    }
+    // The log says the last one, too.
+    warnings.dedup();
+    for warning in warnings {
         warning.send(&mut io::stdout()).map_err(|_| alone())?;
     }
     unserved.serve(served).map_err(of_point)

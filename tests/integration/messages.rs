@@ -77,7 +77,7 @@ fn warnings_come_with_a_mount_that_works() {
     let level = "h5fs: warning: H5FS_LOG: `bogus` is no level; they are off, error, warn, info, \
                  debug, trace\n";
     assert_eq!(mounted(&[], Some(("H5FS_LOG", "bogus"))).1, level);
-    assert_eq!(mounted(&[], Some(("H5FS_LOG", "info"))).1, "");
+    assert_eq!(mounted(&[], Some(("H5FS_LOG", "error"))).1, "");
     let write = "h5fs: warning: -o rw: the mount is read-only all the same\n";
     assert_eq!(mounted(&["-o", "rw"], None).1, write);
     // As mount(8) calls for a line of fstab.
@@ -89,6 +89,27 @@ fn warnings_come_with_a_mount_that_works() {
     let point = mount.path.display();
     let full = format!("h5fs: warning: {point}: is not empty; the mount hides what is in it\n");
     assert_eq!(finished.stderr, full);
+}
+
+/// `Mounting` is what fuser logs when it mounts.
+#[test]
+fn without_a_syslog_early_lines_go_to_standard_error() {
+    if !is_root() {
+        return;
+    }
+    let mount = Mount::prepare();
+    let mut inside = Command::new("unshare");
+    inside.args(["--mount", "--propagation", "unchanged", "sh", "-c"]);
+    inside.arg(
+        "if [ -e /dev/log ]; then mount --make-rprivate / && mount --bind /dev/null /dev/log; fi
+        \"$0\" \"$1\" \"$2\" && cat \"$2\"/.h5fs/errors && umount \"$2\"",
+    );
+    inside.env("H5FS_LOG", "info");
+    inside.arg(crate::harness::H5FS);
+    inside.arg(fixture("tiny.latest.h5")).arg(&mount.path);
+    let finished = run(&mut inside, MOUNT_LIMIT).success();
+    let wanted = format!("h5fs: info: Mounting {}\n", mount.path.display());
+    assert_eq!(finished.stderr, wanted);
 }
 
 #[test]
