@@ -329,12 +329,8 @@ mod tests {
     fn early_lines_have_a_bound_and_an_end() {
         let early = Early(Arc::new(Mutex::new(Some(Vec::new()))));
         let keep = || {
-            early.keep(
-                &Record::builder()
-                    .level(Level::Warn)
-                    .args(format_args!("a\nb"))
-                    .build(),
-            )
+            let mut line = Record::builder();
+            early.keep(&line.level(Level::Warn).args(format_args!("a\nb")).build());
         };
         (0..=limits::EARLY_LINES).for_each(|_| keep());
         let lines = early.take();
