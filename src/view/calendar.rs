@@ -229,6 +229,28 @@ mod tests {
         assert_eq!(days(Days360, 0, 1, 1), -709_200);
     }
 
+    /// Every day of 400 years follows the one before.
+    #[test]
+    fn days_follow_each_other() {
+        let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let mut expected = date(1970, 1, 1);
+        for days in 0..146_097 {
+            assert_eq!(ProlepticGregorian.date(days), expected);
+            let Date { year, month, day } = expected;
+            let last = match month {
+                2 if is_leap(year) => 29,
+                2 => 28,
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            expected = match (month, day) {
+                (12, 31) => date(year + 1, 1, 1),
+                (_, day) if day == last => date(year, month + 1, 1),
+                _ => date(year, month, day + 1),
+            };
+        }
+    }
+
     #[test]
     fn dates_that_are_in_no_calendar() {
         assert_eq!(Standard.number(date(1582, 10, 10)), None);

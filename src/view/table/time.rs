@@ -75,4 +75,17 @@ mod tests {
         assert!(!instant(i64::MAX, 1).is_empty());
         assert!(!instant(i64::MIN, 1).is_empty());
     }
+
+    /// Expected: `str(pandas.Timedelta(count, "ns"))`.
+    #[test]
+    fn durations_as_pandas_has_them() {
+        let duration = |count| {
+            let mut out = Vec::new();
+            write_duration(count, TimeUnit::NANOSECOND, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(duration(1_000_000_000), "0 days 00:00:01");
+        assert_eq!(duration(-1_000_000_000), "-1 days +23:59:59");
+        assert_eq!(duration(90_061_000_000_000), "1 days 01:01:01");
+    }
 }
