@@ -246,8 +246,10 @@ impl Listing<'_> {
     /// The line for `.h5fs`, which no directory lists.
     fn views(&self, directory: &Pending) -> Option<Line> {
         const NAME: &[u8] = b".h5fs";
-        let found = self.tree.lookup(directory.ino, NAME);
-        let found = found.ok().filter(|_| self.format.all)?;
+        if !self.format.all {
+            return None;
+        }
+        let found = self.tree.lookup(directory.ino, NAME).ok()?;
         let named = Named {
             name: NAME.to_vec(),
             ino: found.ino,
