@@ -2,6 +2,8 @@
 //! not be opened.
 
 use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use crate::error::{Result, quoted};
@@ -16,6 +18,7 @@ use crate::model::{Array, LinkTarget};
 pub(super) fn examine_sources(array: &Arc<Array>, find: &mut Find<'_>) {
     Sources {
         find,
+        hasher: RandomState::new(),
         known: HashSet::new(),
     }
     .examine(array, 0);
@@ -23,8 +26,9 @@ pub(super) fn examine_sources(array: &Arc<Array>, find: &mut Find<'_>) {
 
 struct Sources<'f, 'd> {
     find: &'f mut Find<'d>,
-    /// The names of those that were looked at.
-    known: HashSet<String>,
+    hasher: RandomState,
+    /// Hashes of the names of those that were looked at.
+    known: HashSet<u64>,
 }
 
 impl Sources<'_, '_> {
@@ -43,7 +47,8 @@ impl Sources<'_, '_> {
             let is_same = last.is_some_and(|last| Arc::ptr_eq(&last, &source));
             last = Some(Arc::clone(&source));
             let is_full = self.known.len() >= limits::VIRTUAL_MAPPINGS;
-            if is_same || is_full || !self.known.insert(source.name()) {
+            let number = self.hasher.hash_one(source.name());
+            if is_same || is_full || !self.known.insert(number) {
                 continue;
             }
             let name = || format!("virtual source {}", source.name());

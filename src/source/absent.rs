@@ -43,7 +43,7 @@ impl Absent {
             return;
         }
         met.news.push(Lack {
-            object: object.to_owned(),
+            object: object.chars().take(limits::ERROR_LINE).collect(),
             reason: reason.to_owned(),
         });
         self.has_news.store(true, Ordering::Release);
