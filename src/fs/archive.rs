@@ -96,6 +96,21 @@ const TOLD: &[Told] = &[
     },
 ];
 
+impl Told {
+    /// How the directory lists it.
+    const fn fixed(&self) -> Fixed {
+        (self.name, self.ino, Kind::File)
+    }
+}
+
+/// The names in `.h5fs`.
+const VIEW_NAMES: &[Fixed] = &[
+    (ORIGINALS, ORIGINAL, Kind::Directory),
+    TOLD[0].fixed(),
+    TOLD[1].fixed(),
+    TOLD[2].fixed(),
+];
+
 /// The name under which a data file that cannot be read says why.
 const ERROR: &[u8] = b"user.h5fs.error";
 
@@ -560,12 +575,7 @@ impl Requests for Archive {
     fn opendir(&self, ino: Ino) -> Result<Opened> {
         match self.target(ino)? {
             Target::Views => {
-                let names = &[
-                    (ORIGINALS, ORIGINAL, Kind::Directory),
-                    (b"status", STATUS, Kind::File),
-                    (b"metrics", METRICS, Kind::File),
-                    (b"errors", ERRORS, Kind::File),
-                ];
+                let names = VIEW_NAMES;
                 self.insert(Content::Fixed { ino, names }, Caching::WhileOpen, false)
             }
             Target::Told(_) => Err(refusal(Errno::ENOTDIR, "opendir")),
