@@ -2,8 +2,8 @@
 //!
 //! One thread walks the tree and looks at the directories, several others look at the files that
 //! the walk finds, and the main thread writes: a line for each part that cannot be read or is
-//! missing, in the order in which they are found, and a summary. Of the objects that were looked at, only the
-//! numbers of those with several names are kept.
+//! missing, in the order in which they are found, and a summary. Of the objects that were looked
+//! at, only the numbers of those with several names are kept.
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};

@@ -47,7 +47,7 @@ impl Destination {
 }
 
 /// Lines of before the mount is up that no syslog takes; inside `None`, no more are kept.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Early(Arc<Mutex<Option<Vec<String>>>>);
 
 impl Early {
