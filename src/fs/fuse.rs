@@ -49,7 +49,7 @@ pub struct MountOptions {
     /// Requests that are answered at a time, at least one, unless they take long.
     pub threads: usize,
     /// Whether a process that waits for an answer can be interrupted: for a source that may take
-    /// long. Each request and answer is copied once more, and a read is 128 KiB at most.
+    /// long. Each request and answer is copied once more, the bytes of reads apart.
     pub interruptible: bool,
 }
 
@@ -87,7 +87,7 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
         filesystem: Arc::clone(&filesystem),
         workers: Workers::new(options.threads),
         readers: Arc::default(),
-        payload: options.interruptible.then_some(relay::PAYLOAD),
+        longest_read: options.interruptible.then_some(relay::READ),
         relay,
         forgotten: options.no_forget.then(|| Arc::new(Forgotten::new())),
     };

@@ -55,8 +55,8 @@ pub(super) struct Adapter {
     pub(super) filesystem: Arc<Late>,
     pub(super) workers: Workers,
     pub(super) readers: Arc<Readers>,
-    /// Bytes that a message may carry, where not the kernel decides.
-    pub(super) payload: Option<u32>,
+    /// Bytes of a read at most, where not the kernel decides.
+    pub(super) longest_read: Option<u32>,
     /// Takes the bytes of reads, where it stands between.
     pub(super) relay: Option<Arc<Relay>>,
     /// What the kernel has forgotten, if that is kept.
@@ -114,11 +114,9 @@ impl fuser::Filesystem for Adapter {
         }
         let asked = config.set_max_background(MAX_BACKGROUND);
         debug_assert!(asked.is_ok());
-        if let Some(payload) = self.payload {
-            // Of reads and listings, too.
-            let asked = config
-                .set_max_write(payload)
-                .and(config.set_max_readahead(payload));
+        if let Some(longest) = self.longest_read {
+            // The kernel knows one bound for writes and reads.
+            let asked = config.set_max_write(longest);
             debug_assert!(asked.is_ok());
         }
         Ok(())

@@ -9,32 +9,38 @@
 //! answer from the kernel. A signal need not end its process, and `stat` with `EINTR` surprises
 //! programs: an interrupted request has [`GRACE`] to be answered.
 //!
-//! The bytes of a read go to the kernel past fuser and the socket: each copy of them costs.
+//! The bytes of a read go to the kernel past fuser and the socket: each copy of them costs, and a
+//! packet is short.
 //!
 //! The structures are those of `linux/fuse.h`, 7.40, in the byte order of the machine.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
 
 use crate::memory::lock::lock;
 use crate::source::packets;
 
-/// Bytes that one message carries at most, besides its headers: a packet has to fit into the
-/// smallest buffer that systems give a socket.
-pub(super) const PAYLOAD: u32 = 128 << 10;
+/// Bytes of one read at most, as many as the kernel asks for where nothing stands between.
+pub(super) const READ: u32 = 1 << 20;
+
+/// Bytes that one packet carries at most, besides its headers: it has to fit into the smallest
+/// buffer that systems give a socket.
+const PAYLOAD: u32 = 128 << 10;
 
 /// How long an interrupted request may take to be answered.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Bytes that the kernel wants a reader of `/dev/fuse` to have room for.
-const BUFFER: usize = (PAYLOAD as usize) + 8192;
+/// Bytes of the headers of one message at most.
+const HEADERS: usize = 8192;
 
 /// `struct fuse_in_header`: length, opcode, unique, node, user, group, process, padding.
 const IN_HEADER: usize = 40;
@@ -54,6 +60,7 @@ const OPEN: u32 = 14;
 const RELEASE: u32 = 18;
 const INIT: u32 = 26;
 const OPENDIR: u32 = 27;
+const READDIR: u32 = 28;
 const RELEASEDIR: u32 = 29;
 const INTERRUPT: u32 = 36;
 const DESTROY: u32 = 38;
@@ -66,6 +73,15 @@ pub(super) struct Relay {
     /// fuser has the other end.
     socket: OwnedFd,
     requests: Mutex<HashMap<u64, Asked>>,
+}
+
+/// The packets for fuser. Those of one thread keep their order.
+#[derive(Clone)]
+struct Packets {
+    /// To the thread that waits for room in the socket.
+    sender: Sender<Vec<u8>>,
+    /// Packets that thread has not written yet.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// A request that fuser has not answered yet.
@@ -105,32 +121,38 @@ impl Relay {
     /// Passes messages on, in threads of its own, until the mount is gone. The session has so many
     /// `threads`.
     pub(super) fn start(relay: &Arc<Self>, threads: usize) {
-        let (packets, to_feed) = channel();
+        let (sender, to_feed) = channel();
+        let waiting = Arc::<AtomicUsize>::default();
+        let packets = Packets {
+            sender,
+            waiting: Arc::clone(&waiting),
+        };
         let (interrupted, to_give_up) = channel();
         let run = |work: Box<dyn FnOnce(&Relay) + Send>| {
             let relay = Arc::clone(relay);
             thread::spawn(move || work(&relay));
         };
         let undone = packets.clone();
-        run(Box::new(move |relay| relay.feed(&to_feed)));
+        run(Box::new(move |relay| relay.feed(&to_feed, &waiting)));
         run(Box::new(move |relay| relay.give_up_in_time(&to_give_up)));
         run(Box::new(move |relay| relay.pass_replies(&undone)));
         run(Box::new(move |relay| {
             relay.pass_requests(&packets, &interrupted);
             // Each thread of the session ends at one of these.
             for _ in 0..threads {
-                let _ = packets.send(request(DESTROY, 1, 0, &[]));
+                relay.put(&packets, &request(DESTROY, 1, 0, &[]));
             }
         }));
     }
 
     /// Takes the kernel's requests until the mount is gone. Nothing here waits for fuser, so that
     /// an interrupt is seen at once.
-    fn pass_requests(&self, packets: &Sender<Vec<u8>>, interrupted: &Sender<(Instant, u64)>) {
-        let mut buffer = vec![0; BUFFER];
+    fn pass_requests(&self, packets: &Packets, interrupted: &Sender<(Instant, u64)>) {
+        // The kernel wants room for a write that is as long as a read.
+        let mut buffer = vec![0; READ as usize + HEADERS];
         loop {
             let packet = match rustix::io::read(&self.device, &mut buffer) {
-                Ok(length) => buffer.get(..length).unwrap_or_default(),
+                Ok(length) => buffer.get_mut(..length).unwrap_or_default(),
                 Err(error) if is_passing(error) => continue,
                 Err(_) => return,
             };
@@ -146,7 +168,10 @@ impl Relay {
                 FORGET | BATCH_FORGET => {}
                 _ => self.ask(unique, opcode, u64_at(packet, 16).unwrap_or_default()),
             }
-            let _ = packets.send(packet.to_vec());
+            if matches!(opcode, READDIR | READDIRPLUS) {
+                shorten_listing(packet);
+            }
+            self.put(packets, packet);
         }
     }
 
@@ -159,9 +184,21 @@ impl Relay {
         lock(&self.requests).insert(unique, asked);
     }
 
-    fn feed(&self, packets: &Receiver<Vec<u8>>) {
+    /// Sends fuser a packet, here or, where the socket has no room for it, in another thread.
+    fn put(&self, packets: &Packets, packet: &[u8]) {
+        let is_first = packets.waiting.load(Ordering::Acquire) == 0;
+        if is_first && send(&self.socket, packet, SendFlags::DONTWAIT) == Ok(packet.len()) {
+            return;
+        }
+        packets.waiting.fetch_add(1, Ordering::Relaxed);
+        let _ = packets.sender.send(packet.to_vec());
+    }
+
+    /// Sends what waits for room.
+    fn feed(&self, packets: &Receiver<Vec<u8>>, waiting: &AtomicUsize) {
         for packet in packets {
             while rustix::io::write(&self.socket, &packet) == Err(Errno::INTR) {}
+            waiting.fetch_sub(1, Ordering::Release);
         }
     }
 
@@ -197,8 +234,8 @@ impl Relay {
     }
 
     /// Takes fuser's replies and notifications.
-    fn pass_replies(&self, undone: &Sender<Vec<u8>>) {
-        let mut buffer = vec![0; BUFFER];
+    fn pass_replies(&self, undone: &Packets) {
+        let mut buffer = vec![0; PAYLOAD as usize + HEADERS];
         loop {
             let packet = match rustix::io::read(&self.socket, &mut buffer) {
                 Ok(0) => return,
@@ -211,7 +248,7 @@ impl Relay {
             match asked {
                 Some(asked) if asked.is_given_up => {
                     for packet in undoing(&asked, unique, packet) {
-                        let _ = undone.send(packet);
+                        self.put(undone, &packet);
                     }
                 }
                 // Notifications are no replies, and have no number.
@@ -233,6 +270,15 @@ pub(super) fn device_of(session: &impl AsFd) -> io::Result<OwnedFd> {
 /// A read that is to be repeated: a request was taken back before it could be read, or so.
 fn is_passing(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::INTR | Errno::AGAIN)
+}
+
+/// Makes a request for a part of a listing one for no more than a packet: in `struct fuse_read_in`,
+/// the bytes that the kernel has room for stand behind a handle and an offset.
+fn shorten_listing(request: &mut [u8]) {
+    let room = request.get_mut(IN_HEADER + 16..).unwrap_or_default();
+    if let Some(room) = room.first_chunk_mut() {
+        *room = u32::from_ne_bytes(*room).min(PAYLOAD).to_ne_bytes();
+    }
 }
 
 /// The requests that undo what a reply promises, which the kernel does not get: a name that was
@@ -366,6 +412,21 @@ mod tests {
         assert_eq!(undoing(&asked(OPEN), 8, &opened), [closed(RELEASE)]);
         assert_eq!(undoing(&asked(OPENDIR), 8, &opened), [closed(RELEASEDIR)]);
         assert!(undoing(&asked(15), 8, &opened).is_empty());
+    }
+
+    #[test]
+    fn a_part_of_a_listing_fits_into_a_packet() {
+        // The handle, the offset, the room, and what follows.
+        let asked = |room: u32| {
+            let body = [&[7; 16][..], &room.to_ne_bytes(), &[9; 20]].concat();
+            request(READDIRPLUS, 8, 1, &body)
+        };
+        for (room, left) in [(4096, 4096), (PAYLOAD, PAYLOAD), (READ, PAYLOAD)] {
+            let mut packet = asked(room);
+            shorten_listing(&mut packet);
+            assert_eq!(packet, asked(left));
+        }
+        shorten_listing(&mut asked(READ)[..IN_HEADER + 18]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, OsStr};
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use rustix::fs::RawDir;
 use tempfile::TempDir;
 
 use super::{MountOptions, Mounted, mount};
@@ -140,6 +142,39 @@ fn a_tree_is_seen(interruptible: bool) {
     let statvfs = nix::sys::statvfs::statvfs(point.as_c_str()).unwrap();
     assert_eq!((statvfs.blocks(), statvfs.fragment_size()), (8, 512));
     assert_eq!(statvfs.name_max(), 255);
+}
+
+/// A program with a buffer of its own gets a long listing, and a long file, whole.
+#[test]
+fn listings_and_reads_may_be_long() {
+    const NAMES: u64 = 3000;
+    let content: Vec<u8> = (0..3 << 20).map(|n: u32| (n % 251) as u8).collect();
+    let mut fake = Fake::new();
+    fake.group(800, 1);
+    fake.hard(ROOT, "group", 800);
+    fake.bytes(1600, 1, &content);
+    fake.hard(ROOT, "long", 1600);
+    fake.bytes(2400, 1, b"");
+    for number in 0..NAMES {
+        fake.hard(800, format!("{number:0200}"), 2400);
+    }
+    for interruptible in [false, true] {
+        let Some(mount) = Mount::new(fake.clone(), interruptible) else {
+            return;
+        };
+        let directory = fs::File::open(mount.path("group")).unwrap();
+        let mut buffer = Vec::with_capacity(1 << 20);
+        let mut listing = RawDir::new(&directory, buffer.spare_capacity_mut());
+        let mut names = 0;
+        while let Some(entry) = listing.next() {
+            names += u64::from(entry.unwrap().file_name().to_bytes().len() == 200);
+        }
+        assert_eq!(names, NAMES);
+        let mut seen = vec![0; content.len()];
+        let mut file = fs::File::open(mount.path("long")).unwrap();
+        assert_eq!(file.read(&mut seen).unwrap(), content.len());
+        assert!(seen == content);
+    }
 }
 
 /// A program that is stopped while it waits for an answer: it ends before the answer comes, and
