@@ -202,14 +202,15 @@ fn few_requests_bring_what_is_asked_for() {
         requests <= 3 + 1,
         "the list of a paged file took {requests}"
     );
-    for name in ["default.h5", "paged.h5"] {
+    // The first page of a paged file comes in any case.
+    for (name, more) in [("default.h5", 0), ("paged.h5", 4 * MIB)] {
         let small = |mount: &Mount| {
             let bytes = fs::read(mount.at("group150/d3")).expect("a dataset");
             assert_eq!(bytes.len(), 4 * 7424 * 4);
         };
         let (requests, bytes) = taken(&server, name, small);
         assert!(
-            requests <= 8 && bytes <= 2 * MIB,
+            requests <= 8 && bytes <= 2 * MIB + more,
             "{name}: {requests}, {bytes} bytes"
         );
     }

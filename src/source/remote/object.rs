@@ -167,9 +167,15 @@ impl Source for RemoteObject {
         self.connection.has(&self.staging, at, length)
     }
 
+    /// Has the first page brought, where the URL names the object: all that a small file has of
+    /// metadata stands there. Of many objects beneath a prefix, few are looked through.
     fn set_pages(&self, base: u64, length: u64) {
         // Those of one file do not change; a second file in the same object changes none.
-        let _ = self.pages.set((base, length));
+        if self.pages.set((base, length)).is_ok() && self.staging.is_the_urls() {
+            let first = (base, length.min(limits::FIRST_PAGE));
+            self.connection
+                .prefetch(&self.staging, &[first], Urgency::Expected);
+        }
     }
 
     fn pages(&self) -> Option<(u64, u64)> {

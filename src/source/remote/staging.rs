@@ -69,6 +69,11 @@ impl Staging {
         &self.object.state
     }
 
+    /// Whether the source's URL names it, and no other does.
+    pub(super) fn is_the_urls(&self) -> bool {
+        self.object.name.is_empty()
+    }
+
     /// The object is no longer in that state, for good.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);

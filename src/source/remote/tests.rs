@@ -60,7 +60,10 @@ fn metadata_brings_what_stands_around_it() {
 fn a_paged_file_is_read_by_its_pages() {
     let pair = good();
     let object = pair.open(20 * MIB);
+    // The first page comes before anybody reads it.
     object.set_pages(0, 4 * MIB);
+    pair.until(|_| object.has(0, 4 * MIB));
+    let first = (0, 4 * MIB, false);
     assert_eq!(read(&object, 5 * MIB, 100).unwrap(), bytes(5 * MIB, 100));
     assert_eq!(
         read(&object, 8 * MIB - 1, 1).unwrap(),
@@ -69,12 +72,26 @@ fn a_paged_file_is_read_by_its_pages() {
     let near = 512 * KIB;
     assert_eq!(
         pair.fetched(),
-        [(5 * MIB, near, true), (8 * MIB - near, near, true)]
+        [first, (5 * MIB, near, true), (8 * MIB - near, near, true)]
     );
     // What is expected in one page comes together.
-    object.prefetch(&[(MIB + 1, 10), (2 * MIB - 1, 1)], Urgency::Expected);
-    assert_eq!(read(&object, MIB, MIB).unwrap(), bytes(MIB, MIB));
-    assert_eq!(pair.fetched()[2..], [(MIB, MIB, false)]);
+    let at = 9 * MIB;
+    object.prefetch(&[(at + 1, 10), (at + MIB - 1, 1)], Urgency::Expected);
+    assert_eq!(read(&object, at, MIB).unwrap(), bytes(at, MIB));
+    assert_eq!(pair.fetched()[3..], [(at, MIB, false)]);
+}
+
+#[test]
+fn a_first_page_is_brought_within_the_limit_and_of_the_urls_object_alone() {
+    let pair = good();
+    let object = pair.open(20 * MIB);
+    object.set_pages(0, 16 * MIB);
+    pair.until(|_| object.has(0, limits::FIRST_PAGE));
+    pair.put("other", 20 * MIB, "\"1\"");
+    let other = RemoteObject::find(&pair.connection, b"other").unwrap();
+    other.unwrap().set_pages(0, 4 * MIB);
+    let asked: u64 = pair.fetched().iter().map(|(_, length, _)| length).sum();
+    assert_eq!(asked, limits::FIRST_PAGE);
 }
 
 #[test]
@@ -83,10 +100,15 @@ fn what_is_there_brings_no_more_of_its_page() {
     let object = pair.open(20 * MIB);
     // Nothing is known of pages yet.
     read(&object, 4 * MIB, 100).unwrap();
-    object.set_pages(0, 4 * MIB);
+    object.set_pages(2 * MIB, MIB);
+    pair.until(|_| object.has(2 * MIB, MIB));
     object.prefetch(&[(4 * MIB + 7, 10)], Urgency::Expected);
     read(&object, 8 * MIB, 100).unwrap();
-    let near = [(4 * MIB, 256 * KIB, true), (8 * MIB, 512 * KIB, true)];
+    let near = [
+        (4 * MIB, 256 * KIB, true),
+        (2 * MIB, MIB, false),
+        (8 * MIB, 512 * KIB, true),
+    ];
     assert_eq!(pair.fetched(), near);
 }
 
