@@ -520,7 +520,7 @@ pub const EXPECTED_RUNS: usize = 1024;
 /// Bytes of a file-space page that are brought for a structure in it.
 pub const PAGED_BLOCK: u64 = 512 << 10;
 
-/// Bytes of the first file-space page that are brought when a paged file is opened.
+/// Bytes of the first file-space page that are brought when the URL of a paged file is mounted.
 pub const FIRST_PAGE: u64 = 8 << 20;
 
 /// Ranges of one hint that are taken.

@@ -32,6 +32,7 @@ pub(super) struct RemoteSource {
     is_prefix: bool,
     patience: Duration,
     owner: (u32, u32),
+    is_mounted: bool,
 }
 
 impl RemoteSource {
@@ -51,6 +52,15 @@ impl RemoteSource {
             is_prefix: url.is_prefix(),
             patience: settings.deadline().saturating_add(GRACE),
             owner: (geteuid().as_raw(), getegid().as_raw()),
+            is_mounted: false,
+        }
+    }
+
+    /// The same source, for a mount.
+    pub(super) fn mounted(self) -> Self {
+        RemoteSource {
+            is_mounted: true,
+            ..self
         }
     }
 
@@ -126,6 +136,7 @@ impl RemoteSource {
                 patience: self.patience,
                 valid: VALID,
                 owner: self.owner,
+                is_mounted: self.is_mounted,
             },
         )
     }

@@ -107,7 +107,8 @@ fn start(mount: &Mount, early: &Early) -> std::result::Result<Mounted, Report> {
     let of_content = |error: Error| opened(mount, &path, &error);
     let source = match &mount.source {
         Location::Path(_) => Source::open(&path, &mount.settings),
-        Location::Url(url) => RemoteSource::take(url, &mount.settings.remote).map(Source::Object),
+        Location::Url(url) => RemoteSource::take(url, &mount.settings.remote)
+            .map(|source| Source::Object(source.mounted())),
     };
     let source = source.map_err(of_content)?;
     if source.is_hidden_by(&point) {

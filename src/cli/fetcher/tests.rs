@@ -51,6 +51,7 @@ fn fetcher(source: &str, settings: &RemoteSettings) -> Arc<Connection> {
         patience: settings.deadline() + Duration::from_secs(2),
         valid: Duration::from_secs(60),
         owner: (0, 0),
+        is_mounted: false,
     };
     let connection = Connection::start(own, stage.try_clone().unwrap(), terms).unwrap();
     let exchange = exchange(&url, settings, External::Within).unwrap();

@@ -57,6 +57,8 @@ pub struct Terms {
     pub valid: Duration,
     /// The user and the group that own what is mounted.
     pub owner: (u32, u32),
+    /// Whether a mount reads it, and not one command.
+    pub is_mounted: bool,
 }
 
 /// The connection. It ends when it is dropped.
@@ -148,6 +150,11 @@ impl Connection {
     /// The user and the group that own what is mounted.
     pub(super) fn owner(&self) -> (u32, u32) {
         self.terms.owner
+    }
+
+    /// Whether a mount reads what the URL names.
+    pub(super) fn is_mounted(&self) -> bool {
+        self.terms.is_mounted
     }
 
     /// The path of the URL's prefix: what stands before its last `/`.

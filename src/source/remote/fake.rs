@@ -168,6 +168,7 @@ fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) -> P
         patience,
         valid,
         owner: (1000, 1000),
+        is_mounted: true,
     };
     let connection = Connection::start(own, stage, terms).unwrap();
     Pair {

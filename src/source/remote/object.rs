@@ -167,11 +167,13 @@ impl Source for RemoteObject {
         self.connection.has(&self.staging, at, length)
     }
 
-    /// Has the first page brought, where the URL names the object: all that a small file has of
-    /// metadata stands there. Of many objects beneath a prefix, few are looked through.
+    /// Has the first page of an object that is mounted brought: all that a small file has of
+    /// metadata stands there. One command, or one of many objects beneath a prefix, needs little of
+    /// it.
     fn set_pages(&self, base: u64, length: u64) {
         // Those of one file do not change; a second file in the same object changes none.
-        if self.pages.set((base, length)).is_ok() && self.staging.is_the_urls() {
+        let is_mounted = self.connection.is_mounted() && self.staging.is_the_urls();
+        if self.pages.set((base, length)).is_ok() && is_mounted {
             let first = (base, length.min(limits::FIRST_PAGE));
             self.connection
                 .prefetch(&self.staging, &[first], Urgency::Expected);
