@@ -523,6 +523,9 @@ pub const PAGED_BLOCK: u64 = 512 << 10;
 /// Bytes of the first file-space page that are brought when the URL of a paged file is mounted.
 pub const FIRST_PAGE: u64 = 8 << 20;
 
+/// Runs of pages that failed a moment ago, and are not asked for again at once.
+pub const FAILED_RUNS: usize = 64;
+
 /// Ranges of one hint that are taken.
 pub const HINTED_RANGES: usize = 1 << 16;
 

@@ -245,6 +245,23 @@ fn a_server_that_hangs_is_an_error_within_the_timeout() {
     assert_eq!(tree(&mount.path).len(), known);
 }
 
+/// The kernel reads ahead, and asks once more for what failed: that is no second wait.
+#[test]
+fn a_reader_waits_no_longer_than_the_timeout() {
+    const LENGTH: usize = 8 << 20;
+    let server = Server::start();
+    server.put("/data/run.asdf", array_file(b'o', LENGTH));
+    let url = server.url("/data/run.asdf");
+    let mount = Mount::with(Path::new(&url), &["-o", "timeout=6"]);
+    let mut file = fs::File::open(mount.at("data")).expect("the array");
+    file.seek(SeekFrom::Start(LENGTH as u64 / 2)).expect("seek");
+    server.faults(|faults| faults.status = Some(503));
+    let begun = Instant::now();
+    let failed = file.read(&mut [0; 10]).expect_err("no bytes");
+    assert_eq!(failed.raw_os_error(), Some(nix::libc::EIO));
+    assert!(begun.elapsed() < Duration::from_secs(2 * 6), "{begun:?}");
+}
+
 /// On one line, which is gone at the end; in a file there is none.
 #[test]
 fn a_terminal_shows_how_far_a_long_command_has_come() {

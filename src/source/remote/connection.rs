@@ -470,7 +470,7 @@ impl Shared {
             shared: self,
             pages: pages.clone(),
         };
-        if state.pages.outcome(&pages) == Ok(true) {
+        if state.pages.outcome(&pages) != Ok(false) {
             return Ok(pinned);
         }
         if object.is_over() {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::source::Urgency;
 use crate::source::remote::message::Request;
@@ -32,6 +32,10 @@ const WIDE_GAP: u64 = 4;
 /// How long a page that was only expected is kept for its reader when other pages are expected.
 const STALE: Duration = Duration::from_secs(10);
 
+/// How long pages that were asked for in vain are not asked for again: a kernel that reads ahead asks
+/// once more for what failed, and its reader would wait twice as long.
+const FAILURE: Duration = Duration::from_millis(100);
+
 /// The pages of a stage.
 #[derive(Debug)]
 pub(super) struct Pages {
@@ -47,6 +51,8 @@ pub(super) struct Pages {
     asked: HashMap<u64, Run>,
     needed: VecDeque<Run>,
     expected: VecDeque<Run>,
+    /// Pages that were asked for in vain a moment ago.
+    failures: VecDeque<Failure>,
     /// What is to be said to the fetcher, in this order.
     requests: Vec<Request>,
 }
@@ -82,6 +88,14 @@ struct Run {
     urgency: Urgency,
 }
 
+/// Why pages are not to be had.
+#[derive(Debug)]
+struct Failure {
+    since: Instant,
+    pages: Range<u64>,
+    error: Error,
+}
+
 impl Pages {
     /// No pages; of those that will be, `bytes` bytes are kept.
     pub(super) fn new(bytes: u64) -> Self {
@@ -94,6 +108,7 @@ impl Pages {
             asked: HashMap::new(),
             needed: VecDeque::new(),
             expected: VecDeque::new(),
+            failures: VecDeque::new(),
             requests: Vec::new(),
         }
     }
@@ -118,8 +133,9 @@ impl Pages {
     /// Keeps these pages once they are staged, until [`unpin`](Self::unpin).
     pub(super) fn pin(&mut self, pages: &Range<u64>) {
         for number in pages.clone() {
+            let failed = self.failure_of(number).cloned();
             let page = self.table.entry(number).or_insert(Page {
-                state: State::Missing,
+                state: failed.map_or(State::Missing, State::Failed),
                 pins: 0,
             });
             page.pins = page.pins.saturating_add(1);
@@ -227,10 +243,37 @@ impl Pages {
     /// Whether a page has to be asked for, or earlier than it would be.
     fn is_lacking(&self, number: u64, urgency: Urgency) -> bool {
         match self.table.get(&number).map(|page| &page.state) {
-            None | Some(State::Missing) => true,
+            None | Some(State::Missing) => self.failure_of(number).is_none(),
             Some(State::Queued(queued)) => *queued < urgency,
             Some(State::Asked | State::Staged | State::Failed(_)) => false,
         }
+    }
+
+    /// Why a page could not be had a moment ago.
+    fn failure_of(&self, number: u64) -> Option<&Error> {
+        let mut failures = self.failures.iter();
+        let failure = failures
+            .find(|failure| failure.pages.contains(&number) && failure.since.elapsed() < FAILURE)?;
+        Some(&failure.error)
+    }
+
+    /// Remembers the pages for which a reader may have waited in vain for long.
+    fn remember_failure(&mut self, pages: Range<u64>, error: &Error) {
+        let Error::Io {
+            cause: Cause::Failed,
+            ..
+        } = error
+        else {
+            return;
+        };
+        if self.failures.len() >= limits::FAILED_RUNS {
+            self.failures.pop_front();
+        }
+        self.failures.push_back(Failure {
+            since: Instant::now(),
+            pages,
+            error: error.clone(),
+        });
     }
 
     fn joins(&self, run: &Range<u64>, number: u64, urgency: Urgency) -> bool {
@@ -490,6 +533,7 @@ impl Pages {
     /// A run failed. Gives the object.
     pub(super) fn failed(&mut self, id: u64, error: &Error) -> Option<Arc<Staging>> {
         let run = self.asked.remove(&id)?;
+        self.remember_failure(run.next..run.pages.end, error);
         for number in run.next..run.pages.end {
             self.taken = self.taken.saturating_sub(1);
             match self.table.get_mut(&number) {
@@ -516,6 +560,7 @@ impl Pages {
             self.failed(id, error.unwrap_or(&unwanted));
         }
         if let Some(error) = error {
+            self.remember_failure(pages.clone(), error);
             for number in pages.clone() {
                 match self.table.get_mut(&number) {
                     Some(page) if !matches!(page.state, State::Staged) => {

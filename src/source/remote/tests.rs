@@ -315,8 +315,15 @@ fn failures_have_their_errors_and_pass() {
         }),
     );
     let object = pair.open(MIB);
-    for (_, expected) in failures {
+    for (number, (_, expected)) in failures.into_iter().enumerate() {
         assert_eq!(cause(read(&object, 0, 10)), expected);
+        if expected == Cause::Failed {
+            // A reader that asks at once gets the same error, and none that asks later.
+            object.prefetch(&[(0, 10)], Urgency::Needed);
+            assert_eq!(cause(read(&object, 5, 10)), expected);
+            assert_eq!(pair.fetched().len(), number + 1);
+            thread::sleep(Duration::from_millis(150));
+        }
     }
     assert_eq!(read(&object, 0, 10).unwrap(), bytes(0, 10));
 }
