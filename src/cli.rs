@@ -42,7 +42,6 @@ mod progress;
 mod reading;
 mod remote_source;
 mod report;
-mod rights;
 mod secrets;
 mod several;
 mod style;

@@ -45,6 +45,7 @@ pub mod policy;
 pub mod raw_file;
 pub(crate) mod recording;
 pub mod remote;
+pub mod rights;
 pub mod root;
 
 use std::fmt;

@@ -15,9 +15,9 @@ use std::process::{Child, Command, Stdio};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::cli::call::{Call, Role};
-use crate::cli::rights;
 use crate::error::{Error, Result};
 use crate::source::packets;
+use crate::source::rights;
 
 /// What leads to the fetcher.
 #[derive(Debug)]

@@ -22,11 +22,11 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::cli::cage;
 use crate::cli::call::{MOUNT_COMMAND, Role, executable};
-use crate::cli::rights;
 use crate::error::{Error, Result};
 use crate::memory::lock::lock;
 use crate::source::file::{self, Opener};
 use crate::source::packets;
+use crate::source::rights;
 
 /// How long the worker waits for an answer: the file may be on a disk that answers late, or never.
 const PATIENCE: Duration = Duration::from_secs(5);
