@@ -517,6 +517,9 @@ pub const EXPECTED_RUNS_ASKED: usize = 64;
 /// Requests for bytes that nobody waits for, which wait to be sent to the fetcher.
 pub const EXPECTED_RUNS: usize = 1024;
 
+/// Files of the cache on disk from which pages of remote objects are read.
+pub const OPEN_SEGMENTS: usize = 256;
+
 /// Bytes of a file-space page that are brought for a structure in it.
 pub const PAGED_BLOCK: u64 = 512 << 10;
 

@@ -2,8 +2,8 @@
 //!
 //! It brings objects, or parts of them, from a server to the process that parses. It parses HTTP,
 //! TLS and the listings of S3's protocol, and no data. Requests come as packets on its standard
-//! input, a socket; its standard output is the stage, a file in memory that it alone writes. It ends
-//! when the socket is closed.
+//! input, a socket; its standard output is the stage, a file in memory that it alone writes. Files
+//! of its cache on disk are handed over, open for reading. It ends when the socket is closed.
 //!
 //! | file | content |
 //! |---|---|

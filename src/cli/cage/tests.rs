@@ -1,10 +1,10 @@
 //! The cage from inside, as an intruder would try it.
 
 use std::fs::{self, OpenOptions};
-use std::io::Error;
+use std::io::{Error, Write};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Command;
 
@@ -14,6 +14,7 @@ use nix::libc;
 
 use super::*;
 use crate::fs::MountGuard;
+use crate::source::{packets, rights};
 
 /// The file at `path`, of some user.
 fn file_at(path: &Path) -> Shown<'_> {
@@ -133,9 +134,37 @@ fn no_file_is_opened_where_the_source_needs_none() {
         let opened = nix::fcntl::openat2(nix::fcntl::AT_FDCWD, &file, how);
         assert_eq!(opened.err(), Some(Errno::EPERM));
         let mut content = [0; 7];
-        std::os::unix::fs::FileExt::read_exact_at(&open, &mut content, 0).unwrap();
+        open.read_exact_at(&mut content, 0).unwrap();
         assert_eq!(&content, b"content");
     });
+}
+
+/// A file of the cache on disk comes so to the process that parses.
+#[test]
+fn a_file_that_is_handed_over_is_read_and_never_written() {
+    let directory = files();
+    let path = directory.path().join("inside/file");
+    let (own, other) = packets::pair().unwrap();
+    let open = fs::File::open(&path).unwrap();
+    rights::send(other.as_fd(), b"f", &[open.as_fd()]).unwrap();
+    shut_in(&Reach::Nothing, || {
+        let (_, mut files) = rights::receive(own.as_fd(), &mut [0]).unwrap();
+        let file = fs::File::from(files.pop().unwrap());
+        assert!(file.metadata().unwrap().is_file());
+        let mut content = [0; 7];
+        file.read_exact_at(&mut content, 0).unwrap();
+        assert_eq!(&content, b"content");
+        let not_permitted = Some(Errno::EPERM);
+        assert_eq!(errno(file.write_all_at(b"x", 0)), not_permitted);
+        assert_eq!(errno(file.set_len(0)), not_permitted);
+        assert_eq!(errno((&file).write(b"x")), Some(Errno::EBADF));
+        let again = format!("/proc/self/fd/{}", file.as_raw_fd());
+        assert_eq!(
+            errno(OpenOptions::new().write(true).open(again)),
+            not_permitted
+        );
+    });
+    assert_eq!(fs::read(&path).unwrap(), b"content");
 }
 
 #[test]

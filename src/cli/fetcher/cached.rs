@@ -2,11 +2,16 @@
 
 use std::ops::Range;
 
-use crate::cli::fetcher::disk_cache::{DiskCache, Key, PAGE, page_length};
+use crate::cli::fetcher::disk_cache::{DiskCache, page_length};
 use crate::cli::fetcher::transfer::Sink;
 use crate::cli::fetcher::trouble::Trouble;
 use crate::source::remote::message::ObjectState;
+use crate::source::remote::segment::{Key, PAGE, Segment};
 use crate::wire::to_u64;
+
+/// Pages that are handed over with the file that they are in. Fewer are copied to the stage: they
+/// are of metadata, which is read many times in small pieces.
+const MANY: u64 = 9;
 
 /// The pages of an object that the cache has or gets.
 pub(super) struct Cached<'a> {
@@ -51,6 +56,21 @@ impl<'a> Cached<'a> {
             at = end;
         }
         Ok(at)
+    }
+
+    /// The segment that has many pages from the beginning of `range` on, and where they end.
+    pub(super) fn many(&self, range: &Range<u64>) -> Option<(Segment, u64)> {
+        let numbers = range.start / PAGE..range.end.div_ceil(PAGE);
+        let may_be = range.start.is_multiple_of(PAGE) && numbers.end - numbers.start >= MANY;
+        let found = may_be.then(|| self.cache.written(&self.key, &numbers));
+        let (segment, written) = found?.filter(|(_, written)| *written >= MANY)?;
+        let end = (numbers.start + written) * PAGE;
+        Some((segment, end.min(range.end)))
+    }
+
+    /// Forgets the page at an offset, which was found to be wrong.
+    pub(super) fn forget(&self, offset: u64) {
+        self.cache.forget(&self.key, offset / PAGE);
     }
 
     /// Where the bytes that are not in the cache end, from `range.start` on, which is not there.

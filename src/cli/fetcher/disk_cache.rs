@@ -1,19 +1,16 @@
 //! The cache on disk, which all mounts of a user share.
 //!
 //! An object in one state is a key: the server, the path, the entity tag and the length, hashed. Its
-//! pages are in segments, files of up to [`PAGES`] pages behind a table of checksums. A page is
-//! written before its checksum, and is looked at when it is read: after a crash, or a flipped bit,
-//! its checksum does not hold, and it is fetched again. A file holds no name and no secret, and may
-//! be deleted at any time.
+//! pages are in [segments](Segment). A file holds no name and no secret, and may be deleted at any
+//! time.
 //!
 //! Segments that were used longest ago go first. Where the disk is full, nothing is cached any
 //! more.
 
-mod page;
-
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::ops::Range;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,15 +21,8 @@ use sha2::{Digest, Sha256};
 
 use crate::memory::lock::lock;
 use crate::source::remote::message::ObjectState;
+use crate::source::remote::segment::{Key, PAGE, PAGES, Segment, checksum};
 use crate::wire::{to_u64, to_usize};
-pub(super) use page::PAGE;
-use page::{CHECKSUM, Checksum};
-
-/// Pages of a segment: 64 MiB.
-const PAGES: u64 = 1024;
-
-/// Where the pages of a segment begin, behind their checksums.
-const FIRST_PAGE: u64 = PAGES * CHECKSUM;
 
 /// The form of the files; another one gets another directory.
 const FORM: &str = "h5fs-1";
@@ -42,10 +32,6 @@ const LOOK: u64 = 64 << 20;
 
 /// How exactly it is known when a segment was used.
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// An object in one state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key([u8; 32]);
 
 /// A directory of segments.
 #[derive(Debug)]
@@ -57,6 +43,8 @@ pub(super) struct DiskCache {
     left: Mutex<u64>,
     /// Nothing is written any more.
     is_full: AtomicBool,
+    /// Nothing is read any more: a wrong page could not be forgotten.
+    is_wrong: AtomicBool,
 }
 
 impl DiskCache {
@@ -81,6 +69,7 @@ impl DiskCache {
             most,
             left: Mutex::new(0),
             is_full: AtomicBool::new(false),
+            is_wrong: AtomicBool::new(false),
         };
         cache.look();
         Ok(cache)
@@ -107,7 +96,7 @@ impl DiskCache {
     pub(super) fn state(&self, place: &str) -> Option<ObjectState> {
         let record = fs::read(self.state_path(place)).ok()?;
         let (stated, facts) = record.split_first_chunk()?;
-        let is_right = Checksum::of(&Sha256::digest(place).into(), 0, facts).bytes() == *stated;
+        let is_right = checksum(&Key(Sha256::digest(place).into()), 0, facts) == *stated;
         let (length, facts) = facts.split_first_chunk().filter(|_| is_right)?;
         let (modified, etag) = facts.split_first_chunk()?;
         Some(ObjectState {
@@ -122,44 +111,68 @@ impl DiskCache {
         let mut facts = state.length.to_le_bytes().to_vec();
         facts.extend_from_slice(&state.modified.to_le_bytes());
         facts.extend_from_slice(&state.etag);
-        let stated = Checksum::of(&Sha256::digest(place).into(), 0, &facts);
+        let stated = checksum(&Key(Sha256::digest(place).into()), 0, &facts);
         let path = self.state_path(place);
         self.attempt(|| {
             let mut file = create(&path)?;
             file.set_len(0)?;
-            file.write_all(&[&stated.bytes()[..], &facts].concat())
+            file.write_all(&[&stated[..], &facts].concat())
         });
     }
 
     /// Reads a page of an object into `page`, which is as long as it; whether it is there.
     pub(super) fn read(&self, key: &Key, number: u64, page: &mut [u8]) -> bool {
-        let (path, index) = self.segment(key, number);
-        let mut read = || -> io::Result<bool> {
-            let file = File::open(&path)?;
-            let mut stated = [0; 8];
-            file.read_exact_at(&mut stated, index * CHECKSUM)?;
-            file.read_exact_at(page, FIRST_PAGE + index * PAGE)?;
-            let is_right = Checksum::of(&key.0, number, page).bytes() == stated;
+        let read = self.opened(key, number).and_then(|segment| {
+            let is_right = segment.read(number, page)?;
             if is_right {
-                touch(&file)?;
+                touch(segment.file())?;
             }
             Ok(is_right)
-        };
-        read().unwrap_or(false)
+        });
+        read.unwrap_or(false)
+    }
+
+    /// The segment of the pages `numbers` of an object, and how many of them have been written,
+    /// one after another. Whoever reads them compares their checksums.
+    pub(super) fn written(&self, key: &Key, numbers: &Range<u64>) -> Option<(Segment, u64)> {
+        let end = (numbers.start / PAGES + 1) * PAGES;
+        let own = numbers.start..numbers.end.min(end);
+        let found = self.opened(key, own.start).and_then(|segment| {
+            let written = segment.written(&own)?;
+            touch(segment.file())?;
+            Ok((segment, written))
+        });
+        found.ok()
+    }
+
+    /// Forgets a page that was found to be wrong.
+    pub(super) fn forget(&self, key: &Key, number: u64) {
+        let file = OpenOptions::new().write(true).open(self.path(key, number));
+        let forgotten = file.and_then(|file| Segment::new(file, *key).forget(number));
+        if let Err(error) = forgotten
+            && error.kind() != io::ErrorKind::NotFound
+            && !self.is_wrong.swap(true, Ordering::Relaxed)
+        {
+            let directory = self.directory.display();
+            log::warn!("{directory}: nothing is read from disk any more: {error}");
+        }
+    }
+
+    fn opened(&self, key: &Key, number: u64) -> io::Result<Segment> {
+        if self.is_wrong.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let file = File::open(self.path(key, number))?;
+        Ok(Segment::new(file, *key))
     }
 
     /// Keeps a page of an object: one of [`PAGE`] bytes, or the last one.
     pub(super) fn write(&self, key: &Key, number: u64, page: &[u8]) {
-        let (path, index) = self.segment(key, number);
-        let is_written = self.attempt(|| {
-            let file = create(&path)?;
-            file.write_all_at(page, FIRST_PAGE + index * PAGE)?;
-            let stated = Checksum::of(&key.0, number, page).bytes();
-            file.write_all_at(&stated, index * CHECKSUM)
-        });
+        let path = self.path(key, number);
+        let is_written = self.attempt(|| Segment::new(create(&path)?, *key).write(number, page));
         if is_written {
             let mut left = lock(&self.left);
-            let (more, is_due) = left.overflowing_sub(to_u64(page.len()) + CHECKSUM);
+            let (more, is_due) = left.overflowing_sub(to_u64(page.len()));
             *left = if is_due { 0 } else { more };
             drop(left);
             if is_due {
@@ -168,10 +181,10 @@ impl DiskCache {
         }
     }
 
-    /// The file of a page, and its place in it.
-    fn segment(&self, key: &Key, number: u64) -> (PathBuf, u64) {
+    /// The path of the segment that a page is in.
+    fn path(&self, key: &Key, number: u64) -> PathBuf {
         let name = format!("{}-{:x}", hex(&key.0), number / PAGES);
-        (self.directory.join(name), number % PAGES)
+        self.directory.join(name)
     }
 
     fn state_path(&self, place: &str) -> PathBuf {
@@ -267,7 +280,12 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
+
+    /// Bytes of a segment before its first page.
+    const TABLE: u64 = 8192;
 
     fn state(etag: &str) -> ObjectState {
         ObjectState {
@@ -324,7 +342,7 @@ mod tests {
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
         cache.write(&key, 0, &page(9));
         cache.remember("http://h/a", &state("\"1\""));
-        let (path, _) = cache.segment(&key, 0);
+        let path = cache.path(&key, 0);
         let flip = |path: &Path, bit: u64| {
             let file = create(path).unwrap();
             let mut byte = [0];
@@ -332,7 +350,7 @@ mod tests {
             byte[0] ^= 1 << (bit % 8);
             file.write_all_at(&byte, bit / 8).unwrap();
         };
-        let of_page = (FIRST_PAGE * 8..(FIRST_PAGE + PAGE) * 8).step_by(4001);
+        let of_page = (TABLE * 8..(TABLE + PAGE) * 8).step_by(4001);
         for bit in (0..64).chain(of_page) {
             flip(&path, bit);
             assert!(!cache.read(&key, 0, &mut page(0)), "bit {bit}");
@@ -362,7 +380,7 @@ mod tests {
         let began = SystemTime::now() - Duration::from_secs(1000);
         for (n, key) in (0_u64..).zip(&keys) {
             cache.write(key, 0, &page(1));
-            let (path, _) = cache.segment(key, 0);
+            let path = cache.path(key, 0);
             if let Ok(file) = File::open(path) {
                 file.set_modified(began + Duration::from_secs(n)).unwrap();
             }
@@ -386,11 +404,52 @@ mod tests {
         assert_eq!(mode(cache.directory()), 0o700);
         let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
         cache.write(&key, 0, &page(1));
-        assert_eq!(mode(&cache.segment(&key, 0).0), 0o600);
+        assert_eq!(mode(&cache.path(&key, 0)), 0o600);
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(cache.directory(), open).unwrap();
         let refused = DiskCache::open(directory.path(), 1 << 20).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn pages_one_after_another_are_handed_over_with_their_segment() {
+        let (_directory, cache) = cache(1 << 30);
+        let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
+        for number in [5, 6, 8, PAGES - 1, PAGES] {
+            cache.write(&key, number, &page(number as u8));
+        }
+        let written = |numbers: Range<u64>| cache.written(&key, &numbers).unwrap().1;
+        assert_eq!((written(5..9), written(6..7), written(7..9)), (2, 1, 0));
+        // The next one is in another file.
+        assert_eq!(written(PAGES - 1..PAGES + 1), 1);
+        assert!(cache.written(&key, &(3 * PAGES..3 * PAGES + 1)).is_none());
+        let (segment, _) = cache.written(&key, &(5..7)).unwrap();
+        let mut seen = page(0);
+        assert!(segment.read(6, &mut seen).unwrap() && seen == page(6));
+        segment
+            .file()
+            .write_at(b"x", 0)
+            .expect_err("it is read only");
+        // One that is forgotten is there no more, for whoever has the segment.
+        cache.forget(&key, 6);
+        assert_eq!(written(5..9), 1);
+        assert!(!segment.read(6, &mut seen).unwrap());
+        // A file that is gone is no obstacle.
+        fs::remove_file(cache.path(&key, 6)).unwrap();
+        cache.forget(&key, 6);
+        assert_eq!(written(PAGES..PAGES + 1), 1);
+    }
+
+    #[test]
+    fn nothing_is_read_where_a_wrong_page_cannot_be_forgotten() {
+        let (_directory, cache) = cache(1 << 30);
+        let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
+        cache.write(&key, 1, &page(1));
+        // A directory cannot be opened for writing, whoever tries.
+        fs::create_dir(cache.path(&key, PAGES)).unwrap();
+        cache.forget(&key, PAGES);
+        assert!(!cache.read(&key, 1, &mut page(0)));
+        assert!(cache.written(&key, &(1..2)).is_none());
     }
 
     #[test]

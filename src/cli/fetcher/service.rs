@@ -1,8 +1,9 @@
 //! Requests and their replies.
 
 use std::collections::HashMap;
+use std::io;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -22,6 +23,8 @@ use crate::cli::options::RemoteSettings;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::message::{FIRST, ObjectState, PACKET, Reply, Request};
+use crate::source::remote::segment::Segment;
+use crate::source::rights;
 use crate::wire::to_u64;
 
 /// Bytes of a range after which the parsing process is told how far it has come.
@@ -82,6 +85,7 @@ impl Service {
                 Request::Close { object } => {
                     lock(&service.objects).remove(&object);
                 }
+                Request::Forget { object, offset } => service.forget(object, offset),
                 Request::Count { id } => service.reply(&Reply::Counted {
                     id,
                     counters: service.exchange.counted.counters(),
@@ -140,7 +144,8 @@ impl Service {
             Request::Count { .. }
             | Request::Cancel { .. }
             | Request::Drop { .. }
-            | Request::Close { .. } => Err(Trouble::other("no work for a connection").into()),
+            | Request::Close { .. }
+            | Request::Forget { .. } => Err(Trouble::other("no work for a connection").into()),
         }
     }
 
@@ -242,6 +247,12 @@ impl Service {
         let mut told = offset;
         let mut at = offset;
         while at < end {
+            if let Some((segment, come)) = cached.as_ref().and_then(|own| own.many(&(at..end)))
+                && self.hand_over(job.id, &segment, at - offset, come - offset)
+            {
+                (at, told) = (come, come);
+                continue;
+            }
             at = self.stage_cached(&object.place, &object.state, &(at..end), object.region)?;
             let gap = cached.as_ref().map_or(end, |cached| cached.gap(&(at..end)));
             if at == gap {
@@ -268,6 +279,31 @@ impl Service {
             at = gap;
         }
         Ok(Reply::Staged { id: job.id, length })
+    }
+
+    /// Hands over the segment in which the bytes `staged..length` of a range are; those before are
+    /// staged. Whether it was sent: the system bounds the files on their way.
+    fn hand_over(&self, id: u64, segment: &Segment, staged: u64, length: u64) -> bool {
+        if staged > 0 {
+            let length = staged;
+            self.reply(&Reply::Staged { id, length });
+        }
+        let key = *segment.key();
+        let kept = Reply::Kept { id, length, key };
+        let is_sent = send(&self.socket, &kept, &[segment.file().as_fd()]).is_ok();
+        if is_sent {
+            Counted::add(&self.exchange.counted.disk_bytes, length - staged);
+        }
+        is_sent
+    }
+
+    /// A page of an object is wrong in the cache on disk.
+    fn forget(&self, object: u32, offset: u64) {
+        if let Ok(object) = self.object(object)
+            && let Some(cached) = Cached::of(self.cache.as_ref(), &object.place, &object.state)
+        {
+            cached.forget(offset);
+        }
     }
 
     fn check(&self, job: &Job, number: u32) -> Result<Reply, Stop> {
@@ -349,7 +385,7 @@ impl Service {
     }
 
     fn reply(&self, reply: &Reply) {
-        send(&self.socket, reply);
+        let _gone = send(&self.socket, reply, &[]);
     }
 }
 
@@ -363,8 +399,13 @@ pub(super) fn refuse(socket: &OwnedFd, reason: &str) {
             | Request::Fetch { id, .. }
             | Request::Check { id, .. }
             | Request::List { id, .. }
-            | Request::Count { id } => send(socket, &failed(id, &trouble)),
-            Request::Cancel { .. } | Request::Drop { .. } | Request::Close { .. } => {}
+            | Request::Count { id } => {
+                let _gone = send(socket, &failed(id, &trouble), &[]);
+            }
+            Request::Cancel { .. }
+            | Request::Drop { .. }
+            | Request::Close { .. }
+            | Request::Forget { .. } => {}
         }
     }
 }
@@ -390,7 +431,7 @@ fn receive(socket: &OwnedFd) -> Option<Request> {
     }
 }
 
-/// Sends a reply; a parsing process that is gone needs none.
-fn send(socket: &OwnedFd, reply: &Reply) {
-    while rustix::io::write(socket, &reply.encode()) == Err(rustix::io::Errno::INTR) {}
+/// Sends a reply, and the file that belongs to it.
+fn send(socket: &OwnedFd, reply: &Reply, files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    rights::send(socket.as_fd(), &reply.encode(), files)
 }

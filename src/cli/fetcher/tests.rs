@@ -432,7 +432,7 @@ fn the_cache_on_disk_spares_the_network() {
         connection.counters().unwrap().disk_bytes,
         bytes.len() as u64
     );
-    // Flipped bits are fetched again.
+    // Flipped bits are fetched again, whenever they flip.
     for file in std::fs::read_dir(directory.path().join("cache/h5fs-1")).unwrap() {
         let path = file.unwrap().path();
         let mut content = std::fs::read(&path).unwrap();
@@ -444,6 +444,7 @@ fn the_cache_on_disk_spares_the_network() {
         assert!(!text.contains("secret") && !text.contains("127.0.0.1"));
         std::fs::write(&path, &content).unwrap();
     }
+    assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
     let third = open(&fetcher(&source, &settings), "").unwrap();
     assert_eq!(read(&third, 0, bytes.len()).unwrap(), bytes);
     // Another state is another key.
@@ -451,6 +452,34 @@ fn the_cache_on_disk_spares_the_network() {
     server.put("/d/a.h5", new.clone());
     let fourth = open(&fetcher(&source, &settings), "").unwrap();
     assert_eq!(read(&fourth, 0, new.len()).unwrap(), new);
+}
+
+#[test]
+fn what_is_cached_in_part_comes_from_both() {
+    let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
+    let bytes = content(9 * MIB + 5);
+    server.put("/a.h5", bytes.clone());
+    let settings = RemoteSettings {
+        disk_cache: Some(directory.path().join("cache")),
+        ..quick()
+    };
+    let source = server.url("/a.h5");
+    let first = open(&fetcher(&source, &settings), "").unwrap();
+    for (at, length) in [(MIB, 2 * MIB), (4 * MIB + 100, 50), (6 * MIB, 3 * MIB + 5)] {
+        assert_eq!(read(&first, at, length).unwrap(), bytes[at..][..length]);
+    }
+    server.seen();
+    let second = open(&fetcher(&source, &settings), "").unwrap();
+    assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
+    let seen = server.seen();
+    let sent: usize = seen.iter().map(|one| one.sent).sum();
+    // All but the first 256 KiB, what was read, and the 256 KiB around the small piece.
+    assert_eq!(sent, 4 * MIB - MIB / 2, "{seen:?}");
+    // Deleted, it goes on: the files are open, and what is not in them comes from the server.
+    std::fs::remove_dir_all(directory.path()).unwrap();
+    assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
+    let third = open(&fetcher(&source, &quick()), "").unwrap();
+    assert_eq!(read(&third, 0, bytes.len()).unwrap(), bytes);
 }
 
 #[test]

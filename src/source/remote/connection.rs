@@ -4,13 +4,14 @@
 //! packets, so that none who holds the state waits for a socket: a fetcher that is slow to read
 //! must not keep its own replies from being taken.
 
+mod carried;
+
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -20,15 +21,18 @@ use rustix::net::{Shutdown, shutdown};
 
 use crate::error::{Cause, Error, Result};
 use crate::limits;
-use crate::memory::lock::{lock, wait};
+use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
 use crate::source::remote::failure::{changed, ended, failed, silent, unfitting};
 use crate::source::remote::message::{
-    Counters, FIRST, Failure, ListedName, ObjectState, PACKET, Reply, Request,
+    Counters, FIRST, Failure, ListedName, PACKET, Reply, Request,
 };
-use crate::source::remote::pages::{Pages, length};
-use crate::source::remote::staging::{PAGE, Staging};
+use crate::source::remote::pages::Pages;
+use crate::source::remote::place::{Place, fill};
+use crate::source::remote::segment::PAGE;
+use crate::source::remote::segments::Segments;
+use crate::source::remote::staging::{Staging, length};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of the stage that are set aside for an object of which no length is known.
@@ -39,6 +43,10 @@ const WINDOW: u64 = 4 << 20;
 
 /// How long the counters are waited for: the fetcher asks nobody for them.
 const COUNTING: Duration = Duration::from_secs(2);
+
+/// How often pages are asked for that are wrong in the cache on disk: the first time, they are
+/// forgotten there.
+const ATTEMPTS: usize = 3;
 
 /// How often a reader that waits looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
@@ -83,6 +91,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     pages: Pages,
+    segments: Segments,
     calls: HashMap<u64, Call>,
     last_id: u64,
     /// Where the next region begins.
@@ -118,6 +127,7 @@ impl Connection {
             stage,
             state: Mutex::new(State {
                 pages: Pages::new(terms.kept),
+                segments: Segments::new(),
                 calls: HashMap::new(),
                 last_id: 0,
                 free: 0,
@@ -317,25 +327,43 @@ impl Connection {
         }
         let mut at = at;
         for part in buffer.chunks_mut(to_usize(WINDOW)?) {
-            let bytes = to_u64(part.len());
-            let pinned = self.shared.pin(object, at, bytes, &around)?;
-            self.await_staged(&pinned, is_wanted)?;
-            let read = self
-                .shared
-                .stage
-                .read_exact_at(part, object.region.saturating_add(at));
-            read.map_err(|error| Error::io(&error, format!("stage, {bytes} bytes at {at}")))?;
-            at = at.saturating_add(bytes);
+            self.read_part(object, at, part, &around, is_wanted)?;
+            at = at.saturating_add(to_u64(part.len()));
         }
         Ok(())
     }
 
-    fn await_staged(&self, pinned: &Pinned<'_>, is_wanted: &dyn Fn() -> bool) -> Result<()> {
+    fn read_part(
+        &self,
+        object: &Arc<Staging>,
+        at: u64,
+        part: &mut [u8],
+        around: &Range<u64>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            let pinned = self.shared.pin(object, at, to_u64(part.len()), around)?;
+            let places = self.await_staged(&pinned, is_wanted)?;
+            let wrong = fill(part, object, at, &places, &self.shared.stage)?;
+            if wrong.is_empty() {
+                return Ok(());
+            }
+            self.shared.lose(object, &wrong);
+        }
+        Err(failed(Failure::Other, "wrong bytes in the cache on disk"))
+    }
+
+    /// Waits until the pages are there: where they stand.
+    fn await_staged(
+        &self,
+        pinned: &Pinned<'_>,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<Vec<Place>> {
         let deadline = Instant::now().checked_add(self.terms.patience);
         let mut state = self.shared.state();
         loop {
             if state.pages.outcome(&pinned.pages)? {
-                return Ok(());
+                return Ok(state.pages.places(&pinned.pages));
             }
             if state.is_over {
                 return Err(ended());
@@ -491,77 +519,19 @@ impl Shared {
         Ok(pinned)
     }
 
-    /// Sends packets until the connection is over.
-    fn send_all(&self) {
+    /// Has these pages, which are wrong in the cache on disk, forgotten there.
+    fn lose(&self, object: &Staging, pages: &[u64]) {
         let mut state = self.state();
-        loop {
-            let Some(packet) = state.packets.pop_front() else {
-                if state.is_over {
-                    return;
-                }
-                state = wait(&self.sending, state);
-                continue;
-            };
-            drop(state);
-            let sent = rustix::io::retry_on_intr(|| rustix::io::write(&self.socket, &packet));
-            if sent != Ok(packet.len()) {
-                return self.end();
+        for number in pages {
+            if state.pages.lose(*number) {
+                let bytes = object.bytes_of(&(*number..number.saturating_add(1)));
+                state.send(&Request::Forget {
+                    object: object.number,
+                    offset: bytes.start,
+                });
             }
-            state = self.state();
-        }
-    }
-
-    /// Takes replies until the connection is over.
-    fn receive_all(&self) {
-        let mut packet = vec![0; PACKET.saturating_add(1)];
-        loop {
-            let read = rustix::io::retry_on_intr(|| rustix::io::read(&self.socket, &mut *packet));
-            let reply = match read {
-                Ok(0) | Err(_) => return self.end(),
-                Ok(length) if length > PACKET => Err(Error::corrupt("too long a reply", None)),
-                Ok(length) => Reply::decode(packet.get(..length).unwrap_or_default()),
-            };
-            if let Err(error) = reply.and_then(|reply| self.take(reply)) {
-                log::error!("the fetcher is not listened to any more: {error}");
-                return self.end();
-            }
-            self.answered.notify_all();
-        }
-    }
-
-    fn take(&self, reply: Reply) -> Result<()> {
-        let mut state = self.state();
-        let id = reply.id();
-        if let Reply::Staged { length, .. } = reply {
-            if let Some(object) = state.pages.staged(id, length)? {
-                object.confirm();
-            }
-        } else if let Some(call) = state.calls.get_mut(&id) {
-            match call {
-                Call::Waits(answer) => *answer = Some(reply),
-                Call::Looks(object) => {
-                    compare(object, &reply);
-                    state.calls.remove(&id);
-                }
-            }
-        } else if let Reply::Failed { failure, text, .. } = reply {
-            let is_over = matches!(failure, Failure::Changed | Failure::NotFound);
-            let error = if is_over {
-                changed()
-            } else {
-                failed(failure, &text)
-            };
-            if let Some(object) = state.pages.failed(id, &error)
-                && is_over
-            {
-                object.end();
-            }
-        } else if let Reply::Opened { object, .. } = reply {
-            // Whoever asked for it has given up meanwhile.
-            state.send(&Request::Close { object });
         }
         self.settle(state);
-        Ok(())
     }
 
     /// Nothing is said any more, and nobody waits.
@@ -617,27 +587,6 @@ impl State {
         }
         fits
     }
-}
-
-/// Ends the object's state if the answer to a look shows another.
-fn compare(object: &Staging, reply: &Reply) {
-    match reply {
-        Reply::Opened { state, .. } if is_same(state, object.state()) => object.confirm(),
-        Reply::Opened { .. }
-        | Reply::Failed {
-            failure: Failure::Changed | Failure::NotFound,
-            ..
-        } => object.end(),
-        _ => {}
-    }
-}
-
-/// Whether both are one state: by the entity tag where there is one.
-fn is_same(one: &ObjectState, other: &ObjectState) -> bool {
-    let is_known = !one.etag.is_empty();
-    one.etag == other.etag
-        && one.length == other.length
-        && (is_known || one.modified == other.modified)
 }
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {

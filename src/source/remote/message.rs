@@ -9,6 +9,7 @@
 //! [`Close`](Request::Close) in their turn, before it looks at the next packet.
 
 use crate::error::{Error, Result};
+use crate::source::remote::segment::Key;
 use crate::wire::{Cursor, to_u64};
 
 /// Bytes of one packet at most.
@@ -31,8 +32,8 @@ pub enum Request {
         /// Where the object's region begins in the stage.
         region: u64,
     },
-    /// Stages bytes of an object in the state in which it was opened: replies
-    /// [`Staged`](Reply::Staged), maybe several times, or `Failed`.
+    /// Brings bytes of an object in the state in which it was opened: replies
+    /// [`Staged`](Reply::Staged) and [`Kept`](Reply::Kept), maybe several times, or `Failed`.
     Fetch {
         /// Number of the request.
         id: u64,
@@ -86,6 +87,13 @@ pub enum Request {
         /// The object.
         object: u32,
     },
+    /// A page that was [`Kept`](Reply::Kept) is wrong: it is not handed over again. No reply.
+    Forget {
+        /// The object.
+        object: u32,
+        /// Where the page begins in the object.
+        offset: u64,
+    },
 }
 
 /// From the fetcher to the process that parses.
@@ -102,12 +110,24 @@ pub enum Reply {
         /// Bytes from the object's first on that are staged already.
         staged: u64,
     },
-    /// Bytes of a `Fetch` are staged: so many from its offset on, all of them in the last reply.
+    /// Bytes of a `Fetch` have come: so many from its offset on, all of them in the last reply.
+    /// Those that had not come before are staged.
     Staged {
         /// Number of the request.
         id: u64,
         /// How many bytes.
         length: u64,
+    },
+    /// The same, but those that had not come before are in a [segment](super::segment::Segment).
+    /// Its file comes with the packet, open for reading. Whoever reads a page looks whether it is
+    /// right.
+    Kept {
+        /// Number of the request.
+        id: u64,
+        /// How many bytes.
+        length: u64,
+        /// By which the pages are known in the segment.
+        key: Key,
     },
     /// A part of a page of names.
     Listed {
@@ -230,6 +250,10 @@ impl Request {
                 number(&mut out, *length);
             }
             Request::Close { object } => begin(&mut out, 8, u64::from(*object)),
+            Request::Forget { object, offset } => {
+                begin(&mut out, 9, u64::from(*object));
+                number(&mut out, *offset);
+            }
         }
         out
     }
@@ -272,6 +296,10 @@ impl Request {
             8 => Request::Close {
                 object: object(first, &cursor)?,
             },
+            9 => Request::Forget {
+                object: object(first, &cursor)?,
+                offset: cursor.u64()?,
+            },
             _ => return Err(cursor.corrupt("unknown kind")),
         };
         ended(&cursor, request)
@@ -284,6 +312,7 @@ impl Reply {
         match self {
             Reply::Opened { id, .. }
             | Reply::Staged { id, .. }
+            | Reply::Kept { id, .. }
             | Reply::Listed { id, .. }
             | Reply::Counted { id, .. }
             | Reply::Failed { id, .. } => *id,
@@ -335,6 +364,11 @@ impl Reply {
                 out.push(failure.code());
                 text(&mut out, why.as_bytes());
             }
+            Reply::Kept { id, length, key } => {
+                begin(&mut out, 6, *id);
+                number(&mut out, *length);
+                out.extend_from_slice(&key.0);
+            }
         }
         out
     }
@@ -380,6 +414,11 @@ impl Reply {
                 failure: Failure::of_code(cursor.u8()?)
                     .ok_or_else(|| cursor.corrupt("unknown failure"))?,
                 text: String::from_utf8_lossy(&taken(&mut cursor)?).into_owned(),
+            },
+            6 => Reply::Kept {
+                id,
+                length: cursor.u64()?,
+                key: Key(cursor.array()?),
             },
             _ => return Err(cursor.corrupt("unknown kind")),
         };
@@ -520,6 +559,10 @@ mod tests {
                 length: 65536,
             },
             Request::Close { object: u32::MAX },
+            Request::Forget {
+                object: 10,
+                offset: 11,
+            },
         ]
     }
 
@@ -556,6 +599,11 @@ mod tests {
                 failure: Failure::TimedOut,
                 text: "run.h5: no answer in 60 s".to_owned(),
             },
+            Reply::Kept {
+                id: 6,
+                length: 1 << 20,
+                key: Key([7; 32]),
+            },
         ]
     }
 
@@ -581,13 +629,12 @@ mod tests {
             }
             assert!(Request::decode(&[&packet[..], b"x"].concat()).is_err());
         }
-        let (opened, failed) = (replies()[0].encode(), replies()[4].encode());
-        for packet in [opened, failed] {
+        for packet in [0, 4, 5].map(|which| replies()[which].encode()) {
             for end in 0..packet.len() {
                 assert!(Reply::decode(&packet[..end]).is_err());
             }
             assert!(Reply::decode(&[&packet[..], b"x"].concat()).is_err());
         }
-        assert!(Request::decode(&[9; 9]).is_err() && Reply::decode(&[9; 9]).is_err());
+        assert!(Request::decode(&[10; 9]).is_err() && Reply::decode(&[10; 9]).is_err());
     }
 }

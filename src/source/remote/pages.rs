@@ -1,9 +1,10 @@
 //! The pages of the stage: which of them hold bytes, which were asked for, which are being read.
 //!
-//! A page is [`PAGE`] bytes of the stage, known by its number there. What is wanted is asked for in
-//! *runs* of pages: what a request waits for before what is only expected, and no more at a time
-//! than the bounds in [`limits`] say. When the pages that are kept are too many, those that were
-//! read longest ago are dropped; a page that is being read is not.
+//! A page is [`PAGE`] bytes of the stage, known by its number there; its bytes may be in a segment
+//! instead. What is wanted is asked for in *runs* of pages: what a request waits for before what is
+//! only expected, and no more at a time than the bounds in [`limits`] say. When the pages that are
+//! kept are too many, those that were read longest ago are dropped; a page that is being read is
+//! not.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -16,7 +17,9 @@ use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::source::Urgency;
 use crate::source::remote::message::Request;
-use crate::source::remote::staging::{PAGE, Staging};
+use crate::source::remote::place::Place;
+use crate::source::remote::segment::{PAGE, Segment};
+use crate::source::remote::staging::{Staging, length};
 use crate::wire::to_u64;
 
 /// Pages of one run at most, unless one structure is longer.
@@ -72,8 +75,8 @@ enum State {
     Queued(Urgency),
     /// It is in a run under way.
     Asked,
-    /// Its bytes are in the stage.
-    Staged,
+    /// Its bytes have come.
+    Staged(Place),
     /// It was asked for in vain; its readers are told why.
     Failed(Error),
 }
@@ -135,11 +138,14 @@ impl Pages {
         for number in pages.clone() {
             let failed = self.failure_of(number).cloned();
             let page = self.table.entry(number).or_insert(Page {
-                state: failed.map_or(State::Missing, State::Failed),
+                state: State::Missing,
                 pins: 0,
             });
+            if let (State::Missing, Some(error)) = (&page.state, failed) {
+                page.state = State::Failed(error);
+            }
             page.pins = page.pins.saturating_add(1);
-            if page.pins == 1 && matches!(page.state, State::Staged) {
+            if page.pins == 1 && matches!(page.state, State::Staged(_)) {
                 self.read.pop(&number);
                 self.unread.pop(&number);
             }
@@ -157,7 +163,7 @@ impl Pages {
                 continue;
             }
             match page.state {
-                State::Staged => {
+                State::Staged(_) => {
                     self.read.put(number, ());
                 }
                 State::Missing | State::Failed(_) => {
@@ -174,12 +180,51 @@ impl Pages {
         let mut is_staged = true;
         for number in pages.clone() {
             match self.table.get(&number).map(|page| &page.state) {
-                Some(State::Staged) => {}
+                Some(State::Staged(_)) => {}
                 Some(State::Failed(error)) => return Err(error.clone()),
                 _ => is_staged = false,
             }
         }
         Ok(is_staged)
+    }
+
+    /// Where these pages stand, as far as they are staged.
+    pub(super) fn places(&self, pages: &Range<u64>) -> Vec<Place> {
+        let staged = pages.clone().map_while(|number| {
+            let page = self.table.get(&number)?;
+            match &page.state {
+                State::Staged(place) => Some(place.clone()),
+                _ => None,
+            }
+        });
+        staged.collect()
+    }
+
+    /// A page that is pinned is wrong in its segment: it is to be asked for again. Whether it was
+    /// there still.
+    pub(super) fn lose(&mut self, number: u64) -> bool {
+        match self.table.get_mut(&number) {
+            Some(page) if matches!(page.state, State::Staged(Place::Segment(_))) => {
+                page.state = State::Missing;
+                self.taken = self.taken.saturating_sub(1);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Drops the pages in a segment that nobody reads now.
+    pub(super) fn drop_in(&mut self, segment: &Arc<Segment>) {
+        let pages = self.table.iter().filter(|(_, page)| match &page.state {
+            State::Staged(Place::Segment(own)) => page.pins == 0 && Arc::ptr_eq(own, segment),
+            _ => false,
+        });
+        let numbers: Vec<u64> = pages.map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.read.pop(&number);
+            self.unread.pop(&number);
+            self.drop_page(number);
+        }
     }
 
     /// As [`want`](Self::want), but for no more pages than are kept.
@@ -245,7 +290,7 @@ impl Pages {
         match self.table.get(&number).map(|page| &page.state) {
             None | Some(State::Missing) => self.failure_of(number).is_none(),
             Some(State::Queued(queued)) => *queued < urgency,
-            Some(State::Asked | State::Staged | State::Failed(_)) => false,
+            Some(State::Asked | State::Staged(_) | State::Failed(_)) => false,
         }
     }
 
@@ -290,7 +335,7 @@ impl Pages {
     /// Whether a page is staged, and nobody reads it now.
     fn is_idle(&self, number: u64) -> bool {
         let page = self.table.get(&number);
-        page.is_some_and(|page| page.pins == 0 && matches!(page.state, State::Staged))
+        page.is_some_and(|page| page.pins == 0 && matches!(page.state, State::Staged(_)))
     }
 
     /// Drops the pages that are staged: they come once more with those around them.
@@ -311,7 +356,10 @@ impl Pages {
                 state: State::Missing,
                 pins: 0,
             });
-            if !matches!(page.state, State::Asked | State::Staged | State::Failed(_)) {
+            if !matches!(
+                page.state,
+                State::Asked | State::Staged(_) | State::Failed(_)
+            ) {
                 page.state = State::Queued(urgency);
             }
         }
@@ -457,10 +505,13 @@ impl Pages {
         }
     }
 
-    /// Forgets a staged page, and has the fetcher free it.
+    /// Forgets a staged page, and has the fetcher free what it takes of the stage.
     fn drop_page(&mut self, number: u64) {
-        self.table.remove(&number);
+        let page = self.table.remove(&number);
         self.taken = self.taken.saturating_sub(1);
+        if page.is_some_and(|page| matches!(page.state, State::Staged(Place::Segment(_)))) {
+            return;
+        }
         let place = number.saturating_mul(PAGE);
         match self.requests.last_mut() {
             Some(Request::Drop {
@@ -476,11 +527,17 @@ impl Pages {
         }
     }
 
-    /// Takes note that the first `bytes` bytes of a run are staged. Gives the object.
+    /// Takes note that the first `bytes` bytes of a run have come, those at last to this place.
+    /// Gives the object.
     ///
     /// # Errors
     /// `Corrupt` for more than was asked for.
-    pub(super) fn staged(&mut self, id: u64, bytes: u64) -> Result<Option<Arc<Staging>>> {
+    pub(super) fn staged(
+        &mut self,
+        id: u64,
+        bytes: u64,
+        place: &Place,
+    ) -> Result<Option<Arc<Staging>>> {
         let Some(run) = self.asked.get_mut(&id) else {
             return Ok(None);
         };
@@ -501,15 +558,15 @@ impl Pages {
         if run.next == run.pages.end {
             self.asked.remove(&id);
         }
-        come.for_each(|number| self.stage(number));
+        come.for_each(|number| self.stage(number, place.clone()));
         Ok(Some(object))
     }
 
-    fn stage(&mut self, number: u64) {
+    fn stage(&mut self, number: u64, place: Place) {
         let Some(page) = self.table.get_mut(&number) else {
             return;
         };
-        page.state = State::Staged;
+        page.state = State::Staged(place);
         if page.pins == 0 {
             self.unread.put(number, Instant::now());
         }
@@ -525,7 +582,7 @@ impl Pages {
             };
             self.table.entry(number).or_insert(page);
             self.taken = self.taken.saturating_add(1);
-            self.stage(number);
+            self.stage(number, Place::Stage);
         }
         self.make_room(0);
     }
@@ -563,7 +620,7 @@ impl Pages {
             self.remember_failure(pages.clone(), error);
             for number in pages.clone() {
                 match self.table.get_mut(&number) {
-                    Some(page) if !matches!(page.state, State::Staged) => {
+                    Some(page) if !matches!(page.state, State::Staged(_)) => {
                         page.state = State::Failed(error.clone());
                     }
                     _ => {}
@@ -604,15 +661,10 @@ impl Pages {
             self.read.pop(&number);
             self.unread.pop(&number);
             if let Some(page) = self.table.remove(&number)
-                && matches!(page.state, State::Staged)
+                && matches!(page.state, State::Staged(_))
             {
                 self.taken = self.taken.saturating_sub(1);
             }
         }
     }
-}
-
-/// How many there are from its start to its end.
-pub(super) fn length(range: &Range<u64>) -> u64 {
-    range.end.saturating_sub(range.start)
 }

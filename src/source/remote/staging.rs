@@ -10,9 +10,7 @@ use crate::memory::lock::lock;
 use crate::source::identity::{Identity, ObjectIdentity};
 use crate::source::open::OpenedState;
 use crate::source::remote::message::ObjectState;
-
-/// Bytes of a page of the stage.
-pub(super) const PAGE: u64 = 64 << 10;
+use crate::source::remote::segment::PAGE;
 
 /// One object in the state in which it was opened.
 #[derive(Debug)]
@@ -109,4 +107,9 @@ impl OpenedState for Staging {
     fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
+}
+
+/// How many there are from its start to its end.
+pub(super) fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
 }

@@ -1,5 +1,7 @@
 //! The worker's end against a fetcher that serves objects from memory.
 
+mod kept;
+
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;

@@ -1,0 +1,143 @@
+//! The packets, as the two threads of a connection carry them.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::error::{Error, Result};
+use crate::memory::lock::wait;
+use crate::source::remote::connection::{Call, Shared, State};
+use crate::source::remote::failure::{changed, failed};
+use crate::source::remote::message::{Failure, ObjectState, PACKET, Reply, Request};
+use crate::source::remote::place::Place;
+use crate::source::remote::staging::Staging;
+use crate::source::rights;
+
+impl Shared {
+    /// Sends packets until the connection is over.
+    pub(super) fn send_all(&self) {
+        let mut state = self.state();
+        loop {
+            let Some(packet) = state.packets.pop_front() else {
+                if state.is_over {
+                    return;
+                }
+                state = wait(&self.sending, state);
+                continue;
+            };
+            drop(state);
+            let sent = rustix::io::retry_on_intr(|| rustix::io::write(&self.socket, &packet));
+            if sent != Ok(packet.len()) {
+                return self.end();
+            }
+            state = self.state();
+        }
+    }
+
+    /// Takes replies until the connection is over.
+    pub(super) fn receive_all(&self) {
+        let mut packet = vec![0; PACKET.saturating_add(1)];
+        loop {
+            let (reply, files) = match rights::receive(self.socket.as_fd(), &mut packet) {
+                Ok((0, _)) | Err(_) => return self.end(),
+                Ok((length, _)) if length > PACKET => {
+                    (Err(Error::corrupt("too long a reply", None)), vec![])
+                }
+                Ok((length, files)) => {
+                    let packet = packet.get(..length).unwrap_or_default();
+                    (Reply::decode(packet), files)
+                }
+            };
+            if let Err(error) = reply.and_then(|reply| self.take(reply, files)) {
+                log::error!("the fetcher is not listened to any more: {error}");
+                return self.end();
+            }
+            self.answered.notify_all();
+        }
+    }
+
+    fn take(&self, reply: Reply, files: Vec<OwnedFd>) -> Result<()> {
+        let mut state = self.state();
+        let id = reply.id();
+        if let Some((length, place)) = state.come(&reply, files)? {
+            if let Some(object) = state.pages.staged(id, length, &place)? {
+                object.confirm();
+            }
+            drop(place);
+            state.close_segments();
+        } else if let Some(call) = state.calls.get_mut(&id) {
+            match call {
+                Call::Waits(answer) => *answer = Some(reply),
+                Call::Looks(object) => {
+                    compare(object, &reply);
+                    state.calls.remove(&id);
+                }
+            }
+        } else if let Reply::Failed { failure, text, .. } = reply {
+            let is_over = matches!(failure, Failure::Changed | Failure::NotFound);
+            let error = if is_over {
+                changed()
+            } else {
+                failed(failure, &text)
+            };
+            if let Some(object) = state.pages.failed(id, &error)
+                && is_over
+            {
+                object.end();
+            }
+        } else if let Reply::Opened { object, .. } = reply {
+            // Whoever asked for it has given up meanwhile.
+            state.send(&Request::Close { object });
+        }
+        self.settle(state);
+        Ok(())
+    }
+}
+
+impl State {
+    /// How many bytes of a run a reply tells to have come, and where they are.
+    ///
+    /// # Errors
+    /// `Corrupt` for files that do not belong to the reply.
+    fn come(&mut self, reply: &Reply, files: Vec<OwnedFd>) -> Result<Option<(u64, Place)>> {
+        let mut files = files.into_iter();
+        match (reply, files.next(), files.next()) {
+            (Reply::Kept { length, key, .. }, Some(file), None) => {
+                let segment = self.segments.take(file, *key)?;
+                Ok(Some((*length, Place::Segment(segment))))
+            }
+            (Reply::Staged { length, .. }, None, None) => Ok(Some((*length, Place::Stage))),
+            (Reply::Kept { .. }, ..) | (_, Some(_), _) => Err(Error::corrupt(
+                "reply of the fetcher: another number of files",
+                None,
+            )),
+            _ => Ok(None),
+        }
+    }
+
+    /// Closes segments where too many are open, except those that are being read.
+    fn close_segments(&mut self) {
+        for segment in self.segments.surplus() {
+            self.pages.drop_in(&segment);
+        }
+    }
+}
+
+/// Ends the object's state if the answer to a look shows another.
+fn compare(object: &Staging, reply: &Reply) {
+    match reply {
+        Reply::Opened { state, .. } if is_same(state, object.state()) => object.confirm(),
+        Reply::Opened { .. }
+        | Reply::Failed {
+            failure: Failure::Changed | Failure::NotFound,
+            ..
+        } => object.end(),
+        _ => {}
+    }
+}
+
+/// Whether both are one state: by the entity tag where there is one.
+fn is_same(one: &ObjectState, other: &ObjectState) -> bool {
+    let is_known = !one.etag.is_empty();
+    one.etag == other.etag
+        && one.length == other.length
+        && (is_known || one.modified == other.modified)
+}

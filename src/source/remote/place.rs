@@ -1,0 +1,84 @@
+//! Where the bytes of pages stand, and how they are read there.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::source::remote::segment::{PAGE, Segment};
+use crate::source::remote::staging::{Staging, length};
+use crate::wire::{to_u64, to_usize};
+
+/// Where a page stands.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// In the stage.
+    Stage,
+    /// In a file of the fetcher's cache on disk.
+    Segment(Arc<Segment>),
+}
+
+impl Place {
+    fn is_stage(&self) -> bool {
+        matches!(self, Place::Stage)
+    }
+}
+
+/// Fills `buffer` with the bytes of the object at `at`, whose pages stand in these `places`. Gives
+/// the numbers of pages in segments that are not right: their bytes are not the object's.
+///
+/// # Errors
+/// `Io` where the stage cannot be read.
+pub(super) fn fill(
+    buffer: &mut [u8],
+    object: &Staging,
+    mut at: u64,
+    places: &[Place],
+    stage: &File,
+) -> Result<Vec<u64>> {
+    let mut wrong = Vec::new();
+    let mut left = buffer;
+    let mut number = object.pages_of(at, to_u64(left.len())).start;
+    for group in places.chunk_by(|one, next| one.is_stage() && next.is_stage()) {
+        let pages = number..number.saturating_add(to_u64(group.len()));
+        let bytes = object.bytes_of(&pages).end.saturating_sub(at);
+        let count = left.len().min(to_usize(bytes)?);
+        let (part, more) = left.split_at_mut(count);
+        match group.first() {
+            Some(Place::Segment(segment)) if !read_page(part, object, at, number, segment) => {
+                wrong.push(number);
+            }
+            Some(Place::Segment(_)) => {}
+            _ => {
+                let read = stage.read_exact_at(part, object.region.saturating_add(at));
+                read.map_err(|error| Error::io(&error, format!("stage, {count} bytes at {at}")))?;
+            }
+        }
+        (left, number) = (more, pages.end);
+        at = at.saturating_add(to_u64(count));
+    }
+    Ok(wrong)
+}
+
+/// Reads a part of a page of the object; whether the page is right, which only the whole tells.
+fn read_page(part: &mut [u8], object: &Staging, at: u64, number: u64, segment: &Segment) -> bool {
+    let bytes = object.bytes_of(&(number..number.saturating_add(1)));
+    let number = bytes.start / PAGE;
+    let Ok(whole) = to_usize(length(&bytes)) else {
+        return false;
+    };
+    if part.len() == whole {
+        return segment.read(number, part).unwrap_or(false);
+    }
+    let mut page = vec![0; whole];
+    let from = to_usize(at.saturating_sub(bytes.start)).unwrap_or(whole);
+    let own = from..from.saturating_add(part.len());
+    let is_right = segment.read(number, &mut page).unwrap_or(false);
+    if let Some(own) = page.get(own)
+        && is_right
+    {
+        part.copy_from_slice(own);
+        return true;
+    }
+    false
+}

@@ -1,0 +1,73 @@
+//! The segments that pages stand in, each open once.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Weak};
+
+use crate::error::{Error, Result};
+use crate::limits;
+use crate::source::descriptors::share_of;
+use crate::source::remote::segment::{Key, Segment};
+
+/// The segments that are open, the one that was handed over longest ago first.
+#[derive(Debug)]
+pub(super) struct Segments {
+    open: Vec<(Id, Weak<Segment>)>,
+    most: usize,
+}
+
+/// Tells files that are open apart: the device, the inode; and the object.
+type Id = (u64, u64, Key);
+
+impl Segments {
+    /// None.
+    pub(super) fn new() -> Self {
+        let most = NonZeroUsize::new(limits::OPEN_SEGMENTS).unwrap_or(NonZeroUsize::MIN);
+        Segments {
+            open: Vec::new(),
+            most: share_of(most).get(),
+        }
+    }
+
+    /// The segment in a file that was handed over: the one that is open, if it is the same file.
+    ///
+    /// # Errors
+    /// `Corrupt` for what is no regular file.
+    pub(super) fn take(&mut self, file: OwnedFd, key: Key) -> Result<Arc<Segment>> {
+        let file = File::from(file);
+        let metadata = file.metadata();
+        let metadata = metadata.map_err(|error| Error::io(&error, "the cache on disk"))?;
+        if !metadata.is_file() {
+            return Err(Error::corrupt(
+                "reply of the fetcher: no regular file",
+                None,
+            ));
+        }
+        let id = (metadata.dev(), metadata.ino(), key);
+        let mut known = None;
+        self.open.retain(|(own, segment)| {
+            let segment = segment.upgrade();
+            match *own == id {
+                true => {
+                    known = segment;
+                    false
+                }
+                false => segment.is_some(),
+            }
+        });
+        let segment = known.unwrap_or_else(|| Arc::new(Segment::new(file, key)));
+        self.open.push((id, Arc::downgrade(&segment)));
+        Ok(segment)
+    }
+
+    /// The segments that are too many: those that were handed over longest ago.
+    pub(super) fn surplus(&self) -> Vec<Arc<Segment>> {
+        let surplus = self.open.len().saturating_sub(self.most);
+        let oldest = self.open.iter().take(surplus);
+        oldest
+            .filter_map(|(_, segment)| segment.upgrade())
+            .collect()
+    }
+}
