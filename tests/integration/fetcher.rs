@@ -260,6 +260,64 @@ fn a_cache_on_a_full_disk_is_none() {
     drop(small);
 }
 
+/// The worker reads a file of the cache, and cannot write it. The cache may change, and go.
+#[test]
+fn a_file_of_the_cache_is_handed_to_the_worker() {
+    const LENGTH: usize = 20 << 20;
+    let directory = tempfile::tempdir().expect("directory");
+    let cache = directory.path().join("cache");
+    let server = Server::start();
+    let bytes: Vec<u8> = (0..LENGTH as u32).map(|n| n.to_le_bytes()[1]).collect();
+    let mut object = array_file(0, LENGTH);
+    let begin = object.len() - LENGTH;
+    object[begin..].copy_from_slice(&bytes);
+    server.put("/data/run.asdf", object);
+    let source = server.url("/data/run.asdf");
+    let to_cache = cache.display().to_string();
+    // The kernel keeps nothing: each read is the worker's.
+    let options = ["--direct-io", "--disk-cache", &to_cache];
+    let mounted = || Mount::with(Path::new(&source), &options);
+    let mount = mounted();
+    assert!(fs::read(mount.at("data")).expect("the array") == bytes);
+    mount.unmount();
+    mount.must_be_gone(SOON);
+    server.seen();
+    let mount = mounted();
+    let read = || fs::read(mount.at("data")).expect("the array");
+    assert!(read() == bytes);
+    let sent: usize = server.seen().iter().map(|one| one.sent).sum();
+    assert_eq!(sent, 0, "all of it is in the cache");
+    let worker = format!("/proc/{}", called(&mount, "worker").pid);
+    let open = fs::read_dir(format!("{worker}/fd")).expect("descriptors");
+    let numbers: Vec<_> = open
+        .map(|entry| entry.expect("a descriptor"))
+        .filter(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.starts_with(&cache)))
+        .map(|entry| entry.file_name().into_string().expect("a number"))
+        .collect();
+    assert_eq!(numbers.len(), 1, "one file of 64 MiB");
+    let how = fs::read_to_string(format!("{worker}/fdinfo/{}", numbers[0])).expect("flags");
+    let flags = how.lines().find(|line| line.starts_with("flags:"));
+    assert!(
+        flags.is_some_and(|line| line.ends_with('0')),
+        "not read only: {how}"
+    );
+    for path in tree(&cache).iter().filter(|path| path.is_file()) {
+        let mut content = fs::read(path).expect("a file of the cache");
+        content.iter_mut().step_by(5000).for_each(|byte| *byte ^= 1);
+        fs::write(path, content).expect("a file of the cache");
+    }
+    assert!(read() == bytes, "bits have flipped");
+    let sent: usize = server.seen().iter().map(|one| one.sent).sum();
+    assert!(
+        sent > LENGTH / 2,
+        "the pages that are wrong are fetched: {sent}"
+    );
+    fs::remove_dir_all(&cache).expect("the cache");
+    assert!(read() == bytes, "the cache is gone");
+    mount.unmount();
+    mount.must_be_gone(SOON);
+}
+
 /// A filesystem in memory, which goes when this does.
 struct Disk<'a>(&'a Path);
 
