@@ -90,6 +90,14 @@ class Proxy:
         with urllib.request.urlopen(f"{self.url}{path}") as answer:
             return json.load(answer)
 
+    def reset(self):
+        """Counts from now on: once nothing more is asked by a program that has just ended."""
+        before = None
+        while (counts := self.ask("/__stats")) != before:
+            before = counts
+            time.sleep(0.5)
+        self.ask("/__reset")
+
 
 class Mounted:
     """A mount that a command makes, and the seconds that took; it ends with its `with`."""
@@ -240,7 +248,7 @@ def measure(methods, proxy, runs, name, task):
     for _ in range(runs):
         for method in methods:
             own = getattr(method, "proxy", proxy)
-            own.ask("/__reset")
+            own.reset()
             try:
                 seconds, result = method.run(own, name, task)
             except subprocess.CalledProcessError as error:
@@ -325,7 +333,7 @@ def many(options, proxy, runs):
     found = {"h5fs": [], "s3fs-block4M": []}
     for _ in range(runs):
         for method, run in [("h5fs", mounted), ("s3fs-block4M", lambda: child("s3fs"))]:
-            proxy.ask("/__reset")
+            proxy.reset()
             found[method].append(run())
     seconds = {}
     for method, all_runs in found.items():
