@@ -117,6 +117,10 @@ pub const HINTED_METADATA: u64 = 4 << 20;
 /// Objects beneath an opened directory of a far source that are looked at ahead of its readers.
 pub const CRAWLED_OBJECTS: usize = 4096;
 
+/// Chunks of the larger arrays among them whose indices are looked into as well: `stat` counts those
+/// that are stored.
+pub const CRAWLED_CHUNKS: u64 = 4096;
+
 /// Objects that are looked at in turn meanwhile, so that what they lack is asked for at once.
 pub const CRAWL_WINDOW: usize = 256;
 

@@ -95,8 +95,8 @@ fn work(crawler: &Weak<Mutex<State>>, container: &Arc<dyn Container>) {
 enum Subject {
     Links(NodeId),
     Object(NodeId),
-    /// The chunk index of a small array, of which a listing tells how much is stored.
-    Chunks(NodeId),
+    /// The chunk index of an array with so many chunks: `stat` tells how much is stored.
+    Chunks(NodeId, u64),
 }
 
 /// A subject, and how many times it was looked at.
@@ -113,6 +113,7 @@ fn crawl(
     let mut queue = VecDeque::from([Item(Subject::Links(group), 0)]);
     let mut window: Vec<Item> = Vec::new();
     let mut left = limits::CRAWLED_OBJECTS;
+    let mut chunks_left = limits::CRAWLED_CHUNKS;
     while goes_on() {
         refill(&**container, &mut window, &mut queue);
         if window.is_empty() {
@@ -135,7 +136,14 @@ fn crawl(
                 match subject {
                     Subject::Links(group) if !is_new(group) => continue,
                     Subject::Object(_) => left = left.saturating_sub(1),
-                    Subject::Links(_) | Subject::Chunks(_) => {}
+                    // The index of a small array is a structure or two, as its header is.
+                    Subject::Chunks(_, chunks) if chunks > limits::LISTED_CHUNKS => {
+                        match chunks_left.checked_sub(chunks) {
+                            Some(fewer) => chunks_left = fewer,
+                            None => continue,
+                        }
+                    }
+                    Subject::Links(_) | Subject::Chunks(..) => {}
                 }
                 queue.push_back(Item(subject, 0));
             }
@@ -167,7 +175,7 @@ impl Item {
     fn place(&self) -> Option<NodeId> {
         match self.0 {
             Subject::Object(node) => Some(node),
-            Subject::Links(_) | Subject::Chunks(_) => None,
+            Subject::Links(_) | Subject::Chunks(..) => None,
         }
     }
 }
@@ -181,13 +189,15 @@ impl Subject {
                 let found = glance.node(node)?;
                 Ok(match &found.kind {
                     NodeKind::Group => vec![Subject::Links(node)],
-                    NodeKind::Array(array) if array.has_listed_chunks() => {
-                        vec![Subject::Chunks(node)]
+                    NodeKind::Array(array) => {
+                        let chunks = array.chunk_count();
+                        let chunks = chunks.map(|count| Subject::Chunks(node, count));
+                        chunks.into_iter().collect()
                     }
                     _ => Vec::new(),
                 })
             }
-            Subject::Chunks(node) => {
+            Subject::Chunks(node, _) => {
                 let found = glance.node(node)?;
                 if let NodeKind::Array(array) = &found.kind
                     && let Ok(Storage::Chunked(chunked)) = &array.storage

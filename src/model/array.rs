@@ -49,14 +49,20 @@ impl Array {
             .ok_or_else(|| Error::limit("size of an array", MOST))
     }
 
-    /// Whether it has so few chunks that a listing counts the stored ones.
-    pub fn has_listed_chunks(&self) -> bool {
+    /// How many chunks it has, stored or not; `None` for one without chunks.
+    pub fn chunk_count(&self) -> Option<u64> {
         let Ok(Storage::Chunked(chunked)) = &self.storage else {
-            return false;
+            return None;
         };
         let along = self.shape.dims().iter().zip(&chunked.chunk_shape);
         let chunks = along.map(|(&extent, &chunk)| extent.div_ceil(chunk.max(1)));
-        chunks.fold(1, u64::saturating_mul) <= limits::LISTED_CHUNKS
+        Some(chunks.fold(1, u64::saturating_mul))
+    }
+
+    /// Whether it has so few chunks that a listing counts the stored ones.
+    pub fn has_listed_chunks(&self) -> bool {
+        let count = self.chunk_count();
+        count.is_some_and(|count| count <= limits::LISTED_CHUNKS)
     }
 
     /// Bytes of memory that the description takes, about.

@@ -153,6 +153,29 @@ fn a_tree_is_found_as_deep_as_it_is() {
     }
 }
 
+/// `stat` counts the stored chunks of an array; those of 4096 chunks beneath a directory are found
+/// ahead of it.
+#[test]
+fn the_chunks_that_stat_counts_are_looked_into_within_the_limit() {
+    let files = Files::write();
+    for name in ["arrays-old.h5", "arrays-new.h5"] {
+        let far = files.open(name);
+        let root = far.tree.root();
+        let handle = far.tree.opendir(root).expect("the root").handle;
+        until_no_thread_crawls();
+        far.tree.release(handle);
+        for (array, is_found) in [("d0", true), ("d3", true), ("d4", false)] {
+            let (blocks, trips) = far.trips(|tree| {
+                let entry = tree.lookup(root, array.as_bytes()).expect("an array");
+                let entry = tree.getattr(entry.ino).expect("its attributes");
+                entry.attributes.blocks
+            });
+            assert_eq!(blocks, (1000 * 4_u64).div_ceil(512), "{name} {array}");
+            assert_eq!(trips == 0, is_found, "{name} {array}: {trips}");
+        }
+    }
+}
+
 #[test]
 fn the_chunks_of_an_index_are_found_as_deep_as_it_is() {
     let files = Files::write();
