@@ -433,6 +433,11 @@ impl Connection {
         self.shared.state().pages.taken().saturating_mul(PAGE)
     }
 
+    /// Runs of which it is remembered that they failed.
+    pub(super) fn failures(&self) -> usize {
+        self.shared.state().pages.failures()
+    }
+
     /// Runs that nobody waits for, and that wait to be asked for.
     pub(super) fn queued(&self) -> usize {
         self.shared.state().pages.expected()

@@ -127,6 +127,12 @@ impl Pages {
         self.taken
     }
 
+    /// Runs of which it is remembered that they failed.
+    #[cfg(test)]
+    pub(super) fn failures(&self) -> usize {
+        self.failures.len()
+    }
+
     /// Runs that wait to be asked for, and that nobody waits for.
     #[cfg(test)]
     pub(super) fn expected(&self) -> usize {

@@ -331,6 +331,23 @@ fn failures_have_their_errors_and_pass() {
 }
 
 #[test]
+fn failures_are_remembered_within_the_limit() {
+    let pair = pair(
+        64 * MIB,
+        LONG,
+        Box::new(|fetcher, request| match request {
+            Request::Fetch { id, .. } => fetcher.fail(*id, Failure::TimedOut),
+            _ => fetcher.serve(request),
+        }),
+    );
+    let object = pair.open(1000 * MIB);
+    for number in 0..2 * limits::FAILED_RUNS as u64 {
+        assert_eq!(cause(read(&object, number * MIB, 10)), Cause::Failed);
+    }
+    assert_eq!(pair.connection.failures(), limits::FAILED_RUNS);
+}
+
+#[test]
 fn an_object_that_goes_is_stale_and_one_that_is_absent_is_missing() {
     let pair = pair(
         64 * MIB,
