@@ -41,6 +41,7 @@
 pub mod bzip2;
 pub mod chunk_table;
 pub mod encoded;
+pub mod resumed;
 pub mod resumes;
 pub mod stream;
 pub mod whole;
@@ -55,7 +56,7 @@ use crate::limits;
 use crate::model::storage::Pieces;
 use crate::source::{self, SharedSource};
 
-use bzip2::Bzip2Block;
+use bzip2::{Bzip2, Bzip2Block};
 use chunk_table::{ChunkCodec, ChunkTable, SharedTables, Tables};
 use encoded::Encoded;
 use resumes::Resumes;
@@ -117,11 +118,11 @@ pub fn pieces(
         Framing::Zlib if is_small => Arc::new(Whole::new(encoded, WholeCodec::Zlib)?),
         Framing::Zlib => Arc::new(ZlibBlock::new(encoded, piece, resumes)?),
         Framing::Bzip2 if is_small => Arc::new(Whole::new(encoded, WholeCodec::Bzip2)?),
-        Framing::Bzip2 => Arc::new(Bzip2Block::new(encoded, piece, resumes)),
+        Framing::Bzip2 => Arc::new(Bzip2Block::of(Bzip2, encoded, piece, resumes)),
         Framing::Stream(codec) if is_small => {
             Arc::new(Whole::new(encoded, WholeCodec::Stream(codec))?)
         }
-        Framing::Stream(codec) => Arc::new(StreamBlock::new(encoded, codec, piece, resumes)),
+        Framing::Stream(codec) => Arc::new(StreamBlock::of(codec, encoded, piece, resumes)),
         Framing::Chunks(codec) => Arc::new(ChunkTable::new(encoded, codec, tables)),
         Framing::Whole(codec) => Arc::new(Whole::new(encoded, codec)?),
     })

@@ -12,22 +12,19 @@ mod bit_marks;
 mod content;
 
 use std::collections::VecDeque;
-use std::num::NonZeroU64;
-use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::thread;
 
 use crate::asdf::compression::bzip2::alone::{Alone, bits};
 use crate::asdf::compression::bzip2::bit_marks::{BitMarks, Mark};
 use crate::asdf::compression::bzip2::content::Content;
 use crate::asdf::compression::encoded::Encoded;
-use crate::asdf::compression::resumes::Resumes;
+use crate::asdf::compression::resumed::{Codec, Resumed};
 use crate::error::{Error, Result};
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Extent, Help, IsWanted, Pieces, still};
+use crate::model::storage::{Help, IsWanted, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that a block of 900 000 symbols takes at most: 20 bits each, and its tables.
@@ -43,15 +40,15 @@ const TOGETHER: usize = 8;
 const FIRST_BIT: u64 = 32;
 
 /// A block that is one bzip2 stream.
-pub struct Bzip2Block {
-    encoded: Encoded,
-    piece: u64,
-    resumes: Arc<Resumes>,
-}
+pub type Bzip2Block = Resumed<Bzip2>;
+
+/// One bzip2 stream.
+#[derive(Debug)]
+pub struct Bzip2;
 
 /// The knowledge of the stream so far.
 #[derive(Default)]
-struct Progress {
+pub struct Progress {
     marks: BitMarks,
     /// The blocks of which the place is known.
     chain: Vec<Link>,
@@ -96,22 +93,7 @@ struct Job {
     is_cut: bool,
 }
 
-impl std::fmt::Debug for Bzip2Block {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Bzip2Block(at {})", self.encoded.offset)
-    }
-}
-
 impl Bzip2Block {
-    /// The block in pieces of `piece` bytes.
-    pub fn new(encoded: Encoded, piece: NonZeroU64, resumes: Arc<Resumes>) -> Self {
-        Bzip2Block {
-            encoded,
-            piece: piece.get(),
-            resumes,
-        }
-    }
-
     /// Decodes on until the chain has come to byte `end`, and of the last byte to the stream's end.
     fn reach(&self, progress: &mut Progress, end: u64, help: &Help<'_>) -> Result<()> {
         let is_last = end == self.encoded.decoded;
@@ -363,45 +345,28 @@ impl Progress {
     }
 }
 
-impl Pieces for Bzip2Block {
-    fn bytes(&self) -> u64 {
-        self.encoded.decoded
-    }
+impl Codec for Bzip2 {
+    type State = Progress;
 
-    fn piece_bytes(&self) -> Result<u64> {
-        Ok(self.piece)
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.encoded.stored
-    }
-
-    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
-        self.encoded.place(pieces, self.piece)
-    }
-
-    fn is_sequential(&self) -> bool {
-        true
-    }
-
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
-        self.encoded.check_piece(piece, self.piece)?;
-        let start = piece.saturating_mul(self.piece);
-        let end = start.saturating_add(self.piece).min(self.encoded.decoded);
+    fn decode(
+        block: &Bzip2Block,
+        progress: &mut Progress,
+        piece: u64,
+        help: &mut Help<'_>,
+    ) -> Result<Buffer> {
+        let start = piece.saturating_mul(block.piece);
+        let end = start.saturating_add(block.piece).min(block.encoded.decoded);
         let length = to_usize(end.saturating_sub(start))?;
-        self.resumes
-            .with(self.encoded.offset, |progress: &mut Progress| {
-                self.reach(progress, end, help)?;
-                let mut bytes = Vec::with_capacity(length);
-                while bytes.len() < length {
-                    let before = bytes.len();
-                    let at = start.saturating_add(to_u64(before));
-                    self.copy(progress, at, end, &mut bytes, help)?;
-                    if bytes.len() == before {
-                        return Err(Error::NotFound);
-                    }
-                }
-                Ok(bytes.into())
-            })
+        block.reach(progress, end, help)?;
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            let before = bytes.len();
+            let at = start.saturating_add(to_u64(before));
+            block.copy(progress, at, end, &mut bytes, help)?;
+            if bytes.len() == before {
+                return Err(Error::NotFound);
+            }
+        }
+        Ok(bytes.into())
     }
 }

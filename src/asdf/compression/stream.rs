@@ -17,18 +17,16 @@ pub mod xz_streams;
 pub mod zstd_frames;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::num::NonZeroU64;
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::asdf::compression::encoded::Encoded;
-use crate::asdf::compression::resumes::Resumes;
+use crate::asdf::compression::resumed::{Codec, Resumed};
 use crate::asdf::compression::stream::codec::{Decoder, Stored, StreamCodec, at_end, fill};
 use crate::asdf::compression::stream::part_list::Part;
 use crate::asdf::compression::stream::parts::PartsReader;
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Extent, Help, Pieces, still};
+use crate::model::storage::{Help, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Pieces that are kept, so that readers that overtake each other do not start the stream again.
@@ -41,15 +39,11 @@ const NEAR: u64 = 8;
 const AT_ONCE: u64 = 32;
 
 /// A block that is one stream.
-pub struct StreamBlock {
-    encoded: Encoded,
-    codec: StreamCodec,
-    piece: u64,
-    resumes: Arc<Resumes>,
-}
+pub type StreamBlock = Resumed<StreamCodec>;
 
+/// How far the stream was decoded, and where else it can be begun.
 #[derive(Default)]
-struct State {
+pub struct State {
     run: Run,
     /// The parts that are decoded alone, once they were looked for.
     parts: Option<Arc<[Part]>>,
@@ -81,32 +75,7 @@ impl Run {
     }
 }
 
-impl std::fmt::Debug for StreamBlock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "StreamBlock({:?} at {})",
-            self.codec, self.encoded.offset
-        )
-    }
-}
-
 impl StreamBlock {
-    /// The block as a stream, in pieces of `piece` bytes.
-    pub fn new(
-        encoded: Encoded,
-        codec: StreamCodec,
-        piece: NonZeroU64,
-        resumes: Arc<Resumes>,
-    ) -> Self {
-        StreamBlock {
-            encoded,
-            codec,
-            piece: piece.get(),
-            resumes,
-        }
-    }
-
     fn decode_from(&self, state: &mut State, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
         let mut until = piece;
         if state.is_broken || !state.run.is_near(piece, NEAR) {
@@ -214,7 +183,7 @@ impl StreamBlock {
     fn step(&self, run: &mut Run, help: &mut Help<'_>) -> Result<()> {
         let start = run.next.saturating_mul(self.piece);
         let left = self.encoded.decoded.saturating_sub(start);
-        let mut bytes = help.pool.buffer(to_usize(left.min(self.piece))?);
+        let mut bytes = help.pool.buffer(to_usize(left.min(self.piece))?)?;
         let decoder = run.decoder.as_mut().ok_or(Error::NotFound)?;
         if fill(&mut **decoder, &mut bytes)? < bytes.len() {
             return Err(self.encoded.corrupt("block: ends before data_size"));
@@ -234,31 +203,15 @@ impl StreamBlock {
     }
 }
 
-impl Pieces for StreamBlock {
-    fn bytes(&self) -> u64 {
-        self.encoded.decoded
-    }
+impl Codec for StreamCodec {
+    type State = State;
 
-    fn piece_bytes(&self) -> Result<u64> {
-        Ok(self.piece)
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.encoded.stored
-    }
-
-    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
-        self.encoded.place(pieces, self.piece)
-    }
-
-    fn is_sequential(&self) -> bool {
-        true
-    }
-
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
-        self.encoded.check_piece(piece, self.piece)?;
-        let decode = |state: &mut State| self.decode_from(state, piece, help);
-        let bytes = self.resumes.with(self.encoded.offset, decode);
-        bytes.map_err(|error| self.encoded.placed(error))
+    fn decode(
+        block: &StreamBlock,
+        state: &mut State,
+        piece: u64,
+        help: &mut Help<'_>,
+    ) -> Result<Buffer> {
+        block.decode_from(state, piece, help)
     }
 }

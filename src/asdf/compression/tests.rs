@@ -69,11 +69,11 @@ fn whole(encoded: Encoded, codec: WholeCodec) -> Box<dyn Pieces> {
 }
 
 fn bzip2_block(encoded: Encoded) -> Box<dyn Pieces> {
-    Box::new(Bzip2Block::new(encoded, PIECE, Arc::default()))
+    Box::new(Bzip2Block::of(Bzip2, encoded, PIECE, Arc::default()))
 }
 
 fn stream_block(encoded: Encoded, codec: StreamCodec) -> Box<dyn Pieces> {
-    Box::new(StreamBlock::new(encoded, codec, PIECE, Arc::default()))
+    Box::new(StreamBlock::of(codec, encoded, PIECE, Arc::default()))
 }
 
 /// The pieces of a long block in every framing that is one stream; `change` is what happens to the
@@ -551,8 +551,8 @@ fn what_streams_forget_for_others_is_decoded_again() {
         let zstd = at(3 * round + 2, &stream(codec, &content));
         [
             Box::new(ZlibBlock::new(zlib, PIECE, kept()).unwrap()),
-            Box::new(Bzip2Block::new(bzip2, PIECE, kept())),
-            Box::new(StreamBlock::new(zstd, codec, PIECE, kept())),
+            Box::new(Bzip2Block::of(Bzip2, bzip2, PIECE, kept())),
+            Box::new(StreamBlock::of(codec, zstd, PIECE, kept())),
         ]
     });
     let streams: Vec<Box<dyn Pieces>> = streams.collect();

@@ -4,7 +4,6 @@
 //! A read costs the way from the checkpoint before it, the first one the way from the beginning.
 
 use std::num::NonZeroU64;
-use std::ops::Range;
 use std::sync::Arc;
 
 use miniz_oxide::inflate::TINFLStatus;
@@ -15,12 +14,13 @@ use miniz_oxide::inflate::core::inflate_flags::{
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 
 use crate::asdf::compression::encoded::Encoded;
+use crate::asdf::compression::resumed::{Codec, Resumed};
 use crate::asdf::compression::resumes::Resumes;
 use crate::asdf::scan;
 use crate::error::Result;
 use crate::limits;
 use crate::memory::buffer::Buffer;
-use crate::model::storage::{Extent, Help, IsWanted, Pieces, still};
+use crate::model::storage::{Help, IsWanted, still};
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that deflate makes of one byte at most (RFC 1951: 258 bytes of two bits), rounded up.
@@ -41,16 +41,18 @@ const FLAGS: u32 = TINFL_FLAG_PARSE_ZLIB_HEADER
     | TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
 
 /// A block that is one zlib stream.
-pub struct ZlibBlock {
-    encoded: Encoded,
-    piece: u64,
+pub type ZlibBlock = Resumed<Zlib>;
+
+/// One zlib stream.
+#[derive(Debug)]
+pub struct Zlib {
     /// Pieces from one checkpoint to the next.
     distance: u64,
-    resumes: Arc<Resumes>,
 }
 
+/// How far the stream was decoded, and from where it can be decoded on.
 #[derive(Default)]
-struct Progress {
+pub struct Progress {
     /// The position before every `distance`-th piece, as far as the stream was decoded.
     checkpoints: Vec<Position>,
     /// The position after the piece decoded last.
@@ -69,12 +71,6 @@ struct Position {
     piece: u64,
 }
 
-impl std::fmt::Debug for ZlibBlock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ZlibBlock(at {})", self.encoded.offset)
-    }
-}
-
 impl ZlibBlock {
     /// The block in pieces of `piece` bytes.
     ///
@@ -87,12 +83,8 @@ impl ZlibBlock {
         }
         let pieces = encoded.decoded.div_ceil(piece.get());
         let most = to_u64(limits::ZLIB_CHECKPOINTS);
-        Ok(ZlibBlock {
-            encoded,
-            piece: piece.get(),
-            distance: pieces.div_ceil(most).max(LEAST_DISTANCE),
-            resumes,
-        })
+        let distance = pieces.div_ceil(most).max(LEAST_DISTANCE);
+        Ok(Resumed::of(Zlib { distance }, encoded, piece, resumes))
     }
 
     /// The nearest position at or before `piece`.
@@ -122,7 +114,7 @@ impl ZlibBlock {
         help: &mut Help<'_>,
     ) -> Result<Buffer> {
         loop {
-            let next = to_u64(checkpoints.len()).checked_mul(self.distance);
+            let next = to_u64(checkpoints.len()).checked_mul(self.codec.distance);
             if next == Some(position.piece) {
                 checkpoints.push(position.clone());
             }
@@ -144,7 +136,7 @@ impl ZlibBlock {
         let end = before.saturating_add(length);
         // One byte more than the last piece has tells whether the stream ends with it.
         let is_last = left <= self.piece;
-        let mut bytes = help.pool.buffer(end.saturating_add(usize::from(is_last)));
+        let mut bytes = help.pool.buffer(end.saturating_add(usize::from(is_last)))?;
         let (window, _) = bytes.split_at_mut(before);
         window.copy_from_slice(&position.window);
         let mut next = position.clone();
@@ -155,7 +147,7 @@ impl ZlibBlock {
         if reached > end {
             return Err(self.encoded.corrupt("block: longer than data_size"));
         }
-        let mut piece = help.pool.buffer(length);
+        let mut piece = help.pool.buffer(length)?;
         piece.copy_from_slice(bytes.get(before..end).unwrap_or_default());
         let window = end.saturating_sub(WINDOW)..end;
         next.window = bytes.get(window).unwrap_or_default().to_vec();
@@ -199,36 +191,19 @@ impl ZlibBlock {
     }
 }
 
-impl Pieces for ZlibBlock {
-    fn bytes(&self) -> u64 {
-        self.encoded.decoded
-    }
+impl Codec for Zlib {
+    type State = Progress;
 
-    fn piece_bytes(&self) -> Result<u64> {
-        Ok(self.piece)
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.encoded.stored
-    }
-
-    fn place(&self, pieces: Range<u64>) -> Vec<Extent> {
-        self.encoded.place(pieces, self.piece)
-    }
-
-    fn is_sequential(&self) -> bool {
-        true
-    }
-
-    fn decode(&self, piece: u64, help: &mut Help<'_>) -> Result<Buffer> {
-        self.encoded.check_piece(piece, self.piece)?;
-        self.resumes
-            .with(self.encoded.offset, |progress: &mut Progress| {
-                let mut position = self.nearest(progress, piece);
-                let bytes = self.forward(&mut position, piece, &mut progress.checkpoints, help);
-                progress.last = Some(position);
-                bytes
-            })
+    fn decode(
+        block: &ZlibBlock,
+        progress: &mut Progress,
+        piece: u64,
+        help: &mut Help<'_>,
+    ) -> Result<Buffer> {
+        let mut position = block.nearest(progress, piece);
+        let bytes = block.forward(&mut position, piece, &mut progress.checkpoints, help);
+        progress.last = Some(position);
+        bytes
     }
 }
 
@@ -241,6 +216,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::memory::buffer::BufferPool;
+    use crate::model::storage::Pieces;
     use crate::source::Source;
     use crate::source::memory::MemorySource;
 
