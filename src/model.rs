@@ -43,6 +43,7 @@ pub mod selector;
 pub mod shape;
 pub mod storage;
 pub mod text;
+pub mod text_length;
 pub mod value;
 
 use std::ops::{ControlFlow, Range};

@@ -111,14 +111,22 @@ impl<'a> Attributes<'a> {
     }
 
     /// The attribute called `name`.
+    ///
+    /// # Errors
+    /// As it is not among those whose names can be read, and there are others.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Attribute>> {
-        match &self.dense {
-            None => Ok(self
-                .compact(0)
-                .flatten()
-                .find(|attribute| attribute.name == name)),
-            Some(dense) => self.find_dense(dense, name),
+        if let Some(dense) = &self.dense {
+            return self.find_dense(dense, name);
         }
+        let mut nameless = Ok(None);
+        for attribute in self.compact(0) {
+            match attribute {
+                Ok(attribute) if attribute.name == name => return Ok(Some(attribute)),
+                Ok(_) => {}
+                Err(error) => nameless = nameless.and(Err(error)),
+            }
+        }
+        nameless
     }
 
     fn compact(&self, first: usize) -> impl Iterator<Item = Result<Attribute>> {
@@ -150,7 +158,15 @@ impl<'a> Attributes<'a> {
         }
         let mut records = Vec::new();
         let mut cursor = index.cursor(0);
+        let mut last = 0;
         while let Some(record) = cursor.next_record()? {
+            // A search would miss the names that it lists.
+            let hash = hash(dense, &record)?;
+            if hash < last {
+                let what = "attribute name index: its hashes are out of order";
+                return Err(Error::corrupt(what, dense.name_index));
+            }
+            last = hash;
             records.push((self.creation_order(dense, &record)?, record));
         }
         records.sort_by_key(|(creation_order, _)| *creation_order);
@@ -184,6 +200,7 @@ impl<'a> Attributes<'a> {
                 order => return Ok(order),
             }
             let attribute = self.read_record(dense, &mut allowance, record)?;
+            let attribute = check_hash(dense, record, attribute)?;
             let order = name.cmp(&attribute.name);
             if order.is_eq() {
                 found = Some(attribute);

@@ -1,8 +1,10 @@
 //! The values of attributes by which conventions mark objects: texts, numbers, references.
 //!
-//! An attribute that is not there, is damaged or is of another class has no such value.
+//! An attribute that is not there, or is of another class, has no such value. One that is there and
+//! cannot be read is an error that names it: what is said without it may be wrong. So is a list of
+//! attributes that breaks off, as it may have held that one.
 
-use crate::error::{Error, Result, if_lasting};
+use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
 use crate::model::datatype::{Class, Datatype};
@@ -11,18 +13,38 @@ use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId, Reference};
 use crate::wire::{to_u64, to_usize};
 
-/// The type, extent and elements of the attribute called `name`.
+/// The type, extent and elements of the attribute called `name`; `None` where there is none.
 ///
 /// # Errors
-/// As that cannot be found out now; so of all that follow.
+/// As it cannot be read; so of all that follow.
 pub fn content(
     container: &dyn Container,
     node: NodeId,
     name: &[u8],
 ) -> Result<Option<AttributeContent>> {
-    let attribute = if_lasting(container.attribute(node, name))?.flatten();
-    let content = attribute.map(|attribute| if_lasting(attribute.content));
-    Ok(content.transpose()?.flatten())
+    let attribute = container.attribute(node, name);
+    let content = attribute.and_then(|found| found.map(|found| found.content).transpose());
+    content.map_err(|error| of_attribute(error, name))
+}
+
+/// Whether there is an attribute called `name`, whatever it holds.
+///
+/// # Errors
+/// As that cannot be found out.
+pub fn is_there(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<bool> {
+    let attribute = container.attribute(node, name);
+    let attribute = attribute.map_err(|error| of_attribute(error, name))?;
+    Ok(attribute.is_some())
+}
+
+/// The error of what the attribute called `name` holds. What is asked for it is not unknown, only
+/// out of reach.
+pub fn of_attribute(error: Error, name: &[u8]) -> Error {
+    let error = match error {
+        Error::Unsupported { what, at } => Error::corrupt(format!("{what} is not supported"), at),
+        error => error,
+    };
+    error.of(format_args!("attribute {}", quoted(name)))
 }
 
 /// The text of an attribute of one string.
@@ -44,14 +66,15 @@ pub fn texts(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Opt
     };
     match content.datatype.class {
         Class::String { .. } | Class::VariableString { .. } => {
-            if_lasting(strings(container, &content.datatype, &content.elements))
+            let texts = strings(container, &content.datatype, &content.elements);
+            texts.map(Some).map_err(|error| of_attribute(error, name))
         }
         _ => Ok(None),
     }
 }
 
-/// The texts of stored strings of `datatype`, which together are no longer than an attribute's
-/// text may be.
+/// The texts of stored strings of `datatype`, which together take no more memory than an
+/// attribute's text may have bytes.
 ///
 /// # Errors
 /// `Limit` for longer ones; as the container where a pointer leads nowhere.
@@ -67,7 +90,9 @@ pub fn strings(
     each.map(|element| {
         let mut text = Vec::new();
         writer.text(element, &context, &mut text)?;
-        left = left.checked_sub(text.len()).ok_or_else(|| {
+        // A string of one byte takes as much as one of fifty.
+        let taken = text.len().saturating_add(size_of::<Vec<u8>>());
+        left = left.checked_sub(taken).ok_or_else(|| {
             let most = to_u64(limits::ATTRIBUTE_TEXT);
             Error::limit("texts of an attribute", most)
         })?;
@@ -81,8 +106,21 @@ pub fn strings(
 /// # Errors
 /// As [`content`].
 pub fn integers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<i128>>> {
-    let content = content(container, node, name)?;
-    Ok(content.and_then(|content| numbers(&content.datatype, &content.elements)))
+    let Some(content) = content(container, node, name)? else {
+        return Ok(None);
+    };
+    few(&content)?;
+    Ok(numbers(&content.datatype, &content.elements))
+}
+
+/// Refuses more values than an attribute by which a convention marks an object has.
+fn few(content: &AttributeContent) -> Result<()> {
+    let most = to_u64(limits::MARKS);
+    let size = u64::from(content.datatype.size).max(1);
+    match to_u64(content.elements.len()).div_ceil(size) {
+        count if count <= most => Ok(()),
+        _ => Err(Error::limit("values of an attribute of a convention", most)),
+    }
 }
 
 /// The numbers that stored integers of `datatype` are; `None` for another class, and where one does
@@ -108,7 +146,7 @@ pub fn numbers(datatype: &Datatype, elements: &[u8]) -> Option<Vec<i128>> {
 }
 
 /// The nodes that an attribute of object references leads to, and an attribute of sequences of
-/// such references by the first of each; `None` where one leads nowhere.
+/// such references by the first of each; `None` where there is none.
 ///
 /// # Errors
 /// As [`content`].
@@ -120,32 +158,32 @@ pub fn targets(
     let Some(content) = content(container, node, name)? else {
         return Ok(Vec::new());
     };
-    let Ok(size) = to_usize(content.datatype.size.into()) else {
-        return Ok(Vec::new());
-    };
+    few(&content)?;
+    let size = to_usize(content.datatype.size.into())?;
     let elements = content.elements.chunks_exact(size.max(1));
-    elements
-        .map(|element| target(container, &content.datatype, element))
-        .collect()
+    let targets = elements.map(|element| target(container, &content.datatype, element));
+    let targets: Result<_> = targets.collect();
+    targets.map_err(|error| of_attribute(error, name))
 }
 
 /// The node that a stored reference, or the first one of a sequence, leads to.
-fn target(
+pub fn target(
     container: &dyn Container,
     datatype: &Datatype,
     element: &[u8],
 ) -> Result<Option<NodeId>> {
     match &datatype.class {
-        Class::Reference(kind) => match if_lasting(container.reference(*kind, element))? {
-            Some(Reference::Object(node)) => Ok(Some(node)),
+        Class::Reference(kind) => match container.reference(*kind, element)? {
+            Reference::Object(node) => Ok(Some(node)),
+            Reference::Dangling(at) => Err(Error::corrupt("a reference that leads nowhere", at)),
             _ => Ok(None),
         },
         Class::VariableLength(base) if matches!(base.class, Class::Reference(_)) => {
             let size = u64::from(base.size);
-            let first = if_lasting(container.variable_length(element, size, 0..size))?;
-            match first.flatten() {
-                Some(first) => target(container, base, &first),
-                None => Ok(None),
+            match container.variable_length(element, size, 0..size)? {
+                // A dimension may have no scale.
+                Some(first) if !first.is_empty() => target(container, base, &first),
+                _ => Ok(None),
             }
         }
         _ => Ok(None),
@@ -179,10 +217,23 @@ mod tests {
     fn too_long_strings_together() {
         let (padding, charset) = (StringPadding::NullPadded, Charset::Ascii);
         let variable = type_of(1, Class::VariableString { padding, charset });
-        let heap = Heap(vec![vec![b'x'; limits::ATTRIBUTE_TEXT]]);
+        let most = limits::ATTRIBUTE_TEXT - size_of::<Vec<u8>>();
+        let heap = Heap(vec![vec![b'x'; most]]);
         assert!(strings(&heap, &variable, &[0]).is_ok());
         assert!(matches!(
             strings(&heap, &variable, &[0, 0]),
+            Err(Error::Limit { .. })
+        ));
+    }
+
+    #[test]
+    fn many_short_strings() {
+        let (padding, charset) = (StringPadding::NullPadded, Charset::Ascii);
+        let fixed = type_of(1, Class::String { padding, charset });
+        let texts = |count| strings(&Heap(Vec::new()), &fixed, &vec![b'x'; count]);
+        assert_eq!(texts(65_536).unwrap().len(), 65_536);
+        assert!(matches!(
+            texts(limits::ATTRIBUTE_TEXT),
             Err(Error::Limit { .. })
         ));
     }

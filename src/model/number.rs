@@ -68,14 +68,15 @@ impl Integer {
     }
 }
 
-/// A floating-point number, held so that its text can be the shortest of its own format.
+/// A floating-point number, held so that its text can be the shortest of the format in which readers
+/// hold it in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Real {
     /// IEEE 754, 32 bits.
     Single(f32),
     /// IEEE 754, 64 bits, or rounded to it.
     Double(f64),
-    /// Exact, of a format with fewer significant bits than a 64-bit float.
+    /// Exact, of a format in memory with fewer significant bits than a 64-bit float.
     Narrow {
         /// The number.
         value: f64,
@@ -212,6 +213,14 @@ fn general(word: u128, format: &Float) -> Option<Real> {
         .checked_sub_unsigned(format.bias)?
         .checked_sub_unsigned(fraction_bits)?;
     let mantissa = mantissa | implied_one;
+    let value = nearest(mantissa, power).filter(|_| mantissa != 0);
+    let value = value.map(|value| value.copysign(if negative { -1.0 } else { 1.0 }));
+    match (memory_bytes(format), value) {
+        (Some(2), _) => return Some(half(negative, mantissa, power)),
+        (Some(4), Some(value)) => return Some(Real::Single(single(value))),
+        (Some(8), Some(value)) => return Some(Real::Double(value)),
+        _ => {}
+    }
     let spacing_halves_below = implied && mantissa == implied_one && exponent > 1;
     Some(scaled(
         negative,
@@ -220,6 +229,51 @@ fn general(word: u128, format: &Float) -> Option<Real> {
         significant_bits,
         spacing_halves_below,
     ))
+}
+
+/// Bytes of the IEEE 754 format in which readers hold numbers of this format in memory, the smallest
+/// that has them all, as in h5py; `None` where none has, and for VAX.
+fn memory_bytes(format: &Float) -> Option<u8> {
+    let fits = |&(_, mantissa_bits, least, most): &(u8, u8, i64, i64)| {
+        let bias = i64::from(format.bias);
+        let largest = 1_i64.checked_shl(format.exponent_bits.into());
+        let largest = largest.and_then(|largest| largest.checked_sub(bias.checked_add(1)?));
+        format.mantissa_bits <= mantissa_bits
+            && largest.is_some_and(|largest| largest <= most)
+            && 1_i64
+                .checked_sub(bias)
+                .is_some_and(|smallest| smallest >= least)
+    };
+    let formats = [(2, 10, -14, 16), (4, 23, -126, 128), (8, 52, -1022, 1024)];
+    let found = formats.iter().find(|format| fits(format));
+    let found = found.filter(|_| format.order != ByteOrder::Vax);
+    found.map(|&(bytes, ..)| bytes)
+}
+
+/// `mantissa * 2^power`, which is a 16-bit float.
+fn half(negative: bool, mantissa: u128, power: i32) -> Real {
+    const SIGNIFICANT_BITS: u32 = 11;
+    const LEAST_POWER: i32 = -24;
+    let length = 128_u32.saturating_sub(mantissa.leading_zeros());
+    let room = u32::try_from(power.saturating_sub(LEAST_POWER)).unwrap_or(0);
+    let shift = SIGNIFICANT_BITS.saturating_sub(length).min(room);
+    let mantissa = mantissa.checked_shl(shift).unwrap_or(mantissa);
+    let power = power.saturating_sub_unsigned(shift);
+    let is_power_of_two = mantissa == ones(SIGNIFICANT_BITS.saturating_sub(1)).saturating_add(1);
+    let spacing_halves_below = is_power_of_two && power > LEAST_POWER;
+    scaled(
+        negative,
+        mantissa,
+        power,
+        SIGNIFICANT_BITS,
+        spacing_halves_below,
+    )
+}
+
+/// A number that a 32-bit float has.
+#[expect(clippy::as_conversions, reason = "nothing is lost")]
+fn single(value: f64) -> f32 {
+    value as f32
 }
 
 /// The meaning of an exponent of all ones: infinity or no number.
@@ -369,6 +423,21 @@ fn fewest_digits(value: f64, below: f64, above: f64) -> f64 {
     value
 }
 
+/// Whether a number of this absolute value has no exponent.
+fn is_plain(size: f64, exponent_from: f64) -> bool {
+    size == 0.0 || (1e-4..exponent_from).contains(&size)
+}
+
+/// The length of the text of a number that is finite and has no exponent; else `None`.
+pub(super) fn plain_length(
+    number: impl zmij::Float,
+    value: f64,
+    exponent_from: f64,
+) -> Option<usize> {
+    let is_plain = is_plain(value.abs(), exponent_from);
+    is_plain.then(|| zmij::Buffer::new().format_finite(number).len())
+}
+
 /// Appends a number in its shortest digits, in Python's notation.
 fn write_shortest<T>(out: &mut Vec<u8>, number: T, value: f64, exponent_from: f64)
 where
@@ -383,7 +452,7 @@ where
     let size = value.abs();
     let mut buffer = zmij::Buffer::new();
     let text = buffer.format_finite(number);
-    if size == 0.0 || (1e-4..exponent_from).contains(&size) {
+    if is_plain(size, exponent_from) {
         return out.extend_from_slice(text.as_bytes());
     }
     match text.split_once('e') {
@@ -572,15 +641,23 @@ pub(super) mod tests {
         assert_eq!(text(&0x8000_u16.to_le_bytes(), &half), "-0.0");
     }
 
-    /// Values by hand from the formats' definitions.
+    /// Values by hand from the formats' definitions, texts as NumPy has them of the type that h5py
+    /// reads.
     #[test]
     fn other_formats_by_their_fields() {
-        // bfloat16 is the upper half of an IEEE single: 0x4049 is 3.140625, 3.14 is nearest to it.
-        assert_eq!(text(&[0x49, 0x40], &format(Little, 8, 7, 127)), "3.14");
-        // FP8 E5M2: 0b0_01111_01 is 1.25; E4M3: 0b1_1000_100 is -3, 0x01 is 2^-9.
-        assert_eq!(text(&[0x3D], &format(Little, 5, 2, 15)), "1.2");
+        // bfloat16 is the upper half of an IEEE single: 0x4049 is 3.140625.
+        assert_eq!(text(&[0x49, 0x40], &format(Little, 8, 7, 127)), "3.140625");
+        // FP8 E5M2: 0b0_01111_01 is 1.25; E4M3: 0b1_1000_100 is -3, 0x01 is 2^-9. Both are halves.
+        assert_eq!(text(&[0x3D], &format(Little, 5, 2, 15)), "1.25");
         assert_eq!(text(&[0xC4], &format(Little, 4, 3, 7)), "-3.0");
-        assert_eq!(text(&[0x01], &format(Little, 4, 3, 7)), "0.002");
+        assert_eq!(text(&[0x01], &format(Little, 4, 3, 7)), "0.001953");
+        // Of 20 bits, the number below 0.1 is one of 32; with more exponents than those, of 64.
+        let tenth = 0.1_f32.to_bits() >> 12;
+        let twenty = format(Little, 8, 11, 127);
+        assert_eq!(text(&tenth.to_le_bytes(), &twenty), "0.099975586");
+        let tenth = 0.1_f64.to_bits() >> 40;
+        let wide = format(Little, 11, 12, 1023);
+        assert_eq!(text(&tenth.to_le_bytes(), &wide), "0.0999908447265625");
         // VAX F: 1.0 is 0.5 * 2^1, exponent 129: bytes 80 40 00 00. D and G: 80 40, 10 40 first.
         assert_eq!(text(&[0x80, 0x40, 0, 0], &format(Vax, 8, 23, 129)), "1.0");
         assert_eq!(

@@ -111,8 +111,9 @@ pub struct PathIndex {
     files: BTreeSet<Box<[u8]>>,
     file_bytes: usize,
     complete: bool,
-    /// Why something that may be there the next time could not be read.
-    unread: Option<Error>,
+    /// How many places were found before something could not be read that may be there the next
+    /// time, and why it could not.
+    unread: Option<(usize, Error)>,
 }
 
 /// An object, and its name in a group.
@@ -160,7 +161,7 @@ impl PathIndex {
                     index.complete = index.add(container, place.node, next, &mut left);
                 }
                 Ok(_) => {}
-                Err(error) => index.note(&error),
+                Err(error) => index.note(index.places.len(), &error),
             }
             index.complete &= !effort.is_spent();
             next = next.saturating_add(1);
@@ -193,10 +194,11 @@ impl PathIndex {
         position: u32,
         left: &mut Budget<'_>,
     ) -> Option<()> {
+        let before = self.places.len();
         let mut links = match container.links(group) {
             Ok(links) => links,
             Err(error) => {
-                self.note(&error);
+                self.note(before, &error);
                 return Some(());
             }
         };
@@ -205,7 +207,7 @@ impl PathIndex {
                 Ok(Some(link)) => link,
                 Ok(None) => return Some(()),
                 Err(error) => {
-                    self.note(&error);
+                    self.note(before, &error);
                     return Some(());
                 }
             };
@@ -222,10 +224,10 @@ impl PathIndex {
         }
     }
 
-    /// Another walk would spend as much.
-    fn note(&mut self, error: &Error) {
-        if matches!(error, Error::Io { .. }) {
-            self.unread = Some(error.clone());
+    /// Notes an error that another walk may not meet, and how many places were found `before` it.
+    fn note(&mut self, before: usize, error: &Error) {
+        if self.unread.is_none() && matches!(error, Error::Io { .. }) {
+            self.unread = Some((before, error.clone()));
         }
     }
 
@@ -295,7 +297,8 @@ impl PathIndex {
     /// # Errors
     /// As something could not that may be there the next time.
     pub fn check(&self) -> Result<()> {
-        self.unread.clone().map_or(Ok(()), Err)
+        let error = self.unread.as_ref().map(|(_, error)| error.clone());
+        error.map_or(Ok(()), Err)
     }
 
     /// Whether the walk came to its end.
@@ -317,11 +320,30 @@ impl PathIndex {
     /// As [`path`](Self::path).
     ///
     /// # Errors
-    /// As what was not found may be where something could not be read.
+    /// Fails if what could not be read may have the object's canonical name.
     pub fn known_path(&self, node: NodeId) -> Result<Option<Vec<u8>>> {
-        match self.path(node) {
-            None => self.check().map(|()| None),
-            path => Ok(path),
+        self.check_place(node)?;
+        Ok(self.path(node))
+    }
+
+    /// As [`place`](Self::place).
+    ///
+    /// # Errors
+    /// As [`known_path`](Self::known_path).
+    pub fn known_place(&self, node: NodeId) -> Result<Option<(NodeId, &[u8])>> {
+        self.check_place(node)?;
+        Ok(self.place(node))
+    }
+
+    /// Checks that no name that could not be read would come before the object's.
+    fn check_place(&self, node: NodeId) -> Result<()> {
+        let is_before = |places: usize| {
+            let position = self.position(node).map(usize::try_from);
+            Some(node) == self.root || matches!(position, Some(Ok(at)) if at < places)
+        };
+        match &self.unread {
+            Some((places, error)) if !is_before(*places) => Err(error.clone()),
+            _ => Ok(()),
         }
     }
 

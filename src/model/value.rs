@@ -317,6 +317,8 @@ impl ValueWriter {
                         out.extend(name.iter().map(u8::to_ascii_lowercase));
                     }
                     Some((_, name)) => write_text(name, context, form, out)?,
+                    // As for NumPy, which has no third one.
+                    None if *is_boolean && form == Form::Json => out.extend_from_slice(b"true"),
                     None => base.write(element, context, form, out)?,
                 }
             }

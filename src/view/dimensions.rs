@@ -6,7 +6,7 @@
 //! dimensions of a coordinate variable with several; they are sought in the variable's own group
 //! first, then in those above. ASDF has none of it.
 
-use crate::error::{Result, if_lasting};
+use crate::error::Result;
 use crate::limits;
 use crate::model::attribute_value::{integers, targets, text};
 use crate::model::{Container, LinkTarget, NodeId, NodeKind};
@@ -14,7 +14,7 @@ use crate::model::{Container, LinkTarget, NodeId, NodeKind};
 /// Whether the array is a scale.
 ///
 /// # Errors
-/// As that cannot be found out now; so of all that follow.
+/// As that cannot be found out; so of all that follow.
 pub(crate) fn is_scale(container: &dyn Container, node: NodeId) -> Result<bool> {
     let class = text(container, node, b"CLASS")?;
     Ok(class.is_some_and(|class| class == b"DIMENSION_SCALE"))
@@ -60,7 +60,7 @@ pub(crate) fn groups_down_to(container: &dyn Container, path: &[u8]) -> Result<V
     let names = names.filter(|name| !name.is_empty());
     for name in names {
         let group = groups.last().copied().unwrap_or(container.root());
-        let link = if_lasting(container.link(group, name))?.flatten();
+        let link = container.link(group, name)?;
         match link.map(|link| link.target) {
             Some(LinkTarget::Hard(node)) => groups.push(node),
             _ => break,
@@ -69,31 +69,33 @@ pub(crate) fn groups_down_to(container: &dyn Container, path: &[u8]) -> Result<V
     Ok(groups)
 }
 
-/// The scale of that number in a group.
+/// The scale of that number in a group. One that cannot be read may be it, if no other is.
 fn scale_of(container: &dyn Container, group: NodeId, number: i128) -> Result<Option<NodeId>> {
-    let Some(mut links) = if_lasting(container.links(group))? else {
-        return Ok(None);
-    };
+    let mut links = container.links(group)?;
+    let mut unread = Ok(None);
     for _ in 0..limits::NDL_SCALES {
-        let Some(link) = if_lasting(links.next())?.flatten() else {
+        let Some(link) = links.next()? else {
             break;
         };
         let LinkTarget::Hard(node) = link.target else {
             continue;
         };
-        let Some(found) = if_lasting(container.node(node))? else {
-            continue;
-        };
-        let is_array = matches!(found.kind, NodeKind::Array(_));
-        let own = match is_array {
-            true => integers(container, node, b"_Netcdf4Dimid")?,
-            false => None,
-        };
-        if own.as_deref() == Some(&[number]) && is_scale(container, node)? {
-            return Ok(Some(node));
+        match has_number(container, node, number) {
+            Ok(true) => return Ok(Some(node)),
+            Ok(false) => {}
+            Err(error) => unread = unread.and(Err(error)),
         }
     }
-    Ok(None)
+    unread
+}
+
+/// Whether an object is the scale of that number.
+fn has_number(container: &dyn Container, node: NodeId, number: i128) -> Result<bool> {
+    if !matches!(container.node(node)?.kind, NodeKind::Array(_)) {
+        return Ok(false);
+    }
+    let own = integers(container, node, b"_Netcdf4Dimid")?;
+    Ok(own.as_deref() == Some(&[number]) && is_scale(container, node)?)
 }
 
 /// Finds the path of an object, names as in the file: few objects need it.

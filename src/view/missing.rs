@@ -26,14 +26,12 @@ pub(crate) struct Mask {
 }
 
 impl Missing {
-    /// The mark of elements that are equal to the number `text`; `None` where it is none.
-    pub(crate) fn equal_to(text: &[u8]) -> Option<Self> {
-        let text = str::from_utf8(text).ok()?.trim();
-        let text = text
-            .strip_prefix('.')
-            .filter(|word| *word == "nan")
-            .unwrap_or(text);
-        text.to_ascii_lowercase().parse().ok().map(Missing::Equal)
+    /// The mark of elements that are equal to the number `text`.
+    ///
+    /// # Errors
+    /// As [`number_of`].
+    pub(crate) fn equal_to(text: &[u8]) -> Result<Self> {
+        number_of(text).map(Missing::Equal)
     }
 
     /// The mark that the elements of `mask` are, for an array of `dims`: those of a dimension of
@@ -111,6 +109,19 @@ impl Mask {
         }
         place
     }
+}
+
+/// The number that a mask's text is, as YAML writes it (`.nan`).
+///
+/// # Errors
+/// `Corrupt` where it is none.
+pub(super) fn number_of(text: &[u8]) -> Result<f64> {
+    let number = str::from_utf8(text).ok().and_then(|text| {
+        let text = text.trim();
+        let word = text.strip_prefix('.').filter(|word| *word == "nan");
+        word.unwrap_or(text).to_ascii_lowercase().parse().ok()
+    });
+    number.ok_or_else(|| Error::corrupt("mask: its text is no number", None))
 }
 
 fn is_set(element: &[u8]) -> bool {
@@ -193,6 +204,6 @@ mod tests {
         assert_eq!(among(".nan", &single, bytes.as_flattened()), [false, true]);
         assert_eq!(among("-1", &int(1), &[255, 1]), [true, false]);
         assert_eq!(among("0.5", &int(1), &[0, 1]), [false, false]);
-        assert!(Missing::equal_to(b"none").is_none());
+        assert!(Missing::equal_to(b"none").is_err());
     }
 }

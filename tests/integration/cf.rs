@@ -28,3 +28,16 @@ fn variables_are_what_the_conventions_make_of_them() {
 fn attributes_that_make_no_sense_harm_one_variable_at_most() {
     compare("hostile", "check-hostile");
 }
+
+/// netCDF's library has each as long as its unlimited dimension.
+#[test]
+fn variables_shorter_than_their_dimension_are_padded() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("short.nc");
+    let padded = |command: &str, paths: &[&Path]| {
+        run(script("padded.py").arg(command).args(paths), LONG).success();
+    };
+    padded("write", &[&file]);
+    let mount = Mount::new(&file);
+    padded("check", &[&file, &mount.at("")]);
+}

@@ -55,6 +55,11 @@ impl SymbolTableLinks {
     /// `Corrupt` where it is not there and the tree is not in order, so that it may be elsewhere.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Link>> {
         let heap = self.heap()?;
+        let entry = self.find_entry(&heap, name)?;
+        entry.map(|entry| entry.link(&heap)).transpose()
+    }
+
+    fn find_entry(&self, heap: &LocalHeap, name: &[u8]) -> Result<Option<Entry>> {
         let metadata = Arc::clone(&self.metadata);
         let branch = GroupBranch::to(metadata, self.table.btree, |offset| {
             Ok(name.cmp(heap.text(offset)?.as_slice()))
@@ -63,7 +68,7 @@ impl SymbolTableLinks {
             let mut budget = self.metadata.source().length();
             for entry in read_node(&self.metadata, leaf, &mut budget)? {
                 if heap.is_text(entry.name_offset, name)? {
-                    return entry.link(&heap).map(Some);
+                    return Ok(Some(entry));
                 }
             }
         }
@@ -169,7 +174,7 @@ pub(crate) struct SymbolTableStream {
     failure: Option<Error>,
     /// The number of nodes that were passed over since the last seek.
     passed: usize,
-    /// The name that was handed out last. An equal one behind it would lead to the same link.
+    /// The greatest name that was handed out. One that is not greater may have been, too.
     last_name: Option<Vec<u8>>,
     marks: Marks<Mark>,
     bounds: Bounds,
@@ -240,7 +245,7 @@ impl SymbolTableStream {
         Err(Error::limit("nodes of a group that are passed over", most))
     }
 
-    /// The link of an `entry` of this leaf, `None` where its name is the one before.
+    /// The link of an `entry` of this leaf, `None` where a search for its name comes to one before.
     ///
     /// # Errors
     /// `Corrupt` where a search for the name would come to another leaf.
@@ -249,6 +254,7 @@ impl SymbolTableStream {
         if self.last_name.as_ref() == Some(&link.name) {
             return Ok(None);
         }
+        let is_next = self.last_name.as_ref().is_none_or(|last| *last < link.name);
         if !self.is_bounded {
             self.read_bounds()?;
             self.is_bounded = true;
@@ -257,8 +263,15 @@ impl SymbolTableStream {
             let what = format!("{WHAT}: a name is not where it is sought");
             return Err(Error::corrupt(what, entry.at));
         }
-        self.last_name = Some(link.name.clone());
-        Ok(Some(link))
+        if is_next {
+            self.last_name = Some(link.name.clone());
+            return Ok(Some(link));
+        }
+        // Names out of order: an equal one may stand anywhere before.
+        let found = self.links.find_entry(&self.heap, &link.name)?;
+        Ok(found
+            .is_some_and(|found| found.at == entry.at)
+            .then_some(link))
     }
 
     /// Long keys count like nodes that are passed over.
@@ -297,17 +310,21 @@ impl LinkStream for SymbolTableStream {
     fn seek(&mut self, position: u64) -> Result<()> {
         self.passed = 0;
         self.failure.take_if(|_| position == 0);
-        let mut last = None;
+        let mut last: Option<Vec<u8>> = None;
         self.approach(position)?;
         while self.position < position && self.fill()? {
             let skipped = position.saturating_sub(self.position);
             let skipped = skipped.min(to_u64(self.entries.len()));
             let skipped_entries = to_usize(skipped)?;
             self.pass((skipped_entries / 64).saturating_add(1))?;
-            last = self.entries.drain(..skipped_entries).next_back();
+            let is_last = self.position.saturating_add(skipped) == position;
+            let names = self.entries.drain(..skipped_entries).filter(|_| is_last);
+            last = names
+                .filter_map(|entry| self.heap.text(entry.name_offset).ok())
+                .max();
             self.position = self.position.saturating_add(skipped);
         }
-        self.last_name = last.and_then(|entry| self.heap.text(entry.name_offset).ok());
+        self.last_name = last;
         Ok(())
     }
 

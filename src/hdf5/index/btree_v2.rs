@@ -28,6 +28,7 @@ pub(crate) struct BtreeV2Index {
     tree: BtreeV2,
     form: EntryForm,
     at: Address,
+    record_type: u8,
 }
 
 impl BtreeV2Index {
@@ -56,6 +57,7 @@ impl BtreeV2Index {
             tree: tree.ordered_by_words(form.size),
             form,
             at,
+            record_type,
         })
     }
 }
@@ -65,7 +67,7 @@ impl ChunkIndex for BtreeV2Index {
         if !self.geometry.holds(place) {
             return Ok(None);
         }
-        let Some(record) = self.tree.find_words(place)? else {
+        let Some(record) = self.now()?.find_words(place)? else {
             return Ok(None);
         };
         self.form.read(&self.meta, &mut self.cursor(&record))
@@ -81,7 +83,7 @@ impl ChunkIndex for BtreeV2Index {
             [position, passed] => (position, passed),
             _ => (0, 0),
         };
-        let mut records = self.tree.within(effort).cursor(position);
+        let mut records = self.now()?.within(effort).cursor(position);
         let mut place = vec![0; self.geometry.rank()];
         let mut strays = Strays(passed);
         while let Some(record) = records.next_record()? {
@@ -103,6 +105,17 @@ impl ChunkIndex for BtreeV2Index {
 }
 
 impl BtreeV2Index {
+    /// The tree as it is now: where a writer inserts chunks, its nodes no longer have what the header
+    /// said that was read at first.
+    fn now(&self) -> Result<BtreeV2> {
+        if !self.meta.source().is_growing() {
+            return Ok(self.tree.clone());
+        }
+        let meta = self.meta.refreshed().within(self.meta.effort());
+        let tree = BtreeV2::open(meta, self.at, self.record_type)?;
+        Ok(tree.ordered_by_words(self.form.size))
+    }
+
     /// A cursor at the start of a record, whose errors name the tree.
     fn cursor<'r>(&self, record: &'r [u8]) -> Cursor<'r> {
         Cursor::new(record, self.at, RECORD)

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::attribute_value::{content, text};
+use crate::model::attribute_value::{content, of_attribute, text};
+use crate::model::datatype::Class;
 use crate::model::{Container, NodeId};
 use crate::view::cf::packing::{Attributes, Factor};
 use crate::view::cf::stored::{Number, Stored};
@@ -12,8 +13,8 @@ use crate::wire::{to_u64, to_usize};
 /// The attributes of how numbers are packed.
 ///
 /// # Errors
-/// `Unsupported` for a scale or an offset that is not one number, `Limit` for too many missing
-/// values; as an attribute cannot be read now.
+/// `Unsupported` for a scale or an offset that is not one number, and for others that are neither
+/// numbers nor texts; `Limit` for too many missing values; as an attribute cannot be read.
 pub(super) fn packing(container: &dyn Container, node: NodeId) -> Result<Attributes> {
     let numbers = |name: &[u8]| numbers(container, node, name);
     let one = |name: &[u8]| {
@@ -45,7 +46,7 @@ pub(super) fn packing(container: &dyn Container, node: NodeId) -> Result<Attribu
 /// The attributes of times; `None` where they are none.
 ///
 /// # Errors
-/// As an attribute cannot be read now.
+/// As an attribute cannot be read.
 pub(super) fn time(container: &dyn Container, node: NodeId) -> Result<Option<TimeUnits>> {
     let Some(units) = text(container, node, b"units")? else {
         return Ok(None);
@@ -73,13 +74,19 @@ fn factor(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option
     }))
 }
 
-/// The numbers of an attribute, at most so many; `None` where it has none.
+/// The numbers of an attribute, at most so many; `None` where it has none, and where it is a text,
+/// by which readers do not compute.
 fn numbers(container: &dyn Container, node: NodeId, name: &[u8]) -> Result<Option<Vec<Number>>> {
     let Some(content) = content(container, node, name)? else {
         return Ok(None);
     };
-    let Some(stored) = Stored::new(&content.datatype) else {
-        return Ok(None);
+    let stored = match (Stored::new(&content.datatype), &content.datatype.class) {
+        (Some(stored), _) => stored,
+        (None, Class::String { .. } | Class::VariableString { .. }) => return Ok(None),
+        _ => {
+            let what = Error::unsupported("a type that is not computed with", None);
+            return Err(of_attribute(what, name));
+        }
     };
     let size = to_usize(stored.size().into())?;
     let elements = content.elements.chunks_exact(size.max(1));

@@ -171,6 +171,10 @@ impl Fields for Column {
         values_of(&self.elements.datatype)
     }
 
+    fn chunk_values(&self) -> u64 {
+        self.elements.content.chunk_values()
+    }
+
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
         Ok(match &self.place {
             Some(place) => Box::new(self.shared(place, rows)?),

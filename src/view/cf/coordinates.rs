@@ -95,12 +95,9 @@ impl Finder<'_> {
         if node == self.variable.node {
             return Ok(None);
         }
-        let Some(found) = if_lasting(self.container.node(node))? else {
-            return Ok(None);
-        };
+        let found = self.container.node(node)?;
         let path = || Ok([group_of(self.path), &name].concat());
-        let found = if_lasting(Variable::named(self.container, &found, &path))?;
-        let Some(variable) = found.flatten() else {
+        let Some(variable) = Variable::named(self.container, &found, &path)? else {
             return Ok(None);
         };
         let scales = variable.scales.iter();
@@ -132,23 +129,22 @@ impl Finder<'_> {
             return Ok((members, named));
         };
         let mut bytes = self.read_names(group, &mut named)?;
-        let Some(mut links) = if_lasting(self.container.links(group))? else {
-            return Ok((members, named));
-        };
+        let mut links = self.container.links(group)?;
         for _ in 0..limits::COORDINATE_LINKS {
-            let Some(link) = if_lasting(links.next())?.flatten() else {
+            let Some(link) = links.next()? else {
                 break;
             };
             let LinkTarget::Hard(node) = link.target else {
                 continue;
             };
-            let Some(found) = if_lasting(self.container.node(node))? else {
-                continue;
-            };
-            if found.array().is_none() {
-                continue;
+            // A damaged one is missed where it is named.
+            if let Some(found) = if_lasting(self.container.node(node))? {
+                if found.array().is_none() {
+                    continue;
+                }
+                bytes += self.read_names(node, &mut named)?;
             }
-            bytes += link.name.len() + self.read_names(node, &mut named)?;
+            bytes += link.name.len();
             if bytes > limits::COORDINATE_NAMES {
                 break;
             }

@@ -11,6 +11,7 @@ use crate::view::converted::{Conversion, Converted};
 use crate::view::dimensions::FindPath;
 use crate::view::elements::Elements;
 use crate::view::framed::Framed;
+use crate::view::normal::normal;
 use crate::view::npy;
 
 /// The numbers that the elements `stored` of an array stand for: scaled, and NaN where they are
@@ -50,7 +51,7 @@ pub(crate) fn numbers(
 /// `Limit` where it has more bytes than a file can.
 pub(crate) fn npy(variable: Variable, stored: Elements) -> Result<Option<Framed>> {
     let decoding = variable.decoding;
-    let stored = decoding.joined(stored)?;
+    let stored = normal(decoding.joined(stored)?)?;
     let Some((descr, size)) = decoding.numpy_type(&stored.datatype) else {
         return Ok(None);
     };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result, if_lasting};
-use crate::model::attribute_value::{content, text};
+use crate::error::{Error, Result};
+use crate::model::attribute_value::{is_there, text};
 use crate::model::datatype::Class;
 use crate::model::selector::Selector;
 use crate::model::value::ValueWriter;
@@ -31,14 +31,14 @@ impl Variable {
     /// `None` for all else, and for a dimension alone.
     ///
     /// # Errors
-    /// As its attributes cannot be used, or not be read now.
+    /// As its attributes cannot be used, or not be read.
     pub(crate) fn of(
         container: &dyn Container,
         node: &Node,
         path: &FindPath<'_>,
     ) -> Result<Option<Self>> {
         let root = container.root();
-        let is_of_netcdf = || Ok(content(container, root, b"_NCProperties")?.is_some());
+        let is_of_netcdf = || is_there(container, root, b"_NCProperties");
         Self::found(container, node, path, &is_of_netcdf)
     }
 
@@ -162,10 +162,7 @@ fn texts(container: &dyn Container, array: &Array, scales: &[Option<NodeId>]) ->
     let are_characters = array.datatype.size == 1
         && matches!(array.datatype.class, Class::String { .. })
         && match scales.last() {
-            Some(Some(scale)) => {
-                let is_bare = dimensions::has_no_values(container, *scale);
-                if_lasting(is_bare)?.unwrap_or(false)
-            }
+            Some(Some(scale)) => dimensions::has_no_values(container, *scale)?,
             Some(None) => true,
             None => false,
         };

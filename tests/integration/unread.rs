@@ -1,0 +1,14 @@
+//! What a convention asks for and cannot be read: the views that need it say so, and show nothing that
+//! would be right only without it.
+
+use crate::harness::{LONG, Mount, run, script};
+
+#[test]
+fn what_cannot_be_read_is_not_absent() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let written = directory.path();
+    run(script("unread.py").arg("write").arg(written), LONG).success();
+    let mount = Mount::new(written);
+    let mut check = script("unread.py");
+    run(check.arg("check").args([written, &mount.path]), LONG).success();
+}
