@@ -13,10 +13,14 @@
 //! columns: `a[0][1]`, `a.b`. What the columns are is found without a look at their values.
 
 mod anndata;
+pub(crate) mod anndata_codes;
 mod astropy;
+pub(crate) mod budget;
 pub(crate) mod column;
 mod dynamic_table;
+mod frame;
 pub(crate) mod group;
+mod labels;
 mod lists;
 mod members;
 mod objects;
@@ -26,7 +30,7 @@ mod pandas_table;
 mod pickle;
 mod place;
 pub(crate) mod rows;
-mod time;
+pub(crate) mod time;
 
 use crate::error::Result;
 use crate::view::table::column::GroupTable;

@@ -1,4 +1,4 @@
-//! The tables of groups, by the conventions of AnnData, HDMF and astropy, and without one, compared
+//! The tables of groups, by the conventions of AnnData, HDMF, astropy and pandas, and without one, compared
 //! with the values that the files were written from.
 //!
 //! Files of the libraries themselves, pandas among them, are tried by `tests/readers`.
@@ -34,7 +34,11 @@ fn groups_are_the_tables_that_their_conventions_say() {
         "dynamic.h5",
         "plain.h5",
         "astropy.asdf",
+        "pandas.h5",
         "wide.h5",
+        "pytables.h5",
+        "bits.h5",
+        "records.h5",
     ] {
         check(&directory, file, &[]);
     }

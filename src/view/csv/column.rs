@@ -26,6 +26,7 @@ use crate::limits;
 use crate::model::Datatype;
 use crate::model::datatype::{Bits, Class, Float};
 use crate::model::number;
+use crate::model::text_length::TextLength;
 use crate::model::value::{Context, ValueWriter};
 use crate::view::csv::fields::Cell;
 use crate::view::elements::{as_numpy_has_it, complex_part, values_of};
@@ -45,6 +46,8 @@ struct Column {
     /// Bytes of its cells, at most; `None` where they cannot be padded.
     width: Option<usize>,
     writer: ValueWriter,
+    /// Finds how long its cells are, where that is fast.
+    length: Option<TextLength>,
 }
 
 /// The kind of a column's values.
@@ -84,6 +87,9 @@ impl Columns {
             return Err(Error::limit("size of an element as csv", ELEMENT));
         }
         columns.add(datatype, name.to_vec(), 0)?;
+        // A table of groups has as many of these as columns.
+        columns.list.shrink_to_fit();
+        columns.names.shrink_to_fit();
         Ok((!columns.list.is_empty()).then_some(columns))
     }
 
@@ -120,6 +126,21 @@ impl Columns {
         out: &mut Vec<u8>,
     ) -> Result<Cell> {
         self.list[column].write(element, context, out)
+    }
+
+    /// Whether [`length`](Self::length) tells of any element.
+    pub(crate) fn are_measured(&self) -> bool {
+        let mut columns = self.list.iter();
+        columns.all(|column| column.length.is_some() && column.padded == 0)
+    }
+
+    /// Bytes of all cells of `element`, where that is found without writing them.
+    pub(crate) fn length(&self, element: &[u8], scratch: &mut Vec<u8>) -> Option<usize> {
+        let lengths = self.list.iter().map(|column| {
+            let bytes = element.get(column.offset..)?;
+            column.length.as_ref()?.length(bytes, false, scratch)
+        });
+        lengths.sum()
     }
 
     /// Adds the columns of what stands at `offset` under `name`.
@@ -173,6 +194,7 @@ impl Columns {
             padded: 0,
             width: number_width(&datatype).map(to_usize).transpose()?,
             writer: ValueWriter::new(&datatype)?,
+            length: TextLength::of(&datatype),
         });
         Ok(())
     }

@@ -15,11 +15,21 @@ pub(crate) trait Fields: Send + Sync {
     /// How many values are looked at to write a row: those that cost more count more.
     fn row_values(&self) -> u64;
 
+    /// What it costs to come by all rows beside that.
+    fn chunk_values(&self) -> u64 {
+        0
+    }
+
     /// Reads the cells of `rows`, which are no more than a small buffer holds.
     ///
     /// # Errors
     /// As they cannot be read.
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>>;
+
+    /// Whether the lengths of all cells are found without writing them.
+    fn are_measured(&self) -> bool {
+        false
+    }
 
     /// Bytes of memory that these take for themselves.
     fn own_bytes(&self) -> u64;
@@ -33,6 +43,12 @@ pub(crate) trait Cells {
     /// # Errors
     /// `Limit` for a longer text; as what the cell points to cannot be read.
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell>;
+
+    /// Bytes of the texts of all cells of a row, where they [are
+    /// measured](Fields::are_measured). `scratch` is overwritten.
+    fn length(&self, _row: usize, _scratch: &mut Vec<u8>) -> Option<usize> {
+        None
+    }
 }
 
 /// The kind of a cell's text.

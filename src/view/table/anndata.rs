@@ -40,7 +40,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let rows = group.part(&index)?.rows();
     let mut table = GroupTable::of_rows(rows);
     let mut names = vec![index];
-    names.extend(group.texts(b"column-order")?.unwrap_or_default());
+    names.extend(group.names_in(b"column-order")?);
     keep_first_of_each(&mut names, |name| name);
     for name in names {
         let node = group.member(&name)?;
@@ -59,7 +59,7 @@ fn encoded(group: &Group<'_>, node: &Node, name: &[u8]) -> Result<Source> {
     match &encoding[..] {
         b"categorical" => Ok(Source::Categories {
             codes: column.part(b"codes")?,
-            names: column.part(b"categories")?,
+            names: Box::new(Source::Values(column.part(b"categories")?)),
         }),
         b"nullable-integer" | b"nullable-boolean" | b"nullable-string-array" => {
             let mask = column.part(b"mask")?;
@@ -89,7 +89,7 @@ fn add_array(group: &Group<'_>, node: &Node, name: &[u8], table: &mut GroupTable
             let categories = group.container.node(categories)?;
             let source = Source::Categories {
                 codes: values,
-                names: part_of(&categories, b"categories")?,
+                names: Box::new(Source::Values(part_of(&categories, b"categories")?)),
             };
             table.push(name.to_vec(), source)
         }

@@ -4,12 +4,17 @@
 //! A column is a mapping with its elements in `data`, or a quantity or a time with its elements in
 //! `value`; what has several of them, as coordinates have, is a column each: `position.ra`.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use crate::error::Result;
 use crate::limits;
 use crate::model::extras::Mask;
-use crate::model::{Node, NodeKind};
+use crate::model::{Node, NodeId, NodeKind};
+use crate::view::missing::number_of;
 use crate::view::table::column::{GroupTable, Missing, Part};
 use crate::view::table::group::{Group, missing, part_of};
+use crate::wire::to_u64;
 
 /// Mappings within mappings that a column may be.
 const DEPTH: usize = 4;
@@ -30,7 +35,7 @@ pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
 /// The table: the columns in their order.
 ///
 /// # Errors
-/// `Corrupt` where there are no columns, or they differ in length.
+/// `Corrupt` where there are no columns, one has no values, or they differ in length.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut columns = Columns::default();
     let list = group.at(group.member(b"columns")?.id);
@@ -46,7 +51,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
             _ => None,
         };
         let name = names.get(number).cloned().or(own).unwrap_or(link.name);
-        columns.add(&list, &node, name, DEPTH)?;
+        columns.add(&list, &node, &name, DEPTH)?;
         number += 1;
         if columns.list.len() > limits::CSV_COLUMNS {
             break;
@@ -54,8 +59,13 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     }
     let rows = columns.list.first().map_or(0, |(_, part)| part.rows());
     let mut table = GroupTable::of_rows(rows);
+    // Several columns may be aliases of one.
+    let mut known: HashMap<NodeId, Option<Missing>> = HashMap::new();
     for (name, values) in columns.list {
-        let missing = missing_values(group, &values)?;
+        let missing = match known.entry(values.node) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(missing_values(group, &values)?),
+        };
         table.push_values(&name, &values, missing.as_ref())?;
     }
     Ok(table)
@@ -69,9 +79,27 @@ struct Columns {
 
 impl Columns {
     /// Adds the arrays that a column is made of.
-    fn add(&mut self, group: &Group<'_>, node: &Node, name: Vec<u8>, depth: usize) -> Result<()> {
+    fn add(&mut self, group: &Group<'_>, node: &Node, name: &[u8], depth: usize) -> Result<()> {
+        let before = self.list.len();
+        self.add_within(group, node, name, depth)?;
+        match self.list.len() > before {
+            true => Ok(()),
+            false => Err(missing(name, "is no column")),
+        }
+    }
+
+    /// Adds the arrays of a column, or of a part of one, if there are any.
+    fn add_within(
+        &mut self,
+        group: &Group<'_>,
+        node: &Node,
+        name: &[u8],
+        depth: usize,
+    ) -> Result<()> {
+        group.budget.spend_on_name(name.len())?;
         if let NodeKind::Array(_) = node.kind {
-            self.list.extend(Part::of(node)?.map(|part| (name, part)));
+            let part = Part::of(node)?;
+            self.list.extend(part.map(|part| (name.to_vec(), part)));
             return Ok(());
         }
         let NodeKind::Group = node.kind else {
@@ -83,17 +111,16 @@ impl Columns {
         let column = group.at(node.id);
         for inner in [&b"data"[..], b"value"] {
             if let Some(inner) = column.find(inner)? {
-                return self.add(&column, &inner, name, depth);
+                return self.add_within(&column, &inner, name, depth);
             }
         }
         let mut links = column.container.links(column.id)?;
         while let Some(link) = links.next()? {
-            let inner = [&name[..], b".", &link.name].concat();
             if self.list.len() > limits::CSV_COLUMNS {
                 break;
             }
             if let Some(node) = column.followed(&link)? {
-                self.add(&column, &node, inner, depth)?;
+                self.add_within(&column, &node, &[name, b".", &link.name].concat(), depth)?;
             }
         }
         Ok(())
@@ -107,10 +134,7 @@ fn missing_values(group: &Group<'_>, values: &Part) -> Result<Option<Missing>> {
     };
     let mask = match extras.mask(values.node)? {
         None => return Ok(None),
-        Some(Mask::Number(text)) => {
-            let text = text.strip_suffix(b"\n").unwrap_or(&text);
-            return Ok(Some(Missing::Number(text.to_vec())));
-        }
+        Some(Mask::Number(text)) => return number(group, &text).map(Some),
         Some(Mask::Node(node)) => part_of(&*group.container.node(node)?, b"mask")?,
         Some(Mask::Array(array)) => Part::of_array(values.node, &array)?
             .ok_or_else(|| missing(b"mask", "is no array with rows"))?,
@@ -121,13 +145,20 @@ fn missing_values(group: &Group<'_>, values: &Part) -> Result<Option<Missing>> {
     Ok(Some(Missing::Where(mask)))
 }
 
-/// The text of a scalar of the group.
+/// A mask that is the number of missing elements.
+fn number(group: &Group<'_>, text: &[u8]) -> Result<Missing> {
+    group.budget.spend(to_u64(text.len()))?;
+    Ok(Missing::Number(number_of(text)?))
+}
+
+/// The text of a scalar of the group. Aliases may name one text very often.
 fn text(group: &Group<'_>, name: &[u8]) -> Result<Option<Vec<u8>>> {
     let node = group.find(name)?;
-    Ok(node.and_then(|node| match &node.kind {
-        NodeKind::Scalar(scalar) => Some(scalar.text.clone().into_bytes()),
-        _ => None,
-    }))
+    let Some(NodeKind::Scalar(scalar)) = node.as_ref().map(|node| &node.kind) else {
+        return Ok(None);
+    };
+    group.budget.spend_on_name(scalar.text.len())?;
+    Ok(Some(scalar.text.clone().into_bytes()))
 }
 
 /// The texts of a sequence of scalars in the group.

@@ -1,6 +1,5 @@
 //! A table as conventions describe it: named columns of one length, and where their values stand.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::error::{Error, Result, quoted};
@@ -11,6 +10,7 @@ use crate::model::shape::product;
 use crate::model::{Array, Datatype, Node, NodeId};
 use crate::view::elements::{as_numpy_has_it, complex_part};
 use crate::view::table::objects::Texts;
+use crate::view::table::time::Time;
 use crate::wire::to_u64;
 
 /// A column that is an array with more elements a row than this is one of lists.
@@ -46,17 +46,11 @@ pub(crate) enum Source {
     /// The value, but where it stands for a missing one.
     Masked { values: Part, missing: Missing },
     /// The number of a category, counted from 0; negative for a missing value.
-    Categories { codes: Part, names: Part },
+    Categories { codes: Part, names: Box<Source> },
     /// Where the row's list ends in the elements that follow; the last of them are the values.
     Lists { ends: Vec<Part>, values: Part },
-    /// Units of time since 1970, in UTC or, without `is_utc`, in no particular zone.
-    Instants {
-        values: Part,
-        unit: TimeUnit,
-        is_utc: bool,
-    },
-    /// A number of units of time.
-    Durations { values: Part, unit: TimeUnit },
+    /// Numbers that stand for times.
+    Times { values: Part, time: Time },
     /// These texts.
     Texts(Texts),
 }
@@ -66,17 +60,10 @@ pub(crate) enum Source {
 pub(crate) enum Missing {
     /// The value of the same row here is not zero.
     Where(Part),
-    /// The value is equal to the number of this text.
-    Number(Vec<u8>),
+    /// The value is equal to this number.
+    Number(f64),
     /// The value has this text.
-    Text(Vec<u8>),
-}
-
-/// The part of a second that a number counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TimeUnit {
-    /// Units of a second.
-    pub(crate) of_second: u32,
+    Text(Arc<[u8]>),
 }
 
 /// A value each row: in each of the parts of an array that its first dimension counts, the one at a
@@ -135,9 +122,10 @@ impl Part {
     /// The value at a place in this one.
     pub(crate) fn at(&self, offset: u64, datatype: Datatype) -> Self {
         Part {
+            node: self.node,
+            array: Arc::clone(&self.array),
             offset: self.offset.saturating_add(offset),
             datatype,
-            ..self.clone()
         }
     }
 
@@ -198,7 +186,7 @@ impl Source {
     /// The number of rows that it has.
     pub(crate) fn rows(&self) -> u64 {
         match self {
-            Source::Texts(texts) => to_u64(texts.len()),
+            Source::Texts(texts) => texts.rows(),
             _ => self.of_rows().map_or(0, Part::rows),
         }
     }
@@ -208,8 +196,7 @@ impl Source {
         Some(match self {
             Source::Values(values)
             | Source::Masked { values, .. }
-            | Source::Instants { values, .. }
-            | Source::Durations { values, .. } => values,
+            | Source::Times { values, .. } => values,
             Source::Categories { codes, .. } => codes,
             Source::Lists { ends, values } => ends.first().unwrap_or(values),
             Source::Texts(_) => return None,
@@ -217,7 +204,7 @@ impl Source {
     }
 
     /// Bytes of memory that it takes, about, with the array of its rows or without.
-    fn weight(&self, with_array: bool) -> u64 {
+    pub(super) fn weight(&self, with_array: bool) -> u64 {
         let rows = self.of_rows().map_or(0, |part| part.weight(with_array));
         let others = match self {
             Source::Categories { names, .. } => names.weight(true),
@@ -229,11 +216,7 @@ impl Source {
                 .iter()
                 .map(|part| part.weight(true))
                 .fold(values.weight(true), u64::saturating_add),
-            Source::Texts(texts) => {
-                let text = |text: &Option<Box<[u8]>>| text.as_ref().map_or(0, |text| text.len());
-                let texts = texts.iter().map(|own| piece(text(own)));
-                texts.fold(0, u64::saturating_add)
-            }
+            Source::Texts(texts) => texts.weight(),
             _ => 0,
         };
         rows.saturating_add(others)
@@ -349,22 +332,6 @@ impl Missing {
         }
         Ok(elements.into_iter().map(Missing::Where).collect())
     }
-}
-
-impl TimeUnit {
-    /// Nanoseconds.
-    pub(crate) const NANOSECOND: TimeUnit = TimeUnit {
-        of_second: 1_000_000_000,
-    };
-}
-
-/// Sorts named columns as `order` has their names; others stay behind them in their own order.
-pub(crate) fn sort_as<T>(columns: &mut [(Vec<u8>, T)], order: &[Vec<u8>]) {
-    let places = order.iter().enumerate().rev();
-    let places = places.map(|(place, name)| (name.as_slice(), place));
-    let places: HashMap<&[u8], usize> = places.collect();
-    let place = |name: &[u8]| places.get(name).copied().unwrap_or(usize::MAX);
-    columns.sort_by_key(|(name, _)| place(name));
 }
 
 /// `a.b`; the inner name alone where there is no other.
@@ -552,19 +519,5 @@ mod tests {
         };
         let heavy = part(type_of(4, enumeration), &[2]).unwrap();
         assert!(is_limit(columns(&heavy)));
-    }
-
-    #[test]
-    fn columns_in_the_order_of_names() {
-        let texts = |names: &[&str]| -> Vec<Vec<u8>> {
-            names.iter().map(|name| name.as_bytes().to_vec()).collect()
-        };
-        let mut columns: Vec<_> = texts(&["c", "x", "a", "b", "a"])
-            .into_iter()
-            .zip(0..)
-            .collect();
-        sort_as(&mut columns, &texts(&["a", "b", "c"]));
-        let numbers: Vec<i32> = columns.into_iter().map(|(_, number)| number).collect();
-        assert_eq!(numbers, [2, 4, 3, 0, 1]);
     }
 }

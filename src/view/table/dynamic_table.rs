@@ -8,19 +8,21 @@
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::distinct::keep_first_of_each;
-use crate::model::attribute_value::{content, targets};
+use crate::model::attribute_value::{is_there, targets};
 use crate::model::{NodeId, NodeKind};
 use crate::view::table::column::{GroupTable, Part, Source};
 use crate::view::table::group::{Group, part_of};
 use crate::wire::to_u64;
+
+/// The attribute that lists the columns.
+const COLUMNS: &[u8] = b"colnames";
 
 /// Whether the group is a dynamic table.
 ///
 /// # Errors
 /// As that cannot be found out now.
 pub(super) fn is_named(group: &Group<'_>) -> Result<bool> {
-    let columns = content(group.container, group.id, b"colnames")?;
-    if columns.is_none() {
+    if !is_there(group.container, group.id, COLUMNS)? {
         return Ok(false);
     }
     let id = group.find(b"id")?;
@@ -35,7 +37,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let id = group.part(b"id")?;
     let mut table = GroupTable::of_rows(id.rows());
     table.push_values(b"id", &id, None)?;
-    let mut names = group.texts(b"colnames")?.unwrap_or_default();
+    let mut names = group.names_in(COLUMNS)?;
     keep_first_of_each(&mut names, |name| name);
     for name in names.iter().filter(|name| *name != b"id") {
         let node = group.member(name)?;
@@ -47,7 +49,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
                 let elements = group.container.node(elements)?;
                 let source = Source::Categories {
                     codes: values,
-                    names: part_of(&elements, b"elements")?,
+                    names: Box::new(Source::Values(part_of(&elements, b"elements")?)),
                 };
                 table.push(name.clone(), source)?;
             }

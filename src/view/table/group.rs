@@ -1,38 +1,20 @@
 //! A group as the readers of conventions see it: its members by name, and the small arrays and
 //! attributes that say what they mean.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::array::{Engine, Reader};
-use crate::error::{Error, Result, if_lasting, quoted};
+use crate::error::{Error, Result, quoted};
 use crate::limits;
 use crate::model::attribute_value::{self, numbers, strings};
 use crate::model::paths::{resolve, resolve_names};
 use crate::model::{Container, Link, LinkTarget, Node, NodeId, NodeKind};
+use crate::view::table::budget::Budget;
 use crate::view::table::column::Part;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes that a look at a member counts for.
 const MEMBER: u64 = 64;
-
-/// How much is still looked at to find the columns of a table.
-pub(crate) struct Budget(Cell<u64>);
-
-impl Default for Budget {
-    fn default() -> Self {
-        Budget(Cell::new(limits::TABLE_BYTES))
-    }
-}
-
-impl Budget {
-    fn spend(&self, bytes: u64) -> Result<()> {
-        let left = self.0.get().checked_sub(bytes);
-        let too_much = || Error::limit("bytes of the members of a table", limits::TABLE_BYTES);
-        self.0.set(left.ok_or_else(too_much)?);
-        Ok(())
-    }
-}
 
 /// A group of a file.
 #[derive(Clone, Copy)]
@@ -53,13 +35,23 @@ impl<'a> Group<'a> {
         Group { id, ..*self }
     }
 
-    /// The node of a member; `None` where there is none in this file.
+    /// The node of a member; `None` where there is none in this file. A name with a `/` is a path,
+    /// as writers in Python make one of it: `CD4/CD8` is a member of `CD4`.
     ///
     /// # Errors
-    /// As that cannot be found out now.
+    /// As that cannot be found out.
     pub(crate) fn find(&self, name: &[u8]) -> Result<Option<Arc<Node>>> {
-        let link = if_lasting(self.container.link(self.id, name))?.flatten();
-        link.map_or(Ok(None), |link| self.followed(&link))
+        let link = match self.container.link(self.id, name)? {
+            None if name.contains(&b'/') => Link {
+                name: name.to_vec(),
+                target: LinkTarget::Soft(name.to_vec()),
+                order: None,
+                is_to_group: false,
+            },
+            None => return Ok(None),
+            Some(link) => link,
+        };
+        self.followed(&link)
     }
 
     /// The node of a member.
@@ -67,8 +59,9 @@ impl<'a> Group<'a> {
     /// # Errors
     /// `Corrupt` where there is none; as [`find`](Self::find).
     pub(crate) fn member(&self, name: &[u8]) -> Result<Arc<Node>> {
-        self.find(name)?
-            .ok_or_else(|| missing(name, "is not there"))
+        let found = self.find(name);
+        let found = found.map_err(|error| error.of(format_args!("table: {}", quoted(name))))?;
+        found.ok_or_else(|| missing(name, "is not there"))
     }
 
     /// The values of a member, by rows.
@@ -82,20 +75,21 @@ impl<'a> Group<'a> {
     /// The node that a link of this group leads to, in this file.
     ///
     /// # Errors
-    /// `Limit` after too many; as that cannot be found out now.
+    /// `Limit` after too many; as that cannot be found out.
     pub(crate) fn followed(&self, link: &Link) -> Result<Option<Arc<Node>>> {
         self.budget
             .spend(MEMBER.saturating_add(to_u64(link.name.len())))?;
         let container = self.container;
         let id = match &link.target {
             LinkTarget::Hard(id) => Some(*id),
-            LinkTarget::Soft(path) => if_lasting(resolve(container, self.id, path))?.flatten(),
+            LinkTarget::Soft(path) => if_somewhere(resolve(container, self.id, path))?,
             target @ (LinkTarget::Alias(_) | LinkTarget::Reference { file: None, .. }) => {
-                if_lasting(resolve_names(container, target))?.flatten()
+                if_somewhere(resolve_names(container, target))?
             }
+            LinkTarget::Damaged(error) => return Err(error.clone()),
             _ => None,
         };
-        id.map_or(Ok(None), |id| if_lasting(container.node(id)))
+        id.map(|id| container.node(id)).transpose()
     }
 
     /// The text of an attribute of the group.
@@ -106,19 +100,32 @@ impl<'a> Group<'a> {
         attribute_value::text(self.container, self.id, attribute)
     }
 
-    /// The texts of an attribute of the group.
+    /// The names that an attribute of the group lists; none where it is not there, or is empty,
+    /// whatever its type is then.
     ///
     /// # Errors
-    /// As that cannot be found out now.
-    pub(crate) fn texts(&self, attribute: &[u8]) -> Result<Option<Vec<Vec<u8>>>> {
-        attribute_value::texts(self.container, self.id, attribute)
+    /// `Corrupt` where it holds something else; as it cannot be read.
+    pub(crate) fn names_in(&self, attribute: &[u8]) -> Result<Vec<Vec<u8>>> {
+        if let Some(names) = attribute_value::texts(self.container, self.id, attribute)? {
+            return Ok(names);
+        }
+        let content = attribute_value::content(self.container, self.id, attribute)?;
+        if content.is_none_or(|content| content.elements.is_empty()) {
+            return Ok(Vec::new());
+        }
+        let what = Error::corrupt("it lists no names", None);
+        Err(attribute_value::of_attribute(what, attribute))
     }
 
     /// All values of a short part of an array, one after another.
     ///
     /// # Errors
-    /// `Limit` for a long one; as it cannot be read.
+    /// `Limit` for a long one, and for more than a table may have columns; as it cannot be read.
     fn bytes(&self, part: &Part) -> Result<Vec<u8>> {
+        let most = to_u64(limits::CSV_COLUMNS);
+        if part.rows() > most {
+            return Err(Error::limit("names of a table", most));
+        }
         let most = to_u64(limits::ATTRIBUTE_TEXT);
         let (rows, row) = (part.rows(), to_usize(part.row_bytes()?)?);
         let length = rows.checked_mul(to_u64(row)).filter(|&all| all <= most);
@@ -151,10 +158,19 @@ impl<'a> Group<'a> {
         Ok(bytes.unwrap_or_default())
     }
 
+    /// The numbers of a short part of an array; `None` where they are no integers.
+    ///
+    /// # Errors
+    /// As [`names`](Self::names).
+    pub(crate) fn numbers(&self, part: &Part) -> Result<Option<Vec<i128>>> {
+        Ok(numbers(&part.datatype, &self.bytes(part)?))
+    }
+
     /// The texts of a short part of an array: strings as they are, integers in decimal.
     ///
     /// # Errors
-    /// As [`bytes`](Self::bytes); `Unsupported` for values of other kinds.
+    /// `Limit` for too many or too long ones; as they cannot be read; `Unsupported` for values of
+    /// other kinds.
     pub(crate) fn names(&self, part: &Part) -> Result<Vec<Vec<u8>>> {
         let bytes = self.bytes(part)?;
         if let Some(numbers) = numbers(&part.datatype, &bytes) {
@@ -162,6 +178,14 @@ impl<'a> Group<'a> {
             return Ok(texts.collect());
         }
         strings(self.container, &part.datatype, &bytes)
+    }
+}
+
+/// Where a link leads; `None` where that is another file, or a circle.
+fn if_somewhere(found: Result<Option<NodeId>>) -> Result<Option<NodeId>> {
+    match found {
+        Err(Error::Unsupported { .. } | Error::Limit { .. } | Error::NotFound) => Ok(None),
+        found => found,
     }
 }
 

@@ -5,15 +5,17 @@
 //! together, and the scale itself, their coordinate, stands first. A netCDF dimension without
 //! values is no column.
 //!
+//! A member that cannot be read may be a column: it is not passed over where there is a table.
+//!
 //! Columns stand in the order in which their links were made, and by name where the file does not
 //! tell that order.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::error::{Error, Result, if_lasting};
+use crate::error::{Error, Result, quoted};
 use crate::limits;
-use crate::model::{Link, Node, NodeId, NodeKind};
+use crate::model::{Link, LinkTarget, Node, NodeId, NodeKind};
 use crate::view::dimensions::{has_no_values, is_scale, listed};
 use crate::view::table::column::{GroupTable, Part};
 use crate::view::table::group::Group;
@@ -48,7 +50,7 @@ impl Member {
 pub(super) fn is_there(group: &Group<'_>) -> Result<bool> {
     let mut met = HashSet::new();
     let mut are_two = false;
-    let all = each(group, &mut |member| {
+    let all = each(group, Damaged::IsNone, &mut |member| {
         are_two = !met.insert(member.rows);
         !are_two
     })?;
@@ -63,7 +65,7 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let mut members = Vec::new();
     let mut counts: HashMap<Rows, usize> = HashMap::new();
     let mut weight = 0;
-    let all = each(group, &mut |member| {
+    let all = each(group, Damaged::IsRefused, &mut |member| {
         *counts.entry(member.rows).or_default() += 1;
         let array = member.node.array().map_or(0, |array| array.weight());
         weight += to_u64(size_of::<Member>() + member.name.len()) + array;
@@ -96,30 +98,50 @@ pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     Ok(table)
 }
 
+/// What a member is that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Damaged {
+    /// None.
+    IsNone,
+    /// It may be a column.
+    IsRefused,
+}
+
 /// Hands the members that can be columns to `visit`, until it wants no more; gives whether the
 /// group has no more links than a table may.
-fn each(group: &Group<'_>, visit: &mut dyn FnMut(Member) -> bool) -> Result<bool> {
-    let Some(mut links) = if_lasting(group.container.links(group.id))? else {
-        return Ok(true);
-    };
+fn each(
+    group: &Group<'_>,
+    damaged: Damaged,
+    visit: &mut dyn FnMut(Member) -> bool,
+) -> Result<bool> {
+    let mut links = group.container.links(group.id)?;
     let mut is_wanted = true;
     for _ in 0..=limits::TABLE_MEMBERS {
-        let Some(link) = if_lasting(links.next())?.flatten() else {
+        let Some(link) = links.next()? else {
             return Ok(true);
         };
-        if is_wanted && let Some(member) = member(group, link)? {
+        if is_wanted && let Some(member) = member(group, damaged, link)? {
             is_wanted = visit(member);
         }
     }
     Ok(false)
 }
 
+fn looks_like_group(group: &Group<'_>, link: &Link) -> bool {
+    matches!(link.target, LinkTarget::Hard(node) if group.container.looks_like_group(node))
+}
+
 /// The column that a link leads to, if it leads to one.
-fn member(group: &Group<'_>, link: Link) -> Result<Option<Member>> {
-    let Some(node) = group.followed(&link)? else {
-        return Ok(None);
+fn member(group: &Group<'_>, damaged: Damaged, link: Link) -> Result<Option<Member>> {
+    let named = |error: Error| error.of(format_args!("table: {}", quoted(&link.name)));
+    let is_none = || damaged == Damaged::IsNone || looks_like_group(group, &link);
+    let node = match group.followed(&link) {
+        Ok(Some(node)) => node,
+        Ok(None) => return Ok(None),
+        Err(error) if !error.is_passing() && is_none() => return Ok(None),
+        Err(error) => return Err(named(error)),
     };
-    let rows = rows_of(group, &node)?;
+    let rows = rows_of(group, &node).map_err(named)?;
     Ok(rows.map(|rows| Member {
         name: link.name,
         order: link.order,

@@ -3,28 +3,29 @@
 //! A frame has its columns in blocks of one type: `blockN_values`, a row each row, and
 //! `blockN_items`, the names of its columns. `axis0` has the names of all columns in order, `axis1`
 //! the index. An axis of several levels has the values of level N in `AXIS_levelN`, and numbers of
-//! them in `AXIS_labelN`. A series has `index` and `values`. Where an array has an attribute
+//! them in `AXIS_labelN`; one of categories has these in `AXIS_categories`. A series has `index` and
+//! `values`. Where an array has an attribute
 //! `shape`, or one `transposed` that is 0, what is stored stands for no rows.
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result, quoted};
 use crate::limits;
-use crate::model::Shape;
 use crate::model::array::{Array, Storage};
-use crate::model::attribute_value::{content, integers, text};
+use crate::model::attribute_value::{content, integers, is_there, strings, text};
 use crate::model::datatype::Class;
-use crate::view::table::column::{GroupTable, Part, Source, sort_as};
+use crate::model::{NodeId, Shape};
+use crate::view::table::column::{GroupTable, Part, Source};
+use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, source, unnamed_index};
 use crate::view::table::group::{Group, missing};
+use crate::view::table::labels::{Labels, frequency, name};
 use crate::view::table::objects::{Texts, columns};
-use crate::view::table::pandas_table::source;
+use crate::view::table::pickle::Pickle;
+use crate::view::table::time::Time;
 use crate::wire::to_u64;
 
 /// Bytes of memory that a pickle takes while it is read.
 const PICKLE_ROOM: u64 = 64 << 20;
-
-/// A column, and its name.
-type Named = (Vec<u8>, Source);
 
 /// The table of a frame: the index, and the columns in their order.
 ///
@@ -37,8 +38,7 @@ pub(super) fn frame(group: &Group<'_>) -> Result<GroupTable> {
         add_block(group, block, &mut columns)?;
     }
     let order = axis_names(group, b"axis0")?;
-    sort_as(&mut columns, &order);
-    with_index(group, b"axis1", columns)
+    with_index(group, b"axis1", columns, &order)
 }
 
 /// The table of a series: the index and the values.
@@ -46,18 +46,23 @@ pub(super) fn frame(group: &Group<'_>) -> Result<GroupTable> {
 /// # Errors
 /// As [`frame`].
 pub(super) fn series(group: &Group<'_>) -> Result<GroupTable> {
-    let name = named(group.text(b"name")?).unwrap_or_else(|| b"values".to_vec());
+    let name = name_of(group, group.id)?;
+    let name = name.unwrap_or_else(|| named(b"values"));
     let values = column(group, b"values", b"value_type")?;
-    with_index(group, b"index", vec![(name, values)])
+    let columns = vec![(name.texts.concat(), values)];
+    with_index(group, b"index", columns, &name)
 }
 
 /// Adds the columns of a block.
 fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<Named>) -> Result<()> {
-    let names = axis_names(group, format!("block{block}_items").as_bytes())?;
+    let names = axis_names(group, format!("block{block}_items").as_bytes())?.texts;
     let name = format!("block{block}_values").into_bytes();
     let sources = block_columns(group, &name, names.len())?;
     if sources.len() != names.len() || columns.len() + names.len() > limits::CSV_COLUMNS {
         return Err(missing(&name, "has another number of columns"));
+    }
+    for source in &sources {
+        group.budget.spend(source.weight(false))?;
     }
     columns.extend(names.into_iter().zip(sources));
     Ok(())
@@ -67,7 +72,9 @@ fn add_block(group: &Group<'_>, block: u64, columns: &mut Vec<Named>) -> Result<
 fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Source>> {
     let values = values(group, name)?;
     if values.rows() == 0 {
-        return Ok(vec![Source::Values(values); count]);
+        // Nothing is shown of them but their names.
+        let nothing = Source::Values(values.taken_as(Class::Bool));
+        return Ok(vec![nothing; count]);
     }
     if is_pickled(&values) {
         let columns = pickled(group, &values, name)?;
@@ -79,33 +86,45 @@ fn block_columns(group: &Group<'_>, name: &[u8], count: usize) -> Result<Vec<Sou
         .collect()
 }
 
-/// The table of an index and columns.
-fn with_index(group: &Group<'_>, axis: &[u8], columns: Vec<Named>) -> Result<GroupTable> {
-    let index = index(group, axis)?;
+/// The table of an index, and of columns in the order of `order`.
+fn with_index(
+    group: &Group<'_>,
+    axis: &[u8],
+    columns: Vec<Named>,
+    order: &Labels,
+) -> Result<GroupTable> {
+    let index = match levels(group, axis)? {
+        Some(levels) => (0..levels)
+            .map(|level| index_level(group, axis, level))
+            .collect::<Result<_>>()?,
+        None => vec![index(group, axis, &columns)?],
+    };
     let rows = index.first().map_or(0, |(_, index)| index.rows());
     let mut table = GroupTable::of_rows(rows);
-    for (name, column) in index.into_iter().chain(columns) {
+    for (name, column) in index {
         table.push(name, column)?;
     }
+    frame::add(&mut table, columns, &[], order)?;
     Ok(table)
 }
 
-/// The columns of the index.
-fn index(group: &Group<'_>, axis: &[u8]) -> Result<Vec<Named>> {
-    let Some(levels) = levels(group, axis)? else {
-        let values = values(group, axis)?;
-        let name = named(text(group.container, values.node, b"name")?);
-        let index = column(group, axis, b"kind")?;
-        return Ok(vec![(name.unwrap_or_else(|| b"index".to_vec()), index)]);
-    };
-    let level = |level| {
-        let names = values(group, &numbered(axis, "level", level))?;
-        let name = named(text(group.container, names.node, b"name")?);
-        let name = name.unwrap_or_else(|| format!("level_{level}").into_bytes());
-        let codes = values(group, &numbered(axis, "label", level))?;
-        Ok((name, Source::Categories { codes, names }))
-    };
-    (0..levels).map(level).collect()
+/// The index of a table, which has one level.
+fn index(group: &Group<'_>, axis: &[u8], columns: &[Named]) -> Result<Named> {
+    let node = values(group, axis)?.node;
+    let name = name_of(group, node)?.map(|name| name.texts.concat());
+    let name = name.unwrap_or_else(|| unnamed_index(columns));
+    Ok((name, column(group, axis, b"kind")?))
+}
+
+/// A level of an index of several.
+fn index_level(group: &Group<'_>, axis: &[u8], level: u64) -> Result<Named> {
+    let axis_level = numbered(axis, "level", level);
+    let name = name_of(group, values(group, &axis_level)?.node)?;
+    let name = name.map(|name| name.texts.concat());
+    let name = name.unwrap_or_else(|| format!("level_{level}").into_bytes());
+    let codes = values(group, &numbered(axis, "label", level))?;
+    let names = Box::new(column(group, &axis_level, b"kind")?);
+    Ok((name, Source::Categories { codes, names }))
 }
 
 /// The number of levels of an axis; `None` where it has but itself.
@@ -118,35 +137,63 @@ fn levels(group: &Group<'_>, axis: &[u8]) -> Result<Option<u64>> {
 }
 
 /// The names on an axis of columns; of several levels joined as `a.b`.
-fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Vec<Vec<u8>>> {
+fn axis_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
     let Some(levels) = levels(group, axis)? else {
-        return group.names(&values(group, axis)?);
+        return level_names(group, axis);
     };
     let mut names: Vec<Vec<u8>> = Vec::new();
     for level in 0..levels {
-        let parts = group.names(&values(group, &numbered(axis, "level", level))?)?;
-        let labels = group.names(&values(group, &numbered(axis, "label", level))?)?;
+        let parts = level_names(group, &numbered(axis, "level", level))?.texts;
+        let labels = values(group, &numbered(axis, "label", level))?;
+        let labels = group.numbers(&labels)?.unwrap_or_default();
         names.resize(labels.len(), Vec::new());
         for (name, label) in names.iter_mut().zip(labels) {
-            let label = str::from_utf8(&label)
-                .ok()
-                .and_then(|label| label.parse().ok());
-            let part = label.and_then(|label: usize| parts.get(label));
+            let part = usize::try_from(label).ok();
+            let part = part.and_then(|label| parts.get(label));
+            let part = part.map(Vec::as_slice).unwrap_or_default();
             if level > 0 {
                 name.push(b'.');
             }
-            name.extend_from_slice(part.map(Vec::as_slice).unwrap_or_default());
+            group.budget.spend_on_name(part.len())?;
+            name.extend_from_slice(part);
         }
     }
-    Ok(names)
+    Ok(Labels {
+        texts: names,
+        are_times: false,
+    })
+}
+
+/// The names on one level of an axis.
+fn level_names(group: &Group<'_>, axis: &[u8]) -> Result<Labels> {
+    let (time, values) = match column(group, axis, b"kind")? {
+        Source::Texts(texts) => return texts.labels(group.budget),
+        Source::Times { values, time } => (Some(time), values),
+        Source::Values(values) | Source::Masked { values, .. } => (None, values),
+        _ => return Err(missing(axis, "has no names")),
+    };
+    let Some(time) = time else {
+        let texts = group.names(&values)?;
+        let are_times = false;
+        return Ok(Labels { texts, are_times });
+    };
+    let names = group.numbers(&values)?.unwrap_or_default().into_iter();
+    let names = names.map(|number| {
+        let mut name = Vec::new();
+        time.write_name(i64::try_from(number).unwrap_or(i64::MIN), &mut name);
+        name
+    });
+    Ok(Labels {
+        texts: names.collect(),
+        are_times: !matches!(time, Time::Period(_)),
+    })
 }
 
 /// The values of a member; no rows where it stands for nothing.
 fn values(group: &Group<'_>, name: &[u8]) -> Result<Part> {
     let part = group.part(name)?;
-    let transposed = integers(group.container, part.node, b"transposed")?;
-    let is_empty = transposed.is_some_and(|transposed| transposed == [0])
-        || content(group.container, part.node, b"shape")?.is_some();
+    let is_empty = flag(group, part.node, b"transposed")? == Some(false)
+        || is_there(group.container, part.node, b"shape")?;
     Ok(match is_empty {
         true => without_rows(&part),
         false => part,
@@ -188,28 +235,78 @@ fn without_rows(part: &Part) -> Part {
 
 /// A member with one value each row, as its attribute `kind` says.
 fn column(group: &Group<'_>, name: &[u8], kind: &[u8]) -> Result<Source> {
-    let values = values(group, name)?;
-    if !is_pickled(&values) {
-        return typed(group, values, kind);
+    let codes = values(group, name)?;
+    if is_pickled(&codes) {
+        let columns = pickled(group, &codes, name)?;
+        return match <[_; 1]>::try_from(columns) {
+            Ok([column]) => Ok(Source::Texts(column)),
+            Err(_) => Err(missing(name, "has several columns")),
+        };
     }
-    let columns = pickled(group, &values, name)?;
-    match <[_; 1]>::try_from(columns) {
-        Ok([column]) => Ok(Source::Texts(column)),
-        Err(_) => Err(missing(name, "has several columns")),
+    if text(group.container, codes.node, kind)?.as_deref() == Some(b"category") {
+        let names = [name, b"_categories"].concat();
+        let values = values(group, &names)?;
+        let names = match is_pickled(&values) {
+            true => return Err(missing(&names, "has Python objects")),
+            false => Box::new(typed(group, values, kind)?),
+        };
+        return Ok(Source::Categories { codes, names });
     }
+    typed(group, codes, kind)
 }
 
 /// The values as the attribute `kind` of their array says.
 fn typed(group: &Group<'_>, values: Part, kind: &[u8]) -> Result<Source> {
-    let attribute = |name| text(group.container, values.node, name);
-    let kind = attribute(kind)?.unwrap_or_default();
-    let is_utc = content(group.container, values.node, b"tz")?.is_some();
-    Ok(source(values, &kind, is_utc, b"nan"))
+    let (container, node) = (group.container, values.node);
+    let class = text(container, node, b"index_class")?;
+    let frequency = match class.as_deref() {
+        Some(b"period") => {
+            let unknown = || Error::unsupported("periods of an unusual length", None);
+            let length = text(container, node, b"freq")?;
+            let length = length.and_then(|length| Pickle::read(&length));
+            let length = length.and_then(|length| frequency(&length, length.top()));
+            Some(length.ok_or_else(unknown)?)
+        }
+        _ => None,
+    };
+    // Since pandas 3.1 an empty text says that none is missing.
+    let missing = match is_there(container, node, b"nan_rep")? {
+        true => text(container, node, b"nan_rep")?.unwrap_or_default(),
+        false => b"nan".to_vec(),
+    };
+    let kind = Kind {
+        name: text(container, node, kind)?.unwrap_or_default(),
+        is_utc: is_there(container, node, b"tz")?,
+        frequency,
+        missing: (!missing.is_empty()).then(|| missing.into()),
+    };
+    Ok(source(values, &kind))
 }
 
-/// A name that is not Python's `None`, pickled.
-fn named(name: Option<Vec<u8>>) -> Option<Vec<u8>> {
-    name.filter(|name| name != b"N.")
+/// The name of a series or an index: a text, a number, or an object, pickled; `None` for Python's
+/// `None`.
+fn name_of(group: &Group<'_>, node: NodeId) -> Result<Option<Labels>> {
+    let Some(content) = content(group.container, node, b"name")? else {
+        return Ok(None);
+    };
+    let texts = strings(group.container, &content.datatype, &content.elements)?;
+    let Some(text) = texts.into_iter().next() else {
+        return Ok(Some(named(b"")));
+    };
+    let is_pickle = may_be_pickle(&content.datatype);
+    match Pickle::read(&text).filter(|_| is_pickle) {
+        Some(pickle) if pickle.is_none(pickle.top()) => Ok(None),
+        Some(pickle) => name(&pickle, group.budget),
+        None => Ok(Some(named(&text))),
+    }
+}
+
+/// One name.
+fn named(text: &[u8]) -> Labels {
+    Labels {
+        texts: vec![text.to_vec()],
+        are_times: false,
+    }
 }
 
 /// `AXIS_level0`.

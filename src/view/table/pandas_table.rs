@@ -4,69 +4,81 @@
 //! A member of the compound is the index, one column (a data column), or an array that holds the
 //! columns of one type (a block). Its name with `_kind` at the end is an attribute of the dataset:
 //! the columns' names, pickled; with `_dtype`, their type; with `_meta`, whether they are numbers
-//! of categories, which stand in `meta/NAME/meta/table`. `info` of the group, pickled, knows time
-//! zones and the name of the index, `non_index_axes` the order of the columns.
+//! of categories, which stand in `meta/NAME/meta/table`; with `_nan_rep`, the text of a missing
+//! value. `info` of the group, pickled, knows time zones, and the name and the frequency of the
+//! index, `non_index_axes` the order of the columns.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::error::{Error, Result, quoted};
-use crate::model::attribute_value;
+use crate::model::attribute_value::{content, of_attribute, strings};
 use crate::model::datatype::Class;
-use crate::view::table::column::{GroupTable, Missing, Part, Source, TimeUnit, sort_as};
+use crate::model::{Attribute, Node};
+use crate::view::table::budget::Budget;
+use crate::view::table::column::{GroupTable, Part, Source};
+use crate::view::table::frame::{self, Kind, Named, flag, may_be_pickle, unnamed_index};
 use crate::view::table::group::{Group, missing, part_of};
+use crate::view::table::labels::{Labels, frequency, label, labels};
 use crate::view::table::pickle::{Index, Pickle};
 
 /// The dataset with the rows.
 const TABLE: &[u8] = b"table";
 
+/// What the names of the attributes that are looked at end with.
+const SUFFIXES: [&[u8]; 4] = [b"_kind", b"_dtype", b"_meta", b"_nan_rep"];
+
 /// The table: the index, and the columns in the frame's order.
 ///
 /// # Errors
-/// `Corrupt` where the dataset is not as it must be; `Unsupported` for names that are not
-/// understood.
+/// `Corrupt` where the dataset is not as it must be; `Unsupported` for names and periods that are
+/// not understood.
 pub(super) fn table(group: &Group<'_>) -> Result<GroupTable> {
     let frame = Frame::new(group)?;
-    let mut columns = frame.columns()?;
-    sort_as(&mut columns, &frame.order());
+    let columns = frame.columns()?;
     let mut table = GroupTable::of_rows(frame.rows.rows());
-    let levels = frame.levels();
-    if levels.is_empty() {
-        let index = frame.rows.member(b"index");
-        let index = index.ok_or_else(|| missing(b"index", "is not there"))?;
-        let kind = frame.attribute(b"index", b"_kind")?.unwrap_or_default();
-        table.push(frame.index_name(), frame.source(index, b"index", &kind)?)?;
+    if frame.levels.is_empty() {
+        let name = frame.index_name()?;
+        let name = name.unwrap_or_else(|| unnamed_index(&columns));
+        table.push(name, frame.index()?)?;
     }
-    let (first, rest): (Vec<_>, Vec<_>) = columns
-        .into_iter()
-        .partition(|(name, _)| levels.contains(name));
-    for (name, source) in first.into_iter().chain(rest) {
-        table.push(name, source)?;
-    }
+    frame::add(&mut table, columns, &frame.levels, &frame.order()?)?;
     Ok(table)
 }
+
+/// The pickled `info`, and what it knows of each member.
+type Info = (Pickle, HashMap<Vec<u8>, Index>);
 
 /// The dataset with the rows, and what is known of it.
 struct Frame<'a> {
     group: &'a Group<'a>,
     rows: Part,
-    /// The group's `info`.
-    info: Option<Pickle>,
-    /// The text that stands for a missing one.
-    missing: Vec<u8>,
+    /// The attributes of the dataset that are texts.
+    attributes: HashMap<Vec<u8>, Vec<u8>>,
+    /// The group's `info`, and what it knows of each member.
+    info: Option<Info>,
+    /// The columns that are the levels of an index of several.
+    levels: Vec<Vec<u8>>,
+    /// The text that stands for a missing one in columns that name none.
+    missing: Option<Arc<[u8]>>,
 }
 
 impl<'a> Frame<'a> {
     fn new(group: &'a Group<'a>) -> Result<Self> {
         let node = group.member(TABLE)?;
-        let info = group.text(b"info")?;
         Ok(Frame {
             group,
             rows: part_of(&node, TABLE)?,
-            info: info.and_then(|info| Pickle::read(&info)),
-            missing: group.text(b"nan_rep")?.unwrap_or_else(|| b"nan".to_vec()),
+            attributes: attributes(group, &node)?,
+            info: info(group)?,
+            levels: levels(group)?,
+            missing: missing_text(group)?,
         })
     }
 
     /// All columns but the index, in the order of the file.
-    fn columns(&self) -> Result<Vec<(Vec<u8>, Source)>> {
+    fn columns(&self) -> Result<Vec<Named>> {
         let Class::Compound(members) = &self.rows.datatype.class else {
             return Err(missing(TABLE, "is not made of compounds"));
         };
@@ -78,9 +90,10 @@ impl<'a> Frame<'a> {
             if names.len() != parts.len() {
                 return Err(missing(&member.name, "has another number of columns"));
             }
-            let kind = self.attribute(&member.name, b"_dtype")?.unwrap_or_default();
             for (name, part) in names.into_iter().zip(parts) {
-                columns.push((name, self.source(part, &member.name, &kind)?));
+                let source = self.source(part, &member.name)?;
+                self.group.budget.spend(source.weight(false))?;
+                columns.push((name, source));
             }
         }
         Ok(columns)
@@ -88,122 +101,192 @@ impl<'a> Frame<'a> {
 
     /// The names of the columns in a member of the compound.
     fn names(&self, member: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let kind = self.attribute(member, b"_kind")?.unwrap_or_default();
-        let names = Pickle::read(&kind).and_then(|names| names.texts(names.top()));
-        names.ok_or_else(|| {
+        let kind = self.attribute(member, b"_kind").unwrap_or_default();
+        let names = listed(kind, self.group.budget, |names| Some(names.top()))?;
+        names.map(|names| names.texts).ok_or_else(|| {
             let what = format!("names of the columns in {}", quoted(member));
             Error::unsupported(what, None)
         })
     }
 
-    /// A column of the member called `member`, whose type is `kind`.
-    fn source(&self, part: Part, member: &[u8], kind: &[u8]) -> Result<Source> {
-        let meta = self.attribute(member, b"_meta")?;
-        if meta.is_some_and(|meta| meta == b"category") {
-            let names = self.categories(member)?;
+    /// A column of a member.
+    fn source(&self, part: Part, member: &[u8]) -> Result<Source> {
+        if self.attribute(member, b"_meta") == Some(b"category") {
+            let names = Box::new(self.categories(member)?);
             return Ok(Source::Categories { codes: part, names });
         }
-        let is_utc = self.zone(member);
-        Ok(source(part, kind, is_utc, &self.missing))
+        Ok(self.plain(part, member))
+    }
+
+    /// A column of a member that has no categories.
+    fn plain(&self, part: Part, member: &[u8]) -> Source {
+        let name = self.attribute(member, b"_dtype").unwrap_or_default();
+        let kind = Kind {
+            name: name.to_vec(),
+            is_utc: self.has_zone(member),
+            missing: match self.attribute(member, b"_nan_rep") {
+                Some(text) => Some(text.into()),
+                None => self.missing.clone(),
+            },
+            frequency: None,
+        };
+        frame::source(part, &kind)
+    }
+
+    /// The values of an index of one level.
+    fn index(&self) -> Result<Source> {
+        let index = self.rows.member(b"index");
+        let index = index.ok_or_else(|| missing(b"index", "is not there"))?;
+        if self.attribute(b"index", b"_meta") == Some(b"category") {
+            return self.source(index, b"index");
+        }
+        let missing = self.attribute(b"index", b"_nan_rep").unwrap_or(b"nan");
+        let name = self.attribute(b"index", b"_kind").unwrap_or_default();
+        let kind = Kind {
+            name: name.to_vec(),
+            is_utc: self.has_zone(b"index"),
+            missing: (!missing.is_empty()).then(|| missing.into()),
+            frequency: match (name, self.known(b"index", b"freq")) {
+                (b"integer", Some((info, length))) if !info.is_none(length) => {
+                    let unknown = || Error::unsupported("periods of an unusual length", None);
+                    Some(frequency(info, length).ok_or_else(unknown)?)
+                }
+                _ => None,
+            },
+        };
+        Ok(frame::source(index, &kind))
     }
 
     /// The categories of a member.
-    fn categories(&self, member: &[u8]) -> Result<Part> {
+    fn categories(&self, member: &[u8]) -> Result<Source> {
         let mut group = *self.group;
         for name in [b"meta", member, b"meta"] {
             group = group.at(group.member(name)?.id);
         }
-        let values = group.part(TABLE)?.member(b"values");
-        values.ok_or_else(|| missing(b"values", "is not there"))
+        let frame = Frame::new(&group)?;
+        let values = frame.rows.member(b"values");
+        let values = values.ok_or_else(|| missing(b"values", "is not there"))?;
+        Ok(frame.plain(values, b"values"))
     }
 
     /// An attribute of the dataset, of a member of the compound.
-    fn attribute(&self, member: &[u8], suffix: &[u8]) -> Result<Option<Vec<u8>>> {
-        let name = [member, suffix].concat();
-        attribute_value::text(self.group.container, self.rows.node, &name)
+    fn attribute(&self, member: &[u8], suffix: &[u8]) -> Option<&[u8]> {
+        let text = self.attributes.get(&[member, suffix].concat());
+        text.map(Vec::as_slice)
     }
 
     /// What `info` says of a member.
     fn known(&self, member: &[u8], key: &[u8]) -> Option<(&Pickle, Index)> {
-        let info = self.info.as_ref()?;
-        let of_member = info.value(info.top(), member)?;
-        Some((info, info.value(of_member, key)?))
+        let (info, members) = self.info.as_ref()?;
+        Some((info, info.value(*members.get(member)?, key)?))
     }
 
     /// Whether a member is of instants of a time zone, which are stored in UTC.
-    fn zone(&self, member: &[u8]) -> bool {
+    fn has_zone(&self, member: &[u8]) -> bool {
         let zone = self.known(member, b"tz");
         zone.is_some_and(|(info, zone)| !info.is_none(zone))
     }
 
-    fn index_name(&self) -> Vec<u8> {
-        let name = self.known(b"index", b"index_name");
-        let name = name.and_then(|(info, name)| info.text(name));
-        name.unwrap_or_else(|| b"index".to_vec())
+    fn index_name(&self) -> Result<Option<Vec<u8>>> {
+        match self.known(b"index", b"index_name") {
+            Some((info, name)) if !info.is_none(name) => label(info, name, self.group.budget),
+            _ => Ok(None),
+        }
     }
 
     /// The columns of the frame in their order, as far as that is known.
-    fn order(&self) -> Vec<Vec<u8>> {
-        let order = || {
-            let axes = self.group.text(b"non_index_axes").ok()??;
-            let axes = Pickle::read(&axes)?;
+    fn order(&self) -> Result<Labels> {
+        let axes = self.group.text(b"non_index_axes")?.unwrap_or_default();
+        let order = listed(&axes, self.group.budget, |axes| {
             let &[axis, ..] = axes.items(axes.top())? else {
                 return None;
             };
             let &[_, names] = axes.items(axis)? else {
                 return None;
             };
-            axes.texts(names)
-        };
-        order().unwrap_or_default()
-    }
-
-    /// The columns that are the levels of an index of several.
-    fn levels(&self) -> Vec<Vec<u8>> {
-        let levels = || {
-            let levels = self.group.text(b"levels").ok()??;
-            let levels = Pickle::read(&levels)?;
-            levels.texts(levels.top())
-        };
-        levels().unwrap_or_default()
+            Some(names)
+        });
+        Ok(order?.unwrap_or_default())
     }
 }
 
-/// The values of a part whose type pandas calls `kind`.
-pub(super) fn source(values: Part, kind: &[u8], is_utc: bool, missing: &[u8]) -> Source {
-    let class = match kind.split(|&byte| byte == b'[').next() {
-        Some(class) => class,
-        None => kind,
-    };
-    match (class, &values.datatype.class) {
-        (b"datetime64", Class::Integer { .. }) => Source::Instants {
-            unit: time_unit(kind),
-            values,
-            is_utc,
-        },
-        (b"timedelta64", Class::Integer { .. }) => Source::Durations {
-            unit: time_unit(kind),
-            values,
-        },
-        (b"bool", _) | (_, Class::Bitfield { .. }) if values.datatype.size == 1 => {
-            Source::Values(values.taken_as(Class::Bool))
+/// The attributes of the dataset that say what its members are, all of them at once: a dataset may
+/// have some for each of its thousand members.
+fn attributes(group: &Group<'_>, node: &Node) -> Result<HashMap<Vec<u8>, Vec<u8>>> {
+    let mut all = HashMap::new();
+    let mut take = |attribute: Attribute| -> Result<()> {
+        let unreadable = |error| of_attribute(error, &attribute.name);
+        let content = attribute.content.map_err(unreadable)?;
+        if let Class::String { .. } | Class::VariableString { .. } = content.datatype.class {
+            let name = attribute.name;
+            let length = name.len().saturating_add(content.elements.len());
+            group.budget.spend_on_name(length)?;
+            // An empty string has no extent.
+            let texts = strings(group.container, &content.datatype, &content.elements)?;
+            all.insert(name, texts.into_iter().next().unwrap_or_default());
         }
-        (_, Class::String { .. }) => Source::Masked {
-            values,
-            missing: Missing::Text(missing.to_vec()),
-        },
-        _ => Source::Values(values),
-    }
+        Ok(())
+    };
+    let mut failure = Ok(());
+    group.container.attributes(node.id, &mut |attribute| {
+        let is_wanted = |suffix: &&[u8]| attribute.name.ends_with(suffix);
+        if SUFFIXES.iter().any(is_wanted) {
+            failure = take(attribute);
+        }
+        match failure {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    failure.map(|()| all)
 }
 
-/// The unit in brackets, nanoseconds without any.
-fn time_unit(kind: &[u8]) -> TimeUnit {
-    let is = |unit: &[u8]| kind.windows(unit.len()).any(|part| part == unit);
-    let of_second = match () {
-        () if is(b"[s") => 1,
-        () if is(b"[ms") => 1000,
-        () if is(b"[us") => 1_000_000,
-        () => return TimeUnit::NANOSECOND,
+/// The group's `info`, and what it knows of each member.
+fn info(group: &Group<'_>) -> Result<Option<Info>> {
+    let info = group.text(b"info")?;
+    let Some(info) = info.and_then(|info| Pickle::read(&info)) else {
+        return Ok(None);
     };
-    TimeUnit { of_second }
+    let mut members = HashMap::new();
+    for &(name, value) in info.pairs(info.top()) {
+        if let Some(name) = info.text(name) {
+            group.budget.spend_on_name(name.len())?;
+            members.insert(name.into_owned(), value);
+        }
+    }
+    Ok(Some((info, members)))
+}
+
+/// The names of the levels of an index of several; of another there are none.
+fn levels(group: &Group<'_>) -> Result<Vec<Vec<u8>>> {
+    let levels = group.text(b"levels")?.unwrap_or_default();
+    let levels = listed(&levels, group.budget, |levels| Some(levels.top()))?;
+    Ok(levels.unwrap_or_default().texts)
+}
+
+/// The text that stands for a missing one in columns that name none. Since pandas 3.1 they name it
+/// where there is one, and the group says so.
+fn missing_text(group: &Group<'_>) -> Result<Option<Arc<[u8]>>> {
+    if flag(group, group.id, b"data_col_nan_rep")? == Some(true) {
+        return Ok(None);
+    }
+    let content = content(group.container, group.id, b"nan_rep")?;
+    let is_pickle = content.is_some_and(|content| may_be_pickle(&content.datatype));
+    // A Python `None`, pickled, is none.
+    let text = group.text(b"nan_rep")?;
+    let text = text.filter(|text| !is_pickle || text != b"N.");
+    Ok(Some(text.unwrap_or_else(|| b"nan".to_vec()).into()))
+}
+
+/// The names in the list that `find` finds in a pickle; `None` where there is none.
+fn listed(
+    pickle: &[u8],
+    budget: &Budget,
+    find: impl Fn(&Pickle) -> Option<Index>,
+) -> Result<Option<Labels>> {
+    let pickle = Pickle::read(pickle);
+    let list = pickle
+        .as_ref()
+        .and_then(|pickle| Some((pickle, find(pickle)?)));
+    list.map_or(Ok(None), |(pickle, list)| labels(pickle, list, budget))
 }

@@ -5,10 +5,12 @@
 //! A pickle is a program for a machine with a stack. An operation that plain data does not need
 //! makes it one that is not understood.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::limits;
-use crate::wire::to_usize;
+use crate::memory::piece;
+use crate::wire::{to_u64, to_usize};
 
 /// The number of a value in its pickle: values may be parts of several others, and of themselves.
 pub(super) type Index = usize;
@@ -21,12 +23,12 @@ pub(super) enum Value {
     Integer(i64),
     Float(f64),
     /// Bytes of a text (UTF-8), or bytes.
-    Text(Vec<u8>),
+    Text(Box<[u8]>),
     /// A list or a tuple.
     List(Vec<Index>),
     Dictionary(Vec<(Index, Index)>),
-    /// A function or class: `module.name`.
-    Global(Vec<u8>),
+    /// A function or class: its module, and its name.
+    Global(Index, Index),
     /// What calling the first with the arguments would make, and the state that it was given.
     Object {
         callable: Index,
@@ -72,12 +74,36 @@ impl Pickle {
     }
 
     /// The text of a text, and of a number in decimal.
-    pub(super) fn text(&self, index: Index) -> Option<Vec<u8>> {
+    pub(super) fn text(&self, index: Index) -> Option<Cow<'_, [u8]>> {
         match self.get(index)? {
-            Value::Text(text) => Some(text.clone()),
-            Value::Integer(number) => Some(number.to_string().into_bytes()),
+            Value::Text(text) => Some(Cow::Borrowed(text)),
+            Value::Integer(number) => Some(number.to_string().into_bytes().into()),
             _ => None,
         }
+    }
+
+    /// Whether a value is the function or class `name` of a module whose name ends like that.
+    pub(super) fn is_global(&self, index: Index, module: &[u8], name: &[u8]) -> bool {
+        let Some(&Value::Global(own_module, own_name)) = self.get(index) else {
+            return false;
+        };
+        let is_module = |text: Cow<'_, [u8]>| text.ends_with(module);
+        self.text(own_module).is_some_and(is_module) && self.text(own_name).as_deref() == Some(name)
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(super) fn weight(&self) -> u64 {
+        let own = |value: &Value| match value {
+            Value::Text(text) => piece(text.len()),
+            Value::List(items) => piece(size_of_val(&items[..])),
+            Value::Dictionary(pairs) => piece(size_of_val(&pairs[..])),
+            _ => 0,
+        };
+        let values = to_u64(size_of_val(&self.values[..]));
+        self.values
+            .iter()
+            .map(own)
+            .fold(values, u64::saturating_add)
     }
 
     /// The number of something.
@@ -88,19 +114,45 @@ impl Pickle {
         }
     }
 
-    /// The texts of a list of texts and numbers.
-    pub(super) fn texts(&self, index: Index) -> Option<Vec<Vec<u8>>> {
-        let items = self.items(index)?.iter();
-        items.map(|&item| self.text(item)).collect()
+    /// An integer.
+    pub(super) fn integer(&self, index: Index) -> Option<i64> {
+        match self.get(index)? {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The name of the function that would make an object, and its arguments.
+    pub(super) fn call(&self, index: Index) -> Option<(&[u8], &[Index])> {
+        let &Value::Object {
+            callable,
+            arguments,
+            ..
+        } = self.get(index)?
+        else {
+            return None;
+        };
+        let &Value::Global(_, name) = self.get(callable)? else {
+            return None;
+        };
+        match self.get(name)? {
+            Value::Text(name) => Some((name, self.items(arguments)?)),
+            _ => None,
+        }
+    }
+
+    /// The keys and values of a dictionary.
+    pub(super) fn pairs(&self, index: Index) -> &[(Index, Index)] {
+        match self.get(index) {
+            Some(Value::Dictionary(pairs)) => pairs,
+            _ => &[],
+        }
     }
 
     /// The value of `key` in a dictionary, of the last one where it stands twice.
     pub(super) fn value(&self, dictionary: Index, key: &[u8]) -> Option<Index> {
-        let Value::Dictionary(pairs) = self.get(dictionary)? else {
-            return None;
-        };
         let is_key = |index| self.text(index).as_deref() == Some(key);
-        let mut pairs = pairs.iter().rev();
+        let mut pairs = self.pairs(dictionary).iter().rev();
         pairs
             .find(|(name, _)| is_key(*name))
             .map(|(_, value)| *value)
@@ -115,6 +167,8 @@ struct Machine<'a> {
     /// Heights of the stack.
     marks: Vec<usize>,
     memo: HashMap<u64, Index>,
+    /// Places in lists and dictionaries.
+    places: usize,
 }
 
 impl<'a> Machine<'a> {
@@ -125,6 +179,7 @@ impl<'a> Machine<'a> {
             stack: Vec::new(),
             marks: Vec::new(),
             memo: HashMap::new(),
+            places: 0,
         }
     }
 
@@ -140,7 +195,12 @@ impl<'a> Machine<'a> {
                 Some(done) => done?,
                 None => self.collection(operation)?,
             }
-            if self.values.len() + self.memo.len() + self.stack.len() > limits::PICKLE_VALUES {
+            let own = [&self.stack, &self.marks]
+                .map(Vec::len)
+                .iter()
+                .sum::<usize>();
+            let values = self.values.len() + self.memo.len() + own;
+            if values > limits::PICKLE_VALUES || self.places > limits::PICKLE_PLACES {
                 return None;
             }
         }
@@ -176,11 +236,11 @@ impl<'a> Machine<'a> {
                 .take(8)
                 .and_then(|bytes| <[u8; 8]>::try_from(bytes).ok())
                 .map(|bytes| Value::Float(f64::from_be_bytes(bytes))),
-            b'S' => self.line().and_then(quoted_text).map(Value::Text),
-            b'V' => self.line().and_then(raw_unicode).map(Value::Text),
-            b'U' | b'C' | 0x8c => self.counted(1).map(Value::Text),
-            b'T' | b'X' | b'B' => self.counted(4).map(Value::Text),
-            0x8d | 0x8e => self.counted(8).map(Value::Text),
+            b'S' => self.line().and_then(quoted_text).map(text),
+            b'V' => self.line().and_then(raw_unicode).map(text),
+            b'U' | b'C' | 0x8c => self.counted(1).map(text),
+            b'T' | b'X' | b'B' => self.counted(4).map(text),
+            0x8d | 0x8e => self.counted(8).map(text),
             b'c' => self.global(),
             _ => return None,
         };
@@ -252,7 +312,9 @@ impl<'a> Machine<'a> {
 
     fn since_mark(&mut self) -> Option<Vec<Index>> {
         let mark = self.marks.pop()?;
-        (mark <= self.stack.len()).then(|| self.stack.split_off(mark))
+        let items = (mark <= self.stack.len()).then(|| self.stack.split_off(mark))?;
+        self.places += items.len();
+        Some(items)
     }
 
     fn tuple(&mut self, count: usize) -> Option<()> {
@@ -264,7 +326,10 @@ impl<'a> Machine<'a> {
     fn append(&mut self, items: Vec<Index>) -> Option<()> {
         let list = *self.stack.last()?;
         match self.values.get_mut(list)? {
-            Value::List(list) => list.extend(items),
+            Value::List(list) => {
+                self.places += items.len();
+                list.extend(items);
+            }
             _ => return None,
         }
         Some(())
@@ -273,7 +338,10 @@ impl<'a> Machine<'a> {
     fn insert(&mut self, items: &[Index]) -> Option<()> {
         let dictionary = *self.stack.last()?;
         match self.values.get_mut(dictionary)? {
-            Value::Dictionary(dictionary) => dictionary.extend(pairs(items)?),
+            Value::Dictionary(dictionary) => {
+                self.places += items.len();
+                dictionary.extend(pairs(items)?);
+            }
             _ => return None,
         }
         Some(())
@@ -300,19 +368,20 @@ impl<'a> Machine<'a> {
     }
 
     fn global(&mut self) -> Option<Value> {
-        let module = self.line()?;
-        let name = self.line()?;
-        Some(Value::Global([module, b".", name].concat()))
+        let first = self.values.len();
+        for _ in 0..2 {
+            let line = self.line()?.to_vec();
+            self.values.push(text(line));
+        }
+        Some(Value::Global(first, first + 1))
     }
 
     fn stack_global(&mut self) -> Option<()> {
         let names = self.last(2)?;
-        let text = |at: usize| match self.values.get(*names.get(at)?)? {
-            Value::Text(text) => Some(text.clone()),
-            _ => None,
+        let &[module, name] = &names[..] else {
+            return None;
         };
-        let name = [text(0)?, text(1)?].join(&b'.');
-        self.push(Value::Global(name));
+        self.push(Value::Global(module, name));
         Some(())
     }
 
@@ -381,6 +450,10 @@ impl<'a> Machine<'a> {
     }
 }
 
+fn text(bytes: Vec<u8>) -> Value {
+    Value::Text(bytes.into())
+}
+
 fn integer(number: u64) -> Value {
     Value::Integer(number.cast_signed())
 }
@@ -431,8 +504,9 @@ mod tests {
 
     fn texts(pickle: &[u8]) -> Option<Vec<String>> {
         let pickle = Pickle::read(pickle)?;
-        let texts = pickle.texts(pickle.top())?.into_iter();
-        Some(texts.map(|text| String::from_utf8(text).unwrap()).collect())
+        let items = pickle.items(pickle.top())?.iter();
+        let text = |&item| String::from_utf8(pickle.text(item)?.to_vec()).ok();
+        items.map(text).collect()
     }
 
     /// Written with Python's `pickle.dumps(…, protocol)`.
@@ -458,7 +532,7 @@ mod tests {
         let pickle = pickle.unwrap();
         let index = pickle.value(pickle.top(), b"index").unwrap();
         let name = pickle.value(index, b"name").unwrap();
-        assert_eq!(pickle.text(name).unwrap(), b"when");
+        assert_eq!(&*pickle.text(name).unwrap(), b"when");
         let zone = pickle.value(index, b"tz").unwrap();
         assert_eq!(pickle.get(zone), Some(&Value::None));
         assert!(pickle.value(index, b"none").is_none());
@@ -470,6 +544,18 @@ mod tests {
         let nothing = |count: usize| Pickle::read(&[vec![b'N'; count], vec![b'.']].concat());
         assert!(nothing(limits::PICKLE_VALUES / 2).is_some());
         assert!(nothing(limits::PICKLE_VALUES / 2 + 1).is_none());
+        let marks = |count: usize| Pickle::read(&[vec![b'('; count], b"lN.".to_vec()].concat());
+        assert!(marks(limits::PICKLE_VALUES - 3).is_some());
+        assert!(marks(limits::PICKLE_VALUES + 1).is_none());
+    }
+
+    /// Each `h\x00a` puts the same value at the end of the list once more.
+    #[test]
+    fn the_places_of_a_pickle_have_a_bound() {
+        let list = |count| [b"\x80\x02]Nq\x00a", &b"h\x00a".repeat(count)[..], b"."].concat();
+        let read = |count| Pickle::read(&list(count));
+        assert!(read(limits::PICKLE_PLACES - 1).is_some());
+        assert!(read(limits::PICKLE_PLACES).is_none());
     }
 
     /// `cos\nsystem\n(S'true'\ntR.` would run a command in Python.
@@ -479,10 +565,7 @@ mod tests {
         let Some(Value::Object { callable, .. }) = pickle.get(pickle.top()) else {
             panic!("no object");
         };
-        assert_eq!(
-            pickle.get(*callable),
-            Some(&Value::Global(b"os.system".to_vec()))
-        );
+        assert!(pickle.is_global(*callable, b"os", b"system"));
     }
 
     #[test]
@@ -514,6 +597,6 @@ mod tests {
         // A list that is in itself is a value like any other.
         let circle = Pickle::read(b"]q\x00h\x00a.").unwrap();
         assert_eq!(circle.items(circle.top()), Some(&[0][..]));
-        assert!(circle.texts(circle.top()).is_none());
+        assert_eq!(circle.text(circle.top()), None);
     }
 }

@@ -12,6 +12,7 @@ use crate::model::value::{Context, ValueWriter};
 use crate::view::csv::column::Columns;
 use crate::view::csv::fields::Cell;
 use crate::view::elements::values_of;
+use crate::view::raw;
 use crate::view::table::column::Part;
 use crate::wire::{to_u64, to_usize};
 
@@ -50,6 +51,11 @@ enum Text {
 }
 
 impl RowArray {
+    /// What finding its chunks costs, in values that are looked at.
+    pub(super) fn chunk_values(&self) -> u64 {
+        raw::chunk_values(self.reader.array())
+    }
+
     /// The array of `part`, which `reader` reads.
     ///
     /// # Errors

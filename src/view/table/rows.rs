@@ -13,11 +13,11 @@ use crate::model::value::Context;
 use crate::model::{Array, Container, NodeId};
 use crate::view::csv::fields::{Cell, Cells, Fields};
 use crate::view::json::SharedPaths;
-use crate::view::table::column::{GroupTable, Missing, Part, Source, TimeUnit};
+use crate::view::table::column::{GroupTable, Missing, Part, Source};
 use crate::view::table::lists::Lists;
 use crate::view::table::objects::Texts;
 use crate::view::table::place::{Place, RowArray, Values};
-use crate::view::table::time::{write_duration, write_instant};
+use crate::view::table::time::Time;
 use crate::wire::{to_u64, to_usize};
 
 /// Bytes of the names of categories that a table keeps.
@@ -48,9 +48,9 @@ pub(crate) struct Rows {
     categories: Mutex<WeightedLru<Category, CellText>>,
 }
 
-/// The text that stands for a missing value.
+/// What stands for a missing value.
 enum Absent {
-    Text(Vec<u8>),
+    Text(Arc<[u8]>),
     /// Any text of this number.
     Number(f64),
 }
@@ -65,22 +65,29 @@ type CellText = (Cell, Arc<[u8]>);
 pub(crate) struct Batch<'a> {
     table: &'a Rows,
     first: u64,
-    /// The rows of each array.
+    own: &'a [RowArray],
+    /// The rows of each of these arrays.
     arrays: Vec<Bytes>,
 }
 
-/// The values of a column.
+/// The names of categories: a column whose rows are not those of the table.
+struct Names {
+    rows: u64,
+    arrays: Vec<RowArray>,
+    column: Column,
+}
+
+/// The values of a column: of many columns, each is to be small.
 enum Column {
     Value(Place),
     /// The value, but where the mask is not zero.
-    Unmasked(Place, Place),
+    Unmasked(Place, Box<Place>),
     /// The value, but where its text is that of a missing one.
     Unless(Place, Absent),
     /// The name of the category with this number.
-    Category(Place, Values),
-    List(Lists),
-    Instant(Place, TimeUnit, bool),
-    Duration(Place, TimeUnit),
+    Category(Place, Box<Names>),
+    List(Box<Lists>),
+    Time(Place, Time),
     Text(Texts),
 }
 
@@ -90,7 +97,7 @@ impl Rows {
     /// # Errors
     /// As an array is known not to be readable; `Limit` for too long a row.
     pub(crate) fn open(
-        table: &GroupTable,
+        table: GroupTable,
         surroundings: Surroundings,
         verify: &dyn Fn(NodeId) -> Result<()>,
     ) -> Result<Self> {
@@ -100,22 +107,25 @@ impl Rows {
             arrays: Vec::new(),
             known: HashMap::new(),
         };
-        let columns = table.columns.iter();
-        let columns = columns.map(|column| opening.column(&column.source));
-        let columns = columns.collect::<Result<_>>()?;
+        let weight = table.weight();
+        let mut names = Vec::with_capacity(table.columns.len());
+        let mut columns = Vec::with_capacity(table.columns.len());
+        for column in table.columns {
+            columns.push(opening.column(&column.source)?);
+            names.push(column.name);
+        }
         let arrays = opening.arrays;
         let row_bytes = arrays.iter().map(|array| to_u64(array.row_bytes())).sum();
         let most = limits::TEXT_ELEMENT_BYTES;
         if row_bytes > most {
             return Err(Error::limit("bytes of a row of a table", most));
         }
-        let names = table.columns.iter().map(|column| column.name.clone());
         Ok(Rows {
             surroundings,
-            weight: table.weight(),
+            weight,
             arrays,
             row_bytes,
-            names: names.collect(),
+            names,
             columns,
             categories: Mutex::new(WeightedLru::new(KEPT_NAMES)),
         })
@@ -126,10 +136,15 @@ impl Rows {
     /// # Errors
     /// As they cannot be read.
     pub(crate) fn batch(&self, rows: Range<u64>) -> Result<Batch<'_>> {
-        let arrays = self.arrays.iter().map(|array| array.read(&rows));
+        self.batch_of(&self.arrays, rows)
+    }
+
+    fn batch_of<'a>(&'a self, own: &'a [RowArray], rows: Range<u64>) -> Result<Batch<'a>> {
+        let arrays = own.iter().map(|array| array.read(&rows));
         Ok(Batch {
             table: self,
             first: rows.start,
+            own,
             arrays: arrays.collect::<Result<_>>()?,
         })
     }
@@ -138,7 +153,7 @@ impl Rows {
     fn write_category(
         &self,
         (column, code): Category,
-        names: &Values,
+        names: &Names,
         context: &Context<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Cell> {
@@ -147,11 +162,11 @@ impl Rows {
             return Ok(*cell);
         }
         let start = out.len();
-        let name = names.read(code..code.saturating_add(1))?;
-        let mut cell = Cell::Missing;
-        for value in names.each(&name) {
-            cell = names.write(value?, context, out)?;
+        if code >= names.rows {
+            return Err(Error::corrupt("table: a category that is not there", None));
         }
+        let batch = self.batch_of(&names.arrays, code..code.saturating_add(1))?;
+        let cell = batch.write_value(&names.column, (column, 0), context, out)?;
         let text: Arc<[u8]> = out[start..].into();
         let weight = to_u64(text.len());
         let gone = lock(&self.categories).put((column, code), (cell, text), weight);
@@ -176,6 +191,11 @@ impl Fields for Rows {
             _ => 1,
         });
         values.fold(0, u64::saturating_add)
+    }
+
+    fn chunk_values(&self) -> u64 {
+        let arrays = self.arrays.iter().map(RowArray::chunk_values);
+        arrays.fold(0, u64::saturating_add)
     }
 
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
@@ -203,7 +223,7 @@ impl Batch<'_> {
 
     /// The bytes of a value in a row.
     fn bytes(&self, place: &Place, row: usize) -> Result<&[u8]> {
-        let array = self.table.arrays.get(place.array());
+        let array = self.own.get(place.array());
         let start = array.map_or(0, RowArray::row_bytes).saturating_mul(row);
         let rows = self.arrays.get(place.array());
         let row = rows.and_then(|rows| rows.get(start..));
@@ -216,10 +236,23 @@ impl Cells for Batch<'_> {
         let surroundings = &self.table.surroundings;
         // A new one each time: it counts the bytes that pointers led to.
         let context = Context::new(&*surroundings.container, &*surroundings.paths, most);
+        self.write_value(&self.table.columns[column], (column, row), &context, out)
+    }
+}
+
+impl Batch<'_> {
+    /// Appends the text of the value that the column with this number has in a row.
+    fn write_value(
+        &self,
+        values: &Column,
+        (column, row): (usize, usize),
+        context: &Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Cell> {
         let start = out.len();
         let number = self.first.saturating_add(to_u64(row));
-        match &self.table.columns[column] {
-            Column::Value(value) => value.write(self.bytes(value, row)?, &context, out),
+        match values {
+            Column::Value(value) => value.write(self.bytes(value, row)?, context, out),
             Column::Unmasked(value, mask) => {
                 let elements = self.bytes(mask, row)?.chunks(mask.element_bytes());
                 let (masked, count) = elements.fold((0_u64, 0_u64), |(masked, count), element| {
@@ -227,7 +260,7 @@ impl Cells for Batch<'_> {
                     (masked + u64::from(is_masked), count + 1)
                 });
                 match masked {
-                    0 => value.write(self.bytes(value, row)?, &context, out),
+                    0 => value.write(self.bytes(value, row)?, context, out),
                     _ if masked == count => Ok(Cell::Missing),
                     _ => {
                         let what = "a list of which some elements are masked";
@@ -236,7 +269,7 @@ impl Cells for Batch<'_> {
                 }
             }
             Column::Unless(value, missing) => {
-                let cell = value.write(self.bytes(value, row)?, &context, out)?;
+                let cell = value.write(self.bytes(value, row)?, context, out)?;
                 if !missing.is_text(&out[start..]) {
                     return Ok(cell);
                 }
@@ -247,35 +280,25 @@ impl Cells for Batch<'_> {
                 match u64::try_from(code.integer(self.bytes(code, row)?)?) {
                     Ok(code) => self
                         .table
-                        .write_category((column, code), names, &context, out),
+                        .write_category((column, code), names, context, out),
                     Err(_) => Ok(Cell::Missing),
                 }
             }
             Column::List(lists) => {
-                lists.write(number, &context, out)?;
+                lists.write(number, context, out)?;
                 Ok(Cell::Text)
             }
-            Column::Instant(value, unit, is_utc) => {
-                let count = time(value, self.bytes(value, row)?)?;
+            Column::Time(value, time) => {
+                let count = number_of(value, self.bytes(value, row)?)?;
                 Ok(count.map_or(Cell::Missing, |count| {
-                    write_instant(count, *unit, *is_utc, out);
+                    time.write(count, out);
                     Cell::Plain
                 }))
             }
-            Column::Duration(value, unit) => {
-                let count = time(value, self.bytes(value, row)?)?;
-                Ok(count.map_or(Cell::Missing, |count| {
-                    write_duration(count, *unit, out);
-                    Cell::Plain
-                }))
-            }
-            Column::Text(texts) => match texts.get(to_usize(number)?) {
-                Some(Some(text)) => {
-                    out.extend_from_slice(text);
-                    Ok(Cell::Text)
-                }
-                _ => Ok(Cell::Missing),
-            },
+            Column::Text(texts) => Ok(match texts.write(to_usize(number)?, out) {
+                true => Cell::Text,
+                false => Cell::Missing,
+            }),
         }
     }
 }
@@ -296,28 +319,37 @@ impl Opening<'_> {
             Source::Masked { values, missing } => {
                 let value = self.place(values)?;
                 match missing {
-                    Missing::Where(mask) => Column::Unmasked(value, self.place(mask)?),
-                    Missing::Number(text) => Column::Unless(value, Absent::Number(parsed(text)?)),
-                    Missing::Text(text) => Column::Unless(value, Absent::Text(text.clone())),
+                    Missing::Where(mask) => Column::Unmasked(value, Box::new(self.place(mask)?)),
+                    Missing::Number(number) => Column::Unless(value, Absent::Number(*number)),
+                    Missing::Text(text) => Column::Unless(value, Absent::Text(Arc::clone(text))),
                 }
             }
             Source::Categories { codes, names } => {
-                Column::Category(self.place(codes)?, self.values(names)?)
+                Column::Category(self.place(codes)?, Box::new(self.names(names)?))
             }
             Source::Lists { ends, values } => {
                 let ends = ends.iter().map(|ends| self.values(ends));
-                Column::List(Lists {
+                Column::List(Box::new(Lists {
                     ends: ends.collect::<Result<_>>()?,
                     values: Values::in_json(self.opened(values)?, values)?,
-                })
+                }))
             }
-            Source::Instants {
-                values,
-                unit,
-                is_utc,
-            } => Column::Instant(self.place(values)?, *unit, *is_utc),
-            Source::Durations { values, unit } => Column::Duration(self.place(values)?, *unit),
-            Source::Texts(texts) => Column::Text(Arc::clone(texts)),
+            Source::Times { values, time } => Column::Time(self.place(values)?, *time),
+            Source::Texts(texts) => Column::Text(texts.clone()),
+        })
+    }
+
+    fn names(&self, names: &Source) -> Result<Names> {
+        let mut opening = Opening {
+            arrays: Vec::new(),
+            known: HashMap::new(),
+            ..*self
+        };
+        let column = opening.column(names)?;
+        Ok(Names {
+            rows: names.rows(),
+            arrays: opening.arrays,
+            column,
         })
     }
 
@@ -347,7 +379,7 @@ impl Opening<'_> {
 }
 
 /// The number of units of a time; `None` for none (`NaT`).
-fn time(place: &Place, bytes: &[u8]) -> Result<Option<i64>> {
+fn number_of(place: &Place, bytes: &[u8]) -> Result<Option<i64>> {
     let count = i64::try_from(place.integer(bytes)?);
     Ok(count.ok().filter(|&count| count != i64::MIN))
 }
@@ -356,7 +388,7 @@ impl Absent {
     /// Whether a value of this text is missing.
     fn is_text(&self, text: &[u8]) -> bool {
         match self {
-            Absent::Text(absent) => absent == text,
+            Absent::Text(absent) => **absent == *text,
             Absent::Number(absent) => {
                 let number = str::from_utf8(text).ok().and_then(|text| text.parse().ok());
                 let is_equal = |own: f64| own == *absent || own.is_nan() && absent.is_nan();
@@ -364,11 +396,4 @@ impl Absent {
             }
         }
     }
-}
-
-fn parsed(text: &[u8]) -> Result<f64> {
-    let number = str::from_utf8(text).ok();
-    // YAML writes `.nan`.
-    let number = number.and_then(|text| text.trim_start_matches('.').parse().ok());
-    number.ok_or_else(|| Error::corrupt("table: a mask that is no number", None))
 }

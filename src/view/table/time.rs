@@ -1,19 +1,164 @@
-//! Instants and durations as text.
+//! Instants, durations, days and periods as text.
 
 use crate::model::number::append;
 use crate::view::calendar::{Calendar, Date};
-use crate::view::table::column::TimeUnit;
 
 const SECONDS_OF_DAY: i64 = 86_400;
 
+/// Days before 1970 from the first of January of the year 1 on, which is day 1.
+const DAYS_BEFORE_1970: i64 = 719_163;
+
+/// Days before and after 1970 that have a date: as many as a number of seconds reaches.
+const MOST_DAYS: i64 = i64::MAX / SECONDS_OF_DAY;
+
+/// The time that a number stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Time {
+    /// Units since 1970, in UTC or, without `is_utc`, in no particular zone.
+    Instant { unit: TimeUnit, is_utc: bool },
+    /// Units of time.
+    Duration(TimeUnit),
+    /// Days, of which the first of January of the year 1 is day 1.
+    Day,
+    /// Periods of a length, of which the one with the first moment of 1970 is period 0.
+    Period(Frequency),
+}
+
+/// The part of a second that a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimeUnit {
+    /// Units of a second.
+    pub(crate) of_second: u32,
+}
+
+/// The length of periods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frequency {
+    /// Of any first month: the year is that of the last month.
+    Year,
+    /// Of such years.
+    Quarter,
+    Month,
+    /// Weeks that end with this day: 0 is Sunday.
+    Week(i64),
+    Day,
+    /// Days that are neither Saturday nor Sunday.
+    BusinessDay,
+    Hour,
+    Minute,
+    Second(TimeUnit),
+}
+
+impl TimeUnit {
+    /// Nanoseconds.
+    pub(crate) const NANOSECOND: TimeUnit = TimeUnit {
+        of_second: 1_000_000_000,
+    };
+
+    /// Decimals of a second.
+    fn digits(self) -> usize {
+        self.of_second.max(1).ilog10().try_into().unwrap_or(0)
+    }
+}
+
+impl Time {
+    /// Appends the time as a cell has it.
+    pub(crate) fn write(self, count: i64, out: &mut Vec<u8>) {
+        match self {
+            Time::Instant { unit, is_utc } => write_instant(count, unit, is_utc, out),
+            Time::Duration(unit) => write_duration(count, unit, out),
+            Time::Day => write_day(count.saturating_sub(DAYS_BEFORE_1970), out),
+            Time::Period(frequency) => frequency.write(count, out),
+        }
+    }
+
+    /// Appends the time as pandas has it in the name of a column.
+    pub(super) fn write_name(self, count: i64, out: &mut Vec<u8>) {
+        if count == i64::MIN {
+            out.extend_from_slice(b"NaT");
+            return;
+        }
+        let start = out.len();
+        self.write(count, out);
+        let Time::Instant { is_utc, .. } = self else {
+            return;
+        };
+        if let Some(between) = out.iter().skip(start).position(|&byte| byte == b'T') {
+            out[start + between] = b' ';
+        }
+        if is_utc {
+            out.pop();
+            out.extend_from_slice(b"+00:00");
+        }
+    }
+}
+
+impl Frequency {
+    /// Appends the period with this number, as pandas has it.
+    fn write(self, count: i64, out: &mut Vec<u8>) {
+        match self {
+            Frequency::Year => append(out, format_args!("{}", count.saturating_add(1970))),
+            Frequency::Quarter => {
+                let (year, quarter) = (count.div_euclid(4), count.rem_euclid(4) + 1);
+                append(out, format_args!("{}Q{quarter}", year + 1970));
+            }
+            Frequency::Month => {
+                let (year, month) = (count.div_euclid(12), count.rem_euclid(12) + 1);
+                append(out, format_args!("{}-{month:02}", year + 1970));
+            }
+            Frequency::Week(last) => {
+                // The first of January of 1970 was a Thursday.
+                let end = count.saturating_mul(7).saturating_add(last - 4);
+                write_day(end.saturating_sub(6), out);
+                out.push(b'/');
+                write_day(end, out);
+            }
+            Frequency::Day => write_day(count, out),
+            Frequency::BusinessDay => {
+                let from_monday = count.saturating_add(3);
+                let weeks = from_monday.div_euclid(5).saturating_mul(7);
+                write_day(weeks.saturating_add(from_monday.rem_euclid(5) - 3), out);
+            }
+            Frequency::Hour => write_minutes(count.saturating_mul(60), out),
+            Frequency::Minute => write_minutes(count, out),
+            Frequency::Second(unit) => {
+                let of_second = i64::from(unit.of_second);
+                let (seconds, fraction) =
+                    (count.div_euclid(of_second), count.rem_euclid(of_second));
+                write_minutes(seconds.div_euclid(60), out);
+                append(out, format_args!(":{:02}", seconds.rem_euclid(60)));
+                if unit.of_second > 1 {
+                    let digits = unit.digits();
+                    append(out, format_args!(".{fraction:0digits$}"));
+                }
+            }
+        }
+    }
+}
+
+/// Appends the day so many days after 1970 began.
+fn write_day(days: i64, out: &mut Vec<u8>) {
+    // No program has dates beyond.
+    let days = days.clamp(-MOST_DAYS, MOST_DAYS);
+    let Date { year, month, day } = Calendar::ProlepticGregorian.date(days);
+    append(out, format_args!("{year:04}-{month:02}-{day:02}"));
+}
+
+/// Appends the minute so many minutes after 1970 began.
+fn write_minutes(minutes: i64, out: &mut Vec<u8>) {
+    write_day(minutes.div_euclid(1440), out);
+    let minute = minutes.rem_euclid(1440);
+    append(out, format_args!(" {:02}:{:02}", minute / 60, minute % 60));
+}
+
 /// Appends an instant, so many units after 1970 began, in ISO 8601: `2020-01-31T23:59:59.5`, with
 /// `Z` behind it in UTC.
-pub(super) fn write_instant(count: i64, unit: TimeUnit, is_utc: bool, out: &mut Vec<u8>) {
+fn write_instant(count: i64, unit: TimeUnit, is_utc: bool, out: &mut Vec<u8>) {
     let of_second = i64::from(unit.of_second);
     let (seconds, fraction) = (count.div_euclid(of_second), count.rem_euclid(of_second));
     let days = seconds.div_euclid(SECONDS_OF_DAY);
-    let Date { year, month, day } = Calendar::ProlepticGregorian.date(days);
-    append(out, format_args!("{year:04}-{month:02}-{day:02}T"));
+    write_day(days, out);
+    out.push(b'T');
     write_clock(seconds.rem_euclid(SECONDS_OF_DAY), fraction, unit, out);
     if is_utc {
         out.push(b'Z');
@@ -21,7 +166,7 @@ pub(super) fn write_instant(count: i64, unit: TimeUnit, is_utc: bool, out: &mut 
 }
 
 /// Appends a duration of so many units as pandas has it: `-1 days +23:59:59`.
-pub(super) fn write_duration(count: i64, unit: TimeUnit, out: &mut Vec<u8>) {
+fn write_duration(count: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     let of_second = i64::from(unit.of_second);
     let (seconds, fraction) = (count.div_euclid(of_second), count.rem_euclid(of_second));
     let days = seconds.div_euclid(SECONDS_OF_DAY);
@@ -38,7 +183,7 @@ fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
     if fraction == 0 {
         return;
     }
-    let digits = usize::try_from(unit.of_second.ilog10()).unwrap_or(0);
+    let digits = unit.digits();
     append(out, format_args!(".{fraction:0digits$}"));
     while out.ends_with(b"0") {
         out.pop();
@@ -48,6 +193,30 @@ fn write_clock(seconds: i64, fraction: i64, unit: TimeUnit, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Numbers that no program writes have a text all the same.
+    #[test]
+    fn far_times() {
+        let mut out = Vec::new();
+        let frequencies = [
+            Frequency::Year,
+            Frequency::Quarter,
+            Frequency::Month,
+            Frequency::Week(6),
+            Frequency::Day,
+            Frequency::BusinessDay,
+            Frequency::Hour,
+            Frequency::Minute,
+            Frequency::Second(TimeUnit::NANOSECOND),
+        ];
+        for count in [i64::MIN, i64::MAX] {
+            for frequency in frequencies {
+                Time::Period(frequency).write(count, &mut out);
+            }
+            Time::Day.write(count, &mut out);
+        }
+        assert!(!out.is_empty());
+    }
 
     fn instant(count: i64, of_second: u32) -> String {
         let mut out = Vec::new();
@@ -74,6 +243,64 @@ mod tests {
         // No number of 64 bits is too large.
         assert!(!instant(i64::MAX, 1).is_empty());
         assert!(!instant(i64::MIN, 1).is_empty());
+    }
+
+    /// Expected: `str(pandas.Period(ordinal=count, freq=…))`, `datetime.date.fromordinal(count)`.
+    #[test]
+    fn periods_and_days_as_pandas_has_them() {
+        let period = |count, frequency| {
+            let mut out = Vec::new();
+            Time::Period(frequency).write(count, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        let second = |of_second| Frequency::Second(TimeUnit { of_second });
+        assert_eq!(period(-7, Frequency::Year), "1963");
+        assert_eq!(period(19_755, Frequency::Year), "21725");
+        assert_eq!(period(-7, Frequency::Quarter), "1968Q2");
+        assert_eq!(period(19_755, Frequency::Quarter), "6908Q4");
+        assert_eq!(period(-7, Frequency::Month), "1969-06");
+        assert_eq!(period(19_755, Frequency::Month), "3616-04");
+        assert_eq!(period(-7, Frequency::Week(0)), "1969-11-03/1969-11-09");
+        assert_eq!(period(19_755, Frequency::Week(0)), "2348-08-02/2348-08-08");
+        assert_eq!(period(-7, Frequency::Week(3)), "1969-11-06/1969-11-12");
+        assert_eq!(period(19_755, Frequency::Week(3)), "2348-08-05/2348-08-11");
+        assert_eq!(period(-7, Frequency::Day), "1969-12-25");
+        assert_eq!(period(19_755, Frequency::Day), "2024-02-02");
+        assert_eq!(period(-7, Frequency::BusinessDay), "1969-12-23");
+        assert_eq!(period(19_755, Frequency::BusinessDay), "2045-09-21");
+        assert_eq!(period(-7, Frequency::Hour), "1969-12-31 17:00");
+        assert_eq!(period(19_755, Frequency::Hour), "1972-04-03 03:00");
+        assert_eq!(period(-7, Frequency::Minute), "1969-12-31 23:53");
+        assert_eq!(period(19_755, Frequency::Minute), "1970-01-14 17:15");
+        assert_eq!(period(-7, second(1)), "1969-12-31 23:59:53");
+        assert_eq!(period(19_755, second(1)), "1970-01-01 05:29:15");
+        assert_eq!(period(-7, second(1000)), "1969-12-31 23:59:59.993");
+        assert_eq!(period(19_755, second(1000)), "1970-01-01 00:00:19.755");
+        assert_eq!(
+            period(-7, second(1_000_000_000)),
+            "1969-12-31 23:59:59.999999993"
+        );
+        assert_eq!(
+            period(19_755, second(1_000_000_000)),
+            "1970-01-01 00:00:00.000019755"
+        );
+        let mut day = Vec::new();
+        Time::Day.write(738_886, &mut day);
+        assert_eq!(day, b"2024-01-01");
+    }
+
+    /// Expected: `str(pandas.Timestamp(…))`.
+    #[test]
+    fn names_that_are_times() {
+        let name = |count, is_utc| {
+            let unit = TimeUnit { of_second: 1 };
+            let mut out = b"T.".to_vec();
+            Time::Instant { unit, is_utc }.write_name(count, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(name(1_704_110_400, false), "T.2024-01-01 12:00:00");
+        assert_eq!(name(1_704_110_400, true), "T.2024-01-01 12:00:00+00:00");
+        assert_eq!(name(i64::MIN, true), "T.NaT");
     }
 
     /// Expected: `str(pandas.Timedelta(count, "ns"))`.

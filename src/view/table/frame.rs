@@ -1,0 +1,167 @@
+//! What both formats of pandas' frames have in common: how values are to be read, and the names and
+//! the order of columns.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::model::attribute_value::content;
+use crate::model::datatype::{Charset, Class};
+use crate::model::{Datatype, NodeId};
+use crate::view::elements::complex_part;
+use crate::view::table::column::{GroupTable, Missing, Part, Source};
+use crate::view::table::group::Group;
+use crate::view::table::labels::Labels;
+use crate::view::table::time::{Frequency, Time, TimeUnit};
+
+/// A column, and its name.
+pub(super) type Named = (Vec<u8>, Source);
+
+/// What the file says of values.
+#[derive(Default)]
+pub(super) struct Kind {
+    /// pandas' name of their type: `datetime64[us]`, `float64`; may be empty.
+    pub(super) name: Vec<u8>,
+    /// Whether they are instants of a time zone, which are stored in UTC.
+    pub(super) is_utc: bool,
+    /// The length of the periods that they are.
+    pub(super) frequency: Option<Frequency>,
+    /// The text that stands for a missing one.
+    pub(super) missing: Option<Arc<[u8]>>,
+}
+
+/// The values of a part of this kind.
+pub(super) fn source(values: Part, kind: &Kind) -> Source {
+    let name = &kind.name[..];
+    let class = name.split(|&byte| byte == b'[').next().unwrap_or(name);
+    let time = match class {
+        b"datetime64" => Some(Time::Instant {
+            unit: time_unit(name),
+            is_utc: kind.is_utc,
+        }),
+        b"timedelta64" => Some(Time::Duration(time_unit(name))),
+        b"date" => Some(Time::Day),
+        _ => kind.frequency.map(Time::Period),
+    };
+    match (time, &values.datatype.class) {
+        (Some(time), Class::Integer { .. }) => Source::Times { values, time },
+        // PyTables' column of 32 bits.
+        (Some(time), &Class::Time { order, bits }) => {
+            let signed = true;
+            let values = values.taken_as(Class::Integer {
+                order,
+                signed,
+                bits,
+            });
+            Source::Times { values, time }
+        }
+        (_, class) => match (class, &kind.missing) {
+            _ if is_bool(name, &values) => Source::Values(values.taken_as(Class::Bool)),
+            (Class::String { .. }, Some(missing)) => Source::Masked {
+                values,
+                missing: Missing::Text(Arc::clone(missing)),
+            },
+            _ => Source::Values(values),
+        },
+    }
+}
+
+fn is_bool(kind: &[u8], values: &Part) -> bool {
+    let is_bits = matches!(values.datatype.class, Class::Bitfield { .. });
+    values.datatype.size == 1 && (kind == b"bool" || is_bits)
+}
+
+/// The truth value of an attribute. PyTables stores it as bits.
+///
+/// # Errors
+/// As the attribute cannot be read now.
+pub(super) fn flag(group: &Group<'_>, node: NodeId, name: &[u8]) -> Result<Option<bool>> {
+    let content = content(group.container, node, name)?;
+    Ok(content.map(|content| content.elements.iter().any(|&byte| byte != 0)))
+}
+
+/// Whether texts may be pickles: PyTables stores texts in UTF-8, and pickles as bytes.
+pub(super) fn may_be_pickle(datatype: &Datatype) -> bool {
+    let (Class::String { charset, .. } | Class::VariableString { charset, .. }) = &datatype.class
+    else {
+        return false;
+    };
+    *charset == Charset::Ascii
+}
+
+/// The unit in brackets, nanoseconds without any.
+fn time_unit(kind: &[u8]) -> TimeUnit {
+    let is = |unit: &[u8]| kind.windows(unit.len()).any(|part| part == unit);
+    let of_second = match () {
+        () if is(b"[s") => 1,
+        () if is(b"[ms") => 1000,
+        () if is(b"[us") => 1_000_000,
+        () => return TimeUnit::NANOSECOND,
+    };
+    TimeUnit { of_second }
+}
+
+/// The name of an index that has none, as `reset_index` gives it.
+pub(super) fn unnamed_index(columns: &[Named]) -> Vec<u8> {
+    let is_taken = columns.iter().any(|(name, _)| name == b"index");
+    if is_taken { "level_0" } else { "index" }.into()
+}
+
+/// Adds columns to a table: those that `first` names first, and in the order of `order`; others stay
+/// behind them in their own order. A complex number is two columns.
+///
+/// # Errors
+/// As [`GroupTable::push`].
+pub(super) fn add(
+    table: &mut GroupTable,
+    mut columns: Vec<Named>,
+    first: &[Vec<u8>],
+    order: &Labels,
+) -> Result<()> {
+    sort_as(&mut columns, first.iter().chain(&order.texts));
+    let is_short = order.are_times && columns.iter().all(|(name, _)| name.ends_with(MIDNIGHT));
+    for (mut name, source) in columns {
+        if is_short {
+            name.truncate(name.len() - MIDNIGHT.len());
+        }
+        match &source {
+            Source::Values(values) if complex_part(&values.datatype).is_some() => {
+                table.push_values(&name, values, None)?;
+            }
+            _ => table.push(name, source)?,
+        }
+    }
+    Ok(())
+}
+
+/// pandas leaves it away where all names of an axis have it: of days, and of durations of days.
+const MIDNIGHT: &[u8] = b" 00:00:00";
+
+/// Sorts named columns as `order` has their names; others stay behind them in their own order.
+fn sort_as<'a, T>(columns: &mut [(Vec<u8>, T)], order: impl Iterator<Item = &'a Vec<u8>>) {
+    let mut places: HashMap<&[u8], usize> = HashMap::new();
+    for (place, name) in order.enumerate() {
+        places.entry(name).or_insert(place);
+    }
+    let place = |name: &[u8]| places.get(name).copied().unwrap_or(usize::MAX);
+    columns.sort_by_key(|(name, _)| place(name));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_in_the_order_of_names() {
+        let texts = |names: &[&str]| -> Vec<Vec<u8>> {
+            names.iter().map(|name| name.as_bytes().to_vec()).collect()
+        };
+        let mut columns: Vec<_> = texts(&["c", "x", "a", "b", "a"])
+            .into_iter()
+            .zip(0..)
+            .collect();
+        sort_as(&mut columns, texts(&["a", "b", "c"]).iter());
+        let numbers: Vec<i32> = columns.into_iter().map(|(_, number)| number).collect();
+        assert_eq!(numbers, [2, 4, 3, 0, 1]);
+    }
+}

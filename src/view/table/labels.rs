@@ -1,0 +1,238 @@
+//! Names of columns in Python's pickles, as pandas shows them: texts, numbers, times, and tuples of
+//! these, which are joined as `a.b`.
+
+use crate::error::Result;
+use crate::model::number::{Real, append};
+use crate::view::table::budget::Budget;
+use crate::view::table::pickle::{Index, Pickle, Value};
+use crate::view::table::time::{Frequency, Time, TimeUnit};
+
+/// Names of columns.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    pub(super) texts: Vec<Vec<u8>>,
+    /// Whether all of them are instants, or durations.
+    pub(super) are_times: bool,
+}
+
+/// The names in a list; `None` for another value, and where one is of another kind. A pickle may
+/// name one text very often: `budget` is charged with each of its places.
+///
+/// # Errors
+/// `Limit` for too many or too long ones.
+pub(super) fn labels(pickle: &Pickle, list: Index, budget: &Budget) -> Result<Option<Labels>> {
+    let Some(items) = pickle.items(list) else {
+        return Ok(None);
+    };
+    let mut labels = Labels {
+        texts: Vec::new(),
+        are_times: !items.is_empty(),
+    };
+    for &item in items {
+        let Some(text) = label(pickle, item, budget)? else {
+            return Ok(None);
+        };
+        labels.texts.push(text);
+        labels.are_times &= is_time(pickle, item);
+    }
+    Ok(Some(labels))
+}
+
+/// A name alone.
+///
+/// # Errors
+/// As [`labels`].
+pub(super) fn name(pickle: &Pickle, budget: &Budget) -> Result<Option<Labels>> {
+    let text = label(pickle, pickle.top(), budget)?;
+    Ok(text.map(|text| Labels {
+        texts: vec![text],
+        are_times: is_time(pickle, pickle.top()),
+    }))
+}
+
+/// A name.
+///
+/// # Errors
+/// As [`labels`].
+pub(super) fn label(pickle: &Pickle, item: Index, budget: &Budget) -> Result<Option<Vec<u8>>> {
+    let mut text = Vec::new();
+    budget.spend_on_name(0)?;
+    let alone = [item];
+    let parts = pickle.items(item).unwrap_or(&alone);
+    for (number, &part) in parts.iter().enumerate() {
+        if number > 0 {
+            text.push(b'.');
+        }
+        let start = text.len();
+        if !write_part(pickle, part, budget, &mut text)? {
+            return Ok(None);
+        }
+        if let Some((time, count)) = time(pickle, part) {
+            text.truncate(start);
+            time.write_name(count, &mut text);
+        }
+    }
+    Ok(Some(text))
+}
+
+/// Appends a name, or a part of one, and gives whether it is of a known kind.
+fn write_part(pickle: &Pickle, item: Index, budget: &Budget, out: &mut Vec<u8>) -> Result<bool> {
+    let length = match pickle.get(item) {
+        Some(Value::Text(text)) => text.len(),
+        _ => 0,
+    };
+    budget.spend(1 + length as u64)?;
+    match pickle.get(item) {
+        Some(Value::None) => {}
+        Some(Value::Bool(value)) => out.extend_from_slice(if *value { b"True" } else { b"False" }),
+        _ => return Ok(write(pickle, item, out).is_some()),
+    }
+    Ok(true)
+}
+
+/// Appends the text of an object that is neither missing nor a truth value; `None` for one of
+/// another kind.
+pub(super) fn write(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<()> {
+    if let Some((time, count)) = time(pickle, item) {
+        time.write(count, out);
+        return Some(());
+    }
+    match pickle.get(item)? {
+        Value::Float(number) => Real::Double(*number).write(out),
+        Value::Object { .. } => write_date(pickle, item, out)?,
+        _ => out.extend_from_slice(&pickle.text(item)?),
+    }
+    Some(())
+}
+
+/// Appends the day that a `datetime.date` is, of which the pickle has the bytes.
+fn write_date(pickle: &Pickle, item: Index, out: &mut Vec<u8>) -> Option<()> {
+    let (name, arguments) = pickle.call(item)?;
+    let &[state] = arguments else {
+        return None;
+    };
+    let bytes = match pickle.call(state) {
+        // Protocols before 3 have a text of characters for them.
+        Some((encode, &[text, ..])) if encode == b"encode" => {
+            let text = pickle.text(text)?;
+            let bytes = str::from_utf8(&text).ok()?.chars();
+            bytes.map(|byte| u8::try_from(byte).ok()).collect()
+        }
+        _ => Some(pickle.text(state)?.to_vec()),
+    };
+    let &[high, low, month, day] = &bytes?[..] else {
+        return None;
+    };
+    let year = u16::from_be_bytes([high, low]);
+    append(out, format_args!("{year:04}-{month:02}-{day:02}"));
+    (name == b"date").then_some(())
+}
+
+/// Whether an object is an instant or a duration.
+fn is_time(pickle: &Pickle, item: Index) -> bool {
+    let time = time(pickle, item).map(|(time, _)| time);
+    matches!(time, Some(Time::Instant { .. } | Time::Duration(_)))
+}
+
+/// The time that an object of pandas is.
+fn time(pickle: &Pickle, item: Index) -> Option<(Time, i64)> {
+    let (name, arguments) = pickle.call(item)?;
+    let unit = |rest: &[Index]| match rest.first() {
+        Some(&unit) => time_unit(pickle.integer(unit)?),
+        None => Some(TimeUnit::NANOSECOND),
+    };
+    match (name, arguments) {
+        (b"_unpickle_timestamp", &[count, _, zone, ref rest @ ..]) => {
+            let (unit, is_utc) = (unit(rest)?, !pickle.is_none(zone));
+            Some((Time::Instant { unit, is_utc }, pickle.integer(count)?))
+        }
+        (b"_timedelta_unpickle", &[count, ref rest @ ..]) => {
+            Some((Time::Duration(unit(rest)?), pickle.integer(count)?))
+        }
+        (b"Period", &[_, length, ordinal]) => {
+            let length = frequency(pickle, length)?;
+            Some((Time::Period(length), pickle.integer(ordinal)?))
+        }
+        _ => None,
+    }
+}
+
+/// The unit with NumPy's number.
+fn time_unit(number: i64) -> Option<TimeUnit> {
+    let of_second = match number {
+        7 => 1,
+        8 => 1000,
+        9 => 1_000_000,
+        10 => 1_000_000_000,
+        _ => return None,
+    };
+    Some(TimeUnit { of_second })
+}
+
+/// The length of periods that an offset of pandas is.
+pub(super) fn frequency(pickle: &Pickle, item: Index) -> Option<Frequency> {
+    let second = |of_second| Frequency::Second(TimeUnit { of_second });
+    let (name, arguments) = pickle.call(item)?;
+    Some(match name {
+        b"YearEnd" | b"BYearEnd" => Frequency::Year,
+        b"QuarterEnd" | b"BQuarterEnd" => Frequency::Quarter,
+        b"MonthEnd" | b"BusinessMonthEnd" => Frequency::Month,
+        b"Week" => {
+            // Of Python, 6 is Sunday.
+            let last = arguments.get(2).and_then(|&day| pickle.integer(day));
+            Frequency::Week((last.unwrap_or(6).rem_euclid(7) + 1) % 7)
+        }
+        b"Day" => Frequency::Day,
+        b"BusinessDay" => Frequency::BusinessDay,
+        b"Hour" => Frequency::Hour,
+        b"Minute" => Frequency::Minute,
+        b"Second" => second(1),
+        b"Milli" => second(1000),
+        b"Micro" => second(1_000_000),
+        b"Nano" => second(1_000_000_000),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn a_text_is_charged_wherever_it_is_named() {
+        let named = |count: usize| {
+            let text = [b"X\x00\x04\x00\x00", &[b'x'; 1024][..], b"q\x00a"].concat();
+            let pickle = [b"\x80\x02]", &text[..], &b"h\x00a".repeat(count), b"."].concat();
+            let pickle = Pickle::read(&pickle).unwrap();
+            labels(&pickle, pickle.top(), &Budget::default())
+        };
+        assert_eq!(named(99).unwrap().unwrap().texts.len(), 100);
+        assert!(matches!(named(32 << 10), Err(Error::Limit { .. })));
+    }
+
+    /// Written by pandas 3.1 and 2.3; expected is the header of `DataFrame.to_csv`.
+    #[test]
+    fn names_as_pandas_shows_them() {
+        let names = |pickle: &[u8]| {
+            let pickle = Pickle::read(pickle).unwrap();
+            let labels = labels(&pickle, pickle.top(), &Budget::default());
+            let labels = labels.unwrap().unwrap();
+            let texts = labels.texts.into_iter();
+            let texts = texts.map(|text| String::from_utf8(text).unwrap());
+            (texts.collect::<Vec<_>>(), labels.are_times)
+        };
+        let month = b"(lp0\ncpandas._libs.tslibs.period\nPeriod\np2\n(N\
+            cpandas._libs.tslibs.offsets\nMonthEnd\np3\n(I1\nI00\ntp4\nRp5\nI648\ntp6\nRp7\na.";
+        assert_eq!(names(month), (vec!["2024-01".to_owned()], false));
+        let stamp = b"(lp0\ncpandas._libs.tslibs.timestamps\n_unpickle_timestamp\np1\n\
+            (L1704110400000000L\nNNI9\ntp2\nRp3\na.";
+        assert_eq!(names(stamp), (vec!["2024-01-01 12:00:00".to_owned()], true));
+        let mixed = b"(lp0\n(Va\nI2\ntp1\naF0.5\naI01\na.";
+        let expected = ["a.2", "0.5", "True"].map(str::to_owned);
+        assert_eq!(names(mixed), (expected.to_vec(), false));
+        let date = b"(lp0\ncdatetime\ndate\np1\n(c_codecs\nencode\np2\n\
+            (V\x07\xe8\x01\x02\np3\nVlatin1\np4\ntp5\nRp6\ntp7\nRp8\na.";
+        assert_eq!(names(date).0, ["2024-01-02"]);
+    }
+}
