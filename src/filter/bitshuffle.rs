@@ -54,7 +54,7 @@ fn uncompressed(
 ) -> Result<Buffer> {
     let mut output = context
         .pool
-        .buffer(length.check("bitshuffle", stored.len())?);
+        .buffer(length.check("bitshuffle", stored.len())?)?;
     let block = match block {
         0 => default_block(size),
         block => block,
@@ -90,7 +90,7 @@ fn compressed(
     let mut blocks = Blocks::new("bitshuffle", stored);
     let total = length.check("bitshuffle", blocks.total()?)?;
     let shape = Shape::new(total, size, blocks.length()?)?;
-    let mut output = context.pool.buffer(total);
+    let mut output = context.pool.buffer(total)?;
     let mut scratch = Vec::new();
     let mut planes = vec![0; shape.block.min(total)];
     let (elements, after) = output

@@ -26,7 +26,7 @@ use codec::Codec;
 /// filters of Blosc 2's plugins.
 pub fn decode(chunk: &[u8], length: Length, context: &mut Context) -> Result<Buffer> {
     let chunk = Chunk::new(chunk)?;
-    let mut output = context.pool.buffer(length.check("Blosc", chunk.bytes)?);
+    let mut output = context.pool.buffer(length.check("Blosc", chunk.bytes)?)?;
     chunk.decode_into(&mut output, context)?;
     Ok(output)
 }
@@ -220,12 +220,12 @@ impl<'a> Chunk<'a> {
                 let Scratch {
                     context, joined, ..
                 } = scratch;
-                fit(joined, output.len(), &context.pool);
+                fit(joined, output.len(), &context.pool)?;
                 if blocks.is_shuffled(streams) {
                     return blocks.unshuffle(number, streams, joined, output, context);
                 }
                 blocks.join(number, streams, joined, context)?;
-                blocks.undo_filters(self.type_bytes, scratch, first, output);
+                blocks.undo_filters(self.type_bytes, scratch, first, output)?;
                 Ok(())
             }
         }
@@ -233,11 +233,11 @@ impl<'a> Chunk<'a> {
 }
 
 /// Makes `buffer` as long as a block is; almost always it is already.
-fn fit<'a>(buffer: &'a mut Buffer, length: usize, pool: &BufferPool) -> &'a mut [u8] {
+fn fit<'a>(buffer: &'a mut Buffer, length: usize, pool: &BufferPool) -> Result<&'a mut [u8]> {
     if buffer.len() != length {
-        *buffer = pool.buffer(length);
+        *buffer = pool.buffer(length)?;
     }
-    buffer
+    Ok(buffer)
 }
 
 /// Bytes of each stream of a block of `block` bytes.
@@ -441,7 +441,7 @@ impl Blocks<'_> {
         scratch: &mut Scratch<'_>,
         first: &[u8],
         output: &mut [u8],
-    ) {
+    ) -> Result<()> {
         let Scratch {
             context,
             joined,
@@ -454,12 +454,12 @@ impl Blocks<'_> {
             if *filter == BlockFilter::Delta {
                 undo_delta(type_bytes, first, joined);
                 output.copy_from_slice(joined);
-                return;
+                return Ok(());
             }
             let to: &mut [u8] = if filters.is_empty() {
                 output
             } else {
-                fit(other, joined.len(), &context.pool)
+                fit(other, joined.len(), &context.pool)?
             };
             match *filter {
                 BlockFilter::Shuffle(size) => unshuffle(joined, size, to),
@@ -475,6 +475,7 @@ impl Blocks<'_> {
             }
             std::mem::swap(joined, other);
         }
+        Ok(())
     }
 }
 

@@ -147,7 +147,7 @@ impl<'a> Frame<'a> {
     fn plain(&self, length: Length, context: &mut Context) -> Result<Buffer> {
         let mut output = context
             .pool
-            .buffer(length.check("Blosc2 frame", self.bytes)?);
+            .buffer(length.check("Blosc2 frame", self.bytes)?)?;
         let chunk_bytes = self.chunk_bytes.max(1);
         let offsets = self.offsets(output.len().div_ceil(chunk_bytes), context)?;
         for (chunk, offset) in output.chunks_mut(chunk_bytes).zip(offsets.as_chunks().0) {
@@ -162,7 +162,7 @@ impl<'a> Frame<'a> {
         let offsets = self.offsets(1, context)?;
         let offset = offsets.first_chunk().ok_or_else(damaged)?;
         let chunk = self.chunk(*offset, boxes.padded_bytes(), boxes.block_bytes())?;
-        let mut output = context.pool.buffer(total);
+        let mut output = context.pool.buffer(total)?;
         boxes.decode_into(&chunk, &mut output, context)?;
         Ok(output)
     }

@@ -47,7 +47,7 @@ impl Length {
         pool: &BufferPool,
         decode: impl FnOnce(&mut [u8]) -> Result<usize>,
     ) -> Result<Buffer> {
-        let mut buffer = pool.buffer(self.most());
+        let mut buffer = pool.buffer(self.most())?;
         let written = decode(&mut buffer)?;
         buffer.truncate(self.check(codec, written)?);
         Ok(buffer)

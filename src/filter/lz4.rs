@@ -23,7 +23,7 @@ pub fn decode(stored: &[u8], length: Length, context: &Context) -> Result<Buffer
     if block_bytes == 0 && total > 0 {
         return Err(Error::corrupt("LZ4: block size is 0", None));
     }
-    let mut output = context.pool.buffer(total);
+    let mut output = context.pool.buffer(total)?;
     for block in output.chunks_mut(block_bytes.max(1)) {
         let stored = blocks.next()?;
         if stored.len() == block.len() {

@@ -33,7 +33,7 @@ pub fn decode(
     let total = elements.saturating_mul(size);
     let total = length.check("nbit", total)?;
     if let Some(numbers) = datatype.numbers(&stored) {
-        let mut output = context.pool.buffer(total);
+        let mut output = context.pool.buffer(total)?;
         bits::store(numbers, size, datatype.is_big_endian(), &mut output).ok_or_else(short)?;
         return Ok(output);
     }

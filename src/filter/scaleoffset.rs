@@ -29,7 +29,7 @@ pub fn decode(
         return Ok(stored);
     }
     let total = scheme.elements.saturating_mul(scheme.size);
-    let mut output = context.pool.buffer(length.check("scaleoffset", total)?);
+    let mut output = context.pool.buffer(length.check("scaleoffset", total)?)?;
     let mut cursor = Cursor::new(&stored, None, "scaleoffset");
     let code_bits = cursor.u32()?;
     let minimum_bytes = usize::from(cursor.u8()?).min(8);

@@ -19,7 +19,7 @@ pub fn decode(bytes: Buffer, parameters: &[u32], context: &Context) -> Result<Bu
     if size == 1 || bytes.len().saturating_sub(size) < size {
         return Ok(bytes);
     }
-    let mut elements = context.pool.buffer(bytes.len());
+    let mut elements = context.pool.buffer(bytes.len())?;
     unshuffle(&bytes, size, &mut elements);
     Ok(elements)
 }

@@ -35,7 +35,7 @@ pub fn decode(
     if planes == 1 {
         return Ok(samples);
     }
-    let mut elements = context.pool.buffer(total);
+    let mut elements = context.pool.buffer(total)?;
     unshuffle(&samples, planes, &mut elements);
     Ok(elements)
 }
@@ -106,7 +106,7 @@ impl Coding {
         let blocks = self.scanline.div_ceil(self.block);
         let mut interval = vec![0_u32; blocks.saturating_mul(self.block)];
         let mut bits = BitReader::new(stream);
-        let mut output = context.pool.buffer(total);
+        let mut output = context.pool.buffer(total)?;
         let width = self.sample_bytes();
         for line in output.chunks_mut(self.scanline.saturating_mul(width)) {
             // The last scanline may be cut short; its last block is whole nevertheless.

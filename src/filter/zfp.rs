@@ -124,7 +124,7 @@ impl Header {
             .try_fold(total, |total, &dim| total.checked_mul(dim));
         let mut output = context
             .pool
-            .buffer(length.check("ZFP", total.ok_or_else(damaged)?)?);
+            .buffer(length.check("ZFP", total.ok_or_else(damaged)?)?)?;
         match self.scalar {
             Scalar::Int32 => self.array::<i32>(false, stored, big_endian, &mut output),
             Scalar::Int64 => self.array::<i64>(false, stored, big_endian, &mut output),

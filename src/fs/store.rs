@@ -16,10 +16,10 @@ use crate::fs::store_chunks::{ChunkNames, Found};
 use crate::fs::store_object::{Store, document, find, has_stored_chunks, in_store};
 use crate::fs::trees;
 use crate::limits;
-use crate::model::Node;
+use crate::model::{Link, Node};
 use crate::view::View;
 use crate::view::counted::Counted;
-use crate::view::zarr::array::ZarrArray;
+use crate::view::zarr::array::{Shown, ZarrArray};
 use crate::view::zarr::chunk::{Chunk, Stored, Texts, Unreadable};
 use crate::view::zarr::place::{DOCUMENT, Name, Place};
 
@@ -39,7 +39,7 @@ impl FsNode for StoreDirectory {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        let node = target.file.container.node(target.inode.node)?;
+        let node = target.file.variables().node(target.inode.node)?;
         Ok(target.bare(Kind::Directory).modified_as(&node))
     }
 
@@ -68,7 +68,7 @@ impl FsNode for StoreFile {
     }
 
     fn stat(&self, target: &Target<'_>) -> Result<Entry> {
-        let node = target.file.container.node(target.inode.node)?;
+        let node = target.file.variables().node(target.inode.node)?;
         let path = &*target.inode.name;
         let length = match place(&node, path)? {
             Some(Place::Chunk(array, place)) => chunk_length(target, &node, &array, &place)?,
@@ -84,16 +84,19 @@ impl FsNode for StoreFile {
     }
 
     fn open(&self, target: &Target<'_>) -> Result<Box<dyn View>> {
-        let node = target.file.container.node(target.inode.node)?;
+        let node = target.file.variables().node(target.inode.node)?;
         let path = &*target.inode.name;
         match place(&node, path)? {
             Some(Place::Chunk(array, place)) => open_chunk(target, &node, array, &place),
-            _ => Ok(Box::new(document(
-                target.file,
-                &node,
-                path,
-                store(target)?,
-            )?)),
+            _ => {
+                let tell = |link: &Link, error: &Error| {
+                    let found = target.directory().show(link.clone());
+                    let (mount, file) = (target.mount, target.file);
+                    mount.note(file, found.ino, &found.inode, error);
+                };
+                let text = document(target.file, &node, path, store(target)?, &tell)?;
+                Ok(Box::new(text))
+            }
         }
     }
 }
@@ -148,7 +151,7 @@ fn path(directory: &Inode) -> &[u8] {
 pub(super) fn enter(directory: &Target<'_>, name: &[u8]) -> Result<Entry> {
     name::refuse_long(name)?;
     let file = directory.file;
-    let node = file.container.node(directory.inode.node)?;
+    let node = file.variables().node(directory.inode.node)?;
     let path = within(directory.inode, name);
     let node_type = match node.array() {
         Some(array) => match find(array, &path)? {
@@ -278,7 +281,7 @@ pub(super) fn list(
     first: u64,
     visit: &mut Visit<'_>,
 ) -> Result<()> {
-    let node = directory.file.container.node(directory.inode.node)?;
+    let node = directory.file.variables().node(directory.inode.node)?;
     let array = node.array().ok_or(Error::NotFound)?;
     let place = find(array, path(directory.inode))?;
     if let Place::Chunks(array, above) = &place {
@@ -286,9 +289,12 @@ pub(super) fn list(
     }
     let names = (DOTS..).zip(place.names());
     for (at, name) in names.skip_while(|(at, _)| *at < first) {
-        let kind = match name {
-            Name::Chunks(is_file) if !is_file => Kind::Directory,
-            Name::Field(_) => Kind::Directory,
+        let kind = match (&name, &place) {
+            // The chunk of a scalar that is not stored.
+            (Name::Chunks(true), Place::Shown(Shown::Array(array))) if !is_there(array, &[])? => {
+                continue;
+            }
+            (Name::Chunks(false) | Name::Field(_), _) => Kind::Directory,
             _ => Kind::File,
         };
         let shown = match name {

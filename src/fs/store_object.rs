@@ -12,7 +12,7 @@ use crate::view::asdf_json::AsdfJson;
 use crate::view::dimensions::{has_no_values, is_scale};
 use crate::view::text::Text;
 use crate::view::zarr::array::{Record, Shown, ZarrArray};
-use crate::view::zarr::attributes::Attributes;
+use crate::view::zarr::attributes::{self, Attributes};
 use crate::view::zarr::place::{DOCUMENT, Place};
 use crate::view::zarr::{codecs, dimensions, document};
 use crate::wire::to_usize;
@@ -40,7 +40,8 @@ pub(super) enum Presence {
 /// Whether `node` is in a store.
 ///
 /// # Errors
-/// As that cannot be found out now.
+/// As that cannot be found out, or a reader would not find out what its elements stand for: it is
+/// not in the store then.
 pub(super) fn presence(file: &FileState, node: &Node) -> Result<Presence> {
     let container = &*file.container;
     let Some(array) = node.array() else {
@@ -57,12 +58,24 @@ pub(super) fn presence(file: &FileState, node: &Node) -> Result<Presence> {
             },
         );
     };
-    if is_scale(container, node.id)? && has_no_values(container, node.id)? {
-        return Ok(Presence::Implied);
+    if attributes::are_dimensions_named(container, node.id)? {
+        if is_scale(container, node.id)? && has_no_values(container, node.id)? {
+            return Ok(Presence::Implied);
+        }
+        let paths = |node| file.index().known_path(node);
+        dimensions::named(container, node.id, array.shape.dims().len(), &paths)?;
     }
-    Ok(match Shown::of(array) {
-        Some(_) => Presence::Array,
-        None => Presence::Unknown,
+    let is_shown = match &array.storage {
+        // No chunk would tell a reader of the damage.
+        Err(error) if array.shape.dims().contains(&0) => match error.is_passing() {
+            true => return Err(error.clone()),
+            false => false,
+        },
+        _ => Shown::of(array).is_some(),
+    };
+    Ok(match is_shown {
+        true => Presence::Array,
+        false => Presence::Unknown,
     })
 }
 
@@ -85,6 +98,10 @@ fn holds_arrays(container: &dyn Container, group: NodeId) -> Result<bool> {
     }
     Ok(false)
 }
+
+/// What netCDF puts before the name of a variable that has the name of a dimension and is not its
+/// coordinate.
+pub(super) const NO_COORDINATE: &[u8] = b"_nc4_non_coord_";
 
 /// A name of the file, as the tree shows it, in a store: without what readers take for something
 /// else. The reverse is [`in_tree`].
@@ -133,11 +150,21 @@ pub(super) fn find(array: &Arc<Array>, path: &[u8]) -> Result<Place> {
     Place::find(array, path, field).ok_or(Error::NotFound)
 }
 
-/// The document at `path` in the directory of `node`, a group or an array.
+/// Told of a link whose object is not in the store, and why.
+pub(super) type Tell<'a> = dyn Fn(&Link, &Error) + 'a;
+
+/// The document at `path` in the directory of `node`, a group or an array. That of a group tells of
+/// what of it is damaged.
 ///
 /// # Errors
 /// `NotFound` where there is none; as a part of it cannot be read now.
-pub(super) fn document(file: &FileState, node: &Node, path: &[u8], store: Store) -> Result<Text> {
+pub(super) fn document(
+    file: &FileState,
+    node: &Node,
+    path: &[u8],
+    store: Store,
+    tell: &Tell<'_>,
+) -> Result<Text> {
     let kind: &[u8] = match store {
         Store::Decoded => b"file.zarr:",
         Store::Stored => b"stored.zarr:",
@@ -149,18 +176,17 @@ pub(super) fn document(file: &FileState, node: &Node, path: &[u8], store: Store)
                 Place::Document(shown) => of_array(file, node, (&shown, store), path == DOCUMENT)?,
                 _ => return Err(Error::NotFound),
             },
-            None if path == DOCUMENT => of_group(file, node)?,
+            None if path == DOCUMENT => of_group(file, node, tell)?,
             None => return Err(Error::NotFound),
         };
         Ok(Text::new(text))
     })
 }
 
-fn of_group(file: &FileState, node: &Node) -> Result<Vec<u8>> {
+fn of_group(file: &FileState, node: &Node, tell: &Tell<'_>) -> Result<Vec<u8>> {
     let container = &*file.container;
     let paths = |node| file.index().known_path(node);
-    let found = if_lasting(Attributes::of(container, &paths, node.id, None))?;
-    let mut attributes = found.unwrap_or_default();
+    let mut attributes = Attributes::of(container, &paths, node.id, None)?;
     let at_root = node.id == container.root();
     let Some(mut links) = if_lasting(container.links(node.id))? else {
         return Ok(document::of_group(&attributes.finish()));
@@ -170,19 +196,19 @@ fn of_group(file: &FileState, node: &Node) -> Result<Vec<u8>> {
             break;
         };
         let is_known = match &link.target {
-            LinkTarget::Hard(object) | LinkTarget::Alias(object) => {
-                let object = if_lasting(container.node(*object))?;
-                object.map_or(Ok(false), |object| {
-                    add(file, &link, &object, &mut attributes)
-                })?
-            }
-            LinkTarget::Damaged(error) if error.is_passing() => return Err(error.clone()),
-            LinkTarget::Damaged(_) => false,
-            _ => true,
+            LinkTarget::Hard(object) | LinkTarget::Alias(object) => container
+                .node(*object)
+                .and_then(|object| add(file, &link, &object, &mut attributes)),
+            LinkTarget::Damaged(error) => Err(error.clone()),
+            _ => Ok(true),
         };
-        if !is_known {
-            attributes.miss(name::escape(&link.name, at_root));
+        match is_known {
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => tell(&link, &error),
+            Ok(true) => continue,
+            Ok(false) => {}
         }
+        attributes.miss(name::escape(&link.name, at_root));
     }
     Ok(document::of_group(&attributes.finish()))
 }
@@ -193,9 +219,8 @@ fn add(file: &FileState, link: &Link, object: &Node, attributes: &mut Attributes
     match presence(file, object)? {
         Presence::Unknown => Ok(false),
         Presence::Implied if file.container.extras().is_some() => {
-            let value = AsdfJson::new(Arc::clone(&file.container), object.id).whole();
-            let value = if_lasting(value)?;
-            Ok(value.is_some_and(|value| attributes.add(&link.name, value.trim_ascii_end())))
+            let value = AsdfJson::new(Arc::clone(&file.container), object.id).whole()?;
+            Ok(attributes.add(&link.name, value.trim_ascii_end()))
         }
         _ => Ok(true),
     }
@@ -214,11 +239,10 @@ fn of_array(
         Shown::Array(array) => Some(&array.data_type),
         Shown::Fields(_) => None,
     };
-    let attributes = match is_whole {
-        true => if_lasting(Attributes::of(container, &paths, node.id, data_type))?,
-        false => None,
+    let mut attributes = match is_whole {
+        true => Attributes::of(container, &paths, node.id, data_type)?,
+        false => Attributes::default(),
     };
-    let mut attributes = attributes.unwrap_or_default();
     match shown {
         Shown::Fields(record) => {
             absent_fields(record, &mut attributes);

@@ -1,4 +1,5 @@
-//! A NumPy file: a header, then the elements as they are stored.
+//! A NumPy file: a header, then the elements as they are stored, but for booleans and texts
+//! ([`normal`]).
 //!
 //! The header is byte for byte what `numpy.save` writes ("A Simple File Format for NumPy Arrays"):
 //! format version 1.0, 2.0 where the header is longer than 65 535 bytes, 3.0 where a field's name
@@ -12,6 +13,7 @@ use crate::model::numpy::numpy_literal;
 use crate::model::shape::product;
 use crate::view::elements::{Elements, as_numpy_has_it, opened};
 use crate::view::framed::{self, Framed};
+use crate::view::normal::normal;
 use crate::wire::to_u64;
 
 /// The file of `elements`; `None` where NumPy has no such type, or for a null dataspace.
@@ -22,7 +24,7 @@ pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
     let Some(descr) = numpy_literal(&as_numpy_has_it(&elements.datatype)) else {
         return Ok(None);
     };
-    of_type(&descr, elements)
+    of_type(&descr, normal(elements)?)
 }
 
 /// The file of `elements`, of a type that NumPy calls `descr`.

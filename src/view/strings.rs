@@ -52,7 +52,7 @@ impl Kind {
                 // A terminated string of one byte would have no room for text. Other writers of
                 // netCDF have padded ones, as dimensions tell.
                 let is_character = *padding == StringPadding::NullTerminated
-                    || attribute_value::content(container, node.id, b"DIMENSION_LIST")?.is_some();
+                    || attribute_value::is_there(container, node.id, b"DIMENSION_LIST")?;
                 Ok(Some(match is_character {
                     true => Kind::Characters,
                     false => Kind::Strings,
@@ -278,7 +278,8 @@ impl Units for Strings {
             Form::Characters { length } => length / BYTES,
             Form::Rows(rows) => rows.columns(),
         };
-        self.count.saturating_mul(of_each.max(1))
+        let values = self.count.saturating_mul(of_each.max(1));
+        values.saturating_add(self.elements.content.chunk_values())
     }
 
     fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {

@@ -75,6 +75,14 @@ fn a_store_of_an_asdf_tree() {
     call("zarr_stores.py", "asdf-check", &[&mount.at(STORE)]);
 }
 
+/// An empty array would be taken for one without elements.
+#[test]
+fn an_ndarray_that_cannot_be_described_is_absent() {
+    let (_directory, file) = written("zarr_stores.py", "asdf-damaged-write", "damaged.asdf");
+    let mount = Mount::new(&file);
+    call("zarr_stores.py", "asdf-damaged-check", &[&mount.at(STORE)]);
+}
+
 #[test]
 fn each_file_of_a_directory_has_a_store() {
     let (directory, file) = arrays();

@@ -108,8 +108,28 @@ def json_agrees(reader, path, dataset, value, file):
     read, exact = reader(path)
     if value is None:
         assert read is None, read
-    else:
-        agree(read, dataset.dtype, value, file, exact)
+        return
+    dtype = dataset.dtype
+    if "PYTABLES_FORMAT_VERSION" in file.attrs:
+        dtype = with_booleans(dtype, dataset.id.get_type())
+        value = value.view(dtype) if dtype != dataset.dtype else value
+    agree(read, dtype, value, file, exact)
+
+
+def with_booleans(dtype, stored):
+    """The type with PyTables' booleans as such: h5py has these bit fields of a byte as integers."""
+    if stored.get_class() == h5py.h5t.BITFIELD and dtype.itemsize == 1:
+        return np.dtype(bool)
+    if stored.get_class() == h5py.h5t.ARRAY:
+        base, shape = dtype.subdtype
+        return np.dtype((with_booleans(base, stored.get_super()), shape))
+    if dtype.names:
+        numbered = enumerate(dtype.names)
+        formats = [with_booleans(dtype[name], stored.get_member_type(n)) for n, name in numbered]
+        offsets = [dtype.fields[name][1] for name in dtype.names]
+        how = {"names": dtype.names, "formats": formats, "offsets": offsets}
+        return np.dtype({**how, "itemsize": dtype.itemsize})
+    return dtype
 
 
 # ---------------------------------------------------------------- a table as JSON

@@ -16,7 +16,7 @@ from documents import strict
 from mounted import MIB, Mount
 
 CACHE, THREADS = 32 * MIB, 2
-SECONDS = 60
+SECONDS = 600
 GIB = 1 << 30
 WIDE = 65_536
 STRING = h5py.string_dtype()
@@ -261,7 +261,7 @@ def check_long(mount):
         began = time.monotonic()
         refused(os.stat, path)
         refused(first_bytes, path)
-        assert time.monotonic() - began < 30, f"{tree} took {time.monotonic() - began:.0f} s"
+        assert time.monotonic() - began < 300, f"{tree} took {time.monotonic() - began:.0f} s"
 
 
 # ---------------------------------------------------------------- many readers

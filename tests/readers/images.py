@@ -93,7 +93,7 @@ def gdal_pages(path, values):
 
 def tiffinfo_says(path, values):
     command = ["tiffinfo", "-D", path]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     assert not done.stderr, done.stderr
     height, width, *samples = arrays.page(values.shape)
     assert done.stdout.count(f"Image Width: {width} Image Length: {height}") == len(pages_of(values))

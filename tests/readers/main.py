@@ -9,6 +9,7 @@ import argparse
 import fnmatch
 import itertools
 import os
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -22,6 +23,7 @@ warnings.simplefilter("ignore")
 import conventions  # noqa: E402,F401  (each module registers its fixtures)
 import copies  # noqa: E402
 import documents  # noqa: E402
+import frames  # noqa: E402
 import h5py  # noqa: E402
 import hostile  # noqa: E402
 import images  # noqa: E402,F401
@@ -109,9 +111,25 @@ def cells_of(fixture, h5fs, directory, pool):
             yield Cell(fixture.file, view, tool, wrong)
 
 
+def frames_of(python, binary, directory):
+    """The frames that the pandas of a Python stores, and reads from the same file."""
+    script, ask = frames.__file__, "import pandas; print(pandas.__version__)"
+    version = subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True)
+    name = f"frames-{version.stdout.strip()}.h5"
+    path = os.path.join(directory, name)
+    subprocess.run([python, script, "write", path], check=True)
+    with Mount(binary, path) as mount:
+        command = [python, "-W", "ignore", script, "check", path, mount.path]
+        checked = subprocess.run(command, capture_output=True, text=True)
+    wrong = checked.stderr.strip().rpartition("\n")[2] if checked.returncode else None
+    return Cell(name, "csv", "pandas", wrong)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="scripts/readers", description=__doc__)
     parser.add_argument("--binary", metavar="PATH", required=True, help="the h5fs to try")
+    parser.add_argument("--pandas", metavar="PYTHON", action="append", default=[],
+                        help="a Python with another version of pandas")  # fmt: skip
     parser.add_argument("--only", default="*", help="fixtures whose file's name matches")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables there, too")
     given = parser.parse_args()
@@ -127,6 +145,9 @@ def main():
                 print("== hostile", flush=True)
                 for view, tool, wrong in hostile.rows(os.path.abspath(given.binary), directory):
                     cells.append(Cell("hostile", view, tool, wrong))
+            for python in (sys.executable, *given.pandas):
+                cell = frames_of(python, os.path.abspath(given.binary), directory)
+                cells += [cell] if fnmatch.fnmatch(cell.fixture, given.only) else []
     print(report.text(cells))
     if given.markdown:
         with open(given.markdown, "w") as file:

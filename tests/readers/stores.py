@@ -4,9 +4,11 @@ import importlib.util
 import os
 import pathlib
 import sys
+import tempfile
 import warnings
 
 import h5py
+import netCDF4
 import numpy as np
 import xarray
 import zarr
@@ -66,6 +68,23 @@ def present():
 # ---------------------------------------------------------------- comparing
 
 
+NO_COORDINATE = "_nc4_non_coord_"
+NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
+
+
+def shown(file, name):
+    """The path of a dataset in a store; None of a dimension without values, whose name a variable
+    has that is not over it."""
+    group, _, own = name.rpartition("/")
+    sibling = lambda other: f"{group}/{other}".lstrip("/")  # noqa: E731
+    is_dimension = lambda at: file[at].attrs.get("NAME", b"").startswith(NO_VARIABLE)  # noqa: E731
+    if sibling(NO_COORDINATE + own) in file and is_dimension(name):
+        return None
+    variable = sibling(own.removeprefix(NO_COORDINATE))
+    has_name = variable != name and variable in file and is_dimension(variable)
+    return zarr_arrays.shown(variable if has_name else name)
+
+
 def arrays(path, store):
     """The arrays of a file that are in its store, by their paths there."""
     with h5py.File(path) as file:
@@ -74,12 +93,12 @@ def arrays(path, store):
         for name in names:
             if not isinstance(file[name], h5py.Dataset) or file[name].size in (None, 10**6):
                 continue
-            shown = zarr_arrays.shown(name)
-            if not os.path.exists(os.path.join(store, shown)):
+            at = shown(file, name)
+            if at is None or not os.path.exists(os.path.join(store, at)):
                 continue
             for part, values in zarr_arrays.expected(file[name]):
-                if os.path.exists(os.path.join(store, shown + part)):
-                    yield shown + part, values
+                if os.path.exists(os.path.join(store, at + part)):
+                    yield at + part, values
 
 
 def text(value):
@@ -119,18 +138,97 @@ def rows(path, views):
                     yield tree, tool, failure(agrees, read, store, name, values)
 
 
+# ---------------------------------------------------------------- beside h5netcdf
+
+# By variable: the type, `_FillValue`, further attributes, values. Those without a fill that xarray
+# can read of a store are not masked there.
+FILLS = {
+    "same": ("i2", np.int16(-1), {}, [1, -1, 3]),
+    "floats": ("f4", np.float32(1e20), {}, [1, 1e20, np.nan]),
+    "double_of_single": ("f4", 0.1, {}, [0.1, 1, 2]),
+    "whole": ("f8", np.int32(-9), {}, [1, -9, 3]),
+    "real": ("i4", -9.0, {}, [1, -9, 3]),
+    "between": ("i4", 0.5, {}, [1, 2, 3]),
+    "beyond": ("i1", np.int32(300), {}, [45, 1, 2]),
+    "unsigned": ("i2", np.uint16(65535), {"_Unsigned": "true"}, [1, -1, 3]),
+    "unsigned_same": ("i2", np.int16(-2), {"_Unsigned": "true"}, [1, -2, 3]),
+    "signed": ("u1", np.uint8(254), {"_Unsigned": "false"}, [1, 254, 3]),
+    "long": ("i8", np.int64(2**62 + 1), {}, [2**62 + 1, 1, 2]),
+    "text": ("f4", "none", {}, [1, 2, 3]),
+    "packed": ("i2", np.int16(-1), {"scale_factor": 0.5, "add_offset": 10.0}, [2, -1, 4]),
+    "missing": ("f8", np.nan, {"missing_value": np.nan}, [1, np.nan, 3]),
+    "missing_too": ("i4", np.int32(-1), {"missing_value": np.int32(-1)}, [1, -1, 3]),
+    "dated": ("i4", np.int32(-1), {"units": "days since 2000-01-01"}, [1, -1, 3]),
+    "empty": ("i4", None, {"units": "", "long_name": ""}, [1, 2, 3]),
+}
+
+
+@fixture("fills.nc")
+def write_fills(path):
+    with netCDF4.Dataset(path, "w") as file:
+        for name, size in (("x", 3), ("y", 4)):
+            file.createDimension(name, size)
+        file.title = ""
+        # A variable with the name of a dimension that it does not stand for.
+        file.createVariable("y", "f4", ("x",))[:] = [1, 2, 3]
+        for name, (kind, _, attributes, values) in FILLS.items():
+            made = file.createVariable(name, kind, ("x",))
+            made.set_auto_maskandscale(False)
+            made[:] = np.array(values, kind)
+            made.setncatts(attributes)
+    # netCDF refuses a fill value of another type.
+    with h5py.File(path, "r+") as file:
+        for name, (_, fill, _, _) in FILLS.items():
+            if fill is not None:
+                file[name].attrs["_FillValue"] = fill
+        text = file.create_dataset("letters", data=np.array([b"ab", b"cd", b"ef"]))
+        text.dims[0].attach_scale(file["x"])
+        text.attrs["_FillValue"] = np.bytes_(b"none")
+
+
 def dataset_agrees(path, store):
-    """The coordinates, dimensions and values that xarray finds by way of h5netcdf."""
+    """The coordinates, dimensions, values and attributes that xarray finds by way of h5netcdf, and
+    what it writes of them."""
     with (
         xarray.open_dataset(path, engine="h5netcdf") as known,
         xarray.open_zarr(store, consolidated=False, chunks=None) as found,
     ):
-        assert set(found.coords) == set(known.coords), (found.coords, known.coords)
-        for name, variable in known.variables.items():
-            assert found[name].dims == variable.dims, name
+        agree(known.load(), found.load())
+        encodings = {name: of.encoding for name, of in known.variables.items()}
+        # xarray does not write these of any file.
+        texts = [name for name, of in encodings.items() if isinstance(of.get("_FillValue"), str)]
+        agree(written(known.drop_vars(texts)), written(found.drop_vars(texts)))
+
+
+def written(dataset):
+    for variable in dataset.variables.values():
+        for name in ("compressors", "filters", "serializer", "shards", "chunks"):
+            variable.encoding.pop(name, None)
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "written.nc")
+        dataset.to_netcdf(path, engine="h5netcdf")
+        return xarray.load_dataset(path, engine="h5netcdf")
+
+
+def agree(known, found):
+    assert set(found.coords) == set(known.coords), (found.coords, known.coords)
+    assert set(found.variables) == set(known.variables)
+    told = lambda node: {  # noqa: E731
+        name: np.ravel(value).tolist()
+        for name, value in node.attrs.items()
+        if name != "_h5fs_absent"
+    }
+    assert told(found) == told(known)
+    for name, variable in known.variables.items():
+        assert found[name].dims == variable.dims, name
+        if variable.dtype.kind in "SO":
+            assert list(map(text, found[name].values)) == list(map(text, variable.values)), name
+        else:
             xarray.testing.assert_allclose(found[name].variable, variable)
+        assert told(found[name]) == told(variable), name
 
 
+@write_fills.others
 def netcdf_rows(path, views):
     store = os.path.join(views, "file.zarr")
     yield "file.zarr", "xarray", failure(dataset_agrees, path, store)

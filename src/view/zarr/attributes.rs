@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::attribute::AttributeContent;
-use crate::model::attribute_value::numbers;
+use crate::model::attribute_value::{numbers, of_attribute, text};
 use crate::model::datatype::{Class, Member};
 use crate::model::number::{self, Real, append};
 use crate::model::text::without_padding;
@@ -34,6 +34,54 @@ const HIDDEN: &[&[u8]] = &[
     ABSENT,
 ];
 
+/// Attributes by which readers decode the elements of an array, and find its coordinates. Without
+/// one of them they would take other values for those of the file.
+const DECODING: &[&[u8]] = &[
+    b"_FillValue",
+    b"missing_value",
+    b"scale_factor",
+    b"add_offset",
+    b"valid_min",
+    b"valid_max",
+    b"valid_range",
+    b"_Unsigned",
+    b"dtype",
+    b"units",
+    b"calendar",
+    b"coordinates",
+    b"bounds",
+    b"grid_mapping",
+];
+
+/// Attributes that name the dimensions of an array.
+const DIMENSIONS: &[&[u8]] = &[b"CLASS", b"DIMENSION_LIST", b"DIMENSION_LABELS"];
+
+/// Whether an array has attributes that name its dimensions.
+///
+/// # Errors
+/// As an attribute that readers need cannot be read.
+pub(crate) fn are_dimensions_named(container: &dyn Container, node: NodeId) -> Result<bool> {
+    let values = Values {
+        container,
+        paths: &|_| Ok(None),
+        limit: limits::ATTRIBUTE_TEXT,
+    };
+    let (mut are_named, mut failure) = (false, Ok(()));
+    let listed = container.attributes(node, &mut |attribute| {
+        let name = &*attribute.name;
+        are_named |= DIMENSIONS.contains(&name);
+        if DECODING.contains(&name) {
+            let value = attribute.content.and_then(|content| values.value(&content));
+            failure = value.map(drop).map_err(|error| of_attribute(error, name));
+        }
+        match failure {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    });
+    failure.and(listed).map(|()| are_named)
+}
+
 /// The members of a document's `attributes`.
 #[derive(Default)]
 pub(crate) struct Attributes {
@@ -47,7 +95,8 @@ impl Attributes {
     /// the target of a reference into text.
     ///
     /// # Errors
-    /// As the list of attributes cannot be read.
+    /// As one cannot be read now; of an array also as one that readers need cannot be, or the list
+    /// breaks off.
     pub(crate) fn of(
         container: &dyn Container,
         paths: &Paths<'_>,
@@ -55,7 +104,12 @@ impl Attributes {
         data_type: Option<&DataType>,
     ) -> Result<Self> {
         let mut all = Attributes::default();
-        container.attributes(node, &mut |attribute| {
+        let mut failure = Ok(());
+        let is_turned = match data_type {
+            Some(data_type) => is_turned(container, node, data_type)?,
+            None => false,
+        };
+        let listed = container.attributes(node, &mut |attribute| {
             let name = &*attribute.name;
             if HIDDEN.contains(&name) {
                 return ControlFlow::Continue(());
@@ -65,17 +119,35 @@ impl Attributes {
                 paths,
                 limit: limits::ATTRIBUTE_TEXT.saturating_sub(all.members.len()),
             };
-            let text = attribute.content.and_then(|content| match data_type {
-                Some(data_type) if name == b"_FillValue" => fill(&values, &content, data_type),
+            let content = match attribute.content {
+                Ok(content) if name == b"missing_value" => match without_nan(content) {
+                    Some(content) => Ok(content),
+                    None => return ControlFlow::Continue(()),
+                },
+                content => content,
+            };
+            let text = content.and_then(|content| match data_type {
+                Some(data_type) if name == b"_FillValue" => fill(&content, data_type, is_turned),
                 _ => values.value(&content).map(Some),
             });
             match text {
                 Ok(Some(text)) if all.add(name, &text) => {}
-                Ok(None) => {}
+                Err(error)
+                    if error.is_passing() || data_type.is_some() && DECODING.contains(&name) =>
+                {
+                    failure = Err(of_attribute(error, name));
+                    return ControlFlow::Break(());
+                }
                 _ => all.miss([b"@", name].concat()),
             }
             ControlFlow::Continue(())
-        })?;
+        });
+        failure?;
+        match listed {
+            Err(error) if error.is_passing() || data_type.is_some() => return Err(error),
+            Err(_) => all.miss(b"@".to_vec()),
+            Ok(()) => {}
+        }
         Ok(all)
     }
 
@@ -135,7 +207,12 @@ impl Values<'_> {
         let mut out = Vec::new();
         let dims = content.shape.dims();
         if content.shape == Shape::Null || dims.contains(&0) {
-            return Ok(b"null".to_vec());
+            let is_text = content.shape == Shape::Null
+                && matches!(
+                    content.datatype.class,
+                    Class::String { .. } | Class::VariableString { .. }
+                );
+            return Ok(if is_text { b"\"\"" } else { b"[]" }.to_vec());
         }
         let dims = if dims == [1] { &[] } else { dims };
         self.array(&content.datatype, &content.elements, dims, &mut out)?;
@@ -206,6 +283,11 @@ impl Values<'_> {
             Class::VariableString { padding, .. } => {
                 let text = self.fetch(element, 1, out)?;
                 self.text(without_padding(&text, *padding), out)?;
+            }
+            // MATLAB's names of fields.
+            Class::VariableLength(base) if is_letter(base) => {
+                let text = self.fetch(element, 1, out)?;
+                self.text(&text, out)?;
             }
             Class::VariableLength(base) => {
                 let size = u64::from(base.size.max(1));
@@ -288,17 +370,24 @@ impl Values<'_> {
     }
 }
 
+/// Whether a sequence of such elements is a text.
+fn is_letter(datatype: &Datatype) -> bool {
+    datatype.size == 1 && matches!(datatype.class, Class::String { .. })
+}
+
 fn part(bytes: &[u8], start: usize, length: usize) -> Result<&[u8]> {
     let part = bytes.get(start..start.saturating_add(length));
     part.ok_or_else(|| Error::corrupt("attribute: fewer bytes than its shape", None))
 }
 
 /// `_FillValue` in the form in which xarray keeps it in a store of version 3, by the type of the
-/// array; `None` for a value that has no such form.
+/// array; `None` for a value that no element can equal, and for types of which xarray reads none: it
+/// refuses the whole group then. `is_turned` where `_Unsigned` has integers taken for those of the
+/// other sign: xarray takes none that is beyond the signed type.
 fn fill(
-    values: &Values<'_>,
     content: &AttributeContent,
     data_type: &DataType,
+    is_turned: bool,
 ) -> Result<Option<Vec<u8>>> {
     if content.shape.elements()? != 1 {
         return Ok(None);
@@ -310,45 +399,109 @@ fn fill(
     let mut out = Vec::new();
     match data_type.kind {
         Kind::Float { .. } => {
-            let value = match &datatype.class {
-                Class::Float(format) => match number::real(element, format) {
-                    Some(Real::Single(value)) => f64::from(value),
-                    Some(Real::Double(value) | Real::Narrow { value, .. }) => value,
-                    Some(Real::Beyond { .. }) | None => return Ok(None),
-                },
-                _ => match numbers(datatype, element).as_deref() {
-                    Some(&[number]) => number as f64,
-                    _ => return Ok(None),
-                },
+            let Some(value) = real(datatype, element) else {
+                return Ok(None);
             };
             json::base64(&value.to_le_bytes(), &mut out);
         }
-        Kind::Integer { size, signed } => {
-            let bits = u32::try_from(size * 8).unwrap_or(64);
-            let range = match signed {
-                true => -(1_i128 << (bits - 1))..1_i128 << (bits - 1),
-                false => 0..1_i128 << bits,
+        Kind::Complex { .. } => {
+            let part = complex_part(datatype);
+            let size = to_usize(part.unwrap_or(datatype).size.into())?;
+            let (first, second) = element.split_at(size.min(element.len()));
+            let imaginary = part.map_or(Some(0.0), |part| real(part, second));
+            let Some((first, second)) = real(part.unwrap_or(datatype), first).zip(imaginary) else {
+                return Ok(None);
             };
-            match numbers(datatype, element).as_deref() {
-                Some([number]) if range.contains(number) => {
-                    append(&mut out, format_args!("{number}"));
-                }
-                _ => return Ok(None),
-            }
+            out.push(b'[');
+            json::base64(&first.to_le_bytes(), &mut out);
+            out.extend_from_slice(b", ");
+            json::base64(&second.to_le_bytes(), &mut out);
+            out.push(b']');
         }
-        Kind::NullTerminatedBytes { .. } => match &datatype.class {
-            Class::String { padding, .. } => {
-                json::base64(without_padding(element, *padding), &mut out);
-            }
-            Class::VariableString { padding, .. } => {
-                let text = values.fetch(element, 1, &out)?;
-                json::base64(without_padding(&text, *padding), &mut out);
-            }
+        Kind::Bool => match integer(datatype, element) {
+            Some(number @ 0..=1) => append(&mut out, format_args!("{}", number == 1)),
             _ => return Ok(None),
         },
+        Kind::Integer { size, signed } => {
+            let end = 1_i128 << (size * 8);
+            let (least, most) = match (signed, is_turned) {
+                (true, false) => (-end / 2, end / 2),
+                (false, false) => (0, end),
+                (_, true) => (-end / 2, end),
+            };
+            let number = integer(datatype, element).filter(|number| (least..most).contains(number));
+            let Some(number) = number else {
+                return Ok(None);
+            };
+            let number = match is_turned && number >= end / 2 {
+                true => number - end,
+                false => number,
+            };
+            append(&mut out, format_args!("{number}"));
+        }
         _ => return Ok(None),
     }
     Ok(Some(out))
+}
+
+/// Whether `_Unsigned` says that the integers of an array are those of the other sign.
+fn is_turned(container: &dyn Container, node: NodeId, data_type: &DataType) -> Result<bool> {
+    let Kind::Integer { signed, .. } = data_type.kind else {
+        return Ok(false);
+    };
+    let wanted: &[u8] = if signed { b"true" } else { b"false" };
+    Ok(text(container, node, b"_Unsigned")?.is_some_and(|text| text == wanted))
+}
+
+/// A stored number.
+fn real(datatype: &Datatype, element: &[u8]) -> Option<f64> {
+    match &datatype.class {
+        Class::Float(format) => match number::real(element, format)? {
+            Real::Single(value) => Some(value.into()),
+            Real::Double(value) | Real::Narrow { value, .. } => Some(value),
+            Real::Beyond { .. } => None,
+        },
+        _ => match numbers(datatype, element).as_deref() {
+            Some(&[number]) => Some(number as f64),
+            _ => None,
+        },
+    }
+}
+
+/// A stored number that is whole.
+fn integer(datatype: &Datatype, element: &[u8]) -> Option<i128> {
+    const BEYOND: f64 = (1_u128 << 64) as f64;
+    match &datatype.class {
+        Class::Float(_) => real(datatype, element)
+            .filter(|value| value.fract() == 0.0 && value.abs() < BEYOND)
+            .map(|value| value as i128),
+        Class::Bool => element.first().map(|&byte| (byte != 0).into()),
+        _ => match numbers(datatype, element).as_deref() {
+            Some(&[number]) => Some(number),
+            _ => None,
+        },
+    }
+}
+
+/// `missing_value` without NaN, which is missing anyway: as a text, it would be taken for a value.
+fn without_nan(content: AttributeContent) -> Option<AttributeContent> {
+    if !matches!(content.datatype.class, Class::Float(_)) {
+        return Some(content);
+    }
+    let size = to_usize(content.datatype.size.into()).ok()?.max(1);
+    let is_nan = |element: &[u8]| real(&content.datatype, element).is_some_and(f64::is_nan);
+    let elements = content.elements.chunks_exact(size);
+    let elements: Vec<&[u8]> = elements.filter(|element| !is_nan(element)).collect();
+    if elements.len() * size == content.elements.len() {
+        return Some(content);
+    }
+    let shape = Shape::fixed(vec![to_u64(elements.len())]);
+    let elements = elements.concat();
+    (!elements.is_empty()).then_some(AttributeContent {
+        elements: elements.into(),
+        shape,
+        ..content
+    })
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub(super) enum Kind {
 enum Conversion {
     /// It is one.
     Copy,
+    /// It is true unless it is 0.
+    Truth,
     /// Its numbers, of so many bytes each, are turned around.
     Swap(usize),
     /// It is an integer of fewer bits, or of another order.
@@ -62,8 +64,8 @@ impl DataType {
             .ok()
             .filter(|&size| size > 0)?;
         let (kind, conversion) = match &datatype.class {
-            _ if datatype.is_boolean() => (Kind::Bool, Conversion::Copy),
-            Class::Bool => (Kind::Bool, Conversion::Copy),
+            _ if datatype.is_boolean() => (Kind::Bool, Conversion::Truth),
+            Class::Bool => (Kind::Bool, Conversion::Truth),
             &Class::Integer {
                 order,
                 signed,
@@ -145,6 +147,7 @@ impl DataType {
     ) -> Result<()> {
         match &self.conversion {
             Conversion::Copy => out.extend_from_slice(elements),
+            Conversion::Truth => out.extend(elements.iter().map(|&byte| u8::from(byte != 0))),
             Conversion::Swap(size) => {
                 let start = out.len();
                 out.extend_from_slice(elements);

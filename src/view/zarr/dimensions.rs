@@ -5,11 +5,31 @@ use crate::model::attribute_value::texts;
 use crate::model::{Container, NodeId};
 use crate::view::dimensions;
 
-/// The names of the dimensions of an array of extent `dims`, which are those of the array `node`
-/// and behind them others. `path` finds the path of an object.
+/// What names the dimensions of an array: the scale of each of `rank`, and labels.
+type Named = (Vec<Option<NodeId>>, Vec<Vec<u8>>);
+
+/// What names the dimensions of the array `node`. `path` finds the path of an object.
 ///
 /// # Errors
-/// As they cannot be found out now.
+/// As that cannot be found out.
+pub(crate) fn named(
+    container: &dyn Container,
+    node: NodeId,
+    rank: usize,
+    path: &dyn Fn(NodeId) -> Result<Option<Vec<u8>>>,
+) -> Result<Named> {
+    let own_path = || Ok(path(node)?.unwrap_or_default());
+    let is_scale = dimensions::is_scale(container, node)?;
+    let scales = dimensions::scales(container, node, rank, &own_path, is_scale)?;
+    let labels = texts(container, node, b"DIMENSION_LABELS")?;
+    Ok((scales, labels.unwrap_or_default()))
+}
+
+/// The names of the dimensions of an array of extent `dims`, which are those of the array `node`
+/// and behind them others.
+///
+/// # Errors
+/// As [`named`].
 pub(crate) fn names(
     container: &dyn Container,
     node: NodeId,
@@ -17,10 +37,7 @@ pub(crate) fn names(
     dims: &[u64],
     path: &dyn Fn(NodeId) -> Result<Option<Vec<u8>>>,
 ) -> Result<Vec<Vec<u8>>> {
-    let own_path = || Ok(path(node)?.unwrap_or_default());
-    let is_scale = dimensions::is_scale(container, node)?;
-    let scales = dimensions::scales(container, node, rank, &own_path, is_scale)?;
-    let labels = texts(container, node, b"DIMENSION_LABELS")?.unwrap_or_default();
+    let (scales, labels) = named(container, node, rank, path)?;
     let mut names: Vec<Vec<u8>> = Vec::new();
     for (axis, dim) in dims.iter().enumerate() {
         let scale = scales.get(axis).copied().flatten();

@@ -44,6 +44,21 @@ fn an_old_group_as_it_should_be() {
     assert_eq!(tree.content("bad/two"), Ok(b"child".to_vec()));
 }
 
+/// A search comes to the first of them.
+#[test]
+fn equal_names_stand_once_in_whatever_order() {
+    let mut old = old();
+    let other = old.file.put_bytes(b"other");
+    let (one, two, six) = (8, 16, 24);
+    let entries = [one, six, one, two, six, two].map(|name| (name, old.child, 0));
+    let mut entries = entries.to_vec();
+    entries[2].1 = other;
+    let tree = Tree::new(old.with_symbols(&symbols(6, &entries)));
+    let names = tree.names("bad").unwrap();
+    assert_eq!(names, [&b"one"[..], b"six", b"two"]);
+    assert_eq!(tree.content("bad/one"), Ok(b"child".to_vec()));
+}
+
 #[test]
 fn trees_whose_levels_do_not_fall() {
     for level in [1, 2, 255] {

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use h5fs::detect::{self, Caches};
 use h5fs::error::{Error, Result};
@@ -47,12 +48,16 @@ impl Bounds {
 }
 
 /// What a walk met.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) objects: usize,
     pub(crate) bytes: usize,
     pub(crate) attributes: usize,
     pub(crate) errors: usize,
+    /// The time that the longest request took.
+    pub(crate) longest: Duration,
+    /// What was listed and not found.
+    pub(crate) lost: Vec<String>,
 }
 
 /// The file that `bytes` are.
@@ -91,17 +96,18 @@ pub(crate) fn walk(filesystem: &Filesystem, bounds: Bounds) -> Seen {
         filesystem,
         bounds,
         seen: Seen::default(),
-        pending: VecDeque::from([filesystem.root()]),
+        pending: VecDeque::from([(filesystem.root(), Vec::new())]),
+        path: Vec::new(),
     };
     // No listing of the root names it.
     if bounds.views
         && let Ok(views) = filesystem.lookup(filesystem.root(), b".h5fs")
     {
-        walk.pending.push_back(views.ino);
+        walk.pending.push_back((views.ino, b"/.h5fs".to_vec()));
     }
     // Breadth first, so that narrow bounds leave something of every view.
-    while let Some(directory) = walk.pending.pop_front() {
-        walk.directory(directory);
+    while let Some((directory, path)) = walk.pending.pop_front() {
+        walk.directory(directory, &path);
     }
     walk.seen
 }
@@ -110,12 +116,20 @@ struct Walk<'a> {
     filesystem: &'a Filesystem,
     bounds: Bounds,
     seen: Seen,
-    pending: VecDeque<Ino>,
+    pending: VecDeque<(Ino, Vec<u8>)>,
+    /// What is being looked at.
+    path: Vec<u8>,
 }
 
 impl Walk<'_> {
-    /// Notes an error and passes over it; the walk goes on.
-    fn noted<T>(&mut self, result: Result<T>) -> Option<T> {
+    /// Asks the filesystem. Notes an error and passes over it; the walk goes on.
+    fn ask<T>(&mut self, request: impl FnOnce(&Filesystem) -> Result<T>) -> Option<T> {
+        let start = Instant::now();
+        let result = request(self.filesystem);
+        self.seen.longest = self.seen.longest.max(start.elapsed());
+        if let Err(Error::NotFound) = &result {
+            self.seen.lost.push(self.path.escape_ascii().to_string());
+        }
         if let Err(error) = &result {
             self.seen.errors += 1;
             assert!(!error.to_string().is_empty(), "an error without words");
@@ -123,26 +137,25 @@ impl Walk<'_> {
         result.ok()
     }
 
-    fn directory(&mut self, ino: Ino) {
+    fn directory(&mut self, ino: Ino, path: &[u8]) {
+        self.path = path.to_vec();
         self.attributes(ino);
         for (name, kind) in self.names(ino) {
             if self.seen.objects >= self.bounds.objects {
                 return;
             }
             self.seen.objects += 1;
-            let found = self.filesystem.lookup(ino, &name);
-            let Some(found) = self.noted(found) else {
+            self.path = [path, b"/", &*name].concat();
+            let Some(found) = self.ask(|tree| tree.lookup(ino, &name)) else {
                 continue;
             };
-            let described = self.filesystem.getattr(found.ino);
-            self.noted(described);
+            self.ask(|tree| tree.getattr(found.ino));
             match kind {
                 Kind::Directory if found.attributes.kind == Kind::Directory => {
-                    self.pending.push_back(found.ino);
+                    self.pending.push_back((found.ino, self.path.clone()));
                 }
                 Kind::Symlink => {
-                    let text = self.filesystem.readlink(found.ino);
-                    self.noted(text);
+                    self.ask(|tree| tree.readlink(found.ino));
                 }
                 _ => {
                     self.attributes(found.ino);
@@ -158,35 +171,37 @@ impl Walk<'_> {
     fn selected(&mut self, directory: Ino, name: &[u8]) {
         const SELECTORS: [&[u8]; 4] = [b"[1:]", b"[..., ::2]", b"[0]", b"[a]"];
         for selector in SELECTORS {
+            // Nothing lists these.
             let found = self
                 .filesystem
                 .lookup(directory, &[name, selector].concat());
-            if let Some(found) = self.noted(found) {
+            if let Ok(found) = found {
                 self.content(found.ino, found.attributes.size);
             }
         }
     }
 
     fn names(&mut self, ino: Ino) -> Vec<(Vec<u8>, Kind)> {
-        let opened = self.filesystem.opendir(ino);
-        let Some(Opened { handle, .. }) = self.noted(opened) else {
+        let Some(Opened { handle, .. }) = self.ask(|tree| tree.opendir(ino)) else {
             return Vec::new();
         };
         let (mut names, mut cookie) = (Vec::new(), 0);
         loop {
             let before = names.len();
             let mut next = cookie;
-            let listed = self.filesystem.readdir(handle, cookie, &mut |entry| {
-                if names.len() >= before + 100 {
-                    return true;
-                }
-                next = entry.next;
-                if !matches!(entry.name, b"." | b"..") {
-                    names.push((entry.name.to_vec(), entry.kind));
-                }
-                false
+            let listed = self.ask(|tree| {
+                tree.readdir(handle, cookie, &mut |entry| {
+                    if names.len() >= before + 100 {
+                        return true;
+                    }
+                    next = entry.next;
+                    if !matches!(entry.name, b"." | b"..") {
+                        names.push((entry.name.to_vec(), entry.kind));
+                    }
+                    false
+                })
             });
-            let failed = self.noted(listed).is_none();
+            let failed = listed.is_none();
             if failed || next == cookie || names.len() >= self.bounds.names {
                 break;
             }
@@ -197,17 +212,14 @@ impl Walk<'_> {
     }
 
     fn attributes(&mut self, ino: Ino) {
-        let listed = self.filesystem.listxattr(ino);
-        for name in self.noted(listed).unwrap_or_default() {
+        for name in self.ask(|tree| tree.listxattr(ino)).unwrap_or_default() {
             self.seen.attributes += 1;
-            let value = self.filesystem.getxattr(ino, &name);
-            self.noted(value);
+            self.ask(|tree| tree.getxattr(ino, &name));
         }
     }
 
     fn content(&mut self, ino: Ino, size: u64) {
-        let opened = self.filesystem.open_file(ino);
-        let Some(Opened { handle, .. }) = self.noted(opened) else {
+        let Some(Opened { handle, .. }) = self.ask(|tree| tree.open_file(ino)) else {
             return;
         };
         let piece = self.bounds.bytes;
@@ -215,8 +227,8 @@ impl Walk<'_> {
         let mut offsets = vec![0, size / 2, end];
         offsets.dedup();
         for offset in offsets {
-            let read = self.filesystem.read(handle, offset, piece);
-            self.seen.bytes += self.noted(read).map_or(0, |bytes| bytes.len());
+            let read = self.ask(|tree| tree.read(handle, offset, piece));
+            self.seen.bytes += read.map_or(0, |bytes| bytes.len());
         }
         for (offset, whence) in [(0, Whence::Hole), (size / 2, Whence::Data)] {
             match self.filesystem.lseek(handle, offset, whence) {

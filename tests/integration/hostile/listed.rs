@@ -1,0 +1,66 @@
+//! What a directory lists is found in it, in every tree, whatever is damaged. `cp -r` and `tar` fail
+//! otherwise.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use h5fs::fs::{Filesystem, Options};
+
+use super::visit::{Bounds, walk};
+use crate::harness::fixtures;
+
+/// Enough for each tree of any small file.
+const WHOLE: Bounds = Bounds {
+    objects: 2000,
+    bytes: 1 << 10,
+    ..Bounds::SMALL
+};
+
+#[test]
+fn in_the_fixtures() {
+    in_each_file(fixtures());
+}
+
+/// Bytes of the largest file that is looked at: larger ones cost more time than they have names.
+const LARGEST: u64 = 64 << 10;
+
+/// Walks the trees of all files below a directory.
+pub(crate) fn in_each_file(directory: &Path) {
+    let options = Options {
+        cache_size: (4 << 20).into(),
+        threads: 1,
+        ..Options::default()
+    };
+    let mut objects = 0;
+    let mut lost = Vec::new();
+    for file in files(directory) {
+        // Some are refused on purpose.
+        let Ok(tree) = Filesystem::open(&file, &options) else {
+            continue;
+        };
+        let seen = walk(&tree, WHOLE);
+        objects += seen.objects;
+        let paths = seen.lost.into_iter();
+        lost.extend(paths.map(|path| format!("{}: {path}", file.display())));
+    }
+    assert!(objects > 1000, "{objects} objects");
+    assert!(lost.is_empty(), "{}", lost.join("\n"));
+}
+
+/// The files below a directory.
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).expect("directory") {
+            let path = entry.expect("entry").path();
+            match path.is_dir() {
+                true => open.push(path),
+                false if path.metadata().expect("size").len() <= LARGEST => files.push(path),
+                false => {}
+            }
+        }
+    }
+    files.sort();
+    files
+}
