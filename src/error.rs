@@ -100,6 +100,18 @@ impl Error {
         matches!(self, Error::Io { .. } | Error::Effort { .. })
     }
 
+    /// The same of a part of something larger, which the message names first.
+    #[must_use]
+    pub fn of(self, whole: impl fmt::Display) -> Self {
+        let named = |what: Cow<'static, str>| format!("{whole}: {what}");
+        match self {
+            Error::Corrupt { what, at } => Self::corrupt(named(what), at),
+            Error::Unsupported { what, at } => Self::unsupported(named(what), at),
+            Error::Limit { what, max } => Self::limit(named(what), max),
+            other => other,
+        }
+    }
+
     /// The system's error while doing `what`.
     pub fn io(error: &io::Error, what: impl Into<Cow<'static, str>>) -> Self {
         let system = error.raw_os_error().map(Cause::System);

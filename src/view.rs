@@ -23,9 +23,12 @@ pub(crate) mod json;
 mod long_elements;
 pub(crate) mod missing;
 pub(crate) mod ndl;
+mod normal;
 pub(crate) mod npy;
+pub(crate) mod padded;
 pub(crate) mod part;
 pub(crate) mod png;
+pub(crate) mod pytables;
 pub(crate) mod raw;
 pub(crate) mod references;
 pub(crate) mod selected;
@@ -47,6 +50,12 @@ pub(crate) trait View: Send + Sync {
 
     /// Bytes of memory that it holds for itself alone; each read may change that.
     fn own_bytes(&self) -> u64 {
+        0
+    }
+
+    /// What it costs to come by all of it, beside the elements themselves, in values that are looked
+    /// at.
+    fn chunk_values(&self) -> u64 {
         0
     }
 

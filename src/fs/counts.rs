@@ -51,7 +51,14 @@ impl Counts {
         effort: &Effort,
     ) -> Counted {
         let once = self.once(&text);
-        let mut known = lock(&once);
+        let mut known = match once.try_lock() {
+            Ok(known) => known,
+            // Somebody counts it.
+            Err(_) => {
+                effort.cancel().begin_heavy()?;
+                lock(&once)
+            }
+        };
         if let Some(counted) = &*known {
             return counted.clone();
         }
@@ -80,8 +87,12 @@ impl Counts {
 /// Counts the text of `units`.
 ///
 /// # Errors
-/// As a unit cannot be written.
+/// As a unit cannot be written; [`Error::unwanted`](crate::error::Error::unwanted) where the
+/// request that `effort` is granted to is to end.
 pub(super) fn count(units: &dyn Units, engine: &Engine, effort: &Effort) -> Counted {
+    if units.even().is_none() && units.values() > limits::QUICK_VALUES {
+        effort.cancel().begin_heavy()?;
+    }
     let count = Count::of(units, engine, effort)?;
     Ok(count.map(Arc::new))
 }

@@ -2,7 +2,8 @@
 
 use std::hash::Hash;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use crate::array::vlen::VariableLength;
@@ -10,12 +11,14 @@ use crate::array::{Engine, Reader};
 use crate::error::{Error, Result};
 use crate::fs::counts::{self, CountedText, Counts};
 use crate::fs::crawl::Crawler;
+use crate::fs::errno::{is_fault, stale};
 use crate::fs::indexes::FileIndex;
 use crate::fs::inode::{SOURCE, Tree};
 use crate::fs::name;
 use crate::fs::stat::Origin;
 use crate::fs::watch::Watch;
 use crate::limits;
+use crate::memory::cancel::{CancelToken, Canceller};
 use crate::memory::effort::{Effort, Granted};
 use crate::memory::lock::lock;
 use crate::memory::weighted_lru::WeightedLru;
@@ -28,6 +31,7 @@ use crate::source::neighbours::Neighbours;
 use crate::source::open::OpenedState;
 use crate::view::View;
 use crate::view::counted::{Count, Units};
+use crate::view::padded::{Lengths, Padded};
 use crate::view::part::Part;
 use crate::view::raw::Raw;
 use crate::view::table::Convention;
@@ -82,6 +86,9 @@ pub(super) struct SharedState {
     state: Option<Arc<dyn OpenedState>>,
     watch: Option<Watch>,
     index: Arc<FileIndex>,
+    /// Ends the requests under way, once it is over.
+    ended: Canceller,
+    is_over: AtomicBool,
     pub(super) crawler: Crawler,
     readers: Mutex<WeightedLru<NodeId, Arc<Reader>>>,
     variable_length: Mutex<WeightedLru<NodeId, Arc<VariableLength>>>,
@@ -92,6 +99,8 @@ pub(super) struct SharedState {
     conventions: Mutex<WeightedLru<NodeId, Option<Convention>>>,
     /// Whether groups of ASDF hold an array, at any depth.
     with_arrays: Mutex<WeightedLru<NodeId, bool>>,
+    /// The lengths of unlimited dimensions.
+    lengths: Arc<Lengths>,
     /// Whether all chunks of an array have gone through its filters.
     filtered: Mutex<WeightedLru<NodeId, bool>>,
 }
@@ -144,6 +153,8 @@ impl FileState {
                 state: opened.state,
                 watch: opened.watch,
                 index,
+                ended: Canceller::default(),
+                is_over: AtomicBool::new(false),
                 crawler: Crawler::default(),
                 readers: Mutex::new(WeightedLru::new(limits::READERS)),
                 variable_length: Mutex::new(WeightedLru::new(limits::READERS)),
@@ -153,15 +164,17 @@ impl FileState {
                 counts: Counts::default(),
                 conventions: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
                 with_arrays: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
+                lengths: Arc::new(Mutex::new(WeightedLru::new(limits::CONVENTIONS))),
                 filtered: Mutex::new(WeightedLru::new(limits::CONVENTIONS)),
             }),
         }
     }
 
-    /// The same for one request, which may look at so much until the second result is dropped.
-    pub(super) fn for_request(&self) -> (Arc<Self>, Granted) {
+    /// The same for one request, which may look at so much until the second result is dropped, or
+    /// the request is to end.
+    pub(super) fn for_request(&self, cancel: &CancelToken) -> (Arc<Self>, Granted) {
         let effort = Effort::of_a_request();
-        let granted = effort.granted();
+        let granted = effort.granted(&cancel.clone().or(&self.ended));
         let file = FileState {
             container: Arc::clone(&self.container).for_request(&effort),
             effort,
@@ -187,6 +200,34 @@ impl FileState {
         FileState::new(self.generation, self.tree, opened, engine, index)
     }
 
+    /// As [`Effort::granted`], for work that ends when this state is over.
+    pub(super) fn granted(&self, cancel: &CancelToken) -> Granted {
+        self.effort.granted(&cancel.clone().or(&self.ended))
+    }
+
+    /// The container for what is kept and serves other requests: none of them ends it.
+    fn lasting_container(&self) -> Arc<dyn Container> {
+        Arc::clone(&self.container).for_request(&Effort::default())
+    }
+
+    /// What is left of it as long as a request is under way, or a file open.
+    pub(super) fn rest(&self) -> Weak<SharedState> {
+        Arc::downgrade(&self.shared)
+    }
+
+    /// Ends the requests under way, and lets go of what is kept: whoever asks for it on is told that
+    /// it is over.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.ended.cancel();
+        self.retire();
+    }
+
+    /// Whether nothing of it is to be opened any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
     /// Lets go of what is kept to be found again: another state is shown now, and a file of this
     /// one may stay open for long.
     pub(super) fn retire(&self) {
@@ -201,7 +242,7 @@ impl FileState {
     }
 
     /// The caches of what was worked out.
-    fn kept(&self) -> [&dyn Kept; 9] {
+    fn kept(&self) -> [&dyn Kept; 10] {
         [
             &self.readers,
             &self.variable_length,
@@ -211,8 +252,19 @@ impl FileState {
             &self.counts.0,
             &self.conventions,
             &self.with_arrays,
+            &*self.lengths,
             &self.filtered,
         ]
+    }
+
+    /// Whether `other` is this state of the same file, for whatever request.
+    pub(super) fn is_same_state(&self, other: &FileState) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// When it was opened in this state.
+    pub(super) fn opened(&self) -> Instant {
+        self.opened
     }
 
     /// Whether a writer appends to it.
@@ -225,6 +277,24 @@ impl FileState {
     pub(super) fn is_settled(&self) -> bool {
         let own = self.state.as_ref().is_none_or(|state| state.is_settled());
         !self.is_growing() && own && self.neighbours.states().is_settled()
+    }
+
+    /// What a request about this file is told of an error: `ESTALE` where it was given up because
+    /// this state is over. Damage in a file that has changed under the mount a moment ago is not
+    /// that of its next state either: whoever writes it may go on.
+    pub(super) fn told(&self, error: Error) -> Error {
+        let is_given_up = error.is_unwanted() && self.is_over();
+        if is_given_up || is_fault(&error) && self.is_half_written() {
+            return stale();
+        }
+        error
+    }
+
+    /// Whether it was written so lately, under the mount, that its next bytes may be to come.
+    pub(super) fn is_half_written(&self) -> bool {
+        let age = self.state.as_ref().map(|state| state.identity().age());
+        let is_young = age.flatten().is_some_and(|age| age < limits::HALF_WRITTEN);
+        self.generation > 0 && is_young && !self.is_growing()
     }
 
     /// Whether it was opened so lately that it is shown as it is even if it has grown since.
@@ -269,10 +339,20 @@ impl FileState {
         Arc::new(self.index.of_another())
     }
 
+    /// The file with each variable of netCDF as long as its dimensions.
+    pub(super) fn variables(&self) -> Arc<dyn Container> {
+        let container = Arc::clone(&self.container);
+        Arc::new(Padded::new(container, Arc::clone(&self.lengths)))
+    }
+
     /// The reader of the array of `node`; handles that are open at a time share one.
     pub(super) fn reader(&self, node: NodeId, array: &Arc<Array>) -> Result<Arc<Reader>> {
         // Of a file that grows, a description that was read later may hold more.
-        let is_right = |reader: &Reader| !self.is_growing() || Arc::ptr_eq(reader.array(), array);
+        // A variable that is padded has another shape.
+        let is_right = |reader: &Reader| match self.is_growing() {
+            true => Arc::ptr_eq(reader.array(), array),
+            false => reader.array().shape == array.shape,
+        };
         if let Some(reader) = lock(&self.readers).get(&node)
             && is_right(reader)
         {
@@ -328,7 +408,7 @@ impl FileState {
             return Ok(Arc::clone(content));
         }
         let reader = self.reader(node, array)?;
-        let content = VariableLength::new(reader, Arc::clone(&self.container))?;
+        let content = VariableLength::new(reader, self.lasting_container())?;
         let content = Arc::new(content.ok_or(Error::NotFound)?);
         let mut kept = lock(&self.variable_length);
         if let Some(content) = kept.get(&node) {
@@ -351,7 +431,7 @@ impl FileState {
         if let Some(content) = lock(&self.variable_length_parts).get(&name) {
             return Ok(Arc::clone(content));
         }
-        let content = Arc::new(part.variable_length(Arc::clone(&self.container))?);
+        let content = Arc::new(part.variable_length(self.lasting_container())?);
         if !self.is_growing() {
             let own = content.weight().saturating_add(to_u64(selector.len()));
             let weight = own.saturating_add(part.array().weight());
@@ -372,15 +452,15 @@ impl FileState {
     ) -> Result<Text> {
         let key: TextName = (object, shown.into());
         if let Some(text) = lock(&self.texts).get(&key) {
-            return Ok(text.clone());
+            return text.opened(&self.engine);
         }
         let text = render()?;
         if !self.is_growing() {
-            let weight = text.own_bytes().saturating_add(to_u64(shown.len()));
+            let weight = text.weight().saturating_add(to_u64(shown.len()));
             let gone = lock(&self.texts).put(key, text.clone(), weight);
             drop(gone);
         }
-        Ok(text)
+        text.opened(&self.engine)
     }
 
     /// The count of `text`, made unless it is still kept; `None` where it is too long to be counted.

@@ -8,12 +8,12 @@ use nix::errno::Errno;
 
 use crate::array::HeldMemory;
 use crate::error::Result;
-use crate::fs::errno::refusal;
+use crate::fs::errno::{refusal, stale};
 use crate::fs::file_state::FileState;
 use crate::fs::listing::Listing;
+use crate::fs::pins::{Document, Pin};
 use crate::limits;
 use crate::memory::lock::lock;
-use crate::view::View;
 
 /// An open file or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,26 +48,28 @@ pub struct Opened {
 pub(super) struct Open {
     /// The inode it was opened on.
     pub(super) ino: u64,
-    /// The file that it reads, in one state of it.
+    /// The file that it is in, in the state that it was opened in.
     pub(super) file: Arc<FileState>,
     pub(super) content: Content,
     held: HeldMemory,
+    _pin: Option<Pin>,
 }
 
 impl Open {
     /// # Errors
     /// `Io` (`ENOMEM`) where all that is open takes too much memory.
-    pub(super) fn file(ino: u64, file: Arc<FileState>, view: Box<dyn View>) -> Result<Self> {
-        Self::new(ino, file, Content::File(view))
+    pub(super) fn file(ino: u64, (document, pin): (Document, Option<Pin>)) -> Result<Self> {
+        let file = Arc::clone(&document.file);
+        Self::new(ino, file, Content::File(document), pin)
     }
 
     /// # Errors
     /// As [`file`](Self::file).
     pub(super) fn directory(ino: u64, file: Arc<FileState>) -> Result<Self> {
-        Self::new(ino, file, Content::Directory(Mutex::default()))
+        Self::new(ino, file, Content::Directory(Mutex::default()), None)
     }
 
-    fn new(ino: u64, file: Arc<FileState>, content: Content) -> Result<Self> {
+    fn new(ino: u64, file: Arc<FileState>, content: Content, pin: Option<Pin>) -> Result<Self> {
         let held = file
             .engine
             .hold(limits::OPEN_HANDLE + content.own_bytes())?;
@@ -76,7 +78,16 @@ impl Open {
             file,
             content,
             held,
+            _pin: pin,
         })
+    }
+
+    /// Fails if the state that it is of is over.
+    fn refuse_over(&self) -> Result<()> {
+        match self.file.is_over() {
+            true => Err(stale()),
+            false => Ok(()),
+        }
     }
 
     /// Counts the memory that the last call has left here. Where there is no room for it, it is let
@@ -101,7 +112,7 @@ impl Open {
 }
 
 pub(super) enum Content {
-    File(Box<dyn View>),
+    File(Document),
     Directory(Mutex<Listing>),
 }
 
@@ -109,7 +120,7 @@ impl Content {
     /// Bytes of memory that this handle takes for itself.
     fn own_bytes(&self) -> u64 {
         match self {
-            Content::File(view) => view.own_bytes(),
+            Content::File(document) => document.view.own_bytes(),
             Content::Directory(listing) => lock(listing).own_bytes(),
         }
     }
@@ -117,7 +128,7 @@ impl Content {
     /// Lets go of what can be found again.
     fn forget(&self) {
         match self {
-            Content::File(view) => view.forget(),
+            Content::File(document) => document.view.forget(),
             Content::Directory(listing) => lock(listing).forget(),
         }
     }
@@ -126,24 +137,26 @@ impl Content {
 /// All open files and directories.
 #[derive(Default)]
 pub(super) struct Handles {
-    open: Mutex<HashMap<u64, Arc<Open>>>,
+    /// `None` where what was open is of a state of the source that is over.
+    open: Mutex<HashMap<u64, Option<Arc<Open>>>>,
     last: AtomicU64,
 }
 
 impl Handles {
     /// # Errors
-    /// `Io` (`EMFILE`) where too many are open.
+    /// `Io` (`EMFILE`) where too many are open; `ESTALE` where the state that it is of is over.
     pub(super) fn insert(&self, open: Open, caching: Caching) -> Result<Opened> {
         let is_given_up = match &open.content {
-            Content::File(view) => view.is_given_up(),
+            Content::File(document) => document.view.is_given_up(),
             Content::Directory(_) => false,
         };
         let mut others = lock(&self.open);
+        open.refuse_over()?;
         if others.len() >= limits::OPEN_HANDLES {
             return Err(refusal(Errno::EMFILE, "files that are open at a time"));
         }
         let number = self.last.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        others.insert(number, Arc::new(open));
+        others.insert(number, Some(Arc::new(open)));
         Ok(Opened {
             handle: Handle(number),
             caching,
@@ -152,19 +165,36 @@ impl Handles {
     }
 
     /// Makes an open handle stand for something else.
-    pub(super) fn replace(&self, handle: Handle, open: Open) -> Arc<Open> {
+    ///
+    /// # Errors
+    /// `ESTALE` where the state that it is of is over.
+    pub(super) fn replace(&self, handle: Handle, open: Open) -> Result<Arc<Open>> {
         let open = Arc::new(open);
-        let before = match lock(&self.open).get_mut(&handle.0) {
-            Some(place) => Some(std::mem::replace(place, Arc::clone(&open))),
+        let mut others = lock(&self.open);
+        open.refuse_over()?;
+        let before = match others.get_mut(&handle.0) {
+            Some(place) => place.replace(Arc::clone(&open)),
             None => None,
         };
+        drop(others);
         drop(before);
-        open
+        Ok(open)
     }
 
+    /// # Errors
+    /// `ESTALE` where what was open is of a state that is over.
     pub(super) fn get(&self, handle: Handle) -> Result<Arc<Open>> {
         let open = lock(&self.open).get(&handle.0).cloned();
-        open.ok_or_else(|| refusal(Errno::EBADF, "no such handle"))
+        let open = open.ok_or_else(|| refusal(Errno::EBADF, "no such handle"))?;
+        open.ok_or_else(stale)
+    }
+
+    /// Lets go of all that is open: the state that it is of is over. The handles stay.
+    pub(super) fn retire(&self) {
+        let mut open = lock(&self.open);
+        let gone: Vec<_> = open.values_mut().filter_map(Option::take).collect();
+        drop(open);
+        drop(gone);
     }
 
     /// Takes out a handle. What it holds may take time to drop, for which others need not wait.
@@ -174,7 +204,7 @@ impl Handles {
         if open.len() < open.capacity() / 8 {
             open.shrink_to_fit();
         }
-        removed
+        removed.flatten()
     }
 }
 

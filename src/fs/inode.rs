@@ -14,6 +14,9 @@
 //! [`of_generation`]: a number that the kernel knows must not come to stand for something else
 //! while a process has the old file open.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Instant;
+
 use crate::model::NodeId;
 
 /// The root's number.
@@ -198,6 +201,17 @@ pub(super) fn of_element(generation: u32, tree: Tree, node: NodeId, number: u64)
     let first = node.number().wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let element = first.wrapping_add(number) & (HASHED - 1);
     of_generation(generation, within(tree) | HASHED | element)
+}
+
+/// Another number for what has the number `ino`, in the state of its file that was opened then.
+pub(super) fn of_state(ino: u64, opened: Instant) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (ino, opened).hash(&mut hasher);
+    let hash = HASHED | hasher.finish() & (HASHED - 1);
+    match ino & BESIDE {
+        0 => within(SELECTIONS) | hash,
+        _ => ino & !(HASHED - 1) | hash,
+    }
 }
 
 fn within(tree: Tree) -> u64 {

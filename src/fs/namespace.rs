@@ -111,10 +111,20 @@ impl<'a> Namespace<'a> {
 
     /// The group and the name, as shown, that are an object's own in the index.
     pub(super) fn indexed_home(&self, group: NodeId) -> Option<(NodeId, Box<[u8]>)> {
+        self.known_home(group).ok().flatten()
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// Fails if what could not be read may have a name of the object that comes first.
+    fn known_home(&self, group: NodeId) -> Result<Option<(NodeId, Box<[u8]>)>> {
         let index = self.file.index();
-        let (parent, name) = index.place(group)?;
-        let shown = name::escape(name, parent == self.root());
-        Some((parent, shown.into()))
+        let place = index.known_place(group)?;
+        Ok(place.map(|(parent, name)| {
+            let shown = name::escape(name, parent == self.root());
+            (parent, shown.into())
+        }))
     }
 
     /// The path of an object, names as in the file: the canonical one of an object with several
@@ -122,9 +132,9 @@ impl<'a> Namespace<'a> {
     /// limit.
     pub(super) fn file_path(&self, inode: &Inode, link_count: u32) -> Option<Vec<u8>> {
         if inode.node_type == NodeType::Object && link_count > 1 {
-            let canonical = self.file.index().path(inode.node);
-            if canonical.is_some() {
-                return canonical;
+            match self.file.index().known_path(inode.node) {
+                Ok(None) => {}
+                canonical => return canonical.ok().flatten(),
             }
         }
         if inode.node == self.root() && inode.node_type == NodeType::Group {
@@ -194,15 +204,19 @@ impl Directory<'_> {
         let (node_type, node) = match &link.target {
             LinkTarget::Hard(node) if *node == self.space.root() => (NodeType::Link, self.group),
             LinkTarget::Hard(node) if inode::is_object(tree, *node) => {
-                let found = self.space.file.container.node(*node);
-                let node_type = match &found {
+                let mut found = self.space.file.container.node(*node);
+                let place = match &found {
                     Ok(found) if matches!(found.kind, NodeKind::Group) => {
                         self.place(*node, found.link_count, &shown)
                     }
-                    Err(error) if error.is_passing() => NodeType::Unreadable,
+                    Err(error) if error.is_passing() => Ok(NodeType::Unreadable),
                     Err(_) if self.is_to_group(&link, *node) => self.place(*node, 1, &shown),
-                    _ => NodeType::Object,
+                    _ => Ok(NodeType::Object),
                 };
+                let node_type = place.unwrap_or_else(|error| {
+                    found = Err(error);
+                    NodeType::Unreadable
+                });
                 object = (node_type != NodeType::Link).then_some(found);
                 match node_type {
                     NodeType::Link | NodeType::Unreadable => (node_type, self.group),
@@ -261,27 +275,35 @@ impl Directory<'_> {
     }
 
     /// Whether the group `node`, met here as `shown`, is a directory here or a symbolic link.
-    fn place(&self, node: NodeId, link_count: u32, shown: &[u8]) -> NodeType {
+    ///
+    /// # Errors
+    /// Fails if its own place is not known, for something could not be read.
+    fn place(&self, node: NodeId, link_count: u32, shown: &[u8]) -> Result<NodeType> {
         let space = self.space;
         let here = self.inode(NodeType::Group, node, shown);
         let ino = space.ino(node);
         let home = space.inodes.home(ino, here.generation);
-        let (parent, name) = home.unwrap_or_else(|| {
-            let indexed = (link_count > 1).then(|| space.indexed_home(node)).flatten();
-            let place = match indexed {
-                Some((parent, name)) => Inode {
-                    parent: space.ino(parent),
-                    name,
-                    ..here.clone()
-                },
-                None => here.clone(),
-            };
-            space.inodes.settle(ino, place)
-        });
-        if parent == here.parent && *name == *shown {
-            NodeType::Group
-        } else {
-            NodeType::Link
+        let (parent, name) = match home {
+            Some(home) => home,
+            None => {
+                let indexed = match link_count {
+                    0 | 1 => None,
+                    _ => space.known_home(node)?,
+                };
+                let place = match indexed {
+                    Some((parent, name)) => Inode {
+                        parent: space.ino(parent),
+                        name,
+                        ..here.clone()
+                    },
+                    None => here.clone(),
+                };
+                space.inodes.settle(ino, place)
+            }
+        };
+        match parent == here.parent && *name == *shown {
+            true => Ok(NodeType::Group),
+            false => Ok(NodeType::Link),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, if_lasting};
 use crate::fs::errno::refusal;
 use crate::fs::file_state::FileState;
 use crate::fs::inode::Inode;
@@ -42,6 +42,7 @@ impl<'a> Target<'a> {
         inode: &Inode,
         describe: impl FnOnce(&Target<'_>) -> Result<Entry>,
     ) -> Result<Entry> {
+        let ino = mount.pins.number(ino, file, inode)?;
         let ino = mount.inodes.enter(ino, inode);
         let target = Target {
             mount,
@@ -49,7 +50,9 @@ impl<'a> Target<'a> {
             ino,
             inode,
         };
-        describe(&target).inspect_err(|_| mount.inodes.forget(ino, 1))
+        let pinned = target.pinned();
+        let described = pinned.and_then(|pinned| pinned.map_or_else(|| describe(&target), Ok));
+        described.inspect_err(|_| mount.inodes.forget(ino, 1))
     }
 
     /// The tree of the target's file.
@@ -70,6 +73,20 @@ impl<'a> Target<'a> {
     /// Its entry as a regular file of `size` bytes, all of which are stored.
     pub(super) fn sized(&self, size: u64) -> Entry {
         self.bare(Kind::File).sized(size, Some(size))
+    }
+
+    /// Its entry where it stands for an open document whose length is to stay.
+    ///
+    /// # Errors
+    /// Fails if that cannot be found out now.
+    pub(super) fn pinned(&self) -> Result<Option<Entry>> {
+        let document = self.mount.pins.fixed(self.ino, self.file, self.inode)?;
+        let Some(length) = document.and_then(|document| document.view.length()) else {
+            return Ok(None);
+        };
+        let entry = self.sized(length).kept_if(false);
+        let node = if_lasting(self.file.container.node(self.inode.node))?;
+        Ok(Some(node.map_or(entry, |node| entry.modified_as(&node))))
     }
 
     /// Its entry as a symbolic link with a text of so many bytes.

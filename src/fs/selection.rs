@@ -213,10 +213,19 @@ pub(super) fn view(
     selector: &[u8],
     form: Option<&Form>,
 ) -> Result<Box<dyn View>> {
+    let padded = match form.is_some_and(|form| form.is_padded) {
+        true => Some(file.variables().node(node.id)?),
+        false => None,
+    };
+    let node = padded.as_deref().unwrap_or(node);
     // The names of fields are escaped as names are.
     let selector = name::unescape(selector, false).ok_or(Error::NotFound)?;
     let part = select(file, node, &selector)?;
     let array = match part.is_of_variable_length() {
+        true if padded.is_some() => {
+            let whole = part.variable_length(Arc::clone(&file.container))?;
+            Some(Arc::new(whole))
+        }
         true => Some(file.variable_length_part(node.id, &selector, &part)?),
         false => None,
     };

@@ -17,7 +17,7 @@ use crate::fs::inode::{self, Inode, NodeType, Tree};
 use crate::fs::mount::Mount;
 use crate::fs::namespace::{Directory, LinkEntry, Namespace};
 use crate::fs::other_files::ShownAt;
-use crate::fs::store_object::{Presence, presence};
+use crate::fs::store_object::{NO_COORDINATE, Presence, presence};
 use crate::fs::trees;
 use crate::fs::trees::view_tree::{Form, ViewTree};
 use crate::fs::{name, symlink};
@@ -138,8 +138,34 @@ impl<'a> ViewGroup<'a> {
             Err(error) => return Err(error),
         };
         let mut forms = forms.into_iter();
-        let form = forms.find(|form| *form.inode.name == *shown);
-        form.ok_or(Error::NotFound)
+        match forms.find(|form| *form.inode.name == *shown) {
+            Some(form) => Ok(form),
+            None => self.find_variable(shown),
+        }
+    }
+
+    /// The variable of a store that netCDF gave another name, as a dimension has its own.
+    fn find_variable(&self, shown: &[u8]) -> Result<ViewEntry> {
+        let name = [NO_COORDINATE, &*self.tree.group_name(shown)].concat();
+        if self.tree.store.is_none() || name.len() > limits::NAME_BYTES {
+            return Err(Error::NotFound);
+        }
+        let entry = self.in_store(&self.source.find(&name)?)?;
+        let entry = entry.filter(|entry| *entry.inode.name == *shown);
+        entry.ok_or(Error::NotFound)
+    }
+
+    /// The name in a store of an array that the source's tree shows as `name`: that of the variable,
+    /// unless something else has it.
+    fn variable_name(&self, name: &[u8]) -> Result<Vec<u8>> {
+        let plain = name.strip_prefix(NO_COORDINATE).unwrap_or_default();
+        let is_free = || match self.source.find(plain) {
+            Ok(found) => self.in_store(&found).map(|entry| entry.is_none()),
+            Err(Error::NotFound) => Ok(true),
+            Err(error) => Err(error),
+        };
+        let is_name = !matches!(plain, b"" | b"." | b"..");
+        Ok(self.directory_name(if is_name && is_free()? { plain } else { name }))
     }
 
     /// The files of the root itself, in its own directory; of a store, the document of any group.
@@ -322,7 +348,9 @@ impl<'a> ViewGroup<'a> {
                 _ => return Ok(None),
             },
         };
-        let text = match presence(self.file, &node)? {
+        let note = |error: &Error| self.mount.note(self.file, found.ino, &found.inode, error);
+        let presence = if_lasting(presence(self.file, &node).inspect_err(note))?;
+        let text = match presence.unwrap_or(Presence::Unknown) {
             Presence::Group if found.inode.node_type == NodeType::Group => None,
             Presence::Array if is_hard => match self.elsewhere(&node, found, None) {
                 Some(text) => text,
@@ -334,7 +362,12 @@ impl<'a> ViewGroup<'a> {
             },
             _ => return Ok(None),
         };
-        let shown = self.directory_name(&found.inode.name);
+        let shown = match &text {
+            None if node.array().is_some() && node.link_count <= 1 => {
+                self.variable_name(&found.inode.name)?
+            }
+            _ => self.directory_name(&found.inode.name),
+        };
         let entry = self.form(None, &node, shown, text)?;
         let is_shown = entry.text.is_some() || inode::is_object(self.number, node.id);
         Ok(is_shown.then_some(entry))
@@ -344,6 +377,10 @@ impl<'a> ViewGroup<'a> {
     /// stands.
     fn way_along(&self, link: Option<(NodeId, Vec<u8>)>) -> Option<Vec<u8>> {
         let (group, name) = link?;
+        // Nobody but netCDF makes such a name, and that makes no links.
+        if name.starts_with(NO_COORDINATE) {
+            return None;
+        }
         let shown = name::escape(&name, group == self.space().root());
         let mut way = self.way_to(group)?;
         way.push(self.directory_name(&shown).into());

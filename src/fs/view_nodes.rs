@@ -208,9 +208,12 @@ fn listable(directory: &Target<'_>, shown: &ViewEntry) -> Listable {
     }
     // The listing is of the state that it was opened in; of a file that has grown since, the kernel
     // is told what it is.
-    let now = mount.shown_now(directory.file).ok();
+    let now = mount.last_shown(directory.file);
     let entry = match now.filter(|now| now.generation == shown.inode.generation) {
-        Some(now) if now.is_growing() => enter(mount, &now.for_request().0, shown).ok(),
+        Some(now) if now.is_growing() => {
+            let (now, _granted) = now.for_request(&file.effort.cancel());
+            enter(mount, &now, shown).ok()
+        }
         Some(_) => enter(mount, directory.file, shown).ok(),
         None => None,
     };
@@ -244,13 +247,14 @@ fn viewed_path(target: &Target<'_>, node: &Node, found: Option<&LinkEntry>) -> R
     let Some(found) = found else {
         return Ok(b"/".to_vec());
     };
-    let file = target.file;
-    match target.space().file_path(&found.inode, node.link_count) {
-        Some(path) => Ok(path),
-        // A deep one has none; any may lack it that could not be found.
-        None if node.link_count > 1 => file.index().check().map(|()| Vec::new()),
-        None => Ok(Vec::new()),
+    if node.link_count > 1
+        && let Some(path) = target.file.index().known_path(node.id)?
+    {
+        return Ok(path);
     }
+    let path = target.space().file_path(&found.inode, node.link_count);
+    // A deep one has none.
+    Ok(path.unwrap_or_default())
 }
 
 /// Hands out attributes, the root's own files, then what is in the group, for each of its links as

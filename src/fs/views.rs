@@ -103,7 +103,7 @@ impl FsNode for Views {
         }
         let mut rows = rows(target.mount, target.file);
         let row = rows.find(|row| row.name == name).ok_or(Error::NotFound)?;
-        stat(target.mount, &row)
+        stat(target, &row)
     }
 
     fn list(
@@ -126,7 +126,9 @@ impl FsNode for Views {
                 kind,
                 stat: &|| match row.is_counted {
                     true => Listable::Unknown(kind),
-                    false => stat(mount, &row).map_or(Listable::Unknown(kind), Listable::Uncounted),
+                    false => {
+                        stat(target, &row).map_or(Listable::Unknown(kind), Listable::Uncounted)
+                    }
                 },
             };
             if visit(&listed, at + 1) {
@@ -246,9 +248,10 @@ fn node_of(node_type: NodeType) -> &'static dyn FsNode {
 }
 
 /// The entry, which is not counted as it always stays.
-fn stat(mount: &Mount, row: &Row) -> Result<Entry> {
+fn stat(views: &Target<'_>, row: &Row) -> Result<Entry> {
+    let mount = views.mount;
     let (file, inode) = mount.find_inode(row.ino)?;
-    let (file, _granted) = file.for_request();
+    let (file, _granted) = file.for_request(&views.file.effort.cancel());
     let target = Target {
         mount,
         file: &file,

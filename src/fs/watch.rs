@@ -305,8 +305,10 @@ mod tests {
         let path = directory.path().join("source");
         std::fs::write(&path, b"old").unwrap();
         let watch = Watch::new(&path).unwrap();
+        let written = Instant::now();
         let mut renewed = watch.reopen().unwrap();
-        assert!(!renewed.is_changed_now() && renewed.is_young());
+        assert!(!renewed.is_changed_now());
+        assert!(renewed.is_young() || written.elapsed() >= SETTLING / 2);
         std::fs::write(&path, b"newer").unwrap();
         assert!(renewed.is_changed_now());
     }
@@ -316,8 +318,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("source");
         std::fs::write(&path, b"old").unwrap();
+        let begun = Instant::now();
         let watch = Watch::new(&path).unwrap();
-        assert!(!watch.may_have_grown());
+        assert!(!watch.may_have_grown() || begun.elapsed() >= SETTLING);
         std::thread::sleep(SETTLING);
         assert!(watch.may_have_grown() && !watch.is_changed_now());
         watch.watch(watch.reopen().unwrap());

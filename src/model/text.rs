@@ -1,5 +1,7 @@
 //! Text as stored, and as JSON.
 
+use std::fmt::Display;
+
 use crate::model::datatype::StringPadding;
 use crate::model::number::append;
 
@@ -29,6 +31,36 @@ pub fn write_json_text(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     escape_json(text, out);
     out.push(b'"');
+}
+
+/// A JSON string, quotes included; bytes that are not UTF-8 become `\udcXX`.
+pub fn json_text(text: &[u8]) -> String {
+    let mut out = Vec::new();
+    write_json_text(text, &mut out);
+    // What was no UTF-8 is escaped.
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// A JSON object on one line.
+#[derive(Debug, Default)]
+pub struct Object(String);
+
+impl Object {
+    /// Appends a member whose value is a text.
+    pub fn text(&mut self, name: &str, text: &[u8]) {
+        self.json(name, json_text(text));
+    }
+
+    /// Appends a member whose value is JSON as it stands.
+    pub fn json(&mut self, name: &str, value: impl Display) {
+        let comma = if self.0.is_empty() { "" } else { ", " };
+        self.0 += &format!("{comma}{}: {value}", json_text(name.as_bytes()));
+    }
+
+    /// The whole object.
+    pub fn finish(self) -> String {
+        format!("{{{}}}", self.0)
+    }
 }
 
 /// Appends the inside of a JSON string.
@@ -85,5 +117,14 @@ mod tests {
         let expected = r#""caf\udce9 é\"\n\\\u0001""#;
         assert_eq!(json_length(b"caf\xe9 \xc3\xa9\"\n\\\x01"), out.len());
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn an_object_of_json() {
+        assert_eq!(Object::default().finish(), "{}");
+        let mut object = Object::default();
+        object.text("a \"b\"", b"caf\xe9");
+        object.json("n", 12);
+        assert_eq!(object.finish(), r#"{"a \"b\"": "caf\udce9", "n": 12}"#);
     }
 }

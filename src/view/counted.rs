@@ -253,6 +253,7 @@ impl Counting<'_> {
         let mut at = share * SHARE;
         let mut stretches = Vec::new();
         while at < end && !self.is_over.load(Ordering::Relaxed) {
+            self.effort.cancel().go_on()?;
             scratch.clear();
             let (next, bytes) = self.units.measure(at..end, STRETCH, scratch)?;
             stretches.push((next, bytes));

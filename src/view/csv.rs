@@ -147,6 +147,36 @@ impl Table {
         Ok(end)
     }
 
+    /// The row behind those of `rows`, of those that are read at a time, that have `enough` bytes,
+    /// and their bytes; `None` where cells have to be written for that.
+    fn measure_rows(
+        &self,
+        rows: Range<u64>,
+        enough: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<(u64, u64)>> {
+        let [fields] = &*self.fields else {
+            return Ok(None);
+        };
+        if !fields.are_measured() {
+            return Ok(None);
+        }
+        let end = rows.end.min(rows.start.saturating_add(self.batch()));
+        let cells = fields.read(rows.start..end)?;
+        let mut bytes = 0;
+        for row in rows.start..end {
+            if row > rows.start && bytes >= enough {
+                return Ok(Some((row, to_u64(bytes))));
+            }
+            let Some(length) = cells.length(to_usize(row - rows.start)?, scratch) else {
+                return Ok(None);
+            };
+            // A comma or the end of the line stands behind each cell.
+            bytes += length + fields.names().len();
+        }
+        Ok(Some((end, to_u64(bytes))))
+    }
+
     /// Quotes the cell that begins at `before`, where it needs that.
     fn finish(&self, cell: Cell, before: usize, out: &mut Vec<u8>) {
         let is_quoted = match cell {
@@ -170,7 +200,8 @@ impl Units for Table {
     fn values(&self) -> u64 {
         let values = self.fields.iter().map(|fields| fields.row_values());
         let values = values.fold(0, u64::saturating_add);
-        values.saturating_mul(self.rows)
+        let chunks = self.fields.iter().map(|fields| fields.chunk_values());
+        chunks.fold(values.saturating_mul(self.rows), u64::saturating_add)
     }
 
     fn even(&self) -> Option<Even> {
@@ -190,6 +221,24 @@ impl Units for Table {
         }
         let rows = units.start - headers..units.end - headers;
         Ok(self.write_rows(rows, enough, out)? + headers)
+    }
+
+    fn measure(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(u64, u64)> {
+        let headers = self.headers();
+        if units.start >= headers {
+            let rows = units.start - headers..units.end - headers;
+            if let Some((next, bytes)) = self.measure_rows(rows, enough, scratch)? {
+                return Ok((next + headers, bytes));
+            }
+        }
+        scratch.clear();
+        let next = self.write(units, enough, scratch)?;
+        Ok((next, to_u64(scratch.len())))
     }
 
     fn own_bytes(&self) -> u64 {

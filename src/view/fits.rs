@@ -25,6 +25,7 @@ use crate::view::fits::column::Columns;
 use crate::view::fits::number::{Number, Record};
 use crate::view::framed::Framed;
 use crate::view::image::Pixel;
+use crate::view::normal::normal;
 
 /// Bytes of a block.
 const BLOCK: u64 = 2880;
@@ -70,6 +71,7 @@ impl Kind {
 }
 
 fn image(pixel: Pixel, elements: Elements, attributes: &Cards) -> Result<Framed> {
+    let elements = normal(elements)?;
     let dims = elements.dims.unwrap_or_default();
     let number = Number::of(pixel);
     let mut cards = Cards::default();

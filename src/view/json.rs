@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::datatype::{Class, Datatype};
 use crate::model::shape::product;
+use crate::model::text_length::TextLength;
 use crate::model::value::{Context, ValueWriter};
 use crate::model::{Container, NodeId};
 use crate::view::counted::Units;
@@ -33,6 +34,8 @@ pub(crate) struct Json {
     missing: Option<Missing>,
     writer: ValueWriter,
     lists: Lists,
+    /// Finds how long elements are, where that is fast.
+    length: Option<TextLength>,
     /// The text between two elements of a list.
     separator: &'static [u8],
 }
@@ -88,6 +91,7 @@ impl Json {
             paths,
             missing: None,
             writer: ValueWriter::new(&elements.datatype)?,
+            length: TextLength::of(&elements.datatype),
             lists: Lists::new(elements.dims.as_deref().unwrap_or_default())?,
             separator: match is_nested(&elements.datatype) {
                 true => b",\n",
@@ -137,6 +141,39 @@ impl Json {
         Ok(leaves.start + count)
     }
 
+    /// The element behind those of `leaves`, of those that are read at a time, that have `enough`
+    /// bytes, and the bytes of these.
+    fn measure_elements(
+        &self,
+        length: &TextLength,
+        leaves: &Range<u64>,
+        enough: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(u64, u64)> {
+        let size = self.writer.size();
+        let count = self.elements.batch().min(leaves.end - leaves.start);
+        let bytes = self.elements.read(leaves.start, count)?;
+        let inner = self.lists.runs.first().copied().unwrap_or(1);
+        let mut measured = 0;
+        for (leaf, element) in (leaves.start..).zip(bytes.chunks_exact(size)) {
+            if leaf > leaves.start && measured >= enough {
+                return Ok((leaf, to_u64(measured)));
+            }
+            let within = leaf % inner;
+            measured += match (1..inner.saturating_sub(1)).contains(&within) {
+                true => self.separator.len(),
+                false => {
+                    scratch.clear();
+                    self.write_leaf(leaf, b"", scratch);
+                    scratch.len()
+                }
+            };
+            let own = length.length(element, true, scratch);
+            measured += own.ok_or_else(|| Error::corrupt("array: an element is cut", None))?;
+        }
+        Ok((leaves.start + count, to_u64(measured)))
+    }
+
     /// Appends leaf `number` with what stands before and behind it.
     fn write_leaf(&self, number: u64, leaf: &[u8], out: &mut Vec<u8>) {
         let lists = &self.lists;
@@ -169,7 +206,8 @@ impl Units for Json {
 
     fn values(&self) -> u64 {
         let of_one = values_of(&self.elements.datatype);
-        of_one.saturating_mul(self.lists.count)
+        let values = of_one.saturating_mul(self.lists.count);
+        values.saturating_add(self.elements.content.chunk_values())
     }
 
     fn write(&self, units: Range<u64>, enough: usize, out: &mut Vec<u8>) -> Result<u64> {
@@ -185,6 +223,21 @@ impl Units for Json {
             self.write_leaf(number, empty, out);
         }
         Ok(units.end)
+    }
+
+    fn measure(
+        &self,
+        units: Range<u64>,
+        enough: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(u64, u64)> {
+        let has_elements = self.elements.dims.is_some() && self.lists.of_elements;
+        let length = self.length.as_ref();
+        if let Some(length) = length.filter(|_| has_elements && self.missing.is_none()) {
+            return self.measure_elements(length, &units, enough, scratch);
+        }
+        let next = self.write(units, enough, scratch)?;
+        Ok((next, to_u64(scratch.len())))
     }
 
     fn own_bytes(&self) -> u64 {
@@ -257,7 +310,33 @@ mod tests {
         let base = Box::new(int(1));
         let boolean = type_of(1, Class::Enumeration { base, members });
         let text = json(&boolean, Some(&[3]), &[1, 0, 2]);
-        assert_eq!(text, "[true, false, 2]\n");
+        assert_eq!(text, "[true, false, true]\n");
+    }
+
+    /// What is counted without writing is as long as what is written, and ends where that does.
+    #[test]
+    fn numbers_are_measured_as_they_are_written() {
+        let numbers = [0.5, f64::NAN, f64::INFINITY, -1e300, 123_456.0, -0.0].map(f64::to_le_bytes);
+        let bytes = numbers.as_flattened().repeat(40);
+        let double = Datatype::ieee(8, ByteOrder::Little);
+        for dims in [&[240][..], &[4, 60], &[120, 2], &[5, 48, 1], &[2, 3, 40]] {
+            let elements = Elements {
+                datatype: double.clone(),
+                dims: Some(dims.to_vec()),
+                content: Box::new(Text::new(bytes.clone())),
+            };
+            let heap = Arc::new(Heap(Vec::new()));
+            let none: SharedPaths = Arc::new(|_| Ok(None));
+            let json = Json::new(elements, Engine::new(0, 1), heap, none).unwrap();
+            let mut at = 0;
+            while at < 240 {
+                let (mut written, mut scratch) = (Vec::new(), Vec::new());
+                let next = json.write(at..240, 100, &mut written).unwrap();
+                let measured = json.measure(at..240, 100, &mut scratch);
+                assert_eq!(measured, Ok((next, to_u64(written.len()))), "{dims:?}");
+                at = next;
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::array::{Bytes, CancelToken, Reader, Stream};
 use crate::error::Result;
+use crate::limits;
+use crate::model::Array;
 use crate::view::View;
 
 /// The elements of one array.
@@ -22,9 +24,28 @@ impl Raw {
     }
 }
 
+/// What the chunks of an array cost, in values that are looked at: each has to be found, and its
+/// filters undone.
+pub(crate) fn chunk_values(array: &Array) -> u64 {
+    let Some(chunk) = &array.chunk_shape else {
+        return 0;
+    };
+    let along = array.shape.dims().iter().zip(chunk.iter());
+    let chunks = along.map(|(dim, chunk)| dim.div_ceil((*chunk).max(1)));
+    let chunks = chunks.fold(1, u64::saturating_mul);
+    chunks.saturating_mul(match array.pipeline.0.is_empty() {
+        true => limits::CHUNK_VALUES,
+        false => limits::FILTERED_CHUNK_VALUES,
+    })
+}
+
 impl View for Raw {
     fn length(&self) -> Option<u64> {
         Some(self.reader.length())
+    }
+
+    fn chunk_values(&self) -> u64 {
+        chunk_values(self.reader.array())
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {

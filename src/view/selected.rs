@@ -10,9 +10,11 @@ use std::sync::Arc;
 use crate::array::vlen::StoredElements;
 use crate::array::{Bytes, CancelToken, Reader, Stream};
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::model::array::Storage;
 use crate::model::selection::{Axis, Places, Selection};
 use crate::view::View;
+use crate::view::raw::chunk_values;
 use crate::wire::to_usize;
 
 /// Bytes that are read together at most, with what is between the runs.
@@ -195,6 +197,14 @@ impl StoredElements for Selected {
 impl View for Selected {
     fn length(&self) -> Option<u64> {
         Some(self.length)
+    }
+
+    fn chunk_values(&self) -> u64 {
+        // It touches no more chunks than it has elements.
+        let array = self.reader.array();
+        let elements = self.length / u64::from(array.datatype.size.max(1));
+        let most = elements.saturating_mul(limits::FILTERED_CHUNK_VALUES);
+        chunk_values(array).min(most)
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {

@@ -9,7 +9,7 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-use crate::array::Bytes;
+use crate::array::{Bytes, CancelToken};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::view::View;
@@ -195,6 +195,10 @@ impl<T: ResumableText> View for Streamed<T> {
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {
+        self.read_for(offset, length, &CancelToken::default())
+    }
+
+    fn read_for(&self, offset: u64, length: usize, cancel: &CancelToken) -> Result<Bytes> {
         let mut state = self.state();
         if offset < state.start {
             *state = self
@@ -230,9 +234,10 @@ impl<T: ResumableText> View for Streamed<T> {
                 0 => length - out.len(),
                 ahead => to_usize(ahead).unwrap_or(PIECE),
             };
-            match state.advance(&self.text, enough.min(PIECE)) {
+            let advanced = cancel.go_on();
+            match advanced.and_then(|()| state.advance(&self.text, enough.min(PIECE))) {
                 Ok(()) => {}
-                Err(_) if !out.is_empty() => break,
+                Err(error) if !out.is_empty() && (is_stream || !error.is_unwanted()) => break,
                 Err(error) => {
                     state.release_before(offset);
                     return Err(error);

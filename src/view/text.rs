@@ -1,9 +1,10 @@
 //! Content that is whole in memory: short texts, pictures.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
-use crate::array::Bytes;
+use crate::array::{Bytes, Engine, HeldMemory};
 use crate::error::Result;
+use crate::memory::lock::lock;
 use crate::view::View;
 use crate::wire::{to_u64, to_usize};
 
@@ -12,22 +13,53 @@ use crate::wire::{to_u64, to_usize};
 pub(crate) struct Text {
     bytes: Arc<Vec<u8>>,
     sized: bool,
+    /// What the copies that are open take together.
+    held: Arc<Mutex<Weak<HeldMemory>>>,
+    open: Option<Arc<HeldMemory>>,
 }
 
 impl Text {
     /// A text whose length `stat` tells.
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        let bytes = Arc::new(bytes);
-        Text { bytes, sized: true }
+        Text {
+            bytes: Arc::new(bytes),
+            sized: true,
+            held: Arc::default(),
+            open: None,
+        }
     }
 
     /// A text that is made anew at each open, like those of `/proc`: its length is known to none
     /// before.
     pub(crate) fn streamed(bytes: Vec<u8>) -> Self {
+        let sized = false;
         Text {
-            bytes: Arc::new(bytes),
-            sized: false,
+            sized,
+            ..Self::new(bytes)
         }
+    }
+
+    /// A copy for an open file: all those that are open at a time count once.
+    ///
+    /// # Errors
+    /// `Io` (`ENOMEM`) where all that is open takes too much memory.
+    pub(crate) fn opened(&self, engine: &Engine) -> Result<Self> {
+        let mut held = lock(&self.held);
+        let memory = match held.upgrade() {
+            Some(memory) => memory,
+            None => Arc::new(engine.hold(self.weight())?),
+        };
+        *held = Arc::downgrade(&memory);
+        let open = Some(memory);
+        Ok(Text {
+            open,
+            ..self.clone()
+        })
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn weight(&self) -> u64 {
+        to_u64(self.bytes.capacity())
     }
 
     /// All of it.
@@ -42,7 +74,10 @@ impl View for Text {
     }
 
     fn own_bytes(&self) -> u64 {
-        to_u64(self.bytes.capacity())
+        match self.open {
+            Some(_) => 0,
+            None => self.weight(),
+        }
     }
 
     fn read_at(&self, offset: u64, length: usize) -> Result<Bytes> {

@@ -19,6 +19,7 @@ use crate::view::converted::Converted;
 use crate::view::elements::{Elements, opened};
 use crate::view::framed::{self, Framed, Head};
 use crate::view::image::{Image, Kind, Pixel, single};
+use crate::view::normal::normal;
 use crate::wire::{to_u64, to_usize};
 
 /// The pixels begin at a multiple of this.
@@ -35,7 +36,7 @@ pub(crate) fn file(elements: Elements) -> Result<Option<Framed>> {
     };
     let bytes = headers.pixel_bytes();
     let content = match headers.image.pixel.bytes == headers.stored_bytes {
-        true => elements.content,
+        true => normal(elements)?.content,
         false => widened(elements.content, headers.image.pixel, bytes / 4),
     };
     Framed::new(headers, content, bytes, 1).map(Some)
@@ -402,10 +403,7 @@ fn description(image: &Image, pages: u64) -> Vec<u8> {
     if image.dims.len() == 2 {
         return Vec::new();
     }
-    match is_of_imagej(image) && pages > 1 {
-        true => imagej(image, pages),
-        false => shaped(image),
-    }
+    imagej(image, pages).unwrap_or_else(|| shaped(image))
 }
 
 /// Whether ImageJ has pictures of these numbers.
@@ -421,19 +419,29 @@ fn is_of_imagej(image: &Image) -> bool {
     }
 }
 
-/// ImageJ's description of a stack: an axis of slices, behind one of frames; further axes count as
-/// frames.
-fn imagej(image: &Image, pages: u64) -> Vec<u8> {
-    let slices = image.leading().last().copied().unwrap_or(1);
-    let mut text = format!("ImageJ=1.54f\nimages={pages}\nslices={slices}\n");
-    if slices < pages {
-        let frames = pages / slices;
-        text.push_str(&format!(
-            "frames={frames}\nhyperstack=true\nmode=grayscale\n"
-        ));
+/// ImageJ's description of a stack: axes of frames, slices and channels, or of the first ones of
+/// these; `None` where it would lose an axis, or has no such numbers.
+fn imagej(image: &Image, pages: u64) -> Option<Vec<u8>> {
+    let leading = image.leading();
+    let axes = match leading {
+        [slices] => format!("slices={slices}\n"),
+        [frames, slices] => format!("slices={slices}\nframes={frames}\n"),
+        // A channel of a picture in colours is a colour.
+        [frames, slices, channels] if image.samples == 1 => {
+            format!("channels={channels}\nslices={slices}\nframes={frames}\n")
+        }
+        _ => return None,
+    };
+    // An axis of one is none to it.
+    if !is_of_imagej(image) || leading.contains(&1) {
+        return None;
     }
-    text.push_str("loop=false\n");
-    text.into_bytes()
+    let hyperstack = match leading.len() {
+        1 => "",
+        _ => "hyperstack=true\nmode=grayscale\n",
+    };
+    let text = format!("ImageJ=1.54f\nimages={pages}\n{axes}{hyperstack}loop=false\n");
+    Some(text.into_bytes())
 }
 
 /// The shape as tifffile has it.
@@ -524,6 +532,18 @@ mod tests {
         let movie = "ImageJ=1.54f\nimages=14\nslices=7\nframes=2\nhyperstack=true\n\
                      mode=grayscale\nloop=false\n";
         assert_eq!(text(&bytes, &[2, 7, 4, 5]), movie);
+        let deep = "ImageJ=1.54f\nimages=42\nchannels=7\nslices=3\nframes=2\nhyperstack=true\n\
+                    mode=grayscale\nloop=false\n";
+        assert_eq!(text(&bytes, &[2, 3, 7, 4, 5]), deep);
+        // ImageJ would lose an axis of these.
+        for dims in [
+            &[2, 3, 7, 2, 4, 5][..],
+            &[1, 7, 4, 5],
+            &[2, 1, 4, 5],
+            &[2, 3, 7, 4, 5, 3],
+        ] {
+            assert_eq!(text(&bytes, dims), format!("{{\"shape\": {dims:?}}}"));
+        }
         assert_eq!(text(&int(8), &[2, 7, 4, 5]), "{\"shape\": [2, 7, 4, 5]}");
         assert_eq!(text(&bytes, &[5]), "{\"shape\": [5]}");
         assert_eq!(text(&bytes, &[4, 5, 3]), "{\"shape\": [4, 5, 3]}");

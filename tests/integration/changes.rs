@@ -333,6 +333,48 @@ fn no_old_byte_stays_once_a_write_has_ended() {
     checked.success();
 }
 
+/// Between two writes of a program that writes in place, what is half written is no damage.
+#[test]
+fn a_compressed_chunk_that_was_just_written_is_stale_rather_than_damaged() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("run.h5");
+    run(script("views.py").arg("write").arg(&file), MOUNT_LIMIT).success();
+    for (mounted, inside) in [(&*file, ""), (directory.path(), "run.h5/")] {
+        let mount = Mount::new(mounted);
+        let at = |name: &str| mount.at(&format!("{inside}{name}"));
+        let views = ["grid/plane", ".h5fs/npy/grid/plane.npy"];
+        let good = views.map(|name| fs::read(at(name)).expect("the dataset"));
+        let index = fs::read_to_string(at(".h5fs/chunks/grid/plane.tsv")).expect("the index");
+        let words = index.lines().nth(1).expect("a chunk").split('\t');
+        let words: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+        let [place, length, ..] = words[..] else {
+            panic!("{index}");
+        };
+        let mut options = fs::File::options();
+        let writer = options
+            .read(true)
+            .write(true)
+            .open(&file)
+            .expect("the file");
+        let mut stored = vec![0; length.try_into().expect("a chunk")];
+        writer.read_exact_at(&mut stored, place).expect("a chunk");
+        for (name, good) in views.iter().zip(&good) {
+            let half_written = || {
+                writer
+                    .write_all_at(&vec![0x55; stored.len()], place)
+                    .expect("a write");
+                errno(fs::read(at(name))) == Errno::ESTALE
+            };
+            // Unless this test was kept waiting for a second.
+            assert!((0..20).any(|_| half_written()), "{name}");
+            // Nobody goes on.
+            eventually(SOON, "damage", || errno(fs::read(at(name))) == Errno::EIO);
+            writer.write_all_at(&stored, place).expect("a write");
+            assert_eq!(&fs::read(at(name)).expect("the dataset"), good);
+        }
+    }
+}
+
 /// The root's listing and the texts of links, which the kernel would keep, and names and sizes,
 /// which it does keep.
 #[test]

@@ -1,11 +1,13 @@
 //! Arrays as pictures, compared with what h5py reads from the same file.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::harness::{LONG, Mount, run, script};
+use crate::harness::{LONG, Mount, python, run, script};
 
 /// Runs one of the script's commands, which ends with a traceback where something differs.
 #[track_caller]
@@ -33,6 +35,48 @@ fn pictures_are_the_same_when_they_are_encoded_again() {
     let (_directory, file) = written();
     let mount = Mount::with(&file, &["--direct-io", "--cache-size=0"]);
     pictures("check", &[&file, &mount.path]);
+}
+
+/// `stat` of pictures that are too large to be compressed in a second looks at no pixel; what is read
+/// then is right, with reads of any size.
+#[test]
+fn large_pictures_have_a_size_at_once() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("large.h5");
+    pictures("write-large", &[&file]);
+    let mount = Mount::new(&file);
+    pictures("check-large", &[&file, &mount.path]);
+    drop(mount);
+    let mount = Mount::with(&file, &["--direct-io", "--cache-size=0"]);
+    let whole = fs::read(mount.at(".h5fs/png/coloured.png")).expect("a picture");
+    let picture = fs::File::open(mount.at(".h5fs/png/coloured.png")).expect("a picture");
+    for at in (0..whole.len() - 3000).step_by(391_117) {
+        let mut part = vec![0; 3000];
+        picture.read_exact_at(&mut part, at as u64).expect("a part");
+        assert!(part == whole[at..at + 3000], "{at}");
+    }
+}
+
+/// All that are open count once.
+#[test]
+fn a_picture_is_opened_many_times() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("noise.h5");
+    let script = format!(
+        "import h5py, numpy\n\
+         noise = numpy.random.default_rng(5).integers(0, 65536, (2000, 2000), 'u2')\n\
+         h5py.File({file:?}, 'w').create_dataset('noise', data=noise)\n"
+    );
+    run(Command::new(python()).arg("-c").arg(script), LONG).success();
+    let mount = Mount::new(&file);
+    let path = mount.at(".h5fs/png/noise.png");
+    let open: Vec<_> = (0..200)
+        .map(|_| fs::File::open(&path).expect("open once more"))
+        .collect();
+    assert!(open[0].metadata().expect("its size").len() > 7_900_000);
+    let mut byte = [0];
+    let read = open.iter().all(|file| file.read_at(&mut byte, 1).is_ok());
+    assert!(read && byte == *b"P");
 }
 
 #[test]

@@ -7,7 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::harness::{Mount, SOON, eventually, run, script};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::harness::{LONG, Mount, SOON, eventually, run, script};
 
 /// Seconds that a writer is watched; `H5FS_SWMR_SECONDS` for more.
 fn seconds() -> u64 {
@@ -16,7 +19,7 @@ fn seconds() -> u64 {
 }
 
 /// Seconds from a flush to its being seen, on a machine that is busy with other things.
-const LAG: &str = "5";
+const LAG: &str = "50";
 
 /// A writer that is killed if the test ends before it.
 struct Writer {
@@ -38,6 +41,8 @@ impl Writer {
     }
 
     fn close(mut self) {
+        let pid = Pid::from_raw(self.child.id().try_into().expect("a number"));
+        kill(pid, Signal::SIGTERM).expect("a signal");
         let mut rest = String::new();
         self.said.read_to_string(&mut rest).expect("its last line");
         assert!(self.child.wait().expect("its end").success());
@@ -57,13 +62,13 @@ fn what_is_appended_is_seen() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let file = directory.path().join("growing.h5");
     let seconds = seconds();
-    let writer = Writer::start(&file, seconds + 6);
+    let writer = Writer::start(&file, seconds + LONG.as_secs());
     let mount = Mount::new(&file);
     let mut check = script("swmr.py");
     check.arg("check").arg(&mount.path).arg(&file);
     let checked = run(
         check.args([seconds.to_string(), LAG.to_owned()]),
-        Duration::from_secs(seconds) + SOON,
+        Duration::from_secs(seconds) + LONG,
     );
     print!("{}", checked.text());
     assert!(checked.status.success(), "{}", checked.stderr);
@@ -81,7 +86,7 @@ fn what_is_appended_is_seen() {
         script("zarr_stores.py")
             .arg("growing-check")
             .arg(mount.at(".h5fs/file.zarr")),
-        Duration::from_secs(60),
+        LONG,
     )
     .success();
     // A reader that was there all the time sees the end, too: `tail` asks for the size each second.
@@ -109,6 +114,23 @@ fn what_is_appended_is_seen() {
     let _ = tail.wait();
     assert!(fs::read(directory.path().join("followed")).expect("read") == whole("array"));
     assert_eq!(mount.processes().len(), 2, "a worker and a supervisor");
+}
+
+/// An open document stays that of one state, whatever its kind and however the file grows: none
+/// begins in one and ends in another.
+#[test]
+fn an_open_document_is_of_one_state() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("growing.h5");
+    let rounds = seconds() / 2;
+    let writer = Writer::start(&file, LONG.as_secs());
+    let mount = Mount::new(&file);
+    let mut check = script("swmr.py");
+    check.arg("documents").arg(&mount.path);
+    let checked = run(check.arg(rounds.to_string()), LONG);
+    print!("{}", checked.text());
+    assert!(checked.status.success(), "{}", checked.stderr);
+    writer.close();
 }
 
 /// How many appends the writer has noted.

@@ -27,6 +27,16 @@ fn views_show_what_h5py_and_numpy_read() {
     views("check", &[&file, &mount.path]);
 }
 
+/// Raw files keep these bytes.
+#[test]
+fn what_stands_behind_texts_and_booleans_is_not_in_views() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let file = directory.path().join("rests.h5");
+    views("write_rests", &[&file]);
+    let mount = Mount::new(&file);
+    views("check_rests", &[&file, &mount.path]);
+}
+
 /// Without the page cache, every read arrives with the offset and length it was made with.
 #[test]
 fn views_answer_direct_reads_at_any_offset() {

@@ -1,9 +1,13 @@
+use std::sync::Arc;
+
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
+use crate::fs::handle::{Handles, Open};
 use crate::fs::tests::errno_of;
 use crate::fs::{Caching, Filesystem, Handle};
 use crate::limits;
+use crate::limits::tests::eventually;
 use crate::memory::lock::lock;
 
 const SET: u64 = 200;
@@ -20,12 +24,16 @@ fn tree() -> Filesystem {
 }
 
 fn listed(tree: &Filesystem, handle: Handle, cookie: u64) -> usize {
-    let mut names = 0;
-    let mut visit = |_: crate::fs::DirEntry<'_>| {
-        names += 1;
-        false
-    };
-    tree.readdir(handle, cookie, &mut visit).unwrap();
+    let (mut names, mut next, mut before) = (0, cookie, None);
+    while before != Some(next) {
+        before = Some(next);
+        let mut visit = |entry: crate::fs::DirEntry<'_>| {
+            names += 1;
+            next = entry.next;
+            false
+        };
+        tree.readdir(handle, before.unwrap(), &mut visit).unwrap();
+    }
     names
 }
 
@@ -80,7 +88,7 @@ fn a_listing_without_room_to_remember_goes_on() {
     let attributes = tree.resolve(b"/.h5fs/attrs/set").unwrap().ino;
     let file = tree.mount.shown().unwrap();
     let handle = tree.opendir(attributes).unwrap().handle;
-    let open = tree.handles.get(handle).unwrap();
+    let open = tree.mount.handles.get(handle).unwrap();
     let remembered = |least: bool| (open.content.own_bytes() > 200_000) == least;
     assert_eq!(listed(&tree, handle, 0), 1002);
     assert!(remembered(true));
@@ -89,7 +97,7 @@ fn a_listing_without_room_to_remember_goes_on() {
     let second = tree.opendir(attributes).unwrap().handle;
     assert_eq!(listed(&tree, second, 0), 1002);
     assert_eq!(listed(&tree, second, 500), 502);
-    let forgetful = tree.handles.get(second).unwrap();
+    let forgetful = tree.mount.handles.get(second).unwrap();
     assert_eq!(forgetful.content.own_bytes(), 0);
     assert!(remembered(true));
     drop(others);
@@ -116,10 +124,7 @@ fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
     // The same content, so that the fake knows it, in another file.
     std::fs::write(directory.path().join("next"), "main").unwrap();
     std::fs::rename(directory.path().join("next"), directory.path().join("main")).unwrap();
-    let patience = std::time::Instant::now();
-    while tree.generation() != Some(1) {
-        assert!(patience.elapsed().as_secs() < 10, "the change is not seen");
-    }
+    eventually("the change is seen", || tree.generation() == Some(1));
     assert_eq!(errno_of(tree.getattr(group)), Errno::ESTALE);
     // All that has a handle was told how it may be cached, and can be released.
     for opened in opened {
@@ -130,8 +135,26 @@ fn a_source_that_changes_right_after_an_open_leaves_no_handle_behind() {
         Errno::ESTALE
     );
     assert_eq!(errno_of(tree.read(file, 0, 10)), Errno::ESTALE);
-    assert_eq!(lock(&tree.handles.open).len(), 2);
+    assert_eq!(lock(&tree.mount.handles.open).len(), 2);
     tree.release(listing);
     tree.release(file);
-    assert!(lock(&tree.handles.open).is_empty());
+    assert!(lock(&tree.mount.handles.open).is_empty());
+}
+
+/// An open that is under way while the source changes keeps nothing of the old state.
+#[test]
+fn no_handle_is_made_of_a_state_that_is_over() {
+    let tree = tree();
+    let file = tree.mount.shown().unwrap();
+    let open = || Open::directory(1, Arc::clone(&file)).unwrap();
+    let handles = Handles::default();
+    let handle = handles.insert(open(), Caching::Never).unwrap().handle;
+    file.end();
+    handles.retire();
+    assert_eq!(
+        errno_of(handles.insert(open(), Caching::Never)),
+        Errno::ESTALE
+    );
+    assert_eq!(errno_of(handles.replace(handle, open())), Errno::ESTALE);
+    assert_eq!(errno_of(handles.get(handle)), Errno::ESTALE);
 }

@@ -28,6 +28,7 @@ pub(super) const TREE: ViewTree = ViewTree {
                 None => Ok(None),
             },
             view: Some(|subject, elements| Ok(viewed(open_npy(subject, elements)?))),
+            is_padded: true,
             ..OF_NOTHING
         },
         Form {
@@ -35,6 +36,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             suffix: b".csv",
             size: |file, node| Ok(variable(file, node)?.map(|_| Size::Counted)),
             view: Some(|subject, elements| open_csv(subject, elements).map(Some)),
+            is_padded: true,
             ..OF_NOTHING
         },
     ],
@@ -69,7 +71,7 @@ fn open_csv(subject: &Subject<'_>, elements: Elements) -> Result<Box<dyn View>> 
         Elements::whole(file.reader(node, array)?)
     };
     let around = Surroundings {
-        container: Arc::clone(&file.container),
+        container: file.variables(),
         engine: Arc::clone(&file.engine),
         paths: subject.paths(),
         open: &open,

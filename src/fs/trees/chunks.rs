@@ -1,6 +1,6 @@
 //! `.h5fs/chunks`: where the chunks of an array are stored.
 
-use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES, streamed};
+use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, ViewTree, WITHOUT_FILES};
 use crate::view::chunks::ChunkLines;
 
 pub(super) const TREE: ViewTree = ViewTree {
@@ -13,7 +13,7 @@ pub(super) const TREE: ViewTree = ViewTree {
             let chunks = node.array().and_then(|array| array.chunk_shape.as_ref());
             Ok(chunks.map(|_| Size::Streamed))
         },
-        open: |subject| streamed(ChunkLines::new(subject.array()?)?),
+        open: |subject| subject.streamed(ChunkLines::new(subject.array()?)?),
         ..OF_NOTHING
     }],
     ..WITHOUT_FILES

@@ -8,15 +8,16 @@ use crate::fs::trees::mask;
 use crate::fs::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown,
 };
-use crate::model::{Array, Node, NodeKind};
+use crate::model::{Array, Container, Node, NodeKind};
 use crate::view::View;
 use crate::view::csv::Table;
 use crate::view::csv::array;
 use crate::view::csv::fields::Fields;
 use crate::view::elements::values_of;
 use crate::view::table::Convention;
+use crate::view::table::budget::Budget;
 use crate::view::table::column::GroupTable;
-use crate::view::table::group::{Budget, Group};
+use crate::view::table::group::Group;
 use crate::view::table::rows::{Rows, Surroundings};
 use crate::view::text::Text;
 
@@ -37,6 +38,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         view: Some(|subject, elements| {
             let engine = Arc::clone(&subject.file.engine);
             let container = Arc::clone(&subject.file.container);
+            let elements = subject.meant(elements)?;
             let missing = mask::missing(subject, &elements)?;
             let paths = subject.paths();
             let table = array::table(elements, missing, engine, container, paths)?;
@@ -59,45 +61,59 @@ pub(super) fn is_plain_group(node: &Node) -> bool {
 /// The convention by which a group is a table; `None` where it is none.
 pub(super) fn convention(file: &FileState, node: &Node) -> Result<Option<Convention>> {
     file.convention(node.id, || {
-        let budget = Budget::default();
-        Convention::of(&group(file, node, &budget))
+        let (variables, budget) = (file.variables(), Budget::default());
+        Convention::of(&group(file, &*variables, node, &budget))
     })
 }
 
-fn group<'a>(file: &'a FileState, node: &Node, budget: &'a Budget) -> Group<'a> {
+fn group<'a>(
+    file: &'a FileState,
+    container: &'a dyn Container,
+    node: &Node,
+    budget: &'a Budget,
+) -> Group<'a> {
     Group {
-        container: &*file.container,
+        container,
         engine: &file.engine,
         budget,
         id: node.id,
     }
 }
 
-/// The table that a group is, and its rows, opened.
+/// The table that a group is.
 ///
 /// # Errors
-/// `NotFound` where it is none; as a column cannot be found or opened.
-pub(super) fn opened_group(subject: &Subject<'_>) -> Result<(GroupTable, Rows)> {
+/// `NotFound` where it is none; as a column cannot be found.
+pub(super) fn group_columns(subject: &Subject<'_>) -> Result<GroupTable> {
     let (file, node) = (subject.file, subject.node);
     let convention = convention(file, node)?.ok_or(Error::NotFound)?;
-    let budget = Budget::default();
-    let columns = convention.table(&group(file, node, &budget))?;
+    let variables = file.variables();
+    convention.table(&group(file, &*variables, node, &Budget::default()))
+}
+
+/// The rows of the table that a group is, opened.
+///
+/// # Errors
+/// As a column cannot be opened.
+pub(super) fn opened_group(subject: &Subject<'_>, table: GroupTable) -> Result<Rows> {
+    let file = subject.file;
     let surroundings = Surroundings {
         engine: Arc::clone(&file.engine),
-        container: Arc::clone(&file.container),
+        container: file.variables(),
         paths: subject.paths(),
     };
-    let rows = Rows::open(&columns, surroundings, subject.verify)?;
-    Ok((columns, rows))
+    Rows::open(table, surroundings, subject.verify)
 }
 
 /// The file of the table that a group is.
 fn group_table(subject: &Subject<'_>) -> Result<Box<dyn View>> {
-    let (columns, rows) = opened_group(subject)?;
+    let columns = group_columns(subject)?;
+    let count = columns.rows;
+    let rows = opened_group(subject, columns)?;
     if rows.names().is_empty() {
         return shown(Some(Text::new(Vec::new())));
     }
     let engine = Arc::clone(&subject.file.engine);
-    let table = Table::named(vec![Box::new(rows)], columns.rows, engine)?;
+    let table = Table::named(vec![Box::new(rows)], count, engine)?;
     subject.counted(table)
 }

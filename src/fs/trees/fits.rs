@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::fs::file_state::FileState;
-use crate::fs::trees::csv::{convention, is_plain_group, opened_group};
+use crate::fs::trees::csv::{convention, group_columns, is_plain_group, opened_group};
 use crate::fs::trees::view_tree::{
     Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, shown, viewed,
 };
@@ -49,8 +49,9 @@ fn array(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn Vie
 }
 
 fn group(subject: &Subject<'_>) -> Result<Box<dyn View>> {
-    let (columns, rows) = opened_group(subject)?;
-    let rows = GroupRows::new(&columns, rows)?;
+    let rows = GroupRows::of(group_columns(subject)?, |table| {
+        opened_group(subject, table)
+    })?;
     let object = subject.node.id;
     let measure = || rows.measured().map(Text::new);
     let measured = subject.file.kept_text(object, b".fits", measure)?;

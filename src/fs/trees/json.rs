@@ -31,6 +31,7 @@ pub(super) const TREE: ViewTree = ViewTree {
         view: Some(|subject, elements| {
             let container = Arc::clone(&subject.file.container);
             let engine = Arc::clone(&subject.file.engine);
+            let elements = subject.meant(elements)?;
             let missing = mask::missing(subject, &elements)?;
             let json = Json::new(elements, engine, container, subject.paths())?;
             subject.counted(json.without(missing)).map(Some)

@@ -56,11 +56,12 @@ fn mask_of(file: &FileState, node: &Node) -> Result<Option<Masked>> {
     };
     Ok(match extras.mask(node.id)? {
         Some(Mask::Number(text)) => Some(Masked::Number(text)),
-        Some(Mask::Node(mask)) => file
-            .container
-            .node(mask)?
-            .array()
-            .map(|array| Masked::Array(Arc::clone(array))),
+        Some(Mask::Node(mask)) => {
+            let mask = file.container.node(mask)?;
+            let array = mask.array().map(Arc::clone);
+            let no_array = || Error::corrupt("ndarray: its mask is no ndarray", None);
+            Some(Masked::Array(array.ok_or_else(no_array)?))
+        }
         Some(Mask::Array(mask)) => Some(Masked::Array(mask)),
         None => None,
     })
@@ -81,7 +82,7 @@ fn checked_mask(subject: &Subject<'_>) -> Result<Option<Masked>> {
 /// As the mask cannot be read, or does not fit.
 pub(super) fn missing(subject: &Subject<'_>, elements: &Elements) -> Result<Option<Missing>> {
     let array = match checked_mask(subject)? {
-        Some(Masked::Number(text)) => return Ok(Missing::equal_to(&text)),
+        Some(Masked::Number(text)) => return Missing::equal_to(&text).map(Some),
         Some(Masked::Array(array)) => array,
         None => return Ok(None),
     };

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::fs::file_state::FileState;
-use crate::fs::trees::view_tree::{
-    Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES, streamed,
-};
+use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES};
 use crate::model::ndl::Syntax;
 use crate::model::{Node, NodeKind};
 use crate::view::View;
@@ -45,7 +43,7 @@ fn open(subject: &Subject<'_>, syntax: Syntax) -> Result<Box<dyn View>> {
         engine: Arc::clone(&subject.file.engine),
         paths: subject.paths(),
     };
-    streamed(Some(Description {
+    subject.streamed(Some(Description {
         source,
         node: subject.node.id,
         path: subject.path.clone(),

@@ -1,11 +1,11 @@
 //! `.h5fs/png`: arrays of numbers, parts of them, and each picture of a stack, as PNG files.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::trees::view_tree::{Form, OF_NOTHING, Size, Subject, ViewTree, WITHOUT_FILES};
 use crate::view::View;
 use crate::view::elements::{Elements, opened};
 use crate::view::image::Image;
-use crate::view::png;
+use crate::view::png::{self, File};
 
 pub(super) const TREE: ViewTree = ViewTree {
     name: b"png",
@@ -31,13 +31,16 @@ pub(super) const TREE: ViewTree = ViewTree {
 
 fn picture(subject: &Subject<'_>, elements: Elements) -> Result<Option<Box<dyn View>>> {
     let (file, object) = (subject.file, subject.node.id);
-    let name = [b".png", subject.selected].concat();
-    let encode = move || {
-        let memory = file.engine.hold(0)?;
-        png::file(elements, &memory)?.ok_or(Error::NotFound)
+    let picture = match File::of(elements) {
+        None => return Ok(None),
+        Some(File::Stored(stored)) => return Ok(Some(Box::new(stored))),
+        Some(File::Compressed(picture)) => picture,
     };
-    match file.kept_text(object, &name, encode) {
-        Err(Error::NotFound) => Ok(None),
-        picture => Ok(Some(Box::new(picture?))),
-    }
+    let name = [b".png", subject.selected].concat();
+    let text = file.kept_text(object, &name, || {
+        let cancel = file.effort.cancel();
+        cancel.begin_heavy()?;
+        picture.encode(&file.engine.hold(0)?, &cancel)
+    })?;
+    Ok(Some(Box::new(text)))
 }

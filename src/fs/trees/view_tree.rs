@@ -1,6 +1,7 @@
 //! One tree of views: a row of the table of trees.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::error::{Error, Result, if_lasting};
 use crate::fs::counts::CountedText;
@@ -8,13 +9,19 @@ use crate::fs::file_state::FileState;
 use crate::fs::inode::Tree;
 use crate::fs::name;
 use crate::fs::store_object::{Store, in_store, in_tree};
+use crate::limits;
 use crate::model::{Array, Node, NodeId};
 use crate::view::View;
 use crate::view::counted::{Counted, Units};
 use crate::view::elements::Elements;
 use crate::view::html::site::Site;
 use crate::view::json::SharedPaths;
+use crate::view::pytables;
 use crate::view::streamed::{ResumableText, Streamed};
+use crate::view::table::anndata_codes;
+use crate::view::table::budget::Budget;
+use crate::view::table::group::Group;
+use crate::view::text::Text;
 
 /// A tree of views. It has the directories of the source's tree, and files for some of the objects.
 pub(in crate::fs) struct ViewTree {
@@ -53,6 +60,8 @@ pub(in crate::fs) struct Form {
     pub(in crate::fs) view: Option<ViewOfElements>,
     /// Whether `open` also opens parts of a group's file, which selectors name.
     pub(in crate::fs) has_pages: bool,
+    /// Whether it shows variables of netCDF as long as their dimensions.
+    pub(in crate::fs) is_padded: bool,
 }
 
 /// Makes the file of an array, or of a selection from one; `None` where these elements have none.
@@ -78,6 +87,7 @@ pub(super) const OF_NOTHING: Form = Form {
     open: |_| Err(Error::NotFound),
     view: None,
     has_pages: false,
+    is_padded: false,
 };
 
 /// How long a file is.
@@ -211,7 +221,11 @@ impl Form {
     /// # Errors
     /// As it cannot be read, or not now.
     pub(in crate::fs) fn node(&self, file: &FileState, id: NodeId) -> Result<Arc<Node>> {
-        match file.container.node(id) {
+        let node = match self.is_padded {
+            true => file.variables().node(id),
+            false => file.container.node(id),
+        };
+        match node {
             Err(error) if self.has_pages && !error.is_passing() => {
                 Ok(Arc::new(Node::damaged(id, error)))
             }
@@ -219,12 +233,17 @@ impl Form {
         }
     }
 
-    /// The size of the object's file; `None` where it has none.
+    /// The size of the object's file; `None` where it has none. Where damage hides whether it has
+    /// one, it has, so that opening it tells of the damage.
     ///
     /// # Errors
     /// As that cannot be found out now.
     pub(in crate::fs) fn size(&self, file: &FileState, node: &Node) -> Result<Option<Size>> {
-        if_lasting((self.size)(file, node)).map(Option::flatten)
+        match (self.size)(file, node) {
+            Err(Error::NotFound) => Ok(None),
+            Err(error) if !error.is_passing() => Ok(Some(Size::Counted)),
+            size => size,
+        }
     }
 
     /// The object's file, opened.
@@ -271,6 +290,24 @@ pub(super) fn streamed(text: Option<impl ResumableText + 'static>) -> Result<Box
     shown(text.map(Streamed::new))
 }
 
+/// The text in full, where it is short and soon written, and not damaged.
+///
+/// # Errors
+/// Fails if it cannot be written now.
+fn whole(text: &impl ResumableText) -> Result<Option<Vec<u8>>> {
+    let (mut place, mut out) = (text.begin(), Vec::new());
+    let started = Instant::now();
+    while out.len() < limits::GROWING_TEXT && started.elapsed() < limits::STREAM_TIME {
+        let enough = limits::GROWING_TEXT - out.len();
+        match if_lasting(text.write_on(&mut place, enough, &mut out))? {
+            Some(true) => {}
+            Some(false) => return Ok(Some(out)),
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
 impl<'a> Subject<'a> {
     /// The part of an object that a selector names.
     pub(in crate::fs) fn of_part(
@@ -303,6 +340,22 @@ impl<'a> Subject<'a> {
         Ok(Arc::clone(array))
     }
 
+    /// The elements as the program that wrote the file means them, for people to read.
+    ///
+    /// # Errors
+    /// Fails if what says so cannot be read.
+    pub(super) fn meant(&self, elements: Elements) -> Result<Elements> {
+        let container = &*self.file.container;
+        let root = Group {
+            container,
+            engine: &self.file.engine,
+            budget: &Budget::default(),
+            id: container.root(),
+        };
+        let elements = pytables::meant(container, elements)?;
+        anndata_codes::named(&root, self.node, elements)
+    }
+
     /// All elements of the array.
     pub(super) fn elements(&self) -> Result<Elements> {
         Elements::whole(self.file.reader(self.node.id, &self.array()?)?)
@@ -329,6 +382,22 @@ impl<'a> Subject<'a> {
         Arc::new(move |node: NodeId| file.index().known_path(node))
     }
 
+    /// A text that is produced from front to back; `None` where the object has none. Of a file that
+    /// grows it is written at the open, if that is soon done, so that all of it is of one state.
+    ///
+    /// # Errors
+    /// `NotFound` where it has none; as it cannot be written now.
+    pub(super) fn streamed(
+        &self,
+        text: Option<impl ResumableText + 'static>,
+    ) -> Result<Box<dyn View>> {
+        let growing = text.as_ref().filter(|_| self.file.is_growing());
+        match growing.map_or(Ok(None), whole)? {
+            Some(whole) => shown(Some(Text::streamed(whole))),
+            None => streamed(text),
+        }
+    }
+
     /// A text of units: of an exact size where it can be counted, else a stream.
     ///
     /// # Errors
@@ -341,5 +410,33 @@ impl<'a> Subject<'a> {
         };
         let count = self.file.count(text, &units)?;
         Ok(Box::new(Counted::of(units, count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text of one part, or of an error.
+    struct Part(Result<&'static [u8]>);
+
+    impl ResumableText for Part {
+        type Progress = ();
+
+        fn begin(&self) {}
+
+        fn write_on(&self, (): &mut (), _: usize, out: &mut Vec<u8>) -> Result<bool> {
+            out.extend_from_slice(self.0.clone()?);
+            Ok(false)
+        }
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_written_now_is_not_begun() {
+        assert_eq!(whole(&Part(Ok(b"text"))), Ok(Some(b"text".to_vec())));
+        let damaged = Error::corrupt("a part", None);
+        assert_eq!(whole(&Part(Err(damaged))), Ok(None));
+        let passing = Error::unwanted();
+        assert_eq!(whole(&Part(Err(passing.clone()))), Err(passing));
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use nix::errno::Errno;
 
 use crate::fs::fake::{Fake, ROOT};
 use crate::fs::tests::{content, errno_of, list, names, text};
 use crate::fs::{Filesystem, Kind, Options};
+use crate::limits::tests::eventually;
 
 fn graph() -> Fake {
     let mut fake = Fake::new();
@@ -81,10 +81,7 @@ fn an_attribute_is_rendered_once_for_each_state_of_the_source() {
     }
     assert_eq!(read(0), 1);
     std::fs::rename(directory.path().join("new"), directory.path().join("old")).unwrap();
-    let patience = Instant::now();
-    while fs.generation() != Some(1) {
-        assert!(patience.elapsed().as_secs() < 10, "the change is not seen");
-    }
+    eventually("the change is seen", || fs.generation() == Some(1));
     assert_eq!(fs.resolve(path.as_bytes()).unwrap().attributes.size, 6);
     assert_eq!(content(&fs, path).unwrap(), b"newer\n");
     assert_eq!((read(0), read(1)), (1, 1));

@@ -87,6 +87,7 @@ pub(crate) fn table(
     };
     let mut fields = fields.without(missing);
     let values = fields.row_values().saturating_mul(rows);
+    let values = values.saturating_add(fields.chunk_values());
     let width = match values > limits::COUNTED_VALUES {
         true if !is_masked => fields.columns.pad(),
         _ => None,
@@ -117,6 +118,10 @@ impl Fields for ArrayFields {
         self.columns.values()
     }
 
+    fn chunk_values(&self) -> u64 {
+        self.elements.content.chunk_values()
+    }
+
     fn read(&self, rows: Range<u64>) -> Result<Box<dyn Cells + '_>> {
         let count = rows.end - rows.start;
         let bytes = self.elements.read(rows.start, count)?;
@@ -131,12 +136,22 @@ impl Fields for ArrayFields {
         }))
     }
 
+    fn are_measured(&self) -> bool {
+        self.missing.is_none() && self.columns.are_measured()
+    }
+
     fn own_bytes(&self) -> u64 {
         self.elements.own_bytes_with(2)
     }
 }
 
 impl Cells for ArrayCells<'_> {
+    fn length(&self, row: usize, scratch: &mut Vec<u8>) -> Option<usize> {
+        let size = usize::try_from(self.fields.elements.datatype.size).ok()?;
+        let element = self.bytes.get(row * size..)?;
+        self.fields.columns.length(element, scratch)
+    }
+
     fn write(&self, row: usize, column: usize, most: usize, out: &mut Vec<u8>) -> Result<Cell> {
         if self.missing.get(row) == Some(&true) {
             return Ok(Cell::Missing);

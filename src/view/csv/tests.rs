@@ -148,3 +148,58 @@ fn any_part_is_that_of_the_whole() {
     even.width = Some(6);
     assert_eq!(even.even(), Some(Even { first: 7, width: 6 }));
 }
+
+/// What is counted without writing is as long as what is written, and ends where that does.
+#[test]
+fn numbers_are_measured_as_they_are_written() {
+    let double = Datatype::ieee(8, ByteOrder::Little);
+    let members = vec![
+        member("a", 0, int(2)),
+        member("b", 2, double),
+        member("c", 10, type_of(1, Class::Bool)),
+    ];
+    let record = type_of(11, Class::Compound(members));
+    let row = |number: i16| {
+        let float = [0.1, f64::NAN, 1e300, -5.0][usize::from(number.unsigned_abs()) % 4];
+        let parts = (
+            number.to_le_bytes(),
+            f64::to_le_bytes(float * f64::from(number)),
+        );
+        [&parts.0[..], &parts.1, &[u8::from(number % 3 == 0)]].concat()
+    };
+    let bytes: Vec<u8> = (-500..500).flat_map(|number| row(number * 37)).collect();
+    let table = table(&record, Some(&[1000]), &bytes);
+    let mut at = 0;
+    while at < table.count() {
+        let (mut written, mut scratch) = (Vec::new(), Vec::new());
+        let next = table.write(at..table.count(), 300, &mut written).unwrap();
+        let measured = table.measure(at..table.count(), 300, &mut scratch);
+        assert_eq!(measured, Ok((next, to_u64(written.len()))));
+        assert!(scratch.len() < 40, "nothing but a number is written");
+        at = next;
+    }
+}
+
+/// A chunk is looked for, whatever it holds: ten million of one value are not counted.
+#[test]
+fn chunks_of_few_values_cost_more() {
+    let of = |chunk: u64, filters: usize| {
+        let filter = crate::model::storage::Filter {
+            id: 1,
+            name: None,
+            parameters: Vec::new(),
+        };
+        let array = crate::model::Array {
+            datatype: int(4),
+            shape: crate::model::Shape::fixed(vec![10_000_000]),
+            fill: crate::model::array::Fill::Zero,
+            layout: crate::model::array::Layout::Chunked,
+            chunk_shape: Some(vec![chunk]),
+            pipeline: crate::model::storage::Pipeline(vec![filter; filters]),
+            storage: Ok(crate::model::array::Storage::Fill),
+        };
+        crate::view::raw::chunk_values(&array)
+    };
+    assert_eq!((of(1, 0), of(1000, 0)), (240_000_000, 240_000));
+    assert_eq!((of(1, 1), of(20_000_000, 1)), (480_000_000, 48));
+}

@@ -78,11 +78,14 @@ struct Written {
 }
 
 impl GroupRows {
-    /// Those of `table`, which `rows` reads.
+    /// Those of `table`, which `open` opens.
     ///
     /// # Errors
-    /// `Unsupported` for more columns than FITS has.
-    pub(crate) fn new(table: &GroupTable, rows: Rows) -> Result<Self> {
+    /// `Unsupported` for more columns than FITS has; as `open`.
+    pub(crate) fn of(
+        table: GroupTable,
+        open: impl FnOnce(GroupTable) -> Result<Rows>,
+    ) -> Result<Self> {
         if table.columns.len() > limits::FITS_COLUMNS {
             let what = "a FITS table of more than 999 columns";
             return Err(Error::unsupported(what, None));
@@ -100,7 +103,7 @@ impl GroupRows {
         Ok(GroupRows {
             count: table.rows,
             stored: stored.collect(),
-            rows,
+            rows: open(table)?,
         })
     }
 

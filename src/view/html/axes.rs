@@ -101,9 +101,10 @@ fn unit_of_quantity(object: &Object<'_>) -> Result<Option<Vec<u8>>> {
     let container = &**object.container;
     let groups = groups_down_to(container, group_of(object.path))?;
     let group = groups.last().copied().unwrap_or(container.root());
-    let link = container.link(group, b"unit")?;
-    let Some(LinkTarget::Hard(unit)) = link.map(|link| link.target) else {
-        return Ok(None);
+    let unit = match container.link(group, b"unit")?.map(|link| link.target) {
+        Some(LinkTarget::Hard(unit)) => unit,
+        Some(LinkTarget::Damaged(error)) => return Err(error),
+        _ => return Ok(None),
     };
     let unit = container.node(unit)?;
     Ok(match &unit.kind {

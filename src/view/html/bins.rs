@@ -77,7 +77,8 @@ impl Pieces {
             true => limits::HTML_FAR_PIECES,
             false => limits::HTML_PIECES,
         };
-        let read = match is_whole && cost <= limits::HTML_DECODED {
+        let are_few = all <= limits::HTML_WHOLE_PIECES;
+        let read = match is_whole && are_few && cost <= limits::HTML_DECODED {
             true => all,
             false => all.min(most).min(limits::HTML_DECODED / cost.max(1)),
         };
@@ -237,6 +238,9 @@ mod tests {
         assert_eq!(pieces(1 << 40, Some(1 << 10)), Some((4096, 1 << 30)));
         assert_eq!(pieces(1 << 40, Some(1 << 20)), Some((4, 1 << 20)));
         assert_eq!(pieces(1 << 40, Some(1 << 30)), None);
+        // Few bytes in many chunks take as long.
+        assert_eq!(pieces(65_536, Some(1)), Some((65_536, 65_536)));
+        assert_eq!(pieces(65_537, Some(1)), Some((4096, 65_537)));
         let far = Pieces::of(&array(1 << 40, None), 1 << 40, true).unwrap();
         assert_eq!(far.read, limits::HTML_FAR_PIECES);
         let four = Pieces::of(&array(1 << 40, Some(1 << 20)), 1 << 40, false).unwrap();

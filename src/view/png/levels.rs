@@ -6,12 +6,39 @@ use crate::error::Result;
 use crate::model::number::Real;
 use crate::view::image::{Kind, Pixel};
 
+/// Characters of a text in which any number has room.
+pub(super) const TEXT: usize = 24;
+
+/// What follows from the type of the pixels alone.
+pub(super) struct Form {
+    pub(super) depth: BitDepth,
+    /// The keywords of what is to be known to find the values again.
+    pub(super) keywords: &'static [&'static str],
+}
+
+impl Form {
+    /// That of pixels with so many numbers of the type `pixel`.
+    pub(super) fn of(pixel: Pixel, samples: u64) -> Self {
+        let (depth, keywords): (_, &[_]) = match (pixel.kind, pixel.bytes) {
+            (Kind::Boolean, _) if samples == 1 => (BitDepth::One, &[]),
+            (Kind::Boolean, _) | (Kind::Unsigned, 1) => (BitDepth::Eight, &[]),
+            (Kind::Unsigned, 2) => (BitDepth::Sixteen, &[]),
+            (Kind::Signed, 1) => (BitDepth::Eight, &["Offset"]),
+            (Kind::Signed, 2) => (BitDepth::Sixteen, &["Offset"]),
+            _ => (BitDepth::Sixteen, &["Minimum", "Maximum"]),
+        };
+        Form { depth, keywords }
+    }
+}
+
 /// What becomes of the values of a picture.
+#[derive(Clone)]
 pub(super) struct Levels {
     pixel: Pixel,
     scale: Scale,
 }
 
+#[derive(Clone)]
 enum Scale {
     /// Booleans: a bit each, or in colours 0 and 255.
     Bits,
@@ -96,15 +123,6 @@ impl Levels {
             }
         };
         Ok(Levels { pixel, scale })
-    }
-
-    pub(super) fn depth(&self) -> BitDepth {
-        match self.scale {
-            Scale::Bits => BitDepth::One,
-            Scale::Bytes => BitDepth::Eight,
-            Scale::Plain | Scale::From(_) if self.pixel.bytes == 1 => BitDepth::Eight,
-            _ => BitDepth::Sixteen,
-        }
     }
 
     /// What is to be known to find the values again.

@@ -6,7 +6,6 @@ use png::EncodingError;
 
 use crate::array::HeldMemory;
 use crate::error::{Error, Result};
-use crate::limits;
 use crate::wire::to_u64;
 
 /// The encoded bytes, which are held as memory of what is open.
@@ -47,9 +46,6 @@ impl<'a> Output<'a> {
     fn reserve(&mut self, more: usize) -> Result<()> {
         const LEAST: usize = 64 << 10;
         let length = self.bytes.len().saturating_add(more);
-        if to_u64(length) > limits::PICTURE_BYTES {
-            return Err(Error::limit("bytes of a picture", limits::PICTURE_BYTES));
-        }
         if length > self.bytes.capacity() {
             let capacity = length + (length / 2).max(LEAST);
             self.memory.resize(self.beside + to_u64(capacity))?;
