@@ -13,7 +13,6 @@
 mod allocation;
 mod bytes;
 mod cache;
-mod cancel;
 mod chunks;
 mod convert;
 mod decode_memory;
@@ -35,9 +34,9 @@ mod strided;
 mod virtual_array;
 pub(crate) mod vlen;
 
+pub(crate) use crate::memory::cancel::{CancelToken, Canceller};
 pub(crate) use bytes::Bytes;
 pub(crate) use cache::CacheSize;
-pub(crate) use cancel::{CancelToken, Canceller};
 pub(crate) use engine::{Engine, Statistics};
 pub(crate) use held_memory::HeldMemory;
 pub(crate) use prefetch::Stream;

@@ -20,6 +20,7 @@
 //! | `trees` | the table of the trees of views |
 //! | `namespace`, `other_files`, `handle` | links as names; other files; what is open |
 //! | `file_state`, `indexes`, `counts` | a file in one of its states; paths of objects; lengths |
+//! | `pins` | open documents of files that grow |
 //! | `watch` | changes of files |
 //! | `requests` | the requests of the kernel, which a file and a directory of files answer |
 //! | `listing`, `inodes`, `inode` | places in a listing; inode numbers, and what they stand for |
@@ -61,6 +62,7 @@ mod opening;
 mod options;
 mod other_files;
 mod other_nodes;
+mod pins;
 mod reference_link;
 mod requests;
 mod selection;

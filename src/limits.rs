@@ -93,6 +93,10 @@ pub const SLOW_REQUESTS: usize = 16;
 /// is.
 pub const FILE_PLACES: usize = 16;
 
+/// Time that opening a changed source waits for the requests of its last state to end, so that both
+/// states are not in memory together.
+pub const OLD_STATE: std::time::Duration = std::time::Duration::from_millis(250);
+
 /// Time that an idle thread waits for a request before it ends.
 pub const IDLE_WORKER: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -213,6 +217,10 @@ pub const STREAM_TIME: std::time::Duration = std::time::Duration::from_millis(25
 
 /// Links that are searched for one whose name was cut because it was too long to be shown.
 pub const CUT_NAME_LINKS: usize = 1 << 20;
+
+/// Bytes of a text without a known length that is written in full when it is opened, where its file
+/// grows, so that all of it is of one state.
+pub const GROWING_TEXT: usize = 1 << 20;
 
 /// Bytes of the full names that are remembered for names that were cut.
 pub const CUT_NAMES: u64 = 1 << 20;
@@ -414,7 +422,7 @@ pub const THREADS: usize = 256;
 /// stored and twice as decoded, what is open, the decoders of two ASDF streams, 64 MiB for all
 /// else, and memory that allocators leave unused.
 pub const SERVING_BYTES: u64 = {
-    let (decoders, unused) = (2 * (160 << 20), 1 << 30);
+    let (decoders, unused) = (2 * (160 << 20), 384 << 20);
     3 * CHUNK_BYTES + OPEN_BYTES + decoders + (64 << 20) + unused
 };
 
@@ -536,6 +544,10 @@ pub const FAILED_RUNS: usize = 64;
 /// Ranges of one hint that are taken.
 pub const HINTED_RANGES: usize = 1 << 16;
 
+/// Time after the last write to a file that is mounted in which what is damaged in it counts as
+/// half written.
+pub const HALF_WRITTEN: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Time after which a write counts as ended if only the time of its beginning is known.
 pub const UNSEEN_WRITE: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -565,6 +577,17 @@ pub const UNCOUNTED_ELEMENT: usize = 256 << 10;
 /// Values of a text whose length is counted: looking at so many takes about a second.
 pub const COUNTED_VALUES: u64 = 1 << 24;
 
+/// Values that a chunk of the array counts for beside its own: to find and read one takes more than a
+/// microsecond.
+pub const CHUNK_VALUES: u64 = 24;
+
+/// Values that a chunk with filters counts for beside its own.
+pub const FILTERED_CHUNK_VALUES: u64 = 48;
+
+/// Values up to which counting a text, or encoding a picture, is quick: more wait until other
+/// requests of that kind are done.
+pub const QUICK_VALUES: u64 = 1 << 12;
+
 /// Bytes of a text whose length is counted.
 pub const COUNTED_BYTES: u64 = 1 << 28;
 
@@ -581,9 +604,13 @@ pub const PICTURE_PIXELS: u64 = 64 << 20;
 /// Pixels of a row or a column that are shown of a picture in `png`: libpng takes no more.
 pub const PICTURE_EDGE: u64 = 1_000_000;
 
-/// Bytes of a picture in `png`. It is held in memory as long as it is open. This is as much as the
-/// most pixels of 16 bits that cannot be compressed take, and a quarter.
-pub const PICTURE_BYTES: u64 = 160 << 20;
+/// Numbers of a picture in `png` that is compressed, so that only the file made whole has a length:
+/// to read and compress so many takes about a second.
+pub const PICTURE_COMPRESSED: u64 = 4 << 20;
+
+/// Bytes of an array that are touched, a page for a pixel that stands alone, to read all pixels that
+/// are shown of a picture in `png`.
+pub const PICTURE_TOUCHED: u64 = 4 << 30;
 
 /// Time that the encoding of a picture in `png` may take.
 pub const PICTURE_TIME: std::time::Duration = std::time::Duration::from_secs(120);
@@ -634,6 +661,9 @@ pub const COORDINATE_NAMES: usize = 1 << 20;
 /// Coordinates of a netCDF variable beside those of its dimensions.
 pub const COORDINATES: usize = 64;
 
+/// Integers or references in an attribute by which a convention marks an object.
+pub const MARKS: usize = 65_536;
+
 /// Links of one group that are looked at for its table, where no convention names the columns.
 pub const TABLE_MEMBERS: usize = 65_536;
 
@@ -649,6 +679,9 @@ pub const TABLE_LISTS: usize = 8;
 
 /// Values of one Python pickle in a pandas table, and places of them on its stack and in its memo.
 pub const PICKLE_VALUES: usize = 1 << 19;
+
+/// Places in the lists and dictionaries of one Python pickle: a value may have very many.
+pub const PICKLE_PLACES: usize = 1 << 21;
 
 /// Elements of a variable-length dataset that is served as a file: its size takes a walk over
 /// all of them.
@@ -765,6 +798,9 @@ pub const ETAG_BYTES: usize = 1024;
 /// Bytes that are read of a server's word on an error.
 pub const ERROR_BODY: usize = 64 << 10;
 
+/// Time for a server's word on an error, or on a redirect, once its header is there.
+pub const ERROR_TIME: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// Bytes of a page of names that a server lists: a thousand names of a kibibyte, encoded.
 pub const LISTING_BYTES: usize = 8 << 20;
 
@@ -815,7 +851,7 @@ pub const FETCHING_BYTES: u64 = 256 << 20;
 pub const CONNECTION_BYTES: u64 = 4 << 20;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Members of a group, and of the groups in it, that one page lists.
 pub const HTML_ROWS: u64 = 500;
@@ -843,6 +879,9 @@ pub const HTML_DECODED: u64 = 32 << 20;
 
 /// Chunks, or runs of elements, of a large array that are read for the line on its page.
 pub const HTML_PIECES: u64 = 4096;
+
+/// Such pieces of an array that is read whole for the line on a page, as its bytes are few.
+pub const HTML_WHOLE_PIECES: u64 = 65_536;
 
 /// The same where each may be a request to a server, or stand in another file.
 pub const HTML_FAR_PIECES: u64 = 64;

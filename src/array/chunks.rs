@@ -16,7 +16,7 @@ use crate::memory::effort::Effort;
 use crate::memory::lock::lock;
 use crate::memory::turns::{Turn, Turns};
 use crate::model::Array;
-use crate::model::storage::{Chunked, Help, Pieces, StoredChunk};
+use crate::model::storage::{Chunked, Help, IsWanted, Pieces, StoredChunk, still};
 use crate::source::growing::settled;
 use crate::source::{SharedSource, check_range};
 
@@ -167,10 +167,15 @@ impl Chunks {
 
     /// Waits until it is the caller's turn to decode, where chunks are best decoded one after
     /// another: a thread that many others overtook would have to decode the way once more.
-    pub(super) fn turn(&self) -> Option<Turn<'_>> {
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] once it is not wanted any more.
+    pub(super) fn turn(&self, is_wanted: &IsWanted<'_>) -> Result<Option<Turn<'_>>> {
         match &self.origin {
-            Origin::Block(block) if block.pieces.is_sequential() => Some(block.turns.wait()),
-            _ => None,
+            Origin::Block(block) if block.pieces.is_sequential() => {
+                block.turns.wait(|| still(is_wanted)).map(Some)
+            }
+            _ => Ok(None),
         }
     }
 

@@ -15,8 +15,11 @@ use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::array::cache::{Decoded, Key};
+use crate::error::Result;
 use crate::limits;
-use crate::memory::lock::{lock, wait};
+use crate::memory::lock::{lock, wait_for};
+use crate::memory::turns::LOOK;
+use crate::model::storage::{IsWanted, still};
 
 /// Grants the bytes of decodes.
 pub(super) struct DecodeMemory {
@@ -86,7 +89,10 @@ impl DecodeMemory {
     }
 
     /// Waits for `bytes` bytes; for more than there are, until no other large decode is under way.
-    pub(super) fn acquire(&self, bytes: u64) -> Permit<'_> {
+    ///
+    /// # Errors
+    /// [`Error::unwanted`] once the decode is not wanted any more.
+    pub(super) fn acquire(&self, bytes: u64, is_wanted: &IsWanted<'_>) -> Result<Permit<'_>> {
         let class = class(bytes);
         let mut state = lock(&self.state);
         let ticket = state.next_ticket;
@@ -95,7 +101,14 @@ impl DecodeMemory {
         while state.lanes[class].waiting.front() != Some(&(ticket, bytes))
             || !state.has_room(bytes, self.threads)
         {
-            state = wait(&self.changed, state);
+            if let Err(error) = still(is_wanted) {
+                let waiting = &mut state.lanes[class].waiting;
+                waiting.retain(|(other, _)| *other != ticket);
+                drop(state);
+                self.changed.notify_all();
+                return Err(error);
+            }
+            state = wait_for(&self.changed, state, LOOK);
         }
         state.lanes[class].waiting.pop_front();
         state.lanes[class].taken.push(bytes);
@@ -103,10 +116,10 @@ impl DecodeMemory {
         drop(state);
         drop(gone);
         self.changed.notify_all();
-        Permit {
+        Ok(Permit {
             memory: self,
             bytes,
-        }
+        })
     }
 
     /// Decodes that are under way.
@@ -254,6 +267,12 @@ mod tests {
 
     use super::*;
 
+    impl DecodeMemory {
+        fn acquired(&self, bytes: u64) -> Permit<'_> {
+            self.acquire(bytes, &|| true).unwrap()
+        }
+    }
+
     const MANY: u64 = limits::DECODE_BYTES / 2;
 
     fn chunk(bytes: u64) -> Decoded {
@@ -269,7 +288,7 @@ mod tests {
                 let (memory, taken) = (&memory, &taken);
                 scope.spawn(move || {
                     let bytes = if i % 8 == 0 { 10 * MANY } else { MANY - 7 };
-                    let _permit = memory.acquire(bytes);
+                    let _permit = memory.acquired(bytes);
                     let sum = taken.fetch_add(bytes, Ordering::SeqCst) + bytes;
                     assert!(sum <= limits::DECODE_BYTES || sum == 10 * MANY);
                     std::thread::yield_now();
@@ -282,14 +301,14 @@ mod tests {
     #[test]
     fn a_small_one_waits_for_no_large_one() {
         let memory = DecodeMemory::new(1);
-        let large = memory.acquire(10 * MANY);
+        let large = memory.acquired(10 * MANY);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| drop(memory.acquire(MANY)));
+            let waiting = scope.spawn(|| drop(memory.acquired(MANY)));
             while lock(&memory.state).lanes[LARGE].waiting.is_empty() {
                 std::thread::yield_now();
             }
             let small: Vec<_> = (0..limits::SMALL_DECODES / limits::SMALL_DECODE)
-                .map(|_| memory.acquire(limits::SMALL_DECODE))
+                .map(|_| memory.acquired(limits::SMALL_DECODE))
                 .collect();
             let state = lock(&memory.state);
             assert!(!state.has_room(limits::SMALL_DECODE, 1));
@@ -304,27 +323,39 @@ mod tests {
     fn a_medium_one_waits_for_no_large_one_but_is_no_more_than_promised() {
         const LITTLE: u64 = limits::SMALL_DECODE + 1;
         let memory = DecodeMemory::new(2);
-        let large = memory.acquire(10 * MANY);
-        let medium = [memory.acquire(LITTLE), memory.acquire(LITTLE)];
+        let large = memory.acquired(10 * MANY);
+        let medium = [memory.acquired(LITTLE), memory.acquired(LITTLE)];
         assert!(!lock(&memory.state).has_room(10 * MANY, 2));
         drop(large);
         assert!(!lock(&memory.state).has_room(LITTLE, 2));
         drop(medium);
-        let _large = memory.acquire(limits::MEDIUM_DECODE + 1);
+        let _large = memory.acquired(limits::MEDIUM_DECODE + 1);
         assert!(lock(&memory.state).has_room(LITTLE, 2));
         assert!(!lock(&memory.state).has_room(limits::MEDIUM_DECODE + 1, 2));
     }
 
     #[test]
+    fn one_that_nobody_wants_any_more_does_not_wait() {
+        let memory = DecodeMemory::new(1);
+        let large = memory.acquired(10 * MANY);
+        let looks = AtomicU64::new(0);
+        let is_wanted = || looks.fetch_add(1, Ordering::Relaxed) < 2;
+        let refused = memory.acquire(MANY, &is_wanted).err().unwrap();
+        assert!(refused.is_unwanted() && looks.into_inner() == 3);
+        assert!(lock(&memory.state).lanes[LARGE].waiting.is_empty());
+        drop(large);
+    }
+
+    #[test]
     fn a_large_one_is_not_passed_for_ever() {
         let memory = DecodeMemory::new(2);
-        let first = memory.acquire(MANY);
+        let first = memory.acquired(MANY);
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| drop(memory.acquire(limits::MEDIUM_DECODE + 1)));
+            let second = scope.spawn(|| drop(memory.acquired(limits::MEDIUM_DECODE + 1)));
             while lock(&memory.state).lanes[LARGE].waiting.is_empty() {
                 std::thread::yield_now();
             }
-            let medium = memory.acquire(limits::MEDIUM_DECODE);
+            let medium = memory.acquired(limits::MEDIUM_DECODE);
             drop(first);
             second.join().unwrap();
             drop(medium);
@@ -336,11 +367,11 @@ mod tests {
         const CHUNK: u64 = limits::SMALL_DECODE;
         for (threads, stays) in [(1, false), (2, true)] {
             let memory = DecodeMemory::new(threads);
-            memory.acquire(2 * CHUNK).keep((0, 0), &chunk(CHUNK));
+            memory.acquired(2 * CHUNK).keep((0, 0), &chunk(CHUNK));
             assert!(memory.find((0, 0)).is_some() && memory.find((0, 1)).is_none());
-            drop(memory.acquire(1000));
+            drop(memory.acquired(1000));
             assert!(memory.find((0, 0)).is_some());
-            drop(memory.acquire(2 * CHUNK));
+            drop(memory.acquired(2 * CHUNK));
             assert_eq!(memory.find((0, 0)).is_some(), stays);
         }
     }
@@ -350,7 +381,7 @@ mod tests {
         let memory = DecodeMemory::new(64);
         let large = chunk(limits::DECODE_BYTES / 4);
         for number in 0..8 {
-            memory.acquire(MANY).keep((0, number), &large);
+            memory.acquired(MANY).keep((0, number), &large);
         }
         let kept = |memory: &DecodeMemory| {
             let numbers = 0..8_u64;

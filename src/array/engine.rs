@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 
 use crate::array::cache::{Cache, CacheSize, Decoded, Key, entry_bytes};
-use crate::array::cancel::CancelToken;
 use crate::array::chunks::{Chunks, Encoded, Located};
 use crate::array::decode_memory::DecodeMemory;
 use crate::array::flight::{Entry, Flights, Lead};
@@ -18,6 +17,7 @@ use crate::error::Result;
 use crate::filter;
 use crate::limits;
 use crate::memory::buffer::{Buffer, BufferPool};
+use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 use crate::memory::shared_lru::SharedLru;
 use crate::memory::turns::Turns;
@@ -232,11 +232,14 @@ impl Decoder {
         if let Some(chunk) = self.cache.get(key) {
             return Ok(ChunkContent::Decoded(chunk));
         }
+        if chunks.is_sequential() || chunks.decode_bytes(None) > limits::SMALL_DECODE {
+            cancel.begin_heavy()?;
+        }
         self.queue.take_over(key);
         loop {
             let found = match self.flights.enter(key, cancel, || self.kept(key)) {
                 Entry::Ready(found) => Ok(found),
-                Entry::Wait(flight) => flight.wait(),
+                Entry::Wait(flight) => flight.wait(cancel),
                 Entry::Lead(lead) => self.lead(lead, chunks, number),
             };
             match found {
@@ -341,13 +344,14 @@ impl Decoder {
             Located::Absent => Ok(ChunkContent::Absent),
             Located::Raw(source, offset) => Ok(ChunkContent::Raw(source, offset)),
             Located::Encoded(encoded) => {
-                let turn = chunks.turn();
+                let turn = chunks.turn(is_wanted)?;
                 if turn.is_some()
                     && let Some(passed) = self.kept(chunks.key(number))
                 {
                     return Ok(passed);
                 }
-                let permit = self.memory.acquire(chunks.decode_bytes(Some(encoded)));
+                let bytes = chunks.decode_bytes(Some(encoded));
+                let permit = self.memory.acquire(bytes, is_wanted)?;
                 still(is_wanted)?;
                 let chunk = Arc::new(self.decode(chunks, number, encoded, is_wanted)?);
                 let key = chunks.key(number);

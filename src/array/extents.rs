@@ -76,7 +76,7 @@ impl Extents {
     /// # Errors
     /// `Corrupt` where the extents end before; otherwise as a source cannot be read.
     pub(super) fn read(&self, offset: u64, end: u64, pool: &BufferPool) -> Result<Buffer> {
-        let mut reply = pool.buffer((end - offset) as usize);
+        let mut reply = pool.buffer((end - offset) as usize)?;
         let mut next = offset;
         let is_before =
             |(start, extent): &(u64, Extent)| start.saturating_add(extent.length) <= offset;

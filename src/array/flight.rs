@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex};
 
 use crate::array::cache::Key;
-use crate::array::cancel::CancelToken;
 use crate::error::{Cause, Error, Result};
-use crate::memory::lock::{lock, wait};
+use crate::memory::cancel::CancelToken;
+use crate::memory::lock::{lock, wait_for};
+use crate::memory::turns::LOOK;
 
 /// The decodes under way.
 pub(super) struct Flights<T> {
@@ -82,13 +83,17 @@ impl<T: Clone> Flights<T> {
 
 impl<T: Clone> Flight<T> {
     /// The outcome, as soon as there is one.
-    pub(super) fn wait(&self) -> Result<T> {
+    ///
+    /// # Errors
+    /// As the outcome says; [`Error::unwanted`] once this reader is cancelled.
+    pub(super) fn wait(&self, cancel: &CancelToken) -> Result<T> {
         let mut outcome = lock(&self.outcome);
         loop {
             if let Some(outcome) = &*outcome {
                 return outcome.clone();
             }
-            outcome = wait(&self.landed, outcome);
+            cancel.go_on()?;
+            outcome = wait_for(&self.landed, outcome, LOOK);
         }
     }
 
@@ -128,7 +133,7 @@ impl<T: Clone> Drop for Lead<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::cancel::Canceller;
+    use crate::memory::cancel::Canceller;
 
     #[test]
     fn those_who_come_later_wait_for_the_first() {
@@ -144,7 +149,7 @@ mod tests {
                     else {
                         panic!("a flight is under way");
                     };
-                    scope.spawn(move || flight.wait())
+                    scope.spawn(move || flight.wait(&CancelToken::default()))
                 })
                 .collect();
             lead.finish(Ok(7));
@@ -169,7 +174,7 @@ mod tests {
             panic!("as a codec might");
         }));
         assert!(broken.is_err());
-        assert!(flight.wait().is_err());
+        assert!(flight.wait(&CancelToken::default()).is_err());
         assert!(matches!(
             flights.enter((0, 0), &CancelToken::default(), || None),
             Entry::Lead(_)

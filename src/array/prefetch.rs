@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::array::cancel::Canceller;
 use crate::array::chunks::Chunks;
 use crate::array::engine::Decoder;
 use crate::array::span::Span;
 use crate::limits;
+use crate::memory::cancel::Canceller;
 use crate::memory::lock::lock;
 
 /// The reads of one array through one open file.

@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::array::cache::Key;
-use crate::array::cancel::{CancelToken, Canceller};
 use crate::array::chunks::Chunks;
 use crate::limits;
+use crate::memory::cancel::{CancelToken, Canceller};
 use crate::memory::lock::{lock, wait, wait_for};
 
 /// Chunks that wait for a decode thread.

@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 
 use crate::array::allocation::Allocation;
 use crate::array::bytes::Bytes;
-use crate::array::cancel::CancelToken;
 use crate::array::engine::Engine;
 use crate::array::held_memory::HeldMemory;
 use crate::array::prefetch::Stream;
@@ -13,6 +12,7 @@ use crate::array::strided::Strided;
 use crate::array::virtual_array::{SourceReader, VirtualArray};
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::model::Array;
 use crate::model::array::{Mappings, Storage};
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use crate::array::allocation::Allocation;
 use crate::array::bytes::Bytes;
-use crate::array::cancel::{CancelToken, Canceller};
 use crate::array::chunks::Chunks;
 use crate::array::engine::{ChunkContent, Decoder, Engine};
 use crate::array::extents::{ExtentPieces, Extents};
@@ -19,6 +18,7 @@ use crate::array::span::{Part, Span};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::buffer::Buffer;
+use crate::memory::cancel::{CancelToken, Canceller};
 use crate::model::Array;
 use crate::model::array::Storage;
 use crate::model::storage::Pieces;
@@ -282,7 +282,7 @@ impl Stored {
             }
             if reply.is_empty() {
                 // Not before: the usual read is answered without a buffer.
-                reply = self.decoder().pool.buffer(span.length());
+                reply = self.decoder().pool.buffer(span.length())?;
             }
             for plan in &part.plans {
                 self.gather(&found, plan, span.start(), &mut reply)?;

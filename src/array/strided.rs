@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::array::bytes::Bytes;
-use crate::array::cancel::CancelToken;
 use crate::array::engine::Engine;
 use crate::array::grid::Grid;
 use crate::array::prefetch::Stream;
 use crate::array::span::Span;
 use crate::array::stored::Stored;
 use crate::error::{Error, Result};
+use crate::memory::cancel::CancelToken;
 use crate::model::Array;
 use crate::model::array::Strided as Description;
 

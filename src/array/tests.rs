@@ -6,7 +6,7 @@ pub(super) mod sample;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -14,6 +14,7 @@ use super::*;
 use crate::array::tests::sample::{Sample, Table, byte, plain, range, shapes};
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::limits::tests::eventually;
 use crate::memory::buffer::Buffer;
 use crate::memory::effort::Effort;
 use crate::model::array::{Fill, Storage};
@@ -21,15 +22,6 @@ use crate::model::storage::{
     ChunkIndex, ChunkVisitor, Extent, Help, IndexCursor, Pieces, StoredChunk,
 };
 use crate::source::memory::MemorySource;
-
-/// Waits until `done`, for as long as a loaded machine may take.
-fn eventually(what: &str, done: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "never: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
@@ -465,15 +457,17 @@ fn a_seek_drops_what_is_queued() {
         reader.read_in(Some(&stream), offset, 500, &cancel).unwrap();
     }
     drop(stream);
-    std::thread::sleep(Duration::from_millis(200));
-    // Of the 63 that were queued.
-    assert!(engine.statistics().chunks_decoded < 30);
+    let decoded = || engine.statistics().chunks_decoded;
+    let before = decoded();
+    std::thread::sleep(Duration::from_millis(400));
+    // Of the 63 that were queued, those that were being decoded.
+    assert!(decoded() <= before + 4, "{before}, then {}", decoded());
 }
 
 #[test]
 fn one_read_of_many_chunks_is_decoded_by_all_threads() {
     let sample = Sample {
-        pause: Duration::from_millis(30),
+        pause: Duration::from_millis(200),
         ..Sample::new(&[8, 1000], &[1, 1000], 1)
     };
     let engine = Engine::new(1 << 20, 4);

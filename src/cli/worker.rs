@@ -11,17 +11,19 @@
 //! pipe is standard error, unless the user is there.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::thread;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::cli::args::Mount;
+use crate::cli::askers;
 use crate::cli::cage::{self, Reader};
 use crate::cli::logging::{self, Destination, Early};
 use crate::cli::mounts::{self, FreePlace};
@@ -30,7 +32,7 @@ use crate::cli::options::{self, Settings};
 use crate::cli::remote_source::{self, RemoteSource};
 use crate::cli::report::Report;
 use crate::error::{Error, Result};
-use crate::fs::fuse::{self, MountOptions, Mounted};
+use crate::fs::fuse::{self, FindGone, MountOptions, Mounted};
 use crate::fs::{Archive, External, Filesystem, MountGuard, Options, Served, Unread};
 use crate::limits;
 use crate::source::beneath::Beneath;
@@ -46,11 +48,12 @@ pub(super) fn run(mount: &Mount) -> Result<ExitCode> {
     let point = std::path::absolute(&mount.mountpoint);
     let point = point.unwrap_or_else(|_| mount.mountpoint.clone());
     let early = logging::start(&Destination::of(mount))?;
-    match start(mount, &early) {
+    let (find_gone, answers) = askers::ask();
+    match start(mount, &early, find_gone) {
         Ok(mounted) => {
             // Without a supervisor there is nobody to tell, as the leash will say.
             let _ = Report::Ready.send(&mut io::stdout());
-            watch_leash(point, launcher);
+            watch_leash(point, launcher, answers);
             let ended = mounted.wait();
             if let Err(error) = &ended {
                 log::error!("{}: {error}", mount.mountpoint.display());
@@ -93,7 +96,11 @@ impl Launcher {
     }
 }
 
-fn start(mount: &Mount, early: &Early) -> std::result::Result<Mounted, Report> {
+fn start(
+    mount: &Mount,
+    early: &Early,
+    find_gone: FindGone,
+) -> std::result::Result<Mounted, Report> {
     let of_source = |error: Error| failure(&mount.source.name(), &error);
     let of_point = |error: Error| failure(&mount.mountpoint, &error);
     let point = mount
@@ -143,17 +150,20 @@ fn start(mount: &Mount, early: &Early) -> std::result::Result<Mounted, Report> {
     let sandbox = !mount.settings.no_sandbox;
     let caged = source.shown(mount.settings.run_as).map_err(of_source)?;
     cage::enter(caged, &source.caged(&shown), sandbox).map_err(of_source)?;
-    let served = source.served(shown).map_err(of_content)?;
-    let mut warnings: Vec<_> = early.take().into_iter().map(Report::Warning).collect();
-    if let Some(reason) = served.warning() {
-        warnings.push(Report::warning(&mount.source.name(), &reason));
-    }
+    let mut reasons = Vec::new();
+    let served = source.served(shown, &mut reasons).map_err(of_content)?;
+    reasons.extend(served.warning());
+    let name = mount.source.name();
+    let reasons = reasons.iter().map(|reason| Report::warning(&name, reason));
+    let early = early.take().into_iter().map(Report::Warning);
+    let mut warnings: Vec<_> = early.chain(reasons).collect();
     // The log says the last one, too.
     warnings.dedup();
+    warnings.truncate(limits::EARLY_LINES + 1);
     for warning in warnings {
         warning.send(&mut io::stdout()).map_err(|_| alone())?;
     }
-    unserved.serve(served).map_err(of_point)
+    unserved.serve(served, Some(find_gone)).map_err(of_point)
 }
 
 /// What is to be mounted, open, and of which nothing has been read.
@@ -215,10 +225,11 @@ impl Source {
         }
     }
 
-    fn served(self, mut options: Options) -> Result<Served> {
+    /// Serves it; what whoever mounts has to know is added to the `warnings`.
+    fn served(self, mut options: Options, warnings: &mut Vec<String>) -> Result<Served> {
         let file = match self {
             Source::File(file) => file,
-            Source::Object(object) => return object.served(&mut options),
+            Source::Object(object) => return object.served(&mut options, warnings),
             Source::Directory(directory, changes) => {
                 let archive = Archive::new(Arc::new(directory), changes, &options);
                 return Ok(Served::Archive(Box::new(archive)));
@@ -345,10 +356,10 @@ fn is_on_leash() -> bool {
     poll(&mut end, PollTimeout::ZERO) == Ok(0)
 }
 
-fn watch_leash(point: PathBuf, launcher: Launcher) {
+fn watch_leash(point: PathBuf, launcher: Launcher, answers: Sender<Vec<u32>>) {
     thread::spawn(move || {
-        // The supervisor writes nothing: this returns when it ends.
-        let _ = io::stdin().read(&mut [0]);
+        // This returns when the supervisor ends.
+        askers::take_answers(&answers);
         launcher.tell(&Report::Ready);
         let point = point.display();
         log::warn!(

@@ -9,6 +9,7 @@
 //! | `status` | what the mount does, as a text |
 //! | `inner` | the numbers of the inodes within data files |
 //! | `listing` | what is in a directory |
+//! | `top` | names at the top, where `.h5fs` is ours |
 //!
 //! Nothing is read before it is asked for. Names and attributes are valid for a second, and each
 //! listing reads its directory, so a file that comes, goes or changes is seen without a watch. What
@@ -23,8 +24,8 @@ mod members;
 mod opening;
 mod ordinary;
 mod status;
+mod top;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
@@ -242,11 +243,11 @@ impl Archive {
         if parent == ROOT && name == name::VIEWS {
             return self.fixed(VIEWS);
         }
-        let name = real_name(parent, name);
-        let path = path.join(OsStr::from_bytes(name));
-        let known = self.entries.known(parent, name);
+        let name = top::real_name(parent == ROOT, name);
+        let path = path.join(OsStr::from_bytes(&name));
+        let known = self.entries.known(parent, &name);
         let found = self.found(&path, is_original, known)?;
-        Ok(self.enter_found((parent, is_original), name, (&path, &found)))
+        Ok(self.enter_found((parent, is_original), &name, (&path, &found)))
     }
 
     /// Counts a lookup of `name` in the directory `parent`, where `found` was found, and describes
@@ -259,36 +260,37 @@ impl Archive {
     ) -> Entry {
         let place = found.place(parent, is_original);
         let ino = self.entries.enter(name, place);
-        self.look.entry(ino, found, path)
+        self.look.entry(ino, found, (path, is_original))
     }
 
     /// The entry of a directory that stands always.
     fn fixed(&self, ino: Ino) -> Result<Entry> {
         let path = Path::new("");
         let found = self.found(path, true, None)?;
-        Ok(self.look.entry(ino, &found, path))
+        Ok(self.look.entry(ino, &found, (path, true)))
     }
 
     /// Has the filesystem of a member answer.
     fn ask<T>(
         &self,
         member: &Arc<Member>,
+        cancel: &CancelToken,
         answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<T> {
         self.members
-            .ask(member, |opened| answer(&opened.filesystem))
+            .ask(member, cancel, |opened| answer(&opened.filesystem))
     }
 
     /// Has the filesystem of the data file with the entry `ino` answer. Outside, why it cannot be
     /// opened.
     fn ask_data_file<T>(
         &self,
-        ino: Ino,
-        path: &Path,
+        (ino, path): (Ino, &Path),
+        cancel: &CancelToken,
         answer: impl FnOnce(&Filesystem) -> Result<T>,
     ) -> Result<Result<T>> {
         let member = self.members.get(ino, path);
-        let answered = self.ask(&member, |filesystem| Ok(answer(filesystem)));
+        let answered = self.ask(&member, cancel, |filesystem| Ok(answer(filesystem)));
         answered.map_err(|error| self.unopened(path, error))
     }
 
@@ -341,9 +343,13 @@ impl Archive {
     }
 
     /// Opens `local` of `member`.
-    fn open_inner(&self, member: &Arc<Member>, local: Ino, is_directory: bool) -> Result<Opened> {
-        self.members.ask(member, |opened| {
-            let own = open_local(&opened.filesystem, local, is_directory)?;
+    fn open_inner(
+        &self,
+        (member, local, is_directory): (&Arc<Member>, Ino, bool),
+        cancel: &CancelToken,
+    ) -> Result<Opened> {
+        self.members.ask(member, cancel, |opened| {
+            let own = open_local(&opened.filesystem, local, is_directory, cancel)?;
             let content = Content::Inner {
                 member: Arc::clone(member),
                 local,
@@ -377,38 +383,27 @@ impl Archive {
         &self,
         handle: Handle,
         (member, local, is_directory): (&Arc<Member>, Ino, bool),
+        cancel: &CancelToken,
         answer: impl FnOnce(&Filesystem, Handle) -> Result<T>,
     ) -> Result<T> {
-        self.members.ask(member, |opened| {
+        self.members.ask(member, cancel, |opened| {
             let own = opened.handle(handle.0, |filesystem| {
-                open_local(filesystem, local, is_directory)
+                open_local(filesystem, local, is_directory, cancel)
             })?;
             answer(&opened.filesystem, own)
         })
     }
 }
 
-fn open_local(filesystem: &Filesystem, local: Ino, is_directory: bool) -> Result<Opened> {
+fn open_local(
+    filesystem: &Filesystem,
+    local: Ino,
+    is_directory: bool,
+    cancel: &CancelToken,
+) -> Result<Opened> {
     match is_directory {
         true => filesystem.opendir(local),
-        false => filesystem.open_file(local),
-    }
-}
-
-/// The name in the directory of what the mount shows as `shown` in `parent`: `.h5fs` at the root is
-/// the directory of views, and a file of that name is escaped.
-fn real_name(parent: Ino, shown: &[u8]) -> &[u8] {
-    match parent == ROOT && shown == name::escape(name::VIEWS, true) {
-        true => name::VIEWS,
-        false => shown,
-    }
-}
-
-/// The reverse of [`real_name`].
-fn shown_name(parent: Ino, name: &[u8]) -> Cow<'_, [u8]> {
-    match parent == ROOT && name == name::VIEWS {
-        true => name::escape(name, true).into(),
-        false => name.into(),
+        false => filesystem.open_file_for(local, cancel),
     }
 }
 
@@ -442,7 +437,7 @@ impl Requests for Archive {
         }
     }
 
-    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
+    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry> {
         name::refuse_long(name)?;
         match self.target(parent)? {
             Target::Views if name == ORIGINALS => self.fixed(ORIGINAL),
@@ -456,7 +451,7 @@ impl Requests for Archive {
                 EntryKind::Directory => self.enter(parent, (&path, place.is_original), name),
                 EntryKind::DataFile => {
                     let member = self.members.get(parent, &path);
-                    match self.lookup_inside(&member, ROOT, name) {
+                    match self.lookup_inside((&member, ROOT), name, cancel) {
                         Err(error) if own_fault(&error) => {
                             match self.look.was_mistaken(&path) {
                                 true => Err(stale()),
@@ -469,7 +464,7 @@ impl Requests for Archive {
                 }
                 _ => Err(refusal(Errno::ENOTDIR, "lookup")),
             },
-            Target::Inner(member, local) => self.lookup_inside(&member, local, name),
+            Target::Inner(member, local) => self.lookup_inside((&member, local), name, cancel),
         }
     }
 
@@ -485,7 +480,7 @@ impl Requests for Archive {
         }
     }
 
-    fn getattr(&self, ino: Ino) -> Result<Entry> {
+    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Entry> {
         match self.target(ino)? {
             Target::Views => self.fixed(VIEWS),
             Target::Told(told) => self.told(told),
@@ -495,10 +490,10 @@ impl Requests for Archive {
                 if found.kind != place.kind {
                     return Err(stale());
                 }
-                Ok(self.look.entry(ino, &found, &path))
+                Ok(self.look.entry(ino, &found, (&path, place.is_original)))
             }
             Target::Inner(member, local) => {
-                let entry = self.ask(&member, |filesystem| filesystem.getattr(local));
+                let entry = self.ask(&member, cancel, |file| file.getattr_for(local, cancel));
                 Ok(numbered(entry.map_err(gone)?, ino))
             }
         }
@@ -506,22 +501,26 @@ impl Requests for Archive {
 
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
         match self.target(ino)? {
-            Target::Entry(place, path) if place.kind == EntryKind::Symlink => {
-                self.look.link_text(&path).map_err(gone)
-            }
+            Target::Entry(place, path) if place.kind == EntryKind::Symlink => self
+                .look
+                .link_text((&path, place.is_original))
+                .map_err(gone),
             Target::Entry(..) | Target::Views | Target::Told(_) => {
                 Err(refusal(Errno::EINVAL, "readlink"))
             }
             Target::Inner(member, local) => {
-                self.ask(&member, |filesystem| filesystem.readlink(local))
+                let cancel = CancelToken::default();
+                self.ask(&member, &cancel, |filesystem| filesystem.readlink(local))
             }
         }
     }
 
-    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+    fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
         match self.target(ino)? {
             Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
-                let listed = self.ask_data_file(ino, &path, |root| root.listxattr(ROOT));
+                let listed = self.ask_data_file((ino, &path), cancel, |root| {
+                    root.listxattr_for(ROOT, cancel)
+                });
                 match listed {
                     Ok(listed) => listed,
                     Err(error) if own_fault(&error) => Ok(vec![ERROR.to_vec()]),
@@ -530,16 +529,18 @@ impl Requests for Archive {
             }
             Target::Entry(..) | Target::Views | Target::Told(_) => Ok(Vec::new()),
             Target::Inner(member, local) => {
-                self.ask(&member, |filesystem| filesystem.listxattr(local))
+                self.ask(&member, cancel, |file| file.listxattr_for(local, cancel))
             }
         }
     }
 
-    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+    fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
         xattr::user_name(name)?;
         match self.target(ino)? {
             Target::Entry(place, path) if place.kind == EntryKind::DataFile => {
-                let value = self.ask_data_file(ino, &path, |root| root.getxattr(ROOT, name));
+                let value = self.ask_data_file((ino, &path), cancel, |root| {
+                    root.getxattr_for(ROOT, name, cancel)
+                });
                 match value {
                     Ok(value) => value,
                     Err(error) if own_fault(&error) && name == ERROR => {
@@ -550,13 +551,13 @@ impl Requests for Archive {
                 }
             }
             Target::Entry(..) | Target::Views | Target::Told(_) => Err(xattr::absent()),
-            Target::Inner(member, local) => {
-                self.ask(&member, |filesystem| filesystem.getxattr(local, name))
-            }
+            Target::Inner(member, local) => self.ask(&member, cancel, |file| {
+                file.getxattr_for(local, name, cancel)
+            }),
         }
     }
 
-    fn open_file(&self, ino: Ino) -> Result<Opened> {
+    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
         match self.target(ino)? {
             Target::Entry(place, path) => match place.kind {
                 EntryKind::File => self.open_ordinary(ino, place, &path),
@@ -568,7 +569,7 @@ impl Requests for Archive {
                 let text = Text::streamed((told.text)(self));
                 self.insert(Content::Text(text), Caching::Never, false)
             }
-            Target::Inner(member, local) => self.open_inner(&member, local, false),
+            Target::Inner(member, local) => self.open_inner((&member, local, false), cancel),
         }
     }
 
@@ -588,7 +589,7 @@ impl Requests for Archive {
                 }
                 EntryKind::DataFile => {
                     let member = self.members.get(ino, &path);
-                    let opened = self.open_inner(&member, ROOT, true);
+                    let opened = self.open_inner((&member, ROOT, true), &CancelToken::default());
                     match opened.map_err(|error| self.unopened(&path, error)) {
                         Err(error) if own_fault(&error) => {
                             let names = &[];
@@ -599,7 +600,9 @@ impl Requests for Archive {
                 }
                 _ => Err(refusal(Errno::ENOTDIR, "opendir")),
             },
-            Target::Inner(member, local) => self.open_inner(&member, local, true),
+            Target::Inner(member, local) => {
+                self.open_inner((&member, local, true), &CancelToken::default())
+            }
         }
     }
 
@@ -608,17 +611,24 @@ impl Requests for Archive {
         !matches!(found, Ok(Target::Entry(place, _)) if place.kind == EntryKind::Directory)
     }
 
-    fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
-        self.list(handle, cookie, take)
+    fn readdir_for(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        take: &mut Take<'_>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        self.list(handle, cookie, take, cancel)
     }
 
-    fn readdir_plus(
+    fn readdir_plus_for(
         &self,
         handle: Handle,
         cookie: u64,
         take: &mut TakeWithAttributes<'_>,
+        cancel: &CancelToken,
     ) -> Result<()> {
-        self.list_with_attributes(handle, cookie, take)
+        self.list_with_attributes(handle, cookie, take, cancel)
     }
 
     fn read_for(
@@ -636,9 +646,12 @@ impl Requests for Archive {
                 member,
                 local,
                 is_directory: false,
-            } => self.ask_open(handle, (member, *local, false), |filesystem, own| {
-                filesystem.read_for(own, offset, length, cancel)
-            }),
+            } => self.ask_open(
+                handle,
+                (member, *local, false),
+                cancel,
+                |filesystem, own| filesystem.read_for(own, offset, length, cancel),
+            ),
             _ => Err(refusal(Errno::EISDIR, "read")),
         }
     }
@@ -669,9 +682,12 @@ impl Requests for Archive {
                 member,
                 local,
                 is_directory: false,
-            } => self.ask_open(handle, (member, *local, false), |filesystem, own| {
-                filesystem.lseek(own, offset, whence)
-            }),
+            } => {
+                let (of, cancel) = ((member, *local, false), CancelToken::default());
+                self.ask_open(handle, of, &cancel, |filesystem, own| {
+                    filesystem.lseek(own, offset, whence)
+                })
+            }
             _ => Err(refusal(Errno::EISDIR, "seek")),
         }
     }
@@ -688,8 +704,13 @@ impl Requests for Archive {
 }
 
 impl Archive {
-    fn lookup_inside(&self, member: &Arc<Member>, local: Ino, name: &[u8]) -> Result<Entry> {
-        let entry = self.ask(member, |filesystem| filesystem.lookup(local, name))?;
+    fn lookup_inside(
+        &self,
+        (member, local): (&Arc<Member>, Ino),
+        name: &[u8],
+        cancel: &CancelToken,
+    ) -> Result<Entry> {
+        let entry = self.ask(member, cancel, |file| file.lookup_for(local, name, cancel))?;
         let ino = self.enter_inner(member, entry.ino);
         Ok(numbered(entry, ino))
     }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::errors::Errors;
 use crate::fs::file_state::{FileState, OpenedFile};
-use crate::fs::handle::{Caching, Content, Handle, Handles, Open, Opened};
+use crate::fs::handle::{Caching, Content, Handle, Open, Opened};
 use crate::fs::inode::{self, Inode, NodeType};
 use crate::fs::listing::{DOTS, Listable, Listed, Visit};
 use crate::fs::mount::{Mount, Seen, Shared};
@@ -25,6 +25,7 @@ use crate::fs::nodes;
 use crate::fs::opening::{open_source, opener, refuse_fine_list};
 use crate::fs::options::Options;
 use crate::fs::other_files::OtherFiles;
+use crate::fs::pins::Document;
 use crate::fs::requests::{Ino, Requests, Take, TakeWithAttributes, Whence};
 use crate::fs::stat::{DirEntry, Entry, Kind, Origin};
 use crate::fs::unread::Unread;
@@ -40,7 +41,6 @@ use crate::wire::to_u64;
 /// One file's tree.
 pub struct Filesystem {
     pub(super) mount: Mount,
-    pub(super) handles: Handles,
 }
 
 impl Filesystem {
@@ -89,7 +89,6 @@ impl Filesystem {
     ) -> Self {
         Filesystem {
             mount: Mount::new(opened, options, others, watch, fixed_inodes, None),
-            handles: Handles::default(),
         }
     }
 
@@ -105,7 +104,6 @@ impl Filesystem {
         let (watch, shared) = (Some(watch), Some(shared));
         Filesystem {
             mount: Mount::new(opened, options, others, watch, fixed_inodes, shared),
-            handles: Handles::default(),
         }
     }
 
@@ -149,13 +147,15 @@ impl Filesystem {
     pub(super) fn ask<T>(
         &self,
         ino: Ino,
+        cancel: &CancelToken,
         answer: impl FnOnce(&dyn FsNode, &Target<'_>) -> Result<T>,
     ) -> Result<T> {
+        cancel.go_on()?;
         let (file, inode) = self.mount.find_inode(ino)?;
-        let (file, _granted) = file.for_request();
+        let (file, _granted) = file.for_request(cancel);
         let answered = answer(nodes::of(&inode), &self.target(&file, ino, &inode));
         self.mount.report_lacks(&file);
-        answered
+        answered.map_err(|error| file.told(error))
     }
 
     fn target<'a>(&'a self, file: &'a Arc<FileState>, ino: Ino, inode: &'a Inode) -> Target<'a> {
@@ -172,7 +172,7 @@ impl Filesystem {
     /// # Errors
     /// `NotFound`; `ENAMETOOLONG` over 255 bytes; as the group's index is damaged.
     pub fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
-        self.ask(parent, |node, target| node.lookup(target, name))
+        self.lookup_for(parent, name, &CancelToken::default())
     }
 
     /// Gives back `count` lookups.
@@ -185,7 +185,7 @@ impl Filesystem {
     /// # Errors
     /// `ESTALE` where the number stands for nothing (any more).
     pub fn getattr(&self, ino: Ino) -> Result<Entry> {
-        self.ask(ino, |node, target| node.stat(target))
+        self.getattr_for(ino, &CancelToken::default())
     }
 
     /// The text of a symbolic link.
@@ -193,7 +193,8 @@ impl Filesystem {
     /// # Errors
     /// `ENAMETOOLONG` over 4095 bytes, `EINVAL` for anything else than a symbolic link.
     pub fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
-        self.ask(ino, |node, target| node.readlink(target))
+        let cancel = CancelToken::default();
+        self.ask(ino, &cancel, |node, target| node.readlink(target))
     }
 
     /// The names of the extended attributes, each with `user.`.
@@ -201,10 +202,7 @@ impl Filesystem {
     /// # Errors
     /// As the object's list of attributes is damaged.
     pub fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        self.ask(ino, |node, target| match node.xattr(target) {
-            Some(described) => xattr::object(target, &described).list(),
-            None => Ok(Vec::new()),
-        })
+        self.listxattr_for(ino, &CancelToken::default())
     }
 
     /// The value of an extended attribute; `name` with `user.`.
@@ -213,11 +211,7 @@ impl Filesystem {
     /// `EOPNOTSUPP` for a name without `user.`, `ENODATA` for one that is not there, `E2BIG` for a
     /// value that is too long.
     pub fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        let name = xattr::user_name(name)?;
-        self.ask(ino, |node, target| match node.xattr(target) {
-            Some(described) => xattr::object(target, &described).get(name),
-            None => Err(xattr::absent()),
-        })
+        self.getxattr_for(ino, name, &CancelToken::default())
     }
 
     /// Reads every attribute of an object, also those that are shown nowhere, looks for the other
@@ -237,23 +231,32 @@ impl Filesystem {
     /// # Errors
     /// As it is known before reading that its content cannot be served.
     pub fn open_file(&self, ino: Ino) -> Result<Opened> {
-        let (file, inode) = self.mount.find_inode(ino)?;
-        let view = self.content(&file, ino, &inode)?;
-        let caching = match view.length() {
-            _ if file.is_growing() => Caching::Never,
-            None => Caching::Never,
-            Some(_) if file.is_settled() => Caching::Lasting,
-            Some(_) => Caching::WhileOpen,
-        };
-        self.handles.insert(Open::file(ino, file, view)?, caching)
+        self.open_file_for(ino, &CancelToken::default())
+    }
+
+    fn document_of(
+        &self,
+        file: &Arc<FileState>,
+        (ino, inode): (Ino, &Inode),
+        cancel: &CancelToken,
+    ) -> Result<Document> {
+        let view = self.content(file, (ino, inode), cancel)?;
+        Document::new(Arc::clone(file), inode, view)
     }
 
     /// The content of a regular file.
-    fn content(&self, file: &Arc<FileState>, ino: Ino, inode: &Inode) -> Result<Box<dyn View>> {
-        let (file, _granted) = file.for_request();
+    fn content(
+        &self,
+        file: &Arc<FileState>,
+        (ino, inode): (Ino, &Inode),
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn View>> {
+        let (file, _granted) = file.for_request(cancel);
         let target = self.target(&file, ino, inode);
         let opened = nodes::of(inode).open(&target);
-        opened.inspect_err(|error| target.note(error))
+        opened
+            .inspect_err(|error| target.note(error))
+            .map_err(|error| file.told(error))
     }
 
     /// Opens a directory.
@@ -276,9 +279,9 @@ impl Filesystem {
             false => Caching::WhileOpen,
         };
         // Each listing of it has the effort of a request.
-        let (file, _) = file.for_request();
+        let (file, _) = file.for_request(&CancelToken::default());
         let open = Open::directory(ino, file);
-        let opened = open.and_then(|open| self.handles.insert(open, caching));
+        let opened = open.and_then(|open| self.mount.handles.insert(open, caching));
         if opened.is_err() && was_unsure {
             mount.inodes.set_unsure(ino, true);
         }
@@ -296,14 +299,7 @@ impl Filesystem {
         cookie: u64,
         visit: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        self.list(handle, cookie, &mut |listed, next| {
-            visit(DirEntry {
-                name: listed.name,
-                ino: listed.ino,
-                kind: listed.kind,
-                next,
-            })
-        })
+        self.readdir_for(handle, cookie, visit, &CancelToken::default())
     }
 
     /// Like [`readdir`](Self::readdir), with attributes; each entry that is taken is
@@ -314,36 +310,22 @@ impl Filesystem {
         cookie: u64,
         visit: &mut dyn FnMut(DirEntry<'_>, Option<&Entry>) -> bool,
     ) -> Result<()> {
-        self.list(handle, cookie, &mut |listed, next| {
-            let with = |ino, kind| DirEntry {
-                name: listed.name,
-                ino,
-                kind,
-                next,
-            };
-            match (listed.stat)() {
-                Listable::Counted(entry) => {
-                    let is_full = visit(with(entry.ino, entry.attributes.kind), Some(&entry));
-                    if is_full {
-                        self.forget(entry.ino, 1);
-                    }
-                    is_full
-                }
-                Listable::Uncounted(entry) => {
-                    visit(with(entry.ino, entry.attributes.kind), Some(&entry))
-                }
-                Listable::Unknown(kind) => visit(with(listed.ino, kind), None),
-            }
-        })
+        self.readdir_plus_for(handle, cookie, visit, &CancelToken::default())
     }
 
-    fn list(&self, handle: Handle, cookie: u64, visit: &mut Visit<'_>) -> Result<()> {
-        let open = self.opened(handle)?;
-        let _granted = open.file.effort.granted();
+    fn list(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        cancel: &CancelToken,
+        visit: &mut Visit<'_>,
+    ) -> Result<()> {
+        let open = self.opened(handle, cancel)?;
+        let _granted = open.file.granted(cancel);
         let listed = self.list_open(&open, cookie, visit);
         // The next call finds again what is let go of here.
         let _ = open.settle();
-        listed
+        listed.map_err(|error| open.file.told(error))
     }
 
     fn list_open(&self, open: &Open, cookie: u64, visit: &mut Visit<'_>) -> Result<()> {
@@ -364,9 +346,10 @@ impl Filesystem {
     }
 
     /// The open file or directory of a handle, if its file is still shown in the same state.
-    fn opened(&self, handle: Handle) -> Result<Arc<Open>> {
-        let open = self.handles.get(handle)?;
+    fn opened(&self, handle: Handle, cancel: &CancelToken) -> Result<Arc<Open>> {
+        // First, as an open file keeps its state in memory.
         let source = self.mount.shown()?;
+        let open = self.mount.handles.get(handle)?;
         if open.file.generation != source.generation {
             return Err(stale());
         }
@@ -377,24 +360,33 @@ impl Filesystem {
             _ => return Ok(open),
         };
         match &open.content {
-            Content::File(view) if !Arc::ptr_eq(&open.file, &now) && view.length().is_some() => {
-                self.follow(handle, &open, now)
+            Content::File(document) if !open.file.is_same_state(&now) => {
+                let inode = self.mount.inode(&now, open.ino)?;
+                match document.goes_on_in(&now, &inode)? {
+                    true => self.follow(handle, (open.ino, &inode), &now, cancel),
+                    false => Ok(open),
+                }
             }
             _ => Ok(open),
         }
     }
 
-    /// Makes a handle read its file as it has grown since. A stream goes on with what it began.
-    fn follow(&self, handle: Handle, open: &Open, file: Arc<FileState>) -> Result<Arc<Open>> {
-        let ino = open.ino;
-        let inode = self.mount.inode(&file, ino)?;
-        let view = self.content(&file, ino, &inode)?;
-        Ok(self.handles.replace(handle, Open::file(ino, file, view)?))
+    /// Makes a handle read an array's bytes as they have grown since.
+    fn follow(
+        &self,
+        handle: Handle,
+        (ino, inode): (Ino, &Inode),
+        file: &Arc<FileState>,
+        cancel: &CancelToken,
+    ) -> Result<Arc<Open>> {
+        let document = self.document_of(file, (ino, inode), cancel)?;
+        let pinned = self.mount.pins.pin(ino, inode, document);
+        self.mount.handles.replace(handle, Open::file(ino, pinned)?)
     }
 
     fn file<'a>(&self, open: &'a Open) -> Result<&'a dyn View> {
         match &open.content {
-            Content::File(view) => Ok(&**view),
+            Content::File(document) => Ok(&*document.view),
             Content::Directory(_) => Err(refusal(Errno::EISDIR, "read")),
         }
     }
@@ -421,7 +413,8 @@ impl Filesystem {
         length: usize,
         cancel: &CancelToken,
     ) -> Result<Bytes> {
-        let open = self.opened(handle)?;
+        cancel.go_on()?;
+        let open = self.opened(handle, cancel)?;
         let read = self.file(&open)?.read_for(offset, length, cancel);
         self.served(&open, read)
     }
@@ -436,7 +429,7 @@ impl Filesystem {
         offset: u64,
         length: usize,
     ) -> Result<Option<Bytes>> {
-        let open = self.opened(handle)?;
+        let open = self.opened(handle, &CancelToken::default())?;
         match self.file(&open)?.read_now(offset, length).transpose() {
             Some(read) => self.served(&open, read).map(Some),
             None => Ok(None),
@@ -464,7 +457,7 @@ impl Filesystem {
                 mount.note(&open.file, open.ino, &inode, error);
             }
         }
-        read
+        read.map_err(|error| open.file.told(error))
     }
 
     /// The next data or hole of an open file at or after `offset`; its end counts as a hole.
@@ -472,7 +465,7 @@ impl Filesystem {
     /// # Errors
     /// `ENXIO` where there is none.
     pub fn lseek(&self, handle: Handle, offset: u64, whence: Whence) -> Result<u64> {
-        let open = self.opened(handle)?;
+        let open = self.opened(handle, &CancelToken::default())?;
         let view = self.file(&open)?;
         let none = || refusal(Errno::ENXIO, "seek");
         if view.length().is_some_and(|length| offset >= length) {
@@ -486,7 +479,7 @@ impl Filesystem {
 
     /// Closes a file or directory.
     pub fn release(&self, handle: Handle) {
-        let Some(open) = self.handles.remove(handle) else {
+        let Some(open) = self.mount.handles.remove(handle) else {
             return;
         };
         if let Content::Directory(listing) = &open.content
@@ -516,12 +509,12 @@ impl Requests for Filesystem {
         LIFETIME
     }
 
-    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
-        Filesystem::lookup(self, parent, name)
+    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry> {
+        self.ask(parent, cancel, |node, target| node.lookup(target, name))
     }
 
     fn lacks_for_good(&self, parent: Ino) -> bool {
-        let lacks = self.ask(parent, |node, target| {
+        let lacks = self.ask(parent, &CancelToken::default(), |node, target| {
             Ok(target.file.is_settled() && node.lacks_for_good(target))
         });
         lacks.unwrap_or(false)
@@ -531,24 +524,47 @@ impl Requests for Filesystem {
         Filesystem::forget(self, ino, count);
     }
 
-    fn getattr(&self, ino: Ino) -> Result<Entry> {
-        Filesystem::getattr(self, ino)
+    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Entry> {
+        self.ask(ino, cancel, |node, target| match target.pinned()? {
+            Some(entry) => Ok(entry),
+            None => node.stat(target),
+        })
     }
 
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
         Filesystem::readlink(self, ino)
     }
 
-    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        Filesystem::listxattr(self, ino)
+    fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
+        self.ask(ino, cancel, |node, target| match node.xattr(target) {
+            Some(described) => xattr::object(target, &described).list(),
+            None => Ok(Vec::new()),
+        })
     }
 
-    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        Filesystem::getxattr(self, ino, name)
+    fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>> {
+        let name = xattr::user_name(name)?;
+        self.ask(ino, cancel, |node, target| match node.xattr(target) {
+            Some(described) => xattr::object(target, &described).get(name),
+            None => Err(xattr::absent()),
+        })
     }
 
-    fn open_file(&self, ino: Ino) -> Result<Opened> {
-        Filesystem::open_file(self, ino)
+    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened> {
+        cancel.go_on()?;
+        let (file, inode) = self.mount.find_inode(ino)?;
+        let document = match self.mount.pins.fixed(ino, &file, &inode)? {
+            Some(document) => document,
+            None => self.document_of(&file, (ino, &inode), cancel)?,
+        };
+        let caching = match document.view.length() {
+            _ if document.file.is_growing() => Caching::Never,
+            None => Caching::Never,
+            Some(_) if file.is_settled() => Caching::Lasting,
+            Some(_) => Caching::WhileOpen,
+        };
+        let pinned = self.mount.pins.pin(ino, &inode, document);
+        self.mount.handles.insert(Open::file(ino, pinned)?, caching)
     }
 
     fn opendir(&self, ino: Ino) -> Result<Opened> {
@@ -559,17 +575,51 @@ impl Requests for Filesystem {
         true
     }
 
-    fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
-        Filesystem::readdir(self, handle, cookie, take)
+    fn readdir_for(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        take: &mut Take<'_>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
+        self.list(handle, cookie, cancel, &mut |listed, next| {
+            take(DirEntry {
+                name: listed.name,
+                ino: listed.ino,
+                kind: listed.kind,
+                next,
+            })
+        })
     }
 
-    fn readdir_plus(
+    fn readdir_plus_for(
         &self,
         handle: Handle,
         cookie: u64,
         take: &mut TakeWithAttributes<'_>,
+        cancel: &CancelToken,
     ) -> Result<()> {
-        Filesystem::readdir_plus(self, handle, cookie, take)
+        self.list(handle, cookie, cancel, &mut |listed, next| {
+            let with = |ino, kind| DirEntry {
+                name: listed.name,
+                ino,
+                kind,
+                next,
+            };
+            match (listed.stat)() {
+                Listable::Counted(entry) => {
+                    let is_full = take(with(entry.ino, entry.attributes.kind), Some(&entry));
+                    if is_full {
+                        self.forget(entry.ino, 1);
+                    }
+                    is_full
+                }
+                Listable::Uncounted(entry) => {
+                    take(with(entry.ino, entry.attributes.kind), Some(&entry))
+                }
+                Listable::Unknown(kind) => take(with(listed.ino, kind), None),
+            }
+        })
     }
 
     fn read_for(

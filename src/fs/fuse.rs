@@ -16,7 +16,7 @@ use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::relay::Relay;
 use crate::fs::mount::Outdate;
 use crate::fs::served::Served;
-use crate::fs::workers::Workers;
+use crate::fs::workers::{Askers, Workers};
 use crate::source::changes::Changes;
 use crate::source::device::Device;
 use crate::source::mount_id::told_of;
@@ -34,6 +34,13 @@ const WATCH: Duration = Duration::from_secs(1);
 
 /// How long the thread that watches the source sleeps after a change: a writer may go on and on.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How often it is looked whether those who wait for answers still do, and how long they have to
+/// have waited.
+const ASKERS: Duration = Duration::from_secs(1);
+
+/// Finds those of the threads that have gone, or end as soon as they are answered.
+pub type FindGone = Box<dyn Fn(&[u32]) -> Vec<u32> + Send>;
 
 /// How to mount.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +65,7 @@ pub struct Unserved {
     session: Session<Adapter>,
     relayed: Option<Relayed>,
     filesystem: Arc<Late>,
+    askers: Askers,
     /// Threads of the session.
     threads: usize,
 }
@@ -83,9 +91,11 @@ pub struct Mounted {
 /// `Io` as the system refuses to mount, `Usage` as the helper does.
 pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
     let filesystem = Arc::new(Late::default());
-    let adapter = |relay: Option<Arc<Relay>>| Adapter {
+    let workers = Workers::new(options.threads);
+    let askers = workers.askers();
+    let adapter = |workers, relay: Option<Arc<Relay>>| Adapter {
         filesystem: Arc::clone(&filesystem),
-        workers: Workers::new(options.threads),
+        workers,
         readers: Arc::default(),
         longest_read: options.interruptible.then_some(relay::READ),
         relay,
@@ -94,19 +104,22 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
     let config = config(options);
     let threads = config.n_threads.unwrap_or(1);
     if !options.interruptible {
-        let session = Session::new(adapter(None), mountpoint, &config).map_err(|e| failed(&e))?;
+        let adapter = adapter(workers, None);
+        let session = Session::new(adapter, mountpoint, &config).map_err(|e| failed(&e))?;
         return Ok(Unserved {
             session,
             relayed: None,
             filesystem,
+            askers,
             threads,
         });
     }
-    let outer = Session::new(adapter(None), mountpoint, &config).map_err(|e| failed(&e))?;
+    let unasked = adapter(Workers::new(options.threads), None);
+    let outer = Session::new(unasked, mountpoint, &config).map_err(|e| failed(&e))?;
     let relayed = || {
         let (relay, socket) = Relay::new(relay::device_of(&outer)?)?;
         let relay = Arc::new(relay);
-        let adapter = adapter(Some(Arc::clone(&relay)));
+        let adapter = adapter(workers, Some(Arc::clone(&relay)));
         let inner = Session::from_fd(adapter, socket, config.acl, config.clone())?;
         relay.take_reply()?;
         std::io::Result::Ok((inner, relay))
@@ -116,6 +129,7 @@ pub fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Unserved> {
         session,
         relayed: Some(Relayed { outer, relay }),
         filesystem,
+        askers,
         threads,
     })
 }
@@ -137,20 +151,24 @@ impl Unserved {
         format!("0:{number}").parse().ok()
     }
 
-    /// Serves `what`; the mount answers when this returns.
+    /// Serves `what`; the mount answers when this returns. The work for those who have gone is
+    /// given up as soon as `find_gone` tells.
     ///
     /// # Errors
     /// `Io` where no thread can be started.
-    pub fn serve(self, what: Served) -> Result<Mounted> {
+    pub fn serve(self, what: Served, find_gone: Option<FindGone>) -> Result<Mounted> {
         let served = self.filesystem.0.set(what);
         debug_assert!(served.is_ok());
         let watched = Arc::downgrade(&self.filesystem);
         let threads = self.threads;
         let session = self.session.spawn().map_err(|error| failed(&error))?;
         let outer = self.relayed.map(|Relayed { outer, relay }| {
-            Relay::start(&relay, threads);
+            Relay::start(&relay, threads, self.askers.clone());
             outer
         });
+        if let Some(find_gone) = find_gone {
+            thread::spawn(move || watch_askers(&self.askers, &find_gone));
+        }
         let notifier = session.notifier();
         // What is told of an archive is not kept for long, so that nothing has to be taken back.
         if let Some(Served::File(filesystem)) = self.filesystem.0.get() {
@@ -160,6 +178,20 @@ impl Unserved {
             thread::spawn(move || watch(&watched, changes.as_deref(), &notifier));
         }
         Ok(Mounted { session, outer })
+    }
+}
+
+/// Gives up the work for those who have gone.
+fn watch_askers(askers: &Askers, find_gone: &FindGone) {
+    while let Some(waiting) = askers.waiting_for(ASKERS) {
+        let gone = match &*waiting {
+            [] => Vec::new(),
+            waiting => find_gone(waiting),
+        };
+        if !gone.is_empty() {
+            askers.leave(|asker| gone.contains(&asker.thread));
+        }
+        thread::sleep(ASKERS);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
@@ -13,6 +14,7 @@ use crate::fs::errno::{is_fault, refusal, stale};
 use crate::fs::errors::Errors;
 use crate::fs::faults::Faults;
 use crate::fs::file_state::{FileState, OpenedFile};
+use crate::fs::handle::Handles;
 use crate::fs::indexes::{FileIndex, Indexes};
 use crate::fs::inode::{self, Inode};
 use crate::fs::inodes::Inodes;
@@ -21,9 +23,11 @@ use crate::fs::namespace::Namespace;
 use crate::fs::opening::open_source;
 use crate::fs::options::Options;
 use crate::fs::other_files::OtherFiles;
+use crate::fs::pins::Pins;
 use crate::fs::stat::{Entry, Kind, Origin, Stat};
 use crate::fs::trees;
 use crate::fs::watch::Watch;
+use crate::limits;
 use crate::memory::lock::lock;
 use crate::model::{Container, NodeId};
 use crate::source::changes::Changes;
@@ -64,6 +68,8 @@ pub(super) struct Mount {
     /// The engine of all files of the mount; without it, each state of the source has its own.
     engine: Option<Arc<Engine>>,
     pub(super) others: OtherFiles,
+    pub(super) pins: Pins,
+    pub(super) handles: Handles,
     pub(super) faults: Faults,
     pub(super) errors: Errors,
     pub(super) started: Instant,
@@ -135,6 +141,8 @@ impl Mount {
             indexes: indexes.unwrap_or_default(),
             engine,
             others,
+            pins: Pins::default(),
+            handles: Handles::default(),
             faults: Faults::default(),
             errors,
             started: Instant::now(),
@@ -312,11 +320,22 @@ impl Mount {
         };
     }
 
-    /// Shows nothing. Of the state that was shown, only files that are open stay in memory.
+    /// Shows nothing. Of the state that was shown, nothing stays in memory once the requests for it
+    /// have ended, which is waited for a moment.
     fn drop_shown(&self) {
         let before = lock(&self.file).take();
+        if let Some(before) = &before {
+            before.end();
+        }
+        // Once it has ended, no handle of it is made.
+        self.handles.retire();
         if let Some(before) = before {
-            before.retire();
+            let rest = before.rest();
+            drop(before);
+            let end = Instant::now() + limits::OLD_STATE;
+            while rest.strong_count() > 0 && Instant::now() < end {
+                thread::sleep(Duration::from_millis(1));
+            }
         }
     }
 
@@ -376,12 +395,13 @@ impl Mount {
         Ok((self.others.get(&source, inode.tree)?, inode))
     }
 
-    /// The file that `file` is a state of, as it is shown now.
-    pub(super) fn shown_now(&self, file: &FileState) -> Result<Arc<FileState>> {
-        let source = self.shown()?;
+    /// The file that `file` is a state of, as it was last shown. Nothing is opened anew: that waits
+    /// until the old state is let go of, and the caller may have it.
+    pub(super) fn last_shown(&self, file: &FileState) -> Option<Arc<FileState>> {
+        let source = self.current()?;
         match file.tree {
-            inode::SOURCE => Ok(source),
-            tree => self.others.get(&source, tree),
+            inode::SOURCE => Some(source),
+            tree => self.others.last_shown(tree),
         }
     }
 
@@ -427,7 +447,8 @@ impl Mount {
 
     /// Remembers what is wrong with an object, and logs it once.
     pub(super) fn note(&self, file: &Arc<FileState>, ino: u64, inode: &Inode, error: &Error) {
-        if !is_fault(error) || !self.faults.note(ino, error) {
+        let is_lasting = is_fault(error) && !file.is_half_written();
+        if !is_lasting || !self.faults.note(ino, error) {
             return;
         }
         self.report(&self.object_name(file, inode), &error.to_string());

@@ -513,6 +513,11 @@ impl OtherFiles {
         self.find_again(source, tree, &shown)
     }
 
+    /// The file of that tree in the state that is open, if one is.
+    pub(super) fn last_shown(&self, tree: Tree) -> Option<Arc<FileState>> {
+        lock(&self.state).open.get(&tree).cloned()
+    }
+
     fn find_again(&self, source: &FileState, tree: Tree, shown: &[u8]) -> Result<Arc<FileState>> {
         match self.find(source, shown) {
             Ok(OtherName::File(live)) if live.tree == tree => Ok(live),

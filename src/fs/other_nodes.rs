@@ -36,7 +36,7 @@ impl FsNode for OtherFilesDirectory {
         };
         match mount.others.find(source, name)? {
             OtherName::File(file) => {
-                let (file, _granted) = file.for_request();
+                let (file, _granted) = file.for_request(&source.effort.cancel());
                 let root = file.container.root();
                 let found = LinkEntry {
                     ino: inode::of_node(file.generation, file.tree, root),

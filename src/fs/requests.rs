@@ -28,7 +28,9 @@ pub(crate) type TakeWithAttributes<'t> = dyn FnMut(DirEntry<'_>, Option<&Entry>)
 
 /// A tree that a mount shows: that of one file, or of a directory of files.
 ///
-/// Every number that a lookup hands out is counted and is to be given back with `forget`.
+/// Every number that a lookup hands out is counted and is to be given back with `forget`. A request
+/// that may take long has a token, and ends with [`Error::unwanted`](crate::error::Error::unwanted)
+/// once that is cancelled.
 pub(crate) trait Requests: Send + Sync {
     /// How it is shown.
     fn options(&self) -> &Options;
@@ -46,7 +48,7 @@ pub(crate) trait Requests: Send + Sync {
     }
 
     /// The entry `name` of the directory `parent`; counted.
-    fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry>;
+    fn lookup_for(&self, parent: Ino, name: &[u8], cancel: &CancelToken) -> Result<Entry>;
 
     /// Whether a name that this directory lacks is not there as long as the source is unchanged.
     fn lacks_for_good(&self, _parent: Ino) -> bool {
@@ -57,19 +59,19 @@ pub(crate) trait Requests: Send + Sync {
     fn forget(&self, ino: Ino, count: u64);
 
     /// The attributes of an inode, worked out at any cost.
-    fn getattr(&self, ino: Ino) -> Result<Entry>;
+    fn getattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Entry>;
 
     /// The text of a symbolic link.
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>>;
 
     /// The names of the extended attributes.
-    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>>;
+    fn listxattr_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Vec<Vec<u8>>>;
 
     /// The value of an extended attribute.
-    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>>;
+    fn getxattr_for(&self, ino: Ino, name: &[u8], cancel: &CancelToken) -> Result<Vec<u8>>;
 
     /// Opens a regular file.
-    fn open_file(&self, ino: Ino) -> Result<Opened>;
+    fn open_file_for(&self, ino: Ino, cancel: &CancelToken) -> Result<Opened>;
 
     /// Opens a directory.
     fn opendir(&self, ino: Ino) -> Result<Opened>;
@@ -78,15 +80,22 @@ pub(crate) trait Requests: Send + Sync {
     fn is_ordered(&self, directory: Ino) -> bool;
 
     /// Hands the entries of an open directory from `cookie` on (0: from the first) to `take`.
-    fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()>;
+    fn readdir_for(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        take: &mut Take<'_>,
+        cancel: &CancelToken,
+    ) -> Result<()>;
 
-    /// As [`readdir`](Self::readdir), with attributes; each entry that is taken with some is
-    /// counted.
-    fn readdir_plus(
+    /// As [`readdir_for`](Self::readdir_for), with attributes; each entry that is taken with some
+    /// is counted.
+    fn readdir_plus_for(
         &self,
         handle: Handle,
         cookie: u64,
         take: &mut TakeWithAttributes<'_>,
+        cancel: &CancelToken,
     ) -> Result<()>;
 
     /// At most `length` bytes of an open file from `offset` on, fewer at its end only; or none once
@@ -107,4 +116,36 @@ pub(crate) trait Requests: Send + Sync {
 
     /// Closes what is open.
     fn release(&self, handle: Handle);
+}
+
+/// The requests of a caller that waits for each answer, however long it takes.
+impl dyn Requests + '_ {
+    pub(crate) fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Entry> {
+        self.lookup_for(parent, name, &CancelToken::default())
+    }
+
+    pub(crate) fn getattr(&self, ino: Ino) -> Result<Entry> {
+        self.getattr_for(ino, &CancelToken::default())
+    }
+
+    pub(crate) fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        self.getxattr_for(ino, name, &CancelToken::default())
+    }
+
+    pub(crate) fn open_file(&self, ino: Ino) -> Result<Opened> {
+        self.open_file_for(ino, &CancelToken::default())
+    }
+
+    pub(crate) fn readdir(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
+        self.readdir_for(handle, cookie, take, &CancelToken::default())
+    }
+
+    pub(crate) fn readdir_plus(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        take: &mut TakeWithAttributes<'_>,
+    ) -> Result<()> {
+        self.readdir_plus_for(handle, cookie, take, &CancelToken::default())
+    }
 }

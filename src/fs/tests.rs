@@ -20,13 +20,18 @@ pub(super) fn errno_of<T>(result: Result<T>) -> Errno {
 
 pub(super) fn list(fs: &Filesystem, directory: Ino) -> Vec<(String, Ino, Kind)> {
     let handle = fs.opendir(directory).unwrap().handle;
-    let mut entries = Vec::new();
-    let read = fs.readdir(handle, 0, &mut |entry| {
-        let name = String::from_utf8_lossy(entry.name).into_owned();
-        entries.push((name, entry.ino, entry.kind));
-        false
-    });
-    read.unwrap();
+    let (mut entries, mut next, mut before) = (Vec::new(), 0, None);
+    // A long listing is handed out in parts; on a busy machine each is long.
+    while before != Some(next) {
+        before = Some(next);
+        let read = fs.readdir(handle, next, &mut |entry| {
+            let name = String::from_utf8_lossy(entry.name).into_owned();
+            entries.push((name, entry.ino, entry.kind));
+            next = entry.next;
+            false
+        });
+        read.unwrap();
+    }
     fs.release(handle);
     entries
 }
@@ -498,4 +503,52 @@ fn holes_are_only_what_reads_as_zeros() {
     assert_eq!(fs.lseek(data, 1, Whence::Hole).unwrap(), 4);
     assert_eq!(errno_of(fs.lseek(data, 4, Whence::Hole)), Errno::ENXIO);
     assert_eq!(content(&fs, "empty").unwrap(), b"");
+}
+
+/// However often the source changes, one state of it is in memory, whatever is open.
+#[test]
+fn states_that_are_over_leave_nothing_in_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("source.asdf");
+    let write = |change: u64| {
+        let tree = format!("#ASDF 1.0.0\n#ASDF_STANDARD 1.5.0\n%YAML 1.1\n---\na: {change}\n...\n");
+        std::fs::write(&path, tree).unwrap();
+        let day = std::time::Duration::from_secs(86_400 * (1 + change));
+        let file = std::fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH + day)
+            .unwrap();
+    };
+    write(0);
+    let tree = Filesystem::open(&path, &Options::default()).unwrap();
+    let (mut states, mut handles) = (Vec::new(), Vec::new());
+    for change in 1..=20 {
+        states.push(tree.mount.shown().unwrap().rest());
+        let listing = tree.opendir(tree.root()).unwrap().handle;
+        // A part of it only, so that it is under way.
+        tree.readdir(listing, 0, &mut |entry| entry.next > 1)
+            .unwrap();
+        let text = tree.open_file(tree.lookup(tree.root(), b"a").unwrap().ino);
+        let text = text.unwrap().handle;
+        assert_eq!(
+            *tree.read(text, 0, 9).unwrap(),
+            *format!("{}\n", change - 1).as_bytes()
+        );
+        handles.extend([listing, text]);
+        write(change);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while tree.origin().modified.0 != 86_400 * (1 + change as i64) {
+            assert!(std::time::Instant::now() < deadline, "it is not seen");
+            tree.generation();
+        }
+    }
+    let alive = states.iter().filter(|state| state.strong_count() > 0);
+    assert_eq!(alive.count(), 0);
+    for (number, handle) in handles.into_iter().enumerate() {
+        let error = match number % 2 {
+            0 => tree.readdir(handle, 0, &mut |_| false).unwrap_err(),
+            _ => tree.read(handle, 0, 9).unwrap_err(),
+        };
+        assert_eq!(errno::of(&error), Errno::ESTALE as i32);
+        tree.release(handle);
+    }
 }

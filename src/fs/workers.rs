@@ -4,20 +4,29 @@
 //! next. Other requests wait here, as data, for worker threads that are started when needed: those
 //! of each object in the order of their coming, and of the objects one after another.
 //!
-//! No more requests than there are `threads` are begun, for contents and for all else, before those
-//! under way are done, or are *slow*: under way for [`limits::SLOW_REQUEST`]. So requests that take
-//! seconds keep others waiting for milliseconds. While that many are under way, slow or not, an
-//! object has only one of them, so that a slow object leaves places to the others. In a directory
-//! of files, [`limits::FILE_PLACES`] more are for files about which no other request is under way:
-//! so a file with many slow objects leaves places to the other files.
+//! A request is tried in a place for *quick* ones. Where it comes to work that may take long (a
+//! text is counted, a large chunk decoded), it ends at once, and waits for a place for *heavy* ones:
+//! as many as there are `threads`, whatever the number of such requests. So these keep no other
+//! waiting.
+//!
+//! No more requests than there are `threads` are begun in quick places, for contents and for all
+//! else, before those under way are done, or are *slow*: under way for [`limits::SLOW_REQUEST`]. So
+//! requests that take longer than was expected keep others waiting for milliseconds. While that many
+//! are under way, slow or not, an object has only one of them. In a directory of files,
+//! [`limits::FILE_PLACES`] more are for files about which no other request is under way. Where all
+//! these places are taken by slow requests, one after another is told to go on in a heavy place.
+//!
+//! A request whose asker has gone is answered at once, and where it is under way, as soon as it
+//! looks.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::limits;
+use crate::memory::cancel::Ticket;
 use crate::memory::lock::lock;
 
 /// The object of a request: requests of one object wait for each other.
@@ -42,11 +51,44 @@ impl Object {
 /// file.
 pub(super) type File = Option<u64>;
 
-/// The rest of a request, its answer included.
-type Job = Box<dyn FnOnce() + Send>;
+/// What a request is about.
+type Of = (Object, File);
+
+/// Who waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asker {
+    /// The number of the request.
+    pub(super) unique: u64,
+    /// The thread that asks; 0 where it is not known.
+    pub(super) thread: u32,
+}
+
+/// How an attempt to answer a request went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// It has its answer.
+    Answered,
+    /// It is to be tried once more, in a heavy place.
+    PutOff,
+}
+
+/// Tries to answer a request.
+type Job = Box<dyn FnMut() -> Attempt + Send>;
+
+/// A request that waits.
+struct Waiting {
+    asker: Asker,
+    ticket: Arc<Ticket>,
+    since: Instant,
+    job: Job,
+}
 
 /// The requests of a mount, and its worker threads, which end with it.
 pub(super) struct Workers(Arc<Shared>);
+
+/// Who waits for the answers of these workers, as long as they are there.
+#[derive(Clone)]
+pub(super) struct Askers(Weak<Shared>);
 
 struct Shared {
     threads: usize,
@@ -60,26 +102,37 @@ struct State {
     next_number: u64,
     /// How many of those are answered by the threads that take requests.
     in_place: usize,
-    /// The objects with requests that wait, in turn.
-    turns: VecDeque<(Object, File)>,
-    waiting: HashMap<(Object, File), VecDeque<Job>>,
+    /// Requests that were not begun yet.
+    quick: Queue,
+    /// Those that were put off.
+    heavy: Queue,
+    /// Those whose asker has gone.
+    left: VecDeque<(Of, Waiting)>,
     workers: usize,
     /// Workers that wait for requests, or have just been started to.
     idle: usize,
     is_closed: bool,
 }
 
+/// Requests that wait: those of one object in the order of their coming, and objects in turn.
+#[derive(Default)]
+struct Queue {
+    turns: VecDeque<Of>,
+    waiting: HashMap<Of, VecDeque<Waiting>>,
+}
+
 /// A request that is being answered.
 struct UnderWay {
     number: u64,
-    object: Object,
-    file: File,
+    of: Of,
+    asker: Asker,
+    ticket: Arc<Ticket>,
     since: Instant,
 }
 
 /// The next step of a worker.
 enum Next {
-    Job(u64, Job),
+    Job(u64, Of, Waiting),
     /// Waits for one that becomes slow, or for a request.
     Wait(Duration),
 }
@@ -94,31 +147,39 @@ impl Workers {
         }))
     }
 
-    /// Runs the rest of a request, here or in a worker thread.
-    pub(super) fn answer(&self, object: Object, file: File, job: impl FnOnce() + Send + 'static) {
+    /// Has `job` answer a request, here or in a worker thread, as often as it takes. The work ends
+    /// early as the ticket says.
+    pub(super) fn answer(
+        &self,
+        of: Of,
+        (asker, ticket): (Asker, Arc<Ticket>),
+        job: impl FnMut() -> Attempt + Send + 'static,
+    ) {
         let shared = &self.0;
-        let of = (object, file);
+        let now = Instant::now();
+        let request = Waiting {
+            asker,
+            ticket,
+            since: now,
+            job: Box::new(job),
+        };
         let mut state = shared.state();
         if state.in_place < shared.threads
-            && state.turns.is_empty()
-            && state.may_begin(of, shared.threads, Instant::now())
+            && state.quick.turns.is_empty()
+            && state.may_begin(of, shared.threads, now)
         {
-            let number = state.begin(of);
+            let number = state.begin(of, &request);
             state.in_place += 1;
             drop(state);
-            let _end = End {
-                shared,
-                number,
-                in_place: true,
-            };
-            return job();
+            return Shared::attempt(shared, (number, true), of, request);
         }
-        let jobs = state.waiting.entry(of).or_default();
-        jobs.push_back(Box::new(job));
-        if jobs.len() == 1 {
-            state.turns.push_back(of);
-        }
+        state.quick.push(of, request);
         Shared::look(shared, state);
+    }
+
+    /// Who waits for an answer.
+    pub(super) fn askers(&self) -> Askers {
+        Askers(Arc::downgrade(&self.0))
     }
 }
 
@@ -129,15 +190,66 @@ impl Drop for Workers {
     }
 }
 
+impl Askers {
+    /// The threads that have waited for an answer for so long; `None` once nobody answers.
+    pub(super) fn waiting_for(&self, time: Duration) -> Option<Vec<u32>> {
+        let shared = self.0.upgrade()?;
+        let state = shared.state();
+        let queues = [&state.quick, &state.heavy].into_iter();
+        let queued = queues.flat_map(|queue| queue.waiting.values().flatten());
+        let queued = queued.map(|request| (request.since, request.asker.thread));
+        let under_way = state.under_way.iter();
+        let under_way = under_way.map(|request| (request.since, request.asker.thread));
+        let all = queued.chain(under_way);
+        let threads = all.filter(|(since, thread)| *thread != 0 && since.elapsed() >= time);
+        let threads: BTreeSet<u32> = threads.map(|(_, thread)| thread).collect();
+        Some(threads.into_iter().collect())
+    }
+
+    /// Gives up the requests of those that have gone.
+    pub(super) fn leave(&self, has_gone: impl Fn(Asker) -> bool) {
+        let Some(shared) = self.0.upgrade() else {
+            return;
+        };
+        let mut state = shared.state();
+        let under_way = state.under_way.iter();
+        for request in under_way.filter(|request| has_gone(request.asker)) {
+            request.ticket.leave();
+        }
+        let mut left = state.quick.take_left(&has_gone);
+        left.extend(state.heavy.take_left(&has_gone));
+        for (_, request) in &left {
+            request.ticket.leave();
+        }
+        state.left.extend(left);
+        Shared::look(&shared, state);
+    }
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
+    /// Tries to answer a request that was begun with this number, by a thread that takes requests
+    /// or not.
+    fn attempt(shared: &Arc<Self>, number: (u64, bool), of: Of, mut request: Waiting) {
+        let end = End { shared, number };
+        // A reply that is dropped unsent is an error; the handler has logged why.
+        let attempt = catch_unwind(AssertUnwindSafe(|| (request.job)()));
+        if let Ok(Attempt::PutOff) = attempt {
+            shared.state().heavy.push(of, request);
+        } else {
+            // What still has the token of the request is not to be put off by it.
+            request.ticket.begin_heavy();
+        }
+        drop(end);
+    }
+
     /// Has an idle worker look whether a request can be begun; there is always one, as long as
     /// requests wait.
     fn look(shared: &Arc<Shared>, mut state: MutexGuard<'_, State>) {
-        if state.turns.is_empty() {
+        if state.is_idle() {
             return;
         }
         if state.idle > 0 {
@@ -145,7 +257,7 @@ impl Shared {
             return shared.ready.notify_one();
         }
         // One more than may be under way watches for those that become slow.
-        if state.workers > most(shared.threads) {
+        if state.workers > most(shared.threads).saturating_add(shared.threads) {
             return;
         }
         state.workers += 1;
@@ -166,16 +278,9 @@ impl Shared {
         state.idle -= 1;
         loop {
             match state.next(self.threads, Instant::now()) {
-                Next::Job(number, job) => {
+                Next::Job(number, of, request) => {
                     Shared::look(self, state);
-                    let end = End {
-                        shared: self,
-                        number,
-                        in_place: false,
-                    };
-                    // Its reply, dropped unsent, is an error; the handler has logged why.
-                    let _ = catch_unwind(AssertUnwindSafe(job));
-                    drop(end);
+                    Shared::attempt(self, (number, false), of, request);
                     state = self.state();
                 }
                 Next::Wait(limit) => {
@@ -184,8 +289,8 @@ impl Shared {
                     let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                     state = woken;
                     state.idle -= 1;
-                    let is_over = timeout.timed_out() && state.turns.is_empty();
-                    if state.is_closed && state.turns.is_empty() || is_over {
+                    let is_over = timeout.timed_out() || state.is_closed;
+                    if is_over && state.is_idle() {
                         state.workers -= 1;
                         return;
                     }
@@ -195,7 +300,7 @@ impl Shared {
     }
 }
 
-/// Requests that may be under way at a time, whatever they are about.
+/// Requests that may be under way in quick places at a time, whatever they are about.
 fn slow_or_not(threads: usize) -> usize {
     threads.saturating_add(limits::SLOW_REQUESTS)
 }
@@ -205,9 +310,57 @@ fn most(threads: usize) -> usize {
     slow_or_not(threads).saturating_add(limits::FILE_PLACES)
 }
 
+impl Queue {
+    fn push(&mut self, of: Of, request: Waiting) {
+        let requests = self.waiting.entry(of).or_default();
+        requests.push_back(request);
+        if requests.len() == 1 {
+            self.turns.push_back(of);
+        }
+    }
+
+    /// The first request of the object whose turn is at `place`.
+    fn take(&mut self, place: usize) -> Option<(Of, Waiting)> {
+        let of = self.turns.remove(place)?;
+        let requests = self.waiting.get_mut(&of)?;
+        let request = requests.pop_front()?;
+        if requests.is_empty() {
+            self.waiting.remove(&of);
+        } else {
+            self.turns.push_back(of);
+        }
+        Some((of, request))
+    }
+
+    fn take_left(&mut self, has_gone: &impl Fn(Asker) -> bool) -> Vec<(Of, Waiting)> {
+        let mut left = Vec::new();
+        for (of, requests) in &mut self.waiting {
+            let gone = |request: &Waiting| has_gone(request.asker);
+            let (of_gone, others) = std::mem::take(requests).into_iter().partition(gone);
+            let of_gone: VecDeque<Waiting> = of_gone;
+            *requests = others;
+            left.extend(of_gone.into_iter().map(|request| (*of, request)));
+        }
+        self.waiting.retain(|_, requests| !requests.is_empty());
+        self.turns.retain(|of| self.waiting.contains_key(of));
+        left
+    }
+}
+
 impl State {
+    /// Whether no request waits.
+    fn is_idle(&self) -> bool {
+        self.quick.turns.is_empty() && self.heavy.turns.is_empty() && self.left.is_empty()
+    }
+
+    /// The requests that are under way in heavy places, or in quick ones.
+    fn placed(&self, is_heavy: bool) -> impl Iterator<Item = &UnderWay> {
+        let all = self.under_way.iter();
+        all.filter(move |request| request.ticket.is_heavy() == is_heavy)
+    }
+
     /// Whether a request of the object may be begun now.
-    fn may_begin(&self, of: (Object, File), threads: usize, now: Instant) -> bool {
+    fn may_begin(&self, of: Of, threads: usize, now: Instant) -> bool {
         let (object, file) = of;
         self.is_object_free(object, threads)
             && self.is_file_free(file, threads)
@@ -215,12 +368,13 @@ impl State {
     }
 
     fn is_object_free(&self, object: Object, threads: usize) -> bool {
-        self.under_way.len() < threads || self.under_way.iter().all(|other| other.object != object)
+        let is_other = |request: &UnderWay| request.of.0 != object;
+        self.placed(false).count() < threads || self.placed(false).all(is_other)
     }
 
     fn is_file_free(&self, file: File, threads: usize) -> bool {
-        let is_other = || self.under_way.iter().all(|other| other.file != file);
-        match self.under_way.len() {
+        let is_other = || self.placed(false).all(|other| other.of.1 != file);
+        match self.placed(false).count() {
             count if count < slow_or_not(threads) => true,
             count => file.is_some() && count < most(threads) && is_other(),
         }
@@ -229,72 +383,100 @@ impl State {
     /// Whether few enough requests of this kind are under way and not slow yet.
     fn has_place(&self, object: Object, threads: usize, now: Instant) -> bool {
         let fast = self.fast(now);
-        let alike = fast.filter(|other| other.object.is_content() == object.is_content());
+        let alike = fast.filter(|other| other.of.0.is_content() == object.is_content());
         alike.count() < threads
     }
 
     /// The requests that are not slow yet.
     fn fast(&self, now: Instant) -> impl Iterator<Item = &UnderWay> {
         let is_fast = move |since| now.duration_since(since) < limits::SLOW_REQUEST;
-        let all = self.under_way.iter();
+        let all = self.placed(false);
         all.filter(move |under_way| is_fast(under_way.since))
     }
 
-    fn begin(&mut self, (object, file): (Object, File)) -> u64 {
+    fn begin(&mut self, of: Of, request: &Waiting) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
         self.under_way.push(UnderWay {
             number,
-            object,
-            file,
+            of,
+            asker: request.asker,
+            ticket: Arc::clone(&request.ticket),
             since: Instant::now(),
         });
         number
     }
 
     fn next(&mut self, threads: usize, now: Instant) -> Next {
-        if self.turns.is_empty() || self.under_way.len() >= most(threads) {
+        let next = self.left.pop_front();
+        let next = next.or_else(|| self.next_quick(threads, now));
+        if let Some((of, request)) = next.or_else(|| self.next_heavy(threads)) {
+            return Next::Job(self.begin(of, &request), of, request);
+        }
+        if self.quick.turns.is_empty() {
             return Next::Wait(limits::IDLE_WORKER);
         }
-        let mut turns = self.turns.iter();
-        let free = turns.position(|&of| self.may_begin(of, threads, now));
-        let Some(of) = free.and_then(|place| self.turns.remove(place)) else {
-            let oldest = self.fast(now).map(|under_way| under_way.since).min();
-            let slow = oldest.map(|since| since + limits::SLOW_REQUEST);
-            let until = slow.map_or(limits::IDLE_WORKER, |slow| slow.duration_since(now));
-            return Next::Wait(until);
-        };
-        let Some((job, is_last)) = self.take(of) else {
-            return Next::Wait(Duration::ZERO);
-        };
-        if is_last {
-            self.waiting.remove(&of);
-        } else {
-            self.turns.push_back(of);
+        if self.placed(false).count() >= slow_or_not(threads) {
+            self.put_one_off(now);
+            return Next::Wait(limits::SLOW_REQUEST);
         }
-        Next::Job(self.begin(of), job)
+        let oldest = self.fast(now).map(|under_way| under_way.since).min();
+        let slow = oldest.map(|since| since + limits::SLOW_REQUEST);
+        Next::Wait(slow.map_or(limits::IDLE_WORKER, |slow| slow.duration_since(now)))
     }
 
-    /// The object's first request, and whether no other waits.
-    fn take(&mut self, of: (Object, File)) -> Option<(Job, bool)> {
-        let jobs = self.waiting.get_mut(&of)?;
-        let job = jobs.pop_front()?;
-        Some((job, jobs.is_empty()))
+    /// The first request that waits and may be begun in a quick place.
+    fn next_quick(&mut self, threads: usize, now: Instant) -> Option<(Of, Waiting)> {
+        let mut turns = self.quick.turns.iter();
+        let place = turns.position(|&of| self.may_begin(of, threads, now))?;
+        self.quick.take(place)
+    }
+
+    /// The first request for a heavy place, if there is one: of a file that has none, if any is;
+    /// else of an object that has none.
+    fn next_heavy(&mut self, threads: usize) -> Option<(Of, Waiting)> {
+        if self.placed(true).count() >= threads {
+            return None;
+        }
+        let has_none = |is_same: &dyn Fn(Of) -> bool| !self.placed(true).any(|at| is_same(at.of));
+        let turns = &self.heavy.turns;
+        let of_file = turns
+            .iter()
+            .position(|(_, file)| file.is_some() && has_none(&|other| other.1 == *file));
+        let of_object = || {
+            turns
+                .iter()
+                .position(|(object, _)| has_none(&|other| other.0 == *object))
+        };
+        let place = of_file.or_else(of_object).unwrap_or(0);
+        let (of, request) = self.heavy.take(place)?;
+        request.ticket.begin_heavy();
+        Some((of, request))
+    }
+
+    /// Tells the slow request that was begun last to go on in a heavy place.
+    fn put_one_off(&self, now: Instant) {
+        let is_slow = |since| now.duration_since(since) >= limits::SLOW_REQUEST;
+        let others = self.placed(false);
+        let others = others.filter(|other| is_slow(other.since) && !other.ticket.is_put_off());
+        if let Some(youngest) = others.last() {
+            youngest.ticket.put_off();
+        }
     }
 }
 
-/// The end of a request, however it ends.
+/// The end of an attempt, however it ends.
 struct End<'a> {
     shared: &'a Arc<Shared>,
-    number: u64,
-    in_place: bool,
+    /// Of the request, and whether a thread that takes requests has tried it.
+    number: (u64, bool),
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
         let mut state = self.shared.state();
-        state.in_place -= usize::from(self.in_place);
-        let number = self.number;
+        let (number, in_place) = self.number;
+        state.in_place -= usize::from(in_place);
         state.under_way.retain(|other| other.number != number);
         Shared::look(self.shared, state);
     }
@@ -303,11 +485,39 @@ impl Drop for End<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
-    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
     use super::*;
+    use crate::memory::cancel::CancelToken;
 
     const LIMIT: Duration = Duration::from_secs(60);
+
+    /// Has a job answer that looks at nothing.
+    fn answer(
+        workers: &Workers,
+        object: Object,
+        file: File,
+        mut job: impl FnMut() + Send + 'static,
+    ) {
+        ask(workers, (object, file), 0, move |_| {
+            job();
+            Attempt::Answered
+        });
+    }
+
+    /// Has a job answer a thread, which is told what it has of its ticket.
+    fn ask(
+        workers: &Workers,
+        of: Of,
+        thread: u32,
+        mut job: impl FnMut(&CancelToken) -> Attempt + Send + 'static,
+    ) {
+        let ticket = Arc::<Ticket>::default();
+        let token = CancelToken::default().with(&ticket);
+        let asker = Asker { unique: 0, thread };
+        workers.answer(of, (asker, ticket), move || job(&token));
+    }
 
     /// A request that goes on until its sender is dropped.
     fn endless(workers: &Workers, object: u64) -> (Sender<()>, Receiver<()>) {
@@ -316,7 +526,7 @@ mod tests {
 
     fn endless_of(workers: &Workers, object: u64, file: File) -> (Sender<()>, Receiver<()>) {
         let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
-        workers.answer(Object::Content(object), file, move || {
+        answer(workers, Object::Content(object), file, move || {
             begun.send(()).unwrap();
             let _ended = until.recv();
         });
@@ -329,7 +539,7 @@ mod tests {
             let ((end, until), (begun, is_begun)) = (channel::<()>(), channel());
             let workers = Arc::clone(workers);
             thread::spawn(move || {
-                workers.answer(Object::Content(object), None, move || {
+                answer(&workers, Object::Content(object), None, move || {
                     begun.send(()).unwrap();
                     let _ended = until.recv();
                 });
@@ -351,7 +561,7 @@ mod tests {
         let (_, refused) = endless(&workers, 3);
         for object in 100..200 {
             let (sender, answered) = channel();
-            workers.answer(Object::Content(object), None, move || {
+            answer(&workers, Object::Content(object), None, move || {
                 sender.send(()).unwrap();
             });
             answered.recv_timeout(LIMIT).unwrap();
@@ -382,7 +592,8 @@ mod tests {
         }
         for object in 0..100 {
             let (sender, answered) = channel();
-            workers.answer(
+            answer(
+                &workers,
                 Object::Content(2000 + object),
                 Some(object % 7),
                 move || {
@@ -418,6 +629,106 @@ mod tests {
         drop((slow, more));
     }
 
+    /// Requests that come to heavy work, each of an object of its own, and how many are at it.
+    fn heavy(workers: &Workers, many: u64) -> (Vec<Sender<()>>, Arc<AtomicUsize>) {
+        let at_work = Arc::<AtomicUsize>::default();
+        let ask_one = |object| {
+            let (end, until) = channel::<()>();
+            let at_work = Arc::clone(&at_work);
+            let of = (Object::Description(object), None);
+            ask(workers, of, 1 + object as u32, move |cancel| {
+                let begun = cancel.begin_heavy();
+                if cancel.is_put_off_by(&begun) {
+                    return Attempt::PutOff;
+                }
+                at_work.fetch_add(1, Ordering::Relaxed);
+                while cancel.go_on().is_ok() && until.try_recv() == Err(TryRecvError::Empty) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                at_work.fetch_sub(1, Ordering::Relaxed);
+                Attempt::Answered
+            });
+            end
+        };
+        ((0..many).map(ask_one).collect(), at_work)
+    }
+
+    /// Waits until it is so.
+    fn until(is_so: impl Fn() -> bool) {
+        let end = Instant::now() + LIMIT;
+        while !is_so() {
+            assert!(Instant::now() < end, "it takes too long");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whatever the number of heavy requests, so many of them are at work as there are threads, and
+    /// the others wait as data.
+    #[test]
+    fn heavy_requests_keep_no_other_waiting_however_many_they_are() {
+        for many in [8, 24, 100, 1000] {
+            let workers = Workers::new(2);
+            let (ends, at_work) = heavy(&workers, many);
+            until(|| at_work.load(Ordering::Relaxed) == 2);
+            for object in 2000..2100 {
+                let (sender, answered) = channel();
+                answer(&workers, Object::Content(object), None, move || {
+                    sender.send(()).unwrap();
+                });
+                answered.recv_timeout(LIMIT).unwrap();
+            }
+            assert_eq!(at_work.load(Ordering::Relaxed), 2, "{many}");
+            assert!(workers.0.state().workers <= 6, "{many}");
+            drop(ends);
+            until(|| workers.0.state().under_way.is_empty() && workers.0.state().is_idle());
+        }
+    }
+
+    /// Those that take long and did not say so before go on in heavy places when others wait.
+    #[test]
+    fn slow_requests_make_room_for_others() {
+        let workers = Arc::new(Workers::new(1));
+        let taken = taken(&workers);
+        let (began, has_ended) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        for object in 0..100 {
+            let (began, has_ended) = (Arc::clone(&began), Arc::clone(&has_ended));
+            let of = (Object::Content(object), None);
+            ask(&workers, of, 0, move |cancel| {
+                began.fetch_add(1, Ordering::Relaxed);
+                loop {
+                    match cancel.go_on() {
+                        _ if has_ended.load(Ordering::Relaxed) => return Attempt::Answered,
+                        Ok(()) => thread::sleep(Duration::from_millis(1)),
+                        Err(_) => return Attempt::PutOff,
+                    }
+                }
+            });
+        }
+        let (sender, answered) = channel();
+        answer(&workers, Object::Content(2000), None, move || {
+            sender.send(()).unwrap();
+        });
+        answered.recv_timeout(LIMIT).unwrap();
+        assert!(began.load(Ordering::Relaxed) > slow_or_not(1));
+        has_ended.store(true, Ordering::Relaxed);
+        drop(taken);
+    }
+
+    #[test]
+    fn who_has_gone_is_waited_for_no_more() {
+        let workers = Workers::new(2);
+        let (ends, at_work) = heavy(&workers, 50);
+        until(|| at_work.load(Ordering::Relaxed) == 2);
+        let askers = workers.askers();
+        assert_eq!(askers.waiting_for(Duration::ZERO).unwrap().len(), 50);
+        assert!(askers.waiting_for(LIMIT).unwrap().is_empty());
+        askers.leave(|asker| asker.thread != 7);
+        until(|| askers.waiting_for(Duration::ZERO) == Some(vec![7]));
+        until(|| at_work.load(Ordering::Relaxed) == 1);
+        drop((ends, workers));
+        until(|| askers.waiting_for(Duration::ZERO).is_none());
+    }
+
     #[test]
     fn requests_of_one_object_keep_their_order_where_one_is_begun_at_a_time() {
         let workers = Arc::new(Workers::new(1));
@@ -425,7 +736,7 @@ mod tests {
         let (sender, answered) = channel();
         for number in 0..50 {
             let sender = sender.clone();
-            workers.answer(Object::Content(7), None, move || {
+            answer(&workers, Object::Content(7), None, move || {
                 sender.send(number).unwrap();
             });
         }
@@ -441,14 +752,14 @@ mod tests {
         let workers = Workers::new(4);
         let workers = Arc::new(workers);
         let slow = taken(&workers);
-        workers.answer(Object::Values, None, || panic!("on purpose"));
+        answer(&workers, Object::Values, None, || panic!("on purpose"));
         drop(slow);
         let barrier = Arc::new(Barrier::new(4));
         let meeting: Vec<_> = (0..4)
             .map(|_| {
                 let (workers, barrier) = (Arc::clone(&workers), Arc::clone(&barrier));
                 thread::spawn(move || {
-                    workers.answer(Object::Content(5), None, move || {
+                    answer(&workers, Object::Content(5), None, move || {
                         barrier.wait();
                     });
                 })

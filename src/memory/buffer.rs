@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
-use crate::error::Result;
+use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::{Source, check_range};
@@ -20,6 +20,9 @@ const LONG: usize = 64 << 10;
 /// lie in: from one, where they begin with one.
 const PAGE: usize = 4096;
 
+/// Bytes of memory from which on it is asked for before it is taken.
+const PROBED: usize = 16 << 20;
+
 /// Memory of long buffers that were dropped, for new ones of about their length; the latest last.
 /// Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -27,12 +30,22 @@ pub struct BufferPool(Arc<Mutex<VecDeque<Vec<u8>>>>);
 
 impl BufferPool {
     /// A buffer of `length` bytes, which are to be written before they are read.
-    pub fn buffer(&self, length: usize) -> Buffer {
+    ///
+    /// # Errors
+    /// `Io` (`OutOfMemory`) where the system has no memory for a large one.
+    pub fn buffer(&self, length: usize) -> Result<Buffer> {
         if length < LONG {
-            return vec![0; length].into();
+            return Ok(vec![0; length].into());
         }
         let most = length.saturating_add(PAGE);
-        let mut memory = self.take(most).unwrap_or_else(|| vec![0; most]);
+        let memory = match self.take(most) {
+            Some(memory) => memory,
+            None => zeroed(most)?,
+        };
+        Ok(self.with(memory, length))
+    }
+
+    fn with(&self, mut memory: Vec<u8>, length: usize) -> Buffer {
         let start = memory.as_ptr().align_offset(PAGE);
         memory.resize(start.saturating_add(length), 0);
         let mut buffer = Buffer {
@@ -54,7 +67,7 @@ impl BufferPool {
     pub fn read(&self, source: &dyn Source, at: u64, length: u64, what: &str) -> Result<Buffer> {
         check_range(source, at, length, what)?;
         let length = to_usize(length)?;
-        let mut bytes = self.buffer(rounded(length));
+        let mut bytes = self.buffer(rounded(length))?;
         bytes.truncate(length);
         source.read_at(at, &mut bytes)?;
         Ok(bytes)
@@ -82,6 +95,19 @@ impl BufferPool {
         drop(pool);
         drop(freed);
     }
+}
+
+/// Memory of `length` bytes. The library has no call that gives zeroed memory or an error, so a
+/// large piece, which allocators take from the system and give back at once, is asked for twice.
+fn zeroed(length: usize) -> Result<Vec<u8>> {
+    if length >= PROBED {
+        let none = |_| {
+            let what = format!("{length} bytes of memory for a chunk");
+            Error::caused(Cause::OutOfMemory, what)
+        };
+        Vec::<u8>::new().try_reserve_exact(length).map_err(none)?;
+    }
+    Ok(vec![0; length])
 }
 
 /// At most a sixteenth more than `length`, if a pool keeps buffers of this length: stored chunks
@@ -132,7 +158,9 @@ impl Buffer {
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         let pool = self.pool.clone().unwrap_or_default();
-        let mut clone = pool.buffer(self.len());
+        let memory = pool.take(self.len().saturating_add(PAGE));
+        let memory = memory.unwrap_or_else(|| vec![0; self.len().saturating_add(PAGE)]);
+        let mut clone = pool.with(memory, self.len());
         clone.copy_from_slice(self);
         clone
     }
@@ -191,7 +219,7 @@ mod tests {
     #[test]
     fn a_long_one_begins_with_a_page() {
         for length in [LONG, LONG + 1, 1 << 20, 1_234_567] {
-            let mut buffer = BufferPool::default().buffer(length);
+            let mut buffer = BufferPool::default().buffer(length).unwrap();
             buffer.copy_from_slice(&b"abcd".repeat(length.div_ceil(4))[..length]);
             let (first, copy) = (buffer.as_ptr().addr(), buffer.clone());
             assert_eq!((first % PAGE, copy.as_ptr().addr() % PAGE), (0, 0));
@@ -206,16 +234,16 @@ mod tests {
     #[test]
     fn memory_of_about_the_right_length_is_used_again() {
         let pool = BufferPool::default();
-        let first = pool.buffer(1 << 20);
+        let first = pool.buffer(1 << 20).unwrap();
         let address = first.as_ptr();
         drop(first);
-        assert_ne!(pool.buffer(1 << 19).as_ptr(), address);
-        let shorter = pool.buffer((1 << 20) - 100_000);
+        assert_ne!(pool.buffer(1 << 19).unwrap().as_ptr(), address);
+        let shorter = pool.buffer((1 << 20) - 100_000).unwrap();
         assert_eq!(shorter.as_ptr(), address);
         assert_eq!(shorter.len(), (1 << 20) - 100_000);
-        assert_ne!(pool.buffer(1 << 20).as_ptr(), address);
+        assert_ne!(pool.buffer(1 << 20).unwrap().as_ptr(), address);
         drop(shorter);
-        let again = pool.buffer(1 << 20);
+        let again = pool.buffer(1 << 20).unwrap();
         assert_eq!((again.as_ptr(), again.len()), (address, 1 << 20));
     }
 
@@ -233,11 +261,12 @@ mod tests {
         let pool = BufferPool::default();
         let half = to_usize(limits::POOL_BYTES / 2).unwrap();
         let kept = || lock(&pool.0).iter().map(Vec::capacity).collect::<Vec<_>>();
-        let buffers = [half, LONG, half - LONG - 2 * PAGE].map(|length| pool.buffer(length));
+        let buffers =
+            [half, LONG, half - LONG - 2 * PAGE].map(|length| pool.buffer(length).unwrap());
         drop(buffers);
         assert_eq!(kept(), [LONG + PAGE, half - LONG - PAGE]);
-        drop(pool.buffer(3 * half));
-        drop(pool.buffer(LONG - 1));
+        drop(pool.buffer(3 * half).unwrap());
+        drop(pool.buffer(LONG - 1).unwrap());
         assert!(kept().is_empty());
     }
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 
 /// Stands for a grant without a bound.
@@ -28,6 +29,8 @@ struct Grant {
     /// The bytes of this part, or of the part that it is in, where they were granted in full.
     in_full: Option<u64>,
     glance: Option<Glance>,
+    /// Of the request that it is granted to at present.
+    cancel: Mutex<CancelToken>,
 }
 
 /// Waits for something.
@@ -56,6 +59,7 @@ impl Effort {
             whole: Effort::default(),
             in_full: None,
             glance: None,
+            cancel: Mutex::default(),
         })))
     }
 
@@ -67,6 +71,7 @@ impl Effort {
             whole: Effort::default(),
             in_full: None,
             glance: Some(Glance::default()),
+            cancel: Mutex::default(),
         })))
     }
 
@@ -120,13 +125,28 @@ impl Effort {
             whole: self.clone(),
             in_full,
             glance: None,
+            cancel: Mutex::new(self.cancel()),
         })))
     }
 
-    /// Grants what one request may look at once more, until the result is dropped.
-    pub fn granted(&self) -> Granted {
+    /// Grants what one request may look at once more, until the result is dropped or the request
+    /// is to end.
+    pub(crate) fn granted(&self, cancel: &CancelToken) -> Granted {
         self.renew();
+        self.set_cancel(cancel.clone());
         Granted(self.clone())
+    }
+
+    /// Tells whether the request that it is granted to is to end.
+    pub(crate) fn cancel(&self) -> CancelToken {
+        let grant = self.0.as_ref();
+        grant.map_or_else(CancelToken::default, |grant| lock(&grant.cancel).clone())
+    }
+
+    fn set_cancel(&self, cancel: CancelToken) {
+        if let Some(grant) = &self.0 {
+            *lock(&grant.cancel) = cancel;
+        }
     }
 
     /// Grants what one request may look at once more.
@@ -143,11 +163,13 @@ impl Effort {
     ///
     /// # Errors
     /// `Effort` where less is left; `Limit` where that is what was granted in full as a
-    /// [`part`](Self::part), so that it is too little the next time as well.
+    /// [`part`](Self::part), so that it is too little the next time as well;
+    /// [`Error::unwanted`] once the request is to end.
     pub fn spend(&self, bytes: u64) -> Result<()> {
         let Some(grant) = &self.0 else {
             return Ok(());
         };
+        lock(&grant.cancel).go_on()?;
         let left = self.take(bytes);
         if bytes <= left {
             return Ok(());
@@ -188,6 +210,7 @@ impl Effort {
 impl Drop for Granted {
     fn drop(&mut self) {
         self.0.set(UNBOUNDED);
+        self.0.set_cancel(CancelToken::default());
     }
 }
 
@@ -219,7 +242,7 @@ mod tests {
         const ALL: u64 = limits::REQUEST_METADATA;
         let effort = Effort::of_a_request();
         for _ in 0..2 {
-            let _granted = effort.granted();
+            let _granted = effort.granted(&CancelToken::default());
             effort.spend(ALL).expect("all of it");
             effort.renew();
             effort.spend(ALL).expect("all of it once more");

@@ -9,8 +9,10 @@ use std::collections::HashMap;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::error::Result;
 use crate::fs::requests::Ino;
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::lock::{lock, wait_for};
 use crate::memory::turns::Turns;
 
@@ -48,27 +50,37 @@ pub(super) struct Request<'a> {
 impl Heavy {
     /// Waits until a request in the member `entry`, which takes `weight` bytes, may begin. One in a
     /// light member begins at once.
-    pub(super) fn begin(&self, entry: Ino, weight: u64) -> Option<Request<'_>> {
+    ///
+    /// # Errors
+    /// [`Error::unwanted`](crate::error::Error::unwanted) if it is to end, or to wait elsewhere.
+    pub(super) fn begin(
+        &self,
+        entry: Ino,
+        weight: u64,
+        cancel: &CancelToken,
+    ) -> Result<Option<Request<'_>>> {
         if weight <= LIGHT {
-            return None;
+            return Ok(None);
         }
         if self.go_on(entry) {
-            return Some(Request { heavy: self, entry });
+            return Ok(Some(Request { heavy: self, entry }));
         }
-        let _turn = self.turns.wait();
+        cancel.begin_heavy()?;
+        let _turn = self.turns.wait(|| cancel.go_on())?;
         let mut members = lock(&self.members);
         loop {
             members.retain(|_, at_work| at_work.keeps_its_place());
             if has_room(&members, entry, weight) {
                 break;
             }
+            cancel.go_on()?;
             members = wait_for(&self.changed, members, PAUSE);
         }
         members
             .entry(entry)
             .or_insert_with(AtWork::new)
             .begin(weight);
-        Some(Request { heavy: self, entry })
+        Ok(Some(Request { heavy: self, entry }))
     }
 
     /// Begins a request in a member that has its place; whether it has it.
@@ -130,6 +142,11 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+    use crate::limits::tests::eventually;
+
+    fn begin(heavy: &Heavy, entry: Ino, weight: u64) -> Option<Request<'_>> {
+        heavy.begin(entry, weight, &CancelToken::default()).unwrap()
+    }
 
     const HALF: u64 = limits::HEAVY_AT_WORK / 2;
 
@@ -141,8 +158,9 @@ mod tests {
             for entry in 0..16 {
                 let (heavy, now, most) = (&heavy, &now, &most);
                 scope.spawn(move || {
-                    let _request = heavy.begin(entry, HALF);
+                    let _request = begin(heavy, entry, HALF);
                     most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    eventually("two are at work", || most.load(Ordering::Relaxed) > 1);
                     std::thread::sleep(Duration::from_millis(2));
                     now.fetch_sub(1, Ordering::Relaxed);
                 });
@@ -156,9 +174,9 @@ mod tests {
     #[test]
     fn a_member_counts_once_and_light_ones_never() {
         let heavy = Heavy::default();
-        let requests: Vec<_> = (0..3).map(|_| heavy.begin(1, HALF)).collect();
-        let other = heavy.begin(2, HALF);
-        assert!(heavy.begin(3, LIGHT).is_none());
+        let requests: Vec<_> = (0..3).map(|_| begin(&heavy, 1, HALF)).collect();
+        let other = begin(&heavy, 2, HALF);
+        assert!(begin(&heavy, 3, LIGHT).is_none());
         assert_eq!(requests.iter().flatten().count(), 3);
         assert!(other.is_some());
     }
@@ -166,19 +184,19 @@ mod tests {
     #[test]
     fn a_member_keeps_its_place_for_a_while_and_no_longer() {
         let heavy = Heavy::default();
-        drop(heavy.begin(1, 2 * HALF));
+        drop(begin(&heavy, 1, 2 * HALF));
         assert!(heavy.go_on(1));
         drop(Request {
             heavy: &heavy,
             entry: 1,
         });
-        drop(heavy.begin(2, 2 * HALF));
+        drop(begin(&heavy, 2, 2 * HALF));
         assert!(!heavy.go_on(1));
     }
 
     #[test]
     fn one_alone_may_be_larger() {
         let heavy = Heavy::default();
-        assert!(heavy.begin(1, 3 * HALF).is_some());
+        assert!(begin(&heavy, 1, 3 * HALF).is_some());
     }
 }

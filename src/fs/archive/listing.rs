@@ -9,12 +9,14 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::fs::archive::entries::{Place, number, number_within};
 use crate::fs::archive::members::Member;
-use crate::fs::archive::{Archive, Content, Fixed, numbered, shown_name};
+use crate::fs::archive::top::shown_name;
+use crate::fs::archive::{Archive, Content, Fixed, numbered};
 use crate::fs::errno::{refusal, stale};
 use crate::fs::handle::Handle;
 use crate::fs::inode::ROOT;
-use crate::fs::requests::{Ino, Take, TakeWithAttributes};
+use crate::fs::requests::{Ino, Requests, Take, TakeWithAttributes};
 use crate::fs::stat::{DirEntry, Entry, Kind};
+use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 use crate::source::directory::{Listed, Names};
 
@@ -49,18 +51,25 @@ impl Shown<'_> {
 
 impl Archive {
     /// Hands the entries of an open directory from `cookie` on to `take`.
-    pub(super) fn list(&self, handle: Handle, cookie: u64, take: &mut Take<'_>) -> Result<()> {
+    pub(super) fn list(
+        &self,
+        handle: Handle,
+        cookie: u64,
+        take: &mut Take<'_>,
+        cancel: &CancelToken,
+    ) -> Result<()> {
         let open = self.opened(handle)?;
         match &open.content {
             Content::Inner {
                 member,
                 local,
                 is_directory: true,
-            } => self.ask_open(handle, (member, *local, true), |filesystem, own| {
-                filesystem.readdir(own, cookie, &mut |entry| {
+            } => self.ask_open(handle, (member, *local, true), cancel, |filesystem, own| {
+                let take = &mut |entry: DirEntry<'_>| {
                     let ino = self.listed_number(member, *local, &entry);
                     take(DirEntry { ino, ..entry })
-                })
+                };
+                filesystem.readdir_for(own, cookie, take, cancel)
             }),
             Content::Directory { ino, names } => {
                 let mut names = lock(names);
@@ -82,6 +91,7 @@ impl Archive {
         handle: Handle,
         cookie: u64,
         take: &mut TakeWithAttributes<'_>,
+        cancel: &CancelToken,
     ) -> Result<()> {
         let open = self.opened(handle)?;
         match &open.content {
@@ -89,10 +99,11 @@ impl Archive {
                 member,
                 local,
                 is_directory: true,
-            } => self.ask_open(handle, (member, *local, true), |filesystem, own| {
-                filesystem.readdir_plus(own, cookie, &mut |listed, entry| {
+            } => self.ask_open(handle, (member, *local, true), cancel, |filesystem, own| {
+                let take = &mut |listed: DirEntry<'_>, entry: Option<&Entry>| {
                     self.take_inner(member, *local, &listed, entry, take)
-                })
+                };
+                filesystem.readdir_plus_for(own, cookie, take, cancel)
             }),
             Content::Directory { ino, names } => {
                 let mut names = lock(names);
@@ -148,7 +159,7 @@ impl Archive {
         listed: &Listed<'_>,
         take: &mut TakeWithAttributes<'_>,
     ) -> bool {
-        let name = shown_name(directory.ino, listed.name);
+        let name = shown_name(directory.ino == ROOT, listed.name);
         let entry = match listed.name {
             b"." | b".." => None,
             _ => self.enter_listed(directory, listed),
@@ -175,7 +186,7 @@ impl Archive {
     fn enter_listed(&self, directory: &Directory, listed: &Listed<'_>) -> Option<Entry> {
         let (ino, is_original) = (directory.ino, directory.place.is_original);
         let Some(there) = &listed.there else {
-            let name = shown_name(ino, listed.name);
+            let name = shown_name(ino == ROOT, listed.name);
             return self.enter(ino, (&directory.path, is_original), &name).ok();
         };
         let path = directory.path.join(OsStr::from_bytes(listed.name));
@@ -199,7 +210,7 @@ impl Archive {
 
     /// A name as it is shown; `None` where it is nothing that is shown.
     fn shown<'a>(&self, directory: &Directory, listed: &Listed<'a>) -> Option<Shown<'a>> {
-        let name = shown_name(directory.ino, listed.name);
+        let name = shown_name(directory.ino == ROOT, listed.name);
         let (ino, kind) = match listed.name {
             b"." => (directory.ino, Kind::Directory),
             b".." => (directory.place.parent, Kind::Directory),

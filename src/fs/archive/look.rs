@@ -5,8 +5,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use nix::errno::Errno;
 use crate::detect;
 use crate::error::{Error, Result};
 use crate::fs::archive::entries::{EntryKind, Place};
+use crate::fs::archive::top;
 use crate::fs::errno::refusal;
 use crate::fs::options::Options;
 use crate::fs::stat::{Entry, Kind, Origin, Stat};
-use crate::fs::symlink;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::directory::{Directory, Standing, There};
@@ -176,8 +176,8 @@ impl Look {
         }
     }
 
-    /// The entry `ino` as it was found at `path`.
-    pub(super) fn entry(&self, ino: u64, found: &Found, path: &Path) -> Entry {
+    /// The entry `ino` as it was found at a path, which may be among the originals.
+    pub(super) fn entry(&self, ino: u64, found: &Found, at: (&Path, bool)) -> Entry {
         let kind = found.kind.shown();
         let attributes = match found.kind {
             EntryKind::DataFile => {
@@ -185,7 +185,7 @@ impl Look {
                 origin.stat(ino, kind, &self.options)
             }
             EntryKind::Symlink => {
-                let text = self.link_text(path).map_or(0, |text| text.len());
+                let text = self.link_text(at).map_or(0, |text| text.len());
                 let size = crate::wire::to_u64(text);
                 let blocks = 0;
                 Stat {
@@ -225,28 +225,15 @@ impl Look {
         }
     }
 
-    /// The text of the symbolic link at `path`. An absolute one that leads into the directory leads
-    /// to the same place in the mount.
+    /// The text of the symbolic link at `path`, which leads to the same place in the mount, or among
+    /// the originals.
     ///
     /// # Errors
     /// As the system says.
-    pub(super) fn link_text(&self, path: &Path) -> Result<Vec<u8>> {
+    pub(super) fn link_text(&self, (path, is_original): (&Path, bool)) -> Result<Vec<u8>> {
         let text = PathBuf::from(self.root.read_link(path)?);
-        let inside = text.strip_prefix(self.root.path());
-        let is_plain = |name: Component<'_>| matches!(name, Component::Normal(_));
-        match inside {
-            Ok(inside) if inside.components().all(is_plain) => {
-                let names = |path: &Path| -> Vec<Box<[u8]>> {
-                    let names = path
-                        .iter()
-                        .map(|name| name.to_os_string().into_vec().into());
-                    names.collect()
-                };
-                let from = path.parent().unwrap_or(Path::new(""));
-                Ok(symlink::relative(&names(from), &names(inside)))
-            }
-            _ => Ok(text.into_os_string().into_vec()),
-        }
+        let own = || text.as_os_str().as_bytes().to_vec();
+        Ok(top::link_text(self.root.path(), (path, is_original), &text).unwrap_or_else(own))
     }
 }
 

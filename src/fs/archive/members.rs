@@ -21,6 +21,7 @@ use crate::fs::inodes::Inodes;
 use crate::fs::mount::Seen;
 use crate::fs::requests::Ino;
 use crate::limits;
+use crate::memory::cancel::CancelToken;
 use crate::memory::lock::lock;
 use crate::wire::to_u64;
 
@@ -135,9 +136,10 @@ impl Members {
     pub(super) fn ask<T>(
         &self,
         member: &Arc<Member>,
+        cancel: &CancelToken,
         answer: impl FnOnce(&OpenMemberFile) -> Result<T>,
     ) -> Result<T> {
-        let (opened, _request) = self.begin(member)?;
+        let (opened, _request) = self.begin(member, cancel)?;
         let answered = answer(&opened);
         // What it worked out for the answer, it may keep.
         if opened.weigh() > LIGHT / to_u64(self.most) {
@@ -147,15 +149,20 @@ impl Members {
     }
 
     /// Opens the member for a request, which waits where the member is heavy.
-    fn begin(&self, member: &Arc<Member>) -> Result<(Arc<OpenMemberFile>, Option<Request<'_>>)> {
-        let request = self.heavy.begin(member.entry, member.weight());
+    fn begin(
+        &self,
+        member: &Arc<Member>,
+        cancel: &CancelToken,
+    ) -> Result<(Arc<OpenMemberFile>, Option<Request<'_>>)> {
+        let begin = || self.heavy.begin(member.entry, member.weight(), cancel);
+        let request = begin()?;
         let opened = self.opened(member)?;
         if request.is_some() || member.weight() <= LIGHT {
             return Ok((opened, request));
         }
         // Only now is it known to be heavy.
         drop(opened);
-        let request = self.heavy.begin(member.entry, member.weight());
+        let request = begin()?;
         Ok((self.opened(member)?, request))
     }
 

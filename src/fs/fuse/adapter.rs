@@ -18,7 +18,7 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fs::errno;
 use crate::fs::fuse::forgotten::Forgotten;
 use crate::fs::fuse::readers::Readers;
@@ -30,12 +30,14 @@ use crate::fs::fuse::reply::{
 use crate::fs::handle::Handle;
 use crate::fs::requests::{Requests, Whence};
 use crate::fs::served::Served;
-use crate::fs::stat::BLOCK_SIZE;
-use crate::fs::workers::{Object, Workers};
+use crate::fs::stat::{BLOCK_SIZE, DirEntry, Entry};
+use crate::fs::workers::{Asker, Attempt, Object, Workers};
 use crate::limits;
+use crate::memory::cancel::{CancelToken, Ticket};
 
-/// Requests of readahead and direct I/O that may wait at a time.
-const MAX_BACKGROUND: u16 = 64;
+/// Requests of readahead and direct I/O that may wait at a time. Further ones would wait in the
+/// kernel behind these, those for other files too, however slow these are.
+const MAX_BACKGROUND: u16 = u16::MAX;
 
 /// What is served, from the moment on that the mount is; nothing asks for it before.
 #[derive(Default)]
@@ -63,18 +65,69 @@ pub(super) struct Adapter {
     pub(super) forgotten: Option<Arc<Forgotten>>,
 }
 
+/// A request that is answered here or in another thread.
+struct Asked<R> {
+    call: &'static str,
+    object: Object,
+    ino: INodeNo,
+    asker: Asker,
+    /// Ends with the reader of an open file.
+    cancel: CancelToken,
+    reply: R,
+}
+
+impl<R: Send + 'static> Asked<R> {
+    fn new(call: &'static str, request: &Request, object: Object, ino: INodeNo, reply: R) -> Self {
+        Asked {
+            call,
+            object,
+            ino,
+            asker: Asker {
+                unique: request.unique().0,
+                thread: request.pid(),
+            },
+            cancel: CancelToken::default(),
+            reply,
+        }
+    }
+
+    /// A question about an inode.
+    fn about(call: &'static str, request: &Request, ino: INodeNo, reply: R) -> Self {
+        Asked::new(call, request, Object::Description(ino.0), ino, reply)
+    }
+}
+
 impl Adapter {
-    /// Answers a request, here or in another thread, and so that others do not wait for it.
-    fn answer(
+    /// Has the tree `answer` a request, here or in another thread and perhaps once more, so that
+    /// others do not wait for it; `tell` replies.
+    fn answer<R: Send + 'static, T>(
         &self,
-        call: &'static str,
-        (object, ino): (Object, INodeNo),
-        handler: impl FnOnce(&dyn Requests) + Send + 'static,
+        asked: Asked<R>,
+        mut answer: impl FnMut(&dyn Requests, &mut R, &CancelToken) -> Result<T> + Send + 'static,
+        tell: impl FnOnce(&dyn Requests, R, Result<T>) + Send + 'static,
     ) {
         let filesystem = Arc::clone(&self.filesystem);
-        let file = filesystem.file_of(ino.0);
-        let job = move || guarded(call, || handler(&**filesystem));
-        self.workers.answer(object, file, job);
+        let of = (asked.object, filesystem.file_of(asked.ino.0));
+        let ticket = Arc::<Ticket>::default();
+        let cancel = asked.cancel.with(&ticket);
+        let mut left = Some((asked.reply, tell));
+        let job = move || {
+            let mut attempt = Attempt::Answered;
+            guarded(asked.call, || {
+                let Some((mut reply, tell)) = left.take() else {
+                    return;
+                };
+                let answered = answer(&**filesystem, &mut reply, &cancel);
+                if cancel.is_put_off_by(&answered) {
+                    left = Some((reply, tell));
+                    attempt = Attempt::PutOff;
+                } else {
+                    tell(&**filesystem, reply, answered);
+                }
+            });
+            attempt
+        };
+        self.workers.answer(of, (asked.asker, ticket), job);
     }
 }
 
@@ -83,6 +136,14 @@ fn of_name(parent: INodeNo, name: &OsStr) -> Object {
     let mut hasher = DefaultHasher::new();
     (parent.0, name).hash(&mut hasher);
     Object::Description(hasher.finish())
+}
+
+/// The outcome of a listing: where it was put off behind some entries, those are handed out.
+fn a_part(read: Result<()>, has_some: bool) -> Result<()> {
+    match read {
+        Err(error) if has_some && error.is_unwanted() => Ok(()),
+        read => read,
+    }
 }
 
 fn guarded(call: &str, handler: impl FnOnce()) {
@@ -122,19 +183,19 @@ impl fuser::Filesystem for Adapter {
         Ok(())
     }
 
-    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
         let forgotten = self.forgotten.clone();
-        let find = move |filesystem: &dyn Requests, name: &[u8]| match forgotten {
-            Some(forgotten) if matches!(name, b"." | b"..") => {
-                forgotten.find(filesystem, parent.0, name)
-            }
-            _ => filesystem.lookup(parent.0, name),
-        };
+        let object = of_name(parent, &name);
         self.answer(
-            "lookup",
-            (of_name(parent, &name), parent),
-            move |filesystem| match find(filesystem, name.as_bytes()) {
+            Asked::new("lookup", request, object, parent, reply),
+            move |filesystem, _, cancel| match (&forgotten, name.as_bytes()) {
+                (Some(forgotten), name @ (b"." | b"..")) => {
+                    forgotten.find(filesystem, parent.0, name)
+                }
+                (_, name) => filesystem.lookup_for(parent.0, name, cancel),
+            },
+            move |filesystem, reply, found| match found {
                 Ok(entry) => reply.entry(
                     &ttl(&entry, filesystem.lifetime()),
                     &attributes(&entry.attributes),
@@ -161,11 +222,11 @@ impl fuser::Filesystem for Adapter {
         });
     }
 
-    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         self.answer(
-            "getattr",
-            (Object::Description(ino.0), ino),
-            move |filesystem| match filesystem.getattr(ino.0) {
+            Asked::about("getattr", request, ino, reply),
+            move |filesystem, _, cancel| filesystem.getattr_for(ino.0, cancel),
+            |filesystem, reply, entry| match entry {
                 Ok(entry) => {
                     let ttl = ttl(&entry, filesystem.lifetime());
                     reply.attr(&ttl, &attributes(&entry.attributes));
@@ -175,22 +236,22 @@ impl fuser::Filesystem for Adapter {
         );
     }
 
-    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+    fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
         self.answer(
-            "readlink",
-            (Object::Description(ino.0), ino),
-            move |filesystem| match filesystem.readlink(ino.0) {
+            Asked::about("readlink", request, ino, reply),
+            move |filesystem, _, _| filesystem.readlink(ino.0),
+            |_, reply, text| match text {
                 Ok(text) => reply.data(&text),
                 Err(error) => reply.error(number(&error)),
             },
         );
     }
 
-    fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.answer(
-            "open",
-            (Object::Description(ino.0), ino),
-            move |filesystem| match filesystem.open_file(ino.0) {
+            Asked::about("open", request, ino, reply),
+            move |filesystem, _, cancel| filesystem.open_file_for(ino.0, cancel),
+            |filesystem, reply, opened| match opened {
                 Ok(opened) => {
                     let flags = file_flags(&opened, filesystem.options().direct_io);
                     reply.opened(FileHandle(opened.handle.0), flags);
@@ -225,46 +286,48 @@ impl fuser::Filesystem for Adapter {
             Ok(Ok(None)) | Err(_) => {}
         }
         let read = Readers::begin(&self.readers, handle.0, request.pid());
+        let asked = Asked::new("read", request, Object::Content(ino.0), ino, reply);
         self.answer(
-            "read",
-            (Object::Content(ino.0), ino),
-            move |filesystem| match filesystem.read_for(
-                Handle(handle.0),
-                offset,
-                length,
-                &read.cancel,
-            ) {
-                Ok(bytes) => reply.data(&bytes),
-                Err(error) => reply.error(&error),
+            Asked {
+                cancel: read.cancel.clone(),
+                ..asked
+            },
+            move |filesystem, _, cancel| {
+                filesystem.read_for(Handle(handle.0), offset, length, cancel)
+            },
+            move |_, reply: ReadReply, bytes| {
+                match bytes {
+                    Ok(bytes) => reply.data(&bytes),
+                    Err(error) => reply.error(&error),
+                }
+                drop(read);
             },
         );
     }
 
     fn lseek(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: i64,
         whence: i32,
         reply: ReplyLseek,
     ) {
+        let whence = match whence {
+            nix::libc::SEEK_DATA => Whence::Data,
+            nix::libc::SEEK_HOLE => Whence::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let Ok(offset) = u64::try_from(offset) else {
+            return reply.error(Errno::ENXIO);
+        };
         self.answer(
-            "lseek",
-            (Object::Description(ino.0), ino),
-            move |filesystem| {
-                let whence = match whence {
-                    nix::libc::SEEK_DATA => Whence::Data,
-                    nix::libc::SEEK_HOLE => Whence::Hole,
-                    _ => return reply.error(Errno::EINVAL),
-                };
-                let Ok(offset) = u64::try_from(offset) else {
-                    return reply.error(Errno::ENXIO);
-                };
-                match filesystem.lseek(Handle(handle.0), offset, whence) {
-                    Ok(place) => reply.offset(i64::try_from(place).unwrap_or(i64::MAX)),
-                    Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
-                }
+            Asked::about("lseek", request, ino, reply),
+            move |filesystem, _, _| filesystem.lseek(Handle(handle.0), offset, whence),
+            |_, reply, place| match place {
+                Ok(place) => reply.offset(i64::try_from(place).unwrap_or(i64::MAX)),
+                Err(error) => reply.error(Errno::from_i32(errno::of_read(&error))),
             },
         );
     }
@@ -305,11 +368,11 @@ impl fuser::Filesystem for Adapter {
         });
     }
 
-    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+    fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         self.answer(
-            "opendir",
-            (Object::Description(ino.0), ino),
-            move |filesystem| match filesystem.opendir(ino.0) {
+            Asked::about("opendir", request, ino, reply),
+            move |filesystem, _, _| filesystem.opendir(ino.0),
+            |_, reply, opened| match opened {
                 Ok(opened) => {
                     reply.opened(FileHandle(opened.handle.0), directory_flags(&opened));
                 }
@@ -320,56 +383,61 @@ impl fuser::Filesystem for Adapter {
 
     fn readdir(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         cookie: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
         self.answer(
-            "readdir",
-            (Object::Description(ino.0), ino),
-            move |filesystem| {
-                let read = filesystem.readdir(Handle(handle.0), cookie, &mut |entry| {
+            Asked::about("readdir", request, ino, reply),
+            move |filesystem, reply: &mut ReplyDirectory, cancel| {
+                let mut has_some = false;
+                let take = &mut |entry: DirEntry<'_>| {
+                    has_some = true;
                     let name = OsStr::from_bytes(entry.name);
                     reply.add(INodeNo(entry.ino), entry.next, file_type(entry.kind), name)
-                });
-                match read {
-                    Ok(()) => reply.ok(),
-                    Err(error) => reply.error(number(&error)),
-                }
+                };
+                let read = filesystem.readdir_for(Handle(handle.0), cookie, take, cancel);
+                a_part(read, has_some)
+            },
+            |_, reply, read| match read {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(number(&error)),
             },
         );
     }
 
     fn readdirplus(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         cookie: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
         self.answer(
-            "readdirplus",
-            (Object::Description(ino.0), ino),
-            move |filesystem| {
-                let read =
-                    filesystem.readdir_plus(Handle(handle.0), cookie, &mut |listed, entry| {
-                        let entry = Listed::new(&listed, entry, filesystem.lifetime());
-                        reply.add(
-                            entry.ino,
-                            listed.next,
-                            OsStr::from_bytes(listed.name),
-                            &entry.ttl,
-                            &entry.attributes,
-                            entry.generation,
-                        )
-                    });
-                match read {
-                    Ok(()) => reply.ok(),
-                    Err(error) => reply.error(number(&error)),
-                }
+            Asked::about("readdirplus", request, ino, reply),
+            move |filesystem, reply: &mut ReplyDirectoryPlus, cancel| {
+                let mut has_some = false;
+                let take = &mut |listed: DirEntry<'_>, entry: Option<&Entry>| {
+                    has_some = true;
+                    let entry = Listed::new(&listed, entry, filesystem.lifetime());
+                    reply.add(
+                        entry.ino,
+                        listed.next,
+                        OsStr::from_bytes(listed.name),
+                        &entry.ttl,
+                        &entry.attributes,
+                        entry.generation,
+                    )
+                };
+                let read = filesystem.readdir_plus_for(Handle(handle.0), cookie, take, cancel);
+                a_part(read, has_some)
+            },
+            |_, reply, read| match read {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(number(&error)),
             },
         );
     }
@@ -398,25 +466,36 @@ impl fuser::Filesystem for Adapter {
         });
     }
 
-    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
+    fn getxattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        room: u32,
+        reply: ReplyXattr,
+    ) {
         let name = name.to_owned();
-        self.answer("getxattr", (Object::Values, ino), move |filesystem| {
-            let value = filesystem.getxattr(ino.0, name.as_bytes());
-            reply_xattr(reply, room, value);
-        });
+        self.answer(
+            Asked::new("getxattr", request, Object::Values, ino, reply),
+            move |filesystem, _, cancel| filesystem.getxattr_for(ino.0, name.as_bytes(), cancel),
+            move |_, reply, value| reply_xattr(reply, room, value),
+        );
     }
 
-    fn listxattr(&self, _: &Request, ino: INodeNo, room: u32, reply: ReplyXattr) {
-        self.answer("listxattr", (Object::Values, ino), move |filesystem| {
-            let names = filesystem.listxattr(ino.0);
-            let list = names.map(|names| {
-                names
-                    .iter()
-                    .flat_map(|n| [n, &b"\0"[..]].concat())
-                    .collect()
-            });
-            reply_xattr(reply, room, list);
-        });
+    fn listxattr(&self, request: &Request, ino: INodeNo, room: u32, reply: ReplyXattr) {
+        self.answer(
+            Asked::new("listxattr", request, Object::Values, ino, reply),
+            move |filesystem, _, cancel| filesystem.listxattr_for(ino.0, cancel),
+            move |_, reply, names| {
+                let list = names.map(|names| {
+                    names
+                        .iter()
+                        .flat_map(|n| [n, &b"\0"[..]].concat())
+                        .collect()
+                });
+                reply_xattr(reply, room, list);
+            },
+        );
     }
 
     fn ioctl(
@@ -434,15 +513,15 @@ impl fuser::Filesystem for Adapter {
         reply.error(Errno::ENOTTY);
     }
 
-    fn access(&self, _: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+    fn access(&self, request: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
         if mask.contains(AccessFlags::W_OK) {
             return reply.error(Errno::EROFS);
         }
         self.answer(
-            "access",
-            (Object::Description(ino.0), ino),
-            move |filesystem| {
-                let permissions = match filesystem.getattr(ino.0) {
+            Asked::about("access", request, ino, reply),
+            move |filesystem, _, cancel| filesystem.getattr_for(ino.0, cancel),
+            move |_, reply, entry| {
+                let permissions = match entry {
                     Ok(entry) => entry.attributes.permissions,
                     Err(error) => return reply.error(number(&error)),
                 };

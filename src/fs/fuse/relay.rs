@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
+use crate::fs::workers::Askers;
 use crate::memory::lock::lock;
 use crate::source::packets;
 
@@ -119,8 +120,8 @@ impl Relay {
     }
 
     /// Passes messages on, in threads of its own, until the mount is gone. The session has so many
-    /// `threads`.
-    pub(super) fn start(relay: &Arc<Self>, threads: usize) {
+    /// `threads`. The work for a request that is given up ends, too.
+    pub(super) fn start(relay: &Arc<Self>, threads: usize, askers: Askers) {
         let (sender, to_feed) = channel();
         let waiting = Arc::<AtomicUsize>::default();
         let packets = Packets {
@@ -134,7 +135,9 @@ impl Relay {
         };
         let undone = packets.clone();
         run(Box::new(move |relay| relay.feed(&to_feed, &waiting)));
-        run(Box::new(move |relay| relay.give_up_in_time(&to_give_up)));
+        run(Box::new(move |relay| {
+            relay.give_up_in_time(&to_give_up, &askers);
+        }));
         run(Box::new(move |relay| relay.pass_replies(&undone)));
         run(Box::new(move |relay| {
             relay.pass_requests(&packets, &interrupted);
@@ -202,10 +205,11 @@ impl Relay {
         }
     }
 
-    fn give_up_in_time(&self, interrupted: &Receiver<(Instant, u64)>) {
+    fn give_up_in_time(&self, interrupted: &Receiver<(Instant, u64)>, askers: &Askers) {
         for (due, unique) in interrupted {
             thread::sleep(due.saturating_duration_since(Instant::now()));
             self.give_up(unique);
+            askers.leave(|asker| asker.unique == unique);
         }
     }
 

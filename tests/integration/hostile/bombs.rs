@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use super::tree::*;
 use super::visit::{Bounds, walk};
-use crate::harness::{LONG, Mount, run, script};
+use crate::harness::{LONG, MOUNT_LIMIT, Mount, h5fs, run, script};
 
 /// The directory of the files that `bombs.py` writes.
 fn made() -> &'static Path {
@@ -54,6 +55,26 @@ fn chunks_that_hold_more_than_they_say() {
     let cost = worker.peak() - before;
     assert!(cost < 12 << 20, "{cost} bytes");
     assert_eq!(fs::read(mount.at("good")).expect("good").len(), 400);
+}
+
+/// A process that may have too little memory for a chunk says so to its reader, and serves on.
+#[test]
+fn a_chunk_for_which_there_is_no_memory() {
+    let source = made().join("large-chunk.h5");
+    let mount = Mount::prepare();
+    let program = h5fs([] as [&str; 0]).get_program().to_owned();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -d 200000 && exec \"$@\"", "sh"]);
+    command.arg(program).args(["-o", "cache_size=8M,threads=1"]);
+    run(command.arg(&source).arg(&mount.path), MOUNT_LIMIT).success();
+    let (worker, _) = mount.worker_and_supervisor(&source);
+    for _ in 0..3 {
+        let read = fs::read(mount.at("deflated"));
+        let errno = read.err().and_then(|error| error.raw_os_error());
+        assert_eq!(errno, Some(nix::errno::Errno::ENOMEM as i32));
+    }
+    let shown = fs::read_to_string(mount.at(".h5fs/status")).expect("status");
+    assert!(shown.contains("version: ") && worker.is_alive());
 }
 
 /// 256 MiB in one chunk of a file of 260 KB: served, with no more memory than is promised.
