@@ -108,15 +108,21 @@ pub(super) fn enter_network(
             let error = Error::io(&errno.into(), "bounding memory and threads");
             log::warn!("{error}");
         }
-        let landlock = landlock::restrict_network(reach);
-        let seccomp = seccomp::restrict(Files::Network);
-        let gaps: Vec<_> = [landlock, seccomp]
-            .into_iter()
-            .filter_map(std::result::Result::err)
-            .collect();
-        say_gaps(Path::new("network"), &gaps);
+        say_gaps(Path::new("network"), &shut_network(reach));
     }
     Ok(())
+}
+
+/// Leaves this thread, and those that it starts, what `reach` names, and says in which way the
+/// kernel falls short of that.
+pub(super) fn shut_network(reach: &NetworkReach) -> Vec<String> {
+    let landlock = landlock::restrict_network(reach);
+    gaps([landlock, seccomp::restrict(Files::Network)])
+}
+
+fn gaps(restricted: [std::result::Result<(), String>; 2]) -> Vec<String> {
+    let gaps = restricted.into_iter().filter_map(std::result::Result::err);
+    gaps.collect()
 }
 
 fn say_gaps(source: &Path, gaps: &[String]) {
@@ -167,11 +173,7 @@ fn shut(reach: &Reach<'_>) -> Vec<String> {
     };
     let landlock = landlock::restrict(readable, files == Files::Listed);
     // The second takes away the calls for the first.
-    let seccomp = seccomp::restrict(files);
-    [landlock, seccomp]
-        .into_iter()
-        .filter_map(std::result::Result::err)
-        .collect()
+    gaps([landlock, seccomp::restrict(files)])
 }
 
 /// Keeps the bytes that were read out of core files.

@@ -14,9 +14,9 @@ use nix::errno::Errno;
 
 use crate::cli::printable::printable_bytes;
 use crate::cli::reading::{self, Outcome};
-use crate::cli::several::quoted;
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::model::text::Object;
 use crate::source::device::Device;
 use crate::source::mount_table::{MountEntry, MountTable};
 use crate::wire::to_u64;
@@ -153,7 +153,7 @@ struct Fact {
 }
 
 enum Value {
-    Text(String),
+    Text(Vec<u8>),
     Number(u64),
 }
 
@@ -161,30 +161,23 @@ impl Fact {
     fn new(name: &str, text: &str) -> Self {
         let value = match text.parse() {
             Ok(number) => Value::Number(number),
-            Err(_) => Value::Text(text.to_owned()),
+            Err(_) => Value::Text(text.into()),
         };
         let name = name.to_owned();
         Fact { name, value }
     }
 
     fn text(name: &str, text: &[u8]) -> Self {
-        let value = Value::Text(printable_bytes(text));
-        let name = name.to_owned();
-        Fact { name, value }
+        Fact {
+            name: name.to_owned(),
+            value: Value::Text(text.to_owned()),
+        }
     }
 
     fn line(&self) -> String {
         match &self.value {
-            Value::Text(text) => format!("{}: {text}\n", self.name),
+            Value::Text(text) => format!("{}: {}\n", self.name, printable_bytes(text)),
             Value::Number(number) => format!("{}: {number}\n", self.name),
-        }
-    }
-
-    fn member(&self) -> String {
-        let name = quoted(self.name.replace(' ', "_").as_bytes());
-        match &self.value {
-            Value::Text(text) => format!("{name}: {}", quoted(text.as_bytes())),
-            Value::Number(number) => format!("{name}: {number}"),
         }
     }
 }
@@ -206,8 +199,15 @@ fn facts(mount: &MountEntry, state: &State) -> Vec<Fact> {
 }
 
 fn object(facts: &[Fact]) -> String {
-    let members: Vec<_> = facts.iter().map(Fact::member).collect();
-    format!("{{{}}}", members.join(", "))
+    let mut object = Object::default();
+    for fact in facts {
+        let name = fact.name.replace(' ', "_");
+        match &fact.value {
+            Value::Text(text) => object.text(&name, text),
+            Value::Number(number) => object.json(&name, number),
+        }
+    }
+    object.finish()
 }
 
 /// Mount point, source, state, uptime, memory, errors.
@@ -291,7 +291,7 @@ mod tests {
         ];
         let lines: String = facts.iter().map(Fact::line).collect();
         assert_eq!(lines, "source: /a \"b\"\\n\nerrors: 12\nversion: 0.1.0\n");
-        let json = r#"{"source": "/a \"b\"\\n", "errors": 12, "version": "0.1.0"}"#;
+        let json = r#"{"source": "/a \"b\"\n", "errors": 12, "version": "0.1.0"}"#;
         assert_eq!(object(&facts), json);
     }
 

@@ -1,12 +1,12 @@
-//! The process that opens the source again for a worker whose cage lets it open no file.
+//! The process that opens one path for another process, whose cage keeps it from doing so.
 //!
 //! With `external=none` the source is the only file that its worker needs, and it is open already.
 //! But another file may replace it, and Landlock has no rule for one path without its neighbours.
-//! So a process that parses nothing opens this one path, as often as it is asked, as the user that
-//! the worker is.
+//! The same holds for a file of credentials that the fetcher was told of. So a process that parses
+//! nothing opens this one path, as often as it is asked, as the user that the asking process is.
 //!
-//! Its standard input is a socket. A request of the worker is one byte, its number; the answer is
-//! that byte, the error if any, and the open file. The process ends when the socket is closed.
+//! Its standard input is a socket. A request is one byte, its number; the answer is that byte, the
+//! error if any, and the open file. The process ends when the socket is closed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,13 +22,14 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::cli::cage;
 use crate::cli::call::{MOUNT_COMMAND, Role, executable};
+use crate::cli::handover;
 use crate::error::{Error, Result};
 use crate::memory::lock::lock;
 use crate::source::file::{self, Opener};
 use crate::source::packets;
 use crate::source::rights;
 
-/// How long the worker waits for an answer: the file may be on a disk that answers late, or never.
+/// How long the asking process waits for an answer: the file may be on a disk that answers late, or never.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The number of a request, and an error number or 0.
@@ -41,7 +42,9 @@ const ANSWER: usize = 5;
 pub(super) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
     let (own, other) = packets::pair()?;
     set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;
-    let process = executable(MOUNT_COMMAND, Role::Opener)?
+    let mut command = executable(MOUNT_COMMAND, Role::Opener)?;
+    handover::without_secrets(&mut command);
+    let process = command
         .arg(path)
         .arg(owner.to_string())
         .current_dir("/")
@@ -57,7 +60,7 @@ pub(super) fn start(path: &Path, owner: u32) -> io::Result<Opener> {
     Ok(Box::new(move || lock(&client).open()))
 }
 
-/// The worker's side.
+/// The side of the process that asks.
 struct Client {
     socket: OwnedFd,
     /// The number of the last request: a late answer is not taken for the next one's.

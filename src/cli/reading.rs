@@ -84,7 +84,7 @@ fn enter_remote(source: Source<'_>, url: &Url, options: &fs::Options) -> Result<
 pub(super) fn open_tree(source: Source<'_>) -> Result<Served> {
     if let Location::Url(url) = source.file {
         let mut options = read_options(false);
-        return enter_remote(source, url, &options)?.served(&mut options);
+        return enter_remote(source, url, &options)?.served(&mut options, &mut Vec::new());
     }
     let Some(path) = source.file.path().filter(|path| path.is_dir()) else {
         return Ok(Served::File(Box::new(open(source, false)?)));

@@ -8,7 +8,7 @@
 //!
 //! The worker's standard output is a pipe to here: lines tell of the mount, and its end, that the
 //! worker is gone. The worker's standard input is a leash: its end tells the worker that the
-//! supervisor is gone. The worker can do nothing about its mount, since its cage lets nobody out,
+//! supervisor is gone. By it, the worker asks whether processes that wait for it were killed. The worker can do nothing about its mount, since its cage lets nobody out,
 //! so unmounting is done here alone. The source may have taken the worker over: it is not believed
 //! (see `report`), and a mount that does not answer any more is ended.
 
@@ -30,6 +30,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::args::Mount;
+use crate::cli::askers;
 use crate::cli::browser;
 use crate::cli::cage;
 use crate::cli::call::{Call, Role};
@@ -221,6 +222,9 @@ impl Supervisor {
             cage::hide_memory();
         }
         watch_worker(&mut worker, &sender);
+        if let Ok(leash) = leash.try_clone() {
+            thread::spawn(move || askers::answer(leash));
+        }
         let shown = worker.stderr.take().map(show);
         // The worker was started where the user stands, for the sake of relative paths; from here
         // on no directory is held.

@@ -44,6 +44,10 @@ pub(super) fn run(call: &Call, mount: Mount) -> Result<ExitCode> {
 
 /// A new directory that only this user may enter.
 fn place() -> Result<PathBuf> {
-    let template = std::env::temp_dir().join("h5fs-XXXXXX");
+    let directory = std::env::var_os("TMPDIR").filter(|text| !text.is_empty());
+    let directory = directory.map_or_else(|| "/tmp".into(), PathBuf::from);
+    // The directory is left before the end.
+    let template = std::path::absolute(directory.join("h5fs-XXXXXX"));
+    let template = template.map_err(|error| Error::io(&error, directory.display().to_string()))?;
     mkdtemp(&template).map_err(|error| Error::io(&error.into(), template.display().to_string()))
 }

@@ -115,7 +115,7 @@ fn it_can_be_left_off() {
 #[test]
 fn roots_worker_becomes_the_sources_owner() {
     if !is_root() {
-        eprintln!("skipped: only root can become somebody else");
+        crate::harness::skip("only root can become somebody else");
         return;
     }
     let directory = open_directory();
@@ -143,7 +143,7 @@ fn roots_worker_becomes_the_sources_owner() {
 #[test]
 fn a_source_that_its_owner_cannot_reach_is_served() {
     if !is_root() {
-        eprintln!("skipped: only root can become somebody else");
+        crate::harness::skip("only root can become somebody else");
         return;
     }
     let directory = tempfile::tempdir().expect("temporary directory"); // root's alone
@@ -294,12 +294,12 @@ fn a_replaced_source_is_opened_again() {
 #[test]
 fn an_ordinary_users_mount_goes_with_its_worker() {
     if !is_root() {
-        eprintln!("skipped: the other tests run as an ordinary user already");
+        crate::harness::skip("the other tests run as an ordinary user already");
         return;
     }
     let device = fs::metadata("/dev/fuse").expect("/dev/fuse");
     if device.permissions().mode() & 0o006 != 0o006 {
-        eprintln!("skipped: /dev/fuse is root's alone here");
+        crate::harness::skip("/dev/fuse is root's alone here");
         return;
     }
     let directory = open_directory();
@@ -347,7 +347,7 @@ fn process_called(name: &str, path: &Path) -> i32 {
 fn a_kernel_without_it_is_said_in_one_line() {
     use nix::libc;
     if !is_root() {
-        eprintln!("skipped: under a filter, only root can mount");
+        crate::harness::skip("under a filter, only root can mount");
         return;
     }
     let calls = [

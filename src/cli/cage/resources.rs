@@ -77,8 +77,8 @@ fn lower(resource: Resource, most: u64) -> nix::Result<()> {
 /// Bytes of memory, `machine` being what the machine has.
 fn data(options: &Options, machine: u64) -> u64 {
     let threads = to_u64(options.threads).saturating_mul(limits::THREAD_BYTES);
-    // Names that the kernel has looked up take it much more memory than us.
-    let names = machine / 8;
+    // Names that the kernel has looked up take it sixteen times the memory that they take us.
+    let names = machine / 16;
     [options.cache_size.most, threads, names]
         .into_iter()
         .fold(limits::SERVING_BYTES, u64::saturating_add)

@@ -62,17 +62,17 @@ fn unknown() -> Rules {
 /// All calls that there are left, some only with certain arguments.
 fn allowed(files: Files) -> seccompiler::Result<Rules> {
     let (always, sometimes_more) = match files {
-        Files::Landlocked => (OPENING, opening()),
-        Files::Listed => (LISTING, opening()),
-        Files::None => (RECEIVING, vec![]),
-        Files::Network => (NETWORK, networking()),
+        Files::Landlocked => ([OPENING, &[]], opening()),
+        Files::Listed => ([OPENING, LISTING], opening()),
+        Files::None => ([RECEIVING, &[]], vec![]),
+        Files::Network => ([NETWORK, LISTING], networking()),
     };
     let mut rules = Rules::new();
     for (call, conditions) in sometimes().into_iter().chain(sometimes_more) {
         let rule = conditions.into_iter().collect::<Result<Vec<_>, _>>()?;
         rules.entry(call).or_default().push(SeccompRule::new(rule)?);
     }
-    let always = ALWAYS.iter().chain(always);
+    let always = ALWAYS.iter().chain(always.into_iter().flatten());
     rules.extend(always.map(|call| (*call, vec![])));
     Ok(rules)
 }
@@ -184,14 +184,25 @@ fn own_id() -> i32 {
     nix::unistd::getpid().as_raw()
 }
 
-/// The calls that open files.
-const OPENING: &[i64] = &[libc::SYS_openat2];
+/// The calls that open files, and look at what no open file tells: lists of rights of directories,
+/// links, changes. Landlock does not know these calls, so that they take any path.
+const OPENING: &[i64] = &[
+    libc::SYS_openat2,
+    libc::SYS_getxattr,
+    libc::SYS_readlinkat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_readlink,
+    // of `realpath`
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_inotify_add_watch,
+];
 
-/// The calls that open files and list directories.
-const LISTING: &[i64] = &[libc::SYS_openat2, libc::SYS_getdents64];
+/// The call that lists directories.
+const LISTING: &[i64] = &[libc::SYS_getdents64];
 
-/// The calls by which an open file is handed over.
-const RECEIVING: &[i64] = &[libc::SYS_recvmsg];
+/// The calls by which an open file is handed over, and watched.
+const RECEIVING: &[i64] = &[libc::SYS_recvmsg, libc::SYS_inotify_add_watch];
 
 /// The calls that speak to servers, and write a cache and the stage.
 const NETWORK: &[i64] = &[
@@ -214,7 +225,6 @@ const NETWORK: &[i64] = &[
     libc::SYS_ftruncate,
     libc::SYS_openat,
     libc::SYS_openat2,
-    libc::SYS_getdents64,
     libc::SYS_unlinkat,
     libc::SYS_utimensat,
     libc::SYS_flock,
@@ -239,15 +249,10 @@ const ALWAYS: &[i64] = &[
     libc::SYS_fstat,
     // access control lists
     libc::SYS_fgetxattr,
-    libc::SYS_getxattr,
     libc::SYS_newfstatat,
     libc::SYS_statx,
-    libc::SYS_readlinkat,
-    libc::SYS_faccessat,
-    libc::SYS_faccessat2,
     libc::SYS_lseek,
-    // watches for changes of other files, and what kind of filesystem they are on
-    libc::SYS_inotify_add_watch,
+    // the end of a watch for changes of other files, and what kind of filesystem they are on
     libc::SYS_inotify_rm_watch,
     libc::SYS_fstatfs,
     // memory
@@ -282,8 +287,6 @@ const ALWAYS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
     // what the C library of some systems calls instead
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_readlink,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_stat,
     #[cfg(target_arch = "x86_64")]
@@ -398,6 +401,24 @@ mod tests {
             assert_eq!(may(files, libc::SYS_openat2, &[]), opens);
             assert_eq!(may(files, libc::SYS_recvmsg, &[]), !opens);
         }
+    }
+
+    /// No rule of Landlock holds for these calls.
+    #[test]
+    fn a_path_is_looked_at_only_where_files_are_opened() {
+        let by_path = [
+            libc::SYS_getxattr,
+            libc::SYS_readlinkat,
+            libc::SYS_faccessat2,
+        ];
+        let watch = libc::SYS_inotify_add_watch;
+        for call in by_path.into_iter().chain([watch]) {
+            assert!(may(Files::Landlocked, call, &[]) && may(Files::Listed, call, &[]));
+            assert!(!may(Files::Network, call, &[]), "{call}");
+        }
+        assert!(by_path.iter().all(|call| !may(Files::None, *call, &[])));
+        // By a descriptor that was handed over.
+        assert!(may(Files::None, watch, &[]));
     }
 
     #[test]

@@ -324,13 +324,7 @@ fn the_network_is_reached_at_the_ports_that_are_named() {
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let gaps: Vec<_> = [
-                landlock::restrict_network(&reach),
-                seccomp::restrict(Files::Network),
-            ]
-            .into_iter()
-            .filter_map(std::result::Result::err)
-            .collect();
+            let gaps = shut_network(&reach);
             if !gaps.is_empty() {
                 eprintln!("passed over: {gaps:?}");
                 return;
