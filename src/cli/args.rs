@@ -161,6 +161,9 @@ pub(crate) enum Inspect {
         /// Read every stored byte of every dataset, too
         #[arg(long)]
         data: bool,
+        /// Write records, for the process that checks several files
+        #[arg(long, hide = true)]
+        records: bool,
         /// HDF5 and ASDF files, directories with such files, and URLs
         #[arg(value_name = "SOURCE", required = true, value_parser = location())]
         sources: Vec<Location>,
@@ -592,6 +595,7 @@ mod tests {
         let checked = task(Program::Command, "check a.h5 -j3 --data --sandbox=off b").unwrap();
         let expected = Inspect::Check {
             data: true,
+            records: false,
             sources: vec![path("a.h5"), path("b")],
             how: Reading {
                 jobs: Some(3),

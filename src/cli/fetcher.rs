@@ -40,6 +40,7 @@ mod trouble;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -58,7 +59,7 @@ use disk_cache::DiskCache;
 use exchange::{Counted, Exchange};
 use hosts::Reach;
 use service::Service;
-use signer::Signer;
+use signer::{Files, Signer};
 use stage::Stage;
 
 /// The region of a bucket whose own is not known yet.
@@ -86,17 +87,39 @@ pub(super) fn run(task: &Task) -> Result<ExitCode> {
     let failed = |error| Error::io(&error, "the fetcher's descriptors");
     let (socket, stage) = (socket.map_err(failed)?, stage.map_err(failed)?);
     let url = secrets::revealed(url);
-    let made = exchange(&url, settings, external).and_then(|exchange| {
+    let sandbox = has_sandbox(task);
+    // The user that opens files which the cage keeps from this process.
+    let opening = sandbox.then(|| run_as.unwrap_or_else(|| nix::unistd::geteuid().as_raw()));
+    let made = exchange(&url, settings, external, opening).and_then(|exchange| {
         let cache = disk_cache(settings);
-        let reach = reach(&exchange, settings, cache.as_ref());
-        cage::enter_network(&reach, run_as, has_sandbox(task))?;
+        let reach = reach(
+            &exchange,
+            settings,
+            cache.as_ref().ok().and_then(Option::as_ref),
+        );
+        cage::enter_network(&reach, run_as, sandbox)?;
         Ok((exchange, cache))
     });
     // What is wrong with the settings, the first request is told.
     match made {
         Ok((exchange, cache)) => {
+            let cache = cache.and_then(|cache| cache.map(DiskCache::begin).transpose());
             let stage = Stage::new(File::from(stage));
-            Service::new(socket, stage, exchange, cache, settings).run();
+            let directory = settings
+                .disk_cache
+                .as_deref()
+                .unwrap_or(Path::new(""))
+                .display();
+            let unusable = |error| format!("{directory}: nothing is cached on disk: {error}");
+            let (cache, warning) = match cache {
+                Ok(cache) => (cache, None),
+                Err(error) => (None, Some(unusable(error))),
+            };
+            let service = Service::new(socket, stage, exchange, cache, settings);
+            if let Some(text) = warning {
+                service.warn(text);
+            }
+            service.run();
         }
         Err(error) => service::refuse(&socket, &error.to_string()),
     }
@@ -112,17 +135,10 @@ struct Asked<'a> {
     run_as: Option<u32>,
 }
 
-/// The cache on disk, if one was asked for and can be had.
-fn disk_cache(settings: &RemoteSettings) -> Option<DiskCache> {
-    let directory = settings.disk_cache.as_ref()?;
-    let cache = DiskCache::open(directory, settings.disk_cache_size());
-    let none = |error| {
-        log::warn!(
-            "{}: nothing is cached on disk: {error}",
-            directory.display()
-        );
-    };
-    cache.map_err(none).ok()
+/// The cache on disk, if one was asked for.
+fn disk_cache(settings: &RemoteSettings) -> io::Result<Option<DiskCache>> {
+    let open = |directory: &PathBuf| DiskCache::open(directory, settings.disk_cache_size());
+    settings.disk_cache.as_ref().map(open).transpose()
 }
 
 /// The files and the ports that the fetcher needs.
@@ -134,7 +150,7 @@ fn reach(
     let mut ports = vec![80, 443, 53];
     ports.extend(exchange.ports());
     NetworkReach {
-        readable: profile::files(settings),
+        readable: profile::files(settings, exchange.signer.is_some()),
         writable: cache.map(|cache| cache.directory().to_owned()),
         ports,
         connections: settings.connections(),
@@ -208,7 +224,14 @@ fn destination(task: &Task) -> Option<Destination> {
     }
 }
 
-fn exchange(url: &Url, settings: &RemoteSettings, external: External) -> Result<Exchange> {
+/// What speaks to the server of `url`. The user `opening` opens the files of credentials that are
+/// named; without it, this process does.
+fn exchange(
+    url: &Url,
+    settings: &RemoteSettings,
+    external: External,
+    opening: Option<u32>,
+) -> Result<Exchange> {
     let found = profile::found(settings);
     let region = found.region.unwrap_or_else(|| REGION.to_owned());
     let endpoint = match (&settings.endpoint, found.endpoint) {
@@ -228,10 +251,14 @@ fn exchange(url: &Url, settings: &RemoteSettings, external: External) -> Result<
     let own = address.object(b"", &region);
     let own = own.map_err(|trouble| Error::Usage(trouble.text))?;
     let home = Reach::from(&own.uri);
-    let patience = patience(settings.deadline());
-    let client = Arc::new(Client::new(settings.connections(), patience, home)?);
+    let step = step(settings.deadline());
+    let client = Arc::new(Client::new(settings.connections(), step, home)?);
     let is_signed = address.is_s3() && !settings.anonymous;
-    let signer = is_signed.then(|| Signer::new(settings, Arc::clone(&client), &region));
+    let files = match opening {
+        Some(user) if is_signed => Files::named(profile::named(settings), user)?,
+        _ => Files::default(),
+    };
+    let signer = is_signed.then(|| Signer::new(settings, Arc::clone(&client), &region, files));
     Ok(Exchange {
         client,
         signer,
@@ -245,7 +272,7 @@ fn exchange(url: &Url, settings: &RemoteSettings, external: External) -> Result<
 }
 
 /// How long one step of a request is waited for, so that there is time for another attempt.
-fn patience(deadline: Duration) -> Duration {
+fn step(deadline: Duration) -> Duration {
     const LONGEST: Duration = Duration::from_secs(15);
     (deadline / 4).min(LONGEST)
 }

@@ -239,8 +239,13 @@ impl Words {
         let has = |word: &str| self.0.iter().any(|own| own == word);
         to.asks_to_write |= has("rw") && !BY_MOUNT_FUSE.into_iter().any(has);
         let mut words = self.0.iter().filter(|word| !word.is_empty());
-        words
-            .try_for_each(|word| set_word(to, word).map_err(|reason| format!("`{word}`: {reason}")))
+        words.try_for_each(|word| {
+            // The value of a URL may hold a password.
+            let is_url = |(_, value): &(&str, &str)| value.contains("://");
+            let name = word.split_once('=').filter(is_url);
+            let shown = name.map_or(word.as_str(), |(name, _)| name);
+            set_word(to, word).map_err(|reason| format!("`{shown}`: {reason}"))
+        })
     }
 }
 

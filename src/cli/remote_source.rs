@@ -87,17 +87,27 @@ impl RemoteSource {
         }
     }
 
-    /// Opens the object, or the prefix as a directory of files.
+    /// Opens the object, or the prefix as a directory of files; what whoever mounts has to know is
+    /// added to the `warnings`.
     ///
     /// # Errors
     /// As the fetcher says.
-    pub(super) fn served(self, options: &mut Options) -> Result<Served> {
-        if !self.is_prefix {
-            return Ok(Served::File(Box::new(self.file(options)?)));
-        }
-        let directory = self.directory(options)?;
-        let archive = Archive::new(Arc::new(directory), None, options);
-        Ok(Served::Archive(Box::new(archive)))
+    pub(super) fn served(
+        self,
+        options: &mut Options,
+        warnings: &mut Vec<String>,
+    ) -> Result<Served> {
+        let is_prefix = self.is_prefix;
+        let connection = self.connect(options)?;
+        let served = if is_prefix {
+            let directory = Arc::new(RemoteDirectory::open(&connection)?);
+            Served::Archive(Box::new(Archive::new(directory, None, options)))
+        } else {
+            let object = Unread::of_object(&connection)?;
+            Served::File(Box::new(Filesystem::of(object, options)?))
+        };
+        warnings.extend(connection.warnings());
+        Ok(served)
     }
 
     /// Opens the prefix.

@@ -22,6 +22,7 @@ use crate::source::acl::Acl;
 use crate::source::attributes::Attributes;
 use crate::source::audience::Audience;
 use crate::source::directory::{Content, Directory, Listed, Names, Opened, Standing, There, Visit};
+use crate::source::file::open_named;
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::mount_guard::MountGuard;
 use crate::source::neighbours::Neighbours;
@@ -114,10 +115,9 @@ impl Directory for Beneath {
         said(text, path)
     }
 
-    /// Nothing is waited for that another process has to do.
     fn open(&self, path: &Path) -> Result<Opened> {
-        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
-        let file = File::from(said(self.at(path, flags), path)?);
+        let named = said(self.at(path, OFlag::O_PATH | OFlag::O_NOFOLLOW), path)?;
+        let file = said(open_named(&File::from(named)), path)?;
         let number = said(file.metadata(), path)?.ino();
         let content = Content::File(file);
         Ok(Opened { content, number })
@@ -232,6 +232,21 @@ mod tests {
         }
         let absent = beneath.look(Path::new("none"), false).unwrap_err();
         assert_eq!(absent, Error::NotFound);
+    }
+
+    /// Not even for a moment: somebody may wait for that.
+    #[test]
+    fn a_fifo_that_has_taken_the_place_of_a_file_is_not_opened() {
+        use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, Mode::S_IRUSR).unwrap();
+        let told = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+        told.add_watch(&fifo, AddWatchFlags::IN_OPEN).unwrap();
+        let beneath = Beneath::open(directory.path()).unwrap();
+        assert!(beneath.open(Path::new("fifo")).is_err());
+        assert_eq!(told.read_events().unwrap_err(), Errno::EAGAIN);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::num::NonZeroU64;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -99,6 +100,22 @@ pub fn open(path: &Path) -> io::Result<File> {
         .read(true)
         .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
         .open(path)
+}
+
+/// Opens for reading the regular file that `named` only names. To open a device, or a FIFO that
+/// somebody waits at, can do something, so nothing else is opened, whatever takes its place.
+///
+/// # Errors
+/// As the system says; `EISDIR` for a directory, `ELOOP` for a link, `EINVAL` for anything else that
+/// is no regular file.
+pub fn open_named(named: &File) -> io::Result<File> {
+    let kind = named.metadata()?.file_type();
+    match kind {
+        _ if kind.is_file() => File::open(format!("/proc/self/fd/{}", named.as_raw_fd())),
+        _ if kind.is_dir() => Err(Errno::EISDIR.into()),
+        _ if kind.is_symlink() => Err(Errno::ELOOP.into()),
+        _ => Err(Errno::EINVAL.into()),
+    }
 }
 
 impl FileSource {

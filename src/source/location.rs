@@ -136,6 +136,7 @@ impl Url {
         let is_of_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         match bucket {
             "" => Err("the bucket is missing".to_owned()),
+            _ if bucket.contains('@') => Err("a bucket has no user".to_owned()),
             _ if !bucket.bytes().all(is_of_bucket) => Err(format!("`{bucket}` is no bucket")),
             _ => Ok(Url {
                 scheme: Scheme::S3,
@@ -163,9 +164,14 @@ impl Url {
             Some((user, host)) => (Some(user.to_owned()), host),
             None => (None, authority),
         };
+        // A password with a `/` in it, which is not encoded, looks like a port.
+        let port = host.rsplit_once([':', ']']).map_or("", |(_, port)| port);
         let is_of_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
         match host {
             "" => Err("the host is missing".to_owned()),
+            _ if !port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Err("the port is no number".to_owned())
+            }
             _ if !host.bytes().all(is_of_host) => Err(format!("`{host}` is no host")),
             _ => Ok(Url {
                 scheme,
@@ -321,10 +327,17 @@ mod tests {
             "http://",
             "https:///a",
             "http://h/a b",
+            "http://joe:pass/word@h/a",
+            "http://joe:pass?word@h/a",
+            "http://joe:pass#word@h/a",
+            "s3://joe:password@b/a",
             &long,
         ] {
             let refused = Location::parse(wrong.into());
-            assert!(matches!(refused, Err(Error::Usage(_))), "{wrong}");
+            match refused {
+                Err(Error::Usage(text)) => assert!(!text.contains("pass"), "{text}"),
+                other => panic!("{wrong}: {other:?}"),
+            }
         }
     }
 }

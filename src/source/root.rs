@@ -14,7 +14,7 @@ use crate::error::{Cause, Error};
 use crate::source::acl::Acl;
 use crate::source::audience::Audience;
 use crate::source::changes::Changes;
-use crate::source::file::FileSource;
+use crate::source::file::{FileSource, open_named};
 use crate::source::identity::{Fingerprint, Identity};
 use crate::source::mount_guard::MountGuard;
 use crate::source::policy::{Opened, Policy, Unopened, refused, unreadable};
@@ -265,20 +265,19 @@ impl Directory {
             Errno::EDEADLK => refused(&path, errno.desc()),
             _ => failed(errno.desc()),
         })?;
-        // To open a device, or a FIFO that somebody waits at, can do something.
-        if path.metadata().is_ok_and(|there| !there.is_file()) {
-            return Err(failed("no regular file"));
-        }
-        // One that takes its place just now must not make this wait or become ours.
-        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
         let how = OpenHow::new().flags(flags).resolve(resolve);
         match openat2(handle.as_fd(), name, how) {
-            Ok(file) => {
-                match FileSource::from_file(File::from(file), &path, self.changes.as_ref()) {
+            Ok(named) => match open_named(&File::from(named)) {
+                Ok(file) => match FileSource::from_file(file, &path, self.changes.as_ref()) {
                     Ok(file) => Ok(Some((Arc::new(file), path))),
                     Err(_) => Err(failed("no regular file")),
-                }
-            }
+                },
+                Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+                    Some(Errno::EINVAL | Errno::EISDIR) => Err(failed("no regular file")),
+                    errno => Err(failed(errno.unwrap_or(Errno::EIO).desc())),
+                },
+            },
             Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
             Err(Errno::EXDEV | Errno::ELOOP) => Err(refused(
                 name,

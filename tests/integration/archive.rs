@@ -13,8 +13,8 @@ use nix::sys::stat::Mode;
 
 use crate::harness::{LONG, Mount, SOON, eventually, fixture, fixtures, is_root, run, script};
 
-/// How long a name may be stale.
-const STALE: Duration = Duration::from_millis(1500);
+/// How long a name may be stale, where ten times as much is needed on a busy machine.
+const STALE: Duration = Duration::from_secs(15);
 
 /// An empty directory to be filled and mounted.
 fn directory() -> (tempfile::TempDir, PathBuf) {
@@ -80,6 +80,8 @@ fn files_and_directories_are_as_they_are() {
     fs::write(top.join(OsStr::from_bytes(b"not \xff text")), "bytes").unwrap();
     fs::create_dir(top.join(".h5fs")).unwrap();
     fs::write(top.join(".h5fs/own"), "a file of the user's").unwrap();
+    fs::write(top.join("%2Eh5fs"), "another one").unwrap();
+    symlink(".h5fs/own", top.join("own")).unwrap();
     nix::unistd::mkfifo(&top.join("fifo"), Mode::S_IRWXU).unwrap();
     symlink("2026/run 1.h5", top.join("latest")).unwrap();
     symlink(top.join("2026"), top.join("absolute")).unwrap();
@@ -89,7 +91,7 @@ fn files_and_directories_are_as_they_are() {
 
     let listed = names(&mount.path);
     assert!(listed.contains("%2Eh5fs") && !listed.contains(".h5fs") && !listed.contains("fifo"));
-    assert_eq!(listed.len(), 8, "{listed:?}");
+    assert_eq!(listed.len(), 10, "{listed:?}");
     assert_eq!(
         names(&mount.at("2026")),
         ["empty", "run 1.h5"].map(str::to_owned).into()
@@ -118,6 +120,12 @@ fn files_and_directories_are_as_they_are() {
     assert_eq!(
         fs::read(mount.at("%2Eh5fs/own")).unwrap(),
         b"a file of the user's"
+    );
+    assert_eq!(fs::read(mount.at("%252Eh5fs")).unwrap(), b"another one");
+    assert_eq!(
+        fs::read(mount.at("own")).unwrap(),
+        b"a file of the user's",
+        "where the link leads"
     );
     assert_eq!(errno(fs::metadata(mount.at("fifo"))), Errno::ENOENT);
     assert_eq!(errno(fs::metadata(mount.at("none"))), Errno::ENOENT);
@@ -285,6 +293,7 @@ fn files_come_change_and_go() {
 #[test]
 fn open_files_are_watched() {
     if !is_root() {
+        crate::harness::skip("only root can become somebody else");
         return;
     }
     let (_kept, top) = directory();
@@ -376,6 +385,7 @@ fn an_external_link_is_a_link_to_the_other_file() {
 #[test]
 fn files_that_the_owner_cannot_read_stay_closed() {
     if !is_root() {
+        crate::harness::skip("only root can become somebody else");
         return;
     }
     let (_kept, top) = directory();
@@ -479,6 +489,7 @@ fn nobody_is_let_in_by_bits_that_a_list_takes_back() {
 #[test]
 fn root_reads_as_the_user_that_it_names() {
     if !is_root() {
+        crate::harness::skip("only root can become somebody else");
         return;
     }
     let (_kept, top) = directory();
@@ -510,6 +521,15 @@ fn root_reads_as_the_user_that_it_names() {
 #[test]
 fn a_user_namespace_shows_what_its_user_may_read() {
     if !is_root() {
+        crate::harness::skip("only root can become somebody else");
+        return;
+    }
+    let namespace = ["--user", "--map-root-user", "--mount", "sh", "-c"];
+    let unshare = || std::process::Command::new("unshare");
+    let made = run(unshare().args(namespace).arg("true"), SOON);
+    if !made.status.success() {
+        // As in a chroot.
+        crate::harness::skip(made.stderr.trim_end());
         return;
     }
     let (_kept, top) = directory();
@@ -517,8 +537,8 @@ fn a_user_namespace_shows_what_its_user_may_read() {
     write_numbers(&top.join("a.h5"), 1);
     chown(top.join("a.h5"), Some(1234), Some(1234)).unwrap();
     fs::create_dir(top.join("mnt")).unwrap();
-    let mut inside = std::process::Command::new("unshare");
-    inside.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    let mut inside = unshare();
+    inside.args(namespace);
     inside.arg("\"$0\" \"$1\" \"$2\" && od -An -td4 \"$2\"/x; umount \"$2\"");
     inside
         .arg(crate::harness::H5FS)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 
 use crate::harness::{LONG, Mount, SOON, eventually, fixture, h5fs, run, script, tree};
-use crate::objects::server::Server;
+use crate::objects::server::{Raw, Server, Then};
 
 /// Mounts `s3://data/PREFIX`.
 fn mounted(server: &Server, prefix: &str) -> Mount {
@@ -339,4 +339,105 @@ fn each_file_of_a_prefix_is_described_and_checked() {
     let absent = run(absent.arg("s3://data/none/"), LONG);
     assert!(!absent.status.success());
     assert!(absent.stderr.contains("s3://data/none/"), "{absent:?}");
+}
+
+/// An answer with the status 200 and this body, to so many listings.
+fn listed_as(server: &Server, left: u32, body: &str) {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+    let raw = Raw {
+        left,
+        of: "list-type=2",
+        bytes: (head + body).into_bytes(),
+        then: Then::Next,
+    };
+    server.faults(|faults| faults.raw = Some(raw));
+}
+
+/// A proxy's own page, nothing, a listing that is cut: no names are no answer.
+#[test]
+fn what_is_no_whole_listing_hides_no_name() {
+    const WRONG: [&str; 4] = [
+        "",
+        "<!DOCTYPE html><html><head><title>Busy</title></head><body>Busy</body></html>",
+        "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code></Error>",
+        "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>p/sub/a.txt</Key>\
+         <Size>1</Size></Contents><Contents><Key>p/sub/b",
+    ];
+    let server = Server::start();
+    let endpoint = server.url("");
+    let options = ["--anonymous", "--endpoint", &endpoint, "--timeout", "2"];
+    for name in ["sub/a.txt", "sub/b.txt", "sub/c.txt", "z.txt"] {
+        server.put(&format!("/data/p/{name}"), b"x".to_vec());
+    }
+    for wrong in WRONG {
+        // It passes, and leaves no trace; at the mount and later.
+        listed_as(&server, 2, wrong);
+        let mount = Mount::with(Path::new("s3://data/p/"), &options);
+        listed_as(&server, 2, wrong);
+        assert_eq!(names(&mount.at("sub")).len(), 3, "{wrong}");
+        mount.unmount();
+        mount.must_be_gone(SOON);
+        // It stays.
+        let mount = Mount::with(Path::new("s3://data/p/"), &options);
+        server.seen();
+        listed_as(&server, u32::MAX, wrong);
+        let first = fs::read_dir(mount.at("sub")).and_then(|mut names| names.next().transpose());
+        assert_eq!(errno(first), Errno::EIO, "{wrong}");
+        let (lists, _) = requests(&server);
+        assert!(lists > 1, "{lists} attempts");
+        assert_eq!(
+            errno(fs::metadata(mount.at("sub/a.txt"))),
+            Errno::EIO,
+            "{wrong}"
+        );
+        server.faults(|faults| faults.raw = None);
+        assert_eq!(names(&mount.at("sub")).len(), 3, "{wrong}");
+    }
+}
+
+/// A server that says the same place again and again would be asked without end.
+#[test]
+fn a_listing_that_comes_back_to_a_place_ends_at_once() {
+    let server = Server::start();
+    for number in 0..30 {
+        server.put(&format!("/data/p/{number:02}.txt"), vec![b'x'; number]);
+    }
+    server.faults(|faults| faults.page = 10);
+    let mount = mounted(&server, "p/");
+    let page = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>p/09.txt\
+                </NextContinuationToken><Contents><Key>p/x</Key><Size>1</Size></Contents>\
+                </ListBucketResult>";
+    server.seen();
+    listed_as(&server, 40, page);
+    let last = fs::read_dir(&mount.path).expect("a directory").last();
+    assert_eq!(errno(last.expect("an entry")), Errno::EIO);
+    let (lists, _) = requests(&server);
+    assert!(lists <= 3, "{lists} pages");
+    server.faults(|faults| faults.raw = None);
+    assert_eq!(names(&mount.path).len(), 30);
+}
+
+/// The tag stays, and the date does not.
+#[test]
+fn an_object_with_the_tag_of_another_is_not_mixed() {
+    let server = Server::start();
+    let put = |byte: u8, day: &str| {
+        let date = format!("{day} Nov 1994 08:49:37 GMT");
+        server.put_dated("/data/p/a.txt", vec![byte; 1_000_000], "\"1\"", &date);
+    };
+    put(b'o', "Sun, 06");
+    let mount = mounted(&server, "p/");
+    let path = mount.at("a.txt");
+    let mut opened = fs::File::open(&path).expect("the old one");
+    let mut bytes = [0; 10];
+    opened.read_exact(&mut bytes).expect("read");
+    put(b'n', "Mon, 07");
+    let mut rest = Vec::new();
+    match opened.read_to_end(&mut rest) {
+        Ok(_) => assert!(rest.iter().all(|byte| *byte == b'o')),
+        Err(error) => assert_eq!(error.raw_os_error(), Some(Errno::ESTALE as i32)),
+    }
+    eventually(SOON, "the new state", || {
+        fs::read(&path).is_ok_and(|bytes| bytes == vec![b'n'; 1_000_000])
+    });
 }

@@ -19,6 +19,32 @@ pub(crate) struct Object {
     pub(crate) bytes: Arc<Vec<u8>>,
     /// With its quotes; empty for none.
     pub(crate) etag: String,
+    /// As `Last-Modified` has it; empty for none.
+    pub(crate) modified: String,
+}
+
+/// What is sent in place of an answer, or before it.
+#[derive(Clone)]
+pub(crate) struct Raw {
+    /// So many of the next requests get it.
+    pub(crate) left: u32,
+    /// Of those whose path and query hold this.
+    pub(crate) of: &'static str,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) then: Then,
+}
+
+/// What follows raw bytes.
+#[derive(Clone)]
+pub(crate) enum Then {
+    /// The answer.
+    Answer,
+    /// The next request: the bytes were an answer.
+    Next,
+    /// The connection's end.
+    End,
+    /// These bytes, each time after this pause, until the client hangs up.
+    Forever(Vec<u8>, Duration),
 }
 
 /// What the server does otherwise than it should.
@@ -60,6 +86,8 @@ pub(crate) struct Faults {
     pub(crate) keys: Option<Keys>,
     /// Keys are refused so many times, with 403.
     pub(crate) refuse: u32,
+    /// What some requests get.
+    pub(crate) raw: Option<Raw>,
 }
 
 /// A request that came.
@@ -89,6 +117,8 @@ struct World {
     faults: Faults,
     seen: Vec<Seen>,
     open: Vec<TcpStream>,
+    /// Bytes that were sent because nobody hung up.
+    endless: usize,
 }
 
 /// The server.
@@ -142,9 +172,15 @@ impl Server {
 
     /// Puts an object with this tag, its quotes included.
     pub(crate) fn put_tagged(&self, path: &str, bytes: Vec<u8>, etag: &str) {
+        self.put_dated(path, bytes, etag, "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+
+    /// The same, with this `Last-Modified`.
+    pub(crate) fn put_dated(&self, path: &str, bytes: Vec<u8>, etag: &str, modified: &str) {
         let object = Object {
             bytes: Arc::new(bytes),
             etag: etag.to_owned(),
+            modified: modified.to_owned(),
         };
         lock(&self.world).objects.insert(path.to_owned(), object);
     }
@@ -156,6 +192,11 @@ impl Server {
     /// Changes what the server does otherwise than it should.
     pub(crate) fn faults(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut lock(&self.world).faults);
+    }
+
+    /// Bytes of [`Then::Forever`] that were sent so far.
+    pub(crate) fn endless(&self) -> usize {
+        lock(&self.world).endless
     }
 
     /// The requests that came since this was asked for the last time.
@@ -209,6 +250,24 @@ fn serve(world: &Arc<Mutex<World>>, stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut input = BufReader::new(stream.try_clone()?);
     while let Some(mut seen) = read_head(&mut input)? {
+        let raw = lock(world).take_raw(&seen);
+        if let Some(raw) = raw {
+            if !matches!(raw.then, Then::Answer) {
+                lock(world).seen.push(seen.clone());
+            }
+            let mut output = stream;
+            output.write_all(&raw.bytes)?;
+            match raw.then {
+                Then::Answer => {}
+                Then::Next => continue,
+                Then::End => return stream.shutdown(Shutdown::Both),
+                Then::Forever(piece, pause) => loop {
+                    thread::sleep(pause);
+                    output.write_all(&piece)?;
+                    lock(world).endless += piece.len();
+                },
+            }
+        }
         let (answer, fate) = {
             let mut world = lock(world);
             let answer = world.answer(&mut seen);
@@ -320,6 +379,13 @@ fn send(mut stream: &TcpStream, answer: &Answer, fate: &Fate) -> io::Result<bool
 }
 
 impl World {
+    fn take_raw(&mut self, seen: &Seen) -> Option<Raw> {
+        let raw = self.faults.raw.as_mut();
+        let raw = raw.filter(|raw| raw.left > 0 && seen.path.contains(raw.of))?;
+        raw.left -= 1;
+        Some(raw.clone())
+    }
+
     /// The faults of one answer, which are used up by it.
     fn take_faults(&mut self, seen: &Seen) -> Fate {
         let is_list = seen.path.contains("list-type=2");
@@ -392,9 +458,11 @@ impl World {
         if !object.etag.is_empty() {
             answer.headers.push(("etag", object.etag.clone()));
         }
-        answer
-            .headers
-            .push(("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT".to_owned()));
+        if !object.modified.is_empty() {
+            answer
+                .headers
+                .push(("last-modified", object.modified.clone()));
+        }
         if tag("if-match").is_some_and(|tag| tag != object.etag) {
             return Answer::error(412, "PreconditionFailed");
         }

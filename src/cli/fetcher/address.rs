@@ -216,13 +216,17 @@ const IN_QUERY: &[u8] = b"-._~";
 /// In a path or query that is encoded already.
 const IN_PATH: &[u8] = b"-._~/%:@!$&'()*+,;=?[]";
 
+/// In a reference that is encoded already: its query and its fragment are told apart.
+pub(super) const IN_REFERENCE: &[u8] = b"-._~/%:@!$&'()*+,;=?[]#";
+
 /// RFC 3986, section 2.1.
-fn encoded(text: &str, kept: &[u8]) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte.is_ascii_alphanumeric() || kept.contains(&byte) {
-            true => out.push(char::from(byte)),
-            false => out += &format!("%{byte:02X}"),
+pub(super) fn encoded(text: impl AsRef<[u8]>, kept: &[u8]) -> String {
+    let mut out = String::new();
+    for byte in text.as_ref() {
+        if byte.is_ascii_alphanumeric() || kept.contains(byte) {
+            out.push(char::from(*byte));
+        } else {
+            out += &format!("%{byte:02X}");
         }
     }
     out

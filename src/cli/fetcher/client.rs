@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use ureq::config::Config;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
@@ -33,6 +33,8 @@ pub(super) struct Client {
     /// For hosts that a server named.
     led: Agent,
     proxies: Proxies,
+    /// How long each step of an exchange is waited for.
+    pub(super) step: Duration,
     /// Whether any server has answered: until then, a host that is not there is a wrong name.
     has_answered: AtomicBool,
 }
@@ -52,12 +54,11 @@ struct Proxies {
 }
 
 impl Client {
-    /// A client of at most `connections`, which waits for each step of a request as long as its
-    /// `patience` says.
+    /// A client of at most `connections`, which waits so long for each `step` of an exchange.
     ///
     /// # Errors
     /// `Usage` for a file of certificates that holds none.
-    pub(super) fn new(connections: usize, patience: Duration, home: Reach) -> Result<Self> {
+    pub(super) fn new(connections: usize, step: Duration, home: Reach) -> Result<Self> {
         let certificates = match std::env::var_os("AWS_CA_BUNDLE") {
             Some(path) if !path.is_empty() => Some(certificates(path.as_ref())?),
             _ => None,
@@ -71,13 +72,15 @@ impl Client {
             .accept_encoding("identity")
             .user_agent(concat!("h5fs/", env!("CARGO_PKG_VERSION")))
             .max_response_header_size(limits::RESPONSE_HEADERS)
+            // Behind a hint (103), the client takes all that it has of the answer for a header.
+            .input_buffer_size(limits::RESPONSE_HEADERS)
             .max_idle_connections(connections)
             .max_idle_connections_per_host(connections)
-            .timeout_resolve(Some(patience))
-            .timeout_connect(Some(patience))
-            .timeout_send_request(Some(patience))
-            .timeout_recv_response(Some(patience))
-            .timeout_per_read(Some(patience))
+            .timeout_resolve(Some(step))
+            .timeout_connect(Some(step))
+            .timeout_send_request(Some(step))
+            .timeout_recv_response(Some(step))
+            .timeout_per_read(Some(step))
             .tls_config(TlsConfig::builder().root_certs(roots).build())
             .build();
         let proxies = Proxies::of_environment();
@@ -89,12 +92,14 @@ impl Client {
             named: agent(Reach::Anywhere),
             led: agent(home),
             proxies,
+            step,
             has_answered: AtomicBool::new(false),
         })
     }
 
     /// Sends a request without a body, or a short one, to a host that the user named, or to one
-    /// that a server named.
+    /// that a server named. Its whole exchange, up to the last byte of the answer, ends with the
+    /// time that is `left`.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -102,22 +107,27 @@ impl Client {
         &self,
         request: Request<Vec<u8>>,
         is_led: bool,
+        left: Duration,
     ) -> std::result::Result<Answer, Trouble> {
         let agent = if is_led { &self.led } else { &self.named };
         let proxy = self.proxies.of(request.uri());
-        let limit = is_local(request.uri()).then_some(LOCAL);
+        let limit = if is_local(request.uri()) {
+            left.min(LOCAL)
+        } else {
+            left
+        };
         let answer = if request.body().is_empty() {
             let request = agent
                 .configure_request(request.map(|_| ()))
                 .proxy(proxy)
-                .timeout_global(limit)
+                .timeout_global(Some(limit))
                 .build();
             agent.run(request)
         } else {
             let request = agent
                 .configure_request(request)
                 .proxy(proxy)
-                .timeout_global(limit)
+                .timeout_global(Some(limit))
                 .build();
             agent.run(request)
         };
@@ -191,25 +201,47 @@ impl From<Response<Body>> for Answer {
 impl Answer {
     /// The value of a header, where it is text and stands once.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.headers.get_all(name).iter();
-        match (values.next(), values.next()) {
-            (Some(value), None) => value.to_str().ok(),
-            _ => None,
-        }
+        self.only(name)?.to_str().ok()
     }
 
-    /// At most `most` bytes of the body.
+    /// The value of a header that stands once.
+    pub(super) fn only(&self, name: &str) -> Option<&HeaderValue> {
+        let mut values = self.headers.get_all(name).iter();
+        values.next().filter(|_| values.next().is_none())
+    }
+
+    /// The body, of at most `most` bytes, if it comes `within` this time.
     ///
     /// # Errors
     /// `Other` for a longer one, and what reading says.
-    pub(super) fn text(&mut self, most: usize) -> std::result::Result<Vec<u8>, Trouble> {
-        let mut text = Vec::new();
-        let bound = crate::wire::to_u64(most).saturating_add(1);
-        let read = self.body.by_ref().take(bound).read_to_end(&mut text);
-        read.map_err(|error| Trouble::passing(error.to_string()))?;
-        match text.len() > most {
-            true => Err(Trouble::other("the answer is too long")),
-            false => Ok(text),
+    pub(super) fn text(
+        &mut self,
+        most: usize,
+        within: Duration,
+    ) -> std::result::Result<Vec<u8>, Trouble> {
+        let end = Instant::now() + within;
+        let (mut text, mut piece) = (Vec::new(), [0; 8192]);
+        loop {
+            let read = self.body.read(&mut piece);
+            match read.map_err(|error| Trouble::passing(error.to_string()))? {
+                0 => return Ok(text),
+                length => text.extend_from_slice(&piece[..length]),
+            }
+            if text.len() > most {
+                return Err(Trouble::other("the answer is too long"));
+            }
+            if Instant::now() >= end {
+                return Err(Trouble::passing("the answer comes too slowly"));
+            }
+        }
+    }
+
+    /// Sees the end of a body of which all bytes have come, for the connection to serve again. That
+    /// of chunks is not waited for: whatever the server likes may follow them.
+    pub(super) fn end(mut self) {
+        let is_counted = !self.headers.contains_key(header::TRANSFER_ENCODING);
+        if is_counted && self.headers.contains_key(header::CONTENT_LENGTH) {
+            let _ = self.body.read(&mut [0]);
         }
     }
 }
@@ -329,13 +361,23 @@ impl Names {
         const FRESH: Duration = Duration::from_secs(60);
         let key = (uri.host().unwrap_or_default().to_owned(), hosts::port(uri));
         let now = Instant::now();
-        if let Some(known) = lock(&self.known)
+        let old = lock(&self.known)
             .get(&key)
-            .filter(|known| known.until > now)
+            .map(|known| (known.addresses.clone(), known.until));
+        if let Some((addresses, until)) = &old
+            && *until > now
         {
-            return Ok(known.addresses.clone());
+            return Ok(addresses.clone());
         }
-        let addresses = self.inner.resolve(uri, config, timeout)?.to_vec();
+        // The cage may not let the resolver read a file that has replaced its own.
+        let addresses = match (self.inner.resolve(uri, config, timeout), old) {
+            (Ok(found), _) => found.to_vec(),
+            (Err(error), Some((addresses, _))) => {
+                log::warn!("{}: {error}; its last addresses are used", key.0);
+                addresses
+            }
+            (Err(error), None) => return Err(error),
+        };
         let mut known = lock(&self.known);
         // Hosts that servers name are as many as they like.
         if known.len() >= limits::HOSTS {
@@ -378,5 +420,34 @@ impl Resolver for Names {
             ))),
             false => Ok(allowed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of the resolver may have been replaced, so that the cage hides it.
+    #[test]
+    fn a_host_that_is_not_found_any_more_has_its_last_addresses() {
+        let names = Names::new(Reach::Anywhere, Vec::new());
+        let address = SocketAddr::from(([192, 0, 2, 1], 80));
+        let known = Known {
+            addresses: vec![address],
+            until: Instant::now(),
+        };
+        lock(&names.known).insert(("gone.invalid".to_owned(), 80), known);
+        let config = Config::default();
+        let timeout = || NextTimeout {
+            after: Duration::from_secs(5).into(),
+            reason: ureq::Timeout::Resolve,
+            ..NextTimeout::default()
+        };
+        let look_up = |host: &str| {
+            let uri = format!("http://{host}/").parse().unwrap();
+            names.look_up(&uri, &config, timeout()).ok()
+        };
+        assert_eq!(look_up("gone.invalid"), Some(vec![address]));
+        assert_eq!(look_up("never.invalid"), None);
     }
 }

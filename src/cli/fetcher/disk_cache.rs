@@ -1,6 +1,7 @@
 //! The cache on disk, which all mounts of a user share.
 //!
-//! An object in one state is a key: the server, the path, the entity tag and the length, hashed. Its
+//! An object in one state is a key: the server, the path, the entity tag, the length and the date,
+//! hashed. Its
 //! pages are in [segments](Segment). A file holds no name and no secret, and may be deleted at any
 //! time.
 //!
@@ -8,7 +9,7 @@
 //! more.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use sha2::{Digest, Sha256};
 
 use crate::memory::lock::lock;
@@ -32,6 +33,9 @@ const LOOK: u64 = 64 << 20;
 
 /// How exactly it is known when a segment was used.
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// Bytes of a file with the state of an object, at most.
+const STATE: u64 = 4096;
 
 /// A directory of segments.
 #[derive(Debug)]
@@ -64,15 +68,24 @@ impl DiskCache {
             let reason = format!("{}: not this user's alone", directory.display());
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
         }
-        let cache = DiskCache {
+        Ok(DiskCache {
             directory,
             most,
             left: Mutex::new(0),
             is_full: AtomicBool::new(false),
             is_wrong: AtomicBool::new(false),
-        };
-        cache.look();
-        Ok(cache)
+        })
+    }
+
+    /// Looks how much there is, and whether anything can be written, as the user that this process
+    /// is now.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(super) fn begin(self) -> io::Result<Self> {
+        create(&self.directory.join("lock"))?;
+        self.look();
+        Ok(self)
     }
 
     /// Where its files are.
@@ -87,6 +100,7 @@ impl DiskCache {
                 .chain_update(place)
                 .chain_update([0])
                 .chain_update(state.length.to_le_bytes())
+                .chain_update(state.modified.to_le_bytes())
                 .chain_update(&state.etag);
             Key(hash.finalize().into())
         })
@@ -94,7 +108,9 @@ impl DiskCache {
 
     /// The state in which the object at a place was seen last.
     pub(super) fn state(&self, place: &str) -> Option<ObjectState> {
-        let record = fs::read(self.state_path(place)).ok()?;
+        let mut record = Vec::new();
+        let file = opened(&self.state_path(place), OpenOptions::new().read(true)).ok()?;
+        file.take(STATE).read_to_end(&mut record).ok()?;
         let (stated, facts) = record.split_first_chunk()?;
         let is_right = checksum(&Key(Sha256::digest(place).into()), 0, facts) == *stated;
         let (length, facts) = facts.split_first_chunk().filter(|_| is_right)?;
@@ -147,7 +163,7 @@ impl DiskCache {
 
     /// Forgets a page that was found to be wrong.
     pub(super) fn forget(&self, key: &Key, number: u64) {
-        let file = OpenOptions::new().write(true).open(self.path(key, number));
+        let file = opened(&self.path(key, number), OpenOptions::new().write(true));
         let forgotten = file.and_then(|file| Segment::new(file, *key).forget(number));
         if let Err(error) = forgotten
             && error.kind() != io::ErrorKind::NotFound
@@ -162,7 +178,7 @@ impl DiskCache {
         if self.is_wrong.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let file = File::open(self.path(key, number))?;
+        let file = opened(&self.path(key, number), OpenOptions::new().read(true))?;
         Ok(Segment::new(file, *key))
     }
 
@@ -255,13 +271,20 @@ pub(super) fn page_length(number: u64, length: u64) -> usize {
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    opened(path, options.mode(0o600))
+}
+
+/// Opens a file of the cache. What else may stand there, as a pipe, is not waited for.
+fn opened(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW;
+    let file = options.custom_flags(flags.bits()).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("no regular file"))
+    }
 }
 
 /// Notes that a segment was used.
@@ -450,6 +473,33 @@ mod tests {
         cache.forget(&key, PAGES);
         assert!(!cache.read(&key, 1, &mut page(0)));
         assert!(cache.written(&key, &(1..2)).is_none());
+    }
+
+    /// Neither opening nor reading waits for whoever might write there.
+    #[test]
+    fn a_pipe_in_the_cache_is_nothing() {
+        let (_directory, cache) = cache(1 << 30);
+        let key = cache.key("http://h/a", &state("\"1\"")).unwrap();
+        let pipes = [cache.path(&key, 0), cache.state_path("http://h/a")];
+        for pipe in &pipes {
+            nix::unistd::mkfifo(pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        }
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let is_there = cache.read(&key, 0, &mut page(0));
+            let is_written = cache.written(&key, &(0..1)).is_some();
+            let is_known = cache.state("http://h/a").is_some();
+            cache.write(&key, 0, &page(1));
+            cache.forget(&key, 0);
+            let is_read = cache.read(&key, 0, &mut page(0));
+            done.send(is_there || is_written || is_known || is_read)
+        });
+        let found = is_done.recv_timeout(Duration::from_secs(60));
+        // Whoever hangs goes on once there is a writer.
+        for pipe in &pipes {
+            let _ = OpenOptions::new().read(true).write(true).open(pipe);
+        }
+        assert_eq!(found, Ok(false));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri, header};
 
-use crate::cli::fetcher::address::{Address, Target};
+use crate::cli::fetcher::address::{Address, IN_REFERENCE, Target, encoded};
 use crate::cli::fetcher::client::{Answer, Client, Reach};
 use crate::cli::fetcher::hosts;
 use crate::cli::fetcher::signer::Signer;
@@ -89,29 +89,54 @@ impl Exchange {
     }
 
     /// The answer to a GET with these `headers`: with one of the statuses 200, 206, 304 and 416.
+    /// Where the place fails to which a redirect led before, its origin is asked for the way anew.
     ///
     /// # Errors
-    /// What any other status means, and why there is no answer.
-    pub(super) fn get(&self, wanted: &Wanted<'_>, headers: &[Header]) -> Result<Answer, Trouble> {
-        let (mut is_renewed, mut has_moved) = (false, false);
+    /// What any other status means, and why there is no answer in the time that is `left`.
+    pub(super) fn get(
+        &self,
+        wanted: &Wanted<'_>,
+        headers: &[Header],
+        left: Duration,
+    ) -> Result<Answer, Trouble> {
+        let end = Instant::now() + left;
+        let (mut is_renewed, mut has_moved, mut has_gone_back) = (false, false, false);
         loop {
             let region = lock(&self.region).clone();
             let target = wanted(&self.address, &region)?;
-            let mut answer = self.follow(&target, headers, &region)?;
+            let way = lock(&self.ways).get(&target.uri).cloned();
+            let way = way.filter(|_| !has_gone_back);
+            let is_led = way.is_some();
+            let uri = way.unwrap_or_else(|| target.uri.clone());
+            let answer = self.follow(&target, uri, headers, &region, end);
+            if is_led && !answer.as_ref().is_ok_and(|answer| is_had(answer.status)) {
+                lock(&self.ways).remove(&target.uri);
+                has_gone_back = true;
+                continue;
+            }
+            let mut answer = answer?;
             if !has_moved && self.moves(&answer, &region) {
                 has_moved = true;
                 continue;
             }
-            let code = match answer.status.as_u16() {
-                200 | 206 | 304 | 416 => return Ok(answer),
-                _ => code(&answer.text(limits::ERROR_BODY).unwrap_or_default()),
-            };
-            if !is_renewed && is_refusal(answer.status, &code) && self.forget(&target) {
+            if is_had(answer.status) {
+                return Ok(answer);
+            }
+            let body = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
+            let code = code(&body.unwrap_or_default());
+            if !is_renewed && is_refusal(answer.status, &code) && self.renew(&target) {
                 is_renewed = true;
                 continue;
             }
             return Err(meaning(&answer, &code, &target.shown));
         }
+    }
+
+    /// Forgets where a redirect led from what is wanted; whether one did.
+    pub(super) fn forget_way(&self, wanted: &Wanted<'_>) -> bool {
+        let region = lock(&self.region).clone();
+        let target = wanted(&self.address, &region);
+        target.is_ok_and(|target| lock(&self.ways).remove(&target.uri).is_some())
     }
 
     /// Whether the bucket is in another region, which is the one from now on.
@@ -130,34 +155,33 @@ impl Exchange {
         }
     }
 
-    /// Forgets the credentials and the way to an object that the server refuses; whether another
-    /// attempt makes sense.
-    fn forget(&self, target: &Target) -> bool {
-        let had_way = lock(&self.ways).remove(&target.uri).is_some();
-        match &self.signer {
-            Some(signer) if target.is_signed => {
-                signer.renew();
-                true
-            }
-            _ => had_way,
-        }
+    /// Forgets the credentials that the server refuses, where there are any.
+    fn renew(&self, target: &Target) -> bool {
+        let signer = self.signer.as_ref().filter(|_| target.is_signed);
+        signer.inspect(|signer| signer.renew()).is_some()
     }
 
-    fn follow(&self, target: &Target, headers: &[Header], region: &str) -> Result<Answer, Trouble> {
-        let known = lock(&self.ways).get(&target.uri).cloned();
-        let mut uri = known.unwrap_or_else(|| target.uri.clone());
+    fn follow(
+        &self,
+        target: &Target,
+        mut uri: Uri,
+        headers: &[Header],
+        region: &str,
+        end: Instant,
+    ) -> Result<Answer, Trouble> {
         for _ in 0..=limits::REDIRECTS {
             let is_own = has_same_origin(&uri, &target.uri);
             let headers = self.headers(target, &uri, headers, is_own.then_some(region))?;
-            let mut answer = self.send(&uri, headers, !is_own)?;
+            let left = end.saturating_duration_since(Instant::now());
+            let mut answer = self.send(&uri, headers, !is_own, left)?;
             let Some(next) = redirect(&answer) else {
-                self.remember(target, &uri);
+                self.remember(target, &uri, &answer);
                 return Ok(answer);
             };
             let next = joined(&uri, &next)?;
             self.may_lead(&uri, &next)?;
             // What is read to its end leaves the connection for the next request.
-            let _ = answer.text(limits::ERROR_BODY);
+            let _ = answer.text(limits::ERROR_BODY, limits::ERROR_TIME);
             uri = next;
         }
         Err(Trouble::other(format!(
@@ -190,13 +214,19 @@ impl Exchange {
         }
     }
 
-    fn send(&self, uri: &Uri, headers: HeaderMap, is_led: bool) -> Result<Answer, Trouble> {
+    fn send(
+        &self,
+        uri: &Uri,
+        headers: HeaderMap,
+        is_led: bool,
+        left: Duration,
+    ) -> Result<Answer, Trouble> {
         let mut request = Request::new(Vec::new());
         request.uri_mut().clone_from(uri);
         *request.headers_mut() = headers;
         Counted::add(&self.counted.requests, 1);
         let began = Instant::now();
-        let answer = self.client.send(request, is_led);
+        let answer = self.client.send(request, is_led, left);
         let waited = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         Counted::add(&self.counted.waited, waited);
         answer
@@ -217,8 +247,8 @@ impl Exchange {
         }
     }
 
-    fn remember(&self, target: &Target, uri: &Uri) {
-        if *uri != target.uri {
+    fn remember(&self, target: &Target, uri: &Uri, answer: &Answer) {
+        if *uri != target.uri && is_had(answer.status) {
             let mut ways = lock(&self.ways);
             if ways.len() >= limits::HOSTS {
                 ways.clear();
@@ -228,11 +258,16 @@ impl Exchange {
     }
 }
 
-/// Where a redirect leads.
+/// Whether a status brings what is asked for, or says that there is nothing of it.
+fn is_had(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 200 | 206 | 304 | 416)
+}
+
+/// Where a redirect leads: what of it no URI may hold is encoded, byte by byte.
 fn redirect(answer: &Answer) -> Option<String> {
     let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-    let location = answer.header("location").filter(|_| is_redirect)?;
-    Some(location.to_owned())
+    let location = answer.only("location").filter(|_| is_redirect)?;
+    Some(encoded(location.as_bytes().trim_ascii(), IN_REFERENCE))
 }
 
 /// A reference in its place; RFC 3986, section 5.2.
@@ -240,28 +275,55 @@ fn joined(base: &Uri, reference: &str) -> Result<Uri, Trouble> {
     let scheme = base.scheme_str().unwrap_or("http");
     let authority = base.authority().map_or("", http::uri::Authority::as_str);
     let reference = reference.split('#').next().unwrap_or_default();
-    let text = if reference.contains("://") {
-        reference.to_owned()
-    } else if reference.starts_with("//") {
-        format!("{scheme}:{reference}")
-    } else if reference.starts_with('/') {
-        format!("{scheme}://{authority}{reference}")
-    } else if reference.starts_with('?') {
-        format!("{scheme}://{authority}{}{reference}", base.path())
+    let (path, query) = match reference.split_once('?') {
+        Some((path, query)) => (path, format!("?{query}")),
+        None => (reference, String::new()),
+    };
+    // A `:` is of a scheme only where no `/` stands before it.
+    let first = path.split('/').next().unwrap_or_default();
+    let whole = if first.contains(':') {
+        path.to_owned()
+    } else if path.starts_with("//") {
+        format!("{scheme}:{path}")
+    } else if path.starts_with('/') {
+        format!("{scheme}://{authority}{path}")
+    } else if path.is_empty() {
+        format!("{scheme}://{authority}{}", base.path())
     } else {
         let directory = base
             .path()
             .rsplit_once('/')
             .map_or("", |(directory, _)| directory);
-        format!("{scheme}://{authority}{directory}/{reference}")
+        format!("{scheme}://{authority}{directory}/{path}")
     };
-    let uri: Option<Uri> = text.parse().ok();
+    let text = whole.split_once("://").map(|(scheme, rest)| {
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        format!("{scheme}://{authority}/{}{query}", without_dots(path))
+    });
+    let uri: Option<Uri> = text.and_then(|text| text.parse().ok());
     let is_whole = |uri: &Uri| {
         let authority = uri.authority().map(http::uri::Authority::as_str);
         authority.is_some_and(|authority| !authority.contains('@'))
     };
     uri.filter(is_whole)
         .ok_or_else(|| Trouble::other("a redirect to no URL"))
+}
+
+/// A path without the parts `.` and `..`; RFC 3986, section 5.2.4.
+fn without_dots(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    // What stands before such a part at the end is a directory.
+    if matches!(path.rsplit('/').next(), Some("." | "..")) {
+        parts.push("");
+    }
+    parts.join("/")
 }
 
 fn has_same_origin(a: &Uri, b: &Uri) -> bool {
@@ -331,13 +393,37 @@ mod tests {
             ("/c?d#e", "https://host:8443/c?d"),
             ("c", "https://host:8443/a/c"),
             ("?d", "https://host:8443/a/b.h5?d"),
+            ("../c", "https://host:8443/c"),
+            ("../../../c/./d", "https://host:8443/c/d"),
+            ("/c/../d/..", "https://host:8443/"),
+            (".", "https://host:8443/a/"),
+            ("HTTP://other/c/../d", "http://other/d"),
+            (
+                "/c?to=http://d/../e",
+                "https://host:8443/c?to=http://d/../e",
+            ),
+            ("./c:d", "https://host:8443/a/c:d"),
         ] {
             let found = joined(&base, reference).map(|uri| uri.to_string());
             assert_eq!(found.as_deref(), Ok(wanted), "{reference}");
         }
-        for wrong in ["http://joe@other/c", "mailto://", "http://"] {
+        for wrong in ["http://joe@other/c", "mailto://", "http://", "mailto:joe"] {
             assert!(joined(&base, wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_no_uri_holds_is_encoded() {
+        let mut headers = HeaderMap::new();
+        let value = HeaderValue::from_bytes("/a b/\u{fc}%20[1].h5?c d|".as_bytes());
+        headers.insert(header::LOCATION, value.unwrap());
+        let answer = Answer {
+            status: StatusCode::FOUND,
+            headers,
+            body: Box::new(&b""[..]),
+        };
+        let found = redirect(&answer);
+        assert_eq!(found.as_deref(), Some("/a%20b/%C3%BC%20[1].h5?c%20d%7C"));
     }
 
     #[test]

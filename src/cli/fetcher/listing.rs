@@ -22,11 +22,16 @@ pub(super) struct Page {
 struct Document {
     /// The names of the elements around the place that is read.
     path: Vec<String>,
+    /// Whether its root was closed; nothing follows that.
+    is_closed: bool,
     text: String,
     entries: Vec<Entry>,
+    /// How many keys and prefixes the server says that there are.
+    count: usize,
     /// Of the object that is read.
     key: String,
     state: ObjectState,
+    has_length: bool,
     next: String,
     is_encoded: bool,
     is_truncated: bool,
@@ -42,26 +47,38 @@ impl Page {
     /// Reads the page of the names that begin with `prefix`, which itself is none of them.
     ///
     /// # Errors
-    /// `Other` for what is no such page, or has more than its bounds.
+    /// Fails if it has more than its bounds. What is no whole page may be one the next time: a
+    /// proxy may have cut it off, or have sent a page of its own in its place.
     pub(super) fn parse(body: &[u8], prefix: &[u8]) -> Result<Self, Trouble> {
-        let wrong = || Trouble::other("the server's listing cannot be read");
         let text = std::str::from_utf8(body).map_err(|_| wrong())?;
-        let mut reader = Reader::from_str(text);
+        let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
         let mut document = Document::default();
         loop {
             match reader.read_event().map_err(|_| wrong())? {
                 Event::Start(element) => document.begin(element.local_name().as_ref())?,
                 Event::End(_) => document.end()?,
-                Event::Text(text) => document.text += &text.xml10_content(),
-                Event::CData(text) => document.text += &text.xml10_content(),
-                Event::GeneralRef(name) => document.text.push(character(&name).ok_or_else(wrong)?),
+                Event::Empty(element) => {
+                    document.begin(element.local_name().as_ref())?;
+                    document.end()?;
+                }
+                Event::Text(text) => document.say(&text.xml10_content())?,
+                Event::CData(text) => document.say(&text.xml10_content())?,
+                Event::GeneralRef(name) => {
+                    let character = character(&name).ok_or_else(wrong)?;
+                    document.say(character.encode_utf8(&mut [0; 4]))?;
+                }
                 Event::DocType(_) => return Err(wrong()),
                 Event::Eof => break,
-                Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
+                Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
             }
         }
         document.page(prefix)
     }
+}
+
+/// An answer that is no whole page of names.
+fn wrong() -> Trouble {
+    Trouble::passing("the server's listing cannot be read")
 }
 
 impl Document {
@@ -69,8 +86,20 @@ impl Document {
         if self.path.len() >= limits::XML_DEPTH {
             return Err(Trouble::other("the server's listing is nested too deeply"));
         }
+        if self.is_closed || self.path.is_empty() && name != "ListBucketResult" {
+            return Err(wrong());
+        }
         self.path.push(name.to_owned());
         self.text.clear();
+        Ok(())
+    }
+
+    /// Takes text, of which there is none around the root.
+    fn say(&mut self, text: &str) -> Result<(), Trouble> {
+        if self.path.is_empty() && !text.trim().is_empty() {
+            return Err(wrong());
+        }
+        self.text += text;
         Ok(())
     }
 
@@ -79,6 +108,7 @@ impl Document {
         let text = self.text.trim();
         match path[..] {
             ["EncodingType"] => self.is_encoded = text == "url",
+            ["KeyCount"] => self.count = text.parse().map_err(|_| wrong())?,
             ["IsTruncated"] => self.is_truncated = text == "true",
             ["NextContinuationToken"] if text.len() > limits::KEY_BYTES => {
                 return Err(Trouble::other(
@@ -89,15 +119,18 @@ impl Document {
             // Spaces are part of a key.
             ["Contents", "Key"] | ["CommonPrefixes", "Prefix"] => self.key.clone_from(&self.text),
             ["Contents", "Size"] => {
-                let wrong = |_| Trouble::other("the server lists an object without a size");
-                self.state.length = text.parse().map_err(wrong)?;
+                self.state.length = text.parse().map_err(|_| wrong())?;
+                self.has_length = true;
             }
-            ["Contents", "ETag"] => self.state.etag = text.as_bytes().to_vec(),
+            ["Contents", "ETag"] => self.state.etag = ObjectState::tag(text.as_bytes()),
             ["Contents", "LastModified"] => {
                 let time = text.parse::<jiff::Timestamp>();
                 self.state.modified = time.map_or(0, jiff::Timestamp::as_second);
             }
             ["Contents"] => {
+                if !std::mem::take(&mut self.has_length) {
+                    return Err(wrong());
+                }
                 let state = std::mem::take(&mut self.state);
                 self.add(Some(state))?;
             }
@@ -105,6 +138,7 @@ impl Document {
             _ => {}
         }
         self.path.pop();
+        self.is_closed = self.path.is_empty();
         self.text.clear();
         Ok(())
     }
@@ -117,11 +151,18 @@ impl Document {
             return Err(Trouble::other("the server's listing is too long"));
         }
         let key = std::mem::take(&mut self.key);
+        if key.is_empty() {
+            return Err(wrong());
+        }
         self.entries.push(Entry { key, state });
         Ok(())
     }
 
     fn page(self, prefix: &[u8]) -> Result<Page, Trouble> {
+        // Some servers count the keys alone: more than they say is no sign of names that are gone.
+        if !self.is_closed || self.count > self.entries.len() {
+            return Err(wrong());
+        }
         let is_encoded = self.is_encoded;
         let name = |entry: Entry| {
             let key = match is_encoded {
@@ -143,9 +184,7 @@ impl Document {
         let mut names: Vec<_> = self.entries.into_iter().filter_map(name).collect();
         names.sort_by(|a, b| a.name.cmp(&b.name));
         let next = match self.is_truncated {
-            true if self.next.is_empty() => {
-                return Err(Trouble::other("the server's listing has no end"));
-            }
+            true if self.next.is_empty() => return Err(wrong()),
             true => self.next,
             false => String::new(),
         };
@@ -172,7 +211,7 @@ mod tests {
     /// As the documentation of Amazon S3 shows an answer of `ListObjectsV2`.
     const PAGE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
-  <Name>example-bucket</Name><Prefix>photos%2F2006%2F</Prefix><KeyCount>4</KeyCount>
+  <Name>example-bucket</Name><Prefix>photos%2F2006%2F</Prefix><KeyCount>3</KeyCount>
   <MaxKeys>1000</MaxKeys><Delimiter>%2F</Delimiter><EncodingType>url</EncodingType>
   <IsTruncated>true</IsTruncated>
   <NextContinuationToken>1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=</NextContinuationToken>
@@ -202,26 +241,70 @@ mod tests {
         assert_eq!(page, Page { names, next });
     }
 
+    fn list(content: &str) -> String {
+        format!("<ListBucketResult>{content}</ListBucketResult>")
+    }
+
     #[test]
     fn a_page_that_is_wrong_is_refused() {
         let deep = "<a>".repeat(limits::XML_DEPTH + 1);
         let entry = "<Contents><Key>k</Key><Size>1</Size></Contents>";
-        let long = format!("<L>{}</L>", entry.repeat(limits::LISTING_NAMES + 1));
-        for wrong in [
-            "<L><Contents>",
-            "<L></M>",
-            "<L><Contents><Key>&bomb;</Key></Contents></L>",
-            "<!DOCTYPE L [<!ENTITY bomb \"b\">]><L></L>",
-            "<L><IsTruncated>true</IsTruncated></L>",
-            "<L><Contents><Key>k</Key><Size>-1</Size></Contents></L>",
-            &deep,
-            &long,
-        ] {
+        let long = list(&entry.repeat(limits::LISTING_NAMES + 1));
+        let lists = [
+            "<Contents>",
+            "<Contents><Key>&bomb;</Key></Contents>",
+            "<IsTruncated>true</IsTruncated>",
+            "<Contents><Key>k</Key><Size>-1</Size></Contents>",
+            "<Contents><Key>k</Key></Contents>",
+            "<Contents><Size>1</Size></Contents>",
+            "<CommonPrefixes></CommonPrefixes>",
+            // A server that counts the keys alone, and no prefixes, is one that counts too few.
+            "<KeyCount>2</KeyCount><Contents><Key>k</Key><Size>1</Size></Contents>",
+        ];
+        let lists = lists.map(list);
+        let others = [
+            "",
+            " ",
+            "<ListBucketResult></M>",
+            "<!DOCTYPE L [<!ENTITY bomb \"b\">]><ListBucketResult></ListBucketResult>",
+            "<!DOCTYPE html><html><head><title>Busy</title></head><body></body></html>",
+            "<html></html>",
+            "try again",
+            "<Error><Code>SlowDown</Code></Error>",
+            "<L><Contents><Key>k</Key><Size>1</Size></Contents></L>",
+            "<ListBucketResult></ListBucketResult>more",
+            "<ListBucketResult></ListBucketResult><ListBucketResult></ListBucketResult>",
+            "<ListBucketResult/><ListBucketResult></ListBucketResult>",
+            "before<ListBucketResult></ListBucketResult>",
+        ];
+        let others = others.map(str::to_owned);
+        for wrong in [&lists[..], &others, &[deep, long]].concat() {
             let page = Page::parse(wrong.as_bytes(), b"");
-            let shown = &wrong[..wrong.len().min(60)];
-            assert!(page.is_err() || wrong == "<L><Contents>", "{shown}");
+            assert!(page.is_err(), "{}", &wrong[..wrong.len().min(60)]);
         }
         assert!(Page::parse(b"\xff", b"").is_err());
+    }
+
+    #[test]
+    fn a_page_that_is_cut_anywhere_is_refused() {
+        let cut = |end: &usize| Page::parse(&PAGE.as_bytes()[..*end], b"photos/2006/").is_ok();
+        let accepted: Vec<_> = (0..PAGE.len()).filter(cut).collect();
+        assert!(accepted.is_empty(), "{} of {}", accepted.len(), PAGE.len());
+    }
+
+    #[test]
+    fn a_page_without_names_is_one() {
+        for empty in [
+            "<ListBucketResult/>",
+            &list("<KeyCount>0</KeyCount>"),
+            &list("\n"),
+        ] {
+            assert_eq!(
+                Page::parse(empty.as_bytes(), b""),
+                Ok(Page::default()),
+                "{empty}"
+            );
+        }
     }
 
     #[test]
@@ -229,7 +312,7 @@ mod tests {
         let of = |keys: &[&str]| {
             let one = |key: &&str| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
             let text: String = keys.iter().map(one).collect();
-            let page = Page::parse(format!("<L>{text}</L>").as_bytes(), b"d/").unwrap();
+            let page = Page::parse(list(&text).as_bytes(), b"d/").unwrap();
             page.names
                 .into_iter()
                 .map(|name| name.name)

@@ -3,7 +3,9 @@
 //! `~/.aws/config` is an INI file: `[default]` and `[profile NAME]` are sections, `region = …` and
 //! `endpoint_url = …` lines of them. Credentials are not looked for here.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use crate::cli::options::RemoteSettings;
 use crate::limits;
@@ -49,61 +51,82 @@ fn of_file(settings: &RemoteSettings) -> Profile {
         None => std::env::home_dir().map(|home| home.join(".aws/config")),
     };
     let text = path
-        .and_then(|path| bounded(&path).ok())
+        .and_then(|path| bounded(File::open(path).ok()?).ok())
         .unwrap_or_default();
     parse(&text, &name(settings))
 }
 
-/// The files that are read once the fetcher is in its cage: names of hosts, certificates,
-/// credentials. The directory counts where a file is replaced by a new one.
-pub(super) fn files(settings: &RemoteSettings) -> Vec<PathBuf> {
-    const OF_THE_SYSTEM: &[&str] = &[
-        "/etc",
-        "/run/systemd/resolve",
-        "/run/resolvconf",
-        "/run/NetworkManager",
-        "/usr/share/ca-certificates",
-        "/usr/local/share/ca-certificates",
-        "/usr/lib/ssl",
-        "/usr/share/zoneinfo",
-    ];
-    /// Of the AWS tools and of OpenSSL.
-    const NAMED: &[&str] = &[
+/// The files of credentials that the options or the environment name. Each is looked for whenever
+/// credentials are: whoever renews them may put another file in its place.
+pub(super) fn named(settings: &RemoteSettings) -> Vec<PathBuf> {
+    const VARIABLES: &[&str] = &[
         "AWS_CONFIG_FILE",
         "AWS_SHARED_CREDENTIALS_FILE",
         "AWS_WEB_IDENTITY_TOKEN_FILE",
         "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-        "SSL_CERT_FILE",
     ];
-    /// Links that lead out of these directories on some systems.
-    const LINKS: &[&str] = &["/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt"];
-    let linked = LINKS
-        .iter()
-        .filter_map(|link| PathBuf::from(link).canonicalize().ok());
+    match &settings.credentials {
+        Some(file) => vec![file.clone()],
+        None => variables(VARIABLES).collect(),
+    }
+}
+
+/// The files that the fetcher opens itself once it is in its cage: names of hosts, certificates,
+/// and, where its requests are signed and no other file was named, all of `~/.aws`. The rule for a
+/// file ends when another one takes its name.
+pub(super) fn files(settings: &RemoteSettings, is_signed: bool) -> Vec<PathBuf> {
+    const OF_THE_SYSTEM: &[&str] = &[
+        RESOLVER,
+        "/etc/hosts",
+        "/etc/host.conf",
+        "/etc/gai.conf",
+        "/etc/nsswitch.conf",
+        // Certificates, by the ways of several systems.
+        "/etc/ssl/certs",
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/ssl/cert.pem",
+        "/etc/ssl/ca-bundle.pem",
+        "/etc/pki/tls/certs",
+        "/etc/pki/tls/cacert.pem",
+        "/etc/pki/ca-trust/extracted",
+        "/etc/ca-certificates/extracted",
+        "/usr/share/ca-certificates",
+        "/usr/local/share/ca-certificates",
+        "/var/lib/ca-certificates",
+    ];
+    let has_home = is_signed && settings.credentials.is_none();
+    let home = std::env::home_dir().filter(|_| has_home);
+    let directories = std::env::var_os("SSL_CERT_DIR").unwrap_or_default();
     let of_the_system = OF_THE_SYSTEM.iter().map(PathBuf::from);
-    let home = std::env::home_dir().map(|home| home.join(".aws"));
-    let named = NAMED.iter().filter_map(std::env::var_os).map(PathBuf::from);
-    let named = named.chain(settings.credentials.clone()).chain(linked);
-    let around = named.filter_map(|path| {
-        let path = std::path::absolute(path).ok()?;
-        path.parent().map(ToOwned::to_owned)
-    });
-    let certificates = std::env::var_os("SSL_CERT_DIR").map(PathBuf::from);
     of_the_system
-        .chain(home)
-        .chain(around)
-        .chain(certificates)
+        .chain(resolver_directory())
+        .chain(variables(&["SSL_CERT_FILE"]))
+        .chain(std::env::split_paths(&directories))
+        .chain(home.map(|home| home.join(".aws")))
         .collect()
 }
 
+/// The servers of names.
+const RESOLVER: &str = "/etc/resolv.conf";
+
+/// Where a program keeps the servers of names, which replaces its file at each change of the
+/// network.
+fn resolver_directory() -> Option<PathBuf> {
+    let real = Path::new(RESOLVER).canonicalize().ok()?;
+    let directory = real.parent()?;
+    (directory != Path::new("/etc")).then(|| directory.to_owned())
+}
+
+fn variables(names: &[&str]) -> impl Iterator<Item = PathBuf> {
+    let values = names.iter().filter_map(std::env::var_os);
+    values.filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
 /// The text of a small file.
-pub(super) fn bounded(path: &std::path::Path) -> std::io::Result<String> {
-    use std::io::Read;
+pub(super) fn bounded(file: File) -> io::Result<String> {
     let mut text = Vec::new();
     let most = crate::wire::to_u64(limits::AWS_FILE);
-    std::fs::File::open(path)?
-        .take(most)
-        .read_to_end(&mut text)?;
+    file.take(most).read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 

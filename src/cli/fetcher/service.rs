@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+
 use crate::cli::fetcher::cached::Cached;
 use crate::cli::fetcher::disk_cache::DiskCache;
 use crate::cli::fetcher::exchange::{Counted, Exchange};
@@ -17,13 +19,13 @@ use crate::cli::fetcher::patience::Patience;
 use crate::cli::fetcher::queue::{Job, Queue};
 use crate::cli::fetcher::rests::{Place, Rests};
 use crate::cli::fetcher::stage::Stage;
-use crate::cli::fetcher::transfer::{Stop, Transfer, is_same};
+use crate::cli::fetcher::transfer::{Stop, Transfer};
 use crate::cli::fetcher::trouble::Trouble;
 use crate::cli::options::RemoteSettings;
 use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::remote::message::{FIRST, ObjectState, PACKET, Reply, Request};
-use crate::source::remote::segment::Segment;
+use crate::source::remote::segment::{PAGE, Segment};
 use crate::source::rights;
 use crate::wire::to_u64;
 
@@ -188,8 +190,8 @@ impl Service {
         let Some(known) = known else {
             return Ok(None);
         };
-        let now = self.of_object(job, name, |transfer| transfer.look(&known))?;
-        if !is_same(&known, &now) {
+        let now = self.look(job, name)?;
+        if !known.is_same(&now) {
             return Ok(None);
         }
         let staged = self.stage_cached(place, &known, &(0..FIRST.min(known.length)), region)?;
@@ -208,7 +210,12 @@ impl Service {
             first.extend_from_slice(bytes);
             self.stage.write(region, at, bytes)
         };
-        let state = self.of_object(job, name, |transfer| transfer.open(FIRST, &mut sink))?;
+        let mut state = self.of_object(job, name, |transfer| transfer.open(FIRST, &mut sink))?;
+        if !state.is_told_apart() {
+            let shown = self.exchange.address.url();
+            self.warn(format!("{shown}: the server gives neither an entity tag nor a date: a change is seen by the length, the first and the last 64 KiB alone"));
+            self.sample(job, name, &mut state)?;
+        }
         if let Some(mut cached) = Cached::of(self.cache.as_ref(), place, &state) {
             cached.keep(0, &first);
             if let Some(cache) = &self.cache {
@@ -216,6 +223,32 @@ impl Service {
             }
         }
         Ok((state, to_u64(first.len())))
+    }
+
+    /// Has the first and the last page of an object stand for its tag, which the server does not
+    /// give.
+    fn sample(&self, job: &Job, name: &[u8], state: &mut ObjectState) -> Result<(), Stop> {
+        let end = state.length;
+        let first = PAGE.min(end);
+        let last = end.saturating_sub(PAGE).max(first);
+        let mut hash = Sha256::new();
+        for range in [0..first, last..end] {
+            let mut sink = |_: u64, bytes: &[u8]| {
+                hash.update(bytes);
+                Ok(())
+            };
+            self.of_object(job, name, |transfer| {
+                transfer.fetch(range, state, &mut sink)
+            })?;
+        }
+        state.set_sample(&hash.finalize());
+        Ok(())
+    }
+
+    /// Tells whoever mounts, and the log.
+    pub(super) fn warn(&self, text: String) {
+        log::warn!("{text}");
+        self.reply(&Reply::Warned { text });
     }
 
     /// Stages the bytes from the beginning of a range on that are in the cache on disk; where they
@@ -308,7 +341,10 @@ impl Service {
 
     fn check(&self, job: &Job, number: u32) -> Result<Reply, Stop> {
         let object = self.object(number)?;
-        let state = self.of_object(job, &object.name, |transfer| transfer.look(&object.state))?;
+        let mut state = self.look(job, &object.name)?;
+        if object.state.is_sampled() && !state.is_told_apart() {
+            self.sample(job, &object.name, &mut state)?;
+        }
         Ok(Reply::Opened {
             id: job.id,
             object: number,
@@ -343,21 +379,28 @@ impl Service {
             exchange: &self.exchange,
             wanted: &|address, region| address.listing(prefix, token, region),
             patience: Patience::new(self.deadline, &job.is_cancelled),
+            has_gone_back: false,
         };
         loop {
-            let page = self
-                .exchange
-                .get(transfer.wanted, &[])
-                .and_then(|mut answer| {
-                    let body = answer.text(limits::LISTING_BYTES)?;
-                    Counted::add(&self.exchange.counted.bytes, to_u64(body.len()));
-                    Page::parse(&body, &whole)
-                });
+            let page = transfer.get(&[], 1).and_then(|mut answer| {
+                let body = answer.text(limits::LISTING_BYTES, self.exchange.client.step)?;
+                Counted::add(&self.exchange.counted.bytes, to_u64(body.len()));
+                Page::parse(&body, &whole)
+            });
             match page {
                 Ok(page) => return Ok(page),
                 Err(trouble) => transfer.again(Stop::Failed(trouble))?,
             }
         }
+    }
+
+    /// The state that the object called `name` is in.
+    fn look(&self, job: &Job, name: &[u8]) -> Result<ObjectState, Stop> {
+        // A closure for any lifetime, which the method's own name is not.
+        self.of_object(job, name, |transfer| {
+            let state = transfer.look()?;
+            Ok(state)
+        })
     }
 
     /// Does something with the object called `name`.
@@ -371,6 +414,7 @@ impl Service {
             exchange: &self.exchange,
             wanted: &|address, region| address.object(name, region),
             patience: Patience::new(self.deadline, &job.is_cancelled),
+            has_gone_back: false,
         })
     }
 

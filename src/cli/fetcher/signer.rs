@@ -4,8 +4,10 @@
 //! sign-on, a web identity, a process, a container's service, and the machine's. They are renewed
 //! before they expire.
 
+use std::fs::File;
 use std::future::Future;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
@@ -22,15 +24,19 @@ use reqsign_core::{FileRead, HttpSend, OsEnv};
 use crate::cli::fetcher::client::Client;
 use crate::cli::fetcher::profile;
 use crate::cli::fetcher::trouble::{Remedy, Trouble};
+use crate::cli::opener;
 use crate::cli::options::RemoteSettings;
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::memory::lock::lock;
+use crate::source::file::Opener;
 use crate::source::remote::message::Failure;
 
 /// Signs the requests of one mount.
 pub(super) struct Signer {
     settings: RemoteSettings,
     client: Arc<Client>,
+    files: Files,
     inner: Mutex<Inner>,
 }
 
@@ -40,11 +46,18 @@ struct Inner {
 }
 
 impl Signer {
-    pub(super) fn new(settings: &RemoteSettings, client: Arc<Client>, region: &str) -> Self {
-        let signer = signer(settings, &client, region);
+    /// A signer that reads the `files` which are named, and others itself.
+    pub(super) fn new(
+        settings: &RemoteSettings,
+        client: Arc<Client>,
+        region: &str,
+        files: Files,
+    ) -> Self {
+        let signer = signer(settings, &client, &files, region);
         Signer {
             settings: settings.clone(),
             client,
+            files,
             inner: Mutex::new(Inner {
                 region: region.to_owned(),
                 signer,
@@ -61,7 +74,7 @@ impl Signer {
         uri: &Uri,
         headers: HeaderMap,
         region: &str,
-    ) -> Result<HeaderMap, Trouble> {
+    ) -> std::result::Result<HeaderMap, Trouble> {
         let signer = {
             let mut inner = lock(&self.inner);
             if inner.region != region {
@@ -100,17 +113,18 @@ impl Signer {
     /// Finds the credentials anew: the server did not take those that there are.
     pub(super) fn renew(&self) {
         let mut inner = lock(&self.inner);
-        inner.signer = signer(&self.settings, &self.client, &inner.region);
+        inner.signer = signer(&self.settings, &self.client, &self.files, &inner.region);
     }
 }
 
 fn signer(
     settings: &RemoteSettings,
     client: &Arc<Client>,
+    files: &Files,
     region: &str,
 ) -> reqsign_core::Signer<Credential> {
     let context = reqsign_core::Context::new()
-        .with_file_read(Files)
+        .with_file_read(files.clone())
         .with_http_send(Services(Arc::clone(client)))
         .with_env(OsEnv);
     let mut providers = DefaultCredentialProvider::builder();
@@ -129,13 +143,43 @@ fn signer(
     reqsign_core::Signer::new(context, providers.build(), request_signer)
 }
 
-/// The files of credentials.
-#[derive(Debug)]
-struct Files;
+/// The files of credentials. Those that are named are opened by processes that open nothing else,
+/// outside of this one's cage.
+#[derive(Clone, Default)]
+pub(super) struct Files(Arc<[(PathBuf, Opener)]>);
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Files")
+    }
+}
+
+impl Files {
+    /// The files that are `named`, as the user `reader` opens them.
+    ///
+    /// # Errors
+    /// `Io` as the system says.
+    pub(super) fn named(named: Vec<PathBuf>, reader: u32) -> Result<Self> {
+        let opened = named.into_iter().map(|path| {
+            let opener = opener::start(&std::path::absolute(&path)?, reader)?;
+            Ok((path, opener))
+        });
+        let all = opened.collect::<io::Result<_>>();
+        let failed = |error| Error::io(&error, "starting the process that opens credentials");
+        all.map(Files).map_err(failed)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        match self.0.iter().find(|(named, _)| named == path) {
+            Some((_, open)) => open(),
+            None => File::open(path),
+        }
+    }
+}
 
 impl FileRead for Files {
     async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
-        let read = profile::bounded(Path::new(path));
+        let read = self.open(Path::new(path)).and_then(profile::bounded);
         let failed = |_| reqsign_core::Error::config_invalid("a file of credentials");
         read.map(String::into_bytes).map_err(failed)
     }
@@ -154,8 +198,8 @@ impl HttpSend for Services {
     async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
         let failed = |_| reqsign_core::Error::unexpected("a service of credentials");
         let request = request.map(|body| body.to_vec());
-        let mut answer = self.0.send(request, false).map_err(failed)?;
-        let body = answer.text(limits::AWS_FILE).map_err(failed)?;
+        let mut answer = self.0.send(request, false, self.0.step).map_err(failed)?;
+        let body = answer.text(limits::AWS_FILE, self.0.step).map_err(failed)?;
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.headers;

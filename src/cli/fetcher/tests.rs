@@ -10,11 +10,12 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::*;
 use crate::cli::options::RemoteSettings;
 use crate::error::Cause;
+use crate::limits::tests::eventually;
 use crate::source::Source;
 use crate::source::packets;
 use crate::source::remote::connection::{Connection, Terms};
 use crate::source::remote::object::RemoteObject;
-use objects::server::Server;
+use objects::server::{Raw, Server, Then};
 use objects::sigv4::{self, Keys};
 
 #[path = "../../../tests/objects/mod.rs"]
@@ -32,7 +33,7 @@ fn content(length: usize) -> Vec<u8> {
 /// Settings with which a test does not take long.
 fn quick() -> RemoteSettings {
     RemoteSettings {
-        timeout: Some(Duration::from_secs(4)),
+        timeout: Some(Duration::from_secs(20)),
         anonymous: true,
         ..RemoteSettings::default()
     }
@@ -54,8 +55,9 @@ fn fetcher(source: &str, settings: &RemoteSettings) -> Arc<Connection> {
         is_mounted: false,
     };
     let connection = Connection::start(own, stage.try_clone().unwrap(), terms).unwrap();
-    let exchange = exchange(&url, settings, External::Within).unwrap();
-    let cache = disk_cache(settings);
+    let exchange = exchange(&url, settings, External::Within, None).unwrap();
+    let cache = disk_cache(settings).unwrap();
+    let cache = cache.map(|cache| cache.begin().unwrap());
     let service = Service::new(other, Stage::new(stage), exchange, cache, settings);
     std::thread::spawn(move || service.run());
     connection
@@ -174,7 +176,7 @@ fn faults_that_stay_are_errors_in_time() {
         let server = Server::start();
         server.put("/a.h5", bytes.clone());
         let settings = RemoteSettings {
-            timeout: Some(Duration::from_secs(1)),
+            timeout: Some(Duration::from_secs(2)),
             ..quick()
         };
         let connection = fetcher(&server.url("/a.h5"), &settings);
@@ -183,7 +185,7 @@ fn faults_that_stay_are_errors_in_time() {
         let began = Instant::now();
         assert_eq!(cause(read(&object, MIB / 2, 1000)), Some(wanted), "{name}");
         let took = began.elapsed();
-        assert!(took < Duration::from_secs(3), "{name}: {took:?}");
+        assert!(took < Duration::from_secs(30), "{name}: {took:?}");
     }
 }
 
@@ -233,7 +235,7 @@ fn a_server_that_is_not_there_is_said_at_once() {
             "{source}"
         );
     }
-    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(began.elapsed() < quick().deadline());
 }
 
 fn keys() -> Keys {
@@ -427,11 +429,10 @@ fn the_cache_on_disk_spares_the_network() {
     assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
     let seen = server.seen();
     assert_eq!(seen.len(), 1, "one revalidation: {seen:?}");
-    assert_eq!((seen[0].status, seen[0].sent), (304, 0));
-    assert_eq!(
-        connection.counters().unwrap().disk_bytes,
-        bytes.len() as u64
-    );
+    assert_eq!((seen[0].status, seen[0].sent), (206, 1));
+    // Counted once they are handed over, so that a reader may be earlier.
+    let counted = || connection.counters().unwrap().disk_bytes;
+    eventually("all is counted", || counted() == bytes.len() as u64);
     // Flipped bits are fetched again, whenever they flip.
     for file in std::fs::read_dir(directory.path().join("cache/h5fs-1")).unwrap() {
         let path = file.unwrap().path();
@@ -474,7 +475,8 @@ fn what_is_cached_in_part_comes_from_both() {
     let seen = server.seen();
     let sent: usize = seen.iter().map(|one| one.sent).sum();
     // All but the first 256 KiB, what was read, and the 256 KiB around the small piece.
-    assert_eq!(sent, 4 * MIB - MIB / 2, "{seen:?}");
+    // Also the byte that tells of the state.
+    assert_eq!(sent, 4 * MIB - MIB / 2 + 1, "{seen:?}");
     // Deleted, it goes on: the files are open, and what is not in them comes from the server.
     std::fs::remove_dir_all(directory.path()).unwrap();
     assert_eq!(read(&second, 0, bytes.len()).unwrap(), bytes);
@@ -488,6 +490,7 @@ fn a_request_that_nobody_waits_for_ends() {
     server.put("/a.h5", content(8 * MIB));
     let settings = RemoteSettings {
         connections: Some(1),
+        timeout: Some(Duration::from_secs(120)),
         ..quick()
     };
     let connection = fetcher(&server.url("/a.h5"), &settings);
@@ -498,9 +501,427 @@ fn a_request_that_nobody_waits_for_ends() {
         began.elapsed() < Duration::from_millis(300)
     });
     assert_eq!(cause(gone), Some(Cause::Unwanted));
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(
         read(&object, 6 * MIB, 10).unwrap(),
         content(8 * MIB)[6 * MIB..][..10]
     );
+}
+
+/// What stands beside a file that is named is not read, nor is what stands in /etc. A named file of
+/// credentials is opened by another process.
+#[test]
+fn nothing_is_read_but_what_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let [key, beside] = ["key", "beside"].map(|name| directory.path().join(name));
+    for file in [&key, &beside] {
+        std::fs::write(file, "").unwrap();
+    }
+    let settings = RemoteSettings {
+        anonymous: false,
+        credentials: Some(key.clone()),
+        ..quick()
+    };
+    let Ok(Location::Url(url)) = Location::parse("s3://bucket/b.h5".into()) else {
+        panic!("no URL");
+    };
+    let exchange = exchange(&url, &settings, External::Within, None).unwrap();
+    let reach = reach(&exchange, &settings, None);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let gaps = cage::shut_network(&reach);
+            if !gaps.is_empty() {
+                eprintln!("passed over: {gaps:?}");
+                return;
+            }
+            let home = std::env::home_dir().unwrap_or_default();
+            for refused in [&key, &beside, Path::new("/etc/passwd"), &home.join(".aws")] {
+                let kind = File::open(refused).map_err(|error| error.kind());
+                let is_refused = matches!(
+                    kind,
+                    Err(io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound)
+                );
+                assert!(is_refused, "{refused:?}");
+            }
+            for file in ["/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"] {
+                let opened = File::open(file).map_err(|error| error.kind());
+                let is_there = !matches!(opened, Err(io::ErrorKind::PermissionDenied));
+                assert!(is_there, "{file}: {opened:?}");
+            }
+            use std::net::ToSocketAddrs;
+            assert!("localhost:80".to_socket_addrs().is_ok());
+        });
+    });
+}
+
+/// A server that never ends what it has begun keeps no connection: all that is asked for meanwhile
+/// comes once it is well, over the same connection.
+#[test]
+fn whatever_drips_ends() {
+    let bytes = content(MIB);
+    let other = Server::start();
+    other.put_tagged("/b/d/a.h5", bytes.clone(), "\"1\"");
+    let range = format!("bytes 524288-786431/{MIB}");
+    let part = format!("HTTP/1.1 206 -\r\netag: \"1\"\r\ncontent-range: {range}\r\n");
+    let whole = |body: &[u8], end: &str| [b"40000\r\n", body, end.as_bytes()].concat();
+    let chunked = whole(&bytes[MIB / 2..][..0x40000], "\r\n0\r\n");
+    let to = other.url("/b/d/a.h5");
+    let moment = Duration::from_millis(50);
+    let of = |head: &str, body: &[u8], piece: &[u8], pause| {
+        let bytes = [head.as_bytes(), b"\r\n", body].concat();
+        (bytes, Then::Forever(piece.to_vec(), pause))
+    };
+    let chunks = format!("{part}transfer-encoding: chunked\r\n");
+    let long = "content-length: 99999\r\n";
+    let cases = [
+        (
+            "an error",
+            of(&format!("HTTP/1.1 503 -\r\n{long}"), b"", b"x", moment),
+        ),
+        (
+            "a redirect",
+            of(
+                &format!("HTTP/1.1 307 -\r\nlocation: {to}\r\n{long}"),
+                b"",
+                b"x",
+                moment,
+            ),
+        ),
+        (
+            "hints",
+            of("HTTP/1.1 103 -\r\n", b"", b"HTTP/1.1 103 -\r\n\r\n", moment),
+        ),
+        ("a header", of("HTTP/1.1 206 -", b"", b"x: y\r\n", moment)),
+        ("a length", of(&chunks, b"", b"0", moment)),
+        ("a trailer", of(&chunks, &chunked, b"x: y\r\n", moment)),
+        (
+            "much of a trailer",
+            of(
+                &chunks,
+                &chunked,
+                &b"x: y\r\n".repeat(10_000),
+                Duration::ZERO,
+            ),
+        ),
+        (
+            "bytes",
+            of(
+                &format!("{part}content-length: 262144\r\n"),
+                b"",
+                b"x",
+                moment,
+            ),
+        ),
+        (
+            "an error of no length",
+            of("HTTP/1.1 500 -\r\n", b"", b"x", moment),
+        ),
+    ];
+    std::thread::scope(|scope| {
+        for (name, (head, then)) in cases {
+            let bytes = &bytes;
+            scope.spawn(move || passes(name, bytes, head, then));
+        }
+    });
+}
+
+/// One request gets this in place of its answer, and all is well.
+fn passes(name: &str, bytes: &[u8], head: Vec<u8>, then: Then) {
+    let server = Server::start();
+    server.put_tagged("/b/d/a.h5", bytes.to_vec(), "\"1\"");
+    let settings = RemoteSettings {
+        connections: Some(1),
+        timeout: Some(Duration::from_secs(16)),
+        ..quick()
+    };
+    let connection = fetcher(&server.url("/b/d/a.h5"), &settings);
+    let object = open(&connection, "").unwrap();
+    server.faults(|to| {
+        to.raw = Some(Raw {
+            left: 1,
+            of: "",
+            bytes: head,
+            then,
+        });
+    });
+    let seen = read(&object, MIB / 2, 100).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+    // What dripped of the range are its bytes.
+    assert!(name == "bytes" || seen == bytes[MIB / 2..][..100], "{name}");
+    assert_eq!(read(&object, 0, 10).unwrap(), bytes[..10], "{name}");
+    let sent = server.endless();
+    assert!(sent < 8 * MIB, "{name}: {sent} bytes of what nobody needs");
+}
+
+/// A handshake that drips is none.
+#[test]
+fn a_handshake_that_drips_is_given_up() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let source = format!("https://{}/a.h5", listener.local_addr().unwrap());
+    let came = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::clone(&came);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            std::thread::spawn(move || {
+                let mut sent = io::Write::write_all(&mut stream, b"\x16\x03\x03\x3f\xff");
+                while sent.is_ok() {
+                    std::thread::sleep(Duration::from_millis(50));
+                    sent = io::Write::write_all(&mut stream, b"x");
+                }
+            });
+        }
+    });
+    let connection = fetcher(&source, &quick());
+    assert_eq!(cause(open(&connection, "")), Some(Cause::Failed));
+    assert!(came.load(std::sync::atomic::Ordering::Relaxed) > 1);
+}
+
+#[test]
+fn a_listing_that_drips_is_asked_for_again() {
+    let server = Server::start();
+    server.put("/b/d/a.h5", vec![1]);
+    let Ok(Location::Url(endpoint)) = Location::parse(server.url("").into()) else {
+        panic!("no URL");
+    };
+    let settings = RemoteSettings {
+        endpoint: Some(endpoint),
+        timeout: Some(Duration::from_secs(16)),
+        connections: Some(1),
+        ..quick()
+    };
+    let head = "HTTP/1.1 200 -\r\ntransfer-encoding: chunked\r\n\r\n";
+    let all = "3b\r\n<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>\r\n0\r\n";
+    for (body, piece) in [("10000\r\n", " "), (all, "x: y\r\n")] {
+        let connection = fetcher("s3://b/d/", &settings);
+        server.faults(|to| {
+            to.raw = Some(Raw {
+                left: 2,
+                of: "list-type=2",
+                bytes: format!("{head}{body}").into_bytes(),
+                then: Then::Forever(piece.as_bytes().to_vec(), Duration::from_millis(50)),
+            });
+        });
+        let (names, _) = connection.list(b"", b"").unwrap();
+        assert_eq!(names.len(), 1);
+    }
+}
+
+#[test]
+fn early_hints_go_before_an_answer() {
+    let server = Server::start();
+    let bytes = content(MIB);
+    server.put("/a.h5", bytes.clone());
+    for hint in [
+        "HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 -\r\ncontent-length: 5\r\n\r\n",
+    ] {
+        server.faults(|to| {
+            to.raw = Some(Raw {
+                left: u32::MAX,
+                of: "",
+                bytes: hint.as_bytes().to_vec(),
+                then: Then::Answer,
+            });
+        });
+        let connection = fetcher(&server.url("/a.h5"), &quick());
+        let object = open(&connection, "").unwrap_or_else(|error| panic!("{hint}: {error:?}"));
+        assert_eq!(read(&object, 0, MIB).unwrap(), bytes, "{hint}");
+    }
+}
+
+#[test]
+fn a_redirect_is_written_as_it_may_be() {
+    let server = Server::start();
+    let bytes = content(MIB);
+    server.put("/d/a b/\u{fc}.h5", bytes.clone());
+    for place in [
+        "/d/a b/\u{fc}.h5",
+        "../d/x/../a b/%C3%BC.h5",
+        "/d/./a%20b/\u{fc}.h5",
+    ] {
+        let raw = format!("HTTP/1.1 302 -\r\nlocation: {place}\r\ncontent-length: 0\r\n\r\n");
+        server.faults(|to| {
+            to.raw = Some(Raw {
+                left: u32::MAX,
+                of: "/e/run.h5",
+                bytes: raw.into_bytes(),
+                then: Then::Next,
+            });
+        });
+        let connection = fetcher(&server.url("/e/run.h5"), &quick());
+        let object = open(&connection, "").unwrap_or_else(|error| panic!("{place}: {error:?}"));
+        assert_eq!(read(&object, 0, MIB).unwrap(), bytes, "{place}");
+    }
+}
+
+#[test]
+fn what_is_encoded_is_refused_at_once() {
+    let server = Server::start();
+    server.put("/a.h5", content(MIB));
+    let raw = "HTTP/1.1 206 -\r\netag: \"1\"\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\
+               content-range: bytes 0-262143/1048576\r\n\r\ngzip";
+    server.faults(|to| {
+        to.raw = Some(Raw {
+            left: u32::MAX,
+            of: "",
+            bytes: raw.as_bytes().to_vec(),
+            then: Then::Next,
+        });
+    });
+    let connection = fetcher(&server.url("/a.h5"), &quick());
+    assert_eq!(cause(open(&connection, "")), Some(Cause::Failed));
+    assert_eq!(server.seen().len(), 1);
+}
+
+const FIRST_DAY: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+const NEXT_DAY: &str = "Mon, 07 Nov 1994 08:49:37 GMT";
+
+/// As long as the old one, with the same tag or with none that tells: an open object has bytes of
+/// one of them, and a new one, with a cache on disk, those of the new one.
+#[test]
+fn a_state_is_its_tag_its_length_and_its_date() {
+    let (old, new) = (content(4 * MIB), vec![7; 4 * MIB]);
+    for tag in ["\"1\"", "\"\"", "W/\"1\"", "W/\"\"", ""] {
+        let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
+        server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
+        let settings = RemoteSettings {
+            disk_cache: Some(directory.path().to_owned()),
+            ..quick()
+        };
+        let connection = fetcher(&server.url("/a.h5"), &settings);
+        let object = open(&connection, "").unwrap();
+        assert_eq!(read(&object, 0, MIB).unwrap(), old[..MIB], "{tag}");
+        server.put_dated("/a.h5", new.clone(), tag, NEXT_DAY);
+        assert_eq!(
+            cause(read(&object, 3 * MIB, MIB)),
+            Some(Cause::Stale),
+            "{tag}"
+        );
+        let again = open(&connection, "").unwrap();
+        assert_eq!(read(&again, 0, 4 * MIB).unwrap(), new, "{tag}");
+        server.put_dated("/a.h5", old.clone(), tag, FIRST_DAY);
+        let mounted = open(&fetcher(&server.url("/a.h5"), &settings), "").unwrap();
+        assert_eq!(read(&mounted, 0, 4 * MIB).unwrap(), old, "{tag}");
+        assert!(connection.warnings().is_empty());
+    }
+}
+
+#[test]
+fn a_source_without_tag_and_date_is_looked_at_by_its_ends() {
+    use crate::source::open::OpenSource;
+    let old = content(4 * MIB);
+    let changed = |at: usize| {
+        let mut bytes = old.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    for (tag, new) in [
+        ("", changed(0)),
+        ("\"\"", changed(4 * MIB - 1)),
+        ("", vec![0; 9]),
+    ] {
+        let (server, directory) = (Server::start(), tempfile::tempdir().unwrap());
+        server.put_dated("/a.h5", old.clone(), tag, "");
+        let settings = RemoteSettings {
+            disk_cache: Some(directory.path().to_owned()),
+            ..quick()
+        };
+        let connection = fetcher(&server.url("/a.h5"), &settings);
+        let object = open(&connection, "").unwrap();
+        let warnings = connection.warnings();
+        assert!(
+            matches!(&warnings[..], [one] if one.contains("neither")),
+            "{warnings:?}"
+        );
+        assert_eq!(read(&object, 0, 4 * MIB).unwrap(), old);
+        let kept = std::fs::read_dir(directory.path().join("h5fs-1")).unwrap();
+        assert_eq!(kept.count(), 1, "the lock, and nothing else");
+        // The same content is the same state.
+        server.put_dated("/a.h5", old.clone(), tag, "");
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(!object.is_changed());
+        server.put_dated("/a.h5", new.clone(), tag, "");
+        std::thread::sleep(Duration::from_secs(1));
+        assert!(object.is_changed());
+        let again = open(&connection, "").unwrap();
+        assert_eq!(read(&again, 0, new.len()).unwrap(), new);
+    }
+}
+
+/// A place to which a redirect led is not asked for ever: the server that led there knows another.
+#[test]
+fn a_redirect_that_died_goes_back_to_its_origin() {
+    let no_range = b"HTTP/1.1 200 -\r\ncontent-length: 2\r\n\r\nno".to_vec();
+    let cut = b"HTTP/1.1 206 -\r\ncontent-length: 262144\r\n\r\nno".to_vec();
+    let raw = |bytes: Vec<u8>, then| {
+        move |to: &mut objects::server::Faults| {
+            to.raw = Some(Raw {
+                left: u32::MAX,
+                of: "",
+                bytes,
+                then,
+            });
+        }
+    };
+    type Death = Box<dyn FnOnce(&mut objects::server::Faults)>;
+    let ways: [(&str, Death); 8] = [
+        ("404", Box::new(|to| to.status = Some(404))),
+        ("403", Box::new(|to| to.status = Some(403))),
+        ("410", Box::new(|to| to.status = Some(410))),
+        ("500", Box::new(|to| to.status = Some(500))),
+        ("hangs", Box::new(|to| to.hang = u32::MAX)),
+        (
+            "circle",
+            Box::new(|to| to.redirect = Some("{path}".to_owned())),
+        ),
+        ("no ranges", Box::new(raw(no_range, Then::Next))),
+        ("cuts", Box::new(raw(cut, Then::End))),
+    ];
+    let bytes = content(4 * MIB);
+    for (name, dies) in ways {
+        let (server, old, new) = (Server::start(), Server::start(), Server::start());
+        for place in [&old, &new] {
+            place.put_tagged("/a.h5", bytes.clone(), "\"1\"");
+        }
+        let lead = |to: &Server| {
+            let to = to.url("/a.h5");
+            server.faults(|faults| faults.redirect = Some(to));
+        };
+        lead(&old);
+        let connection = fetcher(&server.url("/a.h5"), &quick());
+        let object = open(&connection, "").unwrap();
+        assert_eq!(server.seen().len(), 1);
+        lead(&new);
+        old.faults(dies);
+        assert_eq!(
+            read(&object, 3 * MIB, 10).unwrap(),
+            bytes[3 * MIB..][..10],
+            "{name}"
+        );
+        assert_eq!(
+            read(&object, MIB, 10).unwrap(),
+            bytes[MIB..][..10],
+            "{name}"
+        );
+        assert_eq!(
+            server.seen().len(),
+            1,
+            "{name}: the new way is asked for once"
+        );
+        drop(old);
+    }
+    // Nobody is there any more.
+    let (server, old, new) = (Server::start(), Server::start(), Server::start());
+    for place in [&old, &new] {
+        place.put_tagged("/a.h5", bytes.clone(), "\"1\"");
+    }
+    let to = old.url("/a.h5");
+    server.faults(|faults| faults.redirect = Some(to));
+    let connection = fetcher(&server.url("/a.h5"), &quick());
+    let object = open(&connection, "").unwrap();
+    let to = new.url("/a.h5");
+    server.faults(|faults| faults.redirect = Some(to));
+    drop(old);
+    assert_eq!(read(&object, MIB, 10).unwrap(), bytes[MIB..][..10]);
 }

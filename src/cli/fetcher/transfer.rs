@@ -5,6 +5,7 @@
 //! with the range that was asked for, the length of its body with both.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use http::{HeaderValue, header};
 use jiff::fmt::rfc2822;
@@ -53,6 +54,8 @@ pub(super) struct Transfer<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) wanted: &'a Wanted<'a>,
     pub(super) patience: Patience<'a>,
+    /// Whether the place to which a redirect led was given up.
+    pub(super) has_gone_back: bool,
 }
 
 impl Transfer<'_> {
@@ -92,33 +95,33 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// The state that an object is in, which was in this one.
-    pub(super) fn look(&mut self, state: &ObjectState) -> Result<ObjectState, Stop> {
+    /// The state that an object is in.
+    pub(super) fn look(&mut self) -> Result<ObjectState, Stop> {
         loop {
-            match self.looked(state) {
+            match self.looked() {
                 Ok(now) => return Ok(now),
                 Err(trouble) => self.again(Stop::Failed(trouble))?,
             }
         }
     }
 
-    fn looked(&self, state: &ObjectState) -> Result<ObjectState, Trouble> {
-        let mut headers = vec![range_header(&(0..1))?];
-        if let Ok(tag) = HeaderValue::from_bytes(&state.etag)
-            && !state.etag.is_empty()
-        {
-            headers.push((header::IF_NONE_MATCH, tag));
-        }
-        let mut answer = self.exchange.get(self.wanted, &headers)?;
-        if answer.status == 304 {
-            return Ok(state.clone());
-        }
+    fn looked(&self) -> Result<ObjectState, Trouble> {
+        // Not on a condition: an answer of 304 need not have the date, and has not the length.
+        let mut answer = self.get(&[range_header(&(0..1))?], 1)?;
         let now = match answer.status.as_u16() {
             416 => nothing(&answer),
             _ => part(&answer, &(0..1)).map(|part| part.state),
         };
-        let _ = answer.text(PIECE);
+        let _ = answer.text(PIECE, limits::ERROR_TIME);
         now
+    }
+
+    /// The answer to a request with these headers, which comes as a whole in so many steps' time,
+    /// whatever it is that drips.
+    pub(super) fn get(&self, headers: &[Header], steps: u32) -> Result<Answer, Trouble> {
+        let left = self.patience.left();
+        let left = left.min(self.exchange.client.step.saturating_mul(steps));
+        self.exchange.get(self.wanted, headers, left)
     }
 
     /// Waits before another attempt, where one may help.
@@ -126,6 +129,11 @@ impl Transfer<'_> {
         let Stop::Failed(trouble) = stop else {
             return Err(stop);
         };
+        // What a redirect led to may be wrong in ways that no status tells.
+        if self.exchange.forget_way(self.wanted) && !self.has_gone_back {
+            self.has_gone_back = true;
+            return Ok(());
+        }
         let Remedy::Again(wish) = trouble.remedy else {
             return Err(Stop::Failed(trouble));
         };
@@ -153,7 +161,8 @@ impl Transfer<'_> {
         if let Some(tag) = expected.as_ref().and_then(strong_tag) {
             headers.push((header::IF_MATCH, tag));
         }
-        let mut answer = self.exchange.get(self.wanted, &headers)?;
+        // Of a range that is long, what has not come by then is asked for anew.
+        let mut answer = self.get(&headers, 2)?;
         if answer.status == 416 {
             let state = nothing(&answer)?;
             compare(expected.get_or_insert(state.clone()), &state)?;
@@ -161,7 +170,9 @@ impl Transfer<'_> {
         }
         let part = part(&answer, range)?;
         compare(expected.get_or_insert(part.state.clone()), &part.state)?;
-        self.body(&mut answer, part.end, at, sink)
+        self.body(&mut answer, part.end, at, sink)?;
+        answer.end();
+        Ok(())
     }
 
     /// The body of an answer, which goes up to the byte before `end`.
@@ -173,6 +184,7 @@ impl Transfer<'_> {
         sink: &mut Sink<'_>,
     ) -> Result<(), Stop> {
         let mut buffer = vec![0; PIECE];
+        let (mut since, mut brought) = (Instant::now(), 0);
         while *at < end {
             let most = to_usize(end - *at).unwrap_or(PIECE).min(PIECE);
             let read = answer.body.read(&mut buffer[..most]);
@@ -184,14 +196,14 @@ impl Transfer<'_> {
             sink(*at, &buffer[..length])?;
             *at += to_u64(length);
             self.patience.received(length)?;
-        }
-        // The end of the body has to be seen for the connection to serve again.
-        if answer
-            .body
-            .read(&mut buffer[..1])
-            .is_ok_and(|more| more > 0)
-        {
-            log::debug!("an answer is longer than its Content-Range");
+            // Another connection may be faster. Four steps are the time of a whole request.
+            brought += length;
+            if *at < end && since.elapsed() >= self.exchange.client.step {
+                if brought < limits::SLOWEST / 4 {
+                    return Err(Trouble::passing("an answer comes too slowly").into());
+                }
+                (since, brought) = (Instant::now(), 0);
+            }
         }
         Ok(())
     }
@@ -210,6 +222,9 @@ fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
         let text = "the server serves no ranges";
         return Err(Trouble::new(Failure::NoRanges, text));
     };
+    if is_encoded(answer) {
+        return Err(Trouble::other("the server encodes what it sends"));
+    }
     let wrong = || Trouble::passing("an answer is for another range");
     let (first, last, length) = content_range(content).ok_or_else(wrong)?;
     let is_asked_for = first == range.start && last >= first && last < length;
@@ -221,13 +236,21 @@ fn part(answer: &Answer, range: &Range<u64>) -> Result<Part, Trouble> {
     if !is_asked_for || bytes.is_some_and(|bytes| bytes != end - first) {
         return Err(wrong());
     }
-    let coding = answer.header("content-encoding").unwrap_or("identity");
-    if !coding.eq_ignore_ascii_case("identity") {
-        return Err(Trouble::other("the server encodes what it sends"));
-    }
     Ok(Part {
         end: end.min(range.end),
         state: state(answer, length)?,
+    })
+}
+
+/// Whether the body is anything else than the bytes of the range.
+fn is_encoded(answer: &Answer) -> bool {
+    let names = [
+        (header::CONTENT_ENCODING, "identity"),
+        (header::TRANSFER_ENCODING, "chunked"),
+    ];
+    names.iter().any(|(name, plain)| {
+        let mut codings = answer.headers.get_all(name).iter();
+        codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(plain.as_bytes()))
     })
 }
 
@@ -252,7 +275,7 @@ fn state(answer: &Answer, length: u64) -> Result<ObjectState, Trouble> {
     let modified = answer.header("last-modified").and_then(seconds);
     Ok(ObjectState {
         length,
-        etag: tag.to_vec(),
+        etag: ObjectState::tag(tag),
         modified: modified.unwrap_or(0),
     })
 }
@@ -274,19 +297,18 @@ fn seconds(date: &str) -> Option<i64> {
     Some(date.timestamp().as_second())
 }
 
-/// Whether an object is in the state in which it was opened. The entity tag tells; without one, the
-/// time of the last change does.
-pub(super) fn is_same(expected: &ObjectState, now: &ObjectState) -> bool {
-    let is_tagged = !expected.etag.is_empty();
-    expected.length == now.length
-        && expected.etag == now.etag
-        && (is_tagged || expected.modified == now.modified)
-}
-
+/// Compares what an answer tells with the state in which the object was opened. One that was sampled
+/// has nothing but its length in an answer.
 fn compare(expected: &ObjectState, now: &ObjectState) -> Result<(), Trouble> {
-    match is_same(expected, now) {
-        true => Ok(()),
-        false => Err(Trouble::changed()),
+    let is_same = if expected.is_sampled() {
+        expected.length == now.length && !now.is_told_apart()
+    } else {
+        expected.is_same(now)
+    };
+    if is_same {
+        Ok(())
+    } else {
+        Err(Trouble::changed())
     }
 }
 
@@ -320,7 +342,10 @@ mod tests {
         });
         Answer {
             status: StatusCode::PARTIAL_CONTENT,
-            headers: pairs.collect::<HeaderMap>(),
+            headers: pairs.fold(HeaderMap::new(), |mut map, (name, value)| {
+                map.append(name, value);
+                map
+            }),
             body: Box::new(&b""[..]),
         }
     }
@@ -356,8 +381,31 @@ mod tests {
             assert_eq!(trouble.remedy, Remedy::Again(None), "{wrong:?}");
         }
         assert_eq!(found(&[]).unwrap_err().failure, Failure::NoRanges);
-        let packed = found(&[right, ("content-encoding", "gzip")]);
-        assert_eq!(packed.unwrap_err().failure, Failure::Other);
+        for coding in [
+            vec![right, ("content-encoding", "gzip")],
+            // The length is that of what is sent.
+            vec![
+                right,
+                ("content-encoding", "gzip"),
+                ("content-length", "33"),
+            ],
+            vec![
+                right,
+                ("content-encoding", "gzip"),
+                ("content-encoding", "identity"),
+            ],
+            vec![right, ("transfer-encoding", "gzip, chunked")],
+        ] {
+            let packed = found(&coding).unwrap_err();
+            assert_eq!(
+                (packed.failure, packed.remedy),
+                (Failure::Other, Remedy::None)
+            );
+        }
+        assert_eq!(
+            found(&[right, ("transfer-encoding", "chunked")]),
+            Ok((200, 1000))
+        );
     }
 
     #[test]
@@ -379,17 +427,12 @@ mod tests {
             etag: b"W/\"0a1b\"".to_vec(),
             ..wanted.clone()
         };
-        assert!(strong_tag(&weak).is_none() && !is_same(&wanted, &weak));
-        let later = ObjectState {
-            modified: 0,
-            ..wanted.clone()
-        };
-        assert!(is_same(&wanted, &later));
-        let untagged = |modified| ObjectState {
-            etag: Vec::new(),
-            modified,
-            ..wanted.clone()
-        };
-        assert!(is_same(&untagged(7), &untagged(7)) && !is_same(&untagged(7), &untagged(8)));
+        assert!(strong_tag(&weak).is_none() && compare(&wanted, &weak).is_err());
+        let empty = state(&answer(&[("etag", "\"\"")]), 5).unwrap();
+        assert!(!empty.is_told_apart());
+        let mut sampled = empty.clone();
+        sampled.set_sample(b"hash");
+        assert!(strong_tag(&sampled).is_none());
+        assert!(compare(&sampled, &empty).is_ok() && compare(&sampled, &wanted).is_err());
     }
 }

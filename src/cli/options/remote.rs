@@ -103,7 +103,9 @@ pub(super) const OPTIONS: &[MountOption] = &[
 
 /// The URL of a server, without a secret in it.
 fn endpoint(text: &str) -> Result<Url, String> {
-    let no_server = || format!("`{text}` is no http:// or https:// URL of a server");
+    // What it is instead may hold a password.
+    let no_server =
+        || "no http:// or https:// URL of a server without a user and a query".to_owned();
     match Location::parse(text.into()) {
         Ok(Location::Url(url)) if url.is_server() => Ok(url),
         _ => Err(no_server()),

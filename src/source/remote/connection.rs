@@ -24,7 +24,7 @@ use crate::limits;
 use crate::memory::lock::lock;
 use crate::source::Urgency;
 use crate::source::open::OpenedState;
-use crate::source::remote::failure::{changed, ended, failed, silent, unfitting};
+use crate::source::remote::failure::{changed, ended, failed, is_missing, silent, unfitting};
 use crate::source::remote::message::{
     Counters, FIRST, Failure, ListedName, PACKET, Reply, Request,
 };
@@ -97,6 +97,8 @@ struct State {
     /// Where the next region begins.
     free: u64,
     packets: VecDeque<Vec<u8>>,
+    /// What whoever mounts has to know.
+    warnings: Vec<String>,
     is_over: bool,
 }
 
@@ -132,6 +134,7 @@ impl Connection {
                 last_id: 0,
                 free: 0,
                 packets: VecDeque::new(),
+                warnings: Vec::new(),
                 is_over: false,
             }),
             answered: Condvar::new(),
@@ -150,6 +153,11 @@ impl Connection {
     /// The URL, as people may see it.
     pub fn url(&self) -> &Path {
         &self.terms.url
+    }
+
+    /// What whoever mounts has to know, by now.
+    pub fn warnings(&self) -> Vec<String> {
+        self.shared.state().warnings.clone()
     }
 
     /// How long what an answer has shown holds.
@@ -278,6 +286,18 @@ impl Connection {
             object: object.number,
         });
         self.shared.settle(state);
+    }
+
+    /// Looks whether the object is still in its state, and waits for the answer. Where there is
+    /// none, it is taken to be.
+    pub(super) fn look_now(&self, object: &Staging) {
+        let number = object.number;
+        match self.call(|id| Request::Check { id, object: number }) {
+            Ok(Reply::Opened { state, .. }) if state.is_same(object.state()) => object.confirm(),
+            Ok(Reply::Opened { .. }) => object.end(),
+            Err(error) if is_missing(&error) || error == changed() => object.end(),
+            _ => {}
+        }
     }
 
     /// Has these bytes of the object staged, offset and length of each.

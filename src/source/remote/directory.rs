@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use nix::errno::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::limits;
 use crate::source::attributes::Attributes;
 use crate::source::directory::{Content, Directory, Listed, Names, Opened, Standing, There, Visit};
@@ -265,7 +265,13 @@ impl OpenDirectory {
         };
         let is_new = self.pages.len() == number.saturating_add(1);
         if is_new && !page.is_whole() {
-            self.pages.push(page.next().to_vec());
+            let next = page.next();
+            // Whoever comes back to a place goes round in a circle.
+            if self.pages.iter().any(|place| place == next) {
+                let text = "the server's listing has no end";
+                return Err(Error::caused(Cause::Failed, text));
+            }
+            self.pages.push(next.to_vec());
         }
         self.gather(number, &page);
         self.page = Some((number, Arc::clone(&page)));

@@ -141,7 +141,7 @@ pub(crate) fn watched() -> Pair {
     start(64 * MIB, LONG, SOON, Box::new(Fetcher::serve))
 }
 
-const SOON: Duration = Duration::from_millis(500);
+const SOON: Duration = Duration::from_secs(5);
 
 fn start(kept: u64, patience: Duration, valid: Duration, habit: Box<Habit>) -> Pair {
     let (own, other) = packets::pair().unwrap();

@@ -37,7 +37,7 @@ const STALE: Duration = Duration::from_secs(10);
 
 /// How long pages that were asked for in vain are not asked for again: a kernel that reads ahead asks
 /// once more for what failed, and its reader would wait twice as long.
-const FAILURE: Duration = Duration::from_millis(100);
+pub(super) const FAILURE: Duration = Duration::from_millis(100);
 
 /// The pages of a stage.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ mod kept;
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use crate::source::remote::message::{
     Counters, Failure, ListedName, ObjectState, PACKET, Reply, Request,
 };
 use crate::source::remote::object::RemoteObject;
+use crate::source::remote::pages::FAILURE;
 use crate::source::{Source, Urgency};
 
 const KIB: u64 = 1 << 10;
@@ -256,9 +257,10 @@ fn guesses_leave_a_part_of_what_was_read() {
     object.prefetch(&[(0, 50 * MIB)], Urgency::Expected);
     pair.until(|_| pair.fetched().len() > 2);
     thread::sleep(Duration::from_millis(50));
-    let before = pair.fetched().len();
     read(&object, 99 * MIB, 1).unwrap();
-    assert_eq!(pair.fetched().len(), before, "metadata was pushed out");
+    let fetched = pair.fetched();
+    let metadata = fetched.iter().filter(|fetch| fetch.0 >= 98 * MIB);
+    assert_eq!(metadata.count(), 1, "metadata was pushed out: {fetched:?}");
     // They come as they are read.
     for at in (0..50 * MIB).step_by(MIB as usize) {
         assert_eq!(read(&object, at, MIB).unwrap(), bytes(at, MIB));
@@ -299,33 +301,32 @@ fn failures_have_their_errors_and_pass() {
         (Failure::Denied, Cause::System(nix::libc::EACCES)),
         (Failure::NoRoom, Cause::OutOfMemory),
     ];
-    let left = Mutex::new(
-        failures
-            .iter()
-            .map(|(failure, _)| *failure)
-            .rev()
-            .collect::<Vec<_>>(),
-    );
+    let left: Vec<_> = failures.iter().map(|(failure, _)| *failure).rev().collect();
+    let left = Arc::new(Mutex::new(left));
+    let failing = Arc::clone(&left);
     let pair = pair(
         64 * MIB,
         LONG,
         Box::new(move |fetcher, request| match request {
-            Request::Fetch { id, .. } if !lock(&left).is_empty() => {
-                fetcher.fail(*id, lock(&left).pop().unwrap());
+            Request::Fetch { id, .. } if !lock(&failing).is_empty() => {
+                fetcher.fail(*id, *lock(&failing).last().unwrap());
             }
             _ => fetcher.serve(request),
         }),
     );
     let object = pair.open(MIB);
-    for (number, (_, expected)) in failures.into_iter().enumerate() {
+    for (_, expected) in failures {
+        let (begun, before) = (Instant::now(), pair.fetched().len());
         assert_eq!(cause(read(&object, 0, 10)), expected);
         if expected == Cause::Failed {
             // A reader that asks at once gets the same error, and none that asks later.
             object.prefetch(&[(0, 10)], Urgency::Needed);
             assert_eq!(cause(read(&object, 5, 10)), expected);
-            assert_eq!(pair.fetched().len(), number + 1);
-            thread::sleep(Duration::from_millis(150));
+            let asked = pair.fetched().len() - before;
+            assert!(asked == 1 || begun.elapsed() >= FAILURE, "{asked} times");
+            thread::sleep(FAILURE);
         }
+        lock(&left).pop();
     }
     assert_eq!(read(&object, 0, 10).unwrap(), bytes(0, 10));
 }
@@ -368,7 +369,7 @@ fn an_object_that_goes_is_stale_and_one_that_is_absent_is_missing() {
 
 #[test]
 fn silence_ends_in_an_error_within_the_patience() {
-    let patience = Duration::from_millis(300);
+    let patience = Duration::from_secs(2);
     let pair = pair(
         64 * MIB,
         patience,
@@ -382,7 +383,7 @@ fn silence_ends_in_an_error_within_the_patience() {
     let begun = Instant::now();
     assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
     pair.connection.counters().unwrap_err();
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(begun.elapsed() < LONG);
     pair.until(|asked| {
         let cancels = asked
             .iter()
@@ -411,7 +412,7 @@ fn a_reader_that_has_gone_waits_no_longer() {
     let is_wanted = || begun.elapsed() < Duration::from_millis(50);
     let gone = object.read_wanted(0, &mut [0; 10], &is_wanted).unwrap_err();
     assert!(gone.is_unwanted());
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < LONG / 2);
     pair.until(|asked| {
         asked
             .iter()
@@ -612,7 +613,7 @@ fn a_hostile_fetcher_ends_the_connection() {
         assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
         assert_eq!(cause(read(&object, 0, 10)), Cause::Failed);
         pair.connection.counters().unwrap_err();
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(begun.elapsed() < LONG);
     }
 }
 

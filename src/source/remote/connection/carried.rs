@@ -3,10 +3,11 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::memory::lock::wait;
 use crate::source::remote::connection::{Call, Shared, State};
 use crate::source::remote::failure::{changed, failed};
-use crate::source::remote::message::{Failure, ObjectState, PACKET, Reply, Request};
+use crate::source::remote::message::{Failure, PACKET, Reply, Request};
 use crate::source::remote::place::Place;
 use crate::source::remote::staging::Staging;
 use crate::source::rights;
@@ -56,6 +57,13 @@ impl Shared {
 
     fn take(&self, reply: Reply, files: Vec<OwnedFd>) -> Result<()> {
         let mut state = self.state();
+        if let Reply::Warned { text } = reply {
+            state
+                .warnings
+                .truncate(limits::EARLY_LINES.saturating_sub(1));
+            state.warnings.push(text.escape_debug().to_string());
+            return Ok(());
+        }
         let id = reply.id();
         if let Some((length, place)) = state.come(&reply, files)? {
             if let Some(object) = state.pages.staged(id, length, &place)? {
@@ -124,7 +132,7 @@ impl State {
 /// Ends the object's state if the answer to a look shows another.
 fn compare(object: &Staging, reply: &Reply) {
     match reply {
-        Reply::Opened { state, .. } if is_same(state, object.state()) => object.confirm(),
+        Reply::Opened { state, .. } if state.is_same(object.state()) => object.confirm(),
         Reply::Opened { .. }
         | Reply::Failed {
             failure: Failure::Changed | Failure::NotFound,
@@ -132,12 +140,4 @@ fn compare(object: &Staging, reply: &Reply) {
         } => object.end(),
         _ => {}
     }
-}
-
-/// Whether both are one state: by the entity tag where there is one.
-fn is_same(one: &ObjectState, other: &ObjectState) -> bool {
-    let is_known = !one.etag.is_empty();
-    one.etag == other.etag
-        && one.length == other.length
-        && (is_known || one.modified == other.modified)
 }
