@@ -11,6 +11,7 @@
 
 mod advice;
 mod args;
+mod askers;
 mod browser;
 mod cage;
 mod call;

@@ -27,8 +27,59 @@ use crate::wire::to_u64;
 /// Objects that wait to be looked at, and lines that wait to be written.
 const WAITING: usize = 256;
 
+/// How what was found is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// For people.
+    Lines,
+    /// For the process that checks several files: [`Record`]s.
+    Records,
+}
+
+/// What a process that checks one file says to the one that checks several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Record {
+    /// A line about a part that cannot be read or is missing.
+    Part(String),
+    /// The end: what was looked at.
+    Sum(Checked),
+}
+
+impl Record {
+    /// As a line.
+    fn line(&self) -> String {
+        match self {
+            Record::Part(line) => format!("part {line}"),
+            Record::Sum(Checked { done, faults }) => {
+                let Done { objects, bytes } = done;
+                let (unreadable, missing) = (faults.unreadable, faults.missing);
+                format!("sum {objects} {bytes} {unreadable} {missing}")
+            }
+        }
+    }
+
+    /// The record of a line. A line that is none is about the file, too: of a process that failed.
+    pub(super) fn of(line: &str) -> Self {
+        let sum = line.strip_prefix("sum ").and_then(|numbers| {
+            let mut numbers = numbers.split(' ').map(|number| number.parse().ok());
+            let mut next = || numbers.next()?;
+            let (objects, bytes) = (next()?, next()?);
+            let (unreadable, missing) = (next()?, next()?);
+            Some(Checked {
+                done: Done { objects, bytes },
+                faults: Faults {
+                    unreadable,
+                    missing,
+                },
+            })
+        });
+        let part = || line.strip_prefix("part ").unwrap_or(line).to_owned();
+        sum.map_or_else(|| Record::Part(part()), Record::Sum)
+    }
+}
+
 /// Looks at all of the file, with `data` at every byte of it; whether all is there and can be read.
-pub(super) fn check(source: Source<'_>, data: bool) -> Outcome<bool> {
+pub(super) fn check(source: Source<'_>, data: bool, form: Form) -> Outcome<bool> {
     // In the cage no terminal is told from a file, nor processors counted.
     let (mut progress, threads) = (Progress::new(), options::default_threads());
     let filesystem = reading::open(source, data)?;
@@ -36,6 +87,7 @@ pub(super) fn check(source: Source<'_>, data: bool) -> Outcome<bool> {
     let check = Check {
         filesystem: &filesystem,
         data,
+        form,
         threads,
         objects: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
@@ -49,7 +101,12 @@ pub(super) fn check(source: Source<'_>, data: bool) -> Outcome<bool> {
         return Err(Stop::Failed(Error::Usage(text)));
     }
     let done = check.done();
-    writeln!(output, "{}", summary(Checked { done, faults }, data))?;
+    let checked = Checked { done, faults };
+    let last = match form {
+        Form::Lines => summary(checked, data),
+        Form::Records => Record::Sum(checked).line(),
+    };
+    writeln!(output, "{last}")?;
     output.flush()?;
     Ok(faults == Faults::default())
 }
@@ -85,24 +142,6 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// The numbers in a [`summary`]; `None` where the line is none.
-    pub(super) fn of_summary(line: &str) -> Option<Self> {
-        let mut parts = line.split(", ").map(|part| part.split_once(' '));
-        let mut number = |noun: &str| {
-            let (number, rest) = parts.next()??;
-            rest.starts_with(noun).then(|| number.parse().ok())?
-        };
-        let done = Done {
-            objects: number("object")?,
-            bytes: number("bytes")?,
-        };
-        let faults = Faults {
-            unreadable: number("unreadable")?,
-            missing: number("missing").unwrap_or(0),
-        };
-        Some(Checked { done, faults })
-    }
-
     pub(super) fn add(&mut self, other: Checked) {
         self.done.objects += other.done.objects;
         self.done.bytes += other.done.bytes;
@@ -115,6 +154,7 @@ impl Checked {
 struct Check<'a> {
     filesystem: &'a Filesystem,
     data: bool,
+    form: Form,
     threads: usize,
     objects: AtomicU64,
     bytes: AtomicU64,
@@ -178,6 +218,10 @@ impl Check<'_> {
                         Line::Missing(line) => (line, &mut faults.missing),
                     };
                     *count += 1;
+                    let line = match self.form {
+                        Form::Lines => line,
+                        Form::Records => Record::Part(line).line(),
+                    };
                     writeln!(output, "{line}")?;
                 }
                 Err(RecvTimeoutError::Timeout) => output.flush()?,
@@ -376,7 +420,19 @@ mod tests {
             ),
         ] {
             assert_eq!(summary(checked, data), line);
-            assert_eq!(Checked::of_summary(line), Some(checked));
+            let record = Record::Sum(checked);
+            assert_eq!(Record::of(&record.line()), record);
+        }
+    }
+
+    #[test]
+    fn what_is_no_sum_is_about_a_part() {
+        let part = |line: &str| Record::Part(line.to_owned());
+        for text in ["/x: sum 1 2 3 4", "sum 1 2 3 4"] {
+            assert_eq!(Record::of(&part(text).line()), part(text));
+        }
+        for text in ["h5fs: a.h5: damaged", "sum 1 2", "sum 1 2 3 x"] {
+            assert_eq!(Record::of(text), part(text));
         }
     }
 }

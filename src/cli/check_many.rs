@@ -1,7 +1,7 @@
 //! `h5fs check` of several files and directories: each file in a process of its own.
 //!
-//! The lines of a process are written behind the name of its file; its last one is a summary, which
-//! goes into the sum.
+//! A process speaks in records: its lines are written behind the name of its file, its sum goes into
+//! the sum of all.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::cli::args::Reading;
-use crate::cli::check::{Checked, Faults, summary};
+use crate::cli::check::{Checked, Faults, Record, summary};
 use crate::cli::data_files::DataFiles;
 use crate::cli::many::{self, Arguments, Follow};
 use crate::cli::printable::{harmless, printable_bytes};
@@ -22,6 +22,7 @@ use crate::source::location::Location;
 /// be read.
 pub(super) fn check(sources: &[Location], data: bool, how: &Reading) -> Outcome<bool> {
     let mut arguments = Arguments::of("check", how);
+    arguments.flag("--records");
     if data {
         arguments.flag("--data");
     }
@@ -32,6 +33,7 @@ pub(super) fn check(sources: &[Location], data: bool, how: &Reading) -> Outcome<
         name: String::new(),
         line: Vec::new(),
         sum: Sum::default(),
+        has_sum: false,
         is_whole: true,
     };
     many::read(&mut files, &arguments, how.jobs, &mut report)?;
@@ -61,20 +63,29 @@ struct Report {
     output: BufWriter<File>,
     /// Of the file whose lines come.
     name: String,
-    /// The last line that has begun to come.
+    /// The line that has begun to come.
     line: Vec<u8>,
     sum: Sum,
+    /// Whether the sum of this file has come.
+    has_sum: bool,
     /// Whether every file was looked at.
     is_whole: bool,
 }
 
 impl Report {
-    /// Writes the line that has come, as it is no summary.
-    fn write_line(&mut self) -> Outcome<()> {
-        self.progress.clear();
+    /// Takes the line that has come.
+    fn take_line(&mut self) -> Outcome<()> {
         let line = std::mem::take(&mut self.line);
-        let line = String::from_utf8_lossy(line.trim_ascii_end());
-        writeln!(self.output, "{}: {}", self.name, harmless(&line))?;
+        match Record::of(&String::from_utf8_lossy(line.trim_ascii_end())) {
+            Record::Sum(checked) => {
+                self.sum.checked.add(checked);
+                self.has_sum = true;
+            }
+            Record::Part(line) => {
+                self.progress.clear();
+                writeln!(self.output, "{}: {}", self.name, harmless(&line))?;
+            }
+        }
         Ok(())
     }
 }
@@ -87,11 +98,10 @@ impl Follow for Report {
 
     fn output(&mut self, bytes: &[u8]) -> Outcome<()> {
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
-            let is_next = self.line.ends_with(b"\n") || self.line.len() > limits::REPORT_BYTES;
-            if is_next {
-                self.write_line()?;
-            }
             self.line.extend_from_slice(part);
+            if part.ends_with(b"\n") || self.line.len() > limits::REPORT_BYTES {
+                self.take_line()?;
+            }
         }
         Ok(())
     }
@@ -103,20 +113,11 @@ impl Follow for Report {
 
     fn end(&mut self, _is_whole: bool) -> Outcome<()> {
         self.sum.files += 1;
-        // The last line is a summary, unless the process ended early.
-        let last = String::from_utf8_lossy(self.line.trim_ascii_end());
-        match Checked::of_summary(&last) {
-            Some(checked) => {
-                self.sum.checked.add(checked);
-                self.line.clear();
-            }
-            None => {
-                self.is_whole = false;
-                if !self.line.is_empty() {
-                    self.write_line()?;
-                }
-            }
+        if !self.line.is_empty() {
+            self.take_line()?;
         }
+        // A process that ended early has said none.
+        self.is_whole &= std::mem::take(&mut self.has_sum);
         Ok(())
     }
 
@@ -145,11 +146,9 @@ mod tests {
                 unreadable: 1,
                 missing: 2,
             };
-            let line = summary(Checked { done, faults }, true);
-            sum.checked.add(Checked::of_summary(&line).unwrap());
+            sum.checked.add(Checked { done, faults });
         }
         let wanted = "2 files, 10 objects, 160 bytes read, 2 unreadable, 4 missing";
         assert_eq!(sum.summary(true), wanted);
-        assert!(Checked::of_summary("h5fs: something else").is_none());
     }
 }

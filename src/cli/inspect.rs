@@ -53,8 +53,17 @@ pub(super) fn run(inspect: &Inspect) -> Result<ExitCode> {
             let options = Options { values, syntax };
             (operands.source.name(), describe_all(operands, options)?)
         }
-        Inspect::Check { data, sources, how } => {
-            (sources[0].name(), check_all(sources, *data, how))
+        Inspect::Check {
+            data,
+            records,
+            sources,
+            how,
+        } => {
+            let form = match records {
+                true => check::Form::Records,
+                false => check::Form::Lines,
+            };
+            (sources[0].name(), check_all(sources, *data, form, how))
         }
     };
     match outcome {
@@ -207,9 +216,9 @@ fn has(operands: &Operands, path: &OsString) -> bool {
 }
 
 /// Looks at one file here, at several in processes of their own; whether all can be read.
-fn check_all(sources: &[Location], data: bool, how: &Reading) -> Outcome<bool> {
+fn check_all(sources: &[Location], data: bool, form: check::Form, how: &Reading) -> Outcome<bool> {
     match sources {
-        [file] if !is_directory(file) => check::check(source(file, how), data),
+        [file] if !is_directory(file) => check::check(source(file, how), data, form),
         _ => check_many::check(sources, data, how),
     }
 }

@@ -1,7 +1,7 @@
 //! `h5fs ls --json`: an entry as an object of JSON.
 
 use crate::cli::columns::{COLUMNS, Cells};
-use crate::cli::several::quoted;
+use crate::model::text::Object;
 
 /// The names of the columns of a long listing, and whether their texts are JSON as they stand.
 const FIELDS: [(&str, bool); COLUMNS] = [
@@ -32,25 +32,22 @@ impl Listed<'_> {
             Some(b'l') => "symlink",
             _ => "file",
         };
-        let mut fields = vec![
-            ("path", quoted(self.path)),
-            ("kind", quoted(kind.as_bytes())),
-        ];
+        let mut object = Object::default();
+        object.text("path", self.path);
+        object.text("kind", kind.as_bytes());
         for ((name, is_json), cell) in FIELDS.into_iter().zip(self.cells) {
             match &cell[..] {
                 "-" => {}
-                cell if is_json => fields.push((name, cell.to_owned())),
-                cell => fields.push((name, quoted(cell.as_bytes()))),
+                cell if is_json => object.json(name, cell),
+                cell => object.text(name, cell.as_bytes()),
             }
         }
-        let target = self.target.map(|target| ("target", quoted(target)));
-        fields.extend(target);
-        if !self.faults.is_empty() {
-            fields.push(("error", quoted(self.faults.join("; ").as_bytes())));
+        if let Some(target) = self.target {
+            object.text("target", target);
         }
-        let fields = fields
-            .iter()
-            .map(|(name, value)| format!("\"{name}\": {value}"));
-        format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        if !self.faults.is_empty() {
+            object.text("error", self.faults.join("; ").as_bytes());
+        }
+        object.finish()
     }
 }

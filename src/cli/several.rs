@@ -10,6 +10,7 @@ use crate::cli::many::{self, Arguments, Follow};
 use crate::cli::printable::printable_bytes;
 use crate::cli::reading::{self, Outcome};
 use crate::model::ndl::Syntax;
+use crate::model::text::json_text;
 use crate::source::location::Location;
 
 /// How the outputs are put together.
@@ -94,9 +95,9 @@ impl Follow for Writer {
             Form::Joined => return Ok(()),
             Form::Listed if is_first => format!("{}:\n", printable_bytes(name)),
             Form::Listed => format!("\n{}:\n", printable_bytes(name)),
-            Form::Mapped(Syntax::Yaml) => format!("{}:\n", quoted(name)),
-            Form::Mapped(Syntax::Json) if is_first => format!("{{\n{}: ", quoted(name)),
-            Form::Mapped(Syntax::Json) => format!(",\n{}: ", quoted(name)),
+            Form::Mapped(Syntax::Yaml) => format!("{}:\n", json_text(name)),
+            Form::Mapped(Syntax::Json) if is_first => format!("{{\n{}: ", json_text(name)),
+            Form::Mapped(Syntax::Json) => format!(",\n{}: ", json_text(name)),
         };
         Ok(self.output.write_all(before.as_bytes())?)
     }
@@ -135,22 +136,6 @@ impl Follow for Writer {
 fn sum(sources: u64, faulty: u64) -> String {
     let s = if sources == 1 { "" } else { "s" };
     format!("{sources} source{s}, {faulty} with errors")
-}
-
-/// A name as a key of JSON, which YAML reads, too.
-pub(super) fn quoted(name: &[u8]) -> String {
-    let mut quoted = String::from("\"");
-    for character in String::from_utf8_lossy(name).chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            character if character.is_control() => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
-            }
-            character => quoted.push(character),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! `h5fs ls`, `cat`, `ndl` and `check` of several sources, and of directories.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::harness::{Finished, H5FS, LONG, Mount, fixture, h5fs, run, script, tree};
+use crate::harness::{Finished, H5FS, LONG, Mount, fixture, h5fs, python, run, script, tree};
 use crate::inspect::{damaged, on_a_terminal};
 
 /// `a.h5`, `sub/b.h5`, `notes.txt`, and `torn.h5` that cannot be read.
@@ -110,6 +112,33 @@ fn a_directory_is_described_file_by_file() {
     run(compare.args(["--several", H5FS]).arg(&top), LONG).success();
     let sub = said(&["ndl", "a.h5", "group"], &top);
     assert_eq!(said(&["ndl", ".", "a.h5/group"], &top), sub);
+}
+
+/// Names that are not UTF-8 stay apart in JSON. Expected: Python's `os.fsencode` of what its `json`
+/// reads gives the names back.
+#[test]
+fn names_that_are_no_text_are_keys_of_their_own() {
+    let (_kept, top) = archive();
+    fs::remove_file(top.join("torn.h5")).unwrap();
+    for name in [b"sub/a\xe8.h5", b"sub/a\xe9.h5"] {
+        fs::copy(top.join("a.h5"), top.join(OsStr::from_bytes(name))).unwrap();
+    }
+    let names = |json: &str, code: &str| {
+        let mut read = Command::new(python());
+        read.args(["-c", &format!("import json, os, sys; told = json.loads(sys.argv[1]); print(sorted(os.fsencode(name) for name in {code}))"), json]);
+        run(&mut read, LONG).success().text()
+    };
+    let mapped = said(&["ndl", "--json", "sub"], &top);
+    assert_eq!(
+        names(&mapped, "told"),
+        "[b'sub/a\\xe8.h5', b'sub/a\\xe9.h5', b'sub/b.h5']\n"
+    );
+    let listed = said(&["ls", "--json", "sub"], &top);
+    let paths = "(entry['path'] for entry in told)";
+    assert_eq!(
+        names(&listed, paths),
+        "[b'/a\\xe8.h5', b'/a\\xe9.h5', b'/b.h5']\n"
+    );
 }
 
 /// The lines come in the order of the files, however long each takes.
